@@ -21,7 +21,8 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		return nil, err
 	}
 	if len(req.Numbers) > maxRanges {
-		return nil, l.wire(fmt.Errorf("%w: %d ranges of numbers, at most %d", ledger.ErrArgument, len(req.Numbers), maxRanges))
+		return nil, l.wire(fmt.Errorf("%w: %d ranges of numbers, at most %d", ledger.ErrArgument, len(req.Numbers),
+			maxRanges))
 	}
 	session, err := ledger.ParseSession(req.Session)
 	if err != nil {
@@ -71,7 +72,8 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 		return nil, err
 	}
 	if len(req.Leases) > maxHeld || len(req.Reason) > 1<<12 {
-		return nil, l.wire(fmt.Errorf("%w: %d leases for a reason of %d bytes, at most %d and 4096", ledger.ErrArgument, len(req.Leases), len(req.Reason), maxHeld))
+		return nil, l.wire(fmt.Errorf("%w: %d leases for a reason of %d bytes, at most %d and 4096", ledger.ErrArgument,
+			len(req.Leases), len(req.Reason), maxHeld))
 	}
 	session, err := ledger.ParseSession(req.Session)
 	if err != nil {
@@ -86,9 +88,11 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 	case "data":
 		reason = ledger.DataFailed
 	default:
-		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, detach, or node or data with what went wrong behind a colon", ledger.ErrArgument, shorten(req.Reason)))
+		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, detach, or node or data with what went wrong "+
+			"behind a colon", ledger.ErrArgument, shorten(req.Reason)))
 	}
-	j, news, err := l.release(ctx, req.Id, session, req.Leases, reason, strings.ToValidUTF8(strings.TrimSpace(why), "?"), kind)
+	j, news, err := l.release(ctx, req.Id, session, req.Leases, reason, strings.ToValidUTF8(strings.TrimSpace(why),
+		"?"), kind)
 	if err == nil && news {
 		err = l.storeState(ctx, j)
 		j.poke()
@@ -101,7 +105,8 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 
 // release takes leases back, and hears that a rank is through, or that its launcher ends; news says that this is to be
 // stored.
-func (l *leader) release(ctx context.Context, id string, session ledger.Session, leases []uint64, reason ledger.Reason, why, kind string) (j *job, news bool, err error) {
+func (l *leader) release(ctx context.Context, id string, session ledger.Session, leases []uint64, reason ledger.Reason,
+	why, kind string) (j *job, news bool, err error) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +161,8 @@ func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 		return token, false, err
 	}
 	if !j.Phase().Begun() {
-		return dataset.Token{}, false, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s is %s: there is nothing to resume", j.ID, j.Words()))
+		return dataset.Token{}, false, connect.NewError(connect.CodeAborted,
+			fmt.Errorf("job %s is %s: there is nothing to resume", j.ID, j.Words()))
 	}
 	var token dataset.Token
 	if len(req.Session) == 0 {

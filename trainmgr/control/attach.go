@@ -57,7 +57,8 @@ func (l *leader) sealedToken(req *apiv1.AttachRequest) (*dataset.Token, error) {
 	}
 	t, sealed, err := record.UnwrapToken(l.key, req.Token)
 	if err == nil && !sealed {
-		err = fmt.Errorf("%w: it is not sealed: take the token that Checkpoint returns (a bare one is taken as a job's resume)",
+		err = fmt.Errorf("%w: it is not sealed: take the token that Checkpoint returns (a bare one is taken as a "+
+			"job's resume)",
 			dataset.ErrToken)
 	}
 	return &t, err
@@ -88,7 +89,8 @@ func (l *leader) attachable(ctx context.Context, id string) (*job, error) {
 		select {
 		case <-changed:
 		case <-t.C:
-			return nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment", j.ID, words))
+			return nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment",
+				j.ID, words))
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-l.ctx.Done():
@@ -141,10 +143,12 @@ func (l *leader) attachInLedger(j *job, rank uint32, token *dataset.Token, now t
 	if token != nil {
 		g := j.generationOf(token.Epoch)
 		if g == nil {
-			return ledger.Attached{}, fmt.Errorf("attach to %s: %w: the job has no epoch %d (any more)", j.ID, dataset.ErrToken, token.Epoch)
+			return ledger.Attached{}, fmt.Errorf("attach to %s: %w: the job has no epoch %d (any more)", j.ID,
+				dataset.ErrToken, token.Epoch)
 		}
 		if token.Job != g.Digest {
-			return ledger.Attached{}, fmt.Errorf("attach to %s: %w: it is of %v, this epoch is of %v", j.ID, dataset.ErrOtherJob, token.Job, g.Digest)
+			return ledger.Attached{}, fmt.Errorf("attach to %s: %w: it is of %v, this epoch is of %v", j.ID,
+				dataset.ErrOtherJob, token.Job, g.Digest)
 		}
 	}
 	at, err := l.ledger.Attach(j.ID, rank, token, now)
@@ -200,7 +204,8 @@ func (l *leader) checkRun(j *job, rank uint32, caller lifecycle.Run, now time.Ti
 	return partlyConsumedError(j, st)
 }
 
-// partlyConsumedError is the error of a caller whose rank, or another of whose job's ranks, another run has consumed of.
+// partlyConsumedError is the error of a caller whose rank, or another of whose job's ranks, another run has consumed
+// of.
 func partlyConsumedError(j *job, st ledger.RankStatus) error {
 	detail := &apiv1.PartlyConsumed{
 		Job: j.ID, Rank: st.Rank, Epoch: st.Epoch, Epochs: j.spec.Epochs,
@@ -212,8 +217,10 @@ func partlyConsumedError(j *job, st ledger.RankStatus) error {
 		where = "every mini-batch was acknowledged, and its trainers have not said that they are through"
 	}
 	err := connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf(
-		"job %s was partly consumed by another run: %s. Give the state or token of your last checkpoint, or say resume to go on without what was acknowledged; "+
-			"for all of the data submit the job under another name, or cancel this one first. If this is a rank of the same run, give all of its ranks the same run", j.ID, where))
+		"job %s was partly consumed by another run: %s. Give the state or token of your last checkpoint, or say "+
+			"resume to go on without what was acknowledged; "+
+			"for all of the data submit the job under another name, or cancel this one first. If this is a rank of "+
+			"the same run, give all of its ranks the same run", j.ID, where))
 	d, detailErr := connect.NewErrorDetail(detail)
 	if detailErr != nil {
 		return detailErr

@@ -24,7 +24,8 @@ func process(t *testing.T, s *Server) (c *client, kill func()) {
 	h, err := identity.HTTPClient(identity.Options{})
 	require.NoError(t, err)
 	t.Cleanup(h.CloseIdleConnections)
-	return &client{members: []apiv1connect.ControlClient{apiv1connect.NewControlClient(h, s.URL())}}, h.CloseIdleConnections
+	return &client{members: []apiv1connect.ControlClient{apiv1connect.NewControlClient(h, s.URL())}},
+		h.CloseIdleConnections
 }
 
 // holding starts a member, a node, and a launcher of its own that holds two leases of a job of ten splits: all slots of
@@ -91,7 +92,8 @@ func TestALauncherThatSaysThatItEndsHoldsNothing(t *testing.T) {
 	o := testOptions(t)
 	o.LeaseTTL, o.SessionTTL = time.Hour, time.Hour
 	s, c, k, _ := holding(t, o)
-	_, err := callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+	_, err := callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
+		error) {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Reason: "detach"})
 	})
 	require.NoError(t, err)
@@ -103,7 +105,8 @@ func TestALauncherThatSaysThatItEndsHoldsNothing(t *testing.T) {
 	// Whom another has fenced off detaches nobody.
 	again := newConsumer(t, c, k.id, 0)
 	require.NoError(t, again.attach(nil))
-	_, err = callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+	_, err = callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
+		error) {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Reason: "detach"})
 	})
 	assert.Equal(t, connect.CodeAborted, connect.CodeOf(err))
@@ -188,7 +191,8 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 				require.NoError(t, r.attach(nil))
 			}
 			leave := func(r *consumer) {
-				_, err := callControl(t, r.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+				_, err := callControl(t, r.c, func(ctx context.Context,
+					m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
 					return m.Release(ctx, &apiv1.ReleaseRequest{Id: r.id, Session: r.session, Reason: "detach"})
 				})
 				require.NoError(t, err)
@@ -221,7 +225,8 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 
 // checkpointOf is the token of a whole job.
 func checkpointOf(t *testing.T, c *client, id string) ([]byte, error) {
-	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse,
+		error) {
 		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: id})
 	})
 	return r.GetToken(), err
@@ -238,7 +243,8 @@ func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	l.mu.Lock()
 	letPass(l, time.Now().Add(1000*time.Hour))
 	l.mu.Unlock()
-	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "abandoned") }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "abandoned") }, 20*time.Second,
+		time.Millisecond)
 	token, err := checkpointOf(t, c, k.id)
 	require.NoError(t, err)
 	st := submit(t, c, &apiv1.JobSpec{Name: "rest", Plan: &apiv1.PlanOptions{SplitBatches: 2}, Resume: token})
@@ -250,7 +256,8 @@ func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	for name := range k.got {
 		assert.NotContains(t, rest.got, name)
 	}
-	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse,
+		error) {
 		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: k.id, Session: k.session})
 	})
 	assert.Equal(t, connect.CodeAborted, connect.CodeOf(err), "of a rank there is none any more")
@@ -306,7 +313,8 @@ func TestAJobThatIsDeliveredIsNotAbandoned(t *testing.T) {
 	require.NoError(t, k.attach(nil))
 	require.NoError(t, k.consume(0))
 	l := s.leading.Load()
-	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "waiting: every mini-batch") }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "waiting: every mini-batch") },
+		20*time.Second, time.Millisecond)
 	l.mu.Lock()
 	letPass(l, time.Now().Add(1000*time.Hour))
 	at := l.jobs[k.id].Phase()
@@ -323,7 +331,8 @@ func TestConnectionsAreKnownWhileTheyAreOpen(t *testing.T) {
 		return n
 	}
 	c, kill := process(t, s)
-	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListJobsResponse, error) {
+	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListJobsResponse,
+		error) {
 		return m.ListJobs(ctx, &apiv1.ListJobsRequest{})
 	})
 	require.NoError(t, err)

@@ -19,12 +19,14 @@ const backupTime = 10 * time.Minute
 const backupPiece = 1 << 20
 
 // Backup implements the service. A second one at the same time is told to come again.
-func (s *Server) Backup(ctx context.Context, _ *apiv1.BackupRequest, stream *connect.ServerStream[apiv1.BackupResponse]) error {
+func (s *Server) Backup(ctx context.Context, _ *apiv1.BackupRequest,
+	stream *connect.ServerStream[apiv1.BackupResponse]) error {
 	select {
 	case s.backingUp <- struct{}{}:
 		defer func() { <-s.backingUp }()
 	default:
-		return connect.NewError(connect.CodeResourceExhausted, errors.New("a backup is being taken already: try again when it has ended"))
+		return connect.NewError(connect.CodeResourceExhausted,
+			errors.New("a backup is being taken already: try again when it has ended"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, backupTime)
 	defer cancel()

@@ -15,8 +15,9 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// TestALauncherOverABadLine: answers are lost, callers give up, leases go back, leaders' calls come twice; no lease expires in the test's time. Every
-// mini-batch is handed out all the same, and the job ends. MILLRACE_SEED repeats a run's choices.
+// TestALauncherOverABadLine: answers are lost, callers give up, leases go back, leaders' calls come twice; no lease
+// expires in the test's time. Every mini-batch is handed out all the same, and the job ends. MILLRACE_SEED repeats a
+// run's choices.
 func TestALauncherOverABadLine(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -37,7 +38,9 @@ func TestALauncherOverABadLine(t *testing.T) {
 	for round := range 6 {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		order := []string{"fastest", "deterministic"}[rng.IntN(2)]
-		st := submit(t, c, &apiv1.JobSpec{Name: fmt.Sprint("job-", round), Order: order, Plan: &apiv1.PlanOptions{SplitBatches: 1 + rng.Int64N(4), Seed: uint64(round)}, MaxDrives: int32(rng.IntN(3))})
+		st := submit(t, c, &apiv1.JobSpec{Name: fmt.Sprint("job-", round), Order: order,
+			Plan:      &apiv1.PlanOptions{SplitBatches: 1 + rng.Int64N(4), Seed: uint64(round)},
+			MaxDrives: int32(rng.IntN(3))})
 		until(t, c, st.Id, "running")
 		l := &lineRank{s: s, rng: rng, id: st.Id, held: map[uint64]*apiv1.Grant{}, acknowledged: map[uint64]bool{}}
 		r, err := s.Attach(patient(t), &apiv1.AttachRequest{Id: st.Id})
@@ -79,10 +82,12 @@ func (l *lineRank) step(ctx context.Context, bad bool) error {
 	switch what := l.rng.IntN(6); {
 	case what == 0 && one != nil && bad: // the node failed, or the iteration was broken off
 		delete(l.held, one.Lease)
-		_, err := l.s.Release(ctx, &apiv1.ReleaseRequest{Id: l.id, Session: l.session, Leases: []uint64{one.Lease}, Reason: []string{"stop", "node: it failed"}[l.rng.IntN(2)]})
+		_, err := l.s.Release(ctx, &apiv1.ReleaseRequest{Id: l.id, Session: l.session, Leases: []uint64{one.Lease},
+			Reason: []string{"stop", "node: it failed"}[l.rng.IntN(2)]})
 		return err
 	case what <= 3 && one != nil:
-		_, err := l.s.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: l.id, Session: l.session, Numbers: []*apiv1.NumberRange{{From: one.From, To: one.To}}})
+		_, err := l.s.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: l.id, Session: l.session,
+			Numbers: []*apiv1.NumberRange{{From: one.From, To: one.To}}})
 		if err != nil {
 			return err
 		}

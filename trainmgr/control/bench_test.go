@@ -39,8 +39,8 @@ func manySplits(b testing.TB, splits int64) (*Server, *consumer) {
 	return s, k
 }
 
-// BenchmarkAcknowledge is durable acknowledgements of whole splits by many callers, each of which waits for its own. Run it with
-// -benchtime 2s; splits/s is what counts.
+// BenchmarkAcknowledge is durable acknowledgements of whole splits by many callers, each of which waits for its own.
+// Run it with -benchtime 2s; splits/s is what counts.
 func BenchmarkAcknowledge(b *testing.B) {
 	for _, callers := range []int{16, 128, 512} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -60,7 +60,8 @@ func BenchmarkAcknowledge(b *testing.B) {
 							return
 						}
 						i %= splits
-						_, err := s.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Numbers: []*apiv1.NumberRange{{From: i, To: i + 1}}})
+						_, err := s.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session,
+							Numbers: []*apiv1.NumberRange{{From: i, To: i + 1}}})
 						if err != nil {
 							b.Error(err)
 							return
@@ -91,7 +92,8 @@ func BenchmarkAcknowledgeOverHTTP(b *testing.B) {
 					return
 				}
 				i %= splits - group
-				_, err := k.c.members[0].Acknowledge(patient(b), &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Numbers: []*apiv1.NumberRange{{From: i, To: i + group}}})
+				_, err := k.c.members[0].Acknowledge(patient(b), &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session,
+					Numbers: []*apiv1.NumberRange{{From: i, To: i + group}}})
 				if err != nil {
 					b.Error(err)
 					return
@@ -110,7 +112,8 @@ func TestAMillionSplitsFitIn100MB(t *testing.T) {
 	}
 	s, k := manySplits(t, 1_000_000)
 	for i := uint64(0); i < 1_000_000; i += 50_000 {
-		_, err := s.Acknowledge(patient(t), &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Numbers: []*apiv1.NumberRange{{From: i, To: i + 25_000}}})
+		_, err := s.Acknowledge(patient(t), &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session,
+			Numbers: []*apiv1.NumberRange{{From: i, To: i + 25_000}}})
 		require.NoError(t, err)
 	}
 	st := get(t, k.c, k.id)

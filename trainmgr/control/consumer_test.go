@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// consumer is a rank that takes every mini-batch it is granted and acknowledges it. It never sees data: a lease is the delivery.
+// consumer is a rank that takes every mini-batch it is granted and acknowledges it. It never sees data: a lease is the
+// delivery.
 type consumer struct {
 	t     testing.TB
 	c     *client
@@ -40,7 +41,8 @@ func newConsumer(t testing.TB, c *client, id string, rank uint32) *consumer {
 }
 
 func (k *consumer) attach(token []byte) error {
-	r, err := callControl(k.t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
+	r, err := callControl(k.t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse,
+		error) {
 		return m.Attach(ctx, &apiv1.AttachRequest{Id: k.id, Rank: k.rank, Token: token, SaysDone: k.stays, Run: k.run})
 	})
 	if err != nil {
@@ -55,14 +57,17 @@ func (k *consumer) attach(token []byte) error {
 func (k *consumer) lease(want int32, epoch uint64, wait float64) (*apiv1.LeaseResponse, error) {
 	adopt := false
 	for {
-		req := &apiv1.LeaseRequest{Id: k.id, Session: k.session, Epoch: epoch, Want: want, WaitSeconds: wait, Report: &apiv1.RankReport{QueueBatches: 1}, SaysDone: k.stays}
+		req := &apiv1.LeaseRequest{Id: k.id, Session: k.session, Epoch: epoch, Want: want, WaitSeconds: wait,
+			Report: &apiv1.RankReport{QueueBatches: 1}, SaysDone: k.stays}
 		for id, g := range k.held {
 			req.Held = append(req.Held, id)
 			if adopt {
-				req.Adopt = append(req.Adopt, &apiv1.HeldLease{Lease: id, Epoch: g.Epoch, Split: g.Split, Node: g.Node, Drive: g.Drive, From: g.From, To: g.To})
+				req.Adopt = append(req.Adopt, &apiv1.HeldLease{Lease: id, Epoch: g.Epoch, Split: g.Split, Node: g.Node,
+					Drive: g.Drive, From: g.From, To: g.To})
 			}
 		}
-		r, err := callControl(k.t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse, error) {
+		r, err := callControl(k.t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse,
+			error) {
 			return m.Lease(ctx, req)
 		})
 		if err != nil {
@@ -94,8 +99,10 @@ func (k *consumer) deliver(g *apiv1.Grant) {
 }
 
 func (k *consumer) acknowledge(g *apiv1.Grant) error {
-	_, err := callControl(k.t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AcknowledgeResponse, error) {
-		return m.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Epoch: g.Epoch, Numbers: []*apiv1.NumberRange{{From: g.From, To: g.To}}})
+	_, err := callControl(k.t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AcknowledgeResponse,
+		error) {
+		return m.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Epoch: g.Epoch,
+			Numbers: []*apiv1.NumberRange{{From: g.From, To: g.To}}})
 	})
 	if err == nil {
 		delete(k.held, g.Lease)
@@ -150,7 +157,8 @@ func submit(t testing.TB, c *client, spec *apiv1.JobSpec) *apiv1.JobStatus {
 }
 
 func trySubmit(t testing.TB, c *client, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
-	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SubmitJobResponse, error) {
+	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SubmitJobResponse,
+		error) {
 		return m.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: spec})
 	})
 	return r.GetJob(), err
@@ -169,7 +177,8 @@ func get(t testing.TB, c *client, id string) *apiv1.JobStatus {
 func await(t testing.TB, c *client, names ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListNodesResponse, error) {
+		r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListNodesResponse,
+			error) {
 			return m.ListNodes(ctx, &apiv1.ListNodesRequest{})
 		})
 		require.NoError(t, err)
@@ -202,7 +211,8 @@ func TestAJobFromSubmissionToItsEnd(t *testing.T) {
 	a.beats(t, c)
 	b.beats(t, c)
 	await(t, c, "a", "b")
-	st := submit(t, c, &apiv1.JobSpec{Name: "ads", Epochs: 2, Ranks: 2, RankTail: "keep", TRowsPerSecond: 1500, Plan: &apiv1.PlanOptions{SplitBatches: 3}})
+	st := submit(t, c, &apiv1.JobSpec{Name: "ads", Epochs: 2, Ranks: 2, RankTail: "keep", TRowsPerSecond: 1500,
+		Plan: &apiv1.PlanOptions{SplitBatches: 3}})
 	assert.EqualValues(t, 335, st.Rows)
 	assert.Contains(t, []string{"preparing", "measuring", "running"}, st.State)
 	st = until(t, c, "ads", "running")

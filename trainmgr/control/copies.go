@@ -52,7 +52,8 @@ func checkCopies(p *apiv1.PartitionCopies) error {
 	case p.GetCopies() > maxCopies:
 		return fmt.Errorf("partition %s: %d copies, want at most %d", name, p.GetCopies(), maxCopies)
 	case p.GetBytes() < 0 || p.GetRows() < 0:
-		return fmt.Errorf("partition %s: %d bytes and %d rows: neither can be negative", name, p.GetBytes(), p.GetRows())
+		return fmt.Errorf("partition %s: %d bytes and %d rows: neither can be negative", name, p.GetBytes(),
+			p.GetRows())
 	}
 	return nil
 }
@@ -65,7 +66,8 @@ type wantedCopies struct {
 	list    map[string]*apiv1.PartitionCopies // by partition; records are replaced, never changed
 }
 
-// set stores the numbers and then remembers them, one caller at a time, so that memory and etcd agree on which came last.
+// set stores the numbers and then remembers them, one caller at a time, so that memory and etcd agree on which came
+// last.
 func (w *wantedCopies) set(ctx context.Context, list []*apiv1.PartitionCopies) error {
 	w.setting.Lock()
 	defer w.setting.Unlock()
@@ -76,8 +78,10 @@ func (w *wantedCopies) set(ctx context.Context, list []*apiv1.PartitionCopies) e
 			return err
 		}
 		if w.count()+len(part) > maxCopyPartitions {
-			return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the numbers of copies of %d partitions are kept at most: "+
-				"drop those of partitions that are gone (millrace dataset replicate --replicas 0 PATTERN)", maxCopyPartitions))
+			return connect.NewError(connect.CodeResourceExhausted,
+				fmt.Errorf("the numbers of copies of %d partitions are kept at most: "+
+					"drop those of partitions that are gone (millrace dataset replicate --replicas 0 PATTERN)",
+					maxCopyPartitions))
 		}
 		if err := w.commit(ctx, ops...); err != nil {
 			return err
@@ -93,7 +97,8 @@ func copiesOps(list []*apiv1.PartitionCopies) ([]store.Op, error) {
 	seen := map[string]bool{}
 	for _, p := range list {
 		if seen[p.Partition] {
-			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("partition %s is named twice", p.Partition))
+			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("partition %s is named twice",
+				p.Partition))
 		}
 		seen[p.Partition] = true
 		if p.Copies == 0 {

@@ -18,7 +18,8 @@ import (
 
 func setCopies(t *testing.T, c *client, list ...*apiv1.PartitionCopies) error {
 	t.Helper()
-	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SetCopiesResponse, error) {
+	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SetCopiesResponse,
+		error) {
 		return m.SetCopies(ctx, &apiv1.SetCopiesRequest{Partitions: list})
 	})
 	return err
@@ -27,7 +28,8 @@ func setCopies(t *testing.T, c *client, list ...*apiv1.PartitionCopies) error {
 // copiesOf returns the kept numbers as "partition=copies/rows".
 func copiesOf(t *testing.T, c *client) []string {
 	t.Helper()
-	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListCopiesResponse, error) {
+	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListCopiesResponse,
+		error) {
 		return m.ListCopies(ctx, &apiv1.ListCopiesRequest{})
 	})
 	require.NoError(t, err)
@@ -51,10 +53,12 @@ func TestWantedCopiesOutliveTheControlPlane(t *testing.T) {
 	assert.Empty(t, copiesOf(t, c))
 	var many []*apiv1.PartitionCopies
 	for i := range 250 { // more than a transaction of the store's
-		many = append(many, &apiv1.PartitionCopies{Partition: fmt.Sprintf("day/p%03d", i), Copies: 2, Rows: 10, Bytes: 100})
+		many = append(many, &apiv1.PartitionCopies{Partition: fmt.Sprintf("day/p%03d", i), Copies: 2, Rows: 10,
+			Bytes: 100})
 	}
 	require.NoError(t, setCopies(t, c, many...))
-	require.NoError(t, setCopies(t, c, &apiv1.PartitionCopies{Partition: "day/p001", Copies: 3, Rows: 10}, &apiv1.PartitionCopies{Partition: "day/p002"}))
+	require.NoError(t, setCopies(t, c, &apiv1.PartitionCopies{Partition: "day/p001", Copies: 3, Rows: 10},
+		&apiv1.PartitionCopies{Partition: "day/p002"}))
 	want := copiesOf(t, c)
 	require.Len(t, want, 249)
 	require.Equal(t, []string{"day/p000=2/10", "day/p001=3/10", "day/p003=2/10"}, want[:3])

@@ -29,19 +29,22 @@
 //
 // # Failover
 //
-// A leader whose lease in etcd runs out is replaced; one that died on a host that lives, and so refuses connections, is deposed by the others after
-// two fifths of that time. A new leader loads jobs and ledger, waits two beats in which nodes report and launchers present what they hold, and
-// goes on. What the old one still writes is refused by the fence. A job in the middle of being prepared is prepared again.
+// A leader whose lease in etcd runs out is replaced; one that died on a host that lives, and so refuses connections, is
+// deposed by the others after two fifths of that time. A new leader loads jobs and ledger, waits two beats in which
+// nodes report and launchers present what they hold, and goes on. What the old one still writes is refused by the
+// fence. A job in the middle of being prepared is prepared again.
 //
 // # Members
 //
-// Members of the embedded etcd are added without a vote, which the leader gives them when they have caught up (Server.promote): one that never comes
-// costs nobody the majority. A member that joins asks another for the list. docs/operations.md has the steps.
+// Members of the embedded etcd are added without a vote, which the leader gives them when they have caught up
+// (Server.promote): one that never comes costs nobody the majority. A member that joins asks another for the list.
+// docs/operations.md has the steps.
 //
 // # Leases and lost answers
 //
-// A grant is said with every answer to its rank until the rank names the lease: what was lost on its way, or was read by an iteration that has
-// ended since, comes with the next call. A Lease call that is given up gives back what had come for it.
+// A grant is said with every answer to its rank until the rank names the lease: what was lost on its way, or was read
+// by an iteration that has ended since, comes with the next call. A Lease call that is given up gives back what had
+// come for it.
 //
 // # Tickets
 //
@@ -62,9 +65,9 @@
 //
 // # Degradations
 //
-// A full etcd (alarm NOSPACE) takes no writes: acknowledgements, submissions and checkpoints fail in words; leases
-// are granted and extended on, and mini-batches flow as far as the launchers' patience. Once a minute the leader tries to make room by
-// erasing ended jobs and compacting.
+// A full etcd (alarm NOSPACE) takes no writes: acknowledgements, submissions and checkpoints fail in words; leases are
+// granted and extended on, and mini-batches flow as far as the launchers' patience. Once a minute the leader tries to
+// make room by erasing ended jobs and compacting.
 //
 // # Concurrency
 //
@@ -73,12 +76,13 @@
 //
 // # Errors
 //
-// Over the wire they have Connect's codes: failed_precondition with the detail NotLeader (ask the member it names), aborted (the session
-// was fenced off: attach again), invalid_argument (it can never be right), not_found, already_exists, resource_exhausted
-// (limits), permission_denied (roles), unavailable (ask again in a moment).
+// Over the wire they have Connect's codes: failed_precondition with the detail NotLeader (ask the member it names),
+// aborted (the session was fenced off: attach again), invalid_argument (it can never be right), not_found,
+// already_exists, resource_exhausted (limits), permission_denied (roles), unavailable (ask again in a moment).
 //
 // # Debugging
 //
-// Logs have job, node, drive, fence. /metrics is Prometheus', /readyz says in words why a member is not ready, /debug/pprof is
-// there on loopback when asked for. `curl -d '{}' -H 'Content-Type: application/json' URL/millrace.v1.Control/ListJobs` works.
+// Logs have job, node, drive, fence. /metrics is Prometheus', /readyz says in words why a member is not ready,
+// /debug/pprof is there on loopback when asked for. `curl -d '{}' -H 'Content-Type: application/json'
+// URL/millrace.v1.Control/ListJobs` works.
 package control

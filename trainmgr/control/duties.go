@@ -64,8 +64,8 @@ func (c *conductor) duty() lifecycle.Duty {
 	return duty
 }
 
-// discharge carries out a duty of a job, without the lock. It reports whether the next one may follow at once: not after
-// a failure, and not where there was nothing to do.
+// discharge carries out a duty of a job, without the lock. It reports whether the next one may follow at once: not
+// after a failure, and not where there was nothing to do.
 func (c *conductor) discharge(duty lifecycle.Duty) bool {
 	var err error
 	switch duty {

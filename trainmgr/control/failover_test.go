@@ -38,8 +38,8 @@ func leads(t *testing.T, members []*Server) (which int) {
 	return which
 }
 
-// TestTheLeaderDies: of three members the leader dies in the middle of an epoch, twice a consumer holds leases and twice it
-// has acknowledged. Nothing is lost, nothing is delivered twice, and what is held is adopted.
+// TestTheLeaderDies: of three members the leader dies in the middle of an epoch, twice a consumer holds leases and
+// twice it has acknowledged. Nothing is lost, nothing is delivered twice, and what is held is adopted.
 func TestTheLeaderDies(t *testing.T) {
 	t.Parallel()
 	members, c := startCluster(t, 3)
@@ -76,7 +76,8 @@ func TestTheLeaderDies(t *testing.T) {
 	assert.Len(t, k.got, 200)
 }
 
-// TestFailoverUnderTenSeconds with the times that a cluster has by default. On demand, since a machine may be busy: MILLRACE_LONG=1.
+// TestFailoverUnderTenSeconds with the times that a cluster has by default. On demand, since a machine may be busy:
+// MILLRACE_LONG=1.
 func TestFailoverUnderTenSeconds(t *testing.T) {
 	o, err := Options{}.withDefaults()
 	require.NoError(t, err)
@@ -95,7 +96,8 @@ func TestFailoverUnderTenSeconds(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range members {
 				wg.Go(func() {
-					s, err := Start(patient(t), Options{Data: t.TempDir(), Name: memberName(i), Peers: peers, Listen: "127.0.0.1:0", Logger: testLogger(t)})
+					s, err := Start(patient(t), Options{Data: t.TempDir(), Name: memberName(i), Peers: peers,
+						Listen: "127.0.0.1:0", Logger: testLogger(t)})
 					if assert.NoError(t, err) {
 						members[i] = s
 					}
@@ -105,7 +107,8 @@ func TestFailoverUnderTenSeconds(t *testing.T) {
 			defer func() { closeAll(t, members) }()
 			at := leads(t, members)
 			for i, m := range members { // the others have seen it lead
-				require.Eventually(t, func() bool { l, _ := m.store.Leader(); return l == members[at].URL() }, 20*time.Second, time.Millisecond, "member %d", i)
+				require.Eventually(t, func() bool { l, _ := m.store.Leader(); return l == members[at].URL() },
+					20*time.Second, time.Millisecond, "member %d", i)
 			}
 			sleep(t.Context(), 3*time.Second)
 			dead := members[at]
@@ -125,8 +128,8 @@ func TestFailoverUnderTenSeconds(t *testing.T) {
 	}
 }
 
-// kill ends a member without a word to anybody, as when its process is killed: etcd goes first, so that nothing is resigned and
-// nothing is written; the others find out when its lease has run out.
+// kill ends a member without a word to anybody, as when its process is killed: etcd goes first, so that nothing is
+// resigned and nothing is written; the others find out when its lease has run out.
 func kill(s *Server) error {
 	err := errors.Join(s.http.Close(), s.store.Close())
 	s.stop()
@@ -140,8 +143,8 @@ func TestALeaderThatRefusesConnectionsIsDeposed(t *testing.T) {
 	t.Parallel()
 	members, _ := startCluster(t, 3)
 	defer closeAll(t, members)
-	// It shows signs of life to etcd for ever, and to nobody else. On a busy machine another may come to lead meanwhile: the one
-	// that refuses is the one that all see lead, for longer than they take to find out.
+	// It shows signs of life to etcd for ever, and to nobody else. On a busy machine another may come to lead
+	// meanwhile: the one that refuses is the one that all see lead, for longer than they take to find out.
 	at, old := 0, (*leader)(nil)
 	require.Eventually(t, func() bool {
 		at = leads(t, members)
@@ -223,10 +226,12 @@ func TestAStaleLeaderWritesNothing(t *testing.T) {
 	require.NoError(t, l.term.Commit(patient(t), deleteElection()))
 	ctx := patient(t)
 	for id, g := range k.held {
-		_, err := s.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Epoch: g.Epoch, Numbers: []*apiv1.NumberRange{{From: g.From, To: g.To}}})
+		_, err := s.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Epoch: g.Epoch,
+			Numbers: []*apiv1.NumberRange{{From: g.From, To: g.To}}})
 		require.True(t, isNotLeader(err), "lease %d: %v", id, err)
 	}
-	require.Eventually(t, func() bool { n := s.leading.Load(); return n != nil && n != l }, 20*time.Second, time.Millisecond, "it stands again")
+	require.Eventually(t, func() bool { n := s.leading.Load(); return n != nil && n != l }, 20*time.Second,
+		time.Millisecond, "it stands again")
 	// What was not acknowledged comes again.
 	require.NoError(t, k.attach(nil))
 	require.NoError(t, k.consume(0))
@@ -237,7 +242,8 @@ func TestAStaleLeaderWritesNothing(t *testing.T) {
 // deleteElection deletes whatever is elected.
 func deleteElection() store.Op { return store.DeletePrefix("leader/") }
 
-// TestARestartGoesOn: a single member is stopped and started; jobs, acknowledgements, drained nodes and ended jobs are there.
+// TestARestartGoesOn: a single member is stopped and started; jobs, acknowledgements, drained nodes and ended jobs are
+// there.
 func TestARestartGoesOn(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -250,13 +256,16 @@ func TestARestartGoesOn(t *testing.T) {
 	require.NoError(t, gone.beat(t, c))
 	require.NoError(t, gone.beat(t, c))
 	await(t, c, "n", "gone")
-	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse, error) {
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse,
+		error) {
 		return m.DrainNode(ctx, &apiv1.DrainNodeRequest{Node: "gone", Drain: true})
 	})
 	require.NoError(t, err)
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Partitions: []string{"p*"}, Plan: &apiv1.PlanOptions{SplitBatches: 5}})
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Partitions: []string{"p*"},
+		Plan: &apiv1.PlanOptions{SplitBatches: 5}})
 	over := submit(t, c, &apiv1.JobSpec{Name: "over", Partitions: []string{"p*"}})
-	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse,
+		error) {
 		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: "over"})
 	})
 	require.NoError(t, err)
@@ -264,7 +273,8 @@ func TestARestartGoesOn(t *testing.T) {
 	k := newConsumer(t, c, st.Id, 0)
 	require.NoError(t, k.attach(nil))
 	require.NoError(t, k.consume(4))
-	token, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+	token, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse,
+		error) {
 		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: st.Id})
 	})
 	require.NoError(t, err)
@@ -297,8 +307,8 @@ func TestARestartGoesOn(t *testing.T) {
 	assert.Equal(t, dataset.Digest(st.Digest), tok.Job)
 }
 
-// TestWhoStaysIsStored: the next leader knows which ranks will say when they are through, and waits for these alone, however long it
-// takes.
+// TestWhoStaysIsStored: the next leader knows which ranks will say when they are through, and waits for these alone,
+// however long it takes.
 func TestWhoStaysIsStored(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -317,7 +327,8 @@ func TestWhoStaysIsStored(t *testing.T) {
 		require.NoError(t, ranks[i].attach(nil))
 	}
 	through := func(k *consumer) {
-		_, err := callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+		_, err := callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
+			error) {
 			return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Reason: "done"})
 		})
 		require.NoError(t, err)

@@ -111,18 +111,21 @@ func testSchema(t testing.TB) *apiv1.Schema {
 	return &apiv1.Schema{Digest: d[:], Columns: columns}
 }
 
-const testPipeline = "name: test\nbatch: 10\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 1000}]\n"
+const testPipeline = "name: test\nbatch: 10\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: " +
+	"1000}]\n"
 
 // partition describes a file that nobody reads.
 func partition(t testing.TB, name string, rows int64) *apiv1.Partition {
 	footer := sha256.Sum256(fmt.Appendf(nil, "%s of %d rows", name, rows))
-	return &apiv1.Partition{Name: name, Bytes: rows * 8, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:], Schema: testSchema(t).Digest}
+	return &apiv1.Partition{Name: name, Bytes: rows * 8, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:],
+		Schema: testSchema(t).Digest}
 }
 
 // newNode serves a fake node with drives that hold the named partitions.
 func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *fakeNode {
 	t.Helper()
-	n := &fakeNode{name: name, prepared: map[string]int{}, finished: map[string]int{}, p: map[string]float64{}, resets: map[string]int{}}
+	n := &fakeNode{name: name, prepared: map[string]int{}, finished: map[string]int{}, p: map[string]float64{},
+		resets: map[string]int{}}
 	_, h := apiv1connect.NewNodeHandler(n)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
@@ -138,7 +141,8 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 		if reset {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if assert.NoError(t, err) {
-				assert.NoError(t, conn.(*net.TCPConn).SetLinger(0)) // the other side is told so, as by a machine whose process was killed
+				// the other side is told so, as by a machine whose process was killed
+				assert.NoError(t, conn.(*net.TCPConn).SetLinger(0))
 				assert.NoError(t, conn.Close())
 			}
 			return
@@ -147,7 +151,8 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 	}))
 	t.Cleanup(srv.Close)
 	n.url = srv.URL
-	n.status = &apiv1.NodeStatus{Name: name, Incarnation: name + "-1", Urls: []string{srv.URL}, Protocol: apiv1.Protocol, ClockSeconds: seconds(time.Now())}
+	n.status = &apiv1.NodeStatus{Name: name, Incarnation: name + "-1", Urls: []string{srv.URL},
+		Protocol: apiv1.Protocol, ClockSeconds: seconds(time.Now())}
 	n.holds(t, drives)
 	return n
 }
@@ -192,7 +197,8 @@ func (n *fakeNode) beat(t testing.TB, c *client) error {
 	n.mu.Lock()
 	st := proto.CloneOf(n.status)
 	n.mu.Unlock()
-	_, err := callControl(t, c, func(ctx context.Context, k apiv1connect.ControlClient) (*apiv1.HeartbeatResponse, error) {
+	_, err := callControl(t, c, func(ctx context.Context, k apiv1connect.ControlClient) (*apiv1.HeartbeatResponse,
+		error) {
 		return k.Heartbeat(ctx, &apiv1.HeartbeatRequest{Status: st})
 	})
 	return err
@@ -228,11 +234,13 @@ const (
 	testDead = 2 * time.Second
 )
 
-// testOptions are a member's that is alone: nobody takes over from it, and it is not to lose its term because the machine is loaded.
+// testOptions are a member's that is alone: nobody takes over from it, and it is not to lose its term because the
+// machine is loaded.
 func testOptions(t testing.TB) Options {
 	return Options{
-		Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: 30 * time.Second, Tick: 20 * time.Millisecond, Election: 200 * time.Millisecond,
-		Beat: testBeat, DeadAfter: testDead, ScaleEvery: 20 * time.Millisecond, Logger: testLogger(t),
+		Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: 30 * time.Second, Tick: 20 * time.Millisecond,
+		Election: 200 * time.Millisecond,
+		Beat:     testBeat, DeadAfter: testDead, ScaleEvery: 20 * time.Millisecond, Logger: testLogger(t),
 	}
 }
 
@@ -334,7 +342,8 @@ func newClient(members ...*Server) *client {
 }
 
 // callControl calls whoever leads, until somebody does.
-func callControl[R any](t testing.TB, c *client, fn func(context.Context, apiv1connect.ControlClient) (R, error)) (R, error) {
+func callControl[R any](t testing.TB, c *client, fn func(context.Context, apiv1connect.ControlClient) (R, error)) (R,
+	error) {
 	ctx := patient(t)
 	for {
 		var r R

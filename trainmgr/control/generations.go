@@ -18,7 +18,8 @@ func (c *conductor) findPartitions() {
 	}
 }
 
-// appeared makes a generation of the partitions that match and were not there before; nil: there are none. l.mu is held.
+// appeared makes a generation of the partitions that match and were not there before; nil: there are none. l.mu is
+// held.
 func (c *conductor) appeared() (*generation, error) {
 	exclude := append([]string(nil), c.job.spec.Exclude...)
 	data, err := c.fleet.SelectNew(c.job.spec.Partitions, exclude, c.job.hadPartition)
@@ -26,7 +27,8 @@ func (c *conductor) appeared() (*generation, error) {
 		return nil, err
 	}
 	if string(data.Schema) != string(c.job.latest().data.Schema) {
-		return nil, fmt.Errorf("new partitions (%s, ...) have other columns than the job's: exclude them, or submit a job for them",
+		return nil, fmt.Errorf("new partitions (%s, ...) have other columns than the job's: exclude them, or submit "+
+			"a job for them",
 			data.Manifest.Partitions[0].Name)
 	}
 	number, first := c.job.NextGeneration()

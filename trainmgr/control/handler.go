@@ -59,7 +59,8 @@ func (s *Server) handler(secure bool) http.Handler {
 	})
 	recovered := connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
 		s.logger.Error("a call panicked", "procedure", spec.Procedure, "panic", fmt.Sprint(p))
-		return connect.NewError(connect.CodeInternal, fmt.Errorf("%s failed; the member's log says why", spec.Procedure))
+		return connect.NewError(connect.CodeInternal, fmt.Errorf("%s failed; the member's log says why",
+			spec.Procedure))
 	})
 	path, service := apiv1connect.NewControlHandler(s, bounds, recovered, connect.WithCompressMinBytes(1<<10))
 	messages := s.memory.Messages(httpbody.MessageOptions{Most: mostOf, Peer: caller, Logger: s.logger}, service)

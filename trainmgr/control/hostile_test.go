@@ -133,7 +133,8 @@ func TestBombsTakeNoMemory(t *testing.T) {
 
 // honestBeat is a heartbeat of a node with so many partitions, as nodes send them.
 func honestBeat(partitions int) *apiv1.HeartbeatRequest {
-	status := &apiv1.NodeStatus{Name: "large", Incarnation: "1", Protocol: apiv1.Protocol, Urls: []string{"http://127.0.0.1:1"}, Inventory: make([]byte, 32)}
+	status := &apiv1.NodeStatus{Name: "large", Incarnation: "1", Protocol: apiv1.Protocol,
+		Urls: []string{"http://127.0.0.1:1"}, Inventory: make([]byte, 32)}
 	drive := &apiv1.Drive{Name: "d0"}
 	for i := range partitions {
 		name := fmt.Sprintf("criteo/day=%02d/part-%08d.snappy.parquet", i%24, i)
@@ -154,7 +155,8 @@ func TestLargeHonestHeartbeatPasses(t *testing.T) {
 	s, _ := start(t, testOptions(t))
 	_, err := apiv1connect.NewControlClient(http.DefaultClient, s.URL()).Heartbeat(t.Context(), honestBeat(250_000))
 	require.NoError(t, err)
-	_, err = apiv1connect.NewControlClient(http.DefaultClient, s.URL(), connect.WithSendGzip()).Heartbeat(t.Context(), honestBeat(25_000))
+	_, err = apiv1connect.NewControlClient(http.DefaultClient, s.URL(), connect.WithSendGzip()).Heartbeat(t.Context(),
+		honestBeat(25_000))
 	require.NoError(t, err)
 	_, most := s.memory.Used()
 	t.Logf("the most that requests took is %d MiB", most>>20)

@@ -30,8 +30,10 @@ func newAuthority(t *testing.T) authority {
 
 func (a authority) issue(role identity.Role, name string) identity.Options {
 	a.t.Helper()
-	o := identity.Options{Cert: filepath.Join(a.dir, name+".pem"), Key: filepath.Join(a.dir, name+".key"), CA: filepath.Join(a.dir, identity.AuthorityCert)}
-	require.NoError(a.t, identity.Issue(a.dir, identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1", "localhost"}}, o.Cert, o.Key))
+	o := identity.Options{Cert: filepath.Join(a.dir, name+".pem"), Key: filepath.Join(a.dir, name+".key"),
+		CA: filepath.Join(a.dir, identity.AuthorityCert)}
+	require.NoError(a.t, identity.Issue(a.dir, identity.Request{Identity: identity.Identity{Role: role, Name: name},
+		Hosts: []string{"127.0.0.1", "localhost"}}, o.Cert, o.Key))
 	return o
 }
 
@@ -81,9 +83,11 @@ func TestRolesAreChecked(t *testing.T) {
 		require.NoError(t, err)
 	}
 	// The node is an HTTP server without a certificate here; the job need not come to run.
-	r, err := ads.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "job", Pipeline: []byte(testPipeline)}})
+	r, err := ads.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "job",
+		Pipeline: []byte(testPipeline)}})
 	require.NoError(t, err)
-	for name, k := range map[string]apiv1connect.ControlClient{"its launcher": ads, "the same trainer on another host": sibling, "an operator": operator} {
+	for name, k := range map[string]apiv1connect.ControlClient{"its launcher": ads,
+		"the same trainer on another host": sibling, "an operator": operator} {
 		_, err := k.GetJob(ctx, &apiv1.GetJobRequest{Id: r.Job.Id})
 		assert.NoError(t, err, name)
 		list, err := k.ListJobs(ctx, &apiv1.ListJobsRequest{})
@@ -102,21 +106,25 @@ func TestRolesAreChecked(t *testing.T) {
 
 	// An operator's job is every launcher's to use and no launcher's to end; one that an operator submits for a
 	// launcher is that launcher's.
-	open, err := operator.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "open", Pipeline: []byte(testPipeline)}})
+	open, err := operator.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "open",
+		Pipeline: []byte(testPipeline)}})
 	require.NoError(t, err)
 	_, err = stranger.GetJob(ctx, &apiv1.GetJobRequest{Id: open.Job.Id})
 	assert.NoError(t, err)
 	_, err = stranger.CancelJob(ctx, &apiv1.CancelJobRequest{Id: open.Job.Id})
 	denied(err, "a launcher cancels an operator's job")
 	assert.ErrorContains(t, err, "an operator's: ask one")
-	_, err = stranger.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "theirs", Pipeline: []byte(testPipeline)}, Owner: "ads"})
+	_, err = stranger.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "theirs",
+		Pipeline: []byte(testPipeline)}, Owner: "ads"})
 	denied(err, "a launcher submits for another")
-	given, err := operator.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "given", Pipeline: []byte(testPipeline)}, Owner: "ads"})
+	given, err := operator.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "given",
+		Pipeline: []byte(testPipeline)}, Owner: "ads"})
 	require.NoError(t, err)
 	assert.Equal(t, "ads", given.Job.Owner)
 	_, err = stranger.GetJob(ctx, &apiv1.GetJobRequest{Id: given.Job.Id})
 	denied(err, "another launcher looks at what was given to ads")
-	_, err = stranger.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "given", Pipeline: []byte(testPipeline)}})
+	_, err = stranger.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "given",
+		Pipeline: []byte(testPipeline)}})
 	assert.Equal(t, connect.CodeAlreadyExists, connect.CodeOf(err))
 	assert.NotContains(t, err.Error(), given.Job.Id)
 	_, err = sibling.CancelJob(ctx, &apiv1.CancelJobRequest{Id: given.Job.Id})
@@ -155,7 +163,8 @@ func TestMembersSpeakTLS(t *testing.T) {
 	results := make(chan started, len(peers))
 	for i := range peers {
 		o := testOptions(t)
-		o.Name, o.Peers, o.Identity, o.LeaderTTL = memberName(i), peers, a.issue(identity.Control, memberName(i)), time.Second
+		o.Name, o.Peers, o.Identity, o.LeaderTTL = memberName(i), peers, a.issue(identity.Control, memberName(i)),
+			time.Second
 		go func() {
 			s, err := Start(patient(t), o)
 			results <- started{s, err}

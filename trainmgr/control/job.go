@@ -18,7 +18,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// job is what the leader holds of a job beside its life. The first block never changes; the rest is guarded by leader.mu.
+// job is what the leader holds of a job beside its life. The first block never changes; the rest is guarded by
+// leader.mu.
 type job struct {
 	record.Submission
 	spec     *apiv1.JobSpec // with defaults filled in

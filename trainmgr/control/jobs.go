@@ -68,7 +68,8 @@ func (s *Server) GetJob(ctx context.Context, req *apiv1.GetJobRequest) (*apiv1.G
 const watchEvery = time.Second
 
 // WatchJob implements the service.
-func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest, stream *connect.ServerStream[apiv1.GetJobResponse]) error {
+func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest,
+	stream *connect.ServerStream[apiv1.GetJobResponse]) error {
 	l, err := s.leader()
 	if err != nil {
 		return err

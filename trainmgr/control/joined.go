@@ -11,9 +11,9 @@ import (
 // measureAgain is how long to leave a drive alone whose P could not be measured.
 const measureAgain = time.Minute
 
-// measureJoined asks for P of a drive that has joined since the job began, one at a time: how many drives the job wants is decided
-// by the mean. A node that knows P of the pipeline answers at once; else the drive is measured while it may work already,
-// and counts for a little less than it can do alone.
+// measureJoined asks for P of a drive that has joined since the job began, one at a time: how many drives the job wants
+// is decided by the mean. A node that knows P of the pipeline answers at once; else the drive is measured while it may
+// work already, and counts for a little less than it can do alone.
 func (c *conductor) measureJoined() {
 	now := time.Now()
 	c.mu.Lock()
@@ -58,7 +58,8 @@ func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.Place, 
 		for _, h := range holders {
 			a, name := c.nodes[h.Node], driveName(h)
 			failed, tried := c.job.unmeasured[name]
-			if p[name] > 0 || a == nil || !a.prepared[g.Digest] || a.drives[h.Drive] != driveReady || tried && now.Sub(failed) < measureAgain {
+			if p[name] > 0 || a == nil || !a.prepared[g.Digest] || a.drives[h.Drive] != driveReady || tried &&
+				now.Sub(failed) < measureAgain {
 				continue
 			}
 			return h, true
@@ -67,14 +68,16 @@ func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.Place, 
 	return fleet.Place{}, false
 }
 
-// joined takes P of a drive that joined, and says anew how many drives T wants. How many run the autoscaler decides. l.mu is held.
+// joined takes P of a drive that joined, and says anew how many drives T wants. How many run the autoscaler decides.
+// l.mu is held.
 func (c *conductor) joined(g *generation, at fleet.Place, rows float64) {
 	if c.job.Phase().Ended() {
 		return
 	}
 	c.job.DriveMeasured(driveName(at), rows)
 	delete(c.job.unmeasured, driveName(at))
-	c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows, "joined", true)
+	c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows,
+		"joined", true)
 	st := c.job.State()
 	if a, err := allocation.Allocate(st.T, c.loads(g, st.P), int(c.job.spec.MaxDrives)); err == nil && st.T > 0 {
 		st.Allocation.Wanted, st.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall

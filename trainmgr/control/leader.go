@@ -59,9 +59,11 @@ type leader struct {
 func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error) {
 	now := time.Now()
 	l := &leader{
-		s: s, o: &s.o, logger: s.logger.With("fence", term.Fence()), term: term, began: now, fenced: make(chan struct{}),
+		s: s, o: &s.o, logger: s.logger.With("fence", term.Fence()), term: term, began: now,
+		fenced: make(chan struct{}),
 		fleet:  fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter}),
-		ledger: ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)}),
+		ledger: ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL,
+			GrantAfter: now.Add(2 * s.o.Beat)}),
 		lives: lifecycle.New(lifecycle.Config{
 			AbandonAfter: s.o.AbandonAfter, Presence: presence.Options{Silence: s.o.SessionTTL},
 		}),
@@ -150,7 +152,8 @@ func (l *leader) wire(err error) error {
 		code = connect.CodeResourceExhausted
 	case errors.Is(err, ledger.ErrSession):
 		code = connect.CodeAborted
-	case errors.Is(err, ledger.ErrArgument), errors.Is(err, record.ErrSpec), errors.Is(err, dataset.ErrToken), errors.Is(err, dataset.ErrOtherJob), errors.Is(err, dataset.ErrNumber):
+	case errors.Is(err, ledger.ErrArgument), errors.Is(err, record.ErrSpec), errors.Is(err, dataset.ErrToken),
+		errors.Is(err, dataset.ErrOtherJob), errors.Is(err, dataset.ErrNumber):
 		code = connect.CodeInvalidArgument
 	case errors.Is(err, ledger.ErrUnknown), errors.Is(err, fleet.ErrUnknown):
 		code = connect.CodeNotFound
@@ -201,7 +204,8 @@ func (l *leader) makeRoom() {
 	if err != nil || !slices.Contains(h.Alarms, "NOSPACE") {
 		return
 	}
-	l.logger.Error("etcd is full: acknowledgements fail until there is room; erasing ended jobs and compacting", "bytes", h.Bytes, "quota", h.Quota)
+	l.logger.Error("etcd is full: acknowledgements fail until there is room; erasing ended jobs and compacting",
+		"bytes", h.Bytes, "quota", h.Quota)
 	err = l.s.store.MakeRoom(ctx, func(ctx context.Context) error { return l.forget(ctx, 0) })
 	if err != nil {
 		l.logger.Error("there is still no room in etcd", "error", err)
@@ -212,7 +216,8 @@ func (l *leader) makeRoom() {
 func (l *leader) find(ctx context.Context, id string) (*job, error) {
 	life := l.lives.Find(id)
 	if life == nil {
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s is known: millrace jobs list", shorten(id)))
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s is known: millrace jobs list",
+			shorten(id)))
 	}
 	j := l.jobs[life.ID]
 	return j, guard.MayUse(ctx, j.Owner)

@@ -49,7 +49,8 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 func checkLeaseRequest(req *apiv1.LeaseRequest) error {
 	many := len(req.Held) > maxHeld || len(req.Fetched) > maxHeld || len(req.Adopt) > maxHeld
 	if many || req.Want < 0 || req.Want > maxWant {
-		return fmt.Errorf("%w: %d leases held, %d wanted: at most %d and %d", ledger.ErrArgument, len(req.Held), req.Want, maxHeld, maxWant)
+		return fmt.Errorf("%w: %d leases held, %d wanted: at most %d and %d", ledger.ErrArgument, len(req.Held),
+			req.Want, maxHeld, maxWant)
 	}
 	return nil
 }
@@ -155,8 +156,8 @@ func (c *leaseCall) takeReport() error {
 	return nil
 }
 
-// hold hands the ledger the leases that the rank's launcher names. Leases of an earlier leader must be shown before any is
-// extended or revoked.
+// hold hands the ledger the leases that the rank's launcher names. Leases of an earlier leader must be shown before any
+// is extended or revoked.
 func (c *leaseCall) hold(now time.Time) error {
 	if c.rank.MustShow(c.session, c.l.term.Fence()) && len(c.req.Held) > 0 && len(c.req.Adopt) == 0 {
 		c.resp.Adopt = true
@@ -254,8 +255,8 @@ func (c *leaseCall) wait(deadline <-chan time.Time) bool {
 	return false
 }
 
-// withdraw ends what the call wanted, unless a later call of the rank waits by now. Where the caller has gone, what came
-// for it and was never said goes back, for others to have.
+// withdraw ends what the call wanted, unless a later call of the rank waits by now. Where the caller has gone, what
+// came for it and was never said goes back, for others to have.
 func (c *leaseCall) withdraw(call uint64) error {
 	if !c.rank.Withdraws(call) {
 		return nil

@@ -42,8 +42,10 @@ func TestAGrantWhoseAnswerIsLostIsSaidAgain(t *testing.T) {
 	t.Parallel()
 	s, c, k := attached(t)
 	ask := func(want int32, held ...uint64) (ids []uint64) {
-		r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse, error) {
-			return m.Lease(ctx, &apiv1.LeaseRequest{Id: k.id, Session: k.session, Want: want, WaitSeconds: 20, Held: held})
+		r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse,
+			error) {
+			return m.Lease(ctx, &apiv1.LeaseRequest{Id: k.id, Session: k.session, Want: want, WaitSeconds: 20,
+				Held: held})
 		})
 		require.NoError(t, err)
 		assert.Empty(t, r.Revoked)
@@ -63,7 +65,8 @@ func TestAGrantWhoseAnswerIsLostIsSaidAgain(t *testing.T) {
 	assert.Equal(t, 2, leased(s))
 
 	// What is acknowledged or given back without ever having been named is over.
-	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
+		error) {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Leases: more, Reason: "stop"})
 	})
 	require.NoError(t, err)
@@ -71,7 +74,8 @@ func TestAGrantWhoseAnswerIsLostIsSaidAgain(t *testing.T) {
 	assert.Equal(t, 1, leased(s))
 }
 
-// TestALeaseCallThatIsGivenUpHoldsNothing: what it wanted it wants no more, and what had come for it is others' to have.
+// TestALeaseCallThatIsGivenUpHoldsNothing: what it wanted it wants no more, and what had come for it is others' to
+// have.
 func TestALeaseCallThatIsGivenUpHoldsNothing(t *testing.T) {
 	t.Parallel()
 	s, _, k := attached(t)

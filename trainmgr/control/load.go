@@ -131,7 +131,8 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 	}
 	for _, g := range state.Generations {
 		if len(v.pieces[g.Number]) != g.Pieces {
-			return nil, fmt.Errorf("generation %d: %d pieces of %d are stored", g.Number, len(v.pieces[g.Number]), g.Pieces)
+			return nil, fmt.Errorf("generation %d: %d pieces of %d are stored", g.Number, len(v.pieces[g.Number]),
+				g.Pieces)
 		}
 		data, err := record.Unpack(v.pieces[g.Number])
 		if err != nil {
@@ -142,7 +143,8 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 			return nil, fmt.Errorf("generation %d: %w", g.Number, err)
 		}
 		if full.Digest != g.Digest {
-			return nil, fmt.Errorf("generation %d: its digest is %s and was %s: another build cuts the data differently", g.Number, full.Digest, g.Digest)
+			return nil, fmt.Errorf("generation %d: its digest is %s and was %s: another build cuts the data "+
+				"differently", g.Number, full.Digest, g.Digest)
 		}
 		full.Generation = g
 		full.onNodes = true // what an agent that restarted lacks is looked at when it beats

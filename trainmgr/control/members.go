@@ -41,7 +41,10 @@ func (s *Server) ListMembers(ctx context.Context, _ *apiv1.ListMembersRequest) (
 		resp.Members = append(resp.Members, w)
 		wg.Go(func() {
 			// One that was started alone has no URL at which it could be knocked at.
-			w.Answers = m.Self || slices.ContainsFunc(m.PeerURLs, func(u string) bool { return knock(ctx, u, reachTime) == nil })
+			w.Answers = m.Self || slices.ContainsFunc(m.PeerURLs, func(u string) bool {
+				return knock(ctx, u,
+					reachTime) == nil
+			})
 		})
 	}
 	wg.Wait()
@@ -56,19 +59,22 @@ func (s *Server) AddMember(ctx context.Context, req *apiv1.AddMemberRequest) (*a
 	if err != nil {
 		return nil, memberError(err)
 	}
-	s.logger.Warn("a member was added", "peer", req.PeerUrl, "id", strconv.FormatUint(m.ID, 16), "by", guard.Peer(ctx).String())
+	s.logger.Warn("a member was added", "peer", req.PeerUrl, "id", strconv.FormatUint(m.ID, 16), "by",
+		guard.Peer(ctx).String())
 	return &apiv1.AddMemberResponse{Member: wireMember(m)}, nil
 }
 
 // RemoveMember implements the service.
-func (s *Server) RemoveMember(ctx context.Context, req *apiv1.RemoveMemberRequest) (*apiv1.RemoveMemberResponse, error) {
+func (s *Server) RemoveMember(ctx context.Context, req *apiv1.RemoveMemberRequest) (*apiv1.RemoveMemberResponse,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, membersTime)
 	defer cancel()
 	m, err := s.store.RemoveMember(ctx, req.Member)
 	if err != nil {
 		return nil, memberError(err)
 	}
-	s.logger.Warn("a member was removed", "member", m.Name, "id", strconv.FormatUint(m.ID, 16), "by", guard.Peer(ctx).String())
+	s.logger.Warn("a member was removed", "member", m.Name, "id", strconv.FormatUint(m.ID, 16), "by",
+		guard.Peer(ctx).String())
 	return &apiv1.RemoveMemberResponse{}, nil
 }
 
@@ -100,7 +106,8 @@ func (s *Server) promote(ctx context.Context) {
 		list, err := s.store.Promote(asking)
 		cancel()
 		for _, m := range list {
-			s.logger.Info("a member that was added has caught up and votes", "member", m.Name, "id", strconv.FormatUint(m.ID, 16))
+			s.logger.Info("a member that was added has caught up and votes", "member", m.Name, "id",
+				strconv.FormatUint(m.ID, 16))
 		}
 		if err != nil && ctx.Err() == nil {
 			s.logger.Warn("give a new member its vote", "error", err)
@@ -108,8 +115,8 @@ func (s *Server) promote(ctx context.Context) {
 	}
 }
 
-// join asks a control plane for its members, of which this one is to be: the peers of the option, which name this member alone, become those
-// of all. A member that has been started before knows them.
+// join asks a control plane for its members, of which this one is to be: the peers of the option, which name this
+// member alone, become those of all. A member that has been started before knows them.
 func join(ctx context.Context, o *Options) error {
 	if len(o.Join) == 0 || store.Founded(o.Data) {
 		return nil
@@ -121,7 +128,8 @@ func join(ctx context.Context, o *Options) error {
 		}
 	}
 	if own == "" {
-		return fmt.Errorf("join %s: this member is called %q: name it, and say among the peers at which URL the others reach it", strings.Join(o.Join, ", "), o.Name)
+		return fmt.Errorf("join %s: this member is called %q: name it, and say among the peers at which URL the "+
+			"others reach it", strings.Join(o.Join, ", "), o.Name)
 	}
 	c, err := identity.HTTPClient(o.Identity)
 	if err != nil {
@@ -135,7 +143,8 @@ func join(ctx context.Context, o *Options) error {
 			return fmt.Errorf("join %s: %w", at, err)
 		}
 		asking, cancel := context.WithTimeout(ctx, membersTime+reachTime)
-		r, err := apiv1connect.NewControlClient(c, base, connect.WithReadMaxBytes(maxRequest)).ListMembers(asking, &apiv1.ListMembersRequest{})
+		r, err := apiv1connect.NewControlClient(c, base, connect.WithReadMaxBytes(maxRequest)).ListMembers(asking,
+			&apiv1.ListMembersRequest{})
 		cancel()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("join %s: %w", at, err))
@@ -160,7 +169,8 @@ func peersOf(members []*apiv1.Member, name, own string) ([]string, error) {
 		case slices.Contains(m.PeerUrls, own):
 			who, found = name, true
 		case who == name:
-			return nil, fmt.Errorf("a member called %s is there already, at %s: remove it, or choose another name", name, strings.Join(m.PeerUrls, ", "))
+			return nil, fmt.Errorf("a member called %s is there already, at %s: remove it, or choose another name",
+				name, strings.Join(m.PeerUrls, ", "))
 		case who == "":
 			who = "added-" + m.Id // not started yet; only its URL matters
 		}

@@ -15,8 +15,9 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// TestAMemberIsReplacedForGood: of three the one that leads dies with its disk in the middle of an epoch. It is removed, another is added and joins, and
-// when a second of the first three dies the job goes on, with all that was acknowledged.
+// TestAMemberIsReplacedForGood: of three the one that leads dies with its disk in the middle of an epoch. It is
+// removed, another is added and joins, and when a second of the first three dies the job goes on, with all that was
+// acknowledged.
 func TestAMemberIsReplacedForGood(t *testing.T) {
 	t.Parallel()
 	members, c := startCluster(t, 3)
@@ -72,7 +73,8 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 	joined, err := Start(patient(t), o)
 	require.NoError(t, err)
 	members[at] = joined
-	require.Eventually(t, func() bool { m := list()["m3"]; return m != nil && m.Votes }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { m := list()["m3"]; return m != nil && m.Votes }, 20*time.Second,
+		10*time.Millisecond)
 
 	// The one that led is replaced by now; the second of the first three goes.
 	other := members[(at+2)%3]
@@ -134,7 +136,8 @@ func TestWhoMayChangeMembers(t *testing.T) {
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, s.Close()) }()
-	for role, may := range map[string][2]bool{"operator": {true, true}, "control": {true, false}, "node": {}, "launcher": {}} {
+	for role, may := range map[string][2]bool{"operator": {true, true}, "control": {true, false}, "node": {},
+		"launcher": {}} {
 		k := a.client(s, identity.Role(role), role)
 		for i, do := range []func(context.Context, apiv1connect.ControlClient) error{
 			func(ctx context.Context, k apiv1connect.ControlClient) error {
@@ -147,7 +150,8 @@ func TestWhoMayChangeMembers(t *testing.T) {
 			},
 		} {
 			err := do(patient(t), k)
-			assert.Equal(t, !may[i], connect.CodeOf(err) == connect.CodePermissionDenied, "%s, call %d: %v", role, i, err)
+			assert.Equal(t, !may[i], connect.CodeOf(err) == connect.CodePermissionDenied, "%s, call %d: %v", role, i,
+				err)
 		}
 	}
 }

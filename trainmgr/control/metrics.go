@@ -20,7 +20,8 @@ type metrics struct {
 	daemon   func() // takes what every daemon exports out of the registry
 }
 
-// described lists the metrics that are read when asked for, with their labels. Labels are bounded: a job or a drive, never a split.
+// described lists the metrics that are read when asked for, with their labels. Labels are bounded: a job or a drive,
+// never a split.
 var described = []struct {
 	name, help string
 	labels     []string
@@ -30,7 +31,8 @@ var described = []struct {
 	{"millrace_control_etcd_bytes", "size of this member's etcd data", nil},
 	{"millrace_control_nodes", "storage nodes by state", []string{"state"}},
 	{"millrace_control_jobs", "jobs by phase", []string{"phase"}},
-	{"millrace_job_t_rows_per_second", "T: what the trainer takes at most, all ranks together; 0: not known", []string{"job"}},
+	{"millrace_job_t_rows_per_second", "T: what the trainer takes at most, all ranks together; 0: not known",
+		[]string{"job"}},
 	{"millrace_job_p_rows_per_second", "P: what a drive makes", []string{"job", "drive"}},
 	{"millrace_job_drives_wanted", "ceil(T/P)", []string{"job"}},
 	{"millrace_job_drives_allowed", "drives that may run at once", []string{"job"}},
@@ -40,15 +42,17 @@ var described = []struct {
 	{"millrace_split_leases", "leases that are out", []string{"job"}},
 	{"millrace_splits_redelivered_total", "leases that came back and were granted again", []string{"job"}},
 	{"millrace_trainer_input_queue_batches", "mini-batches waiting in a rank's input queue", []string{"job", "rank"}},
-	{"millrace_trainer_stall_seconds_total", "time a rank's trainer stood still for want of a mini-batch", []string{"job", "rank"}},
+	{"millrace_trainer_stall_seconds_total", "time a rank's trainer stood still for want of a mini-batch",
+		[]string{"job", "rank"}},
 }
 
 func newMetrics(s *Server, registry *prometheus.Registry) (*metrics, error) {
-	m := &metrics{s: s, registry: registry, desc: map[string]*prometheus.Desc{}, flush: prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "millrace_ledger_flush_seconds", Help: "time of one group commit of acknowledgements",
-		Buckets:                     prometheus.ExponentialBuckets(0.0005, 2, 14), // to 4 s
-		NativeHistogramBucketFactor: 1.1,
-	})}
+	m := &metrics{s: s, registry: registry, desc: map[string]*prometheus.Desc{},
+		flush: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "millrace_ledger_flush_seconds", Help: "time of one group commit of acknowledgements",
+			Buckets:                     prometheus.ExponentialBuckets(0.0005, 2, 14), // to 4 s
+			NativeHistogramBucketFactor: 1.1,
+		})}
 	for _, d := range described {
 		m.desc[d.name] = prometheus.NewDesc(d.name, d.help, d.labels, nil)
 	}

@@ -23,8 +23,8 @@ const (
 	retryNode   = 2 * time.Second
 )
 
-// nodeCalls are the calls of a leader to storage nodes. Every call says which leader makes it: nodes refuse one that was
-// replaced. Its methods may be used from any goroutine, without the leader's lock.
+// nodeCalls are the calls of a leader to storage nodes. Every call says which leader makes it: nodes refuse one that
+// was replaced. Its methods may be used from any goroutine, without the leader's lock.
 type nodeCalls struct {
 	http  *http.Client
 	fence uint64
@@ -93,7 +93,8 @@ func (n *nodeCalls) fencing() connect.UnaryInterceptorFunc {
 }
 
 // call calls a node at its URLs in turn until one is reached.
-func (n *nodeCalls) call(ctx context.Context, node string, most time.Duration, fn func(context.Context, apiv1connect.NodeClient) error) error {
+func (n *nodeCalls) call(ctx context.Context, node string, most time.Duration, fn func(context.Context,
+	apiv1connect.NodeClient) error) error {
 	own := ctx
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -104,7 +105,8 @@ func (n *nodeCalls) call(ctx context.Context, node string, most time.Duration, f
 			err = baseErr
 			continue
 		}
-		err = fn(ctx, apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxBeat), connect.WithInterceptors(n.fencing())))
+		err = fn(ctx, apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxBeat),
+			connect.WithInterceptors(n.fencing())))
 		if err == nil || connect.IsWireError(err) || ctx.Err() != nil {
 			break
 		}
@@ -116,14 +118,15 @@ func (n *nodeCalls) call(ctx context.Context, node string, most time.Duration, f
 }
 
 // unreached gives an error of a connection, not of the node, the code of a call that may go well later. Package connect
-// has others for it: canceled for a connection that was reset, deadline_exceeded for a node that hangs. A node that ends
-// while it works says canceled itself; no caller here does.
+// has others for it: canceled for a connection that was reset, deadline_exceeded for a node that hangs. A node that
+// ends while it works says canceled itself; no caller here does.
 func unreached(err error) error {
 	switch code := connect.CodeOf(err); {
 	case err == nil:
 		return nil
 	case code == connect.CodeCanceled,
-		!connect.IsWireError(err) && (code == connect.CodeDeadlineExceeded || code == connect.CodeUnknown || code == connect.CodeInternal):
+		!connect.IsWireError(err) && (code == connect.CodeDeadlineExceeded || code == connect.CodeUnknown ||
+			code == connect.CodeInternal):
 		return connect.NewError(connect.CodeUnavailable, err)
 	}
 	return err

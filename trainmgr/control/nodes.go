@@ -38,7 +38,10 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 		return nil, err
 	}
 	if id := guard.Peer(ctx); id.Role == identity.Node && req.GetStatus().GetName() != id.Name {
-		return nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("node %s beats for node %s: a node's name is its certificate's; change name in its configuration, or issue it another (millrace pki issue --role node --name NAME)", id.Name, shorten(req.GetStatus().GetName())))
+		return nil, connect.NewError(connect.CodePermissionDenied,
+			fmt.Errorf("node %s beats for node %s: a node's name is its certificate's; change name in its "+
+				"configuration, or issue it another (millrace pki issue --role node --name NAME)", id.Name,
+				shorten(req.GetStatus().GetName())))
 	}
 	now, wall := time.Now(), seconds(time.Now())
 	l.mu.Lock()
@@ -134,7 +137,8 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 				what = "restarted"
 			}
 			st := l.fleet.Status(e.Node)
-			l.logger.Info("node "+what, "node", e.Node, "incarnation", st.Incarnation, "version", st.Version, "drives", len(st.Drives))
+			l.logger.Info("node "+what, "node", e.Node, "incarnation", st.Incarnation, "version", st.Version, "drives",
+				len(st.Drives))
 			if e.Kind == fleet.Restarted {
 				l.loseNode(a, "the node was restarted", now)
 			}
@@ -190,7 +194,8 @@ func (l *leader) store(what string, op store.Op) {
 // loseNode takes all leases of a node back. l.mu is held.
 func (l *leader) loseNode(a *agent, why string, now time.Time) {
 	for d := range a.drives {
-		if err := l.ledger.LoseDrive(ledger.DriveID{Node: a.name, Name: d}, why, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
+		if err := l.ledger.LoseDrive(ledger.DriveID{Node: a.name, Name: d}, why, now); err != nil && !errors.Is(err,
+			ledger.ErrUnknown) {
 			l.logger.Error("lose a drive", "node", a.name, "drive", d, "error", err)
 		}
 	}
@@ -266,7 +271,8 @@ func (l *leader) list(a *agent, now time.Time) {
 		id := ledger.DriveID{Node: a.name, Name: d.Name}
 		have[d.Name] = true
 		state := driveState(d.State, draining)
-		err := l.ledger.PutDrive(ledger.Drive{ID: id, Slots: int(max(d.Streams, 1)), Partitions: words[d.Name], Draining: state != driveReady}, now)
+		err := l.ledger.PutDrive(ledger.Drive{ID: id, Slots: int(max(d.Streams, 1)), Partitions: words[d.Name],
+			Draining: state != driveReady}, now)
 		if err == nil && state == driveFailed {
 			err = l.ledger.LoseDrive(id, d.State, now)
 		}

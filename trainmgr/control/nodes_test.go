@@ -137,7 +137,8 @@ func TestANodeThatJoinsTakesPart(t *testing.T) {
 	await(t, c, "a")
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
 	until(t, c, "job", "running")
-	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}, "e": {partition(t, "other", 10)}})
+	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}, "e": {partition(t, "other",
+		10)}})
 	b.beats(t, c)
 	require.Eventually(t, func() bool {
 		b.mu.Lock()
@@ -146,7 +147,8 @@ func TestANodeThatJoinsTakesPart(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// TestAPartitionThatVanishesOrChanges: a job that runs is granted nothing of it, says which it waits for and why, and goes on when it is back.
+// TestAPartitionThatVanishesOrChanges: a job that runs is granted nothing of it, says which it waits for and why, and
+// goes on when it is back.
 func TestAPartitionThatVanishesOrChanges(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -161,7 +163,8 @@ func TestAPartitionThatVanishesOrChanges(t *testing.T) {
 	assert.Empty(t, get(t, c, "job").WaitsFor)
 	waits := func(want string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return get(t, c, "job").WaitsFor == want }, 20*time.Second, 5*time.Millisecond, want)
+		require.Eventually(t, func() bool { return get(t, c, "job").WaitsFor == want }, 20*time.Second,
+			5*time.Millisecond, want)
 	}
 	n.holds(t, map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
 	waits("partition p@1: no live node holds it")
@@ -182,12 +185,14 @@ func TestAPartitionThatVanishesOrChanges(t *testing.T) {
 	assert.Empty(t, r.Grants)
 	assert.Contains(t, r.Waiting, "no drive holds partition p@1")
 	n.holds(t, whole)
-	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse, error) {
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse,
+		error) {
 		return m.DrainNode(ctx, &apiv1.DrainNodeRequest{Node: "n", Drain: true})
 	})
 	require.NoError(t, err)
 	waits("partition p@1: node n holds it and does not take work on it")
-	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse, error) {
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse,
+		error) {
 		return m.DrainNode(ctx, &apiv1.DrainNodeRequest{Node: "n", Drain: false})
 	})
 	require.NoError(t, err)
@@ -208,7 +213,8 @@ func TestADriveThatJoinsIsMeasured(t *testing.T) {
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 2000})
 	st = until(t, c, st.Id, "running")
 	assert.EqualValues(t, 4, st.DrivesWanted)
-	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}, "e": {partition(t, "p0", 1000)}})
+	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}, "e": {partition(t, "p0",
+		1000)}})
 	b.p["d"], b.p["e"] = 1500, 1500
 	b.beats(t, c)
 	measured := func() map[string]float64 {
@@ -224,7 +230,8 @@ func TestADriveThatJoinsIsMeasured(t *testing.T) {
 	assert.EqualValues(t, 2, st.DrivesWanted)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	assert.Equal(t, []string{strconv.FormatUint(s.leading.Load().term.Fence(), 10)}, a.fences, "every call says which leader makes it")
+	assert.Equal(t, []string{strconv.FormatUint(s.leading.Load().term.Fence(), 10)}, a.fences,
+		"every call says which leader makes it")
 }
 
 func TestNodesThatAreRefused(t *testing.T) {
@@ -319,7 +326,8 @@ func TestADrainedNodeIsGrantedNothing(t *testing.T) {
 		}
 	}
 	require.Eventually(t, told(true), 20*time.Second, 5*time.Millisecond)
-	require.Eventually(t, func() bool { return nodeRecord(t, s, "n").State == "draining" }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return nodeRecord(t, s, "n").State == "draining" }, 20*time.Second,
+		5*time.Millisecond)
 	drain(false)
 	require.Eventually(t, told(false), 20*time.Second, 5*time.Millisecond)
 	_, err = k.lease(1, 0, 20)
@@ -367,10 +375,12 @@ func TestAFullEtcdDegrades(t *testing.T) {
 	}
 	for _, g := range k.held {
 		k.deliver(g) // the trainer has it, whatever becomes of the acknowledgement
-		_, err := s.Acknowledge(patient(t), &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Numbers: []*apiv1.NumberRange{{From: g.From, To: g.To}}})
+		_, err := s.Acknowledge(patient(t), &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session,
+			Numbers: []*apiv1.NumberRange{{From: g.From, To: g.To}}})
 		refused(err)
 	}
-	_, err = s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "more", Pipeline: []byte(testPipeline)}})
+	_, err = s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "more",
+		Pipeline: []byte(testPipeline)}})
 	refused(err)
 	r, err := k.lease(1, 0, 10)
 	require.NoError(t, err)
@@ -459,7 +469,8 @@ func TestMetricsAndReadiness(t *testing.T) {
 	}
 	for _, line := range []string{
 		"millrace_control_leader 1", `millrace_control_jobs{phase="running"} 1`,
-		fmt.Sprintf("millrace_job_t_rows_per_second{job=%q} 2500", st.Id), fmt.Sprintf(`millrace_job_p_rows_per_second{drive="n/d",job=%q} 1000`, st.Id),
+		fmt.Sprintf("millrace_job_t_rows_per_second{job=%q} 2500", st.Id),
+		fmt.Sprintf(`millrace_job_p_rows_per_second{drive="n/d",job=%q} 1000`, st.Id),
 		fmt.Sprintf("millrace_job_drives_wanted{job=%q} 3", st.Id), "millrace_ledger_flush_seconds_count",
 		fmt.Sprintf(`millrace_trainer_input_queue_batches{job=%q,rank="0"} 1`, st.Id),
 	} {

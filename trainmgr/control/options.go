@@ -18,7 +18,8 @@ type Options struct {
 	Data  string   // folder of the embedded etcd member
 	Name  string   // of this member among Peers
 	Peers []string // NAME=URL of all embedded members, this one too; none: one member
-	// Join are URLs of members of a control plane that this one was added to (AddMember); Peers then need not name more than this one.
+	// Join are URLs of members of a control plane that this one was added to (AddMember); Peers then need not name more
+	// than this one.
 	Join []string
 	Etcd []string // endpoints of an etcd that runs elsewhere; then nothing is embedded
 	// EtcdClient lets etcdctl in: http://127.0.0.1:2379 or unix:///PATH.
@@ -59,8 +60,10 @@ type Options struct {
 	History   int     // ended jobs remembered; 0: DefaultHistory
 	Rate      float64 // requests a second of one peer; 0: DefaultRate
 
-	MaxConnections int   // at once, at most half of them and one more of one peer on another machine; 0: DefaultMaxConnections
-	RequestMemory  int64 // bytes of requests' messages at once, at most half of them of one peer; 0: httpbody.DefaultMemory
+	// at once, at most half of them and one more of one peer on another machine; 0: DefaultMaxConnections
+	MaxConnections int
+	// bytes of requests' messages at once, at most half of them of one peer; 0: httpbody.DefaultMemory
+	RequestMemory int64
 }
 
 // Defaults and bounds.
@@ -126,15 +129,20 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case o.MaxJobs < 0 || o.MaxSplits < 0 || o.History < 0 || !(o.Rate > 0):
-		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: want none below 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)
+		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: want none "+
+			"below 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)
 	case o.MaxConnections < 0 || o.RequestMemory < 0:
-		return o, fmt.Errorf("control plane: %d connections, %d bytes of requests: want none below 0", o.MaxConnections, o.RequestMemory)
+		return o, fmt.Errorf("control plane: %d connections, %d bytes of requests: want none below 0", o.MaxConnections,
+			o.RequestMemory)
 	case o.Beat < 0 || o.DeadAfter <= o.Beat || o.LeaseTTL < 0 || o.ScaleEvery < 0:
-		return o, fmt.Errorf("control plane: a beat every %v, dead after %v, leases of %v, scaled every %v: want a node to be dead after more than one beat", o.Beat, o.DeadAfter, o.LeaseTTL, o.ScaleEvery)
+		return o, fmt.Errorf("control plane: a beat every %v, dead after %v, leases of %v, scaled every %v: want a "+
+			"node to be dead after more than one beat", o.Beat, o.DeadAfter, o.LeaseTTL, o.ScaleEvery)
 	case o.SessionTTL < time.Second:
-		return o, fmt.Errorf("control plane: a launcher counts as gone after %v: want a second or more, since launchers call about twice a second", o.SessionTTL)
+		return o, fmt.Errorf("control plane: a launcher counts as gone after %v: want a second or more, since "+
+			"launchers call about twice a second", o.SessionTTL)
 	case o.AbandonAfter > record.MaxAbandon || o.AbandonAfter > 0 && o.AbandonAfter < time.Second:
-		return o, fmt.Errorf("control plane: jobs are abandoned after %v: want a second to %v, or less than 0 for never", o.AbandonAfter, record.MaxAbandon)
+		return o, fmt.Errorf("control plane: jobs are abandoned after %v: want a second to %v, or less than 0 for "+
+			"never", o.AbandonAfter, record.MaxAbandon)
 	}
 	return o, nil
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
-// prepareTries is how often a node that cannot be reached is asked to prepare a job, while others hold its partitions too or not.
+// prepareTries is how often a node that cannot be reached is asked to prepare a job, while others hold its partitions
+// too or not.
 const prepareTries = 3
 
 // prepareAll has every node that holds a partition prepare a generation. A node that fails is passed over as long as
-// every partition has a holder that does not. Where nodes have no room for another job it waits for it, and where one is away, or has a drive that is not open,
-// for its return; and says so.
+// every partition has a holder that does not. Where nodes have no room for another job it waits for it, and where one
+// is away, or has a drive that is not open, for its return; and says so.
 func (c *conductor) prepareAll(g *generation) error {
 	return c.patiently(func() error { return c.prepareOnce(g) })
 }
 
-// awayTime is how many times as long as a silent node takes to count as dead a job waits, before it runs, for a node that is away: it may be being started
-// again.
+// awayTime is how many times as long as a silent node takes to count as dead a job waits, before it runs, for a node
+// that is away: it may be being started again.
 const awayTime = 12
 
 // later tells that what failed may do after a while.
@@ -33,8 +34,8 @@ func later(err error) bool {
 	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable
 }
 
-// patiently does something of a job until it is done, fails for good, or the job has ended. It waits for room without end, and for nodes that are away a
-// while.
+// patiently does something of a job until it is done, fails for good, or the job has ended. It waits for room without
+// end, and for nodes that are away a while.
 func (c *conductor) patiently(do func() error) error {
 	var away time.Time // since when
 	for {
@@ -95,7 +96,8 @@ func (c *conductor) prepareOnce(g *generation) error {
 				if try > 0 && !sleep(c.ctx, c.o.Beat) {
 					break
 				}
-				if err = c.prepare(name, c.job, g); err == nil || connect.IsWireError(err) && connect.CodeOf(err) != connect.CodeUnavailable {
+				if err = c.prepare(name, c.job, g); err == nil || connect.IsWireError(err) &&
+					connect.CodeOf(err) != connect.CodeUnavailable {
 					break
 				}
 			}

@@ -76,7 +76,8 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	k.run = "a"
 	require.NoError(t, k.attach(nil))
 	require.NoError(t, k.take(2))
-	token, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+	token, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse,
+		error) {
 		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: st.Id, Session: k.session})
 	})
 	require.NoError(t, err)
@@ -86,7 +87,8 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 		_, err := attachAs(t, c, req)
 		require.Error(t, err)
 		assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
-		for _, says := range []string{"another run", "rank 0 is in epoch 1 of 2", delivered + " of its 25", "resume", "another name", "cancel"} {
+		for _, says := range []string{"another run", "rank 0 is in epoch 1 of 2", delivered + " of its 25", "resume",
+			"another name", "cancel"} {
 			assert.ErrorContains(t, err, says)
 		}
 		p := partlyConsumed(err)
@@ -183,7 +185,8 @@ func TestAJobThatResumedIsNotConsumed(t *testing.T) {
 	k.run = "a"
 	require.NoError(t, k.attach(nil))
 	require.NoError(t, k.consume(2))
-	token, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+	token, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse,
+		error) {
 		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: first.Id})
 	})
 	require.NoError(t, err)
@@ -282,7 +285,8 @@ func TestEveryRankSubmits(t *testing.T) {
 		ids := make(chan string, 8)
 		for range cap(ids) {
 			go func() {
-				st, err := trySubmit(t, c, &apiv1.JobSpec{Name: fmt.Sprintf("job-%d", i), Pipeline: []byte(testPipeline), Ranks: 2})
+				st, err := trySubmit(t, c, &apiv1.JobSpec{Name: fmt.Sprintf("job-%d", i),
+					Pipeline: []byte(testPipeline), Ranks: 2})
 				assert.NoError(t, err)
 				ids <- st.GetId()
 			}()
@@ -291,7 +295,8 @@ func TestEveryRankSubmits(t *testing.T) {
 		for range cap(ids) - 1 {
 			assert.Equal(t, first, <-ids)
 		}
-		_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+		_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse,
+			error) {
 			return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: first})
 		})
 		require.NoError(t, err)

@@ -43,7 +43,8 @@ func (c *conductor) scale() {
 	if r.Decision.Drives == c.job.allowedDrives {
 		return
 	}
-	c.logger.Info("scaled", "job", c.job.ID, "from", c.job.allowedDrives, "to", r.Decision.Drives, "why", r.Decision.Why, "inputs", r.Inputs)
+	c.logger.Info("scaled", "job", c.job.ID, "from", c.job.allowedDrives, "to", r.Decision.Drives, "why",
+		r.Decision.Why, "inputs", r.Inputs)
 	if err := c.allow(c.job, r.Decision.Drives, now); err != nil {
 		c.logger.Error("allow drives", "job", c.job.ID, "error", err)
 		return
@@ -55,8 +56,8 @@ func (c *conductor) scale() {
 	c.settle(now)
 }
 
-// learnT takes T from the ranks where the job does not say it: as many times the slowest rank's as there are ranks, once
-// all have measured it. l.mu is held.
+// learnT takes T from the ranks where the job does not say it: as many times the slowest rank's as there are ranks,
+// once all have measured it. l.mu is held.
 func (c *conductor) learnT(now time.Time) {
 	if c.job.State().T > 0 {
 		return
@@ -86,7 +87,8 @@ func (c *conductor) learnT(now time.Time) {
 // inputs is what the autoscaler decides by. l.mu is held.
 func (c *conductor) inputs(v *ledger.JobStatus, now time.Time) autoscale.Inputs {
 	st := c.job.State()
-	in := autoscale.Inputs{Seconds: now.Sub(c.began).Seconds(), T: st.T, MaxDrives: int(c.job.spec.MaxDrives), Running: len(v.Running), Rows: c.job.rows}
+	in := autoscale.Inputs{Seconds: now.Sub(c.began).Seconds(), T: st.T, MaxDrives: int(c.job.spec.MaxDrives),
+		Running: len(v.Running), Rows: c.job.rows}
 	for _, p := range st.P {
 		in.P += p / float64(len(st.P))
 	}
@@ -143,8 +145,8 @@ func (l *leader) busy(drives []ledger.DriveID) float64 {
 	return sum / float64(len(drives))
 }
 
-// holders are the drives that hold each partition now. Looking at every partition of every drive is not done every second: only when
-// a node has said something new.
+// holders are the drives that hold each partition now. Looking at every partition of every drive is not done every
+// second: only when a node has said something new.
 func (g *generation) holders(f *fleet.Fleet) [][]fleet.Place {
 	if g.holdersVersion != f.Version() || g.holdersFound == nil {
 		g.holdersFound, g.holdersVersion = f.Holders(g.data.Manifest), f.Version()
@@ -182,7 +184,8 @@ func (l *leader) loads(g *generation, p map[string]float64) []allocation.Worker 
 }
 
 // allocate decides how many drives a job starts with: ceil(T/P). l.mu is held.
-func (c *conductor) allocate(g *generation, p map[string]float64, t float64, now time.Time) (allocation.Allocation, error) {
+func (c *conductor) allocate(g *generation, p map[string]float64, t float64, now time.Time) (allocation.Allocation,
+	error) {
 	a, err := allocation.Allocate(t, c.loads(g, p), int(c.job.spec.MaxDrives))
 	if err != nil {
 		return a, err

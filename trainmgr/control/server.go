@@ -73,8 +73,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	// Connections leave file descriptors to etcd, its members and its data.
 	limit := admission.NewLimit(admission.Connections(o.MaxConnections, files), o.Logger)
 	st, err := store.Open(ctx, store.Options{
-		Data: o.Data, Name: o.Name, Peers: o.Peers, Join: len(o.Join) > 0, External: o.Etcd, ClientURL: o.EtcdClient, Quota: o.EtcdQuota,
-		Cert: o.Identity.Cert, Key: o.Identity.Key, CA: o.Identity.CA,
+		Data: o.Data, Name: o.Name, Peers: o.Peers, Join: len(o.Join) > 0, External: o.Etcd, ClientURL: o.EtcdClient,
+		Quota: o.EtcdQuota,
+		Cert:  o.Identity.Cert, Key: o.Identity.Key, CA: o.Identity.CA,
 		TTL: o.LeaderTTL, Tick: o.Tick, Election: o.Election, Logger: o.Logger,
 	})
 	if err != nil {
@@ -97,7 +98,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		ConnContext: s.connections.opened, ConnState: s.connState,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10,
+			MaxReceiveBufferPerStream: 128 << 10},
 	}
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop

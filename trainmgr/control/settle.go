@@ -133,8 +133,8 @@ func (l *leader) beginInLedger(j *job, epoch uint64, now time.Time) error {
 	return l.ledger.Begin(e, now)
 }
 
-// concludeJob keeps what is known of a job that has ended, and has the ledger forget it. The job's goroutine stores that
-// and tells the nodes. l.mu is held.
+// concludeJob keeps what is known of a job that has ended, and has the ledger forget it. The job's goroutine stores
+// that and tells the nodes. l.mu is held.
 func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
 	status := l.status(j, now)
 	for _, r := range status.Ranks {
@@ -154,8 +154,8 @@ func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
 // maxLastToken is the largest token that is kept of an abandoned job, in bytes.
 const maxLastToken = 256 << 10
 
-// lastToken is what was acknowledged of an abandoned job: a trainer that comes back has no other job to go on with. It is
-// nil where there is none, or where it is too large. l.mu is held.
+// lastToken is what was acknowledged of an abandoned job: a trainer that comes back has no other job to go on with. It
+// is nil where there is none, or where it is too large. l.mu is held.
 func (l *leader) lastToken(j *job) []byte {
 	t, err := l.ledger.Token(j.ID)
 	if err == nil {

@@ -37,8 +37,8 @@ func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
 	return err
 }
 
-// stateOps renders a job's state and decisions. There is nothing to write where a state is stored already, or the job is
-// forgotten.
+// stateOps renders a job's state and decisions. There is nothing to write where a state is stored already, or the job
+// is forgotten.
 func (l *leader) stateOps(j *job, next bool) (ops []store.Op, ended bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

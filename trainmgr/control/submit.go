@@ -55,7 +55,8 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		return nil, l.wire(err)
 	}
 	if !sealed {
-		l.logger.Warn("a job resumes from a token that no control plane has sealed", "job", stored.ID, "token", j.resume.String())
+		l.logger.Warn("a job resumes from a token that no control plane has sealed", "job", stored.ID, "token",
+			j.resume.String())
 	}
 	if was, err := l.claim(ctx, j); was != nil || err != nil {
 		return was, l.wire(err)
@@ -106,7 +107,8 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	}
 	l.jobs[stored.ID], j.generations[0] = j, g
 	j.Job = l.lives.Add(j.terms(), submitted)
-	l.logger.Info("job", "job", j.ID, "from", "", "to", string(record.Preparing), "digest", g.Digest.String()[:12], "partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
+	l.logger.Info("job", "job", j.ID, "from", "", "to", string(record.Preparing), "digest", g.Digest.String()[:12],
+		"partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
 	l.start(j)
 	return &apiv1.SubmitJobResponse{Job: l.status(j, time.Now())}, nil
 }
@@ -156,15 +158,20 @@ func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, e
 			return &apiv1.SubmitJobResponse{Job: l.status(was, time.Now())}, nil
 		}
 		if guard.MayUse(ctx, was.Owner) != nil {
-			return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job called %s runs already, and is another launcher's: choose another name", j.spec.Name))
+			return nil, connect.NewError(connect.CodeAlreadyExists,
+				fmt.Errorf("a job called %s runs already, and is another launcher's: choose another name", j.spec.Name))
 		}
-		return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job called %s runs already (%s) and was submitted otherwise: cancel it, or choose another name", j.spec.Name, was.ID))
+		return nil, connect.NewError(connect.CodeAlreadyExists,
+			fmt.Errorf("a job called %s runs already (%s) and was submitted otherwise: cancel it, or choose another "+
+				"name", j.spec.Name, was.ID))
 	}
 	switch {
 	case l.claims[j.spec.Name] != nil:
-		return nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("a job called %s is being submitted: ask again in a moment", j.spec.Name))
+		return nil, connect.NewError(connect.CodeUnavailable,
+			fmt.Errorf("a job called %s is being submitted: ask again in a moment", j.spec.Name))
 	case l.lives.Active()+len(l.claims) >= l.o.MaxJobs:
-		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%d jobs run, as many as may: wait for one to end, or cancel one", l.lives.Active()))
+		return nil, connect.NewError(connect.CodeResourceExhausted,
+			fmt.Errorf("%d jobs run, as many as may: wait for one to end, or cancel one", l.lives.Active()))
 	}
 	l.claims[j.spec.Name] = make(chan struct{})
 	return nil, nil
@@ -205,8 +212,8 @@ func (l *leader) selected(ctx context.Context, j *job) (*fleet.Selection, error)
 	}
 }
 
-// splits counts the splits of an epoch without making its plan: what a node says of its partitions is not to make the leader allocate
-// anything before it is bounded.
+// splits counts the splits of an epoch without making its plan: what a node says of its partitions is not to make the
+// leader allocate anything before it is bounded.
 func splits(m *dataset.Manifest, o dataset.Options) float64 {
 	batch, per := float64(o.Batch), float64(o.SplitBatches)
 	if per == 0 {
@@ -225,7 +232,8 @@ func splits(m *dataset.Manifest, o dataset.Options) float64 {
 // checkPlan bounds what a job makes the leader hold, and refuses a token of another job before anything is stored.
 func checkPlan(j *job, g *generation, most int) error {
 	if n := splits(g.data.Manifest, j.plan); n > float64(most) {
-		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger batch", record.ErrSpec, n, most)
+		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger "+
+			"batch", record.ErrSpec, n, most)
 	}
 	plan, err := dataset.NewPlan(g.data.Manifest, j.plan)
 	if err != nil {
@@ -235,7 +243,8 @@ func checkPlan(j *job, g *generation, most int) error {
 		return fmt.Errorf("%w: the partitions hold no mini-batch", record.ErrSpec)
 	}
 	if plan.MiniBatches() < uint64(j.spec.Ranks) && j.spec.RankTail == "drop" {
-		return fmt.Errorf("%w: %d mini-batches for %d ranks: some would get none", record.ErrSpec, plan.MiniBatches(), j.spec.Ranks)
+		return fmt.Errorf("%w: %d mini-batches for %d ranks: some would get none", record.ErrSpec, plan.MiniBatches(),
+			j.spec.Ranks)
 	}
 	if j.resume != nil && g.Number == 0 {
 		if _, err := dataset.Resume(*j.resume, g.Digest, plan.MiniBatches()); err != nil {

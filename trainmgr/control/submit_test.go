@@ -27,7 +27,8 @@ func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 	s, c := start(t, o)
 	other := partition(t, "q0", 10)
 	other.Schema = make([]byte, 32)
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000), partition(t, "empty", 0), other}})
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000), partition(t, "empty", 0),
+		other}})
 	n.beats(t, c)
 	await(t, c, "n")
 	sealedElsewhere := record.WrapToken(make([]byte, record.KeyBytes), bareToken(t))
@@ -37,36 +38,61 @@ func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 		code   connect.Code
 		says   []string
 	}{
-		"no pipeline": {func(j *apiv1.JobSpec) { j.Pipeline = nil }, connect.CodeInvalidArgument, []string{"no pipeline"}},
-		"name":        {func(j *apiv1.JobSpec) { j.Name = "Ads/1" }, connect.CodeInvalidArgument, []string{"1 to 63"}},
+		"no pipeline": {func(j *apiv1.JobSpec) { j.Pipeline = nil }, connect.CodeInvalidArgument,
+			[]string{"no pipeline"}},
+		"name": {func(j *apiv1.JobSpec) { j.Name = "Ads/1" }, connect.CodeInvalidArgument, []string{"1 to 63"}},
 		"no such operator": {func(j *apiv1.JobSpec) {
 			j.Pipeline = []byte("name: x\nsparse:\n  - columns: [cat_0]\n    ops: [hash: 1]\n")
 		}, connect.CodeInvalidArgument, []string{"line 4", "hash"}},
-		"no such column":         {func(j *apiv1.JobSpec) { j.Pipeline = []byte("name: x\nsparse:\n  - columns: [cat_7]\n") }, connect.CodeInvalidArgument, []string{"line 3:15", "cat_7"}},
-		"a pipeline by its name": {func(j *apiv1.JobSpec) { j.Pipeline = []byte("rm1") }, connect.CodeInvalidArgument, []string{"missing column", "int_"}},
-		"no such name":           {func(j *apiv1.JobSpec) { j.Pipeline = []byte("rm9") }, connect.CodeInvalidArgument, []string{"want a mapping"}},
-		"too large":              {func(j *apiv1.JobSpec) { j.Pipeline = append(j.Pipeline, make([]byte, MaxSpec)...) }, connect.CodeInvalidArgument, []string{"at most"}},
-		"pattern":                {func(j *apiv1.JobSpec) { j.Partitions = []string{"[p"} }, connect.CodeInvalidArgument, []string{"[p"}},
-		"matches nothing":        {func(j *apiv1.JobSpec) { j.Partitions = []string{"z*"} }, connect.CodeFailedPrecondition, []string{"no live node"}},
-		"all excluded":           {func(j *apiv1.JobSpec) { j.Exclude = []string{"*"} }, connect.CodeFailedPrecondition, []string{"no live node"}},
-		"two schemas":            {func(j *apiv1.JobSpec) { j.Partitions = nil }, connect.CodeFailedPrecondition, []string{"different columns", "q0"}},
-		"no rows":                {func(j *apiv1.JobSpec) { j.Partitions = []string{"empty"} }, connect.CodeInvalidArgument, []string{"no mini-batch"}},
-		"order":                  {func(j *apiv1.JobSpec) { j.Order = "random" }, connect.CodeInvalidArgument, []string{"order"}},
-		"rank tail":              {func(j *apiv1.JobSpec) { j.RankTail = "x" }, connect.CodeInvalidArgument, []string{"rank_tail"}},
-		"weight":                 {func(j *apiv1.JobSpec) { j.Weight = -1 }, connect.CodeInvalidArgument, []string{"weight"}},
-		"T":                      {func(j *apiv1.JobSpec) { j.TRowsPerSecond = -1 }, connect.CodeInvalidArgument, []string{"T of"}},
-		"ranks":                  {func(j *apiv1.JobSpec) { j.Ranks = record.MaxRanks + 1 }, connect.CodeInvalidArgument, []string{"ranks"}},
-		"epochs":                 {func(j *apiv1.JobSpec) { j.Epochs = record.MaxEpoch + 1 }, connect.CodeInvalidArgument, []string{"epochs"}},
-		"more ranks than work":   {func(j *apiv1.JobSpec) { j.Ranks = 101 }, connect.CodeInvalidArgument, []string{"100 mini-batches for 101 ranks"}},
-		"batch":                  {func(j *apiv1.JobSpec) { j.Plan.Batch = -3 }, connect.CodeInvalidArgument, []string{"batch -3"}},
-		"shuffle":                {func(j *apiv1.JobSpec) { j.Plan.Shuffle = "well" }, connect.CodeInvalidArgument, []string{"shuffle"}},
-		"too many splits":        {func(j *apiv1.JobSpec) { j.Plan.Batch, j.Plan.SplitBatches = 1, 1 }, connect.CodeInvalidArgument, []string{"1000 splits, at most 100"}},
-		"another cluster":        {func(j *apiv1.JobSpec) { j.Resume = sealedElsewhere }, connect.CodeInvalidArgument, []string{"not this cluster's"}},
-		"another job":            {func(j *apiv1.JobSpec) { j.Epochs, j.Resume = 9, foreign }, connect.CodeInvalidArgument, []string{"of another job"}},
-		"an epoch beyond":        {func(j *apiv1.JobSpec) { j.Resume = foreign }, connect.CodeInvalidArgument, []string{"epoch 3"}},
-		"no token":               {func(j *apiv1.JobSpec) { j.Resume = []byte("x") }, connect.CodeInvalidArgument, []string{"checkpoint token"}},
+		"no such column": {func(j *apiv1.JobSpec) { j.Pipeline = []byte("name: x\nsparse:\n  - columns: [cat_7]\n") },
+			connect.CodeInvalidArgument, []string{"line 3:15", "cat_7"}},
+		"a pipeline by its name": {func(j *apiv1.JobSpec) { j.Pipeline = []byte("rm1") }, connect.CodeInvalidArgument,
+			[]string{"missing column", "int_"}},
+		"no such name": {func(j *apiv1.JobSpec) { j.Pipeline = []byte("rm9") }, connect.CodeInvalidArgument,
+			[]string{"want a mapping"}},
+		"too large": {func(j *apiv1.JobSpec) { j.Pipeline = append(j.Pipeline, make([]byte, MaxSpec)...) },
+			connect.CodeInvalidArgument, []string{"at most"}},
+		"pattern": {func(j *apiv1.JobSpec) { j.Partitions = []string{"[p"} },
+			connect.CodeInvalidArgument, []string{"[p"}},
+		"matches nothing": {func(j *apiv1.JobSpec) { j.Partitions = []string{"z*"} },
+			connect.CodeFailedPrecondition, []string{"no live node"}},
+		"all excluded": {func(j *apiv1.JobSpec) { j.Exclude = []string{"*"} }, connect.CodeFailedPrecondition,
+			[]string{"no live node"}},
+		"two schemas": {func(j *apiv1.JobSpec) { j.Partitions = nil }, connect.CodeFailedPrecondition,
+			[]string{"different columns", "q0"}},
+		"no rows": {func(j *apiv1.JobSpec) { j.Partitions = []string{"empty"} },
+			connect.CodeInvalidArgument, []string{"no mini-batch"}},
+		"order": {func(j *apiv1.JobSpec) { j.Order = "random" }, connect.CodeInvalidArgument,
+			[]string{"order"}},
+		"rank tail": {func(j *apiv1.JobSpec) { j.RankTail = "x" }, connect.CodeInvalidArgument,
+			[]string{"rank_tail"}},
+		"weight": {func(j *apiv1.JobSpec) { j.Weight = -1 }, connect.CodeInvalidArgument,
+			[]string{"weight"}},
+		"T": {func(j *apiv1.JobSpec) { j.TRowsPerSecond = -1 }, connect.CodeInvalidArgument,
+			[]string{"T of"}},
+		"ranks": {func(j *apiv1.JobSpec) { j.Ranks = record.MaxRanks + 1 },
+			connect.CodeInvalidArgument, []string{"ranks"}},
+		"epochs": {func(j *apiv1.JobSpec) { j.Epochs = record.MaxEpoch + 1 },
+			connect.CodeInvalidArgument, []string{"epochs"}},
+		"more ranks than work": {func(j *apiv1.JobSpec) { j.Ranks = 101 }, connect.CodeInvalidArgument,
+			[]string{"100 mini-batches for 101 ranks"}},
+		"batch": {func(j *apiv1.JobSpec) { j.Plan.Batch = -3 }, connect.CodeInvalidArgument,
+			[]string{"batch -3"}},
+		"shuffle": {func(j *apiv1.JobSpec) { j.Plan.Shuffle = "well" }, connect.CodeInvalidArgument,
+			[]string{"shuffle"}},
+		"too many splits": {func(j *apiv1.JobSpec) { j.Plan.Batch, j.Plan.SplitBatches = 1, 1 },
+			connect.CodeInvalidArgument, []string{"1000 splits, at most 100"}},
+		"another cluster": {func(j *apiv1.JobSpec) { j.Resume = sealedElsewhere }, connect.CodeInvalidArgument,
+			[]string{"not this cluster's"}},
+		"another job": {func(j *apiv1.JobSpec) { j.Epochs, j.Resume = 9, foreign },
+			connect.CodeInvalidArgument, []string{"of another job"}},
+		"an epoch beyond": {func(j *apiv1.JobSpec) { j.Resume = foreign }, connect.CodeInvalidArgument,
+			[]string{"epoch 3"}},
+		"no token": {func(j *apiv1.JobSpec) { j.Resume = []byte("x") }, connect.CodeInvalidArgument,
+			[]string{"checkpoint token"}},
 	} {
-		spec := &apiv1.JobSpec{Name: "job", Pipeline: []byte(testPipeline), Partitions: []string{"p*"}, Plan: &apiv1.PlanOptions{}}
+		spec := &apiv1.JobSpec{Name: "job", Pipeline: []byte(testPipeline), Partitions: []string{"p*"},
+			Plan: &apiv1.PlanOptions{}}
 		tc.change(spec)
 		_, err := trySubmit(t, c, spec)
 		require.Error(t, err, name)
@@ -79,12 +105,14 @@ func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", Partitions: []string{"p*"}})
-	same, err := trySubmit(t, c, &apiv1.JobSpec{Name: "job", Pipeline: []byte(testPipeline), Partitions: []string{"p*"}})
+	same, err := trySubmit(t, c, &apiv1.JobSpec{Name: "job", Pipeline: []byte(testPipeline),
+		Partitions: []string{"p*"}})
 	require.NoError(t, err, "word for word the same")
 	assert.Equal(t, st.Id, same.Id)
 	_, err = trySubmit(t, c, &apiv1.JobSpec{Name: "job", Pipeline: []byte(testPipeline), Partitions: []string{"p0"}})
 	assert.Equal(t, connect.CodeAlreadyExists, connect.CodeOf(err))
-	_, err = trySubmit(t, c, &apiv1.JobSpec{Name: "another", Pipeline: []byte(testPipeline), Partitions: []string{"p0"}})
+	_, err = trySubmit(t, c, &apiv1.JobSpec{Name: "another", Pipeline: []byte(testPipeline),
+		Partitions: []string{"p0"}})
 	assert.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err))
 	list, err := s.ListJobs(patient(t), &apiv1.ListJobsRequest{})
 	require.NoError(t, err)
@@ -103,18 +131,21 @@ func TestAJobResumesFromAToken(t *testing.T) {
 	k := newConsumer(t, c, st.Id, 0)
 	require.NoError(t, k.attach(nil))
 	require.NoError(t, k.consume(5))
-	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse,
+		error) {
 		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: st.Id, Session: k.session})
 	})
 	require.NoError(t, err)
-	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse,
+		error) {
 		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: st.Id})
 	})
 	require.NoError(t, err)
 	assert.Equal(t, connect.CodeAborted, connect.CodeOf(k.attach(nil)), "it has ended")
 	bare := r.Token[len("MRT1") : len(r.Token)-32]
 	for name, token := range map[string][]byte{"sealed": r.Token, "bare": bare} {
-		again := submit(t, c, &apiv1.JobSpec{Name: name, Epochs: 2, Resume: token, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+		again := submit(t, c, &apiv1.JobSpec{Name: name, Epochs: 2, Resume: token,
+			Plan: &apiv1.PlanOptions{SplitBatches: 4}})
 		assert.Equal(t, st.Digest, again.Digest)
 		until(t, c, name, "running")
 		rest := newConsumer(t, c, again.Id, 0)
@@ -129,7 +160,8 @@ func TestAJobResumesFromAToken(t *testing.T) {
 	}
 }
 
-// TestAJobFollowsADataSetThatGrows: what appears is taken once, as further epochs of another digest; also over a restart.
+// TestAJobFollowsADataSetThatGrows: what appears is taken once, as further epochs of another digest; also over a
+// restart.
 func TestAJobFollowsADataSetThatGrows(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -140,7 +172,8 @@ func TestAJobFollowsADataSetThatGrows(t *testing.T) {
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": days})
 	stop := n.beats(t, c)
 	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "grows", Partitions: []string{"day-*"}, Exclude: []string{"day-9"}, Follow: true})
+	st := submit(t, c, &apiv1.JobSpec{Name: "grows", Partitions: []string{"day-*"}, Exclude: []string{"day-9"},
+		Follow: true})
 	until(t, c, "grows", "running")
 	k := newConsumer(t, c, st.Id, 0)
 	require.NoError(t, k.attach(nil))
@@ -161,14 +194,16 @@ func TestAJobFollowsADataSetThatGrows(t *testing.T) {
 			await(t, c, "n")
 			until(t, c, "grows", "waiting: new partitions")
 		}
-		days = append(days, partition(t, []string{"day-2", "day-3", "day-4", "day-9"}[day-1], 100), partition(t, "elsewhere", 10))
+		days = append(days, partition(t, []string{"day-2", "day-3", "day-4", "day-9"}[day-1], 100), partition(t,
+			"elsewhere", 10))
 		n.holds(t, map[string][]*apiv1.Partition{"d": unique(days)})
 		require.NoError(t, n.beat(t, c))
 	}
 	assert.Len(t, digests, 4)
 	assert.Len(t, k.got, 40)
 	// An ended history: cancelled, it is not taken up again.
-	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse,
+		error) {
 		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: "grows"})
 	})
 	require.NoError(t, err)
@@ -194,13 +229,16 @@ func TestANodeThatCannotPrepare(t *testing.T) {
 	_, c := start(t, testOptions(t))
 	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
 	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), partition(t, "p1", 100)}})
-	b.refuse = connect.NewError(connect.CodeFailedPrecondition, errors.New("p1 is not what the manifest says: its footer changed"))
+	b.refuse = connect.NewError(connect.CodeFailedPrecondition,
+		errors.New("p1 is not what the manifest says: its footer changed"))
 	a.beats(t, c)
 	b.beats(t, c)
 	await(t, c, "a", "b")
 	st := submit(t, c, &apiv1.JobSpec{Name: "both"})
-	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, st.Id).State, "failed: ") }, 20*time.Second, 5*time.Millisecond)
-	assert.Contains(t, get(t, c, st.Id).State, "partition p1: node b: prepare: failed_precondition: p1 is not what the manifest says")
+	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, st.Id).State, "failed: ") }, 20*time.Second,
+		5*time.Millisecond)
+	assert.Contains(t, get(t, c, st.Id).State,
+		"partition p1: node b: prepare: failed_precondition: p1 is not what the manifest says")
 	submit(t, c, &apiv1.JobSpec{Name: "one", Partitions: []string{"p0"}})
 	until(t, c, "one", "running")
 	k := newConsumer(t, c, "one", 0)
@@ -235,10 +273,12 @@ func TestANodeThatIsKilledWhileItIsAsked(t *testing.T) {
 func TestUnreached(t *testing.T) {
 	for want, errs := range map[connect.Code][]error{
 		connect.CodeUnavailable: {
-			connect.NewError(connect.CodeCanceled, syscall.ECONNRESET), connect.NewError(connect.CodeDeadlineExceeded, context.DeadlineExceeded),
+			connect.NewError(connect.CodeCanceled, syscall.ECONNRESET), connect.NewError(connect.CodeDeadlineExceeded,
+				context.DeadlineExceeded),
 			connect.NewError(connect.CodeUnavailable, io.EOF), io.ErrUnexpectedEOF,
 		},
-		connect.CodeResourceExhausted:  {connect.NewError(connect.CodeResourceExhausted, errors.New("an answer too large"))},
+		connect.CodeResourceExhausted: {connect.NewError(connect.CodeResourceExhausted,
+			errors.New("an answer too large"))},
 		connect.CodeFailedPrecondition: {connect.NewError(connect.CodeFailedPrecondition, errors.New("it changed"))},
 	} {
 		for _, err := range errs {
@@ -249,7 +289,8 @@ func TestUnreached(t *testing.T) {
 	assert.NoError(t, unreached(nil))
 }
 
-// TestADriveThatIsBeingOpenedIsWaitedFor: what it holds may be of the job. The wait is as long as a node may be silent, and is told.
+// TestADriveThatIsBeingOpenedIsWaitedFor: what it holds may be of the job. The wait is as long as a node may be silent,
+// and is told.
 func TestADriveThatIsBeingOpenedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -261,12 +302,14 @@ func TestADriveThatIsBeingOpenedIsWaitedFor(t *testing.T) {
 	})
 	n.beats(t, c)
 	await(t, c, "n")
-	_, err := s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "early", Pipeline: []byte(testPipeline)}})
+	_, err := s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "early",
+		Pipeline: []byte(testPipeline)}})
 	require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err), "%v", err)
 	assert.ErrorContains(t, err, "node n is opening its drive e (waited for ")
 	n.holds(t, map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}, "e": {partition(t, "p1", 100)}})
 	require.Eventually(t, func() bool {
-		st, err := s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "whole", Pipeline: []byte(testPipeline)}})
+		st, err := s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "whole",
+			Pipeline: []byte(testPipeline)}})
 		return err == nil && st.Job.Rows == 200
 	}, 20*time.Second, 10*time.Millisecond)
 }
@@ -284,7 +327,8 @@ func TestANodeWithoutRoomIsWaitedFor(t *testing.T) {
 	until(t, c, "waits", why)
 	submit(t, c, &apiv1.JobSpec{Name: "gives-up", Partitions: []string{"p0"}})
 	until(t, c, "gives-up", why)
-	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse,
+		error) {
 		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: "gives-up"})
 	})
 	require.NoError(t, err)
@@ -295,8 +339,8 @@ func TestANodeWithoutRoomIsWaitedFor(t *testing.T) {
 	assert.Equal(t, "cancelled", get(t, c, "gives-up").State)
 }
 
-// TestANodeThatIsAwayIsWaitedFor: a node that was killed when a job was being prepared, or measured, is started again, and the job goes on. Found by
-// killing nodes at random.
+// TestANodeThatIsAwayIsWaitedFor: a node that was killed when a job was being prepared, or measured, is started again,
+// and the job goes on. Found by killing nodes at random.
 func TestANodeThatIsAwayIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -311,11 +355,13 @@ func TestANodeThatIsAwayIsWaitedFor(t *testing.T) {
 	n.mu.Lock()
 	n.refuse, n.unmeasured = nil, closed
 	n.mu.Unlock()
-	until(t, c, "job", "measuring: for a node: no drive's P could be measured: node n: drive d: measure P: unavailable: drive d is not open")
+	until(t, c, "job", "measuring: for a node: no drive's P could be measured: node n: drive d: measure P: "+
+		"unavailable: drive d is not open")
 	n.mu.Lock()
 	n.unmeasured = connect.NewError(connect.CodeNotFound, errors.New("no such job"))
 	n.mu.Unlock()
-	require.Eventually(t, func() bool { return strings.Contains(get(t, c, "job").State, "no such job") }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(get(t, c, "job").State, "no such job") },
+		20*time.Second, 5*time.Millisecond)
 	n.mu.Lock()
 	n.unmeasured = nil
 	n.mu.Unlock()
@@ -334,7 +380,8 @@ func TestANodeThatStaysAway(t *testing.T) {
 	await(t, c, "n")
 	began := time.Now()
 	submit(t, c, &apiv1.JobSpec{Name: "never"})
-	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, "never").State, "failed: partition p0: ") }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, "never").State, "failed: partition p0: ") },
+		20*time.Second, 20*time.Millisecond)
 	assert.Greater(t, time.Since(began), awayTime*o.DeadAfter)
 }
 
@@ -346,8 +393,10 @@ func TestTheStatusSaysHowTheJobIsCut(t *testing.T) {
 	n.beats(t, c)
 	await(t, c, "n")
 	st := submit(t, c, &apiv1.JobSpec{Name: "job"})
-	assert.EqualExportedValues(t, &apiv1.PlanOptions{Batch: 10, Tail: "keep", Shuffle: "splits", SplitBatches: 16}, st.Spec.Plan)
-	st = submit(t, c, &apiv1.JobSpec{Name: "default", Pipeline: []byte("name: test\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 1000}]\n")})
+	assert.EqualExportedValues(t, &apiv1.PlanOptions{Batch: 10, Tail: "keep", Shuffle: "splits", SplitBatches: 16},
+		st.Spec.Plan)
+	st = submit(t, c, &apiv1.JobSpec{Name: "default",
+		Pipeline: []byte("name: test\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 1000}]\n")})
 	assert.EqualValues(t, dataset.DefaultBatch, st.Spec.Plan.Batch)
 }
 
@@ -388,7 +437,8 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 
 // bareToken is one that nobody has sealed.
 func bareToken(t testing.TB) []byte {
-	b, err := dataset.Token{Job: dataset.Digest{7}, Epoch: 3, Mark: 100, Ranges: []dataset.Range{{From: 102, To: 110}}}.MarshalBinary()
+	b, err := dataset.Token{Job: dataset.Digest{7}, Epoch: 3, Mark: 100, Ranges: []dataset.Range{{From: 102,
+		To: 110}}}.MarshalBinary()
 	require.NoError(t, err)
 	return b
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// A leader whose process has died is found by its lease in etcd, which runs out seconds later, and later still when etcd's own
-// leader died with it. Where its host lives on and refuses connections, the others need not wait: they take the lease away. That is
-// safe, since what a leader that lives after all still writes is refused by the fence; so a mistake costs an election, and
-// nothing else.
+// A leader whose process has died is found by its lease in etcd, which runs out seconds later, and later still when
+// etcd's own leader died with it. Where its host lives on and refuses connections, the others need not wait: they take
+// the lease away. That is safe, since what a leader that lives after all still writes is refused by the fence; so a
+// mistake costs an election, and nothing else.
 
 // refusals is how many connections in a row must be refused.
 const refusals = 2
@@ -21,7 +21,8 @@ const refusals = 2
 // suspect deposes a leader that is seen to be gone, as long as this member stands for election.
 func (s *Server) suspect(ctx context.Context) {
 	every := max(s.o.LeaderTTL/5, 100*time.Millisecond)
-	was, refused := "", 0 // who has accepted a connection since it leads: one that never did may only be known by a wrong address
+	// who has accepted a connection since it leads: one that never did may only be known by a wrong address
+	was, refused := "", 0
 	for sleep(ctx, every) {
 		url, _ := s.store.Leader()
 		if url == "" || url == s.url {

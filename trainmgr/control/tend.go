@@ -122,7 +122,8 @@ func (l *leader) finishLeftOver(node string, digest dataset.Digest) {
 		return // a job of the digest has begun
 	}
 	if err := l.calls.finish(l.ctx, node, digest); err != nil {
-		l.logger.Warn("finish a job that has ended on a node", "node", node, "digest", digest.String()[:12], "error", err)
+		l.logger.Warn("finish a job that has ended on a node", "node", node, "digest", digest.String()[:12], "error",
+			err)
 	}
 }
 
@@ -132,7 +133,8 @@ func (l *leader) prepare(node string, j *job, g *generation) error {
 	if err != nil {
 		return err
 	}
-	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest, Plan: record.WirePlan(j.plan), Weight: j.spec.Weight}
+	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest,
+		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight}
 	incarnation := l.incarnation(node)
 	handing := l.handed(g.Digest)
 	handing.RLock()

@@ -21,7 +21,8 @@ func (n *fakeNode) beatOnce(t testing.TB, c *client, fence, seen uint64) *apiv1.
 	n.mu.Lock()
 	st := proto.CloneOf(n.status)
 	n.mu.Unlock()
-	r, err := callControl(t, c, func(ctx context.Context, k apiv1connect.ControlClient) (*apiv1.HeartbeatResponse, error) {
+	r, err := callControl(t, c, func(ctx context.Context, k apiv1connect.ControlClient) (*apiv1.HeartbeatResponse,
+		error) {
 		return k.Heartbeat(ctx, &apiv1.HeartbeatRequest{Status: st, ReturnedFence: fence, ReturnedSeen: seen})
 	})
 	require.NoError(t, err)
@@ -56,7 +57,8 @@ func TestAGrantCarriesItsTicket(t *testing.T) {
 	assert.InDelta(t, seconds(time.Now().Add(ticketTime)), said.ExpiresSeconds, 120)
 	said.ExpiresSeconds = 0
 	assert.True(t, proto.Equal(&apiv1.Ticket{
-		Key: r.Fence, Node: "n", Incarnation: "n-1", Drive: "d", Digest: k.digest[:], From: g.From, To: g.To, Lease: g.Lease, Job: st.Id,
+		Key: r.Fence, Node: "n", Incarnation: "n-1", Drive: "d", Digest: k.digest[:], From: g.From, To: g.To,
+		Lease: g.Lease, Job: st.Id,
 		SessionFence: r.Fence, SessionSeq: said.SessionSeq, Owner: "job/" + st.Id,
 	}, said), "%v", said)
 
@@ -73,7 +75,8 @@ func TestAGrantCarriesItsTicket(t *testing.T) {
 	assert.ErrorIs(t, err, ticket.ErrVoid)
 
 	// The rank detaches: the node hears of it with the next heartbeats, until it says that it has.
-	_, err = callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+	_, err = callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
+		error) {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Reason: "detach"})
 	})
 	require.NoError(t, err)

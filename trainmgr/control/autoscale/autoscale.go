@@ -59,7 +59,8 @@ type Inputs struct {
 	Blocked      bool    `json:"blocked"`             // every rank says that its queue is full
 	StallSeconds float64 `json:"stall_seconds"`       // of the rank that waited longest, since its job began; grows
 	Rows         float64 `json:"rows"`                // taken by all ranks since the job began; grows
-	Busy         float64 `json:"busy"`                // mean share of time that the engines of the running drives worked, 0 to 1; 0: not known
+	// mean share of time that the engines of the running drives worked, 0 to 1; 0: not known
+	Busy float64 `json:"busy"`
 }
 
 // State is what the law remembers from decision to decision.
@@ -114,7 +115,8 @@ func (c *Controller) Decide(in Inputs) Record {
 
 // known replaces what is no number, and so would be no JSON, by 0: not known.
 func (in Inputs) known() Inputs {
-	for _, v := range []*float64{&in.Seconds, &in.T, &in.P, &in.QueueBatches, &in.QueueLimit, &in.StallSeconds, &in.Rows, &in.Busy} {
+	for _, v := range []*float64{&in.Seconds, &in.T, &in.P, &in.QueueBatches, &in.QueueLimit, &in.StallSeconds,
+		&in.Rows, &in.Busy} {
 		if !(*v >= 0) || math.IsInf(*v, 0) {
 			*v = 0
 		}
@@ -237,13 +239,16 @@ func more(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 	case s.Target >= bound:
 		return conclude(s, bound, fmt.Sprintf("the trainer starves, and all %d drives that hold rows run", bound))
 	case in.Busy > 0 && in.Busy < idle:
-		return conclude(s, bound, fmt.Sprintf("the trainer starves while the drives are %.0f%% busy: something else holds them up", 100*in.Busy))
+		return conclude(s, bound,
+			fmt.Sprintf("the trainer starves while the drives are %.0f%% busy: something else holds them up",
+				100*in.Busy))
 	}
 	n := max(s.Target+1, min(allocation.WorkersFor(t, p), 2*s.Target))
 	if s.Trying {
 		s.Probe, s.Trying = min(2*max(s.Probe, o.Probe), maxProbe), false
 	}
-	why := fmt.Sprintf("the trainer starved for %.1f s: %d drives become %d (T %.0f, P %.0f)", s.Starving, s.Target, n, t, p)
+	why := fmt.Sprintf("the trainer starved for %.1f s: %d drives become %d (T %.0f, P %.0f)", s.Starving, s.Target, n,
+		t, p)
 	return change(s, in, n, bound, why)
 }
 
@@ -258,13 +263,17 @@ func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 	n := have - 1
 	if s.Busy > 0 {
 		if would := s.Busy * float64(have) / float64(n); would > utilisation {
-			return conclude(s, bound, fmt.Sprintf("the queue is full, and %d drives would be %.0f%% busy", n, 100*would))
+			return conclude(s, bound, fmt.Sprintf("the queue is full, and %d drives would be %.0f%% busy", n,
+				100*would))
 		}
 		n = max(have/2, int(math.Ceil(s.Busy*float64(have)/utilisation)), 1)
-		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s and %d drives %.0f%% busy: %d are enough", s.Full, have, 100*s.Busy, n))
+		return change(s, in, n, bound,
+			fmt.Sprintf("the queue was full for %.1f s and %d drives %.0f%% busy: %d are enough", s.Full, have,
+				100*s.Busy, n))
 	}
 	if need := allocation.WorkersFor(t, p); need > 0 && need <= n {
-		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s: %d drives are enough (T %.0f, P %.0f)", s.Full, need, t, p))
+		return change(s, in, n, bound,
+			fmt.Sprintf("the queue was full for %.1f s: %d drives are enough (T %.0f, P %.0f)", s.Full, need, t, p))
 	}
 	wait := s.Probe
 	if wait == 0 {
@@ -283,8 +292,8 @@ func change(s State, in Inputs, n, bound int, why string) Decision {
 	return conclude(s, bound, why)
 }
 
-// conclude applies the bounds. The target itself keeps what was wanted: at an epoch's end few drives hold rows, and at the
-// next one's begin all do again.
+// conclude applies the bounds. The target itself keeps what was wanted: at an epoch's end few drives hold rows, and at
+// the next one's begin all do again.
 func conclude(s State, bound int, why string) Decision {
 	s.Drives = max(1, min(s.Target, bound))
 	if s.Drives < s.Target {

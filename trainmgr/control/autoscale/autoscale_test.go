@@ -12,8 +12,8 @@ import (
 
 func drives(n int, p float64) []float64 { return slices.Repeat([]float64{p}, n) }
 
-// TestConverges looks for the fewest drives that keep the queue above zero, from a good start, a start with too few, and one
-// with too many.
+// TestConverges looks for the fewest drives that keep the queue above zero, from a good start, a start with too few,
+// and one with too many.
 func TestConverges(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -33,8 +33,10 @@ func TestConverges(t *testing.T) {
 		{name: "P was underestimated", t: 2500, p: 1000, knownT: 2500, knownP: 400, want: 3},
 		{name: "the job's bound", t: 4500, p: 1000, knownT: 4500, knownP: 1000, max: 2, want: 2},
 		{name: "fewer drives than are needed", t: 20000, p: 1000, knownT: 20000, knownP: 1000, want: 10},
-		{name: "utilisation is not known", t: 2500, p: 1000, knownT: 2500, knownP: 1000, noBusy: true, want: 3, changes: 6},
-		{name: "P was underestimated, utilisation is not known", t: 2500, p: 1000, knownT: 2500, knownP: 400, noBusy: true, want: 3, changes: 6},
+		{name: "utilisation is not known", t: 2500, p: 1000, knownT: 2500, knownP: 1000, noBusy: true, want: 3,
+			changes: 6},
+		{name: "P was underestimated, utilisation is not known", t: 2500, p: 1000, knownT: 2500, knownP: 400,
+			noBusy: true, want: 3, changes: 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newCluster(c.t, drives(10, c.p)...)
@@ -73,8 +75,8 @@ func TestTDoubles(t *testing.T) {
 	assert.Equal(t, 0, s.starvation(450, 700))
 }
 
-// TestDriveDies: the ledger puts another in its place; the number needs no change. Where none is left, the decision says so, and when
-// one comes back it runs again.
+// TestDriveDies: the ledger puts another in its place; the number needs no change. Where none is left, the decision
+// says so, and when one comes back it runs again.
 func TestDriveDies(t *testing.T) {
 	s := newCluster(2500, drives(4, 1000)...)
 	s.run(200, map[int]func(){100: func() { s.dead[0] = true }})
@@ -122,17 +124,30 @@ func TestDecisions(t *testing.T) {
 		{"the start, few holders", State{}, Inputs{T: 4100, P: 1000, Holders: 2}, 2, "T/P = 4100/1000; 2 can run"},
 		{"the start, T not known", State{}, Inputs{P: 1000, Holders: 9}, 9, "T or P is not known: every holder runs"},
 		{"no holder at all", State{}, Inputs{P: 1000}, 1, "T or P is not known: every holder runs"},
-		{"hostile numbers", State{}, Inputs{T: math.Inf(1), P: math.NaN(), Seconds: -1, Holders: -3}, 1, "T or P is not known: every holder runs"},
+		{"hostile numbers", State{}, Inputs{T: math.Inf(1), P: math.NaN(), Seconds: -1, Holders: -3}, 1,
+			"T or P is not known: every holder runs"},
 		{"time stands still", settled, Inputs{Seconds: 100, Holders: 9}, 4, "no time has passed"},
-		{"just changed", func() State { s := settled; s.Changed = 99; return s }(), Inputs{Seconds: 101, Rows: 1e6 + 4000, StallSeconds: 5.5, Holders: 9}, 4, "2.0 s since the last change: let it settle"},
-		{"near empty, not for long", settled, Inputs{Seconds: 101, Rows: 1e6 + 4000, StallSeconds: 5, Holders: 9}, 4, "the queue has been near empty for 1.0 s"},
-		{"starves", settled, Inputs{Seconds: 102, Rows: 1e6 + 7000, StallSeconds: 5.25, Holders: 9, Running: 4}, 5, "the trainer starved for 2.0 s: 4 drives become 5 (T 4000, P 892)"},
-		{"starves, drives idle", settled, Inputs{Seconds: 102, Rows: 1e6 + 4000, StallSeconds: 6, Holders: 9, Running: 4, Busy: 0.2}, 4, "the trainer starves while the drives are 20% busy: something else holds them up"},
-		{"starves, the bound", settled, Inputs{Seconds: 102, Rows: 1e6 + 4000, StallSeconds: 6, Holders: 9, MaxDrives: 4, Running: 4}, 4, "the trainer starves, and the job allows 4 drives at once"},
-		{"full for long, busy", settled, Inputs{Seconds: 112, Rows: 1e6 + 48000, StallSeconds: 5, QueueBatches: 32, QueueLimit: 32, Holders: 9, Busy: 0.8}, 4, "the queue is full, and 3 drives would be 107% busy"},
-		{"full for long", settled, Inputs{Seconds: 112, Rows: 1e6 + 12000, StallSeconds: 5, QueueBatches: 32, QueueLimit: 32, Holders: 9, Busy: 0.3}, 2, "the queue was full for 12.0 s and 4 drives 30% busy: 2 are enough"},
-		{"full for long, utilisation not known", settled, Inputs{Seconds: 112, Rows: 1e6 + 12000, StallSeconds: 5, QueueBatches: 32, QueueLimit: 32, Holders: 9}, 3, "the queue was full for 12.0 s: 2 drives are enough (T 1149, P 1000)"},
-		{"one drive", State{Target: 1, Drives: 1, Seconds: 100, Rows: 1e6}, Inputs{Seconds: 200, Rows: 2e6, QueueBatches: 32, QueueLimit: 32, Holders: 9}, 1, "the queue has been full for 100.0 s"},
+		{"just changed", func() State { s := settled; s.Changed = 99; return s }(), Inputs{Seconds: 101,
+			Rows: 1e6 + 4000, StallSeconds: 5.5, Holders: 9}, 4, "2.0 s since the last change: let it settle"},
+		{"near empty, not for long", settled, Inputs{Seconds: 101, Rows: 1e6 + 4000, StallSeconds: 5, Holders: 9}, 4,
+			"the queue has been near empty for 1.0 s"},
+		{"starves", settled, Inputs{Seconds: 102, Rows: 1e6 + 7000, StallSeconds: 5.25, Holders: 9, Running: 4}, 5,
+			"the trainer starved for 2.0 s: 4 drives become 5 (T 4000, P 892)"},
+		{"starves, drives idle", settled, Inputs{Seconds: 102, Rows: 1e6 + 4000, StallSeconds: 6, Holders: 9,
+			Running: 4, Busy: 0.2}, 4,
+			"the trainer starves while the drives are 20% busy: something else holds them up"},
+		{"starves, the bound", settled, Inputs{Seconds: 102, Rows: 1e6 + 4000, StallSeconds: 6, Holders: 9,
+			MaxDrives: 4, Running: 4}, 4, "the trainer starves, and the job allows 4 drives at once"},
+		{"full for long, busy", settled, Inputs{Seconds: 112, Rows: 1e6 + 48000, StallSeconds: 5, QueueBatches: 32,
+			QueueLimit: 32, Holders: 9, Busy: 0.8}, 4, "the queue is full, and 3 drives would be 107% busy"},
+		{"full for long", settled, Inputs{Seconds: 112, Rows: 1e6 + 12000, StallSeconds: 5, QueueBatches: 32,
+			QueueLimit: 32, Holders: 9, Busy: 0.3}, 2,
+			"the queue was full for 12.0 s and 4 drives 30% busy: 2 are enough"},
+		{"full for long, utilisation not known", settled, Inputs{Seconds: 112, Rows: 1e6 + 12000, StallSeconds: 5,
+			QueueBatches: 32, QueueLimit: 32, Holders: 9}, 3,
+			"the queue was full for 12.0 s: 2 drives are enough (T 1149, P 1000)"},
+		{"one drive", State{Target: 1, Drives: 1, Seconds: 100, Rows: 1e6}, Inputs{Seconds: 200, Rows: 2e6,
+			QueueBatches: 32, QueueLimit: 32, Holders: 9}, 1, "the queue has been full for 100.0 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := decide(Options{}.withDefaults(), c.before, c.in.known())
@@ -167,11 +182,14 @@ func TestReplay(t *testing.T) {
 // FuzzDecide: any numbers lead to a number of drives within the bounds, a record that is JSON, and a log that replays.
 func FuzzDecide(f *testing.F) {
 	f.Add(1.0, 4000.0, 1000.0, 5, 3, 2, 1.0, 32.0, 0.5, 100.0, 0.7, true, 2)
-	f.Add(math.MaxFloat64, math.SmallestNonzeroFloat64, math.MaxFloat64, math.MaxInt, 0, math.MaxInt, 0.0, 0.0, math.MaxFloat64, math.MaxFloat64, math.MaxFloat64, false, 9)
+	f.Add(math.MaxFloat64, math.SmallestNonzeroFloat64, math.MaxFloat64, math.MaxInt, 0, math.MaxInt, 0.0, 0.0,
+		math.MaxFloat64, math.MaxFloat64, math.MaxFloat64, false, 9)
 	f.Add(1.0, 1e300, 1e-300, math.MaxInt, 0, 1, 0.0, 1.0, 1e-9, 1e300, 0.0, false, 9)
-	f.Fuzz(func(t *testing.T, dt, T, P float64, holders, bound, running int, queue, limit, stall, rows, busy float64, blocked bool, steps int) {
+	f.Fuzz(func(t *testing.T, dt, T, P float64, holders, bound, running int, queue, limit, stall, rows, busy float64,
+		blocked bool, steps int) {
 		c := New(Options{})
-		in := Inputs{T: T, P: P, Holders: holders, MaxDrives: bound, Running: running, QueueBatches: queue, QueueLimit: limit, Busy: busy, Blocked: blocked}
+		in := Inputs{T: T, P: P, Holders: holders, MaxDrives: bound, Running: running, QueueBatches: queue,
+			QueueLimit: limit, Busy: busy, Blocked: blocked}
 		var log []Record
 		for range min(max(steps, 1), 20) {
 			r := c.Decide(in)

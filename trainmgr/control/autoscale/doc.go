@@ -33,10 +33,11 @@
 //
 // # Errors
 //
-// Decide takes any numbers: what is negative, infinite or not a number counts as not known. [ErrReplay] says that a log does not
-// follow from its inputs.
+// Decide takes any numbers: what is negative, infinite or not a number counts as not known. [ErrReplay] says that a log
+// does not follow from its inputs.
 //
 // # Debugging
 //
-// Every decision says why in words. A log of records is a test: Replay it against a changed law and see where it departs.
+// Every decision says why in words. A log of records is a test: Replay it against a changed law and see where it
+// departs.
 package autoscale

@@ -8,15 +8,17 @@ import (
 // ErrReplay says that a log's decisions do not follow from its inputs.
 var ErrReplay = errors.New("autoscale: replay")
 
-// Replay computes every decision of a log again, and compares, as it does each state with the one before. Records are of one
-// job, in order; they may begin anywhere.
+// Replay computes every decision of a log again, and compares, as it does each state with the one before. Records are
+// of one job, in order; they may begin anywhere.
 func Replay(log []Record) error {
 	for i, r := range log {
 		if i > 0 && log[i-1].Decision.After != r.Before {
-			return fmt.Errorf("%w: decision %d does not begin where the one before ended: a record is missing", ErrReplay, i)
+			return fmt.Errorf("%w: decision %d does not begin where the one before ended: a record is missing",
+				ErrReplay, i)
 		}
 		if got := decide(r.Options.withDefaults(), r.Before, r.Inputs.known()); got != r.Decision {
-			return fmt.Errorf("%w: decision %d was %d drives (%s), the inputs lead to %d (%s)", ErrReplay, i, r.Decision.Drives, r.Decision.Why, got.Drives, got.Why)
+			return fmt.Errorf("%w: decision %d was %d drives (%s), the inputs lead to %d (%s)", ErrReplay, i,
+				r.Decision.Drives, r.Decision.Why, got.Drives, got.Why)
 		}
 	}
 	return nil

@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// cluster simulates, event by event, drives that make mini-batches into a bounded input queue and a trainer that takes them. It knows no
-// clock and no chance: what looks random is a hash.
+// cluster simulates, event by event, drives that make mini-batches into a bounded input queue and a trainer that takes
+// them. It knows no clock and no chance: what looks random is a hash.
 type cluster struct {
 	options Options
 	batch   float64 // rows of a mini-batch

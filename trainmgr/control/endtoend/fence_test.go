@@ -38,7 +38,8 @@ func fenceOf(t testing.TB, a *node.Agent) uint64 {
 	return 0
 }
 
-// TestALeaderThatWasReplacedBeforeANodesRestart: the node refuses it, and takes the one that leads, which finds its jobs going on.
+// TestALeaderThatWasReplacedBeforeANodesRestart: the node refuses it, and takes the one that leads, which finds its
+// jobs going on.
 func TestALeaderThatWasReplacedBeforeANodesRestart(t *testing.T) {
 	data := files(t, 700, 401)
 	want := onOneMachine(t, data, 1)

@@ -73,7 +73,8 @@ func files(t testing.TB, rows ...int) map[string][]byte {
 			}
 		}
 		var b bytes.Buffer
-		w := pq.NewGenericWriter[row](&b, pq.MaxRowsPerRowGroup(400), pq.PageBufferSize(1<<10), pq.Compression(&pq.Snappy))
+		w := pq.NewGenericWriter[row](&b, pq.MaxRowsPerRowGroup(400), pq.PageBufferSize(1<<10),
+			pq.Compression(&pq.Snappy))
 		_, err := w.Write(all)
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
@@ -85,7 +86,8 @@ func files(t testing.TB, rows ...int) map[string][]byte {
 // sum is a mini-batch's tensors in one number.
 func sum(mb *tensor.MiniBatch) uint32 {
 	h := crc32.NewIEEE()
-	for _, b := range [][]byte{tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Label)} {
+	for _, b := range [][]byte{tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense), tensor.Bytes(mb.Lengths),
+		tensor.Bytes(mb.Label)} {
 		fmt.Fprint(h, len(b), " ")
 		_, _ = h.Write(b)
 	}
@@ -121,12 +123,14 @@ func onOneMachine(t testing.TB, files map[string][]byte, epochs int) *result {
 		paths = append(paths, filepath.Join(dir, name))
 		require.NoError(t, os.WriteFile(paths[len(paths)-1], files[name], 0o644))
 	}
-	m, err := local.Open(t.Context(), local.Config{Files: paths, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
+	m, err := local.Open(t.Context(), local.Config{Files: paths,
+		DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	spec, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
-	j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Batch: 50, SplitBatches: 4, Seed: 9, Epochs: epochs, Order: dataset.Deterministic, AllDrives: true})
+	j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Batch: 50, SplitBatches: 4, Seed: 9,
+		Epochs: epochs, Order: dataset.Deterministic, AllDrives: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, j.Close()) }()
 	r := newResult()
@@ -165,7 +169,8 @@ func makeDrive(t testing.TB, kind string, files map[string][]byte) string {
 }
 
 // makeDriveOf is makeDrive with other flash, where the drive is not opened by its node alone.
-func makeDriveOf(t testing.TB, kind string, files map[string][]byte, wrap func(controller.Flash) controller.Flash) string {
+func makeDriveOf(t testing.TB, kind string, files map[string][]byte,
+	wrap func(controller.Flash) controller.Flash) string {
 	t.Helper()
 	drives++
 	uri := "file:" + filepath.Join(t.TempDir(), "d.flash")
@@ -195,7 +200,8 @@ const nqn = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-55555555555
 // serveDrive serves a drive in a file over NVMe/TCP.
 func serveDrive(t testing.TB, uri string, wrap func(controller.Flash) controller.Flash) string {
 	t.Helper()
-	drive, err := csd.Open(csd.Options{Path: strings.TrimPrefix(uri, "file:"), SLMBytes: 32 << 20, NQN: nqn, WrapFlash: wrap})
+	drive, err := csd.Open(csd.Options{Path: strings.TrimPrefix(uri, "file:"), SLMBytes: 32 << 20, NQN: nqn,
+		WrapFlash: wrap})
 	require.NoError(t, err)
 	target, err := tcp.NewTarget(tcp.TargetOptions{})
 	require.NoError(t, err)
@@ -222,8 +228,10 @@ func logger() *slog.Logger {
 // controlOptions are a member's that notices deaths within a second.
 func controlOptions(data string) control.Options {
 	return control.Options{
-		Data: data, Listen: "127.0.0.1:0", LeaderTTL: time.Second, Tick: 20 * time.Millisecond, Election: 200 * time.Millisecond,
-		Beat: 100 * time.Millisecond, DeadAfter: 700 * time.Millisecond, ScaleEvery: 50 * time.Millisecond, Logger: logger(),
+		Data: data, Listen: "127.0.0.1:0", LeaderTTL: time.Second, Tick: 20 * time.Millisecond,
+		Election: 200 * time.Millisecond,
+		Beat:     100 * time.Millisecond, DeadAfter: 700 * time.Millisecond, ScaleEvery: 50 * time.Millisecond,
+		Logger: logger(),
 	}
 }
 

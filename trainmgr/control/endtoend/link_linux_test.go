@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// link is a cable, a pair of virtual interfaces, from this process's network to one that a process has for itself. Its ends are 10.99.N.1 here and 10.99.N.2 there.
-// Both go when the process has ended.
+// link is a cable, a pair of virtual interfaces, from this process's network to one that a process has for itself. Its
+// ends are 10.99.N.1 here and 10.99.N.2 there. Both go when the process has ended.
 type link struct {
 	N   int
 	pid int
@@ -56,7 +56,8 @@ func (l *link) await() error {
 	for range 1000 {
 		if _, err := net.InterfaceByName("eth0"); err == nil {
 			for _, args := range [][]string{
-				{"link", "set", "lo", "up"}, {"addr", "add", l.there() + "/24", "dev", "eth0"}, {"link", "set", "eth0", "up"},
+				{"link", "set", "lo", "up"}, {"addr", "add", l.there() + "/24", "dev", "eth0"}, {"link", "set", "eth0",
+					"up"},
 				{"route", "add", "default", "via", l.here()},
 			} {
 				if err := ip(args...); err != nil {
@@ -72,7 +73,8 @@ func (l *link) await() error {
 
 // inside runs ip in the network of the process.
 func (l *link) inside(args ...string) error {
-	out, err := exec.Command("nsenter", append([]string{"-t", fmt.Sprint(l.pid), "-n", "ip"}, args...)...).CombinedOutput()
+	out, err := exec.Command("nsenter", append([]string{"-t", fmt.Sprint(l.pid), "-n", "ip"},
+		args...)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("nsenter ip %s: %w: %s", strings.Join(args, " "), err, out)
 	}
@@ -100,14 +102,16 @@ func cuts() []cut {
 			}},
 		{"one way", // what goes there goes to nobody; what comes from there comes
 			func(l *link) error {
-				return ip("neigh", "replace", l.there(), "lladdr", "02:00:00:00:00:99", "dev", l.device(), "nud", "permanent")
+				return ip("neigh", "replace", l.there(), "lladdr", "02:00:00:00:00:99", "dev", l.device(), "nud",
+					"permanent")
 			},
 			func(l *link) error { return ip("neigh", "del", l.there(), "dev", l.device()) }},
 	}
 }
 
-// apartOrSkip runs the calling test once more, in a process with a network of its own, so that nothing of it touches the machine's. It returns true in that
-// process. Where it is not permitted the test is skipped, with the reason, unless MILLRACE_NETNS says that it is to be.
+// apartOrSkip runs the calling test once more, in a process with a network of its own, so that nothing of it touches
+// the machine's. It returns true in that process. Where it is not permitted the test is skipped, with the reason,
+// unless MILLRACE_NETNS says that it is to be.
 func apartOrSkip(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv("MILLRACE_NETNS_CHILD") != "" {

@@ -39,7 +39,8 @@ var (
 	allDrives = []int{1, 2, 5}
 	allKinds  = []string{"mem", "file", "tcp"}
 	allOrders = []string{"fastest", "deterministic"}
-	allFaults = []string{"no fault", "worker kill", "leader kill", "cut link", "slow drive", "corrupt page", "full disk"}
+	allFaults = []string{"no fault", "worker kill", "leader kill", "cut link", "slow drive", "corrupt page",
+		"full disk"}
 )
 
 // ways are all of them, in an order that is the same every time.
@@ -113,8 +114,9 @@ func TestPairwiseMeetsEveryPair(t *testing.T) {
 	assert.Less(t, len(some), 30)
 }
 
-// TestOneJobManyWays: however many drives hold the partitions, of whatever kind, in either order, whatever goes wrong meanwhile: the mini-batches are
-// those that one machine makes, each once. A page that cannot be read ends the job, and what came before is right.
+// TestOneJobManyWays: however many drives hold the partitions, of whatever kind, in either order, whatever goes wrong
+// meanwhile: the mini-batches are those that one machine makes, each once. A page that cannot be read ends the job, and
+// what came before is right.
 func TestOneJobManyWays(t *testing.T) {
 	list := pairwise(ways())
 	if os.Getenv("MILLRACE_METAMORPHIC") == "full" {

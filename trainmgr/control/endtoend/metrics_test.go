@@ -123,7 +123,9 @@ func TestQueriesOfDashboardAndAlerts(t *testing.T) {
 		}
 	}
 	require.NoError(t, j.Flush(t.Context()))
-	resp, err := http.Get(a.URLs()[0] + "/v1/minibatch?epoch=0&drive=d0&number=0&until=1&job=" + strings.Repeat("0", 64)) // a job that there is not
+	// a job that there is not
+	resp, err := http.Get(a.URLs()[0] + "/v1/minibatch?epoch=0&drive=d0&number=0&until=1&job=" + strings.Repeat("0",
+		64))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 
@@ -141,8 +143,10 @@ func TestQueriesOfDashboardAndAlerts(t *testing.T) {
 	// With TLS there are certificates.
 	dir := t.TempDir()
 	require.NoError(t, identity.InitAuthority(dir, "test"))
-	o := identity.Options{Cert: filepath.Join(dir, "o.pem"), Key: filepath.Join(dir, "o.key"), CA: filepath.Join(dir, identity.AuthorityCert)}
-	require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: identity.Operator, Name: "o"}}, o.Cert, o.Key))
+	o := identity.Options{Cert: filepath.Join(dir, "o.pem"), Key: filepath.Join(dir, "o.key"), CA: filepath.Join(dir,
+		identity.AuthorityCert)}
+	require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: identity.Operator,
+		Name: "o"}}, o.Cert, o.Key))
 	r := prometheus.NewRegistry()
 	_, err = exposition.Register(r, exposition.Options{Identity: o})
 	require.NoError(t, err)
@@ -155,7 +159,8 @@ func TestQueriesOfDashboardAndAlerts(t *testing.T) {
 		}
 	}
 	// Drives behind the kernel are not here; host/node tests what is exported of them.
-	have["millrace_nvme_command_seconds_bucket"] = map[string]bool{"controller": true, "queue": true, "opcode": true, "le": true}
+	have["millrace_nvme_command_seconds_bucket"] = map[string]bool{"controller": true, "queue": true, "opcode": true,
+		"le": true}
 
 	queries := map[string]string{}
 	b, err := os.ReadFile("../../../docs/dashboard.json")

@@ -14,9 +14,10 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// TestALinkThatIsCut: a control plane and two storage nodes, each in a network of its own behind a link that is really cut in the middle of a job. The leader
-// counts a node that is cut off as dead; when the link is there again the job goes on; every mini-batch comes once, and is the one that it
-// should be. A trainer whose control plane is cut off goes on with what it was granted.
+// TestALinkThatIsCut: a control plane and two storage nodes, each in a network of its own behind a link that is really
+// cut in the middle of a job. The leader counts a node that is cut off as dead; when the link is there again the job
+// goes on; every mini-batch comes once, and is the one that it should be. A trainer whose control plane is cut off goes
+// on with what it was granted.
 func TestALinkThatIsCut(t *testing.T) {
 	if !apartOrSkip(t) {
 		return
@@ -64,7 +65,8 @@ func overLinks(t *testing.T, data map[string][]byte, want *result, c cut, n int)
 					time.Sleep(3 * time.Second)
 					return
 				}
-				assert.Eventually(t, func() bool { return stateOf(ctx, client, "n0") == "dead" }, 20*time.Second, 20*time.Millisecond, "the link is cut")
+				assert.Eventually(t, func() bool { return stateOf(ctx, client, "n0") == "dead" }, 20*time.Second,
+					20*time.Millisecond, "the link is cut")
 				time.Sleep(time.Second)
 			})
 		}

@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if os.Getenv("MILLRACE_SERVICE") == "" {
-		fmt.Println("skipped: processes are started and killed here for a minute: MILLRACE_SERVICE=1 go test ./trainmgr/control/endtoend (make test does)")
+		fmt.Println("skipped: processes are started and killed here for a minute: MILLRACE_SERVICE=1 go test " +
+			"./trainmgr/control/endtoend (make test does)")
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -196,7 +197,8 @@ func (tr *trainer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := c.Attach(ctx, tr.Job, remote.AttachOptions{Rank: tr.Rank, Token: m.Token, Run: tr.Job, QueueBytes: 60_000, Deadline: 3 * time.Second})
+	j, err := c.Attach(ctx, tr.Job, remote.AttachOptions{Rank: tr.Rank, Token: m.Token, Run: tr.Job, QueueBytes: 60_000,
+		Deadline: 3 * time.Second})
 	if m.Done && errors.Is(err, remote.ErrEnded) {
 		return nil // it was told that this rank is through
 	}

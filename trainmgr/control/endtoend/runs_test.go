@@ -64,7 +64,8 @@ func launch(told string) int {
 		return failed(err)
 	}
 	defer func() { _ = client.Close() }()
-	job, err := client.Attach(ctx, o.Job, remote.AttachOptions{Rank: o.Rank, Run: o.Run, Resume: o.Resume, Token: o.Token, QueueBytes: 100_000})
+	job, err := client.Attach(ctx, o.Job, remote.AttachOptions{Rank: o.Rank, Run: o.Run, Resume: o.Resume,
+		Token: o.Token, QueueBytes: 100_000})
 	if err != nil {
 		return failed(err)
 	}
@@ -181,8 +182,9 @@ func TestAnyEndingAndAnotherRun(t *testing.T) {
 	submit := func(ranks uint32) string {
 		seed++ // a digest of its own
 		st, err := c.Submit(t.Context(), &apiv1.JobSpec{
-			Name: fmt.Sprintf("job-%d", seed), Pipeline: []byte(document), Epochs: epochs, Order: "deterministic", Ranks: ranks,
-			Plan: &apiv1.PlanOptions{Batch: 50, SplitBatches: 4, Seed: seed, Shuffle: "none"},
+			Name: fmt.Sprintf("job-%d", seed), Pipeline: []byte(document), Epochs: epochs, Order: "deterministic",
+			Ranks: ranks,
+			Plan:  &apiv1.PlanOptions{Batch: 50, SplitBatches: 4, Seed: seed, Shuffle: "none"},
 		})
 		require.NoError(t, err)
 		return st.Id
@@ -193,7 +195,8 @@ func TestAnyEndingAndAnotherRun(t *testing.T) {
 	}
 	for i := range draws {
 		id := submit(1)
-		one := launcher{Control: s.URL(), Job: id, Run: fmt.Sprintf("first of %d", i), At: 1 + rng.IntN(len(all)), Ending: softEndings[rng.IntN(len(softEndings))]}
+		one := launcher{Control: s.URL(), Job: id, Run: fmt.Sprintf("first of %d", i), At: 1 + rng.IntN(len(all)),
+			Ending: softEndings[rng.IntN(len(softEndings))]}
 		hard := rng.IntN(3) == 0
 		if hard {
 			one.Ending = hardEndings[rng.IntN(len(hardEndings))]

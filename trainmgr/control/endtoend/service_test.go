@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// TestTheServiceGivesWhatOneMachineGives: the same mini-batches by the same names, byte for byte, in both orders, over two
-// nodes with drives in files and two ranks or one.
+// TestTheServiceGivesWhatOneMachineGives: the same mini-batches by the same names, byte for byte, in both orders, over
+// two nodes with drives in files and two ranks or one.
 func TestTheServiceGivesWhatOneMachineGives(t *testing.T) {
 	data := files(t, 700, 401, 300, 49, 650)
 	want := onOneMachine(t, data, 2)
@@ -26,7 +26,8 @@ func TestTheServiceGivesWhatOneMachineGives(t *testing.T) {
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
 	for _, order := range []string{"fastest", "deterministic"} {
 		for _, ranks := range []uint32{1, 2} {
-			st, err := c.Submit(t.Context(), &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Epochs: 2, Order: order, Ranks: ranks, RankTail: "keep"})
+			st, err := c.Submit(t.Context(), &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Epochs: 2,
+				Order: order, Ranks: ranks, RankTail: "keep"})
 			require.NoError(t, err)
 			got := newResult()
 			var per [2][]uint64
@@ -51,8 +52,8 @@ func TestTheServiceGivesWhatOneMachineGives(t *testing.T) {
 	}
 }
 
-// TestACheckpointOfTheService: a token brings a trainer back to where it was, whatever it acknowledged since; a bare one, and one of another job, do
-// not; a new job resumes from it.
+// TestACheckpointOfTheService: a token brings a trainer back to where it was, whatever it acknowledged since; a bare
+// one, and one of another job, do not; a new job resumes from it.
 func TestACheckpointOfTheService(t *testing.T) {
 	data := files(t, 700, 401)
 	want := onOneMachine(t, data, 1)
@@ -90,7 +91,8 @@ func TestACheckpointOfTheService(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Attach(t.Context(), "a", remote.AttachOptions{Token: bare})
 	require.Error(t, err)
-	_, err = c.Attach(t.Context(), "a", remote.AttachOptions{Token: append([]byte(nil), append(token[:len(token)-1:len(token)-1], token[len(token)-1]^1)...)})
+	_, err = c.Attach(t.Context(), "a", remote.AttachOptions{Token: append([]byte(nil),
+		append(token[:len(token)-1:len(token)-1], token[len(token)-1]^1)...)})
 	require.Error(t, err)
 	j, err = c.Attach(t.Context(), "a", remote.AttachOptions{Token: token})
 	require.NoError(t, err)

@@ -16,9 +16,10 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// TestSoak kills processes at random, with kill -9, in any order: storage nodes, whoever leads, trainers; and starts them
-// again. Each trainer, which resumes from its own token, has been trained on every mini-batch of its share once, and each is byte for byte that
-// of an undisturbed run. It goes on, one job after another, for 20 s, or as long as MILLRACE_SOAK says; MILLRACE_SEED repeats a run's choices.
+// TestSoak kills processes at random, with kill -9, in any order: storage nodes, whoever leads, trainers; and starts
+// them again. Each trainer, which resumes from its own token, has been trained on every mini-batch of its share once,
+// and each is byte for byte that of an undisturbed run. It goes on, one job after another, for 20 s, or as long as
+// MILLRACE_SOAK says; MILLRACE_SEED repeats a run's choices.
 func TestSoak(t *testing.T) {
 	length := 20 * time.Second
 	if s := os.Getenv("MILLRACE_SOAK"); s != "" {
@@ -50,13 +51,15 @@ func TestSoak(t *testing.T) {
 	end := time.Now().Add(length)
 	for jobs := 0; jobs == 0 || time.Now().Before(end); jobs++ {
 		order := []string{"fastest", "deterministic"}[jobs%2]
-		st := submitWhole(t, c, want, len(data), &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Epochs: 2, Order: order, Ranks: 2, RankTail: "keep"})
+		st := submitWhole(t, c, want, len(data), &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Epochs: 2,
+			Order: order, Ranks: 2, RankTail: "keep"})
 		var models []string
 		var trainers []*process
 		for rank := range uint32(2) {
 			path := filepath.Join(t.TempDir(), "model")
 			models = append(models, path)
-			trainers = append(trainers, start(t, role{Trainer: &trainer{Control: urls, Job: st.Id, Rank: rank, Model: path, Every: 1 + rng.IntN(9), Step: 15 * time.Millisecond}}))
+			trainers = append(trainers, start(t, role{Trainer: &trainer{Control: urls, Job: st.Id, Rank: rank,
+				Model: path, Every: 1 + rng.IntN(9), Step: 15 * time.Millisecond}}))
 		}
 		for {
 			running := 0
@@ -100,7 +103,8 @@ func TestSoak(t *testing.T) {
 				nodes[0].kill()
 				nodes[1].kill()
 				members[0].kill()
-				nodes[0], members[0], nodes[1] = start(t, nodes[0].role), start(t, members[0].role), start(t, nodes[1].role)
+				nodes[0], members[0], nodes[1] = start(t, nodes[0].role), start(t, members[0].role), start(t,
+					nodes[1].role)
 			}
 		}
 		check(t, want, resultOf(t, digestOf(t, c, st.Id), models...), false)
@@ -108,8 +112,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// submitWhole submits a job over all partitions: a job is of those that are there when it is submitted, and a node that was killed just now may
-// not have told yet what it holds.
+// submitWhole submits a job over all partitions: a job is of those that are there when it is submitted, and a node that
+// was killed just now may not have told yet what it holds.
 func submitWhole(t testing.TB, c *remote.Client, want *result, partitions int, spec *apiv1.JobSpec) *apiv1.JobStatus {
 	t.Helper()
 	var digest [32]byte
@@ -140,7 +144,8 @@ func digestOf(t testing.TB, c *remote.Client, id string) [32]byte {
 // awaitDone waits until a job has ended well.
 func awaitDone(t testing.TB, c *remote.Client, id string) (st *apiv1.JobStatus) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { // the leader may have died between the last words and the end
+	// the leader may have died between the last words and the end
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		var err error
 		st, err = c.Get(t.Context(), id)
 		require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// Beat takes a heartbeat that came at now, when the local clock showed wall (Unix seconds). An error wraps ErrRefused and
-// is fit to be sent to the node.
+// Beat takes a heartbeat that came at now, when the local clock showed wall (Unix seconds). An error wraps ErrRefused
+// and is fit to be sent to the node.
 func (f *Fleet) Beat(now time.Time, wall float64, s *apiv1.NodeStatus) (Answer, []Event, error) {
 	if err := check(s); err != nil {
 		return Answer{}, nil, fmt.Errorf("%w: %w", ErrRefused, err)
@@ -89,7 +89,8 @@ func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 		}
 		moved := false
 		for _, d := range s.Drives {
-			// The digest covers these lists. One that has grown under it comes from an agent that sent the digest of a drive before the drive.
+			// The digest covers these lists. One that has grown under it comes from an agent that sent the digest of a
+			// drive before the drive.
 			if had := names[d.Name]; len(d.Partitions) == 0 || len(d.Partitions) == len(had) {
 				d.Partitions = had
 			} else {
@@ -98,8 +99,8 @@ func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 		}
 		return Answer{}, moved
 	}
-	// An inventory that was left out is not an empty one, unless the node sends none when it is asked. Where its drives list
-	// partitions, it was left out once more: the answer that asked for it was lost.
+	// An inventory that was left out is not an empty one, unless the node sends none when it is asked. Where its drives
+	// list partitions, it was left out once more: the answer that asked for it was lost.
 	holds := slices.ContainsFunc(s.Drives, func(d *apiv1.Drive) bool { return len(d.Partitions) > 0 })
 	if len(s.Partitions) == 0 && (holds || !n.asked) {
 		n.asked = true
@@ -132,9 +133,11 @@ func identityOf(s *apiv1.NodeStatus) string {
 
 // record is a status without what changes from beat to beat and without lists of files.
 func record(s *apiv1.NodeStatus) *apiv1.NodeStatus {
-	r := &apiv1.NodeStatus{Name: s.Name, Incarnation: s.Incarnation, Urls: s.Urls, Protocol: s.Protocol, Version: s.Version}
+	r := &apiv1.NodeStatus{Name: s.Name, Incarnation: s.Incarnation, Urls: s.Urls, Protocol: s.Protocol,
+		Version: s.Version}
 	for _, d := range s.Drives {
-		r.Drives = append(r.Drives, &apiv1.Drive{Name: d.Name, Uuid: d.Uuid, Computes: d.Computes, Threads: d.Threads, Streams: d.Streams})
+		r.Drives = append(r.Drives, &apiv1.Drive{Name: d.Name, Uuid: d.Uuid, Computes: d.Computes, Threads: d.Threads,
+			Streams: d.Streams})
 	}
 	return r
 }
@@ -155,7 +158,8 @@ func (f *Fleet) admit(n *node, s *apiv1.NodeStatus) error {
 		return err
 	}
 	if n != nil && n.alive && n.status.Incarnation != s.Incarnation && slices.Contains(n.retired, s.Incarnation) {
-		return fmt.Errorf("another agent registered under this name since (incarnation %s): give every node its own name", n.status.Incarnation)
+		return fmt.Errorf("another agent registered under this name since (incarnation %s): give every node its own "+
+			"name", n.status.Incarnation)
 	}
 	own := map[string]string{}
 	for _, d := range s.Drives {
@@ -168,7 +172,8 @@ func (f *Fleet) admit(n *node, s *apiv1.NodeStatus) error {
 		own[d.Uuid] = d.Name
 		if holder, ok := f.claims[d.Uuid]; ok && holder != s.Name {
 			if h := f.nodes[holder]; h != nil && h.alive {
-				return fmt.Errorf("drive %s (%s) is node %s's, which claimed it first and lives: take it out of one of the two configurations", d.Name, d.Uuid, holder)
+				return fmt.Errorf("drive %s (%s) is node %s's, which claimed it first and lives: take it out of one "+
+					"of the two configurations", d.Name, d.Uuid, holder)
 			}
 		}
 	}
@@ -225,7 +230,8 @@ func check(s *apiv1.NodeStatus) error {
 		case seen[d.Name]:
 			return fmt.Errorf("node %s: two drives are called %s", s.Name, d.Name)
 		case len(d.Partitions) > MaxPartitions:
-			return fmt.Errorf("node %s: drive %s: %d partitions, at most %d", s.Name, d.Name, len(d.Partitions), MaxPartitions)
+			return fmt.Errorf("node %s: drive %s: %d partitions, at most %d", s.Name, d.Name, len(d.Partitions),
+				MaxPartitions)
 		}
 		seen[d.Name] = true
 	}

@@ -189,7 +189,8 @@ func (f *Fleet) Records(now time.Time, partitions bool) []*apiv1.NodeRecord {
 	list := make([]*apiv1.NodeRecord, 0, len(f.nodes))
 	for _, name := range f.names() {
 		n := f.nodes[name]
-		r := &apiv1.NodeRecord{State: f.state(now, n), LastSeenSeconds: now.Sub(n.seen).Seconds(), ClockSkewSeconds: n.skew}
+		r := &apiv1.NodeRecord{State: f.state(now, n), LastSeenSeconds: now.Sub(n.seen).Seconds(),
+			ClockSkewSeconds: n.skew}
 		if partitions {
 			r.Status = proto.CloneOf(n.status)
 		} else {

@@ -31,15 +31,18 @@ func schemaOf(t testing.TB, columns []pipeline.ColumnInfo) *apiv1.Schema {
 
 func part(t testing.TB, name string, rows int64) *apiv1.Partition {
 	footer := sha256.Sum256(fmt.Appendf(nil, "%s %d", name, rows))
-	return &apiv1.Partition{Name: name, Bytes: 8 * rows, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:], Schema: schemaOf(t, pipeline.BinarySchema()).Digest}
+	return &apiv1.Partition{Name: name, Bytes: 8 * rows, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:],
+		Schema: schemaOf(t, pipeline.BinarySchema()).Digest}
 }
 
 // agent is a node's status with one drive that holds the partitions.
 func agent(t testing.TB, name string, parts ...*apiv1.Partition) *apiv1.NodeStatus {
 	s := &apiv1.NodeStatus{
-		Name: name, Incarnation: name + "-1", Urls: []string{"http://" + name}, Protocol: apiv1.Protocol, ClockSeconds: 1000,
-		Partitions: parts, Schemas: []*apiv1.Schema{schemaOf(t, pipeline.BinarySchema())}, Inventory: []byte(fmt.Sprint(name, len(parts))),
-		Drives: []*apiv1.Drive{{Name: "d", Uuid: "uuid-" + name, State: "ready", Streams: 2}},
+		Name: name, Incarnation: name + "-1", Urls: []string{"http://" + name}, Protocol: apiv1.Protocol,
+		ClockSeconds: 1000,
+		Partitions:   parts, Schemas: []*apiv1.Schema{schemaOf(t, pipeline.BinarySchema())},
+		Inventory: []byte(fmt.Sprint(name, len(parts))),
+		Drives:    []*apiv1.Drive{{Name: "d", Uuid: "uuid-" + name, State: "ready", Streams: 2}},
 	}
 	for _, p := range parts {
 		s.Drives[0].Partitions = append(s.Drives[0].Partitions, p.Name)
@@ -153,8 +156,8 @@ func TestAnInventoryThatWasAskedForAndLeftOutIsAskedForAgain(t *testing.T) {
 	assert.Len(t, f.Words("n")["d"], 1)
 }
 
-// TestADriveThatIsListedLaterUnderTheSameDigest: an agent sent the digest of a drive's partitions before the drive said that it holds
-// them.
+// TestADriveThatIsListedLaterUnderTheSameDigest: an agent sent the digest of a drive's partitions before the drive said
+// that it holds them.
 func TestADriveThatIsListedLaterUnderTheSameDigest(t *testing.T) {
 	f := New(Options{})
 	s := agent(t, "n", part(t, "p0", 10))
@@ -214,7 +217,8 @@ func TestStoredNodesComeBackAsDead(t *testing.T) {
 	require.NoError(t, f.Restore(after(0), b))
 	assert.Equal(t, "dead", state(f, after(0), "n"))
 	assert.True(t, f.Asked("n"))
-	assert.Equal(t, []Kind{Joined, Inventory}, beat(t, f, after(0), agent(t, "n", part(t, "p0", 10))), "as it was stored")
+	assert.Equal(t, []Kind{Joined, Inventory}, beat(t, f, after(0), agent(t, "n", part(t, "p0", 10))),
+		"as it was stored")
 	assert.True(t, f.Draining("n"))
 	assert.Error(t, f.Restore(after(0), []byte{0xff}))
 	assert.Error(t, f.Restore(after(0), nil))
@@ -246,7 +250,8 @@ func TestSelection(t *testing.T) {
 	beat(t, f, after(1), agent(t, "b", part(t, "day-3", 31)))
 	assert.Equal(t, [][]Place{{{"a", "d"}}, nil}, f.Holders(s.Manifest))
 
-	for says, patterns := range map[string][]string{"no live node": {"month"}, "pattern": {"["}, "1024": make([]string, maxPatterns+1)} {
+	for says, patterns := range map[string][]string{"no live node": {"month"}, "pattern": {"["}, "1024": make([]string,
+		maxPatterns+1)} {
 		_, err := f.Select(patterns, nil)
 		assert.ErrorIs(t, err, ErrSelect)
 		assert.ErrorContains(t, err, says)

@@ -71,18 +71,20 @@ func matches(name string, patterns []string) bool {
 }
 
 // Select returns the data set of the partitions that match: all of them held by a live node, the same file wherever
-// there are several, and of one schema. What a node that is dead alone holds is not passed over silently: that is an error
-// unless the node is drained. Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
+// there are several, and of one schema. What a node that is dead alone holds is not passed over silently: that is an
+// error unless the node is drained. Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
 func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 	s, err := f.selectAll(patterns, exclude, nil)
 	if err == nil && s == nil {
 		switch {
 		case len(patterns) == 0 && len(exclude) == 0:
-			err = fmt.Errorf("%w: no live node holds any: see millrace nodes list, and put some on them with millrace dataset place", ErrSelect)
+			err = fmt.Errorf("%w: no live node holds any: see millrace nodes list, and put some on them with "+
+				"millrace dataset place", ErrSelect)
 		case len(exclude) == 0:
 			err = fmt.Errorf("%w: no live node holds one that matches %q (* does not cross /)", ErrSelect, patterns)
 		default:
-			err = fmt.Errorf("%w: no live node holds one that matches %q and none of %q (* does not cross /)", ErrSelect, patterns, exclude)
+			err = fmt.Errorf("%w: no live node holds one that matches %q and none of %q (* does not cross /)",
+				ErrSelect, patterns, exclude)
 		}
 	}
 	return s, err
@@ -122,14 +124,16 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 			}
 			if other, ok := found[p.Name]; ok {
 				if !same(p, other) {
-					return nil, fmt.Errorf("%w: %s on node %s and on node %s are different files", ErrSelect, p.Name, first[p.Name], name)
+					return nil, fmt.Errorf("%w: %s on node %s and on node %s are different files", ErrSelect, p.Name,
+						first[p.Name], name)
 				}
 				continue
 			}
 			if schema == nil {
 				schema = p
 			} else if !bytes.Equal(p.Schema, schema.Schema) {
-				return nil, fmt.Errorf("%w: %s and %s have different columns (schema %s and %s): choose by patterns those of one schema", ErrSelect,
+				return nil, fmt.Errorf("%w: %s and %s have different columns (schema %s and %s): choose by patterns "+
+					"those of one schema", ErrSelect,
 					schema.Name, p.Name, short(schema.Schema), short(p.Schema))
 			}
 			found[p.Name], first[p.Name] = p, name
@@ -159,7 +163,8 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 	s.Holders = f.Holders(m)
 	for i, h := range s.Holders {
 		if len(h) == 0 {
-			return nil, fmt.Errorf("%w: node %s lists %s, and none of its drives holds it", ErrSelect, first[m.Partitions[i].Name], m.Partitions[i].Name)
+			return nil, fmt.Errorf("%w: node %s lists %s, and none of its drives holds it", ErrSelect,
+				first[m.Partitions[i].Name], m.Partitions[i].Name)
 		}
 	}
 	return s, nil
@@ -173,11 +178,13 @@ func (f *Fleet) missing(found map[string]*apiv1.Partition, patterns, exclude []s
 			continue
 		}
 		if n.restored {
-			return fmt.Errorf("%w: node %s has not been heard of since this leader began, and nobody knows what it holds: start it, or drain it if it is gone for good", ErrNotYet, name)
+			return fmt.Errorf("%w: node %s has not been heard of since this leader began, and nobody knows what it "+
+				"holds: start it, or drain it if it is gone for good", ErrNotYet, name)
 		}
 		for _, p := range n.status.Partitions {
 			if found[p.Name] == nil && wanted(p.Name, patterns, exclude) {
-				return fmt.Errorf("%w: only node %s holds %s, and it is dead: start it, exclude the partition, or drain the node if it is gone for good", ErrSelect, name, p.Name)
+				return fmt.Errorf("%w: only node %s holds %s, and it is dead: start it, exclude the partition, or "+
+					"drain the node if it is gone for good", ErrSelect, name, p.Name)
 			}
 		}
 	}
@@ -208,7 +215,8 @@ func (f *Fleet) Lost(word string) string {
 		}
 	}
 	if changed != "" {
-		return fmt.Sprintf("partition %s: the file of this name on node %s is not the one that the job was submitted with", partition, changed)
+		return fmt.Sprintf("partition %s: the file of this name on node %s is not the one that the job was submitted "+
+			"with", partition, changed)
 	}
 	return fmt.Sprintf("partition %s: no live node holds it", partition)
 }
@@ -265,7 +273,8 @@ func (f *Fleet) Holders(m *dataset.Manifest) [][]Place {
 					continue
 				}
 				e, err := entry(have)
-				if err != nil || e.Bytes != m.Partitions[i].Bytes || e.Rows != m.Partitions[i].Rows || e.Footer != m.Partitions[i].Footer {
+				if err != nil || e.Bytes != m.Partitions[i].Bytes || e.Rows != m.Partitions[i].Rows ||
+					e.Footer != m.Partitions[i].Footer {
 					continue
 				}
 				holders[i] = append(holders[i], Place{name, d.Name})
@@ -315,7 +324,8 @@ func (f *Fleet) meanLength(digest []byte) map[string]float64 {
 }
 
 func same(a, b *apiv1.Partition) bool {
-	return a.Bytes == b.Bytes && a.Rows == b.Rows && bytes.Equal(a.FooterSha256, b.FooterSha256) && bytes.Equal(a.Schema, b.Schema)
+	return a.Bytes == b.Bytes && a.Rows == b.Rows && bytes.Equal(a.FooterSha256, b.FooterSha256) &&
+		bytes.Equal(a.Schema, b.Schema)
 }
 
 // entry is a partition as a manifest has it.

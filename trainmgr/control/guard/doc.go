@@ -20,5 +20,6 @@
 //
 // # Debugging
 //
-// A refusal names the role that is missing and the one that was shown. openssl x509 -noout -ext subjectAltName shows what a certificate says.
+// A refusal names the role that is missing and the one that was shown. openssl x509 -noout -ext subjectAltName shows
+// what a certificate says.
 package guard

@@ -42,7 +42,8 @@ func Peer(ctx context.Context) identity.Identity {
 	return id
 }
 
-// New checks a caller's role, where tls says that callers show who they are, and rate, in requests a second of one peer, before next reads the call.
+// New checks a caller's role, where tls says that callers show who they are, and rate, in requests a second of one
+// peer, before next reads the call.
 func New(next http.Handler, tls bool, rate float64) http.Handler {
 	return &guard{next: next, tls: tls, rates: newRates(rate), errors: connect.NewErrorWriter()}
 }
@@ -75,7 +76,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		peer = host
 	}
 	if !g.rates.allow(peer, time.Now()) {
-		g.refuse(w, r, connect.CodeResourceExhausted, fmt.Errorf("more than %.0f requests a second: ask less often", g.rates.limit))
+		g.refuse(w, r, connect.CodeResourceExhausted, fmt.Errorf("more than %.0f requests a second: ask less often",
+			g.rates.limit))
 		return
 	}
 	g.next.ServeHTTP(w, r.WithContext(ctx))

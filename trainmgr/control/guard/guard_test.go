@@ -58,7 +58,8 @@ func asPeer(role identity.Role, name, path string) *http.Request {
 	r.Header.Set("Content-Type", "application/json")
 	u := &url.URL{Scheme: "spiffe", Host: "millrace", Path: "/" + string(role) + "/" + name}
 	cert := []*x509.Certificate{{URIs: []*url.URL{u}}}
-	r.TLS = &tls.ConnectionState{HandshakeComplete: true, PeerCertificates: cert, VerifiedChains: [][]*x509.Certificate{cert}}
+	r.TLS = &tls.ConnectionState{HandshakeComplete: true, PeerCertificates: cert,
+		VerifiedChains: [][]*x509.Certificate{cert}}
 	return r
 }
 
@@ -129,7 +130,8 @@ func TestWhoMayUseAndEndAJob(t *testing.T) {
 			if may := map[string]bool{"use": c.use, "end": c.end}[what]; may {
 				assert.NoError(t, err, "%s %q as %v", what, c.owner, Peer(c.who))
 			} else {
-				assert.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err), "%s %q as %v", what, c.owner, Peer(c.who))
+				assert.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err), "%s %q as %v", what, c.owner,
+					Peer(c.who))
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // ErrOwner says that a job belongs to somebody else.
 var ErrOwner = errors.New("the job belongs to another launcher")
 
-// Owner names who may use a job that this peer submits: launchers whose name begins the same up to the first dot, so that the
-// ranks of one trainer on several hosts ("ads.host-3") share it. Empty: everybody.
+// Owner names who may use a job that this peer submits: launchers whose name begins the same up to the first dot, so
+// that the ranks of one trainer on several hosts ("ads.host-3") share it. Empty: everybody.
 func Owner(id identity.Identity) string {
 	if id.Role != identity.Launcher {
 		return ""
@@ -45,7 +45,8 @@ func MayEnd(ctx context.Context, jobOwner string) error {
 		return err
 	}
 	if id := Peer(ctx); id.Role == identity.Launcher && jobOwner == "" {
-		return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%w: ask one to cancel it, you are %s", ErrOperators, id))
+		return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%w: ask one to cancel it, you are %s",
+			ErrOperators, id))
 	}
 	return nil
 }
@@ -61,9 +62,12 @@ func OwnerFor(ctx context.Context, asked string) (string, error) {
 	case asked == "" || asked == own:
 		return own, nil
 	case id.Role == identity.Launcher:
-		return "", connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%w: a launcher's jobs are its own (%s), and not %.80q's", ErrOwner, own, asked))
+		return "", connect.NewError(connect.CodePermissionDenied,
+			fmt.Errorf("%w: a launcher's jobs are its own (%s), and not %.80q's", ErrOwner, own, asked))
 	case !owners.MatchString(asked):
-		return "", connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("owner %.80q: want the name in a launcher's certificate up to its first dot: 1 to 63 of a-z, 0-9 and hyphen", asked))
+		return "", connect.NewError(connect.CodeInvalidArgument,
+			fmt.Errorf("owner %.80q: want the name in a launcher's certificate up to its first dot: 1 to 63 of a-z, "+
+				"0-9 and hyphen", asked))
 	}
 	return asked, nil
 }

@@ -50,8 +50,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestMillionSplitsFitInMemory holds the ledger, with its plan, to 40 MB with 10^6 splits, at the start and with every other split
-// acknowledged, which is the most there is to remember.
+// TestMillionSplitsFitInMemory holds the ledger, with its plan, to 40 MB with 10^6 splits, at the start and with every
+// other split acknowledged, which is the most there is to remember.
 func TestMillionSplitsFitInMemory(t *testing.T) {
 	const limit = 40 << 20
 	before := heap()
@@ -91,7 +91,8 @@ func BenchmarkMillionSplits(b *testing.B) {
 					e := l.Ready()
 					require.NotEmpty(b, e.Grants)
 					for _, g := range e.Grants {
-						require.NoError(b, l.Acknowledge("x", sessions[g.Rank], 0, []dataset.Range{{From: g.From, To: g.To}}, now))
+						require.NoError(b, l.Acknowledge("x", sessions[g.Rank], 0, []dataset.Range{{From: g.From,
+							To: g.To}}, now))
 						if done++; done%4096 == 0 {
 							for part := l.Flush(100); len(part) > 0; part = l.Flush(100) {
 								records += len(part)
@@ -106,8 +107,8 @@ func BenchmarkMillionSplits(b *testing.B) {
 	}
 }
 
-// BenchmarkBusyCluster is one acknowledgement, and the grant that it makes room for, where 10 jobs of 8 ranks all wait for 200 drives whose
-// slots are all taken.
+// BenchmarkBusyCluster is one acknowledgement, and the grant that it makes room for, where 10 jobs of 8 ranks all wait
+// for 200 drives whose slots are all taken.
 func BenchmarkBusyCluster(b *testing.B) {
 	const jobs, ranks, drives = 10, 8, 200
 	var data []string
@@ -129,7 +130,8 @@ func BenchmarkBusyCluster(b *testing.B) {
 		}
 	}
 	for d := range drives {
-		require.NoError(b, l.PutDrive(Drive{ID: DriveID{"n", fmt.Sprint(d)}, Slots: 2, Partitions: []string{fmt.Sprintf("p%d", d)}}, now))
+		require.NoError(b, l.PutDrive(Drive{ID: DriveID{"n", fmt.Sprint(d)}, Slots: 2,
+			Partitions: []string{fmt.Sprintf("p%d", d)}}, now))
 	}
 	for id := range sessions {
 		for r := range sessions[id] {
@@ -145,7 +147,8 @@ func BenchmarkBusyCluster(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		g := out[0]
 		out = out[1:]
-		if err := l.Acknowledge(g.Job, sessions[g.Job][g.Rank], 0, []dataset.Range{{From: g.From, To: g.To}}, now); err != nil {
+		if err := l.Acknowledge(g.Job, sessions[g.Job][g.Rank], 0, []dataset.Range{{From: g.From, To: g.To}},
+			now); err != nil {
 			b.Fatal(err)
 		}
 		out = append(out, l.Ready().Grants...)

@@ -26,7 +26,8 @@ type paper struct {
 
 func newPaper(t *testing.T, drives ...Drive) *paper {
 	p := &paper{t: t, now: scriptStart, seen: map[uint64]int{}, l: New(Config{Fence: 1})}
-	p.plan, p.names = testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 4}, "2021-01-01:400", "2021-01-02:400", "2021-01-03:200")
+	p.plan, p.names = testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 4}, "2021-01-01:400", "2021-01-02:400",
+		"2021-01-03:200")
 	require.NoError(t, p.l.AddJob(Job{ID: "x"}))
 	require.NoError(t, p.l.Begin(Epoch{Job: "x", Digest: digestOf("x"), Plan: p.plan, Partitions: p.names}, p.now))
 	for _, d := range drives {
@@ -85,7 +86,8 @@ var (
 // runs.
 func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 	// "The DPP Master enables scalable work distribution by breaking down the entire preprocessing workload ... into
-	// independent and self-contained work items for the data plane called splits that represent successive rows of the entire dataset."
+	// independent and self-contained work items for the data plane called splits that represent successive rows of the
+	// entire dataset."
 	t.Run("splits", func(t *testing.T) {
 		p := newPaper(t, bigDrive)
 		for len(p.want(2)) > 0 || len(p.out) > 0 {
@@ -137,8 +139,8 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 		q.finish(0)
 	})
 
-	// "The DPP Master also continuously monitors Worker health, automatically restarting any Workers that have failed without needing a
-	// checkpoint restore due to Workers' stateless design."
+	// "The DPP Master also continuously monitors Worker health, automatically restarting any Workers that have failed
+	// without needing a checkpoint restore due to Workers' stateless design."
 	t.Run("a worker fails", func(t *testing.T) {
 		p := newPaper(t, bigDrive, twinDrive)
 		p.want(4)
@@ -188,7 +190,8 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 	t.Run("scaling", func(t *testing.T) {
 		var drives []Drive
 		for i := range 4 {
-			drives = append(drives, Drive{ID: DriveID{fmt.Sprint("n", i), "d"}, Slots: 1, Partitions: bigDrive.Partitions})
+			drives = append(drives, Drive{ID: DriveID{fmt.Sprint("n", i), "d"}, Slots: 1,
+				Partitions: bigDrive.Partitions})
 		}
 		p := newPaper(t, drives...)
 		running := func() int {
@@ -216,11 +219,13 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 // run at once, and that a partition is read by a drive that holds it. T, P and the mini-batches are not there: the
 // allocation is given.
 func TestLedgerDoesItsPartOfPreStoIVB(t *testing.T) {
-	// "By dividing the maximum training throughput with the per-SmartSSD preprocessing throughput (T/P), the preprocess manager derives
-	// the number of SmartSSD devices that need to be allocated": so many run at once, and yet every partition is read by a drive that
-	// holds it, for "PreSto ... preprocesses [a partition] where it is stored".
+	// "By dividing the maximum training throughput with the per-SmartSSD preprocessing throughput (T/P), the preprocess
+	// manager derives the number of SmartSSD devices that need to be allocated": so many run at once, and yet every
+	// partition is read by a drive that holds it, for "PreSto ... preprocesses [a partition] where it is stored".
 	p := newPaper(t,
-		Drive{ID: DriveID{"n0", "d0"}, Slots: 1, Partitions: []string{"2021-01-01"}}, Drive{ID: DriveID{"n0", "d1"}, Slots: 1, Partitions: []string{"2021-01-02"}}, Drive{ID: DriveID{"n1", "d0"}, Slots: 1, Partitions: []string{"2021-01-03"}})
+		Drive{ID: DriveID{"n0", "d0"}, Slots: 1, Partitions: []string{"2021-01-01"}}, Drive{ID: DriveID{"n0", "d1"},
+			Slots: 1, Partitions: []string{"2021-01-02"}}, Drive{ID: DriveID{"n1", "d0"}, Slots: 1,
+			Partitions: []string{"2021-01-03"}})
 	require.NoError(t, p.l.Allocate("x", 2, p.now))
 	holder := map[int]DriveID{0: {"n0", "d0"}, 1: {"n0", "d1"}, 2: {"n1", "d0"}}
 	used := map[DriveID]bool{}

@@ -49,8 +49,9 @@ type drive struct {
 	busy       int       // slots taken
 	round      uint64    // of offers, in which it was offered last
 
-	// Start-time fair queueing: what a job is granted has a start tag, the later of the drive's virtual time and the job's
-	// last finish tag, which is that plus rows over weight. The least start tag goes first, and is the virtual time then.
+	// Start-time fair queueing: what a job is granted has a start tag, the later of the drive's virtual time and the
+	// job's last finish tag, which is that plus rows over weight. The least start tag goes first, and is the virtual
+	// time then.
 	virtual float64
 	finish  map[*job]float64
 }

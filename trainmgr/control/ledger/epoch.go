@@ -20,7 +20,8 @@ type Epoch struct {
 	Resume     *dataset.Token // what is not owed; nil: everything is owed. One of another epoch is passed over
 }
 
-// epoch is an epoch with its state. The numbers [0, end) belong to ranks; the rest, fewer than there are ranks, to nobody.
+// epoch is an epoch with its state. The numbers [0, end) belong to ranks; the rest, fewer than there are ranks, to
+// nobody.
 type epoch struct {
 	job        *job
 	number     uint64
@@ -37,8 +38,9 @@ type epoch struct {
 	placement
 }
 
-// Begin makes an epoch's plan known. Beginning one that is known changes nothing. The first that a job begins is where all its ranks start;
-// ranks that are past an epoch have delivered all of theirs of it. Errors wrap ErrUnknown, ErrArgument or dataset's.
+// Begin makes an epoch's plan known. Beginning one that is known changes nothing. The first that a job begins is where
+// all its ranks start; ranks that are past an epoch have delivered all of theirs of it. Errors wrap ErrUnknown,
+// ErrArgument or dataset's.
 func (l *Ledger) Begin(b Epoch, now time.Time) error {
 	j, err := l.find(b.Job)
 	if err != nil {
@@ -106,7 +108,8 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 	}
 	for s := range b.Plan.All() {
 		if s.Partition >= len(b.Partitions) {
-			return nil, fmt.Errorf("%w: partition %d of the plan has no name: there are %d", ErrArgument, s.Partition, len(b.Partitions))
+			return nil, fmt.Errorf("%w: partition %d of the plan has no name: there are %d", ErrArgument, s.Partition,
+				len(b.Partitions))
 		}
 	}
 	e.shares = make([]share, j.Ranks)
@@ -245,7 +248,8 @@ func (e *epoch) check(t *dataset.Token, rank int) error {
 	has := ofToken(t)
 	for _, r := range e.base.within(nil, sh.lo, sh.hi) {
 		if !has.covers(r.From, r.To) {
-			return fmt.Errorf("%w: the token lacks mini-batches of [%d, %d), which the job resumed as delivered: submit the job again with this token", ErrArgument, r.From, r.To)
+			return fmt.Errorf("%w: the token lacks mini-batches of [%d, %d), which the job resumed as delivered: "+
+				"submit the job again with this token", ErrArgument, r.From, r.To)
 		}
 	}
 	return nil
@@ -286,8 +290,8 @@ func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
 }
 
 // Token returns the checkpoint of the whole job, all ranks together. A token is of one epoch: of the earliest that a
-// rank is in. What ranks that are ahead have of a later epoch is not in it; a trainer that takes it at the same step on all
-// ranks has none.
+// rank is in. What ranks that are ahead have of a later epoch is not in it; a trainer that takes it at the same step on
+// all ranks has none.
 func (l *Ledger) Token(id string) (dataset.Token, error) {
 	j, err := l.find(id)
 	if err != nil {
@@ -310,7 +314,8 @@ func (l *Ledger) Token(id string) (dataset.Token, error) {
 	}
 	t := have.token(e.digest, first)
 	if len(t.Ranges) > dataset.MaxTokenRanges {
-		return dataset.Token{}, fmt.Errorf("%w: job %s: the token would have %d runs, at most %d", ErrArgument, id, len(t.Ranges), dataset.MaxTokenRanges)
+		return dataset.Token{}, fmt.Errorf("%w: job %s: the token would have %d runs, at most %d", ErrArgument, id,
+			len(t.Ranges), dataset.MaxTokenRanges)
 	}
 	return t, nil
 }

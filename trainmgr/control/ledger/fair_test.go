@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestWeightsWithinOneSplit: of two jobs that both wait for a drive, over any time, the rows granted over the weights differ by at
-// most one split of each, whatever the sizes of splits and whenever slots become free.
+// TestWeightsWithinOneSplit: of two jobs that both wait for a drive, over any time, the rows granted over the weights
+// differ by at most one split of each, whatever the sizes of splits and whenever slots become free.
 func TestWeightsWithinOneSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(t, "jobs")
@@ -73,7 +73,8 @@ func TestWeightsWithinOneSplit(t *testing.T) {
 				g := out[at]
 				out = slices.Delete(out, at, at+1)
 				i := int(g.Job[1] - '0')
-				require.NoError(t, l.Acknowledge(g.Job, sessions[i], 0, []dataset.Range{{From: g.From, To: g.To}}, scriptStart))
+				require.NoError(t, l.Acknowledge(g.Job, sessions[i], 0, []dataset.Range{{From: g.From, To: g.To}},
+					scriptStart))
 			}
 		}
 		require.NoError(t, l.verify())
@@ -85,7 +86,8 @@ func TestOneJobAloneIsNotHeldBack(t *testing.T) {
 	l := New(Config{Fence: 1})
 	sessions := map[string]Session{}
 	for _, id := range []string{"a", "b"} {
-		plan, names := testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 1, Shuffle: dataset.ShuffleNone}, "p:10000")
+		plan, names := testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 1, Shuffle: dataset.ShuffleNone},
+			"p:10000")
 		require.NoError(t, l.AddJob(Job{ID: id}))
 		require.NoError(t, l.Begin(Epoch{Job: id, Plan: plan, Partitions: names}, scriptStart))
 		at, err := l.Attach(id, 0, nil, scriptStart)
@@ -96,7 +98,8 @@ func TestOneJobAloneIsNotHeldBack(t *testing.T) {
 	next := func() string {
 		g := l.Ready().Grants
 		require.Len(t, g, 1)
-		require.NoError(t, l.Acknowledge(g[0].Job, sessions[g[0].Job], 0, []dataset.Range{{From: g[0].From, To: g[0].To}}, scriptStart))
+		require.NoError(t, l.Acknowledge(g[0].Job, sessions[g[0].Job], 0, []dataset.Range{{From: g[0].From, To: g[0].To}},
+			scriptStart))
 		return g[0].Job
 	}
 	require.NoError(t, l.Want("a", sessions["a"], 0, 1<<20, scriptStart))
@@ -111,7 +114,8 @@ func TestOneJobAloneIsNotHeldBack(t *testing.T) {
 	assert.InDelta(t, 50, count["b"], 1, "b shares from when it came: it neither catches up nor waits")
 }
 
-// TestBound: never more drives work for a job than it is allowed, but for a rank that has nothing and that the others cannot serve.
+// TestBound: never more drives work for a job than it is allowed, but for a rank that has nothing and that the others
+// cannot serve.
 func TestBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -138,21 +142,28 @@ func TestBound(t *testing.T) {
 	})
 }
 
-// TestLockstep has ranks that move only together, queues that hold less than a split, and one slot less than there are ranks: a blocked
-// rank's lease goes to the one that all wait for, and all is delivered.
+// TestLockstep has ranks that move only together, queues that hold less than a split, and one slot less than there are
+// ranks: a blocked rank's lease goes to the one that all wait for, and all is delivered.
 func TestLockstep(t *testing.T) {
 	const ranks = 3
-	plan, names := testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 8, Shuffle: dataset.ShuffleNone}, "a:800", "b:800", "c:800")
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 8, Shuffle: dataset.ShuffleNone}, "a:800",
+		"b:800", "c:800")
 	for _, c := range []struct {
 		name   string
 		bound  int
 		order  dataset.Order
 		drives []Drive
 	}{
-		{"one slot", 0, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a", "b", "c"}}}},
-		{"two slots", 0, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 2, Partitions: []string{"a", "b", "c"}}}},
-		{"one drive at once, each rank's data on another", 1, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n", "2"}, Slots: 1, Partitions: []string{"c"}}}},
-		{"the same in order", 1, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n", "2"}, Slots: 1, Partitions: []string{"c"}}}},
+		{"one slot", 0, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a", "b",
+			"c"}}}},
+		{"two slots", 0, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 2, Partitions: []string{"a", "b",
+			"c"}}}},
+		{"one drive at once, each rank's data on another", 1, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1,
+			Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n",
+			"2"}, Slots: 1, Partitions: []string{"c"}}}},
+		{"the same in order", 1, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 1,
+			Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n",
+			"2"}, Slots: 1, Partitions: []string{"c"}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := scriptStart
@@ -204,7 +215,10 @@ func TestLockstep(t *testing.T) {
 						}
 						gone, err := l.Hold("x", a.session, report, now)
 						require.NoError(t, err)
-						a.leases = slices.DeleteFunc(a.leases, func(le Lease) bool { return slices.Contains(gone, le.ID) })
+						a.leases = slices.DeleteFunc(a.leases, func(le Lease) bool {
+							return slices.Contains(gone,
+								le.ID)
+						})
 						want := 0
 						if !blocked && len(report.Held) == 0 {
 							want = 1

@@ -122,8 +122,8 @@ func (j *job) within() []*drive {
 	return j.running
 }
 
-// waiting returns the ranks that can be granted something, those first that have the fewest leases out, then those whose
-// last grant is longest ago.
+// waiting returns the ranks that can be granted something, those first that have the fewest leases out, then those
+// whose last grant is longest ago.
 func (j *job) waiting() []*rank {
 	var w []*rank
 	for _, r := range j.ranks {
@@ -143,8 +143,8 @@ func (r *rank) shuns(d *drive, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
-// offers appends what the job would be granted next: at most one offer a drive. Drives that run for it go first; only if
-// those have no free slot and work for a waiting rank does one drive more join, the one with the most rows left.
+// offers appends what the job would be granted next: at most one offer a drive. Drives that run for it go first; only
+// if those have no free slot and work for a waiting rank does one drive more join, the one with the most rows left.
 func (j *job) offers(out []offer, free []*drive, round uint64, now time.Time) []offer {
 	ranks := j.waiting()
 	if len(ranks) == 0 {
@@ -182,8 +182,8 @@ func (j *job) offers(out []offer, free []*drive, round uint64, now time.Time) []
 	return out
 }
 
-// offersTo appends an offer to the rank for every drive of those given that has room and was offered to nobody yet; in strict order
-// one offer in all.
+// offersTo appends an offer to the rank for every drive of those given that has room and was offered to nobody yet; in
+// strict order one offer in all.
 func (j *job) offersTo(out []offer, r *rank, drives []*drive, round uint64, now time.Time) []offer {
 	e := j.epoch(r.epoch)
 	e.refresh()
@@ -276,7 +276,8 @@ func (l *Ledger) preempt(now time.Time) {
 	}
 }
 
-// blocked returns the lease on a drive, not of rank r, whose rank has been blocked longest and for longer than patience; or nil.
+// blocked returns the lease on a drive, not of rank r, whose rank has been blocked longest and for longer than
+// patience; or nil.
 func (l *Ledger) blocked(d *drive, r *rank, now time.Time) *lease {
 	var worst *lease
 	for _, le := range d.leases {

@@ -197,7 +197,8 @@ func ParseSession(b []byte) (Session, error) {
 	if len(b) != sessionBytes {
 		return Session{}, fmt.Errorf("%w: %d bytes, want %d", ErrSession, len(b), sessionBytes)
 	}
-	return Session{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint64(b[4:]), binary.LittleEndian.Uint64(b[12:])}, nil
+	return Session{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint64(b[4:]),
+		binary.LittleEndian.Uint64(b[12:])}, nil
 }
 
 // Attached is what a rank learns when it attaches.
@@ -209,9 +210,9 @@ type Attached struct {
 }
 
 // Attach makes the caller the rank's only consumer: an older session is fenced off and its leases come back. With a
-// token the rank's delivered set becomes the token's, back or forward; the token's epoch must be begun, else Effects.Needed
-// names it and the error wraps ErrUnknown. A token of another job is dataset.ErrOtherJob; one that does not have what the job itself
-// resumed from is ErrArgument. Answer the caller when what Flush then returns is durable.
+// token the rank's delivered set becomes the token's, back or forward; the token's epoch must be begun, else
+// Effects.Needed names it and the error wraps ErrUnknown. A token of another job is dataset.ErrOtherJob; one that does
+// not have what the job itself resumed from is ErrArgument. Answer the caller when what Flush then returns is durable.
 func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time.Time) (Attached, error) {
 	j, err := l.find(id)
 	if err != nil {

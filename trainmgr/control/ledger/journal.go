@@ -64,7 +64,8 @@ func (e *epoch) flush(out []Record, most int, fence uint64) []Record {
 	}
 	rec.Kind = ChunkRecord
 	for _, deletions := range []bool{false, true} {
-		for c := n.dirty.next(0, chunks(n.splits), true); c < chunks(n.splits) && len(out) < most; c = n.dirty.next(c+1, chunks(n.splits), true) {
+		for c := n.dirty.next(0, chunks(n.splits), true); c < chunks(n.splits) && len(out) < most; c = n.dirty.next(c+1,
+			chunks(n.splits), true) {
 			from, to := c*ChunkSplits, min((c+1)*ChunkSplits, n.splits)
 			empty := to <= n.mark || e.done.next(from, to, true) == to
 			if empty != deletions {
@@ -123,8 +124,9 @@ func (l *Ledger) Pending() int {
 
 // Flush returns at most most records to be made durable, in the order to write them; call it again until it returns
 // none. It does not return a record again that it has returned: one whose writing failed is the caller's to write
-// before what follows, or to give up the leadership. The order matters where a crash can fall between two transactions: who may consume
-// goes first, then deletions of what is over, marks, bitmaps, and deletions of bitmaps that the mark has passed.
+// before what follows, or to give up the leadership. The order matters where a crash can fall between two transactions:
+// who may consume goes first, then deletions of what is over, marks, bitmaps, and deletions of bitmaps that the mark
+// has passed.
 func (l *Ledger) Flush(most int) []Record {
 	var out []Record
 	for _, j := range l.jobs {
@@ -174,9 +176,9 @@ func (l *Ledger) Snapshot(id string) ([]Record, error) {
 	return out, nil
 }
 
-// Restore takes a stored record in: a job's ranks record after AddJob, then, when its Live epochs are begun, their marks and
-// bitmaps in any order. Records of epochs that no rank is in are left over: Flush deletes them. Errors wrap ErrRecord
-// or ErrUnknown.
+// Restore takes a stored record in: a job's ranks record after AddJob, then, when its Live epochs are begun, their
+// marks and bitmaps in any order. Records of epochs that no rank is in are left over: Flush deletes them. Errors wrap
+// ErrRecord or ErrUnknown.
 func (l *Ledger) Restore(r Record) error {
 	j, err := l.find(r.Job)
 	if err != nil {
@@ -195,7 +197,8 @@ func (l *Ledger) restore(j *job, r Record) error {
 			return err
 		}
 		if len(ranks) != len(j.ranks) || len(j.epochs) > 0 {
-			return fmt.Errorf("%w: it is of %d ranks, the job has %d, and %d epochs begun", ErrRecord, len(ranks), len(j.ranks), len(j.epochs))
+			return fmt.Errorf("%w: it is of %d ranks, the job has %d, and %d epochs begun", ErrRecord, len(ranks),
+				len(j.ranks), len(j.epochs))
 		}
 		for i, e := range ranks {
 			j.ranks[i].session = Session{uint32(i), e.fence, e.seq}
@@ -232,7 +235,8 @@ func (l *Ledger) restore(j *job, r Record) error {
 		for c := mark / ChunkSplits / 64 * 64; c < mark/ChunkSplits; c++ {
 			n.dirty.clear(c)
 		}
-		for c := n.stored.next(0, mark/ChunkSplits, true); c < mark/ChunkSplits; c = n.stored.next(c+1, mark/ChunkSplits, true) {
+		for c := n.stored.next(0, mark/ChunkSplits, true); c < mark/ChunkSplits; c = n.stored.next(c+1,
+			mark/ChunkSplits, true) {
 			n.dirty.set(c)
 		}
 		n.mark, n.markStored, n.dirtyMark = mark, true, false

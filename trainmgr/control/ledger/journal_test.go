@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestRestoredIsTheSame: at any moment, a new leader over the snapshot, to which the ranks show their leases and repeat what they
-// acknowledged, is where the old one was.
+// TestRestoredIsTheSame: at any moment, a new leader over the snapshot, to which the ranks show their leases and repeat
+// what they acknowledged, is where the old one was.
 func TestRestoredIsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -40,7 +40,8 @@ func TestRestoredIsTheSame(t *testing.T) {
 			}
 			return all
 		}
-		// What a trainer thinks it has may be more than the ledger heard; and leases may be out that no trainer knows of.
+		// What a trainer thinks it has may be more than the ledger heard; and leases may be out that no trainer knows
+		// of.
 		w.pass(DefaultLeaseTTL)
 		for _, tr := range w.trainers {
 			w.beat(tr)
@@ -201,15 +202,19 @@ func TestRecordsRefuse(t *testing.T) {
 	}{
 		{"a cut header", Record{Data: full[:15], Kind: ChunkRecord}, "the header alone has 16"},
 		{"a cut body", Record{Data: full[:100], Kind: ChunkRecord}, "changed or cut"},
-		{"a changed bit", Record{Data: append(bytes.Clone(full[:100]), append([]byte{full[100] ^ 1}, full[101:]...)...), Kind: ChunkRecord}, "changed or cut"},
+		{"a changed bit", Record{Data: append(bytes.Clone(full[:100]), append([]byte{full[100] ^ 1}, full[101:]...)...),
+			Kind: ChunkRecord}, "changed or cut"},
 		{"another kind", Record{Data: encodeMark(1, 0, 1500), Kind: ChunkRecord}, "mark under the key of a chunk"},
 		{"another size", Record{Data: short, Kind: ChunkRecord}, "chunk of 476 splits, the plan has 1024 there"},
 		{"beyond the plan", Record{Data: short, Kind: ChunkRecord, Chunk: 2}, "the plan has 1500 splits"},
 		{"bits above the last", Record{Data: above, Kind: ChunkRecord, Chunk: 1}, "has bits above them"},
-		{"a mark of another plan", Record{Data: encodeMark(1, 10, 1400), Kind: MarkRecord}, "mark 10 of 1400 splits, the plan has 1500"},
+		{"a mark of another plan", Record{Data: encodeMark(1, 10, 1400), Kind: MarkRecord},
+			"mark 10 of 1400 splits, the plan has 1500"},
 		{"a mark beyond", Record{Data: encodeMark(1, 1501, 1500), Kind: MarkRecord}, "mark 1501 of 1500"},
-		{"a later version", Record{Data: later(encodeMark(1, 10, 1500)), Kind: MarkRecord}, "version 2, this build reads 1"},
-		{"ranks after an epoch", Record{Data: encodeRanks(1, make([]rankEntry, 2)), Kind: RanksRecord}, "1 epochs begun"},
+		{"a later version", Record{Data: later(encodeMark(1, 10, 1500)), Kind: MarkRecord},
+			"version 2, this build reads 1"},
+		{"ranks after an epoch", Record{Data: encodeRanks(1, make([]rankEntry, 2)), Kind: RanksRecord},
+			"1 epochs begun"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.r.Job = "x"
@@ -238,13 +243,15 @@ func seal2(b []byte) []byte {
 
 func TestKeys(t *testing.T) {
 	for _, r := range []Record{
-		{Job: "x", Kind: RanksRecord}, {Job: "x", Kind: MarkRecord, Epoch: 12}, {Job: "x", Kind: ChunkRecord, Epoch: 3, Chunk: 0xabcdef}, {Job: "x", Kind: ChunkRecord, Chunk: 0x1fffff},
+		{Job: "x", Kind: RanksRecord}, {Job: "x", Kind: MarkRecord, Epoch: 12}, {Job: "x", Kind: ChunkRecord, Epoch: 3,
+			Chunk: 0xabcdef}, {Job: "x", Kind: ChunkRecord, Chunk: 0x1fffff},
 	} {
 		got, err := RecordOf("x", r.Key(), nil)
 		require.NoError(t, err)
 		assert.Equal(t, r, got)
 	}
-	for _, key := range []string{"", "rank", "e/mark", "e1", "e1/", "e01/mark", "e1/c1", "e1/c00000g", "e1/c-00001", "e-1/mark", "e1/c100000000", "e1/mark/"} {
+	for _, key := range []string{"", "rank", "e/mark", "e1", "e1/", "e01/mark", "e1/c1", "e1/c00000g", "e1/c-00001",
+		"e-1/mark", "e1/c100000000", "e1/mark/"} {
 		_, err := RecordOf("x", key, nil)
 		assert.ErrorIs(t, err, ErrRecord, key)
 	}

@@ -27,8 +27,8 @@ type Grant struct {
 	Again bool // some of the split had been granted before and came back
 }
 
-// Revocation tells a rank that a lease is gone. What was fetched of it may still be delivered and acknowledged; the rest is
-// granted again.
+// Revocation tells a rank that a lease is gone. What was fetched of it may still be delivered and acknowledged; the
+// rest is granted again.
 type Revocation struct {
 	Job   string
 	Rank  uint32
@@ -170,7 +170,8 @@ func (l *Ledger) Find(id string, rank uint32, lease uint64) (Lease, bool) {
 }
 
 // Want says that the rank waits for n pieces of the epoch; it replaces what it wanted before. The epoch is the rank's
-// or the next one, which it goes on to when it has acknowledged all of its own; another one is ErrArgument: attach with a token.
+// or the next one, which it goes on to when it has acknowledged all of its own; another one is ErrArgument: attach with
+// a token.
 func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) error {
 	j, r, err := l.consumer(id, s)
 	if err != nil {
@@ -180,7 +181,8 @@ func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) 
 		return fmt.Errorf("%w: job %s: rank %d wants %d pieces", ErrArgument, id, r.number, n)
 	}
 	if epoch != r.epoch && epoch != r.epoch+1 {
-		return fmt.Errorf("%w: job %s: rank %d is in epoch %d and wants %d: attach with a token to go there", ErrArgument, id, r.number, r.epoch, epoch)
+		return fmt.Errorf("%w: job %s: rank %d is in epoch %d and wants %d: attach with a token to go there",
+			ErrArgument, id, r.number, r.epoch, epoch)
 	}
 	r.want, r.wanted = n, epoch
 	l.advance(j, r)
@@ -221,9 +223,10 @@ func (l *Ledger) Hold(id string, s Session, report Report, now time.Time) (gone 
 	return slices.Compact(gone), nil
 }
 
-// Adopt takes over leases that an earlier leader granted; it returns those that cannot be: their drive is dead or has no
-// slot free, or their numbers are not the rank's, all delivered, or out already. Adopting a lease again extends it. A drive that
-// no PutDrive has named yet is taken to be about to appear. Leave out leases of which everything is acknowledged.
+// Adopt takes over leases that an earlier leader granted; it returns those that cannot be: their drive is dead or has
+// no slot free, or their numbers are not the rank's, all delivered, or out already. Adopting a lease again extends it.
+// A drive that no PutDrive has named yet is taken to be about to appear. Leave out leases of which everything is
+// acknowledged.
 func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gone []uint64, err error) {
 	j, r, err := l.consumer(id, s)
 	if err != nil {
@@ -241,8 +244,8 @@ func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gon
 	return gone, nil
 }
 
-// follow moves a rank on to the epoch that it speaks of, where that is the next: an earlier leader let it go there and did
-// not live to write it down.
+// follow moves a rank on to the epoch that it speaks of, where that is the next: an earlier leader let it go there and
+// did not live to write it down.
 func (l *Ledger) follow(j *job, r *rank, epoch uint64) {
 	if epoch == r.epoch+1 && epoch != 0 {
 		r.want, r.wanted = 0, epoch
@@ -252,7 +255,8 @@ func (l *Ledger) follow(j *job, r *rank, epoch uint64) {
 
 func (l *Ledger) adopt(j *job, r *rank, a Lease, now time.Time) bool {
 	e := j.epoch(a.Epoch)
-	if _, taken := l.leases[a.ID]; taken || e == nil || j.failed != "" || a.Epoch != r.epoch || a.From >= a.To || a.ID == 0 {
+	if _, taken := l.leases[a.ID]; taken || e == nil || j.failed != "" || a.Epoch != r.epoch || a.From >= a.To ||
+		a.ID == 0 {
 		return false
 	}
 	s, err := e.plan.Split(a.Split)
@@ -286,10 +290,11 @@ func (l *Ledger) adopt(j *job, r *rank, a Lease, now time.Time) bool {
 	return true
 }
 
-// Acknowledge makes numbers of the rank delivered; doing so again changes nothing. The epoch is the rank's, an earlier one, or the next
-// if the rank's own is complete; where that was not begun, Effects.Needed names it and the error wraps ErrUnknown. Either all runs are taken or, with
-// an error, none: numbers that are not the rank's are ErrArgument. Whether the rank still has a lease of them does not matter. Answer
-// the caller when what Flush then returns is durable.
+// Acknowledge makes numbers of the rank delivered; doing so again changes nothing. The epoch is the rank's, an earlier
+// one, or the next if the rank's own is complete; where that was not begun, Effects.Needed names it and the error wraps
+// ErrUnknown. Either all runs are taken or, with an error, none: numbers that are not the rank's are ErrArgument.
+// Whether the rank still has a lease of them does not matter. Answer the caller when what Flush then returns is
+// durable.
 func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.Range, now time.Time) error {
 	j, r, err := l.consumer(id, s)
 	if err != nil {
@@ -303,12 +308,14 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 	case e == nil:
 		return fmt.Errorf("%w: job %s: epoch %d was not begun", ErrUnknown, id, epoch)
 	case epoch > r.epoch:
-		return fmt.Errorf("%w: job %s: rank %d acknowledges in epoch %d and is in %d", ErrArgument, id, r.number, epoch, r.epoch)
+		return fmt.Errorf("%w: job %s: rank %d acknowledges in epoch %d and is in %d", ErrArgument, id, r.number, epoch,
+			r.epoch)
 	}
 	sh := &e.shares[r.number]
 	for _, run := range runs {
 		if run.From >= run.To || run.From < sh.lo || run.To > sh.hi {
-			return fmt.Errorf("%w: job %s: rank %d acknowledges [%d, %d), it has [%d, %d)", ErrArgument, id, r.number, run.From, run.To, sh.lo, sh.hi)
+			return fmt.Errorf("%w: job %s: rank %d acknowledges [%d, %d), it has [%d, %d)", ErrArgument, id, r.number,
+				run.From, run.To, sh.lo, sh.hi)
 		}
 	}
 	var fresh uint64
@@ -360,8 +367,8 @@ func (l *Ledger) Detach(id string, number uint32, why string, now time.Time) err
 	return nil
 }
 
-// Release gives leases back; those that are not the rank's are passed over. With NodeFailed the rank is not granted that
-// drive for Config.Avoid. With DataFailed the job fails.
+// Release gives leases back; those that are not the rank's are passed over. With NodeFailed the rank is not granted
+// that drive for Config.Avoid. With DataFailed the job fails.
 func (l *Ledger) Release(id string, s Session, leases []uint64, reason Reason, why string, now time.Time) error {
 	j, r, err := l.consumer(id, s)
 	if err != nil {

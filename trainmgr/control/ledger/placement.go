@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// placement says which drives hold an epoch's splits. A drive's list of splits is made when it is first needed, all missing lists in one
-// pass over the plan.
+// placement says which drives hold an epoch's splits. A drive's list of splits is made when it is first needed, all
+// missing lists in one pass over the plan.
 type placement struct {
 	byName    map[string]int32
 	drives    []*drive // nil: gone
@@ -167,7 +167,8 @@ func (e *epoch) holds(i, place int) bool {
 	return slices.Contains(e.holders[e.split(place).Partition], int32(i))
 }
 
-// nextOn returns the first split of a share that drive i holds and that has pending numbers: those that came back first.
+// nextOn returns the first split of a share that drive i holds and that has pending numbers: those that came back
+// first.
 func (e *epoch) nextOn(sh *share, i int) (place int, ok bool) {
 	for _, p := range sh.returned {
 		if e.holds(i, p) {

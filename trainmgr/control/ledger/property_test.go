@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestExactlyOnce kills drives, trainers and leaders at random, in any order, and then lets the jobs end: every model has
-// seen every number that its rank owns once, and ranks have equal counts.
+// TestExactlyOnce kills drives, trainers and leaders at random, in any order, and then lets the jobs end: every model
+// has seen every number that its rank owns once, and ranks have equal counts.
 func TestExactlyOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -166,7 +166,8 @@ func (w *world) finish() {
 			require.NoError(t, err)
 			for _, r := range ep.ownedBy(tr.rank) {
 				for n := r.From; n < r.To; n++ {
-					require.Equal(t, 1, tr.seen[uint64(e)][n], "job %s rank %d epoch %d number %d", tr.job, tr.rank, e, n)
+					require.Equal(t, 1, tr.seen[uint64(e)][n], "job %s rank %d epoch %d number %d", tr.job, tr.rank, e,
+						n)
 				}
 			}
 			require.Len(t, tr.seen[uint64(e)], int(ep.shares[tr.rank].owned))

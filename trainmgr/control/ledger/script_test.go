@@ -256,14 +256,16 @@ func (s *scripted) do(line string) string {
 	case "epoch":
 		o := dataset.Options{Batch: 10, SplitBatches: s.number("split"), Shuffle: dataset.ShuffleNone}
 		plan, names := testPlan(s.t, uint64(s.atoi(w[2])), o, list(s.arg("data"))...)
-		e := Epoch{Job: w[1], Number: uint64(s.atoi(w[2])), Digest: digestOf(w[1]), Plan: plan, Partitions: names, Resume: s.token(w[1], s.arg("resume"))}
+		e := Epoch{Job: w[1], Number: uint64(s.atoi(w[2])), Digest: digestOf(w[1]), Plan: plan, Partitions: names,
+			Resume: s.token(w[1], s.arg("resume"))}
 		err := s.l.Begin(e, s.now)
 		if err == nil {
 			s.epochs = append(s.epochs, e)
 		}
 		return s.effects(err)
 	case "drive":
-		return s.effects(s.l.PutDrive(Drive{ID: driveID(w[1]), Slots: s.number("slots"), Partitions: list(s.arg("holds")), Draining: s.arg("state") == "draining"}, s.now))
+		return s.effects(s.l.PutDrive(Drive{ID: driveID(w[1]), Slots: s.number("slots"),
+			Partitions: list(s.arg("holds")), Draining: s.arg("state") == "draining"}, s.now))
 	case "drain", "undrain":
 		return s.effects(s.l.DrainDrive(driveID(w[1]), w[0] == "drain", s.now))
 	case "lose":
@@ -315,11 +317,13 @@ func (s *scripted) rankCommand(w []string) string {
 			return s.effects(err)
 		}
 		s.sessions[who] = a.Session
-		return fmt.Sprintf("epoch %d owns %s has %s\n", a.Epoch, showRuns(a.Owned), showRuns(ofToken(&a.Token))) + s.effects(nil)
+		return fmt.Sprintf("epoch %d owns %s has %s\n", a.Epoch, showRuns(a.Owned),
+			showRuns(ofToken(&a.Token))) + s.effects(nil)
 	case "want":
 		return s.effects(s.l.Want(job, session, uint64(s.atoi(w[3])), s.atoi(w[4]), s.now))
 	case "hold":
-		gone, err := s.l.Hold(job, session, Report{s.ids(s.arg("held")), s.ids(s.arg("fetched")), slices.Contains(w, "blocked")}, s.now)
+		gone, err := s.l.Hold(job, session, Report{s.ids(s.arg("held")), s.ids(s.arg("fetched")), slices.Contains(w,
+			"blocked")}, s.now)
 		out := ""
 		if len(gone) > 0 {
 			out = "gone " + showIDs(gone) + "\n"
@@ -332,7 +336,8 @@ func (s *scripted) rankCommand(w []string) string {
 			f := strings.Split(p, ":") // L1.2:epoch:split:from-to:node/drive[:fetched]
 			require.GreaterOrEqual(s.t, len(f), 5)
 			r := s.runs(f[3])[0]
-			l = Lease{s.ids(f[0])[0], uint64(s.atoi(f[1])), s.atoi(f[2]), r.From, r.To, driveID(f[4]), strings.HasSuffix(p, ":fetched")}
+			l = Lease{s.ids(f[0])[0], uint64(s.atoi(f[1])), s.atoi(f[2]), r.From, r.To, driveID(f[4]),
+				strings.HasSuffix(p, ":fetched")}
 			leases = append(leases, l)
 		}
 		gone, err := s.l.Adopt(job, session, leases, s.now)
@@ -365,7 +370,8 @@ func (s *scripted) effects(err error) string {
 		if g.Again {
 			again = " again"
 		}
-		fmt.Fprintf(&b, "%s/%d grant %s e%d split %d [%d,%d) on %v%s\n", g.Job, g.Rank, showID(g.ID), g.Epoch, g.Split, g.From, g.To, g.Drive, again)
+		fmt.Fprintf(&b, "%s/%d grant %s e%d split %d [%d,%d) on %v%s\n", g.Job, g.Rank, showID(g.ID), g.Epoch, g.Split,
+			g.From, g.To, g.Drive, again)
 	}
 	for _, r := range e.Needed {
 		fmt.Fprintf(&b, "%s needs epoch %d\n", r.Job, r.Number)
@@ -428,9 +434,11 @@ func (s *scripted) status(job string) string {
 		return err.Error() + "\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "epoch %d: %d of %d delivered, %d leases, %d rows left, %d redelivered, running %v\n", st.Epoch, st.Delivered, st.MiniBatches, st.Leases, st.RowsLeft, st.Redelivered, st.Running)
+	fmt.Fprintf(&b, "epoch %d: %d of %d delivered, %d leases, %d rows left, %d redelivered, running %v\n", st.Epoch,
+		st.Delivered, st.MiniBatches, st.Leases, st.RowsLeft, st.Redelivered, st.Running)
 	for _, r := range st.Ranks {
-		fmt.Fprintf(&b, "rank %d: epoch %d, %d of %d delivered, %d out", r.Rank, r.Epoch, r.Delivered, r.Owned, r.Leased)
+		fmt.Fprintf(&b, "rank %d: epoch %d, %d of %d delivered, %d out", r.Rank, r.Epoch, r.Delivered, r.Owned,
+			r.Leased)
 		if r.Out {
 			b.WriteString(", all out")
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// share is a rank's part of an epoch: the numbers [lo, hi) that were not resumed, and the splits [first, last) that have them;
-// the splits at both ends may belong to other ranks in part.
+// share is a rank's part of an epoch: the numbers [lo, hi) that were not resumed, and the splits [first, last) that
+// have them; the splits at both ends may belong to other ranks in part.
 type share struct {
 	rank        *rank
 	lo, hi      uint64

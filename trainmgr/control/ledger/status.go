@@ -190,8 +190,8 @@ func (l *Ledger) whyNot(j *job, r *rank, e *epoch, holders []int32, partition st
 	return strings.Join(all, ", ")
 }
 
-// Missing lists the partitions, in the words of Epoch.Partitions, of which a job has something pending and that no drive holds which can be granted: at most
-// so many, and how many there are.
+// Missing lists the partitions, in the words of Epoch.Partitions, of which a job has something pending and that no
+// drive holds which can be granted: at most so many, and how many there are.
 func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 	j := l.job(id)
 	if j == nil {
@@ -200,7 +200,10 @@ func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 	for _, e := range j.epochs {
 		e.refresh()
 		for p, rows := range e.left {
-			if rows == 0 || slices.ContainsFunc(e.holders[p], func(i int32) bool { return e.drives[i] != nil && e.drives[i].ready() }) {
+			if rows == 0 || slices.ContainsFunc(e.holders[p], func(i int32) bool {
+				return e.drives[i] != nil &&
+					e.drives[i].ready()
+			}) {
 				continue
 			}
 			if total++; len(names) < most {

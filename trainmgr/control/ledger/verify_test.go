@@ -66,14 +66,17 @@ func (e *epoch) verify() error {
 				return fmt.Errorf("rank %d: split %d is done and fresh", i, p)
 			}
 			if want := sh.taken.get(at) && pending; want != slices.Contains(sh.returned, p) {
-				return fmt.Errorf("rank %d: split %d: taken %v, pending %v, returned %v", i, p, sh.taken.get(at), pending, !want)
+				return fmt.Errorf("rank %d: split %d: taken %v, pending %v, returned %v", i, p, sh.taken.get(at),
+					pending, !want)
 			}
 			if sh.done.get(at) != sh.held(e, s).covers(from, to) {
-				return fmt.Errorf("rank %d: split %d: done %v, has %v of [%d,%d)", i, p, sh.done.get(at), sh.held(e, s), from, to)
+				return fmt.Errorf("rank %d: split %d: done %v, has %v of [%d,%d)", i, p, sh.done.get(at), sh.held(e, s),
+					from, to)
 			}
 		}
 		if delivered != sh.delivered || owned != sh.owned {
-			return fmt.Errorf("rank %d counts %d of %d delivered, it is %d of %d", i, sh.delivered, sh.owned, delivered, owned)
+			return fmt.Errorf("rank %d counts %d of %d delivered, it is %d of %d", i, sh.delivered, sh.owned, delivered,
+				owned)
 		}
 		for k := 1; k < len(sh.rank.leases); k++ {
 			a, b := sh.rank.leases[k-1], sh.rank.leases[k]

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// world is a ledger among the machines that may die around it: drives, trainers, and the leader itself, whose store outlives it.
+// world is a ledger among the machines that may die around it: drives, trainers, and the leader itself, whose store
+// outlives it.
 type world struct {
 	t        *rapid.T
 	l        *Ledger
@@ -61,7 +62,8 @@ func copySeen(m map[uint64]map[uint64]int) map[uint64]map[uint64]int {
 // newWorld draws a cluster and its jobs.
 func newWorld(t *rapid.T) *world {
 	w := &world{
-		t: t, now: scriptStart, fence: 1, store: map[string][]byte{}, epochs: map[string][]Epoch{}, last: map[string]uint64{}, dead: map[DriveID]bool{},
+		t: t, now: scriptStart, fence: 1, store: map[string][]byte{}, epochs: map[string][]Epoch{},
+		last: map[string]uint64{}, dead: map[DriveID]bool{},
 	}
 	parts := rapid.IntRange(1, 4).Draw(t, "partitions")
 	var data []string
@@ -70,7 +72,8 @@ func newWorld(t *rapid.T) *world {
 	}
 	n := rapid.IntRange(1, 4).Draw(t, "drives")
 	for d := range n {
-		w.drives = append(w.drives, Drive{ID: DriveID{fmt.Sprintf("n%d", d/2), fmt.Sprintf("d%d", d)}, Slots: rapid.IntRange(1, 2).Draw(t, "slots")})
+		w.drives = append(w.drives, Drive{ID: DriveID{fmt.Sprintf("n%d", d/2), fmt.Sprintf("d%d", d)},
+			Slots: rapid.IntRange(1, 2).Draw(t, "slots")})
 	}
 	for p := range parts {
 		for range rapid.IntRange(1, 2).Draw(t, "replicas") {
@@ -83,7 +86,8 @@ func newWorld(t *rapid.T) *world {
 	for i := range rapid.IntRange(1, 2).Draw(t, "jobs") {
 		j := Job{
 			ID: fmt.Sprintf("j%d", i), Ranks: rapid.IntRange(1, 3).Draw(t, "ranks"),
-			Tail: Tail(rapid.IntRange(0, 1).Draw(t, "tail")), Order: dataset.Order(rapid.IntRange(0, 1).Draw(t, "order")),
+			Tail: Tail(rapid.IntRange(0, 1).Draw(t, "tail")), Order: dataset.Order(rapid.IntRange(0, 1).Draw(t,
+				"order")),
 			Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")), Drives: rapid.IntRange(0, 2).Draw(t, "bound"),
 		}
 		w.jobs = append(w.jobs, j)
@@ -98,7 +102,8 @@ func newWorld(t *rapid.T) *world {
 			w.epochs[j.ID] = append(w.epochs[j.ID], b)
 		}
 		for r := range j.Ranks {
-			w.trainers = append(w.trainers, &trainer{job: j.ID, rank: uint32(r), leases: map[uint64]Lease{}, seen: map[uint64]map[uint64]int{}})
+			w.trainers = append(w.trainers, &trainer{job: j.ID, rank: uint32(r), leases: map[uint64]Lease{},
+				seen: map[uint64]map[uint64]int{}})
 		}
 	}
 	w.lead()
@@ -316,7 +321,8 @@ func (tr *trainer) complete() bool {
 	return true
 }
 
-// deliver gives numbers of a lease to the model, those that it does not have, and acknowledges them, or the word is lost.
+// deliver gives numbers of a lease to the model, those that it does not have, and acknowledges them, or the word is
+// lost.
 func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
 	if tr.seen[tr.epoch] == nil {
 		tr.seen[tr.epoch] = map[uint64]int{}

@@ -22,7 +22,8 @@ type Run [record.RunBytes]byte
 // RunOf returns what stands for a run's name. The error wraps ledger.ErrArgument.
 func RunOf(name string) (r Run, err error) {
 	if len(name) > maxRunName {
-		return r, fmt.Errorf("%w: the name of the run has %d bytes, at most %d", ledger.ErrArgument, len(name), maxRunName)
+		return r, fmt.Errorf("%w: the name of the run has %d bytes, at most %d", ledger.ErrArgument, len(name),
+			maxRunName)
 	}
 	if name == "" {
 		return r, nil
@@ -77,8 +78,8 @@ func (j *Job) announces(r *Rank, end bool) bool {
 	return news
 }
 
-// Through says that a rank is through: its trainer will not go back to an earlier checkpoint. It returns whether that is
-// news, to be stored before the answer.
+// Through says that a rank is through: its trainer will not go back to an earlier checkpoint. It returns whether that
+// is news, to be stored before the answer.
 func (j *Job) Through(rank uint32) (news bool) { return j.Announces(rank, false) }
 
 // ForeignRun finds a rank that another run than the caller's attached last and of which something was acknowledged, the
@@ -109,8 +110,8 @@ func (j *Job) ForeignRun(rank uint32, caller Run, progress func(rank uint32) (ep
 }
 
 // How long a job stays after its last acknowledgement for ranks whose launchers announced that they would say when they
-// are through: a trainer that dies before its last checkpoint is written comes back within that. An assumed announcement,
-// of a rank that has not called this leader, is waited for less long.
+// are through: a trainer that dies before its last checkpoint is written comes back within that. An assumed
+// announcement, of a rank that has not called this leader, is waited for less long.
 const (
 	maxStay        = 10 * time.Minute
 	maxAssumedStay = 30 * time.Second

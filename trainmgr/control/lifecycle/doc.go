@@ -1,6 +1,6 @@
 // Package lifecycle holds the life of every job: its phases, ranks, generations and epochs, the training runs that
-// consume it, and its end. It is pure: no clock (times are arguments), no goroutines, no I/O, no etcd. The leader of the
-// control plane owns one Machine and feeds it events; what follows from them are effects to carry out.
+// consume it, and its end. It is pure: no clock (times are arguments), no goroutines, no I/O, no etcd. The leader of
+// the control plane owns one Machine and feeds it events; what follows from them are effects to carry out.
 //
 // # Overview
 //
@@ -26,8 +26,8 @@
 //
 // # Duties
 //
-// What takes time is not an effect but a [Duty]: prepare the nodes, measure, write the state. Each job has a goroutine of
-// the leader's that asks [Job.Duty], carries the duty out without the lock, and answers with an event:
+// What takes time is not an effect but a [Duty]: prepare the nodes, measure, write the state. Each job has a goroutine
+// of the leader's that asks [Job.Duty], carries the duty out without the lock, and answers with an event:
 //
 //	Prepare          Prepared or PrepareFailed, Delayed meanwhile
 //	Measure          Measured or Fail, Delayed meanwhile
@@ -47,8 +47,8 @@
 //
 // A [Rank] keeps what its launcher has not heard of: grants are said with every answer until the launcher names their
 // leases, since an answer may be lost. A session that another attachment replaced is fenced off. A run that attaches
-// where another run has consumed mini-batches is refused ([Job.ForeignRun]), unless it brings a token or says that it goes
-// on.
+// where another run has consumed mini-batches is refused ([Job.ForeignRun]), unless it brings a token or says that it
+// goes on.
 //
 // A launcher is gone when its connections are closed, when it is silent, or when it says so (package presence): the
 // effect [DetachRank] gives back what its rank held. A job without an attached rank is abandoned after a while that its
@@ -56,9 +56,9 @@
 //
 // # Generations
 //
-// A job that follows its dataset looks for new partitions when every epoch is delivered ([FindPartitions]). What it finds
-// is a further generation, with as many epochs again: its data are stored, its nodes prepared, the state is committed, and
-// its first epoch begins. Ranks may be in the last two generations.
+// A job that follows its dataset looks for new partitions when every epoch is delivered ([FindPartitions]). What it
+// finds is a further generation, with as many epochs again: its data are stored, its nodes prepared, the state is
+// committed, and its first epoch begins. Ranks may be in the last two generations.
 //
 // # Concurrency
 //

@@ -42,8 +42,8 @@ func Submission(g record.Generation) record.State {
 	return record.State{Phase: record.Preparing, Generations: []record.Generation{g}, Taken: 1}
 }
 
-// Add takes a job that is stored: one that was just submitted, or one of an earlier leader's. An earlier leader may have
-// died while it measured P; then the nodes are prepared again.
+// Add takes a job that is stored: one that was just submitted, or one of an earlier leader's. An earlier leader may
+// have died while it measured P; then the nodes are prepared again.
 func (m *Machine) Add(t Terms, stored record.State) *Job {
 	j := &Job{Terms: t, machine: m, state: stored, ranks: make([]Rank, t.Ranks)}
 	m.jobs = append(m.jobs, j)

@@ -38,7 +38,8 @@ func TestTheTableIsInTheDocumentation(t *testing.T) {
 // TestAnEventThatTheTableDoesNotHaveIsRefused and changes nothing.
 func TestAnEventThatTheTableDoesNotHaveIsRefused(t *testing.T) {
 	events := []phaseEvent{
-		onPrepared, onCommitted, onNewLeader, onDelayed, onWaits, onGoesOn, onAllConsumed, onFailed, onCancelled, onAbandoned,
+		onPrepared, onCommitted, onNewLeader, onDelayed, onWaits, onGoesOn, onAllConsumed, onFailed, onCancelled,
+		onAbandoned,
 	}
 	for from := range phases {
 		for _, on := range events {
@@ -210,7 +211,8 @@ func TestNothingBeginsBeforeItIsDurable(t *testing.T) {
 			for _, e := range m.Ready() {
 				switch e := e.(type) {
 				case BeginEpoch:
-					require.True(t, stored.Phase.Begun() || stored.Phase.Ended(), "it begins epoch %d and is stored as %s", e.Epoch, stored.Phase)
+					require.True(t, stored.Phase.Begun() || stored.Phase.Ended(),
+						"it begins epoch %d and is stored as %s", e.Epoch, stored.Phase)
 					require.True(t, slices.ContainsFunc(stored.Generations, func(g record.Generation) bool {
 						return e.Epoch >= g.First && e.Epoch < g.First+terms.Epochs
 					}), "it begins epoch %d, of no generation that is stored", e.Epoch)

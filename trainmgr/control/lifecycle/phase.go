@@ -26,7 +26,8 @@ const (
 // phases is the machine of a job's phases. docs/architecture.md shows it.
 var phases = transition.Table[record.Phase, phaseEvent]{
 	record.Preparing: {
-		onDelayed: record.Preparing, onPrepared: record.Measuring, onFailed: record.Failed, onCancelled: record.Cancelled,
+		onDelayed: record.Preparing, onPrepared: record.Measuring, onFailed: record.Failed,
+		onCancelled: record.Cancelled,
 	},
 	record.Measuring: {
 		onDelayed: record.Measuring, onCommitted: record.Running, onNewLeader: record.Preparing,

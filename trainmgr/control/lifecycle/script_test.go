@@ -138,7 +138,8 @@ func (s *scripted) begin(j *Job, epoch uint64) {
 	g, ok := j.GenerationOf(epoch)
 	require.True(s.t, ok)
 	m := s.plans[fmt.Sprintf("%s/%d", j.ID, g.Number)]
-	plan, err := dataset.NewPlan(m, dataset.Options{Batch: 10, SplitBatches: 2, Shuffle: dataset.ShuffleNone, Epoch: epoch})
+	plan, err := dataset.NewPlan(m, dataset.Options{Batch: 10, SplitBatches: 2, Shuffle: dataset.ShuffleNone,
+		Epoch: epoch})
 	require.NoError(s.t, err)
 	e := ledger.Epoch{Job: j.ID, Number: epoch, Digest: g.Digest, Plan: plan}
 	for _, p := range m.Partitions {
@@ -436,7 +437,8 @@ func leaseNames(leases []uint64) string {
 func (s *scripted) store(j *Job, st record.State) {
 	st.Generations, st.P = slices.Clone(st.Generations), maps.Clone(st.P)
 	s.stored[j.ID] = st
-	s.say("stored %s: %s, %d generations, ranks that announced their end %q", j.ID, st.Phase.Words(st.Why), st.Taken, st.Stays)
+	s.say("stored %s: %s, %d generations, ranks that announced their end %q", j.ID, st.Phase.Words(st.Why), st.Taken,
+		st.Stays)
 }
 
 // flush makes what the ledger changed durable.
@@ -479,7 +481,8 @@ func (s *scripted) carryOut() {
 		for _, e := range effects {
 			s.effect(e)
 		}
-		if len(effects) == 0 && len(events.Grants)+len(events.Revoked)+len(events.Needed)+len(events.Done)+len(events.Failed) == 0 {
+		if len(effects) == 0 &&
+			len(events.Grants)+len(events.Revoked)+len(events.Needed)+len(events.Done)+len(events.Failed) == 0 {
 			return
 		}
 	}
@@ -488,7 +491,8 @@ func (s *scripted) carryOut() {
 // ledgerEffects hands what the ledger decided to the jobs.
 func (s *scripted) ledgerEffects(e ledger.Effects) {
 	for _, g := range e.Grants {
-		s.say("%s/%d is granted %s: mini-batches [%d,%d) of epoch %d", g.Job, g.Rank, leaseNames([]uint64{g.ID}), g.From, g.To, g.Epoch)
+		s.say("%s/%d is granted %s: mini-batches [%d,%d) of epoch %d", g.Job, g.Rank, leaseNames([]uint64{g.ID}),
+			g.From, g.To, g.Epoch)
 		s.machine.Job(g.Job).Granted(g)
 	}
 	for _, v := range e.Revoked {
@@ -526,7 +530,8 @@ func (s *scripted) effect(e Effect) {
 		if t, err := s.ledger.Token(e.Job); err == nil && e.Phase == record.Abandoned {
 			c.Token, err = t.MarshalBinary()
 			require.NoError(s.t, err)
-			s.say("%s: keep the token: epoch %d, all below %d, and %d more", e.Job, t.Epoch, t.Mark, acknowledged(t.Ranges))
+			s.say("%s: keep the token: epoch %d, all below %d, and %d more", e.Job, t.Epoch, t.Mark,
+				acknowledged(t.Ranges))
 		}
 		j.Conclude(c)
 		require.NoError(s.t, s.ledger.RemoveJob(e.Job, s.now))

@@ -122,7 +122,10 @@ func (t *Tracker) Tick(now time.Time) []Departure {
 			late = append(late, r)
 		}
 	}
-	slices.SortFunc(late, func(a, b Rank) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Number, b.Number)) })
+	slices.SortFunc(late, func(a, b Rank) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Number,
+			b.Number))
+	})
 	for _, r := range late {
 		l := t.ranks[r]
 		why := "its launcher has closed its connections: it has ended, or was killed"
@@ -131,7 +134,8 @@ func (t *Tracker) Tick(now time.Time) []Departure {
 		}
 		t.detach(r, l, why)
 	}
-	gone := slices.DeleteFunc(t.gone, func(d Departure) bool { return t.Of(d.Rank).Attached }) // it has come back meanwhile
+	// it has come back meanwhile
+	gone := slices.DeleteFunc(t.gone, func(d Departure) bool { return t.Of(d.Rank).Attached })
 	t.gone = nil
 	return gone
 }

@@ -33,7 +33,8 @@ func TestAKilledLauncherIsMissedWithinTheGrace(t *testing.T) {
 	assert.Empty(t, p.Tick(at(5349)))
 	assert.True(t, p.Of(rank0).Attached)
 	gone := p.Tick(at(5350))
-	assert.Equal(t, []Departure{{Rank: rank0, Why: "its launcher has closed its connections: it has ended, or was killed", Last: at(5000)}}, gone)
+	assert.Equal(t, []Departure{{Rank: rank0,
+		Why: "its launcher has closed its connections: it has ended, or was killed", Last: at(5000)}}, gone)
 	assert.Equal(t, State{Last: at(5000), Why: gone[0].Why}, p.Of(rank0))
 	assert.Empty(t, p.Tick(at(9000)), "it is told once")
 }

@@ -51,12 +51,16 @@ type State struct {
 	T           float64               `json:"t_rows_per_second,omitempty"`
 	Allocation  allocation.Allocation `json:"allocation"`
 	Redelivered uint64                `json:"redelivered,omitempty"` // before the present leader
-	Stays       string                `json:"stays,omitempty"`       // a character a rank: 1 if it will say when it is through, 0 if not, ? if that is not known
-	Runs        []byte                `json:"runs,omitempty"`        // RunBytes a rank: which training run attached last
-	Unattended  time.Time             `json:"unattended,omitzero"`   // since when no rank has called; zero: one is attached
-	Token       []byte                `json:"token,omitempty"`       // of an abandoned job: what was acknowledged of it, for Checkpoint
-	Ended       time.Time             `json:"ended,omitzero"`
-	Final       []byte                `json:"final,omitempty"` // apiv1.JobStatus of an ended job
+	// a character a rank: 1 if it will say when it is through, 0 if not, ? if that is not known
+	Stays string `json:"stays,omitempty"`
+	// RunBytes a rank: which training run attached last
+	Runs []byte `json:"runs,omitempty"`
+	// since when no rank has called; zero: one is attached
+	Unattended time.Time `json:"unattended,omitzero"`
+	// of an abandoned job: what was acknowledged of it, for Checkpoint
+	Token []byte    `json:"token,omitempty"`
+	Ended time.Time `json:"ended,omitzero"`
+	Final []byte    `json:"final,omitempty"` // apiv1.JobStatus of an ended job
 }
 
 // RunBytes is the length of what stands for a training run in State.Runs: two runs of one job do not coincide by
@@ -97,7 +101,8 @@ func Pack(s *fleet.Selection) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(generationData{Manifest: manifest, Columns: columns, Malformed: s.Malformed, MeanLength: s.MeanLength, Schema: s.Schema})
+	raw, err := json.Marshal(generationData{Manifest: manifest, Columns: columns, Malformed: s.Malformed,
+		MeanLength: s.MeanLength, Schema: s.Schema})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +126,8 @@ func Pack(s *fleet.Selection) ([][]byte, error) {
 		pieces, rest = append(pieces, rest[:n]), rest[n:]
 	}
 	if len(pieces) > maxPieces {
-		return nil, fmt.Errorf("a manifest of %d bytes compressed, at most %d: choose fewer partitions", b.Len(), maxPieces*pieceBytes)
+		return nil, fmt.Errorf("a manifest of %d bytes compressed, at most %d: choose fewer partitions", b.Len(),
+			maxPieces*pieceBytes)
 	}
 	return pieces, nil
 }

@@ -15,11 +15,13 @@ import (
 func selection(t testing.TB, partitions int) *fleet.Selection {
 	list := make([]dataset.Partition, partitions)
 	for i := range list {
-		list[i] = dataset.Partition{Name: fmt.Sprintf("part-%06d", i), Bytes: 1, Rows: 10, RowGroups: []int64{10}, Footer: dataset.Digest{byte(i), byte(i >> 8), byte(i * 7)}}
+		list[i] = dataset.Partition{Name: fmt.Sprintf("part-%06d", i), Bytes: 1, Rows: 10, RowGroups: []int64{10},
+			Footer: dataset.Digest{byte(i), byte(i >> 8), byte(i * 7)}}
 	}
 	m, err := dataset.NewManifest(list)
 	require.NoError(t, err)
-	return &fleet.Selection{Manifest: m, Schema: []byte{1, 2}, Columns: pipeline.TextSchema(false), Malformed: 1, MeanLength: map[string]float64{"cat_0": 1.5}}
+	return &fleet.Selection{Manifest: m, Schema: []byte{1, 2}, Columns: pipeline.TextSchema(false), Malformed: 1,
+		MeanLength: map[string]float64{"cat_0": 1.5}}
 }
 
 func TestGenerationsArePackedInPieces(t *testing.T) {

@@ -37,8 +37,9 @@ type Spec struct {
 // names of jobs go into keys, metrics and paths.
 var jobName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 
-// Check checks a specification and fills defaults in. sealed is false for one that resumes from a token that no control plane has sealed under the key.
-// The error wraps ErrSpec, or says what is wrong with the pipeline, line by line, or with the token.
+// Check checks a specification and fills defaults in. sealed is false for one that resumes from a token that no control
+// plane has sealed under the key. The error wraps ErrSpec, or says what is wrong with the pipeline, line by line, or
+// with the token.
 func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	spec = proto.CloneOf(spec)
 	if spec.Plan == nil {
@@ -75,9 +76,12 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	case !(spec.Weight > 0) || spec.Weight > 1e6:
 		return nil, false, fmt.Errorf("%w: weight %v: want more than 0, at most 1e6", ErrSpec, spec.Weight)
 	case !(spec.TRowsPerSecond >= 0) || math.IsInf(spec.TRowsPerSecond, 0) || spec.MaxDrives < 0:
-		return nil, false, fmt.Errorf("%w: T of %v rows/s, at most %d drives: want neither below 0", ErrSpec, spec.TRowsPerSecond, spec.MaxDrives)
-	case !(spec.AbandonAfterSeconds >= 0) || spec.AbandonAfterSeconds > MaxAbandon.Seconds() || spec.AbandonAfterSeconds > 0 && spec.AbandonAfterSeconds < 1:
-		return nil, false, fmt.Errorf("%w: abandon_after_seconds %v: want 1 to %.0f, or 0 for what the control plane says", ErrSpec, spec.AbandonAfterSeconds, MaxAbandon.Seconds())
+		return nil, false, fmt.Errorf("%w: T of %v rows/s, at most %d drives: want neither below 0", ErrSpec,
+			spec.TRowsPerSecond, spec.MaxDrives)
+	case !(spec.AbandonAfterSeconds >= 0) || spec.AbandonAfterSeconds > MaxAbandon.Seconds() ||
+		spec.AbandonAfterSeconds > 0 && spec.AbandonAfterSeconds < 1:
+		return nil, false, fmt.Errorf("%w: abandon_after_seconds %v: want 1 to %.0f, or 0 for what the control plane "+
+			"says", ErrSpec, spec.AbandonAfterSeconds, MaxAbandon.Seconds())
 	}
 	s := &Spec{Job: spec}
 	if err := errors.Join(fleet.CheckPatterns(spec.Partitions), fleet.CheckPatterns(spec.Exclude)); err != nil {
@@ -97,7 +101,8 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 			return nil, false, fmt.Errorf("%w: resume: %w", ErrSpec, err)
 		}
 		if t.Epoch >= spec.Epochs {
-			return nil, false, fmt.Errorf("%w: resume: the token is of epoch %d, counted from 0, and the job has %d", ErrSpec, t.Epoch, spec.Epochs)
+			return nil, false, fmt.Errorf("%w: resume: the token is of epoch %d, counted from 0, and the job has %d",
+				ErrSpec, t.Epoch, spec.Epochs)
 		}
 		s.Resume = &t
 	}
@@ -151,5 +156,6 @@ func whole(o dataset.Options) dataset.Options {
 
 // WirePlan is a plan's options as nodes and launchers are told.
 func WirePlan(o dataset.Options) *apiv1.PlanOptions {
-	return &apiv1.PlanOptions{Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed, SplitBatches: int64(o.SplitBatches), Window: int64(o.Window)}
+	return &apiv1.PlanOptions{Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed,
+		SplitBatches: int64(o.SplitBatches), Window: int64(o.Window)}
 }

@@ -36,31 +36,34 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 
 func TestSpecsThatCanNeverBe(t *testing.T) {
 	for name, change := range map[string]func(*apiv1.JobSpec){
-		"name":            func(j *apiv1.JobSpec) { j.Name = "a b" },
-		"no name":         func(j *apiv1.JobSpec) { j.Name = "" },
-		"no pipeline":     func(j *apiv1.JobSpec) { j.Pipeline = nil },
-		"pipeline":        func(j *apiv1.JobSpec) { j.Pipeline = []byte("sparse: 7") },
-		"epochs":          func(j *apiv1.JobSpec) { j.Epochs = MaxEpoch + 1 },
-		"ranks":           func(j *apiv1.JobSpec) { j.Ranks = MaxRanks + 1 },
-		"rank tail":       func(j *apiv1.JobSpec) { j.RankTail = "some" },
-		"order":           func(j *apiv1.JobSpec) { j.Order = "some" },
-		"weight":          func(j *apiv1.JobSpec) { j.Weight = math.NaN() },
-		"T":               func(j *apiv1.JobSpec) { j.TRowsPerSecond = math.Inf(1) },
-		"no T":            func(j *apiv1.JobSpec) { j.TRowsPerSecond = math.NaN() },
-		"drives":          func(j *apiv1.JobSpec) { j.MaxDrives = -1 },
-		"abandon":         func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = -1 },
-		"abandon soon":    func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = 0.5 },
-		"abandon late":    func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = MaxAbandon.Seconds() + 1 },
-		"abandon nan":     func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = math.NaN() },
-		"pattern":         func(j *apiv1.JobSpec) { j.Exclude = []string{"[a"} },
-		"batch":           func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Batch: math.MaxInt64} },
-		"split":           func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{SplitBatches: -1} },
-		"window":          func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Window: math.MaxInt64} },
-		"tail":            func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Tail: "x"} },
-		"shuffle":         func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Shuffle: "x"} },
-		"token":           func(j *apiv1.JobSpec) { j.Resume = []byte("x") },
-		"token's epoch":   func(j *apiv1.JobSpec) { j.Resume = WrapToken(testKey, bareToken(t)) },
-		"another cluster": func(j *apiv1.JobSpec) { j.Epochs, j.Resume = 9, WrapToken(make([]byte, KeyBytes), bareToken(t)) },
+		"name":          func(j *apiv1.JobSpec) { j.Name = "a b" },
+		"no name":       func(j *apiv1.JobSpec) { j.Name = "" },
+		"no pipeline":   func(j *apiv1.JobSpec) { j.Pipeline = nil },
+		"pipeline":      func(j *apiv1.JobSpec) { j.Pipeline = []byte("sparse: 7") },
+		"epochs":        func(j *apiv1.JobSpec) { j.Epochs = MaxEpoch + 1 },
+		"ranks":         func(j *apiv1.JobSpec) { j.Ranks = MaxRanks + 1 },
+		"rank tail":     func(j *apiv1.JobSpec) { j.RankTail = "some" },
+		"order":         func(j *apiv1.JobSpec) { j.Order = "some" },
+		"weight":        func(j *apiv1.JobSpec) { j.Weight = math.NaN() },
+		"T":             func(j *apiv1.JobSpec) { j.TRowsPerSecond = math.Inf(1) },
+		"no T":          func(j *apiv1.JobSpec) { j.TRowsPerSecond = math.NaN() },
+		"drives":        func(j *apiv1.JobSpec) { j.MaxDrives = -1 },
+		"abandon":       func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = -1 },
+		"abandon soon":  func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = 0.5 },
+		"abandon late":  func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = MaxAbandon.Seconds() + 1 },
+		"abandon nan":   func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = math.NaN() },
+		"pattern":       func(j *apiv1.JobSpec) { j.Exclude = []string{"[a"} },
+		"batch":         func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Batch: math.MaxInt64} },
+		"split":         func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{SplitBatches: -1} },
+		"window":        func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Window: math.MaxInt64} },
+		"tail":          func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Tail: "x"} },
+		"shuffle":       func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Shuffle: "x"} },
+		"token":         func(j *apiv1.JobSpec) { j.Resume = []byte("x") },
+		"token's epoch": func(j *apiv1.JobSpec) { j.Resume = WrapToken(testKey, bareToken(t)) },
+		"another cluster": func(j *apiv1.JobSpec) {
+			j.Epochs, j.Resume = 9, WrapToken(make([]byte, KeyBytes),
+				bareToken(t))
+		},
 	} {
 		spec := &apiv1.JobSpec{Name: "job", Pipeline: []byte(document)}
 		change(spec)
@@ -76,7 +79,8 @@ func TestTokensAreReadWithTheSpec(t *testing.T) {
 		if seal {
 			token = WrapToken(testKey, token)
 		}
-		s, sealed, err := Check(&apiv1.JobSpec{Name: "job", Pipeline: []byte(document), Epochs: 4, Resume: token}, testKey)
+		s, sealed, err := Check(&apiv1.JobSpec{Name: "job", Pipeline: []byte(document), Epochs: 4, Resume: token},
+			testKey)
 		require.NoError(t, err)
 		assert.Equal(t, seal, sealed)
 		assert.EqualValues(t, 3, s.Resume.Epoch)
@@ -84,7 +88,8 @@ func TestTokensAreReadWithTheSpec(t *testing.T) {
 }
 
 func TestPlansTravelWhole(t *testing.T) {
-	o := dataset.Options{Batch: 100, Tail: dataset.DropTail, Shuffle: dataset.ShuffleRows, Seed: 1 << 63, SplitBatches: 7, Window: 3}
+	o := dataset.Options{Batch: 100, Tail: dataset.DropTail, Shuffle: dataset.ShuffleRows, Seed: 1 << 63,
+		SplitBatches: 7, Window: 3}
 	got, err := PlanOptions(WirePlan(o), 5)
 	require.NoError(t, err)
 	assert.Equal(t, o, got)

@@ -25,8 +25,8 @@ func WrapToken(key, token []byte) []byte {
 	return append(b, tag(key, b)...)
 }
 
-// UnwrapToken returns the token that WrapToken sealed. A token of sdk/dataset that was never sealed is returned with sealed false;
-// the caller decides whether it is welcome. The error wraps dataset.ErrToken.
+// UnwrapToken returns the token that WrapToken sealed. A token of sdk/dataset that was never sealed is returned with
+// sealed false; the caller decides whether it is welcome. The error wraps dataset.ErrToken.
 func UnwrapToken(key, b []byte) (t dataset.Token, sealed bool, err error) {
 	if len(b) > len(TokenMagic)+dataset.MaxTokenBytes+sha256.Size {
 		return t, false, fmt.Errorf("%w: %d bytes are too many", dataset.ErrToken, len(b))
@@ -37,7 +37,8 @@ func UnwrapToken(key, b []byte) (t dataset.Token, sealed bool, err error) {
 		}
 		body, have := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
 		if !hmac.Equal(have, tag(key, body)) {
-			return t, true, fmt.Errorf("%w: its tag is not this cluster's: it was changed, or another cluster made it", dataset.ErrToken)
+			return t, true, fmt.Errorf("%w: its tag is not this cluster's: it was changed, or another cluster made it",
+				dataset.ErrToken)
 		}
 		sealed, b = true, body[len(TokenMagic):]
 	}

@@ -13,7 +13,8 @@ import (
 var testKey = bytes.Repeat([]byte{1}, KeyBytes)
 
 func bareToken(t testing.TB) []byte {
-	b, err := dataset.Token{Job: dataset.Digest{7}, Epoch: 3, Mark: 100, Ranges: []dataset.Range{{From: 102, To: 110}}}.MarshalBinary()
+	b, err := dataset.Token{Job: dataset.Digest{7}, Epoch: 3, Mark: 100, Ranges: []dataset.Range{{From: 102,
+		To: 110}}}.MarshalBinary()
 	require.NoError(t, err)
 	return b
 }

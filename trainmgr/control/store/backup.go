@@ -83,7 +83,8 @@ func (b *Backup) checksum() (err error) {
 	}
 	b.Bytes = info.Size()
 	if !info.Mode().IsRegular() || b.Bytes < sector || b.Bytes%sector != sha256.Size {
-		return fmt.Errorf("%w: %s has %d bytes, which no backup has: it was cut short, or is something else", ErrBackup, b.File, b.Bytes)
+		return fmt.Errorf("%w: %s has %d bytes, which no backup has: it was cut short, or is something else", ErrBackup,
+			b.File, b.Bytes)
 	}
 	sum := sha256.New()
 	if _, err := io.CopyN(sum, f, b.Bytes-sha256.Size); err != nil {
@@ -95,7 +96,8 @@ func (b *Backup) checksum() (err error) {
 	}
 	b.SHA256 = fmt.Sprintf("%x", sum.Sum(nil))
 	if got := fmt.Sprintf("%x", want); got != b.SHA256 {
-		return fmt.Errorf("%w: %s is damaged: its checksum is %s and its contents have %s; use another copy of it, or an older one", ErrBackup, b.File, got, b.SHA256)
+		return fmt.Errorf("%w: %s is damaged: its checksum is %s and its contents have %s; use another copy of it, "+
+			"or an older one", ErrBackup, b.File, got, b.SHA256)
 	}
 	return nil
 }

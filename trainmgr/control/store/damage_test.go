@@ -19,7 +19,8 @@ func kept(t *testing.T, dir string, n int) {
 	term, err := s.Campaign(patient(t), "here")
 	require.NoError(t, err)
 	for i := range n {
-		require.NoError(t, term.Commit(t.Context(), Put(fmt.Sprintf("job/%04d", i), bytes.Repeat([]byte{byte(i)}, 2000))))
+		require.NoError(t, term.Commit(t.Context(), Put(fmt.Sprintf("job/%04d", i), bytes.Repeat([]byte{byte(i)},
+			2000))))
 	}
 	require.NoError(t, term.Resign(t.Context()))
 	require.NoError(t, s.Close())
@@ -62,9 +63,12 @@ func TestDamagedFilesAreSaidAndNotPanicked(t *testing.T) {
 		do   func(db, wal string)
 		well bool // it may be whole after all
 	}{
-		"untouched":                      {func(_, _ string) {}, true},
-		"the database is garbage":        {func(db, _ string) { change(db, garbage(0, 1<<30)) }, false},
-		"the database is text":           {func(db, _ string) { change(db, func([]byte) []byte { return []byte("hello") }) }, false},
+		"untouched":               {func(_, _ string) {}, true},
+		"the database is garbage": {func(db, _ string) { change(db, garbage(0, 1<<30)) }, false},
+		"the database is text": {func(db, _ string) {
+			change(db,
+				func([]byte) []byte { return []byte("hello") })
+		}, false},
 		"the database is cut":            {func(db, _ string) { change(db, cut(100_000)) }, false},
 		"the database ends in its head":  {func(db, _ string) { change(db, cut(6000)) }, false},
 		"pages of the database":          {func(db, _ string) { change(db, garbage(8192, 200_000)) }, false},
@@ -73,8 +77,9 @@ func TestDamagedFilesAreSaidAndNotPanicked(t *testing.T) {
 		"the log ends in the middle":     {func(_, wal string) { change(wal, cut(used/2)) }, false},
 		"the log ends at a record's end": {func(_, wal string) { change(wal, garbageless(used/2)) }, false},
 		"the log is empty":               {func(_, wal string) { change(wal, nothing) }, false},
-		"the log is gone":                {func(_, wal string) { require.NoError(t, os.RemoveAll(filepath.Dir(wal))) }, false},
-		"the log's file is gone":         {func(_, wal string) { require.NoError(t, os.Remove(wal)) }, false},
+		"the log is gone": {func(_, wal string) { require.NoError(t, os.RemoveAll(filepath.Dir(wal))) },
+			false},
+		"the log's file is gone": {func(_, wal string) { require.NoError(t, os.Remove(wal)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "d")
@@ -129,7 +134,8 @@ func TestAnotherMembersFolderIsAnError(t *testing.T) {
 	require.NoError(t, examine(filepath.Join(dir, "etcd"), zap.NewNop()))
 	require.NoError(t, examine(filepath.Join(dir, "none"), zap.NewNop()))
 	require.NoError(t, os.Rename(filepath.Join(dir, "etcd", "member", "snap"), filepath.Join(dir, "away")))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "etcd", "member", "snap"), []byte("a file where a folder belongs"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "etcd", "member", "snap"),
+		[]byte("a file where a folder belongs"), 0o600))
 	_, err := Open(patient(t), quick(Options{Data: dir}))
 	require.Error(t, err)
 }

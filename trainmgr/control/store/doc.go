@@ -5,8 +5,8 @@
 //
 // [Open] starts or dials etcd. [Store.Campaign] waits until this member leads and returns a [Term]. Every write of a
 // term is one transaction guarded by the create revision of the term's leader key, the fence: what a leader that was
-// replaced still sends is refused with [ErrFenced], whatever it believes. Fences of later terms are greater, also those of an etcd
-// that was begun anew after another was lost.
+// replaced still sends is refused with [ErrFenced], whatever it believes. Fences of later terms are greater, also those
+// of an etcd that was begun anew after another was lost.
 //
 // A [Journal] commits what many callers changed together: they change something, wait, and are woken when the
 // transactions that hold it are on the disks of a majority. A key that many callers touched is written once.
@@ -14,12 +14,13 @@
 // # What is kept
 //
 // Keys live under one prefix ([Options.Prefix]); "leader/" below it is the election's, "format" says how the rest is
-// laid out, "fences" where fences begin. Values stay small: a bitmap of 1,024 splits, a job's document; nothing is written per split.
+// laid out, "fences" where fences begin. Values stay small: a bitmap of 1,024 splits, a job's document; nothing is
+// written per split.
 //
 // # Members
 //
-// [Store.AddMember], [Store.RemoveMember] and [Store.Promote] change who is of the cluster that the embedded members form. A member is added as
-// etcd's learner, without a vote.
+// [Store.AddMember], [Store.RemoveMember] and [Store.Promote] change who is of the cluster that the embedded members
+// form. A member is added as etcd's learner, without a vote.
 //
 // # Concurrency
 //

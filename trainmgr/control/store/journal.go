@@ -41,8 +41,8 @@ type JournalOptions struct {
 	// Source returns at most so many writes that are not durable yet, in the order in which they are to be written, and
 	// forgets them. It returns none when there are none left.
 	Source func(most int) []Op
-	// Gather is how long the first caller waits for others to join when nothing is being written; 0 means DefaultGather.
-	// While a transaction is on its way callers gather by themselves.
+	// Gather is how long the first caller waits for others to join when nothing is being written; 0 means
+	// DefaultGather. While a transaction is on its way callers gather by themselves.
 	Gather time.Duration
 	// Flushed is told how long every round took and how many keys it wrote.
 	Flushed func(took time.Duration, keys int)
@@ -63,7 +63,8 @@ func (t *Term) NewJournal(o JournalOptions) *Journal {
 		o.Flushed = func(time.Duration, int) {}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	j := &Journal{term: t, o: o, ctx: ctx, stop: stop, wake: make(chan struct{}, 1), done: make(chan struct{}), next: newRound()}
+	j := &Journal{term: t, o: o, ctx: ctx, stop: stop, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		next: newRound()}
 	go j.run()
 	return j
 }

@@ -57,20 +57,23 @@ func member(m *etcdserverpb.Member) Member {
 // changeable says whether members can be added and removed here.
 func (s *Store) changeable() error {
 	if s.server == nil {
-		return fmt.Errorf("%w: etcd runs elsewhere (%s): change its members there", ErrMembers, strings.Join(s.o.External, ", "))
+		return fmt.Errorf("%w: etcd runs elsewhere (%s): change its members there", ErrMembers,
+			strings.Join(s.o.External, ", "))
 	}
 	return nil
 }
 
-// AddMember makes room for a member that will be reached at the URL. It has no vote, and so cannot cost the others their majority, until Promote
-// finds that it has caught up. Errors wrap ErrMembers where the answer would be the same again.
+// AddMember makes room for a member that will be reached at the URL. It has no vote, and so cannot cost the others
+// their majority, until Promote finds that it has caught up. Errors wrap ErrMembers where the answer would be the same
+// again.
 func (s *Store) AddMember(ctx context.Context, peerURL string) (Member, error) {
 	fail := func(err error) (Member, error) { return Member{}, fmt.Errorf("add member %s: %w", peerURL, err) }
 	if err := s.changeable(); err != nil {
 		return fail(err)
 	}
 	u, err := url.Parse(peerURL)
-	if err != nil || u.Host == "" || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
+	if err != nil || u.Host == "" || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path,
+		"/") != "" {
 		return fail(fmt.Errorf("%w: want http://HOST:PORT or https://HOST:PORT", ErrMembers))
 	}
 	if secure := s.o.Cert != ""; secure != (u.Scheme == "https") {
@@ -83,9 +86,11 @@ func (s *Store) AddMember(ctx context.Context, peerURL string) (Member, error) {
 	for _, m := range list {
 		switch {
 		case slices.ContainsFunc(m.PeerURLs, func(p string) bool { return strings.HasSuffix(p, "//"+lonely) }):
-			return fail(fmt.Errorf("%w: the one member there is was started alone, and others cannot reach it: start it again with --name NAME --peers NAME=URL", ErrMembers))
+			return fail(fmt.Errorf("%w: the one member there is was started alone, and others cannot reach it: start "+
+				"it again with --name NAME --peers NAME=URL", ErrMembers))
 		case slices.Contains(m.PeerURLs, peerURL):
-			return fail(fmt.Errorf("%w: %s (%x) is there already: remove it first if it is to be replaced", ErrMembers, m.Name, m.ID))
+			return fail(fmt.Errorf("%w: %s (%x) is there already: remove it first if it is to be replaced", ErrMembers,
+				m.Name, m.ID))
 		}
 	}
 	for begin := time.Now(); ; {
@@ -104,7 +109,8 @@ func (s *Store) AddMember(ctx context.Context, peerURL string) (Member, error) {
 	}
 }
 
-// settled is for how long etcd wants the members that vote to have been in touch before it takes another, and a little more.
+// settled is for how long etcd wants the members that vote to have been in touch before it takes another, and a little
+// more.
 const settled = 6 * time.Second
 
 // RemoveMember takes a member out for good: by its name, its id, or one of its URLs.
@@ -123,7 +129,8 @@ func (s *Store) RemoveMember(ctx context.Context, which string) (Member, error) 
 		if m.Votes {
 			voters++
 		}
-		if which != "" && (m.Name == which || strconv.FormatUint(m.ID, 16) == which || slices.Contains(m.PeerURLs, which)) {
+		if which != "" && (m.Name == which || strconv.FormatUint(m.ID, 16) == which || slices.Contains(m.PeerURLs,
+			which)) {
 			found = append(found, m)
 		}
 	}
@@ -143,7 +150,8 @@ func (s *Store) RemoveMember(ctx context.Context, which string) (Member, error) 
 
 // refused wraps what etcd says of a change that it does not make.
 func refused(err error) error {
-	for _, r := range []error{rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrUnhealthy, rpctypes.ErrPeerURLExist, rpctypes.ErrMemberBadURLs, rpctypes.ErrTooManyLearners, rpctypes.ErrMemberNotFound, rpctypes.ErrMemberExist} {
+	for _, r := range []error{rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrUnhealthy, rpctypes.ErrPeerURLExist,
+		rpctypes.ErrMemberBadURLs, rpctypes.ErrTooManyLearners, rpctypes.ErrMemberNotFound, rpctypes.ErrMemberExist} {
 		if errors.Is(err, r) {
 			return fmt.Errorf("%w: %w", ErrMembers, err)
 		}
@@ -204,7 +212,10 @@ func (s *Store) reachable(ctx context.Context) error {
 		return err
 	}
 	for _, m := range list {
-		if m.ID == id && slices.ContainsFunc(m.PeerURLs, func(p string) bool { return strings.HasSuffix(p, "//"+lonely) }) {
+		if m.ID == id && slices.ContainsFunc(m.PeerURLs, func(p string) bool {
+			return strings.HasSuffix(p,
+				"//"+lonely)
+		}) {
 			if _, err := s.client.MemberUpdate(ctx, id, []string{own.String()}); err != nil {
 				return fmt.Errorf("say that this member is reached at %s: %w", own.String(), words(err))
 			}
@@ -213,7 +224,8 @@ func (s *Store) reachable(ctx context.Context) error {
 	return nil
 }
 
-// Founded reports whether the folder of an embedded member has one's data: then it knows the others, and need not be told.
+// Founded reports whether the folder of an embedded member has one's data: then it knows the others, and need not be
+// told.
 func Founded(data string) bool {
 	_, err := os.Stat(filepath.Join(data, "etcd", "member", "wal"))
 	return err == nil

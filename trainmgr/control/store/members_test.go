@@ -49,7 +49,8 @@ func promoted(t *testing.T, s *Store, name string) {
 	}
 }
 
-// TestAMemberIsReplaced: of three one is gone for good, with its disk. Another takes its place, and then a second one may be lost.
+// TestAMemberIsReplaced: of three one is gone for good, with its disk. Another takes its place, and then a second one
+// may be lost.
 func TestAMemberIsReplaced(t *testing.T) {
 	t.Parallel()
 	members := cluster(t, 3)
@@ -100,7 +101,8 @@ func TestAMemberIsReplaced(t *testing.T) {
 	require.NoError(t, next.Close())
 }
 
-// TestAMemberAloneGrows: it is started again where others reach it, and takes one that is started after that; a member that is removed ends.
+// TestAMemberAloneGrows: it is started again where others reach it, and takes one that is started after that; a member
+// that is removed ends.
 func TestAMemberAloneGrows(t *testing.T) {
 	t.Parallel()
 	o := Options{Data: t.TempDir()}

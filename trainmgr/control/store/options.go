@@ -16,11 +16,11 @@ import (
 type Options struct {
 	Data string // folder of an embedded member
 	Name string // of this member among Peers; empty means "millrace"
-	// Peers are all embedded members, this one included, as NAME=URL with the URL at which the others reach it. None means
-	// one member alone.
+	// Peers are all embedded members, this one included, as NAME=URL with the URL at which the others reach it. None
+	// means one member alone.
 	Peers []string
-	// Join says that Peers are the members of a cluster that runs, and that this one was added to it. It does not matter to a member that has been
-	// started before.
+	// Join says that Peers are the members of a cluster that runs, and that this one was added to it. It does not
+	// matter to a member that has been started before.
 	Join bool
 	// External are the endpoints of an etcd that runs elsewhere; then nothing is embedded.
 	External []string
@@ -85,7 +85,8 @@ func (o Options) withDefaults() (Options, error) {
 	case o.TTL < time.Second || o.TTL%time.Second != 0:
 		return o, fmt.Errorf("etcd: leader TTL %v, want whole seconds", o.TTL)
 	case o.Quota < 1<<20 || o.Compact < 0:
-		return o, fmt.Errorf("etcd: quota of %d bytes, history of %v: want a MiB or more, and not below 0", o.Quota, o.Compact)
+		return o, fmt.Errorf("etcd: quota of %d bytes, history of %v: want a MiB or more, and not below 0", o.Quota,
+			o.Compact)
 	case (o.Cert == "") != (o.Key == ""):
 		return o, fmt.Errorf("etcd: TLS wants a certificate and its key")
 	}
@@ -116,7 +117,8 @@ func (o *Options) peers() (cluster string, own url.URL, err error) {
 		}
 	}
 	if !found {
-		return "", own, fmt.Errorf("etcd: this member is called %q, which is none of the peers %s", o.Name, strings.Join(o.Peers, ", "))
+		return "", own, fmt.Errorf("etcd: this member is called %q, which is none of the peers %s", o.Name,
+			strings.Join(o.Peers, ", "))
 	}
 	return strings.Join(o.Peers, ","), own, nil
 }
@@ -148,7 +150,8 @@ func (o *Options) config() (*embed.Config, error) {
 	}
 	if o.Cert != "" {
 		// Members are hosts of the same kind: each shows its certificate and checks the other's.
-		c.PeerTLSInfo = transport.TLSInfo{CertFile: o.Cert, KeyFile: o.Key, TrustedCAFile: o.CA, ClientCertAuth: true, SkipClientSANVerify: true}
+		c.PeerTLSInfo = transport.TLSInfo{CertFile: o.Cert, KeyFile: o.Key, TrustedCAFile: o.CA, ClientCertAuth: true,
+			SkipClientSANVerify: true}
 		c.ClientTLSInfo = c.PeerTLSInfo
 	}
 	c.QuotaBackendBytes = o.Quota

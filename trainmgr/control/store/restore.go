@@ -53,7 +53,8 @@ func Restore(o RestoreOptions) (r Restored, err error) {
 	}
 	folder := filepath.Join(o.Data, "etcd")
 	if _, err := os.Lstat(folder); err == nil {
-		return fail(fmt.Errorf("%s is there already and is not touched: name another folder, or move it away: %w", folder, fs.ErrExist))
+		return fail(fmt.Errorf("%s is there already and is not touched: name another folder, or move it away: %w",
+			folder, fs.ErrExist))
 	}
 	if r.Backup, err = ReadBackup(o.File); err != nil {
 		return fail(err)
@@ -75,7 +76,8 @@ func Restore(o RestoreOptions) (r Restored, err error) {
 		return fail(err)
 	}
 	err = snapshot.NewV3(zapLogger(member.Logger)).Restore(snapshot.RestoreConfig{
-		SnapshotPath: o.File, OutputDataDir: partial, Name: member.Name, PeerURLs: []string{own.String()}, InitialCluster: cluster,
+		SnapshotPath: o.File, OutputDataDir: partial, Name: member.Name, PeerURLs: []string{own.String()},
+		InitialCluster: cluster,
 		// Another token makes another cluster of it: what is left of the lost one cannot speak to it by mistake.
 		InitialClusterToken: fmt.Sprintf("millrace-%d", r.Revision),
 		RevisionBump:        uint64(r.Revision - r.Backup.Revision), MarkCompacted: true,

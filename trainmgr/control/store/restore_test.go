@@ -30,7 +30,8 @@ func backedUp(t testing.TB) (path string, fence uint64) {
 	defer func() { require.NoError(t, s.Close()) }()
 	term, err := s.Campaign(t.Context(), "lost")
 	require.NoError(t, err)
-	require.NoError(t, term.Commit(t.Context(), Put("job/1/spec", []byte("a")), Put("job/1/state", []byte("b")), Put("job/2/spec", []byte("c")), Put("node/n0", []byte("d"))))
+	require.NoError(t, term.Commit(t.Context(), Put("job/1/spec", []byte("a")), Put("job/1/state", []byte("b")),
+		Put("job/2/spec", []byte("c")), Put("node/n0", []byte("d"))))
 	require.NoError(t, term.Commit(t.Context(), Delete("job/2/spec")))
 	path = filepath.Join(t.TempDir(), "control.snapshot")
 	b, err := SaveBackup(path, func(w io.Writer) error { return s.Snapshot(t.Context(), w) })
@@ -59,9 +60,13 @@ func TestSaveBackup(t *testing.T) {
 		write func(io.Writer) error
 		want  error
 	}{
-		"the connection breaks": {func(w io.Writer) error { _, err := w.Write(whole[:4096]); return errors.Join(err, cut) }, cut},
-		"it ends early":         {func(w io.Writer) error { _, err := w.Write(whole[:4096]); return err }, ErrBackup},
-		"nothing comes":         {func(io.Writer) error { return nil }, ErrBackup},
+		"the connection breaks": {func(w io.Writer) error {
+			_, err := w.Write(whole[:4096])
+			return errors.Join(err,
+				cut)
+		}, cut},
+		"it ends early": {func(w io.Writer) error { _, err := w.Write(whole[:4096]); return err }, ErrBackup},
+		"nothing comes": {func(io.Writer) error { return nil }, ErrBackup},
 		"somebody was quicker": {func(w io.Writer) error {
 			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "other"), []byte("theirs"), 0o600))
 			_, err := w.Write(whole)
@@ -154,7 +159,8 @@ func TestARestoredMember(t *testing.T) {
 	t.Parallel()
 	path, fence := backedUp(t)
 	data := filepath.Join(t.TempDir(), "deeper", "data")
-	require.NoError(t, os.MkdirAll(filepath.Join(data, "etcd.restoring", "member"), 0o700)) // what a try that was killed left
+	// what a try that was killed left
+	require.NoError(t, os.MkdirAll(filepath.Join(data, "etcd.restoring", "member"), 0o700))
 	r, err := Restore(RestoreOptions{File: path, Data: data})
 	require.NoError(t, err)
 	require.Greater(t, r.Fence, fence)

@@ -22,7 +22,8 @@ import (
 var (
 	ErrFenced  = errors.New("another member leads now")
 	ErrNoSpace = errors.New("etcd is full and takes no writes: make room, then disarm its alarm (docs/operations.md)")
-	// ErrAway says that etcd has no leader, or lost it on the way: a write may have been done or not. It may do it when it is asked again.
+	// ErrAway says that etcd has no leader, or lost it on the way: a write may have been done or not. It may do it when
+	// it is asked again.
 	ErrAway   = errors.New("etcd is without a leader for now")
 	ErrFormat = errors.New("another format of control plane data")
 )
@@ -95,7 +96,8 @@ func (s *Store) embed(ctx context.Context) error {
 		return fmt.Errorf("start etcd in %s: %w", c.Dir, err)
 	case <-ctx.Done():
 		e.Close()
-		return fmt.Errorf("start etcd in %s: no majority of its %d members is up: %w", c.Dir, max(1, len(s.o.Peers)), ctx.Err())
+		return fmt.Errorf("start etcd in %s: no majority of its %d members is up: %w", c.Dir, max(1, len(s.o.Peers)),
+			ctx.Err())
 	}
 	for _, u := range c.ListenClientUrls {
 		if u.Scheme != "unix" {
@@ -156,8 +158,8 @@ func (s *Store) Leader() (string, <-chan struct{}) {
 	return s.leader, s.seen
 }
 
-// Depose takes the lease of the leader of that value away, if it leads still; another may lead at once. A leader that lives after all finds
-// its writes refused.
+// Depose takes the lease of the leader of that value away, if it leads still; another may lead at once. A leader that
+// lives after all finds its writes refused.
 func (s *Store) Depose(ctx context.Context, value string) (bool, error) {
 	r, err := s.client.Get(ctx, s.key(electionKey)+"/", clientv3.WithFirstCreate()...)
 	if err != nil {
@@ -221,7 +223,8 @@ func (s *Store) followLeader(ctx context.Context) error {
 			s.setLeader(string(r.Kvs[0].Value))
 		}
 		if changes == nil {
-			changes = s.client.Watch(watching, s.key(electionKey)+"/", clientv3.WithPrefix(), clientv3.WithRev(r.Header.Revision+1))
+			changes = s.client.Watch(watching, s.key(electionKey)+"/", clientv3.WithPrefix(),
+				clientv3.WithRev(r.Header.Revision+1))
 		}
 		w, ok := <-changes
 		if !ok {
@@ -278,7 +281,8 @@ func (s *Store) Healthy(ctx context.Context) (Health, error) {
 
 // away are etcd's words for that its leader is gone, or slow.
 var away = []error{
-	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail,
+	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.ErrTimeout,
+	rpctypes.ErrTimeoutDueToLeaderFail,
 	rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex, rpctypes.ErrTooManyRequests,
 }
 
@@ -305,7 +309,8 @@ func (s *Store) MakeRoom(ctx context.Context, erase func(context.Context) error)
 	if err != nil {
 		return fmt.Errorf("make room in etcd: %w", err)
 	}
-	if _, err := s.client.Compact(ctx, r.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+	if _, err := s.client.Compact(ctx, r.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err,
+		rpctypes.ErrCompacted) {
 		return fmt.Errorf("make room in etcd: compact: %w", err)
 	}
 	if s.server != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quick are the shortest times that etcd takes. A member alone has nobody to take over from it, and is not to lose its term because
-// the machine is loaded.
+// quick are the shortest times that etcd takes. A member alone has nobody to take over from it, and is not to lose its
+// term because the machine is loaded.
 func quick(o Options) Options {
 	o.Tick, o.Election = 20*time.Millisecond, 200*time.Millisecond
 	switch {
@@ -83,7 +83,8 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 	s := open(t, o)
 	term, err := s.Campaign(patient(t), "here")
 	require.NoError(t, err)
-	require.NoError(t, term.Commit(patient(t), Put("a/1", []byte("one")), Put("a/2", []byte("two")), Put("b", []byte("b"))))
+	require.NoError(t, term.Commit(patient(t), Put("a/1", []byte("one")), Put("a/2", []byte("two")), Put("b",
+		[]byte("b"))))
 	require.NoError(t, term.Commit(patient(t), Delete("a/1")))
 	key, err := term.Secret(patient(t), "key", 32)
 	require.NoError(t, err)
@@ -189,7 +190,8 @@ func TestAnotherLeadsAfterADeath(t *testing.T) {
 	assert.Equal(t, "by zero", string(value))
 
 	for _, m := range members {
-		require.Eventually(t, func() bool { l, _ := m.Leader(); return l == "other" }, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { l, _ := m.Leader(); return l == "other" }, 10*time.Second,
+			10*time.Millisecond)
 	}
 }
 
@@ -333,7 +335,10 @@ func TestAJournalKeepsWhatEtcdRefused(t *testing.T) {
 	assert.ErrorIs(t, j.Sync(patient(t), true), ErrNoSpace)
 	assert.ErrorIs(t, j.Sync(patient(t), false), ErrNoSpace, "asked again, it is still not durable")
 
-	require.NoError(t, s.MakeRoom(patient(t), func(ctx context.Context) error { return term.Commit(ctx, DeletePrefix("fill/")) }))
+	require.NoError(t, s.MakeRoom(patient(t), func(ctx context.Context) error {
+		return term.Commit(ctx,
+			DeletePrefix("fill/"))
+	}))
 	state.add("s/2")
 	require.NoError(t, j.Sync(patient(t), true))
 	for _, k := range []string{"s/1", "s/2"} {
@@ -383,7 +388,8 @@ func TestAnEtcdElsewhereServesToo(t *testing.T) {
 	term, err := outside.Campaign(patient(t), "outside")
 	require.NoError(t, err)
 	require.NoError(t, term.Commit(patient(t), Put("k", nil)))
-	require.Eventually(t, func() bool { l, _ := inside.Leader(); return l == "outside" }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { l, _ := inside.Leader(); return l == "outside" }, 10*time.Second,
+		10*time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_, err = Open(ctx, quick(Options{External: []string{"127.0.0.1:1"}}))

@@ -27,7 +27,8 @@ type Term struct {
 
 // Campaign waits until this member leads. value is what the others learn of it: its URL.
 func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
-	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(s.o.TTL/time.Second)), concurrency.WithContext(ctx))
+	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(s.o.TTL/time.Second)),
+		concurrency.WithContext(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("campaign: %w", words(err))
 	}
@@ -84,9 +85,9 @@ func (t *Term) initialise(ctx context.Context) error {
 	return t.number(ctx)
 }
 
-// number gives the term its fence: the revision at which its key was created, above what this etcd began to count from. That is from when it was
-// first led: nodes remember the greatest fence they saw, and one of an etcd that was begun anew has to be greater than all of one
-// that is lost.
+// number gives the term its fence: the revision at which its key was created, above what this etcd began to count from.
+// That is from when it was first led: nodes remember the greatest fence they saw, and one of an etcd that was begun
+// anew has to be greater than all of one that is lost.
 func (t *Term) number(ctx context.Context) error {
 	value, ok, err := t.Get(ctx, fencesKey)
 	if err != nil {
@@ -207,7 +208,8 @@ func (t *Term) Scan(ctx context.Context, prefix string, fn func(key string, valu
 	from, end := t.s.key(prefix), clientv3.GetPrefixRangeEnd(t.s.key(prefix))
 	var revision int64
 	for {
-		r, err := t.s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(scanPage), clientv3.WithRev(revision))
+		r, err := t.s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(scanPage),
+			clientv3.WithRev(revision))
 		if err != nil {
 			return fmt.Errorf("read %s*: %w", prefix, words(err))
 		}

@@ -10,9 +10,11 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// TestEtcdsWords: what passes when etcd has a leader again is told from what does not, as the client gives it and as the wire does.
+// TestEtcdsWords: what passes when etcd has a leader again is told from what does not, as the client gives it and as
+// the wire does.
 func TestEtcdsWords(t *testing.T) {
-	for _, err := range []error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.Error(rpctypes.ErrGRPCTimeout)} {
+	for _, err := range []error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrNoLeader,
+		rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.Error(rpctypes.ErrGRPCTimeout)} {
 		got := words(fmt.Errorf("commit: %w", err))
 		require.ErrorIs(t, got, ErrAway)
 		require.ErrorIs(t, got, err)
