@@ -105,17 +105,6 @@ func (l *Ledger) RemoveJob(id string, now time.Time) error {
 	return nil
 }
 
-// FailJob stops a job's grants for good and revokes its leases. Acknowledgements are still taken.
-func (l *Ledger) FailJob(id, why string, now time.Time) error {
-	j, err := l.find(id)
-	if err != nil {
-		return err
-	}
-	l.fail(j, why)
-	l.schedule(now)
-	return nil
-}
-
 func (l *Ledger) fail(j *job, why string) {
 	if j.failed != "" {
 		return

@@ -52,7 +52,7 @@ func (w *leaseWorld) attach() {
 
 // lease returns the lease that is out; id 0 is one that never was.
 func (w *leaseWorld) lease() (Lease, bool) {
-	leases := w.ledger.Leases("x")
+	leases := leasesOf(w.ledger, "x")
 	require.LessOrEqual(w.t, len(leases), 1)
 	if len(leases) == 0 {
 		return Lease{}, false

@@ -240,18 +240,3 @@ func (l *Ledger) Drives() []DriveStatus {
 	}
 	return out
 }
-
-// Leases lists a job's leases, by rank and number. It is empty for an unknown job.
-func (l *Ledger) Leases(id string) []Grant {
-	j := l.job(id)
-	if j == nil {
-		return nil
-	}
-	var out []Grant
-	for _, r := range j.ranks {
-		for _, le := range r.leases {
-			out = append(out, Grant{Job: id, Rank: r.number, Lease: le.Lease})
-		}
-	}
-	return out
-}

@@ -134,7 +134,7 @@ func TestScanPagesAndEndsWhenTold(t *testing.T) {
 		return nil
 	}))
 	assert.Equal(t, n, count)
-	require.NoError(t, term.Commit(patient(t), DeleteRange("c/000000", fmt.Sprintf("c/%06x", n-1))))
+	require.NoError(t, term.Commit(patient(t), Op{key: "c/000000", below: fmt.Sprintf("c/%06x", n-1), delete: true}))
 	count = 0
 	stop := errors.New("enough")
 	assert.ErrorIs(t, term.Scan(patient(t), "c/", func(string, []byte) error { count++; return stop }), stop)
@@ -169,7 +169,7 @@ func TestAnotherLeadsAfterADeath(t *testing.T) {
 			wins <- elected{term, err}
 		}()
 	}
-	first.abandon()
+	first.session.Orphan() // it shows no signs of life any more, as a process that was killed
 	e := <-wins
 	require.NoError(t, e.err)
 	lose()

@@ -130,9 +130,6 @@ func (t *Term) Resign(ctx context.Context) error {
 	return nil
 }
 
-// abandon stops showing signs of life and tells nobody, as a process that was killed does.
-func (t *Term) abandon() { t.session.Orphan() }
-
 // Op is one write.
 type Op struct {
 	key    string
@@ -151,9 +148,6 @@ func Delete(key string) Op { return Op{key: key, delete: true} }
 func DeletePrefix(prefix string) Op {
 	return Op{key: prefix, delete: true, below: clientv3.GetPrefixRangeEnd(prefix)}
 }
-
-// DeleteRange removes every key from the first, up to but not including the second.
-func DeleteRange(from, below string) Op { return Op{key: from, delete: true, below: below} }
 
 func (t *Term) op(o Op) clientv3.Op {
 	switch {
