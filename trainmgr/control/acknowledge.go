@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -63,68 +62,6 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		return nil, l.wire(fmt.Errorf("acknowledge to %s: %w", j.ID, err))
 	}
 	return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
-}
-
-// Release implements the service.
-func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1.ReleaseResponse, error) {
-	l, err := s.leader()
-	if err != nil {
-		return nil, err
-	}
-	if len(req.Leases) > maxHeld || len(req.Reason) > 1<<12 {
-		return nil, l.wire(fmt.Errorf("%w: %d leases for a reason of %d bytes, at most %d and 4096", ledger.ErrArgument,
-			len(req.Leases), len(req.Reason), maxHeld))
-	}
-	session, err := ledger.ParseSession(req.Session)
-	if err != nil {
-		return nil, l.wire(err)
-	}
-	kind, why, _ := strings.Cut(req.Reason, ":")
-	reason := ledger.Stopped
-	switch kind {
-	case "stop", "done", "detach", "":
-	case "node":
-		reason = ledger.NodeFailed
-	case "data":
-		reason = ledger.DataFailed
-	default:
-		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, detach, or node or data with what went wrong "+
-			"behind a colon", ledger.ErrArgument, shorten(req.Reason)))
-	}
-	j, news, err := l.release(ctx, req.Id, session, req.Leases, reason, strings.ToValidUTF8(strings.TrimSpace(why),
-		"?"), kind)
-	if err == nil && news {
-		err = l.storeState(ctx, j)
-		j.poke()
-	}
-	if err != nil {
-		return nil, l.wire(err)
-	}
-	return &apiv1.ReleaseResponse{}, nil
-}
-
-// release takes leases back, and hears that a rank is through, or that its launcher ends; news says that this is to be
-// stored.
-func (l *leader) release(ctx context.Context, id string, session ledger.Session, leases []uint64, reason ledger.Reason,
-	why, kind string) (j *job, news bool, err error) {
-	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if j, err = l.find(ctx, id); err != nil || j.Phase().Ended() {
-		return j, false, err
-	}
-	if err := l.ledger.Release(j.ID, session, leases, reason, why, now); err != nil {
-		return j, false, err
-	}
-	j.Called(session.Rank, l.s.connections.of(ctx), now)
-	switch kind {
-	case "done":
-		news = j.Through(session.Rank)
-	case "detach":
-		j.Left(session.Rank, now)
-	}
-	l.settle(now)
-	return j, news, nil
 }
 
 // Checkpoint implements the service.

@@ -36,8 +36,8 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 	if err != nil {
 		return nil, l.wire(err)
 	}
-	resp, news, err := l.attachRank(ctx, j, req, run, token)
-	if err == nil && news {
+	resp, err := l.attachRank(ctx, j, req, run, token)
+	if err == nil {
 		err = l.storeState(ctx, j) // a later leader knows for which ranks the job waits, and which run each rank is of
 	}
 	if err != nil {
@@ -105,21 +105,21 @@ func (j *job) doneError() error {
 		"job %s is done: every mini-batch was acknowledged; submit the job again to go over the data once more", j.ID))
 }
 
-// attachRank makes the caller a rank's consumer. It reports whether that is to be stored before the answer.
+// attachRank makes the caller a rank's consumer. That is to be stored before the answer.
 func (l *leader) attachRank(
 	ctx context.Context, j *job, req *apiv1.AttachRequest, run lifecycle.Run, token *dataset.Token,
-) (resp *apiv1.AttachResponse, news bool, err error) {
+) (*apiv1.AttachResponse, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	if token == nil && !req.Resume {
 		if err := l.checkRun(j, req.Rank, run, now); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 	at, err := l.attachInLedger(j, req.Rank, token, now)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	j.Attached(lifecycle.Attachment{
 		Session: at.Session, Run: run, AnnouncesEnd: req.SaysDone, Connection: l.s.connections.of(ctx),
@@ -127,15 +127,16 @@ func (l *leader) attachRank(
 	c := &j.launchers[req.Rank]
 	c.stalledSeconds, c.report = c.stalledSeconds+c.report.GetStallSeconds(), nil
 	l.settle(now)
-	if resp, err = l.attachResponse(j, at, now); err != nil {
-		return nil, false, err
+	resp, err := l.attachResponse(j, at, now)
+	if err != nil {
+		return nil, err
 	}
 	if st, err := l.ledger.Status(j.ID, now); err == nil {
 		j.WentBack(st.Epoch, st.Delivered, st.MiniBatches)
 		l.settle(now)
 	}
 	l.logger.Info("rank attached", "job", j.ID, "rank", req.Rank, "epoch", at.Epoch, "token", token != nil)
-	return resp, j.Unwritten(), nil
+	return resp, nil
 }
 
 // attachInLedger gives the caller the rank's session. An epoch that the token names is begun if need be. l.mu is held.

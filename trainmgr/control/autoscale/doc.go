@@ -15,25 +15,29 @@
 // DPP (III-B) wants "a non-zero number of buffered tensors (indicating that trainer demand is met) and maximum ...
 // utilization". So: the fewest drives that keep the input queue above zero.
 //
-//   - Start: ceil(T/P) (PreSto IV-B), or every holder where T is not known.
-//   - T is what the trainer takes while it is not waiting: rows taken over time not stalled, smoothed. P is what a drive makes while it
-//     works: rows taken over the drives' busy time where utilisation is known, else over the time in which the trainer starves, when
-//     drives make all they can. Until they were seen, what was measured before the job stands in. (FastFlow, section 9, sets
-//     workers to ceil(needed / one worker's); these are its two numbers, taken while the job runs, which the paper leaves open.)
-//   - More: the trainer stalled for more than Options.Stall of the time, or its queue held less than one mini-batch, for Options.Up
-//     without a break, and the drives are busy: to ceil(T/P), at least one more, at most twice as many.
-//   - Fewer: the queue was full for Options.Down without a break, and the drives that remain would be busy no more than 95 % of the time: as many
-//     as that takes, at least half. Where utilisation is not known: one fewer, if T and P say that it will do; else one fewer is
-//     tried after Options.Probe, and again after Options.Down while that goes well. Each try that fails doubles the wait, up to
-//     an hour. So a P that has become better is found, and the number does not swing.
-//   - Nothing changes within Options.Settle of a change, while the trainer takes nothing (it evaluates, or has not begun), and while
-//     drives idle although the trainer starves: then something else is the bottleneck, and the decision says so.
+//   - Start: ceil(T/P) (PreSto IV-B), or every drive that holds a partition where T is not known.
+//   - T is the trainer's rate while it does not wait: rows taken over the time that it was not stalled, smoothed. P is
+//     a drive's rate while it works: rows taken over the drives' busy time where utilisation is known, else over the
+//     time in which the trainer starves, when drives make all they can. Until both were observed, the values that were
+//     measured before the job stand in. (FastFlow, section 9, sets workers to ceil(needed / one worker's); T and P are
+//     its two numbers, observed while the job runs, which the paper leaves open.)
+//   - More drives, if the trainer stalled for more than Options.Stall of the time, or its queue held less than one
+//     mini-batch, for Options.Up without a break, and the drives are busy: to ceil(T/P), at least one more, at most
+//     twice as many.
+//   - Fewer drives, if the queue was full for Options.Down without a break and the remaining drives would be busy no
+//     more than 95 % of the time: as many as that takes, at least half. Where utilisation is not known: one fewer, if
+//     T and P say that it will do; else one fewer is tried after Options.Probe, and again after Options.Down while
+//     that goes well. Each try that fails doubles the wait, up to an hour. So a P that has become better is found, and
+//     the number does not swing.
+//   - No change within Options.Settle of a change, while the trainer takes nothing (it evaluates, or has not begun),
+//     and while drives idle although the trainer starves: then something else is the bottleneck, and the decision says
+//     so.
 //
 // The number is never below 1, nor above the drives that hold undelivered rows, nor above the job's bound.
 //
 // # Errors
 //
-// Decide takes any numbers: what is negative, infinite or not a number counts as not known. [ErrReplay] says that a log
+// Decide takes any numbers: a negative, infinite or undefined one counts as not known. [ErrReplay] says that a log
 // does not follow from its inputs.
 //
 // # Debugging

@@ -1,26 +1,28 @@
-// Package fleet knows the storage nodes of a cluster: which live, which drives and partitions they have, who was
+// Package fleet knows the storage nodes of a cluster: which live, which drives and partitions they have, which were
 // refused and why.
 //
 // # Overview
 //
 // A [Fleet] is a pure machine. [Fleet.Beat] takes a node's heartbeat, [Fleet.Tick] looks for nodes that fell silent;
-// both take the time as an argument and return [Event]s: what the control plane has to do about it. [Fleet.Select]
+// both take the time as an argument and return [Event]s, which the control plane carries out. [Fleet.Select]
 // makes a data set of the partitions that nodes hold, [Fleet.Records] tells an operator.
 //
 // A node is named by its operator; an agent that starts has a new incarnation. A beat of an incarnation that another
 // has replaced is refused: two agents must not share a name. A drive is known by its UUID wherever it has one; the node
-// that claimed it first keeps it until it has been found dead, and whoever claims it meanwhile is refused in words.
+// that claimed it first keeps it until that node is dead, and another node that claims it meanwhile is refused.
 //
 // Time is that of the caller's monotonic clock. A node's own clock is shown, never used: clocks that are minutes apart
 // change nothing but [apiv1.NodeRecord].clock_skew_seconds.
 //
 // # Concurrency
 //
-// None: a Fleet has one owner, who locks. What it returns of partitions and schemas is shared and not to be changed.
+// A Fleet has one owner, who locks if it shares. The partitions and schemas that it returns are shared: do not change
+// them.
 //
 // # Errors
 //
-// [ErrRefused] wraps why a node is not taken, [ErrSelect] why partitions do not make a data set.
+// An error that says why a node is not taken wraps [ErrRefused]; one that says why partitions make no data set wraps
+// [ErrSelect], or [ErrNotYet] where that may change in a moment.
 //
 // # Debugging
 //

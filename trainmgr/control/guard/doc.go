@@ -1,13 +1,13 @@
-// Package guard decides who may call a control plane, before their call is read.
+// Package guard decides which callers may call a control plane, before their calls are read.
 //
 // # Overview
 //
-// [New] stands before the Connect service: by the role in the peer's certificate each method is allowed or not (what no
-// table lists is an operator's), and a peer that asks too often is told so. It leaves who the peer is in the call's
-// context, where [Peer] finds it, and [MayUse] decides by it who may see and use a job, [MayEnd] who may cancel it.
-// [OnLoopback] stands before profiles; who may read metrics says package exposition. Where a member listens in clear
-// nobody is asked who they are, and everybody may do everything: that is for loopback, unix sockets, and networks that
-// somebody has called trusted.
+// [New] wraps the handler of the Connect service: the role in the peer's certificate allows a method or not (a method
+// that no table lists is an operator's), and a peer that calls too often is refused. It puts the peer's identity into
+// the call's context, where [Peer] finds it. [MayUse] decides by the identity whether the caller may see and use a job,
+// [MayEnd] whether it may cancel the job. [OnLoopback] wraps the handlers of profiles; package exposition decides which
+// callers may read metrics. Where a member listens in clear no caller is asked for its identity, and every caller may
+// do everything: that is for loopback, unix sockets, and networks that an operator has called trusted.
 //
 // # Concurrency
 //
@@ -15,8 +15,8 @@
 //
 // # Errors
 //
-// Refusals are Connect's: permission_denied, unauthenticated, resource_exhausted. [ErrOwner] is wrapped where a job is
-// another launcher's, [ErrOperators] where only operators may.
+// Refusals have Connect's codes: permission_denied, unauthenticated, resource_exhausted. The error wraps [ErrOwner]
+// where a job is another launcher's, [ErrOperators] where only operators may call.
 //
 // # Debugging
 //

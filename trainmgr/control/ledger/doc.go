@@ -4,11 +4,11 @@
 //
 // # Overview
 //
-// An epoch's plan (sdk/dataset) numbers the mini-batches. The numbers that a job still owes (all, but those of the
-// token that it resumes from) are cut into as many contiguous runs of equal count as the job has ranks: a rank's share.
-// A rank is granted leases: pieces [from, to) of one split of its share, on one drive that holds the split's partition.
-// The rank pulls the mini-batches from that drive's node, delivers them, and acknowledges ranges of numbers. What is
-// acknowledged is delivered; what comes back unacknowledged is granted again, from its first number that is not
+// An epoch's plan (sdk/dataset) numbers the mini-batches. The numbers that a job still owes (all, without those of the
+// token that it resumes from) are cut into as many contiguous parts of equal count as the job has ranks: a rank's
+// share. A rank is granted leases: pieces [from, to) of one split of its share, on one drive that holds the split's
+// partition. The rank pulls the mini-batches from that drive's node, delivers them, and acknowledges ranges of numbers.
+// An acknowledged number is delivered. A lease that comes back is granted again, from its first number that is not
 // acknowledged.
 //
 // # The calls, in order
@@ -16,55 +16,56 @@
 // A leader that starts:
 //
 //	l := ledger.New(ledger.Config{Fence: rev, GrantAfter: now.Add(2 * beat)})  // the adopt window
-//	l.AddJob(ledger.Job{...})                              // every job that is stored
-//	l.Restore(record)                                      // its "ranks" record, if there is one
-//	for _, e := range l.Live(job) {                        // epochs that some rank is in; none: begin the first
+//	l.AddJob(ledger.Job{...})                  // every job that is stored
+//	l.Restore(record)                          // its "ranks" record, if there is one
+//	for _, e := range l.Live(job) {            // epochs that some rank is in; none: begin the first
 //		l.Begin(ledger.Epoch{Job: job, Number: e, Plan: plan, Resume: token, ...}, now)
 //	}
-//	l.Restore(record)                                      // its marks and chunks (RecordOf makes one of a key and value)
+//	l.Restore(record)                          // its marks and chunks (RecordOf makes one of a key and a value)
 //
 // Events, each followed by carrying out l.Ready():
 //
-//	PutDrive, DrainDrive, LoseDrive, RemoveDrive           // from heartbeats, and from their absence
-//	Attach(job, rank, token, now)                          // answer after Flush has been made durable
-//	Want(job, session, epoch, n, now)                      // a Lease call: the rank waits for n pieces; 0 withdraws
-//	Hold(job, session, Report{...}, now)                   // the same call's held, fetched, report: what it does not know is revoked
-//	Adopt(job, session, leases, now)                       // the same call's adopt, after a failover
-//	Acknowledge(job, session, epoch, runs, now)            // answer after Flush has been made durable
+//	PutDrive, DrainDrive, LoseDrive, RemoveDrive   // from heartbeats, and from their absence
+//	Attach(job, rank, token, now)                  // answer after Flush has been made durable
+//	Want(job, session, epoch, n, now)              // a Lease call: the rank waits for n pieces; 0 withdraws
+//	Hold(job, session, Report{...}, now)           // the leases that the call names; unknown ones are revoked
+//	Adopt(job, session, leases, now)               // the leases that the call shows, after a failover
+//	Acknowledge(job, session, epoch, runs, now)    // answer after Flush has been made durable
 //	Release(job, session, leases, reason, why, now)
-//	Detach(job, rank, why, now)                            // its launcher has ended, or is not heard of
-//	Allocate(job, drives, now)                             // from the autoscaler
-//	Tick(now)                                              // several times a second: expiry, the end of the adopt window
+//	Detach(job, rank, why, now)                    // the rank's launcher has ended, or is silent
+//	Allocate(job, drives, now)                     // from the autoscaler
+//	Tick(now)                                      // several times a second: expiry, end of the adopt window
 //
 // A Lease call is Adopt (if asked), Hold, Want, then waiting until Ready has grants for its rank or its time is over,
-// then Want with 0. Ready's grants are for whoever waits for that rank; a grant that nobody takes expires by itself.
+// then Want with 0. Ready's grants are for the call that waits for that rank; a grant that no call takes expires by
+// itself.
 //
 // Group commit: when Pending() is not 0, and 100 ms or 4,096 acknowledgements have gone by, write Flush(100) in one
-// fenced transaction, again until it returns none; then answer the calls that waited. Records hold whole states:
-// writing one twice is fine. Keep Flush's order.
+// fenced transaction, again until it returns none; then answer the calls that waited. Records hold whole states: a
+// record may be written twice. Keep the order of Flush.
 //
-// Epochs: Ready().Needed names an epoch that a rank asks for and that was not begun: Begin it, or call Want no more if
-// the job has no such epoch. Ready().Done names an epoch whose every owned number is acknowledged. The ledger forgets
-// an epoch, and deletes its records, when all ranks have gone on to a later one.
+// Epochs: Ready().Needed names an epoch that a rank asks for and that was not begun: Begin it, or ignore it if the job
+// has no such epoch. Ready().Done names an epoch whose every owned number is acknowledged. The ledger forgets an epoch,
+// and deletes its records, when all ranks have gone on to a later one.
 //
-// # Who gets a drive
+// # Which job gets a drive
 //
 // A drive runs at most as many leases as it has slots. Jobs that wait for the same drive take turns by start-time fair
 // queueing (Goyal, Vin, Cheng, SIGCOMM 1996) over rows, by their weights: over any time in which two jobs both wait for
-// a drive, what they were granted there, over their weights, differs by at most one split of each. A job that waits for
-// nothing has no turn. A job runs at most Drives drives at once: those that run go on, then the drive with the most
-// rows left joins. A split on several drives goes to the one with the most free slots. With Deterministic, a rank is
+// a drive, their grants there, over their weights, differ by at most one split of each. A job that waits for nothing
+// has no turn. A job runs at most Drives drives at once: its running drives go on, then the drive with the most rows
+// left joins. A split on several drives goes to the one with the most free slots. In the order Deterministic, a rank is
 // granted its numbers strictly in ascending order.
 //
-// Two rules keep ranks in lock step from waiting for each other for ever: a rank that holds no lease may start a drive
-// above the bound when no running drive has anything for it; and a lease whose rank says that its queue is full
+// Two rules keep ranks in lock step from waiting for each other for ever. A rank that holds no lease may start a drive
+// above the bound when no running drive has anything for it. A lease whose rank says that its queue is full
 // (Report.Blocked) for Config.Patience loses its slot to a rank that waits for that drive. A mini-batch that has been
 // fetched needs no drive: a rank that says so (Report.Fetched) frees the slot, and keeps the lease when the drive dies.
 //
 // # Durability
 //
-// Per job a "ranks" record (each rank's session and epoch); per epoch a mark (every split before it is delivered) and
-// one bitmap of delivered splits for every 1,024 splits at or above the mark (record.go has the bytes).
+// Per job there is a "ranks" record (each rank's session and epoch); per epoch a mark (every split before it is
+// delivered) and one bitmap of delivered splits for every 1,024 splits at or above the mark (record.go has the bytes).
 // Acknowledgements inside an unfinished split are in memory only, but a rank's part of a split that it shares with a
 // neighbour is in the ranks record. After a failover such numbers are granted again; the launcher, which knows them,
 // drops and acknowledges them again, or it attaches with its token.

@@ -48,6 +48,7 @@ func (j *Job) Attached(a Attachment, now time.Time) {
 	j.attended()
 	r := &j.ranks[number]
 	r.offers, r.revoked, r.session, r.adopted = nil, nil, a.Session, true
+	r.through = false
 	j.announces(r, a.AnnouncesEnd)
 	if r.run != a.Run {
 		r.run, j.unwritten = a.Run, true
@@ -67,20 +68,25 @@ func (j *Job) Left(rank uint32, now time.Time) {
 	j.machine.detachDeparted(now)
 }
 
-// Announces says whether a rank's launcher will say when the rank is through. It returns whether that is news, to be
-// stored before the answer.
-func (j *Job) Announces(rank uint32, end bool) (news bool) { return j.announces(&j.ranks[rank], end) }
-
-func (j *Job) announces(r *Rank, end bool) bool {
-	news := r.announcesEnd != end || r.assumed
-	r.announcesEnd, r.assumed = end, false
-	j.unwritten = j.unwritten || news
-	return news
+// Announces says whether a rank's launcher will say when the rank is through. A call that a launcher made before it said
+// so may arrive late: it changes nothing.
+func (j *Job) Announces(rank uint32, end bool) {
+	if r := &j.ranks[rank]; !r.through {
+		j.announces(r, end)
+	}
 }
 
-// Through says that a rank is through: its trainer will not go back to an earlier checkpoint. It returns whether that
-// is news, to be stored before the answer.
-func (j *Job) Through(rank uint32) (news bool) { return j.Announces(rank, false) }
+func (j *Job) announces(r *Rank, end bool) {
+	j.unwritten = j.unwritten || r.announcesEnd != end || r.assumed
+	r.announcesEnd, r.assumed = end, false
+}
+
+// Through says that a rank is through: its trainer will not go back to an earlier checkpoint. That is to be stored before
+// the answer, whether or not it was said before: an earlier write may have failed.
+func (j *Job) Through(rank uint32) {
+	j.announces(&j.ranks[rank], false)
+	j.ranks[rank].through = true
+}
 
 // ForeignRun finds a rank that another run than the caller's attached last and of which something was acknowledged, the
 // caller's own rank first. What that run acknowledged would be lost to the caller's model, on whichever rank; a caller

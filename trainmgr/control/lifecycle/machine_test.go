@@ -193,9 +193,12 @@ func TestNothingBeginsBeforeItIsDurable(t *testing.T) {
 			"went back":         func(*rapid.T) { j.WentBack(0, 0, 1) },
 			"review":            func(*rapid.T) { j.Review() },
 			"through":           func(t *rapid.T) { j.Through(uint32(rapid.IntRange(0, 1).Draw(t, "rank"))) },
-			"called":            func(t *rapid.T) { j.Called(uint32(rapid.IntRange(0, 1).Draw(t, "rank")), 1, now) },
-			"tick":              func(*rapid.T) { now = now.Add(20 * time.Minute); m.Tick(now) },
-			"leader":            func(*rapid.T) { m = New(m.config); j = m.Add(terms, stored) },
+			"announced": func(t *rapid.T) {
+				j.Announces(uint32(rapid.IntRange(0, 1).Draw(t, "rank")), rapid.Bool().Draw(t, "end"))
+			},
+			"called": func(t *rapid.T) { j.Called(uint32(rapid.IntRange(0, 1).Draw(t, "rank")), 1, now) },
+			"tick":   func(*rapid.T) { now = now.Add(20 * time.Minute); m.Tick(now) },
+			"leader": func(*rapid.T) { m = New(m.config); j = m.Add(terms, stored) },
 			"cancel": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "really") == 0 {
 					j.Cancel(now)

@@ -12,6 +12,7 @@ type Rank struct {
 	run          Run  // that attached last
 	adopted      bool // this leader knows what the session holds
 	announcesEnd bool // the launcher will say when the rank is through
+	through      bool // the launcher has said so, in this leader's time
 	assumed      bool // announcesEnd is: an earlier leader did not store what the launcher said
 	offers       []offer
 	revoked      []uint64

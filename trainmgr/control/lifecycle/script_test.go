@@ -314,6 +314,8 @@ func (s *scripted) rankEvent(j *Job, w []string) {
 		if err := s.ledger.Acknowledge(j.ID, session, uint64(s.integer(w[3])), s.runs(w[4]), s.now); err != nil {
 			s.say("error: %v", err)
 		}
+	case "announce":
+		j.Announces(rank, true)
 	case "through":
 		j.Through(rank)
 	case "leave":

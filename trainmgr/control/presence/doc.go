@@ -22,7 +22,7 @@
 //
 // # Errors
 //
-// There are none: what is said of ranks and connections that nobody knows changes nothing.
+// There are none: an event of a rank or a connection that the Tracker does not know changes nothing.
 //
 // # Debugging
 //

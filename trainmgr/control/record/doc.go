@@ -1,13 +1,12 @@
-// Package record is what a control plane knows of a job apart from what goes on: the specification that was checked,
-// the phases, and the form in which a job, its generations and its tokens are kept. Pure: it stores nothing and asks
-// nobody.
+// Package record holds the checked specification of a job, the names of its phases, and the form in which a job, its
+// generations and its tokens are kept. It is pure: it stores nothing and calls nothing.
 //
 // # Overview
 //
-// [Check] makes a [Spec] of what was submitted, with defaults filled in. [Phase] says where a job stands and what may
-// follow. [Submission], [State] and [Generation] are the JSON of a job's records, [Key] and [DataKey] their keys;
-// [Pack] compresses what a generation is made of and cuts it into pieces that etcd takes, [Unpack] is its inverse.
-// [WrapToken] seals a checkpoint token under the cluster's key, [UnwrapToken] opens it.
+// [Check] makes a [Spec] of a submission, with defaults filled in. [Phase] says where a job stands; package lifecycle
+// has the table of what follows. [Submission], [State] and [Generation] are the JSON of a job's records, [Key] and
+// [DataKey] their keys; [Pack] compresses what a generation is made of and cuts it into pieces that etcd takes,
+// [Unpack] is its inverse. [WrapToken] seals a checkpoint token under the cluster's key, [UnwrapToken] opens it.
 //
 // # Concurrency
 //
@@ -15,8 +14,8 @@
 //
 // # Errors
 //
-// [ErrSpec] is wrapped by what can never be right of a specification; a token that is no token, or is sealed otherwise,
-// wraps dataset.ErrToken. What Unpack refuses is not whole.
+// An error of a specification that can never be right wraps [ErrSpec]. An error of bytes that are no token, or are
+// sealed under another key, wraps dataset.ErrToken. Unpack refuses data that are not whole.
 //
 // # Debugging
 //

@@ -4,12 +4,12 @@
 // # Overview
 //
 // [Open] starts or dials etcd. [Store.Campaign] waits until this member leads and returns a [Term]. Every write of a
-// term is one transaction guarded by the create revision of the term's leader key, the fence: what a leader that was
-// replaced still sends is refused with [ErrFenced], whatever it believes. Fences of later terms are greater, also those
-// of an etcd that was begun anew after another was lost.
+// term is one transaction guarded by the create revision of the term's leader key, the fence: a later write of a leader
+// that was replaced is refused with [ErrFenced]. Fences of later terms are greater, also those of an etcd that was
+// begun from nothing after another was lost.
 //
-// A [Journal] commits what many callers changed together: they change something, wait, and are woken when the
-// transactions that hold it are on the disks of a majority. A key that many callers touched is written once.
+// A [Journal] commits the changes of many callers together: a caller changes something, waits, and is woken when the
+// transactions that hold its change are on the disks of a majority. A key that many callers touched is written once.
 //
 // # What is kept
 //
@@ -19,7 +19,7 @@
 //
 // # Members
 //
-// [Store.AddMember], [Store.RemoveMember] and [Store.Promote] change who is of the cluster that the embedded members
+// [Store.AddMember], [Store.RemoveMember] and [Store.Promote] change the members of the cluster that the embedded etcds
 // form. A member is added as etcd's learner, without a vote.
 //
 // # Concurrency
@@ -29,11 +29,11 @@
 //
 // # Errors
 //
-// [ErrFenced]: another leads now, or nobody; the term is over. [ErrNoSpace]: etcd's quota is used up and it takes no
-// writes until somebody made room (docs/operations.md): reads and everything in memory go on. [ErrDamaged]: a member's
-// files were changed by somebody else, or by its disk. [ErrFormat]: another build's data. [ErrMembers]: the members
-// cannot be changed so. [ErrAway]: etcd has no leader now; what was asked for may have been done, and may be asked for
-// again.
+// [ErrFenced]: the term is over, and another member leads or none does. [ErrNoSpace]: etcd's quota is used up, and it
+// takes no writes until an operator makes room (docs/operations.md); reads go on. [ErrDamaged]: a member's files were
+// changed by another program, or by its disk. [ErrFormat]: another build wrote the data. [ErrMembers]: the members
+// cannot be changed that way. [ErrAway]: etcd has no leader now; the request may have been carried out, and may be
+// repeated.
 //
 // # Debugging
 //
