@@ -1,6 +1,6 @@
 // Package ledger knows which mini-batches of every job are delivered, which are out on lease, and which drive makes the
 // next. It is pure: no clock (times are arguments), no goroutines, no I/O, no etcd. The leader of the control plane
-// owns one and feeds it events; what it answers is effects to carry out.
+// owns one, feeds it events, and carries out the effects that follow.
 //
 // # Overview
 //
@@ -72,7 +72,7 @@
 //
 // # Concurrency
 //
-// A Ledger has one owner, who locks if it shares.
+// A Ledger has one owner, which locks if it shares.
 //
 // # Errors
 //

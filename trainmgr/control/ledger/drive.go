@@ -24,8 +24,8 @@ func (d DriveID) compare(o DriveID) int {
 type Drive struct {
 	ID         DriveID
 	Slots      int      // leases at once: its streams; at least 1
-	Partitions []string // what it holds, in the words of Epoch.Partitions
-	Draining   bool     // nothing is granted on it, as after DrainDrive
+	Partitions []string // that it holds, in the words of Epoch.Partitions
+	Draining   bool     // no lease is granted on it, as after DrainDrive
 }
 
 type driveState uint8
@@ -47,33 +47,33 @@ type drive struct {
 	since      time.Time // unknown
 	leases     []*lease  // fetched ones included
 	busy       int       // slots taken
-	round      uint64    // of offers, in which it was offered last
+	round      uint64    // the last round of offers in which it was offered
 
-	// Start-time fair queueing: what a job is granted has a start tag, the later of the drive's virtual time and the
-	// job's last finish tag, which is that plus rows over weight. The least start tag goes first, and is the virtual
-	// time then.
+	// Start-time fair queueing: a grant has a start tag, the later of the drive's virtual time and the job's last
+	// finish tag. Its finish tag is the start tag plus rows over weight. The grant with the least start tag goes first;
+	// its start tag becomes the drive's virtual time.
 	virtual float64
 	finish  map[*job]float64
 }
 
-// ready reports whether the drive may be granted.
-func (d *drive) ready() bool { return d.state == driveReady && !d.draining }
+// grantable reports whether leases may be granted on the drive.
+func (d *drive) grantable() bool { return d.state == driveReady && !d.draining }
 
-// free counts its slots that are not taken.
-func (d *drive) free() int { return max(d.slots-d.busy, 0) }
+// freeSlots counts the drive's slots that are not taken.
+func (d *drive) freeSlots() int { return max(d.slots-d.busy, 0) }
 
 // lessLoaded orders drives by free slots, then by name.
 func (d *drive) lessLoaded(o *drive) bool {
-	if d.free() != o.free() {
-		return d.free() > o.free()
+	if d.freeSlots() != o.freeSlots() {
+		return d.freeSlots() > o.freeSlots()
 	}
 	return d.id.compare(o.id) < 0
 }
 
-// tag is the start tag of what a job would be granted next.
-func (d *drive) tag(j *job) float64 { return max(d.virtual, d.finish[j]) }
+// startTag is the start tag of the next grant of a job.
+func (d *drive) startTag(j *job) float64 { return max(d.virtual, d.finish[j]) }
 
-// PutDrive adds a drive, or says again what it is and holds; it is alive with that. The error wraps ErrArgument.
+// PutDrive adds a drive, or replaces its description; the drive is alive from then on. The error wraps ErrArgument.
 func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 	if p.Slots < 1 {
 		return fmt.Errorf("%w: drive %v: %d slots, want at least 1", ErrArgument, p.ID, p.Slots)
@@ -89,7 +89,7 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 		for d.leases[i].Fetched {
 			i--
 		}
-		l.comeBack(d.leases[i], "the drive has fewer slots than leases")
+		l.revoke(d.leases[i], "the drive has fewer slots than leases")
 	}
 	if !sameNames(d.partitions, p.Partitions) {
 		d.partitions = make(map[string]struct{}, len(p.Partitions))
@@ -98,7 +98,7 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 		}
 		for _, j := range l.jobs {
 			for _, e := range j.epochs {
-				e.hold(d)
+				e.updateHolder(d)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func (l *Ledger) drive(id DriveID) *drive {
 	return nil
 }
 
-// DrainDrive stops, or resumes, granting on a drive; what is out ends by itself. The error wraps ErrUnknown.
+// DrainDrive stops, or resumes, granting on a drive; its leases end by themselves. The error wraps ErrUnknown.
 func (l *Ledger) DrainDrive(id DriveID, drain bool, now time.Time) error {
 	d := l.drive(id)
 	if d == nil {
@@ -144,40 +144,40 @@ func (l *Ledger) DrainDrive(id DriveID, drain bool, now time.Time) error {
 	return nil
 }
 
-// LoseDrive says that a drive or its node is dead: its leases, but those fetched, come back and are revoked. PutDrive
-// revives it. The error wraps ErrUnknown.
+// LoseDrive says that a drive or its node is dead: its leases are revoked, but for those that were fetched. PutDrive
+// revives the drive. The error wraps ErrUnknown.
 func (l *Ledger) LoseDrive(id DriveID, why string, now time.Time) error {
 	d := l.drive(id)
 	if d == nil {
 		return fmt.Errorf("%w: drive %v", ErrUnknown, id)
 	}
-	l.lose(d, why)
+	l.loseDrive(d, why)
 	l.schedule(now)
 	return nil
 }
 
-func (l *Ledger) lose(d *drive, why string) {
+func (l *Ledger) loseDrive(d *drive, why string) {
 	d.state, d.why = driveDead, why
 	for _, le := range slices.Clone(d.leases) {
 		if !le.Fetched {
-			l.comeBack(le, fmt.Sprintf("drive %v is lost: %s", d.id, why))
+			l.revoke(le, fmt.Sprintf("drive %v is lost: %s", d.id, why))
 		}
 	}
 }
 
-// RemoveDrive is LoseDrive, and forgets the drive. The error wraps ErrUnknown.
+// RemoveDrive does what LoseDrive does, and forgets the drive. The error wraps ErrUnknown.
 func (l *Ledger) RemoveDrive(id DriveID, now time.Time) error {
 	d := l.drive(id)
 	if d == nil {
 		return fmt.Errorf("%w: drive %v", ErrUnknown, id)
 	}
-	l.lose(d, "it was removed")
+	l.loseDrive(d, "it was removed")
 	for _, le := range d.leases { // fetched: they need no drive
 		le.drive = nil
 	}
 	for _, j := range l.jobs {
 		for _, e := range j.epochs {
-			e.leave(d)
+			e.removeHolder(d)
 		}
 		for _, r := range j.ranks {
 			delete(r.avoid, d)

@@ -16,12 +16,12 @@ type Epoch struct {
 	Number     uint64
 	Digest     dataset.Digest // the job's, as tokens name it
 	Plan       *dataset.Plan
-	Partitions []string       // by the plan's partition index: what a drive must hold (Drive.Partitions)
-	Resume     *dataset.Token // what is not owed; nil: everything is owed. One of another epoch is passed over
+	Partitions []string       // by the plan's partition index: the word that a drive holds (Drive.Partitions)
+	Resume     *dataset.Token // numbers that are not owed; nil, or of another epoch: all are owed
 }
 
-// epoch is an epoch with its state. The numbers [0, end) belong to ranks; the rest, fewer than there are ranks, to
-// nobody.
+// epoch is an epoch with its state. The numbers [0, end) belong to ranks. The rest, fewer than there are ranks, belong
+// to no rank.
 type epoch struct {
 	job        *job
 	number     uint64
@@ -33,16 +33,16 @@ type epoch struct {
 	base       set // resumed: delivered before the job began
 	shares     []share
 	done       bitset // splits of which every owned number is delivered
-	announced  bool   // that all are
+	announced  bool   // Effects.Done has named the epoch
 	journal    journal
 	placement
 }
 
-// Begin makes an epoch's plan known. Beginning one that is known changes nothing. The first that a job begins is where
-// all its ranks start; ranks that are past an epoch have delivered all of theirs of it. Errors wrap ErrUnknown,
+// Begin makes an epoch's plan known. To begin a known epoch changes nothing. All ranks of a job start in the first
+// epoch that it begins. A rank that is past an epoch has delivered its whole share of it. Errors wrap ErrUnknown,
 // ErrArgument or dataset's.
 func (l *Ledger) Begin(b Epoch, now time.Time) error {
-	j, err := l.find(b.Job)
+	j, err := l.findJob(b.Job)
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func (l *Ledger) Begin(b Epoch, now time.Time) error {
 	copy(j.epochs[at+1:], j.epochs[at:])
 	j.epochs[at] = e
 	for _, d := range l.drives {
-		e.hold(d)
+		e.updateHolder(d)
 	}
 	for _, r := range j.ranks {
-		l.advance(j, r)
+		l.advanceRank(j, r)
 	}
 	if slices.ContainsFunc(j.ranks, func(r *rank) bool { return r.epoch <= e.number }) {
-		l.announce(e)
+		l.announceComplete(e)
 	} else { // begun again for a rank that goes back: it was announced in its time
 		e.announced = e.complete()
 	}
@@ -113,10 +113,10 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 		}
 	}
 	e.shares = make([]share, j.Ranks)
-	e.cut(total, j.Tail)
+	e.cutShares(total, j.Tail)
 	for i := range e.shares {
 		e.shares[i].rank = j.ranks[i]
-		e.prepare(&e.shares[i])
+		e.prepareShare(&e.shares[i])
 	}
 	for p := range n {
 		e.settleSplit(p)
@@ -125,8 +125,8 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 	return e, nil
 }
 
-// cut shares out what is owed: contiguous runs of equal count.
-func (e *epoch) cut(total uint64, tail Tail) {
+// cutShares cuts the owed numbers into shares: contiguous runs of equal count.
+func (e *epoch) cutShares(total uint64, tail Tail) {
 	ranks := uint64(len(e.shares))
 	owed := total - e.base.count(0, total)
 	each, more := owed/ranks, owed%ranks
@@ -141,17 +141,17 @@ func (e *epoch) cut(total uint64, tail Tail) {
 		}
 		sh := &e.shares[i]
 		sh.lo, sh.owned = at, n
-		at = e.base.skip(at, n)
+		at = e.base.endOfOwed(at, n)
 		if i == len(e.shares)-1 && owed == each*ranks+more {
-			at = total // and what was resumed behind it
+			at = total // and the resumed numbers behind it
 		}
 		sh.hi = at
 	}
 }
 
-// skip returns the least end at or above from such that [from, end) has n numbers that are not in the set.
-func (s set) skip(from, n uint64) uint64 {
-	for i := s.at(from); n > 0; i++ {
+// endOfOwed returns the least end at or above from so that [from, end) has n numbers that are not in the set.
+func (s set) endOfOwed(from, n uint64) uint64 {
+	for i := s.indexAfter(from); n > 0; i++ {
 		if i == len(s) {
 			return from + n
 		}
@@ -167,14 +167,14 @@ func (s set) skip(from, n uint64) uint64 {
 	return from
 }
 
-// split returns the split at a place, which is one of the plan.
+// split returns the split at a place of the plan.
 func (e *epoch) split(place int) dataset.Split {
 	s, _ := e.plan.Split(place)
 	return s
 }
 
-// place returns the split that a number of the plan is in.
-func (e *epoch) place(number uint64) int {
+// placeOf returns the split that a number of the plan is in.
+func (e *epoch) placeOf(number uint64) int {
 	if number >= e.plan.MiniBatches() {
 		return e.splits
 	}
@@ -182,8 +182,8 @@ func (e *epoch) place(number uint64) int {
 	return mb.Split
 }
 
-// rows counts the rows of mini-batches [from, to) of a split.
-func (e *epoch) rows(s dataset.Split, from, to uint64) int64 {
+// rowsOf counts the rows of mini-batches [from, to) of a split.
+func (e *epoch) rowsOf(s dataset.Split, from, to uint64) int64 {
 	first := int64(from-s.FirstNumber) * int64(e.batch)
 	return min(int64(to-s.FirstNumber)*int64(e.batch), s.Rows) - first
 }
@@ -199,7 +199,7 @@ func (e *epoch) sharesOf(s dataset.Split) []share {
 	return e.shares[i:k]
 }
 
-// settleSplit decides anew whether a split is delivered.
+// settleSplit decides again whether a split is delivered.
 func (e *epoch) settleSplit(place int) {
 	done := true
 	sharing := e.sharesOf(e.split(place))
@@ -216,7 +216,7 @@ func (e *epoch) settleSplit(place int) {
 	} else {
 		e.done.clear(place)
 	}
-	e.journal.changed(place)
+	e.journal.splitChanged(place)
 }
 
 // complete reports whether every owned number is delivered.
@@ -229,8 +229,8 @@ func (e *epoch) complete() bool {
 	return true
 }
 
-// announce tells, once, that an epoch is complete.
-func (l *Ledger) announce(e *epoch) {
+// announceComplete adds the epoch to the effects, once, when it is complete.
+func (l *Ledger) announceComplete(e *epoch) {
 	if done := e.complete(); done != e.announced {
 		e.announced = done
 		if done {
@@ -239,8 +239,8 @@ func (l *Ledger) announce(e *epoch) {
 	}
 }
 
-// check tests a token against the epoch and a rank's share of it.
-func (e *epoch) check(t *dataset.Token, rank int) error {
+// checkToken checks a token against the epoch and a rank's share of it.
+func (e *epoch) checkToken(t *dataset.Token, rank int) error {
 	if _, err := dataset.Resume(*t, e.digest, e.plan.MiniBatches()); err != nil {
 		return err
 	}
@@ -255,27 +255,28 @@ func (e *epoch) check(t *dataset.Token, rank int) error {
 	return nil
 }
 
-// have appends what is delivered of a share's range, the resumed numbers included.
-func (e *epoch) have(out set, sh *share) set {
+// deliveredIn appends the delivered numbers of a share's range, the resumed ones included.
+func (e *epoch) deliveredIn(out set, sh *share) set {
 	for p := sh.first; p < sh.last; {
 		if end := sh.first + sh.done.next(p-sh.first, sh.last-sh.first, false); end > p {
 			from, _ := sh.portion(e.split(p))
 			_, to := sh.portion(e.split(end - 1))
-			out = out.join(from, to)
+			out = out.appendRun(from, to)
 			p = end
 			continue
 		}
-		for _, r := range sh.held(e, e.split(p)) {
-			out = out.join(r.From, r.To)
+		for _, r := range sh.deliveredOf(e, e.split(p)) {
+			out = out.appendRun(r.From, r.To)
 		}
 		p++
 	}
 	return out
 }
 
-// RankToken returns what is delivered of a rank's range of the epoch that it is in, the resumed numbers included.
+// RankToken returns the delivered numbers of a rank's range, the resumed ones included, of the epoch that the rank is
+// in.
 func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil {
 		return dataset.Token{}, err
 	}
@@ -286,14 +287,14 @@ func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
 	if e == nil {
 		return dataset.Token{}, fmt.Errorf("%w: job %s: epoch %d was not begun", ErrUnknown, id, j.ranks[number].epoch)
 	}
-	return e.have(nil, &e.shares[number]).token(e.digest, e.number), nil
+	return e.deliveredIn(nil, &e.shares[number]).token(e.digest, e.number), nil
 }
 
-// Token returns the checkpoint of the whole job, all ranks together. A token is of one epoch: of the earliest that a
-// rank is in. What ranks that are ahead have of a later epoch is not in it; a trainer that takes it at the same step on
-// all ranks has none.
+// Token returns the checkpoint of the whole job, all ranks together. A token is of one epoch: the earliest that a
+// rank is in. It does not have the numbers that ranks ahead have delivered of a later epoch; where the trainer takes it
+// at the same step on all ranks there are none.
 func (l *Ledger) Token(id string) (dataset.Token, error) {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil {
 		return dataset.Token{}, err
 	}
@@ -307,10 +308,10 @@ func (l *Ledger) Token(id string) (dataset.Token, error) {
 	}
 	var have set
 	for i := range e.shares {
-		have = e.have(have, &e.shares[i])
+		have = e.deliveredIn(have, &e.shares[i])
 	}
 	for _, r := range e.base.within(nil, e.shares[len(e.shares)-1].hi, e.plan.MiniBatches()) {
-		have = have.join(r.From, r.To)
+		have = have.appendRun(r.From, r.To)
 	}
 	t := have.token(e.digest, first)
 	if len(t.Ranges) > dataset.MaxTokenRanges {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 )
 
-// A job of one rank over one partition of 40 rows: four mini-batches in two splits, on a drive that makes one split at a
-// time.
+// A job of one rank over one partition of 40 rows: four mini-batches in two splits, on a drive that makes one split at
+// a time.
 func Example() {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	partition := dataset.Partition{Name: "day0", Bytes: 4096, Rows: 40, RowGroups: []int64{40}}

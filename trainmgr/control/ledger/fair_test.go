@@ -53,7 +53,7 @@ func TestWeightsWithinOneSplit(t *testing.T) {
 			for _, g := range l.Ready().Grants {
 				i := int(g.Job[1] - '0')
 				e := l.jobs[i].epochs[0]
-				granted[i] += float64(e.rows(e.split(g.Split), g.From, g.To))
+				granted[i] += float64(e.rowsOf(e.split(g.Split), g.From, g.To))
 				out = append(out, g)
 			}
 			if from == nil {
@@ -126,7 +126,7 @@ func TestBound(t *testing.T) {
 		for range rapid.IntRange(5, 80).Draw(t, "steps") {
 			before := map[string]int{}
 			for _, j := range w.l.jobs {
-				before[j.ID] = j.active()
+				before[j.ID] = j.activeDrives()
 			}
 			leader := w.l
 			w.step()
@@ -135,7 +135,8 @@ func TestBound(t *testing.T) {
 			}
 			for _, j := range w.l.jobs {
 				if j.Drives > 0 {
-					require.LessOrEqual(t, j.active(), max(j.Drives, before[j.ID], len(j.ranks)), "drives of %s", j.ID)
+					require.LessOrEqual(t, j.activeDrives(), max(j.Drives, before[j.ID], len(j.ranks)), "drives of %s",
+						j.ID)
 				}
 			}
 		}
@@ -196,7 +197,7 @@ func TestLockstep(t *testing.T) {
 						for i := 0; i < len(a.leases); i++ { // fetch into the queue
 							for _, g := range a.has.gaps(nil, a.leases[i].From, a.leases[i].To) {
 								for n := g.From; n < g.To && a.queue.count(0, 1e9) < queueLimit; n++ {
-									a.queue = a.queue.with(n, n+1)
+									a.queue = a.queue.union(n, n+1)
 								}
 							}
 						}
@@ -205,7 +206,7 @@ func TestLockstep(t *testing.T) {
 						for _, le := range a.leases {
 							here := slices.Clone(a.has)
 							for _, q := range a.queue {
-								here = here.with(q.From, q.To)
+								here = here.union(q.From, q.To)
 							}
 							if here.covers(le.From, le.To) {
 								report.Fetched = append(report.Fetched, le.ID)
@@ -243,7 +244,7 @@ func TestLockstep(t *testing.T) {
 					a := &all[r]
 					n := a.queue[0].From
 					a.queue = a.queue.gaps(nil, 0, 1<<20).gaps(nil, n+1, 1<<20)
-					a.has = a.has.with(n, n+1)
+					a.has = a.has.union(n, n+1)
 					require.NoError(t, l.Acknowledge("x", a.session, 0, []dataset.Range{{From: n, To: n + 1}}, now))
 				}
 			}

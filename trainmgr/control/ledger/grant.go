@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// offer is something that could be granted now.
+// offer is a grant that is possible now.
 type offer struct {
 	drive *drive
 	job   *job
@@ -17,10 +17,11 @@ type offer struct {
 	place int
 }
 
-// schedule grants all that can be. Every slot goes to the job with the least start tag of those that could use it.
+// schedule makes every grant that is possible. A slot goes to the job with the least start tag of those that can use
+// it.
 func (l *Ledger) schedule(now time.Time) {
 	for _, j := range l.jobs {
-		j.prune()
+		j.pruneRunning()
 	}
 	if now.Before(l.config.GrantAfter) {
 		return
@@ -30,7 +31,7 @@ func (l *Ledger) schedule(now time.Time) {
 	for {
 		free = free[:0]
 		for _, d := range l.drives {
-			if d.ready() && d.free() > 0 {
+			if d.grantable() && d.freeSlots() > 0 {
 				free = append(free, d)
 			}
 		}
@@ -41,7 +42,7 @@ func (l *Ledger) schedule(now time.Time) {
 		for _, j := range l.jobs {
 			if j.failed == "" {
 				l.round++
-				offers = j.offers(offers, free, l.round, now)
+				offers = j.collectOffers(offers, free, l.round, now)
 			}
 		}
 		if len(offers) == 0 {
@@ -55,7 +56,7 @@ func (l *Ledger) schedule(now time.Time) {
 				}
 				return 1
 			}
-			return cmp.Compare(a.drive.tag(a.job), b.drive.tag(b.job))
+			return cmp.Compare(a.drive.startTag(a.job), b.drive.startTag(b.job))
 		})
 		l.grant(best, now)
 	}
@@ -66,9 +67,9 @@ func (l *Ledger) grant(o offer, now time.Time) {
 	e, j, d, r := o.epoch, o.job, o.drive, o.rank
 	sh := &e.shares[r.number]
 	s := e.split(o.place)
-	piece := sh.pending(e, s)[0]
-	rows := e.rows(s, piece.From, piece.To)
-	start := d.tag(j)
+	piece := sh.pendingOf(e, s)[0]
+	rows := e.rowsOf(s, piece.From, piece.To)
+	start := d.startTag(j)
 	d.virtual, d.finish[j] = start, start+float64(rows)/j.Weight
 	e.left[s.Partition] -= rows
 	_, again := sh.again[o.place]
@@ -81,13 +82,13 @@ func (l *Ledger) grant(o offer, now time.Time) {
 	}
 	r.want--
 	r.turn = l.counter
-	j.run(d)
-	l.start(le)
+	j.addRunning(d)
+	l.startLease(le)
 	l.effects.Grants = append(l.effects.Grants, Grant{j.ID, r.number, le.Lease, again})
 }
 
-// run puts a drive among those that run for the job, in place of one that stands still if there is no room.
-func (j *job) run(d *drive) {
+// addRunning puts a drive among the job's running drives. Where there is no room it takes the place of an idle one.
+func (j *job) addRunning(d *drive) {
 	if slices.Contains(j.running, d) {
 		return
 	}
@@ -99,11 +100,11 @@ func (j *job) run(d *drive) {
 	j.running = append(j.running, d)
 }
 
-// prune drops drives that stand still and are above the bound, cannot run, or have nothing left.
-func (j *job) prune() {
+// pruneRunning drops idle drives that are above the bound, cannot be granted, or have no rows left.
+func (j *job) pruneRunning() {
 	for i := 0; i < len(j.running); {
 		d := j.running[i]
-		if j.slots[d] == 0 && (j.Drives > 0 && i >= j.Drives || !d.ready() || j.rowsLeft(d) == 0) {
+		if j.slots[d] == 0 && (j.Drives > 0 && i >= j.Drives || !d.grantable() || j.rowsLeft(d) == 0) {
 			j.running = slices.Delete(j.running, i, i+1)
 			continue
 		}
@@ -111,20 +112,20 @@ func (j *job) prune() {
 	}
 }
 
-// active counts the drives that work for the job now.
-func (j *job) active() int { return len(j.slots) }
+// activeDrives counts the drives that work for the job now.
+func (j *job) activeDrives() int { return len(j.slots) }
 
-// within returns the running drives that may be granted more.
-func (j *job) within() []*drive {
+// allowedRunning returns the running drives that may be granted more.
+func (j *job) allowedRunning() []*drive {
 	if j.Drives > 0 && len(j.running) > j.Drives {
 		return j.running[:j.Drives]
 	}
 	return j.running
 }
 
-// waiting returns the ranks that can be granted something, those first that have the fewest leases out, then those
-// whose last grant is longest ago.
-func (j *job) waiting() []*rank {
+// waitingRanks returns the ranks that can be granted a piece: first the ranks that take the fewest slots, among those
+// the rank whose last grant is longest ago.
+func (j *job) waitingRanks() []*rank {
 	var w []*rank
 	for _, r := range j.ranks {
 		if r.want > 0 && r.wanted == r.epoch && j.epoch(r.epoch) != nil {
@@ -137,36 +138,36 @@ func (j *job) waiting() []*rank {
 	return w
 }
 
-// shuns reports whether a drive failed the rank just now.
-func (r *rank) shuns(d *drive, now time.Time) bool {
+// avoidsDrive reports whether a drive failed the rank a moment ago.
+func (r *rank) avoidsDrive(d *drive, now time.Time) bool {
 	until, ok := r.avoid[d]
 	return ok && now.Before(until)
 }
 
-// offers appends what the job would be granted next: at most one offer a drive. Drives that run for it go first; only
-// if those have no free slot and work for a waiting rank does one drive more join, the one with the most rows left.
-func (j *job) offers(out []offer, free []*drive, round uint64, now time.Time) []offer {
-	ranks := j.waiting()
+// collectOffers appends the job's next possible grants, at most one a drive. Its running drives go first. Only if they
+// have no free slot and work for a waiting rank one more drive joins: the one with the most rows left.
+func (j *job) collectOffers(out []offer, free []*drive, round uint64, now time.Time) []offer {
+	ranks := j.waitingRanks()
 	if len(ranks) == 0 {
 		return out
 	}
 	first := len(out)
 	if j.Drives == 0 {
 		for _, r := range ranks {
-			out = j.offersTo(out, r, free, round, now)
+			out = j.offersForRank(out, r, free, round, now)
 		}
 		return out
 	}
 	for _, r := range ranks {
-		out = j.offersTo(out, r, j.within(), round, now)
+		out = j.offersForRank(out, r, j.allowedRunning(), round, now)
 	}
 	if len(out) > first {
 		return out
 	}
-	room := j.active() < j.Drives
+	room := j.activeDrives() < j.Drives
 	for _, r := range ranks {
-		if room || r.slots == 0 && !j.served(r, now) {
-			out = j.offersTo(out, r, free, round, now)
+		if room || r.slots == 0 && !j.runningDriveServes(r, now) {
+			out = j.offersForRank(out, r, free, round, now)
 		}
 	}
 	if len(out) > first {
@@ -182,17 +183,17 @@ func (j *job) offers(out []offer, free []*drive, round uint64, now time.Time) []
 	return out
 }
 
-// offersTo appends an offer to the rank for every drive of those given that has room and was offered to nobody yet; in
-// strict order one offer in all.
-func (j *job) offersTo(out []offer, r *rank, drives []*drive, round uint64, now time.Time) []offer {
+// offersForRank appends an offer to the rank for each of the drives that has room and was not offered yet in this
+// round. In the order Deterministic it appends one offer in all.
+func (j *job) offersForRank(out []offer, r *rank, drives []*drive, round uint64, now time.Time) []offer {
 	e := j.epoch(r.epoch)
-	e.refresh()
+	e.refreshPlacement()
 	sh := &e.shares[r.number]
 	usable := func(d *drive) bool {
-		return d.round != round && d.ready() && d.free() > 0 && !r.shuns(d, now)
+		return d.round != round && d.grantable() && d.freeSlots() > 0 && !r.avoidsDrive(d, now)
 	}
 	if j.Order == dataset.Deterministic {
-		place, ok := e.nextOf(sh)
+		place, ok := e.nextSplit(sh)
 		if !ok {
 			return out
 		}
@@ -213,7 +214,7 @@ func (j *job) offersTo(out []offer, r *rank, drives []*drive, round uint64, now 
 			continue
 		}
 		if i, known := e.index[d]; known {
-			if place, ok := e.nextOn(sh, i); ok {
+			if place, ok := e.nextSplitOn(sh, i); ok {
 				d.round = round
 				out = append(out, offer{d, j, r, e, place})
 			}
@@ -222,20 +223,20 @@ func (j *job) offersTo(out []offer, r *rank, drives []*drive, round uint64, now 
 	return out
 }
 
-// served reports whether a running drive has something for a rank, if not at this moment.
-func (j *job) served(r *rank, now time.Time) bool {
+// runningDriveServes reports whether a running drive has pending numbers of a rank, even if its slots are taken now.
+func (j *job) runningDriveServes(r *rank, now time.Time) bool {
 	e := j.epoch(r.epoch)
 	sh := &e.shares[r.number]
-	for _, d := range j.within() {
+	for _, d := range j.allowedRunning() {
 		i, known := e.index[d]
-		if !known || !d.ready() || r.shuns(d, now) {
+		if !known || !d.grantable() || r.avoidsDrive(d, now) {
 			continue
 		}
 		if j.Order == dataset.Deterministic {
-			if place, ok := e.nextOf(sh); ok && e.holds(i, place) {
+			if place, ok := e.nextSplit(sh); ok && e.holds(i, place) {
 				return true
 			}
-		} else if _, ok := e.nextOn(sh, i); ok {
+		} else if _, ok := e.nextSplitOn(sh, i); ok {
 			return true
 		}
 	}
@@ -243,29 +244,29 @@ func (j *job) served(r *rank, now time.Time) bool {
 }
 
 // preempt frees, on every drive that a rank waits for in vain, the slot of a rank that has been blocked for longer than
-// patience: it fetches nothing, and would hold the others up for as long as its trainer stands.
+// Config.Patience: the blocked rank fetches nothing, and would hold the others up until its trainer goes on.
 func (l *Ledger) preempt(now time.Time) {
 	freed := false
 	for _, j := range l.jobs {
 		if j.failed != "" || now.Before(l.config.GrantAfter) {
 			continue
 		}
-		for _, r := range j.waiting() {
+		for _, r := range j.waitingRanks() {
 			e := j.epoch(r.epoch)
 			sh := &e.shares[r.number]
 			for i, d := range e.drives {
-				if d == nil || !d.ready() || d.free() > 0 || r.shuns(d, now) {
+				if d == nil || !d.grantable() || d.freeSlots() > 0 || r.avoidsDrive(d, now) {
 					continue
 				}
 				if j.Order == dataset.Deterministic {
-					if place, ok := e.nextOf(sh); !ok || !e.holds(i, place) {
+					if place, ok := e.nextSplit(sh); !ok || !e.holds(i, place) {
 						continue
 					}
-				} else if _, ok := e.nextOn(sh, i); !ok {
+				} else if _, ok := e.nextSplitOn(sh, i); !ok {
 					continue
 				}
-				if victim := l.blocked(d, r, now); victim != nil {
-					l.comeBack(victim, "another rank waits for the drive, and this one's queue is full")
+				if blocking := l.longestBlockedLease(d, r, now); blocking != nil {
+					l.revoke(blocking, "another rank waits for the drive, and this one's queue is full")
 					freed = true
 				}
 			}
@@ -276,9 +277,9 @@ func (l *Ledger) preempt(now time.Time) {
 	}
 }
 
-// blocked returns the lease on a drive, not of rank r, whose rank has been blocked longest and for longer than
-// patience; or nil.
-func (l *Ledger) blocked(d *drive, r *rank, now time.Time) *lease {
+// longestBlockedLease returns the lease on a drive, not of rank r, whose rank has been blocked longest; nil: none has
+// been blocked for longer than Config.Patience.
+func (l *Ledger) longestBlockedLease(d *drive, r *rank, now time.Time) *lease {
 	var worst *lease
 	for _, le := range d.leases {
 		since := le.rank.blocked

@@ -10,15 +10,15 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// MaxRanks is the most ranks of a job: what its record can count.
+// MaxRanks is the most ranks of a job: its record counts them in 16 bits.
 const MaxRanks = 1<<16 - 1
 
-// Tail says what becomes of numbers that cannot be shared out equally.
+// Tail says which ranks get the numbers that are left over when the shares are equal.
 type Tail uint8
 
 // The tails.
 const (
-	DropTail Tail = iota // at most ranks-1 numbers at the end belong to nobody (the default)
+	DropTail Tail = iota // at most ranks-1 numbers at the end belong to no rank (the default)
 	KeepTail             // the first ranks get one more
 )
 
@@ -62,7 +62,7 @@ type rank struct {
 	avoid    map[*drive]time.Time
 }
 
-// AddJob makes a job known. It has no epoch yet. The error wraps ErrArgument.
+// AddJob makes a job known. The job has no epoch yet. The error wraps ErrArgument.
 func (l *Ledger) AddJob(j Job) error {
 	if j.Ranks == 0 {
 		j.Ranks = 1
@@ -92,7 +92,7 @@ func (l *Ledger) AddJob(j Job) error {
 
 // RemoveJob forgets a job; its leases are revoked. Its records are the caller's to delete.
 func (l *Ledger) RemoveJob(id string, now time.Time) error {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (l *Ledger) RemoveJob(id string, now time.Time) error {
 	return nil
 }
 
-func (l *Ledger) fail(j *job, why string) {
+func (l *Ledger) failJob(j *job, why string) {
 	if j.failed != "" {
 		return
 	}
@@ -117,16 +117,16 @@ func (l *Ledger) fail(j *job, why string) {
 func (l *Ledger) revokeAll(j *job, why string) {
 	for _, r := range j.ranks {
 		for len(r.leases) > 0 {
-			l.comeBack(r.leases[0], why)
+			l.revoke(r.leases[0], why)
 		}
 		r.want = 0
 	}
 }
 
-// Allocate sets how many drives the job runs at once; 0: no bound. Drives above it get no more of the job and end what
-// they have; those with the most rows left go on.
+// Allocate sets how many drives the job runs at once; 0: no bound. Drives above the bound are granted no more of the
+// job and finish their leases; the drives with the most rows left go on.
 func (l *Ledger) Allocate(id string, drives int, now time.Time) error {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (l *Ledger) Live(id string) []uint64 {
 	return slices.Compact(live)
 }
 
-// Session is the right of one consumer to a rank; a later one of the same rank fences it off.
+// Session is one attachment of one rank. A later session of the same rank fences it off.
 type Session struct {
 	Rank  uint32
 	Fence uint64
@@ -190,11 +190,11 @@ func ParseSession(b []byte) (Session, error) {
 		binary.LittleEndian.Uint64(b[12:])}, nil
 }
 
-// Attached is what a rank learns when it attaches.
+// Attached is the answer to a rank that attaches.
 type Attached struct {
 	Session Session
 	Epoch   uint64
-	Token   dataset.Token   // what counts as delivered of the rank's range of the epoch, the resumed numbers included
+	Token   dataset.Token   // the delivered numbers of the rank's range of the epoch, the resumed ones included
 	Owned   []dataset.Range // numbers of the rank, delivered or not
 }
 
@@ -203,7 +203,7 @@ type Attached struct {
 // Effects.Needed names it and the error wraps ErrUnknown. A token of another job is dataset.ErrOtherJob; one that does
 // not have what the job itself resumed from is ErrArgument. Answer the caller when what Flush then returns is durable.
 func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time.Time) (Attached, error) {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil {
 		return Attached{}, err
 	}
@@ -218,17 +218,17 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 	e := j.epoch(at)
 	if e == nil {
 		if j.begun {
-			l.need(j, at)
+			l.requestEpoch(j, at)
 		}
 		return Attached{}, fmt.Errorf("%w: job %s: epoch %d was not begun", ErrUnknown, id, at)
 	}
 	if token != nil {
-		if err := e.check(token, int(number)); err != nil {
+		if err := e.checkToken(token, int(number)); err != nil {
 			return Attached{}, fmt.Errorf("job %s: attach rank %d: %w", id, number, err)
 		}
 	}
 	for len(r.leases) > 0 {
-		l.takeBack(r.leases[0]) // nobody is left to tell
+		l.reclaim(r.leases[0]) // no launcher is left to be told of a revocation
 	}
 	r.want, r.wanted, r.blocked = 0, at, time.Time{}
 	clear(r.avoid)
@@ -246,16 +246,16 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 			default:
 				o.rewind(sh, set{{From: sh.lo, To: sh.hi}})
 			}
-			l.announce(o)
+			l.announceComplete(o)
 		}
-		l.forget(j)
+		l.forgetLeftEpochs(j)
 	}
 	l.schedule(now)
 	sh := &e.shares[number]
 	return Attached{
 		Session: r.session,
 		Epoch:   at,
-		Token:   e.have(nil, sh).token(e.digest, at),
+		Token:   e.deliveredIn(nil, sh).token(e.digest, at),
 		Owned:   e.base.gaps(nil, sh.lo, sh.hi),
 	}, nil
 }
@@ -270,16 +270,16 @@ func (l *Ledger) job(id string) *job {
 	return nil
 }
 
-func (l *Ledger) find(id string) (*job, error) {
+func (l *Ledger) findJob(id string) (*job, error) {
 	if j := l.job(id); j != nil {
 		return j, nil
 	}
 	return nil, fmt.Errorf("%w: job %q", ErrUnknown, id)
 }
 
-// consumer finds the rank that a session still has the right to.
-func (l *Ledger) consumer(id string, s Session) (*job, *rank, error) {
-	j, err := l.find(id)
+// findConsumer finds the rank of a session that was not fenced off.
+func (l *Ledger) findConsumer(id string, s Session) (*job, *rank, error) {
+	j, err := l.findJob(id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -303,16 +303,16 @@ func (j *job) epoch(number uint64) *epoch {
 	return nil
 }
 
-// need reports, once an answer, an epoch that must be begun.
-func (l *Ledger) need(j *job, number uint64) {
+// requestEpoch adds an epoch that must be begun to the effects, once.
+func (l *Ledger) requestEpoch(j *job, number uint64) {
 	ref := EpochRef{j.ID, number}
 	if !slices.Contains(l.effects.Needed, ref) {
 		l.effects.Needed = append(l.effects.Needed, ref)
 	}
 }
 
-// advance moves a rank that has acknowledged its epoch on to the one that it wants, where that is the next and begun.
-func (l *Ledger) advance(j *job, r *rank) {
+// advanceRank moves a rank whose epoch is complete on to the epoch that it wants, if that is the next one and begun.
+func (l *Ledger) advanceRank(j *job, r *rank) {
 	if r.wanted != r.epoch+1 {
 		return
 	}
@@ -320,16 +320,16 @@ func (l *Ledger) advance(j *job, r *rank) {
 		return
 	}
 	if j.epoch(r.wanted) == nil {
-		l.need(j, r.wanted)
+		l.requestEpoch(j, r.wanted)
 		return
 	}
 	r.epoch = r.wanted
 	j.dirtyRanks = true
-	l.forget(j)
+	l.forgetLeftEpochs(j)
 }
 
-// forget drops the epochs that all ranks have left.
-func (l *Ledger) forget(j *job) {
+// forgetLeftEpochs drops the epochs that all ranks have left.
+func (l *Ledger) forgetLeftEpochs(j *job) {
 	first := uint64(math.MaxUint64)
 	for _, r := range j.ranks {
 		first = min(first, r.epoch)

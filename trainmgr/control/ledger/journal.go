@@ -22,19 +22,19 @@ func newJournal(splits int) journal {
 
 func chunks(splits int) int { return (splits + ChunkSplits - 1) / ChunkSplits }
 
-// changed notes that a split became delivered, or is no more.
-func (n *journal) changed(place int) {
+// splitChanged notes that a split became delivered, or is not delivered any more.
+func (n *journal) splitChanged(place int) {
 	n.dirty.set(place / ChunkSplits)
-	if place < n.mark { // the chunks behind were deleted: write them again
+	if place < n.mark { // the records of the chunks before the mark were deleted: write them again
 		n.dirty.fill(place/ChunkSplits, chunks(n.mark))
 		n.mark, n.dirtyMark = place, true
 	}
 }
 
-// settled says that what the epoch begins with needs no record: it follows from the job.
+// settled says that the state in which the epoch begins needs no record: it follows from the job.
 func (n *journal) settled() { clear(n.dirty) }
 
-// advance moves the mark over delivered splits.
+// advanceMark moves the mark over delivered splits.
 func (e *epoch) advanceMark() {
 	n := &e.journal
 	if n.dirty.next(0, chunks(n.splits), true) == chunks(n.splits) && !n.dirtyMark {
@@ -102,7 +102,7 @@ func (e *epoch) deletions() []Record {
 	return out
 }
 
-// Pending counts what differs from what was flushed; when it is 0, Flush returns nothing.
+// Pending counts the records that differ from those that were flushed; when it is 0, Flush returns none.
 func (l *Ledger) Pending() int {
 	n := 0
 	for _, j := range l.jobs {
@@ -123,10 +123,9 @@ func (l *Ledger) Pending() int {
 }
 
 // Flush returns at most most records to be made durable, in the order to write them; call it again until it returns
-// none. It does not return a record again that it has returned: one whose writing failed is the caller's to write
-// before what follows, or to give up the leadership. The order matters where a crash can fall between two transactions:
-// who may consume goes first, then deletions of what is over, marks, bitmaps, and deletions of bitmaps that the mark
-// has passed.
+// none. It returns each change once: a caller whose write failed writes the same records before any later ones, or
+// gives up its leadership. The order matters where a crash can fall between two transactions: the ranks records go
+// first, then deletions of epochs that are over, marks, bitmaps, and deletions of bitmaps that the mark has passed.
 func (l *Ledger) Flush(most int) []Record {
 	var out []Record
 	for _, j := range l.jobs {
@@ -160,9 +159,9 @@ func (j *job) ranksRecord(fence uint64) Record {
 	return Record{Job: j.ID, Kind: RanksRecord, Data: encodeRanks(fence, ranks)}
 }
 
-// Snapshot returns all records of a job as they should be stored now. It changes nothing.
+// Snapshot returns all records of a job, as they would be stored now. It changes nothing.
 func (l *Ledger) Snapshot(id string) ([]Record, error) {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil || !j.begun {
 		return nil, err
 	}
@@ -180,7 +179,7 @@ func (l *Ledger) Snapshot(id string) ([]Record, error) {
 // marks and bitmaps in any order. Records of epochs that no rank is in are left over: Flush deletes them. Errors wrap
 // ErrRecord or ErrUnknown.
 func (l *Ledger) Restore(r Record) error {
-	j, err := l.find(r.Job)
+	j, err := l.findJob(r.Job)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -240,7 +239,7 @@ func (l *Ledger) restore(j *job, r Record) error {
 			n.dirty.set(c)
 		}
 		n.mark, n.markStored, n.dirtyMark = mark, true, false
-		l.restored(e)
+		l.announceComplete(e)
 		return nil
 	}
 	if int64(r.Chunk) >= int64(chunks(e.splits)) {
@@ -266,7 +265,7 @@ func (l *Ledger) restore(j *job, r Record) error {
 			break
 		}
 	}
-	l.restored(e)
+	l.announceComplete(e)
 	return nil
 }
 
@@ -279,6 +278,3 @@ func (e *epoch) restoreSplit(place int) {
 	}
 	e.settleSplit(place)
 }
-
-// restored advances ranks whose epoch turns out to be complete.
-func (l *Ledger) restored(e *epoch) { l.announce(e) }

@@ -65,7 +65,7 @@ func TestRestoredIsTheSame(t *testing.T) {
 		}
 		w.lead()
 		for _, tr := range w.trainers {
-			w.adopt(tr)
+			w.adoptLease(tr)
 			w.acknowledge(tr, tr.owned)
 		}
 		require.Equal(t, before, stand())

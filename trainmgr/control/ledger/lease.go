@@ -9,9 +9,9 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Lease is a piece of a split that is out.
+// Lease is the right of a rank to take a piece of a split from a drive, until a deadline.
 type Lease struct {
-	ID       uint64 // unique in the cluster's life, as far as leases of it can still be about
+	ID       uint64 // unique among all leases that can still be named
 	Epoch    uint64
 	Split    int // place in the plan
 	From, To uint64
@@ -27,8 +27,8 @@ type Grant struct {
 	Again bool // some of the split had been granted before and came back
 }
 
-// Revocation tells a rank that a lease is gone. What was fetched of it may still be delivered and acknowledged; the
-// rest is granted again.
+// Revocation tells a rank that a lease is gone. Mini-batches of it that were fetched may still be delivered and
+// acknowledged; the rest is granted again.
 type Revocation struct {
 	Job   string
 	Rank  uint32
@@ -36,7 +36,7 @@ type Revocation struct {
 	Why   string
 }
 
-// Report is what a rank says of the leases it works on.
+// Report is a rank's report of the leases that it works on.
 type Report struct {
 	Held    []uint64 // extended
 	Fetched []uint64 // every mini-batch is at the launcher: extended, and no drive is needed any more
@@ -50,10 +50,10 @@ type Reason uint8
 const (
 	Stopped    Reason = iota // the trainer stops
 	NodeFailed               // another drive, or a later time, may do better
-	DataFailed               // it would fail anywhere: the job fails with it
+	DataFailed               // the data are bad on every drive: the job fails
 )
 
-// lease is a lease with its state. It is over when all its numbers are delivered, or when it comes back.
+// lease is a lease with its state. It ends when all its numbers are delivered, or when it comes back.
 type lease struct {
 	Lease
 	job      *job
@@ -63,7 +63,7 @@ type lease struct {
 	deadline time.Time
 }
 
-// same reports whether a rank that has fetched all of a lease or not means this one.
+// same reports whether a rank means this lease, whether or not the rank has fetched all of it.
 func (le *lease) same(a Lease) bool {
 	a.Fetched = le.Fetched
 	return le.Lease == a
@@ -89,24 +89,24 @@ func (l *Ledger) newID() uint64 {
 	}
 }
 
-// start books a lease.
-func (l *Ledger) start(le *lease) {
+// startLease adds a lease to the books of its rank, drive and split.
+func (l *Ledger) startLease(le *lease) {
 	l.leases[le.ID] = le
 	r, d := le.rank, le.drive
 	i, _ := slices.BinarySearchFunc(r.leases, le, byNumber)
 	r.leases = slices.Insert(r.leases, i, le)
 	d.leases = append(d.leases, le)
 	if !le.Fetched {
-		l.occupy(le, 1)
+		l.occupySlot(le, 1)
 	}
 	s := le.epoch.split(le.Split)
 	sh := &le.epoch.shares[r.number]
 	sh.taken.set(le.Split - sh.first)
-	sh.settle(le.epoch, s)
+	sh.updateReturned(le.epoch, s)
 }
 
-// occupy takes (1) or frees (-1) a lease's slot.
-func (l *Ledger) occupy(le *lease, n int) {
+// occupySlot takes (1) or frees (-1) a lease's slot.
+func (l *Ledger) occupySlot(le *lease, n int) {
 	j, d := le.job, le.drive
 	d.busy += n
 	le.rank.slots += n
@@ -115,8 +115,8 @@ func (l *Ledger) occupy(le *lease, n int) {
 	}
 }
 
-// end removes a lease from the books.
-func (l *Ledger) end(le *lease) {
+// endLease removes a lease from the books.
+func (l *Ledger) endLease(le *lease) {
 	delete(l.leases, le.ID)
 	is := func(o *lease) bool { return o == le }
 	le.rank.leases = slices.DeleteFunc(le.rank.leases, is)
@@ -124,44 +124,44 @@ func (l *Ledger) end(le *lease) {
 		le.drive.leases = slices.DeleteFunc(le.drive.leases, is)
 	}
 	if !le.Fetched {
-		l.occupy(le, -1)
+		l.occupySlot(le, -1)
 	}
 }
 
-// takeBack ends a lease whose numbers are not all delivered; they are pending again.
-func (l *Ledger) takeBack(le *lease) {
+// reclaim ends a lease whose numbers are not all delivered; those that are not are pending again.
+func (l *Ledger) reclaim(le *lease) {
 	e, sh := le.epoch, &le.epoch.shares[le.rank.number]
 	s := e.split(le.Split)
-	for _, r := range sh.held(e, s).gaps(nil, le.From, le.To) {
-		e.left[s.Partition] += e.rows(s, r.From, r.To)
+	for _, r := range sh.deliveredOf(e, s).gaps(nil, le.From, le.To) {
+		e.left[s.Partition] += e.rowsOf(s, r.From, r.To)
 	}
-	l.end(le)
+	l.endLease(le)
 	l.effects.Back = append(l.effects.Back, le.Lease)
 	sh.again[le.Split] = struct{}{}
-	sh.settle(e, s)
+	sh.updateReturned(e, s)
 }
 
-// comeBack takes a lease back and tells the rank.
-func (l *Ledger) comeBack(le *lease, why string) {
-	l.takeBack(le)
+// revoke reclaims a lease, and has the rank told.
+func (l *Ledger) revoke(le *lease, why string) {
+	l.reclaim(le)
 	l.effects.Revoked = append(l.effects.Revoked, Revocation{le.job.ID, le.rank.number, le.ID, why})
 }
 
-// mine finds a lease of a rank, or returns nil.
-func (l *Ledger) mine(r *rank, id uint64) *lease {
+// leaseOfRank finds a lease of a rank, or returns nil.
+func (l *Ledger) leaseOfRank(r *rank, id uint64) *lease {
 	if le := l.leases[id]; le != nil && le.rank == r {
 		return le
 	}
 	return nil
 }
 
-// Leased reports whether a rank has this lease out: it was granted, and is neither all delivered nor back.
+// Leased reports whether a rank holds a lease: it was granted, and has neither ended nor come back.
 func (l *Ledger) Leased(id string, rank uint32, lease uint64) bool {
 	le := l.leases[lease]
 	return le != nil && le.job.ID == id && le.rank.number == rank
 }
 
-// Find returns a lease that a rank has out.
+// Find returns a lease that a rank holds. It reports false where the rank does not hold it.
 func (l *Ledger) Find(id string, rank uint32, lease uint64) (Lease, bool) {
 	if !l.Leased(id, rank, lease) {
 		return Lease{}, false
@@ -169,11 +169,11 @@ func (l *Ledger) Find(id string, rank uint32, lease uint64) (Lease, bool) {
 	return l.leases[lease].Lease, true
 }
 
-// Want says that the rank waits for n pieces of the epoch; it replaces what it wanted before. The epoch is the rank's
-// or the next one, which it goes on to when it has acknowledged all of its own; another one is ErrArgument: attach with
-// a token.
+// Want says that the rank waits for n pieces of the epoch, in place of those that it wanted before. The epoch is the
+// rank's, or the next one, which the rank goes on to when it has acknowledged its whole share. Another epoch is
+// ErrArgument: attach with a token.
 func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) error {
-	j, r, err := l.consumer(id, s)
+	j, r, err := l.findConsumer(id, s)
 	if err != nil {
 		return err
 	}
@@ -185,27 +185,27 @@ func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) 
 			ErrArgument, id, r.number, r.epoch, epoch)
 	}
 	r.want, r.wanted = n, epoch
-	l.advance(j, r)
+	l.advanceRank(j, r)
 	l.schedule(now)
 	return nil
 }
 
-// Hold extends leases. It returns those of Held and Fetched that are not, or no more, the rank's: finished or revoked.
+// Hold extends leases. It returns the leases of the report that the rank does not hold, or not any more.
 func (l *Ledger) Hold(id string, s Session, report Report, now time.Time) (gone []uint64, err error) {
-	_, r, err := l.consumer(id, s)
+	_, r, err := l.findConsumer(id, s)
 	if err != nil {
 		return nil, err
 	}
 	extend := func(ids []uint64, fetched bool) {
 		for _, id := range ids {
-			le := l.mine(r, id)
+			le := l.leaseOfRank(r, id)
 			if le == nil {
 				gone = append(gone, id)
 				continue
 			}
 			le.deadline = now.Add(l.config.LeaseTTL)
 			if fetched && !le.Fetched {
-				l.occupy(le, -1)
+				l.occupySlot(le, -1)
 				le.Fetched = true
 			}
 		}
@@ -223,20 +223,20 @@ func (l *Ledger) Hold(id string, s Session, report Report, now time.Time) (gone 
 	return slices.Compact(gone), nil
 }
 
-// Adopt takes over leases that an earlier leader granted; it returns those that cannot be: their drive is dead or has
-// no slot free, or their numbers are not the rank's, all delivered, or out already. Adopting a lease again extends it.
-// A drive that no PutDrive has named yet is taken to be about to appear. Leave out leases of which everything is
+// Adopt takes over leases that an earlier leader granted. It returns those that it refuses: their drive is dead or has
+// no free slot, or their numbers are not the rank's, all delivered, or leased already. To adopt a lease again extends
+// it. A drive that no PutDrive has named yet is expected to appear. Leave out leases of which every number is
 // acknowledged.
 func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gone []uint64, err error) {
-	j, r, err := l.consumer(id, s)
+	j, r, err := l.findConsumer(id, s)
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range leases {
-		l.follow(j, r, a.Epoch)
-		if le := l.mine(r, a.ID); le != nil && le.same(a) {
+		l.followRank(j, r, a.Epoch)
+		if le := l.leaseOfRank(r, a.ID); le != nil && le.same(a) {
 			le.deadline = now.Add(l.config.LeaseTTL)
-		} else if !l.adopt(j, r, a, now) {
+		} else if !l.adoptLease(j, r, a, now) {
 			gone = append(gone, a.ID)
 		}
 	}
@@ -244,16 +244,16 @@ func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gon
 	return gone, nil
 }
 
-// follow moves a rank on to the epoch that it speaks of, where that is the next: an earlier leader let it go there and
-// did not live to write it down.
-func (l *Ledger) follow(j *job, r *rank, epoch uint64) {
+// followRank moves a rank on to the epoch that it names, if that is the next one: an earlier leader let the rank go
+// there and died before that was stored.
+func (l *Ledger) followRank(j *job, r *rank, epoch uint64) {
 	if epoch == r.epoch+1 && epoch != 0 {
 		r.want, r.wanted = 0, epoch
-		l.advance(j, r)
+		l.advanceRank(j, r)
 	}
 }
 
-func (l *Ledger) adopt(j *job, r *rank, a Lease, now time.Time) bool {
+func (l *Ledger) adoptLease(j *job, r *rank, a Lease, now time.Time) bool {
 	e := j.epoch(a.Epoch)
 	if _, taken := l.leases[a.ID]; taken || e == nil || j.failed != "" || a.Epoch != r.epoch || a.From >= a.To ||
 		a.ID == 0 {
@@ -265,10 +265,10 @@ func (l *Ledger) adopt(j *job, r *rank, a Lease, now time.Time) bool {
 	}
 	sh := &e.shares[r.number]
 	from, to := sh.portion(s)
-	if a.From < from || a.To > to || len(r.out(e, a.From, a.To)) > 0 {
+	if a.From < from || a.To > to || len(r.leasesWithin(e, a.From, a.To)) > 0 {
 		return false
 	}
-	missing := sh.held(e, s).gaps(nil, a.From, a.To)
+	missing := sh.deliveredOf(e, s).gaps(nil, a.From, a.To)
 	if len(missing) == 0 {
 		return false
 	}
@@ -277,30 +277,30 @@ func (l *Ledger) adopt(j *job, r *rank, a Lease, now time.Time) bool {
 		d = l.addDrive(a.Drive)
 		d.state, d.since = driveUnknown, now
 	}
-	if !a.Fetched && (d.state == driveDead || d.state == driveReady && d.free() == 0) {
+	if !a.Fetched && (d.state == driveDead || d.state == driveReady && d.freeSlots() == 0) {
 		return false
 	}
 	for _, m := range missing {
-		e.left[s.Partition] -= e.rows(s, m.From, m.To)
+		e.left[s.Partition] -= e.rowsOf(s, m.From, m.To)
 	}
-	l.start(&lease{Lease: a, job: j, rank: r, epoch: e, drive: d, deadline: now.Add(l.config.LeaseTTL)})
+	l.startLease(&lease{Lease: a, job: j, rank: r, epoch: e, drive: d, deadline: now.Add(l.config.LeaseTTL)})
 	if !a.Fetched {
-		j.run(d)
+		j.addRunning(d)
 	}
 	return true
 }
 
-// Acknowledge makes numbers of the rank delivered; doing so again changes nothing. The epoch is the rank's, an earlier
-// one, or the next if the rank's own is complete; where that was not begun, Effects.Needed names it and the error wraps
-// ErrUnknown. Either all runs are taken or, with an error, none: numbers that are not the rank's are ErrArgument.
-// Whether the rank still has a lease of them does not matter. Answer the caller when what Flush then returns is
-// durable.
+// Acknowledge makes numbers of the rank delivered; to acknowledge them again changes nothing. The epoch is the rank's,
+// an earlier one, or the next if the rank's own is complete. Where the next was not begun, Effects.Needed names it and
+// the error wraps ErrUnknown. Either all runs are taken or, with an error, none: numbers that are not the rank's are
+// ErrArgument. Whether the rank still holds a lease of them does not matter. Answer the caller when the records that
+// Flush then returns are durable.
 func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.Range, now time.Time) error {
-	j, r, err := l.consumer(id, s)
+	j, r, err := l.findConsumer(id, s)
 	if err != nil {
 		return err
 	}
-	l.follow(j, r, epoch)
+	l.followRank(j, r, epoch)
 	e := j.epoch(epoch)
 	switch {
 	case epoch < r.epoch && e == nil:
@@ -333,8 +333,8 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 	}
 	r.blocked = time.Time{}
 	if sh.complete() {
-		l.announce(e)
-		l.advance(j, r)
+		l.announceComplete(e)
+		l.advanceRank(j, r)
 	}
 	l.schedule(now)
 	return nil
@@ -342,16 +342,16 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 
 // placeFor finds the split of a number, first among the rank's leases.
 func (e *epoch) placeFor(r *rank, number uint64) int {
-	if out := r.out(e, number, number+1); len(out) > 0 {
+	if out := r.leasesWithin(e, number, number+1); len(out) > 0 {
 		return out[0].Split
 	}
-	return e.place(number)
+	return e.placeOf(number)
 }
 
-// Detach takes back all that a rank holds and wants: its launcher is not there. Its session remains good, and whoever
-// has it is told what is gone.
+// Detach revokes all leases of a rank, and withdraws what it wants: its launcher is not there. The rank's session
+// remains valid: a launcher that calls with it is told which leases are gone.
 func (l *Ledger) Detach(id string, number uint32, why string, now time.Time) error {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil {
 		return err
 	}
@@ -360,32 +360,32 @@ func (l *Ledger) Detach(id string, number uint32, why string, now time.Time) err
 	}
 	r := j.ranks[number]
 	for len(r.leases) > 0 {
-		l.comeBack(r.leases[0], why)
+		l.revoke(r.leases[0], why)
 	}
 	r.want, r.blocked, r.attached = 0, time.Time{}, false
 	l.schedule(now)
 	return nil
 }
 
-// Release gives leases back; those that are not the rank's are passed over. With NodeFailed the rank is not granted
-// that drive for Config.Avoid. With DataFailed the job fails.
+// Release gives leases back; leases that the rank does not hold are passed over. With NodeFailed the rank is not
+// granted that drive for Config.Avoid. With DataFailed the job fails.
 func (l *Ledger) Release(id string, s Session, leases []uint64, reason Reason, why string, now time.Time) error {
-	j, r, err := l.consumer(id, s)
+	j, r, err := l.findConsumer(id, s)
 	if err != nil {
 		return err
 	}
 	for _, id := range leases {
-		le := l.mine(r, id)
+		le := l.leaseOfRank(r, id)
 		if le == nil {
 			continue
 		}
-		l.takeBack(le)
+		l.reclaim(le)
 		if reason == NodeFailed && le.drive != nil {
 			r.avoid[le.drive] = now.Add(l.config.Avoid)
 		}
 	}
 	if reason == DataFailed {
-		l.fail(j, why)
+		l.failJob(j, why)
 	}
 	l.schedule(now)
 	return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Errors that a caller tells apart.
+// Errors on which a caller decides.
 var (
 	ErrUnknown  = errors.New("ledger: unknown")
 	ErrSession  = errors.New("ledger: the session was fenced off: attach again")
@@ -22,7 +22,7 @@ const (
 	DefaultAvoid    = time.Second
 )
 
-// Config holds what the whole ledger obeys. The zero value works.
+// Config holds the settings of a ledger. The zero value works.
 type Config struct {
 	Fence      uint64        // create revision of the leader's key: enters lease ids, sessions and records
 	LeaseTTL   time.Duration // a lease not held for so long comes back; 0 means DefaultLeaseTTL
@@ -65,14 +65,14 @@ type EpochRef struct {
 // Failure is a job that cannot go on.
 type Failure struct{ Job, Why string }
 
-// Effects is what the events since the last call of Ready led to, each kind in the order it came.
+// Effects holds the consequences of the events since the last call of Ready, each kind in the order in which they came.
 type Effects struct {
 	Grants  []Grant
 	Revoked []Revocation
 	Needed  []EpochRef // a rank asks for an epoch that was not begun
 	Done    []EpochRef // every owned number is acknowledged
 	Failed  []Failure
-	Back    []Lease // came back, or were given back, before everything of them was delivered
+	Back    []Lease // ended before all their numbers were delivered
 }
 
 // Ready returns the effects since the last call.
@@ -92,11 +92,11 @@ func (l *Ledger) Tick(now time.Time) {
 	}
 	slices.SortFunc(late, byLeaseID)
 	for _, le := range late {
-		l.comeBack(le, fmt.Sprintf("not held for %v", l.config.LeaseTTL))
+		l.revoke(le, fmt.Sprintf("not held for %v", l.config.LeaseTTL))
 	}
 	for _, d := range l.drives {
 		if d.state == driveUnknown && now.Sub(d.since) >= l.config.LeaseTTL {
-			l.lose(d, "it did not appear after a change of leader")
+			l.loseDrive(d, "it did not appear after a change of leader")
 		}
 	}
 	l.schedule(now)

@@ -17,7 +17,7 @@ type placement struct {
 	anyStale  bool
 	holders   [][]int32 // by partition: drives
 	left      []int64   // by partition: rows neither delivered nor out
-	uncounted bool      // left is to be counted anew
+	uncounted bool      // left is to be counted again
 }
 
 func newPlacement(partitions []string) placement {
@@ -31,8 +31,8 @@ func newPlacement(partitions []string) placement {
 	return p
 }
 
-// hold takes in what a drive holds now, which may be nothing.
-func (e *epoch) hold(d *drive) {
+// updateHolder takes in which partitions a drive holds now; it may hold none.
+func (e *epoch) updateHolder(d *drive) {
 	i, known := e.index[d]
 	var has []int32
 	for name := range d.partitions {
@@ -62,8 +62,8 @@ func (e *epoch) hold(d *drive) {
 	e.stale[i], e.anyStale = true, true
 }
 
-// leave forgets a drive that was removed. Its index stays taken.
-func (e *epoch) leave(d *drive) {
+// removeHolder forgets a drive that was removed. Its index is not used again.
+func (e *epoch) removeHolder(d *drive) {
 	i, known := e.index[d]
 	if !known {
 		return
@@ -75,8 +75,8 @@ func (e *epoch) leave(d *drive) {
 	e.drives[i], e.lists[i], e.stale[i] = nil, nil, false
 }
 
-// refresh makes the lists and counts that are missing.
-func (e *epoch) refresh() {
+// refreshPlacement makes the lists and counts that are missing.
+func (e *epoch) refreshPlacement() {
 	if e.anyStale {
 		e.anyStale = false
 		splits := make([]int, len(e.holders)) // of each partition
@@ -113,12 +113,12 @@ func (e *epoch) refresh() {
 	}
 	if e.uncounted {
 		e.uncounted = false
-		e.count(e.left)
+		e.countRowsLeft(e.left)
 	}
 }
 
-// count fills left with the rows of each partition that are neither delivered nor out.
-func (e *epoch) count(left []int64) {
+// countRowsLeft fills left with the rows of each partition that are neither delivered nor out.
+func (e *epoch) countRowsLeft(left []int64) {
 	clear(left)
 	for i := range e.shares {
 		sh := &e.shares[i]
@@ -128,11 +128,11 @@ func (e *epoch) count(left []int64) {
 			}
 			s := e.split(p)
 			if from, to := sh.portion(s); !sh.taken.get(p-sh.first) && len(e.base) == 0 {
-				left[s.Partition] += e.rows(s, from, to)
+				left[s.Partition] += e.rowsOf(s, from, to)
 				continue
 			}
-			for _, r := range sh.pending(e, s) {
-				left[s.Partition] += e.rows(s, r.From, r.To)
+			for _, r := range sh.pendingOf(e, s) {
+				left[s.Partition] += e.rowsOf(s, r.From, r.To)
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func (e *epoch) rowsLeft(d *drive) int64 {
 	if _, known := e.index[d]; !known {
 		return 0
 	}
-	e.refresh()
+	e.refreshPlacement()
 	var n int64
 	for name := range d.partitions {
 		if p, ok := e.byName[name]; ok {
@@ -167,9 +167,9 @@ func (e *epoch) holds(i, place int) bool {
 	return slices.Contains(e.holders[e.split(place).Partition], int32(i))
 }
 
-// nextOn returns the first split of a share that drive i holds and that has pending numbers: those that came back
-// first.
-func (e *epoch) nextOn(sh *share, i int) (place int, ok bool) {
+// nextSplitOn returns the first split of a share that drive i holds and that has pending numbers; splits of which
+// leases came back go before fresh ones.
+func (e *epoch) nextSplitOn(sh *share, i int) (place int, ok bool) {
 	for _, p := range sh.returned {
 		if e.holds(i, p) {
 			return p, true
@@ -191,8 +191,8 @@ func (e *epoch) nextOn(sh *share, i int) (place int, ok bool) {
 	return 0, false
 }
 
-// nextOf returns the first split of a share that has pending numbers.
-func (e *epoch) nextOf(sh *share) (place int, ok bool) {
+// nextSplit returns the first split of a share that has pending numbers.
+func (e *epoch) nextSplit(sh *share) (place int, ok bool) {
 	if sh.cursor < sh.last {
 		sh.cursor = sh.first + sh.taken.next(sh.cursor-sh.first, sh.last-sh.first, false)
 	}
@@ -202,7 +202,7 @@ func (e *epoch) nextOf(sh *share) (place int, ok bool) {
 	return sh.cursor, sh.cursor < sh.last
 }
 
-// distinct checks that every partition has one name of its own.
+// distinct checks that no two partitions have the same name.
 func distinct(partitions []string) error {
 	seen := make(map[string]struct{}, len(partitions))
 	for _, name := range partitions {

@@ -48,7 +48,7 @@ func (w *world) step() {
 		w.lead()
 		for _, tr := range w.trainers {
 			if rapid.Bool().Draw(t, "adopts") {
-				w.adopt(tr)
+				w.adoptLease(tr)
 			}
 		}
 	case 4: // a trainer dies
@@ -109,8 +109,8 @@ func (tr *trainer) ids() []uint64 {
 	return ids
 }
 
-// adopt shows a new leader what the trainer holds.
-func (w *world) adopt(tr *trainer) {
+// adoptLease shows a new leader what the trainer holds.
+func (w *world) adoptLease(tr *trainer) {
 	var held []Lease
 	for _, id := range tr.ids() {
 		held = append(held, tr.leases[id])

@@ -31,7 +31,7 @@ const (
 	markBytes   = 16
 )
 
-// Kind tells records apart.
+// Kind is the kind of a record.
 type Kind uint8
 
 // The kinds of records.

@@ -27,11 +27,11 @@ type share struct {
 	cursor int     // place below which nothing is fresh
 }
 
-// prepare begins a share with nothing delivered but what was resumed.
-func (e *epoch) prepare(sh *share) {
-	sh.first, sh.last = e.place(sh.lo), e.place(sh.lo)
+// prepareShare begins a share of which only the resumed numbers are delivered.
+func (e *epoch) prepareShare(sh *share) {
+	sh.first, sh.last = e.placeOf(sh.lo), e.placeOf(sh.lo)
 	if sh.lo < sh.hi {
-		sh.last = e.place(sh.hi-1) + 1
+		sh.last = e.placeOf(sh.hi-1) + 1
 	}
 	n := sh.last - sh.first
 	sh.taken, sh.done = newBitset(n), newBitset(n)
@@ -46,7 +46,7 @@ func (e *epoch) prepare(sh *share) {
 	}
 }
 
-// reset forgets everything but the bits.
+// reset forgets all but the bitmaps.
 func (sh *share) reset() {
 	sh.partial, sh.again, sh.returned = make(map[int]set), make(map[int]struct{}), nil
 	sh.delivered = 0
@@ -59,7 +59,7 @@ func (sh *share) restart() {
 	clear(sh.next)
 }
 
-// edges tells which ends of the share are delivered.
+// edges returns which of the share's first and last splits are delivered.
 func (sh *share) edges() (bits uint64) {
 	if sh.first == sh.last {
 		return 0
@@ -73,7 +73,7 @@ func (sh *share) edges() (bits uint64) {
 	return bits
 }
 
-// restoreEdges makes the ends of a share delivered that a record says are.
+// restoreEdges makes the first and the last split of a share delivered, as a record says.
 func (e *epoch) restoreEdges(sh *share, bits uint64) {
 	if sh.first == sh.last {
 		return
@@ -94,7 +94,7 @@ func (e *epoch) restorePart(sh *share, s dataset.Split) {
 	if sh.lo == sh.hi || sh.done.get(s.Position-sh.first) {
 		return
 	}
-	sh.delivered += to - from - sh.held(e, s).count(from, to)
+	sh.delivered += to - from - sh.deliveredOf(e, s).count(from, to)
 	sh.taken.set(s.Position - sh.first)
 	sh.done.set(s.Position - sh.first)
 	e.uncounted = true
@@ -108,11 +108,11 @@ func (sh *share) portion(s dataset.Split) (from, to uint64) {
 	return from, max(from, to)
 }
 
-// held returns what of a split's portion is delivered, the resumed numbers included. It is not to be changed.
-func (sh *share) held(e *epoch, s dataset.Split) set {
+// deliveredOf returns the delivered numbers of a split's portion, the resumed ones included. Do not change the result.
+func (sh *share) deliveredOf(e *epoch, s dataset.Split) set {
 	from, to := sh.portion(s)
 	if sh.done.get(s.Position - sh.first) {
-		return set(nil).join(from, to)
+		return set(nil).appendRun(from, to)
 	}
 	if have, ok := sh.partial[s.Position]; ok {
 		return have
@@ -123,21 +123,21 @@ func (sh *share) held(e *epoch, s dataset.Split) set {
 	return e.base.within(nil, from, to)
 }
 
-// pending returns what of a split's portion is neither delivered nor out.
-func (sh *share) pending(e *epoch, s dataset.Split) set {
+// pendingOf returns the numbers of a split's portion that are neither delivered nor leased.
+func (sh *share) pendingOf(e *epoch, s dataset.Split) set {
 	from, to := sh.portion(s)
-	have := sh.held(e, s)
-	if out := sh.rank.out(e, from, to); len(out) > 0 {
+	have := sh.deliveredOf(e, s)
+	if out := sh.rank.leasesWithin(e, from, to); len(out) > 0 {
 		have = slices.Clone(have)
 		for _, le := range out {
-			have = have.with(max(le.From, from), min(le.To, to))
+			have = have.union(max(le.From, from), min(le.To, to))
 		}
 	}
 	return have.gaps(nil, from, to)
 }
 
-// out returns the rank's leases that overlap [from, to) of an epoch.
-func (r *rank) out(e *epoch, from, to uint64) []*lease {
+// leasesWithin returns the rank's leases that overlap [from, to) of an epoch.
+func (r *rank) leasesWithin(e *epoch, from, to uint64) []*lease {
 	i := sort.Search(len(r.leases), func(i int) bool {
 		le := r.leases[i]
 		return le.epoch.number > e.number || le.epoch == e && le.To > from
@@ -149,10 +149,10 @@ func (r *rank) out(e *epoch, from, to uint64) []*lease {
 	return r.leases[i:k]
 }
 
-// settle puts a taken split among the returned ones, or takes it out, as it has pending numbers or not.
-func (sh *share) settle(e *epoch, s dataset.Split) {
+// updateReturned puts a taken split among the returned ones if it has pending numbers, and takes it out if not.
+func (sh *share) updateReturned(e *epoch, s dataset.Split) {
 	i, there := slices.BinarySearch(sh.returned, s.Position)
-	should := sh.taken.get(s.Position-sh.first) && !sh.done.get(s.Position-sh.first) && len(sh.pending(e, s)) > 0
+	should := sh.taken.get(s.Position-sh.first) && !sh.done.get(s.Position-sh.first) && len(sh.pendingOf(e, s)) > 0
 	switch {
 	case should && !there:
 		sh.returned = slices.Insert(sh.returned, i, s.Position)
@@ -161,25 +161,25 @@ func (sh *share) settle(e *epoch, s dataset.Split) {
 	}
 }
 
-// deliver makes numbers [from, to) of a split's portion delivered; it returns how many were not.
+// deliver makes numbers [from, to) of a split's portion delivered. It returns how many of them were not delivered yet.
 func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) uint64 {
 	at := s.Position - sh.first
 	if sh.done.get(at) {
 		return 0
 	}
-	have := sh.held(e, s)
+	have := sh.deliveredOf(e, s)
 	fresh := (to - from) - have.count(from, to)
 	if fresh == 0 {
 		return 0
 	}
-	for _, r := range sh.pending(e, s).within(nil, from, to) {
-		e.left[s.Partition] -= e.rows(s, r.From, r.To)
+	for _, r := range sh.pendingOf(e, s).within(nil, from, to) {
+		e.left[s.Partition] -= e.rowsOf(s, r.From, r.To)
 	}
 	sh.delivered += fresh
 	if _, owned := sh.partial[s.Position]; !owned {
-		have = slices.Clone(have) // held's may be anybody's
+		have = slices.Clone(have) // the result of deliveredOf may be shared
 	}
-	have = have.with(from, to)
+	have = have.union(from, to)
 	sh.taken.set(at)
 	if have.covers(sh.portion(s)) {
 		sh.done.set(at)
@@ -192,16 +192,16 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) 
 	} else {
 		sh.partial[s.Position] = have
 	}
-	for _, le := range slices.Clone(sh.rank.out(e, from, to)) {
+	for _, le := range slices.Clone(sh.rank.leasesWithin(e, from, to)) {
 		if have.covers(le.From, le.To) {
-			l.end(le)
+			l.endLease(le)
 		}
 	}
-	sh.settle(e, s)
+	sh.updateReturned(e, s)
 	return fresh
 }
 
-// rewind sets what is delivered of a share, forward or back; the rank has no lease of it then.
+// rewind sets which numbers of a share are delivered, forward or back. The rank has no lease of the share then.
 func (e *epoch) rewind(sh *share, has set) {
 	sh.reset()
 	for p := sh.first; p < sh.last; p++ {
@@ -213,7 +213,7 @@ func (e *epoch) rewind(sh *share, has set) {
 		if len(e.base) > 0 {
 			resumed = e.base.count(from, to)
 			for _, r := range e.base.within(nil, from, to) {
-				have = have.with(r.From, r.To)
+				have = have.union(r.From, r.To)
 			}
 		}
 		got := have.count(from, to) - resumed

@@ -41,7 +41,7 @@ type RankStatus struct {
 
 // Status describes a job. The error wraps ErrUnknown.
 func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil {
 		return JobStatus{}, err
 	}
@@ -54,7 +54,7 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 	}
 	st.Epoch = first
 	if e := j.epoch(first); e != nil {
-		e.refresh()
+		e.refreshPlacement()
 		for i := range e.shares {
 			st.MiniBatches += e.shares[i].owned
 			st.Delivered += e.shares[i].delivered
@@ -72,7 +72,7 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 
 // Rank describes a rank. The error wraps ErrUnknown.
 func (l *Ledger) Rank(id string, number uint32, now time.Time) (RankStatus, error) {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil {
 		return RankStatus{}, err
 	}
@@ -82,10 +82,10 @@ func (l *Ledger) Rank(id string, number uint32, now time.Time) (RankStatus, erro
 	return l.rankStatus(j, j.ranks[number], now), nil
 }
 
-// Progress tells how far a rank is: its epoch, and how many of its mini-batches of that epoch are delivered. It is
-// cheaper than Rank. The error wraps ErrUnknown.
+// Progress returns how far a rank is: its epoch, and how many of its mini-batches of that epoch are delivered. It costs
+// less than Rank. The error wraps ErrUnknown.
 func (l *Ledger) Progress(id string, number uint32) (epoch, delivered uint64, err error) {
-	j, err := l.find(id)
+	j, err := l.findJob(id)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -109,16 +109,16 @@ func (l *Ledger) rankStatus(j *job, r *rank, now time.Time) RankStatus {
 	sh := &e.shares[r.number]
 	st.Owned, st.Delivered = sh.owned, sh.delivered
 	for _, le := range r.leases {
-		n := le.To - le.From - sh.held(e, e.split(le.Split)).count(le.From, le.To)
+		n := le.To - le.From - sh.deliveredOf(e, e.split(le.Split)).count(le.From, le.To)
 		st.Leased += n
 	}
 	st.Out = st.Delivered+st.Leased == st.Owned
-	st.Waiting = l.why(j, r, e, sh, st.Out, now)
+	st.Waiting = l.waitingReason(j, r, e, sh, st.Out, now)
 	return st
 }
 
-// why says in words what keeps a rank from being granted more.
-func (l *Ledger) why(j *job, r *rank, e *epoch, sh *share, out bool, now time.Time) string {
+// waitingReason says in words why a rank is not granted more.
+func (l *Ledger) waitingReason(j *job, r *rank, e *epoch, sh *share, out bool, now time.Time) string {
 	switch {
 	case j.failed != "":
 		return "the job failed: " + j.failed
@@ -131,31 +131,32 @@ func (l *Ledger) why(j *job, r *rank, e *epoch, sh *share, out bool, now time.Ti
 	case now.Before(l.config.GrantAfter):
 		return "a new leader waits for the ranks to show what they hold"
 	}
-	e.refresh()
+	e.refreshPlacement()
 	if j.Order == dataset.Deterministic {
-		place, _ := e.nextOf(sh)
-		return l.whyNot(j, r, e, e.holders[e.split(place).Partition], e.partitions[e.split(place).Partition], now)
+		place, _ := e.nextSplit(sh)
+		return l.driveReasons(j, r, e, e.holders[e.split(place).Partition], e.partitions[e.split(place).Partition], now)
 	}
 	var holders []int32
 	for i, d := range e.drives {
 		if d == nil {
 			continue
 		}
-		if _, ok := e.nextOn(sh, i); ok {
+		if _, ok := e.nextSplitOn(sh, i); ok {
 			holders = append(holders, int32(i))
 		}
 	}
 	name := ""
 	if len(holders) == 0 {
-		if place, ok := e.nextOf(sh); ok {
+		if place, ok := e.nextSplit(sh); ok {
 			name = e.partitions[e.split(place).Partition]
 		}
 	}
-	return l.whyNot(j, r, e, holders, name, now)
+	return l.driveReasons(j, r, e, holders, name, now)
 }
 
-// whyNot says what each of the drives that hold what is pending lacks; it is empty when one lacks nothing.
-func (l *Ledger) whyNot(j *job, r *rank, e *epoch, holders []int32, partition string, now time.Time) string {
+// driveReasons says why each of the drives that hold pending numbers is not granted; it is empty when one of them can
+// be.
+func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partition string, now time.Time) string {
 	if len(holders) == 0 {
 		return fmt.Sprintf("no drive holds partition %s", partition)
 	}
@@ -169,18 +170,18 @@ func (l *Ledger) whyNot(j *job, r *rank, e *epoch, holders []int32, partition st
 			bad = append(bad, fmt.Sprintf("drive %v has not appeared", d.id))
 		case d.draining:
 			bad = append(bad, fmt.Sprintf("drive %v is draining", d.id))
-		case r.shuns(d, now):
+		case r.avoidsDrive(d, now):
 			bad = append(bad, fmt.Sprintf("drive %v failed this rank just now", d.id))
-		case d.free() == 0:
+		case d.freeSlots() == 0:
 			busy = append(busy, fmt.Sprintf("drive %v is busy with %d of %d splits", d.id, d.busy, d.slots))
-		case j.Drives > 0 && j.active() >= j.Drives && j.slots[d] == 0:
+		case j.Drives > 0 && j.activeDrives() >= j.Drives && j.slots[d] == 0:
 			bound = true
 		default:
 			return ""
 		}
 	}
 	if bound {
-		return fmt.Sprintf("%d of at most %d drives run", j.active(), j.Drives)
+		return fmt.Sprintf("%d of at most %d drives run", j.activeDrives(), j.Drives)
 	}
 	const most = 4 // drives named
 	all := append(busy, bad...)
@@ -190,19 +191,19 @@ func (l *Ledger) whyNot(j *job, r *rank, e *epoch, holders []int32, partition st
 	return strings.Join(all, ", ")
 }
 
-// Missing lists the partitions, in the words of Epoch.Partitions, of which a job has something pending and that no
-// drive holds which can be granted: at most so many, and how many there are.
+// Missing lists partitions, in the words of Epoch.Partitions, of which a job has pending rows and that no drive holds on
+// which leases can be granted: at most most of them, and their total number.
 func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 	j := l.job(id)
 	if j == nil {
 		return nil, 0
 	}
 	for _, e := range j.epochs {
-		e.refresh()
+		e.refreshPlacement()
 		for p, rows := range e.left {
 			if rows == 0 || slices.ContainsFunc(e.holders[p], func(i int32) bool {
 				return e.drives[i] != nil &&
-					e.drives[i].ready()
+					e.drives[i].grantable()
 			}) {
 				continue
 			}

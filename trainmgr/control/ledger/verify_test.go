@@ -18,7 +18,7 @@ func (l *Ledger) verify() error {
 		if !le.Fetched {
 			busy[le.drive]++
 		}
-		if le.epoch.shares[le.rank.number].held(le.epoch, le.epoch.split(le.Split)).covers(le.From, le.To) {
+		if le.epoch.shares[le.rank.number].deliveredOf(le.epoch, le.epoch.split(le.Split)).covers(le.From, le.To) {
 			return fmt.Errorf("lease %s is out and all delivered", showID(id))
 		}
 	}
@@ -43,7 +43,7 @@ func (l *Ledger) verify() error {
 func (e *epoch) verify() error {
 	if !e.uncounted {
 		left := make([]int64, len(e.left))
-		e.count(left)
+		e.countRowsLeft(left)
 		if !slices.Equal(left, e.left) {
 			return fmt.Errorf("rows left are %v, counted %v", left, e.left)
 		}
@@ -59,8 +59,8 @@ func (e *epoch) verify() error {
 			from, to := sh.portion(s)
 			resumed := e.base.count(from, to)
 			owned += to - from - resumed
-			delivered += sh.held(e, s).count(from, to) - resumed
-			pending := len(sh.pending(e, s)) > 0
+			delivered += sh.deliveredOf(e, s).count(from, to) - resumed
+			pending := len(sh.pendingOf(e, s)) > 0
 			at := p - sh.first
 			if sh.done.get(at) && !sh.taken.get(at) {
 				return fmt.Errorf("rank %d: split %d is done and fresh", i, p)
@@ -69,8 +69,9 @@ func (e *epoch) verify() error {
 				return fmt.Errorf("rank %d: split %d: taken %v, pending %v, returned %v", i, p, sh.taken.get(at),
 					pending, !want)
 			}
-			if sh.done.get(at) != sh.held(e, s).covers(from, to) {
-				return fmt.Errorf("rank %d: split %d: done %v, has %v of [%d,%d)", i, p, sh.done.get(at), sh.held(e, s),
+			if sh.done.get(at) != sh.deliveredOf(e, s).covers(from, to) {
+				return fmt.Errorf("rank %d: split %d: done %v, has %v of [%d,%d)", i, p, sh.done.get(at),
+					sh.deliveredOf(e, s),
 					from, to)
 			}
 		}

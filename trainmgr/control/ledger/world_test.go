@@ -332,7 +332,7 @@ func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
 			tr.seen[tr.epoch][n]++
 		}
 	}
-	tr.has = slices.Clone(tr.has).with(from, to)
+	tr.has = slices.Clone(tr.has).union(from, to)
 	if tr.has.covers(le.From, le.To) {
 		delete(tr.leases, le.ID)
 	}

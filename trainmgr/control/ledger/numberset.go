@@ -7,16 +7,16 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// set is numbers as runs: ascending, neither empty nor touching.
+// set holds numbers as runs: ascending, neither empty nor touching.
 type set []dataset.Range
 
-// at returns the index of the first run that ends after n.
-func (s set) at(n uint64) int {
+// indexAfter returns the index of the first run that ends after n.
+func (s set) indexAfter(n uint64) int {
 	return sort.Search(len(s), func(i int) bool { return s[i].To > n })
 }
 
-// with returns the set and [from, to) together. It may reuse s.
-func (s set) with(from, to uint64) set {
+// union returns the set and [from, to) together. It may reuse s.
+func (s set) union(from, to uint64) set {
 	if from >= to {
 		return s
 	}
@@ -31,7 +31,7 @@ func (s set) with(from, to uint64) set {
 
 // gaps appends to out what of [from, to) the set does not have.
 func (s set) gaps(out set, from, to uint64) set {
-	for i := s.at(from); from < to; i++ {
+	for i := s.indexAfter(from); from < to; i++ {
 		if i == len(s) || s[i].From >= to {
 			return append(out, dataset.Range{From: from, To: to})
 		}
@@ -45,7 +45,7 @@ func (s set) gaps(out set, from, to uint64) set {
 
 // within appends to out what of [from, to) the set has.
 func (s set) within(out set, from, to uint64) set {
-	for i := s.at(from); i < len(s) && s[i].From < to; i++ {
+	for i := s.indexAfter(from); i < len(s) && s[i].From < to; i++ {
 		out = append(out, dataset.Range{From: max(from, s[i].From), To: min(to, s[i].To)})
 	}
 	return out
@@ -54,7 +54,7 @@ func (s set) within(out set, from, to uint64) set {
 // count returns how many numbers of [from, to) the set has.
 func (s set) count(from, to uint64) uint64 {
 	var n uint64
-	for i := s.at(from); i < len(s) && s[i].From < to; i++ {
+	for i := s.indexAfter(from); i < len(s) && s[i].From < to; i++ {
 		n += min(to, s[i].To) - max(from, s[i].From)
 	}
 	return n
@@ -63,8 +63,8 @@ func (s set) count(from, to uint64) uint64 {
 // covers reports whether the set has all of [from, to).
 func (s set) covers(from, to uint64) bool { return s.count(from, to) == to-from }
 
-// join appends a run that does not begin before the last one's end, growing that one where they touch.
-func (s set) join(from, to uint64) set {
+// appendRun appends a run that does not begin before the last one's end, growing that one where they touch.
+func (s set) appendRun(from, to uint64) set {
 	if from >= to {
 		return s
 	}
@@ -80,7 +80,7 @@ func ofToken(t *dataset.Token) set {
 	if t == nil {
 		return nil
 	}
-	s := make(set, 0, len(t.Ranges)+1).join(0, t.Mark)
+	s := make(set, 0, len(t.Ranges)+1).appendRun(0, t.Mark)
 	return append(s, t.Ranges...)
 }
 
