@@ -60,6 +60,7 @@ type lease struct {
 	rank     *rank
 	epoch    *epoch
 	drive    *drive // nil: removed, after everything was fetched
+	state    leaseState
 	deadline time.Time
 }
 
@@ -96,7 +97,9 @@ func (l *Ledger) startLease(le *lease) {
 	i, _ := slices.BinarySearchFunc(r.leases, le, byNumber)
 	r.leases = slices.Insert(r.leases, i, le)
 	d.leases = append(d.leases, le)
+	le.state = leaseFetched
 	if !le.Fetched {
+		le.state = leaseWorking
 		l.occupySlot(le, 1)
 	}
 	s := le.epoch.split(le.Split)
@@ -115,19 +118,6 @@ func (l *Ledger) occupySlot(le *lease, n int) {
 	}
 }
 
-// endLease removes a lease from the books.
-func (l *Ledger) endLease(le *lease) {
-	delete(l.leases, le.ID)
-	is := func(o *lease) bool { return o == le }
-	le.rank.leases = slices.DeleteFunc(le.rank.leases, is)
-	if le.drive != nil {
-		le.drive.leases = slices.DeleteFunc(le.drive.leases, is)
-	}
-	if !le.Fetched {
-		l.occupySlot(le, -1)
-	}
-}
-
 // reclaim ends a lease whose numbers are not all delivered; those that are not are pending again.
 func (l *Ledger) reclaim(le *lease) {
 	e, sh := le.epoch, &le.epoch.shares[le.rank.number]
@@ -135,7 +125,7 @@ func (l *Ledger) reclaim(le *lease) {
 	for _, r := range sh.deliveredOf(e, s).gaps(nil, le.From, le.To) {
 		e.left[s.Partition] += e.rowsOf(s, r.From, r.To)
 	}
-	l.endLease(le)
+	l.transition(le, onReturned)
 	l.effects.Back = append(l.effects.Back, le.Lease)
 	sh.again[le.Split] = struct{}{}
 	sh.updateReturned(e, s)
@@ -204,9 +194,8 @@ func (l *Ledger) Hold(id string, s Session, report Report, now time.Time) (gone 
 				continue
 			}
 			le.deadline = now.Add(l.config.LeaseTTL)
-			if fetched && !le.Fetched {
-				l.occupySlot(le, -1)
-				le.Fetched = true
+			if fetched {
+				l.transition(le, onFetched)
 			}
 		}
 	}

@@ -194,7 +194,7 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) 
 	}
 	for _, le := range slices.Clone(sh.rank.leasesWithin(e, from, to)) {
 		if have.covers(le.From, le.To) {
-			l.endLease(le)
+			l.transition(le, onDelivered)
 		}
 	}
 	sh.updateReturned(e, s)

@@ -15,6 +15,9 @@ func (l *Ledger) verify() error {
 		if le.drive != nil && !slices.Contains(le.drive.leases, le) {
 			return fmt.Errorf("lease %s is not in its drive's list", showID(id))
 		}
+		if (le.state == leaseWorking) == le.Fetched || leaseStates.Final(le.state) {
+			return fmt.Errorf("lease %s is %s, fetched %v", showID(id), le.state, le.Fetched)
+		}
 		if !le.Fetched {
 			busy[le.drive]++
 		}

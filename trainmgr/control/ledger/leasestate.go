@@ -1,0 +1,62 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/internal/transition"
+)
+
+// leaseState is how far a lease is.
+type leaseState string
+
+const (
+	leaseWorking   leaseState = "working"   // its mini-batches are being made and fetched: it takes a slot of its drive
+	leaseFetched   leaseState = "fetched"   // every mini-batch is at the launcher: it needs no drive
+	leaseDelivered leaseState = "delivered" // every number is acknowledged
+	leaseReturned  leaseState = "returned"  // it came back; numbers that are not acknowledged are pending again
+)
+
+// leaseEvent is what leads a lease from a state to another.
+type leaseEvent string
+
+const (
+	onFetched   leaseEvent = "the launcher has fetched all of it"
+	onDelivered leaseEvent = "the last number is acknowledged"
+	onReturned  leaseEvent = "expired, released, revoked or its rank is gone"
+)
+
+// leaseStates is the machine of a lease; docs/architecture.md has a picture of the events behind it. A lease begins as
+// working when it is granted; a lease that a new leader adopts may begin as fetched.
+var leaseStates = transition.Table[leaseState, leaseEvent]{
+	leaseWorking:   {onFetched: leaseFetched, onDelivered: leaseDelivered, onReturned: leaseReturned},
+	leaseFetched:   {onDelivered: leaseDelivered, onReturned: leaseReturned},
+	leaseDelivered: {},
+	leaseReturned:  {},
+}
+
+// transition changes a lease's state on an event, and keeps the books: a working lease takes a slot, and a lease that is
+// over is in no list. No other function does. An event that the table does not have changes nothing.
+func (l *Ledger) transition(le *lease, on leaseEvent) {
+	next, ok := leaseStates.Next(le.state, on)
+	if !ok {
+		return
+	}
+	if le.state == leaseWorking {
+		l.occupySlot(le, -1)
+	}
+	le.state = next
+	le.Fetched = le.Fetched || next == leaseFetched
+	if leaseStates.Final(next) {
+		l.removeLease(le)
+	}
+}
+
+// removeLease takes a lease out of all lists.
+func (l *Ledger) removeLease(le *lease) {
+	delete(l.leases, le.ID)
+	is := func(o *lease) bool { return o == le }
+	le.rank.leases = slices.DeleteFunc(le.rank.leases, is)
+	if le.drive != nil {
+		le.drive.leases = slices.DeleteFunc(le.drive.leases, is)
+	}
+}
