@@ -18,7 +18,7 @@ const backupTime = 10 * time.Minute
 // backupPiece is the size of a message of a backup.
 const backupPiece = 1 << 20
 
-// Backup implements the service. A second one at the same time is told to come again.
+// Backup implements the service. While a backup is being sent another is refused.
 func (s *Server) Backup(ctx context.Context, _ *apiv1.BackupRequest,
 	stream *connect.ServerStream[apiv1.BackupResponse]) error {
 	select {

@@ -151,7 +151,8 @@ func (c *conductor) measureJob() {
 	})
 }
 
-// confirmDelivery makes the last acknowledgements durable: a job that is done has nothing to deliver, whoever leads.
+// confirmDelivery makes the last acknowledgements durable: a later leader finds nothing to deliver of a job that is
+// done.
 func (c *conductor) confirmDelivery() error {
 	if err := c.sync(c.ctx, true); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (c *conductor) commitState() error {
 	return err
 }
 
-// retire tells the nodes that a job has ended, and forgets old ones.
+// retire tells the nodes that a job has ended, and forgets old jobs.
 func (c *conductor) retire() {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*nodeTime)
 	defer cancel()

@@ -44,7 +44,7 @@ func mostOf(procedure string) int64 {
 	return maxRequest
 }
 
-// caller names whose call it is: by certificate, or where nobody is asked who they are, by address.
+// caller names the caller: by its certificate, or, where callers are not asked for one, by its address.
 func caller(r *http.Request) string {
 	if id := guard.Peer(r.Context()); id != (identity.Identity{}) {
 		return id.String()

@@ -29,7 +29,7 @@ type job struct {
 	storing  sync.Mutex // held while the state is written; locked before leader.mu
 
 	*lifecycle.Job                     // nil until the job is stored
-	generations    map[int]*generation // by number: those of the life, and one that is being prepared
+	generations    map[int]*generation // by number: those of Job, and the next one while it is being prepared
 	launchers      []launcher          // of the ranks
 	changed        chan struct{}       // closed and replaced when the phase changes
 	wake           chan struct{}       // of the job's goroutine
@@ -50,7 +50,7 @@ type autoscaling struct {
 	scaler        *autoscale.Controller
 	rows          float64              // acknowledged since this leader began, by all ranks
 	decisions     [][]byte             // the last ones
-	allowedDrives int                  // at once, as the ledger was told; 0: no bound
+	allowedDrives int                  // at once, as the ledger knows it; 0: no bound
 	measuring     bool                 // P of a drive that has joined
 	unmeasured    map[string]time.Time // drives whose P could not be measured, and when
 }

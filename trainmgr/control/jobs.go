@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/guard"
 )
 
-// ListJobs implements the service: those that run, then those that ended, the last first.
+// ListJobs implements the service: running jobs first, then ended ones, the last that ended first.
 func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1.ListJobsResponse, error) {
 	l, err := s.leader()
 	if err != nil {

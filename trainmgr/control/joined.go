@@ -68,8 +68,8 @@ func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.Place, 
 	return fleet.Place{}, false
 }
 
-// joined takes P of a drive that joined, and says anew how many drives T wants. How many run the autoscaler decides.
-// l.mu is held.
+// joined takes P of a drive that joined, and computes again how many drives T wants. The autoscaler decides how many
+// run. l.mu is held.
 func (c *conductor) joined(g *generation, at fleet.Place, rows float64) {
 	if c.job.Phase().Ended() {
 		return

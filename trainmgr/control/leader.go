@@ -25,7 +25,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// leader is what a member holds while it leads.
+// leader is the state of a member while it leads.
 type leader struct {
 	s       *Server
 	o       *Options
@@ -41,7 +41,7 @@ type leader struct {
 	ctx    context.Context // ends with the term
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	fenced chan struct{} // closed when a write told that another leads
+	fenced chan struct{} // closed when a write was refused since another member leads
 	fence  sync.Once
 
 	handing [64]sync.RWMutex // see handed; locked before mu
@@ -50,12 +50,12 @@ type leader struct {
 	fleet  *fleet.Fleet
 	ledger *ledger.Ledger
 	lives  *lifecycle.Machine // of all jobs
-	jobs   map[string]*job    // by ID: what the leader holds of them beside
+	jobs   map[string]*job    // by ID: those of lives, with what the leader needs of them
 	nodes  map[string]*agent
 	claims map[string]chan struct{} // names of jobs that are being stored; closed when that is over
 }
 
-// newLeader takes over: it loads what is stored, and starts what has to run.
+// newLeader takes over: it loads the stored jobs, and starts their goroutines.
 func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error) {
 	now := time.Now()
 	l := &leader{
@@ -100,7 +100,7 @@ func (l *leader) close() {
 	l.wg.Wait()
 }
 
-// stepDown is called when a write told that another leads.
+// stepDown ends the term: a write was refused since another member leads.
 func (l *leader) stepDown() { l.fence.Do(func() { close(l.fenced) }) }
 
 // commit writes records of the control plane's own in one transaction.

@@ -26,7 +26,7 @@ const (
 	reachTime   = time.Second
 )
 
-// ListMembers implements the service. Whoever is in touch with a majority answers, also when nobody leads.
+// ListMembers implements the service. A member that reaches a majority answers, also when no member leads.
 func (s *Server) ListMembers(ctx context.Context, _ *apiv1.ListMembersRequest) (*apiv1.ListMembersResponse, error) {
 	asking, cancel := context.WithTimeout(ctx, membersTime)
 	defer cancel()

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// metrics are a member's. What describes jobs and nodes is read when it is asked for, from the leader alone.
+// metrics are the metrics of a member. Those of jobs and nodes are read when they are collected, and only from the
+// leader.
 type metrics struct {
 	s        *Server
 	registry *prometheus.Registry

@@ -51,7 +51,7 @@ func (n *nodeCalls) finish(ctx context.Context, node string, job dataset.Digest)
 	})
 }
 
-// drain tells a node whether to take no more work.
+// drain tells a node to take no more work, or to take work again.
 func (n *nodeCalls) drain(ctx context.Context, node string, drain bool) error {
 	return n.call(ctx, node, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
 		_, err := c.Drain(ctx, &apiv1.DrainRequest{Drain: drain})

@@ -23,7 +23,7 @@ import (
 type agent struct {
 	name     string
 	prepared map[dataset.Digest]bool // jobs, by this incarnation
-	drives   map[string]string       // to the state as the ledger was told
+	drives   map[string]string       // to the state that the ledger knows
 	listed   bool                    // its drives are with the ledger
 	told     bool                    // to drain, by a leader
 	busy     bool                    // its goroutine runs
@@ -178,7 +178,7 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 	}
 }
 
-// store writes a record that nobody waits for.
+// store writes a record in the background: no caller waits for it.
 func (l *leader) store(what string, op store.Op) {
 	l.wg.Add(1)
 	go func() {
@@ -203,7 +203,7 @@ func (l *leader) loseNode(a *agent, why string, now time.Time) {
 	a.listed = false
 }
 
-// States of a drive as the ledger is told.
+// States of a drive in the ledger's eyes.
 const (
 	driveReady    = "ready"
 	driveDraining = "draining"

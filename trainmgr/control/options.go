@@ -35,7 +35,7 @@ type Options struct {
 
 	Registry *prometheus.Registry // nil: one of its own
 	Logger   *slog.Logger         // nil: silent
-	Version  string               // of the program, told in metrics
+	Version  string               // of the program, for metrics
 	// Profile serves /debug/pprof, to callers on loopback only.
 	Profile bool
 
@@ -76,7 +76,7 @@ const (
 	DefaultRate       = 20_000
 	// DefaultMaxConnections are those of a hundred nodes and as many ranks, several times over.
 	DefaultMaxConnections = 4096
-	// DefaultAbandonAfter leaves a night, and whom the next morning brings, to come back to a job whose script was
+	// DefaultAbandonAfter leaves a night and a morning to come back to a job whose script was
 	// interrupted.
 	DefaultAbandonAfter = 24 * time.Hour
 

@@ -28,7 +28,7 @@ func (c *conductor) prepareAll(g *generation) error {
 // that is away: it may be being started again.
 const awayTime = 12
 
-// later tells that what failed may do after a while.
+// later reports whether a call that failed may succeed after a while.
 func later(err error) bool {
 	code := connect.CodeOf(err)
 	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable
@@ -127,7 +127,7 @@ func (c *conductor) prepared(g *generation, nodes map[string]error) error {
 			err, asked := nodes[h.Node]
 			ok = ok || asked && err == nil
 			if err != nil && (why == nil || later(err)) {
-				why = err // of several holders, one that may do it later counts
+				why = err // of several holders, the error of one that may succeed later counts
 			}
 		}
 		if ok {

@@ -16,7 +16,7 @@ import (
 // maxDecisions is how many of the autoscaler's decisions are kept of a job, and stored with its state.
 const maxDecisions = 64
 
-// scale decides anew how many drives a job may run.
+// scale decides how many drives a job may run from now on.
 func (c *conductor) scale() {
 	now := time.Now()
 	c.mu.Lock()

@@ -41,7 +41,7 @@ type Server struct {
 
 	backingUp chan struct{} // capacity 1: a backup is being sent
 
-	leading atomic.Pointer[leader] // nil: another leads, or nobody
+	leading atomic.Pointer[leader] // nil: another member leads, or none
 }
 
 // Start starts a member: its etcd, its listener, its candidacy. It returns when etcd answers and the listener is open;
@@ -192,7 +192,7 @@ func (s *Server) candidate(ctx context.Context) {
 	}
 }
 
-// roomToLead makes room where a full etcd lets nobody be elected, who could make it: history goes, nothing else.
+// roomToLead makes room where a full etcd lets no member be elected: it compacts history, and deletes no record.
 func (s *Server) roomToLead(ctx context.Context, err error) {
 	if !errors.Is(err, store.ErrNoSpace) {
 		return

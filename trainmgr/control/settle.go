@@ -14,7 +14,7 @@ import (
 )
 
 // settle carries out what the ledger and the jobs' lives decided since the last call, until nothing follows any more.
-// It is called after every event, under the same lock, so that nobody sees an event without its effects. l.mu is held.
+// It is called after every event, under the same lock, so that no call sees an event without its effects. l.mu is held.
 func (l *leader) settle(now time.Time) {
 	for l.settleLedger(now) || l.settleLives(now) {
 	}
@@ -91,7 +91,7 @@ func (l *leader) settleLives(now time.Time) bool {
 	return len(effects) > 0
 }
 
-// moved tells those who watch a job that it is in another phase. l.mu is held.
+// moved wakes the calls that watch a job: it is in another phase. l.mu is held.
 func (l *leader) moved(e lifecycle.Moved) {
 	l.logger.Info("job", "job", e.Job, "from", string(e.From), "to", string(e.To), "why", e.Why)
 	j := l.jobs[e.Job]

@@ -93,7 +93,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	}
 	// The job is there when its spec is: that comes last.
 	if err := l.commitAll(ctx, append(ops, state, spec)); err != nil {
-		// Whether the last write came through is not known, and the caller is told that it did not.
+		// Whether the last write came through is not known, and the caller gets an error.
 		l.store("what is left of a job that was not submitted", store.DeletePrefix(record.Key(stored.ID, "")))
 		return nil, l.wire(err)
 	}
@@ -212,8 +212,8 @@ func (l *leader) selected(ctx context.Context, j *job) (*fleet.Selection, error)
 	}
 }
 
-// splits counts the splits of an epoch without making its plan: what a node says of its partitions is not to make the
-// leader allocate anything before it is bounded.
+// splits counts the splits of an epoch without making its plan: the sizes that a node reports are bounded before the
+// leader allocates anything for them.
 func splits(m *dataset.Manifest, o dataset.Options) float64 {
 	batch, per := float64(o.Batch), float64(o.SplitBatches)
 	if per == 0 {

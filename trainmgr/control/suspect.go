@@ -21,7 +21,7 @@ const refusals = 2
 // suspect deposes a leader that is seen to be gone, as long as this member stands for election.
 func (s *Server) suspect(ctx context.Context) {
 	every := max(s.o.LeaderTTL/5, 100*time.Millisecond)
-	// who has accepted a connection since it leads: one that never did may only be known by a wrong address
+	// the leader that has accepted a connection: one that never did may only have a wrong address
 	was, refused := "", 0
 	for sleep(ctx, every) {
 		url, _ := s.store.Leader()

@@ -45,7 +45,7 @@ func (l *leader) tending(a *agent) {
 }
 
 // tendOnce prepares what is not prepared, then lists the drives. A job that cannot be prepared there does not keep the
-// others from the node's drives: what it is granted there comes back.
+// others from the node's drives: its own grants there come back.
 func (l *leader) tendOnce(a *agent) bool {
 	type item struct {
 		j *job
@@ -56,7 +56,7 @@ func (l *leader) tendOnce(a *agent) bool {
 	l.mu.Lock()
 	for _, hexed := range l.fleet.Status(a.name).GetJobs() {
 		if d, ok := digestOf(hexed); ok && !l.lives.Uses(d) {
-			over = append(over, d) // it ended while the node could not be told
+			over = append(over, d) // the job ended while the node could not be reached
 			delete(a.prepared, d)
 		}
 	}

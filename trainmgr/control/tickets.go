@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 )
 
-// A ticket outlives an absence of leaders, in which launchers go on with what they hold; it is issued anew long before
-// it expires. One whose lease has come back is void before: nodes are told.
+// A ticket outlives an absence of leaders, in which launchers go on with the leases that they hold. It is issued again
+// long before it expires. The ticket of a lease that has come back is void at once: nodes are told.
 const (
 	ticketTime  = 10 * time.Minute
 	ticketRenew = 3 * time.Minute

@@ -105,7 +105,7 @@ type Controller struct {
 // New makes a controller that has decided nothing yet.
 func New(o Options) *Controller { return &Controller{options: o.withDefaults()} }
 
-// Decide decides anew and remembers.
+// Decide makes the next decision and remembers it.
 func (c *Controller) Decide(in Inputs) Record {
 	r := Record{Options: c.options, Before: c.state, Inputs: in.known()}
 	r.Decision = decide(r.Options, r.Before, r.Inputs)

@@ -5,7 +5,7 @@
 //
 // A [Fleet] is a pure machine. [Fleet.Beat] takes a node's heartbeat, [Fleet.Tick] looks for nodes that fell silent;
 // both take the time as an argument and return [Event]s, which the control plane carries out. [Fleet.Select]
-// makes a data set of the partitions that nodes hold, [Fleet.Records] tells an operator.
+// makes a data set of the partitions that nodes hold, [Fleet.Records] is the operator's view.
 //
 // A node is named by its operator; an agent that starts has a new incarnation. A beat of an incarnation that another
 // has replaced is refused: two agents must not share a name. A drive is known by its UUID wherever it has one; the node
@@ -16,7 +16,7 @@
 //
 // # Concurrency
 //
-// A Fleet has one owner, who locks if it shares. The partitions and schemas that it returns are shared: do not change
+// A Fleet has one owner, which locks if it shares. The partitions and schemas that it returns are shared: do not change
 // them.
 //
 // # Errors

@@ -50,7 +50,7 @@ type Fleet struct {
 	version uint64
 }
 
-// Version grows whenever who holds what changes.
+// Version grows whenever a drive holds other partitions than before.
 func (f *Fleet) Version() uint64 { return f.version }
 
 // New returns a fleet without nodes.
@@ -106,7 +106,7 @@ type Event struct {
 	Why  string // of Refused
 }
 
-// Answer is what a beat's sender is told.
+// Answer is the fleet's answer to a heartbeat.
 type Answer struct {
 	WantInventory bool
 }

@@ -18,7 +18,7 @@ import (
 var (
 	// ErrSelect says that the partitions asked for do not make a data set.
 	ErrSelect = errors.New("select partitions")
-	// ErrNotYet says that it cannot be told yet what there is: ask again in a moment.
+	// ErrNotYet says that it is not known yet which partitions there are: ask again in a moment.
 	ErrNotYet = errors.New("not every node has said what it holds")
 )
 
@@ -71,8 +71,8 @@ func matches(name string, patterns []string) bool {
 }
 
 // Select returns the data set of the partitions that match: all of them held by a live node, the same file wherever
-// there are several, and of one schema. What a node that is dead alone holds is not passed over silently: that is an
-// error unless the node is drained. Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
+// there are several, and of one schema. A partition that only a dead node holds is not passed over silently: that is
+// an error, unless the node is drained. Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
 func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 	s, err := f.selectAll(patterns, exclude, nil)
 	if err == nil && s == nil {
@@ -197,7 +197,7 @@ func Word(name string, footer []byte) string {
 	return name + "@" + hex.EncodeToString(footer[:min(len(footer), 8)])
 }
 
-// Lost says in words why nobody makes mini-batches of a partition, which is given as a Word.
+// Lost says in words why no drive makes mini-batches of a partition, which is given as a Word.
 func (f *Fleet) Lost(word string) string {
 	partition := word
 	if i := strings.LastIndexByte(word, '@'); i >= 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// allowed lists, for each method, the roles that may call it where identities are checked. What is not listed is an
-// operator's.
+// allowed lists, for each method, the roles that may call it where identities are checked. A method that is not listed
+// is an operator's.
 var allowed = map[string][]identity.Role{
 	"Heartbeat":   {identity.Node},
 	"ListNodes":   {identity.Operator, identity.Launcher, identity.Node},
@@ -36,13 +36,13 @@ var allowed = map[string][]identity.Role{
 
 type peerKey struct{}
 
-// Peer returns who calls; the zero Identity where nobody is asked who they are.
+// Peer returns the identity of the caller; the zero Identity where callers are not asked for one.
 func Peer(ctx context.Context) identity.Identity {
 	id, _ := ctx.Value(peerKey{}).(identity.Identity)
 	return id
 }
 
-// New checks a caller's role, where tls says that callers show who they are, and rate, in requests a second of one
+// New checks a caller's role, where tls says that callers show their identity, and rate, in requests a second of one
 // peer, before next reads the call.
 func New(next http.Handler, tls bool, rate float64) http.Handler {
 	return &guard{next: next, tls: tls, rates: newRates(rate), errors: connect.NewErrorWriter()}

@@ -12,11 +12,11 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// ErrOwner says that a job belongs to somebody else.
+// ErrOwner says that a job belongs to another launcher.
 var ErrOwner = errors.New("the job belongs to another launcher")
 
-// Owner names who may use a job that this peer submits: launchers whose name begins the same up to the first dot, so
-// that the ranks of one trainer on several hosts ("ads.host-3") share it. Empty: everybody.
+// Owner names the launchers that may use a job that this peer submits: those whose name is the same up to the first
+// dot, so that the ranks of one trainer on several hosts ("ads.host-3") share it. Empty: every launcher may.
 func Owner(id identity.Identity) string {
 	if id.Role != identity.Launcher {
 		return ""
@@ -54,8 +54,8 @@ func MayEnd(ctx context.Context, jobOwner string) error {
 // owners are as names of identities are, without a dot.
 var owners = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// OwnerFor is whose launchers a job is for that the peer submits: as it asks, or, if it asks for nobody, its own. Only
-// operators, and those whom nobody asks who they are, may ask for others.
+// OwnerFor is the owner of a job that the peer submits: the one that it asks for, or else its own. Only operators, and
+// callers that are not asked for their identity, may ask for another owner.
 func OwnerFor(ctx context.Context, asked string) (string, error) {
 	id := Peer(ctx)
 	switch own := Owner(id); {

@@ -34,8 +34,8 @@ var leaseStates = transition.Table[leaseState, leaseEvent]{
 	leaseReturned:  {},
 }
 
-// transition changes a lease's state on an event, and keeps the books: a working lease takes a slot, and a lease that is
-// over is in no list. No other function does. An event that the table does not have changes nothing.
+// transition changes a lease's state on an event, and keeps the books: a working lease takes a slot, and a lease that
+// is over is in no list. No other function does. An event that the table does not have changes nothing.
 func (l *Ledger) transition(le *lease, on leaseEvent) {
 	next, ok := leaseStates.Next(le.state, on)
 	if !ok {

@@ -191,8 +191,8 @@ func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partit
 	return strings.Join(all, ", ")
 }
 
-// Missing lists partitions, in the words of Epoch.Partitions, of which a job has pending rows and that no drive holds on
-// which leases can be granted: at most most of them, and their total number.
+// Missing lists partitions, in the words of Epoch.Partitions, of which a job has pending rows and that no drive holds
+// on which leases can be granted: at most most of them, and their total number.
 func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 	j := l.job(id)
 	if j == nil {

@@ -41,7 +41,7 @@ type Attachment struct {
 	Connection   presence.Conn // on which it called
 }
 
-// Attached says that a launcher became a rank's consumer. What waited for an earlier one is of no interest to it.
+// Attached says that a launcher became a rank's consumer. Grants and revocations for an earlier launcher are dropped.
 func (j *Job) Attached(a Attachment, now time.Time) {
 	number := a.Session.Rank
 	j.machine.launchers.Attach(presence.Rank{Job: j.ID, Number: number}, a.Connection, now)
@@ -68,8 +68,8 @@ func (j *Job) Left(rank uint32, now time.Time) {
 	j.machine.detachDeparted(now)
 }
 
-// Announces says whether a rank's launcher will say when the rank is through. A call that a launcher made before it said
-// so may arrive late: it changes nothing.
+// Announces says whether a rank's launcher will say when the rank is through. A call that a launcher made before it
+// said so may arrive late: it changes nothing.
 func (j *Job) Announces(rank uint32, end bool) {
 	if r := &j.ranks[rank]; !r.through {
 		j.announces(r, end)
@@ -81,16 +81,16 @@ func (j *Job) announces(r *Rank, end bool) {
 	r.announcesEnd, r.assumed = end, false
 }
 
-// Through says that a rank is through: its trainer will not go back to an earlier checkpoint. That is to be stored before
-// the answer, whether or not it was said before: an earlier write may have failed.
+// Through says that a rank is through: its trainer will not go back to an earlier checkpoint. That is to be stored
+// before the answer, whether or not it was said before: an earlier write may have failed.
 func (j *Job) Through(rank uint32) {
 	j.announces(&j.ranks[rank], false)
 	j.ranks[rank].through = true
 }
 
 // ForeignRun finds a rank that another run than the caller's attached last and of which something was acknowledged, the
-// caller's own rank first. What that run acknowledged would be lost to the caller's model, on whichever rank; a caller
-// that named no run, or that attached the rank before, has nothing to fear. progress says how far a rank is.
+// caller's own rank first. The caller's model would miss what that run acknowledged, on any rank. There is none for a
+// caller that named no run, or that attached the rank before. progress says how far a rank is.
 func (j *Job) ForeignRun(rank uint32, caller Run, progress func(rank uint32) (epoch, delivered uint64, err error)) (
 	consumed uint32, found bool, err error,
 ) {

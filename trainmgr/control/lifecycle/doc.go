@@ -1,6 +1,6 @@
 // Package lifecycle holds the life of every job: its phases, ranks, generations and epochs, the training runs that
 // consume it, and its end. It is pure: no clock (times are arguments), no goroutines, no I/O, no etcd. The leader of
-// the control plane owns one Machine and feeds it events; what follows from them are effects to carry out.
+// the control plane owns one Machine and feeds it events, and carries out the effects that follow.
 //
 // # Overview
 //
@@ -40,7 +40,7 @@
 //
 // A job begins its first epoch, or the first epoch of a further generation, when the state that says so is in etcd (the
 // duty Commit): a later leader that found the job being measured would begin with nothing delivered. A job ends as done
-// when its acknowledgements are in etcd (the duty Confirm): a job that is done has nothing to deliver, whoever leads. A
+// when its acknowledgements are in etcd (the duty Confirm): a later leader finds nothing to deliver of it. A
 // rank that is through, or a run that attached, is stored before the caller is answered; [Job.Unwritten] says so.
 //
 // # Ranks
@@ -62,7 +62,7 @@
 //
 // # Concurrency
 //
-// A Machine has one owner, who locks if it shares. Jobs and ranks belong to their machine.
+// A Machine has one owner, which locks if it shares. Jobs and ranks belong to their machine.
 //
 // # Errors
 //
@@ -70,6 +70,6 @@
 //
 // # Debugging
 //
-// The scripts in testdata are stories: what happened, and what followed. story.txt is the first to read. Write one to
+// The scripts in testdata are stories: events, and their consequences. story.txt is the first to read. Write one to
 // reproduce a question.
 package lifecycle

@@ -38,7 +38,7 @@ const (
 	prepared                       // its nodes are prepared; the state that has it is not stored yet
 )
 
-// Review has the job's duty looked into again: something may have changed that no event tells of.
+// Review has the end of a delivered job looked into again: time has passed, or new partitions may have appeared.
 func (j *Job) Review() { j.unconfirmed = j.delivered && j.next == nil && !j.Phase().Ended() }
 
 // Duty returns what to do next.

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// keptGenerations is how many generations ranks may be in: one that is behind finds the one before the last.
+// keptGenerations is how many generations ranks may be in: a rank that is behind finds the last generation but one.
 const keptGenerations = 2
 
 // Preparing is the number of the generation that the nodes are to prepare: a further one, else the last one.
@@ -35,8 +35,8 @@ func (j *Job) EpochDelivered(epoch uint64, now time.Time) {
 	}
 }
 
-// Confirmed says that the acknowledgements up to the last are durable: a job that is done has nothing to deliver,
-// whoever leads. The job ends, or waits for its ranks to be through, or looks for new partitions.
+// Confirmed says that the acknowledgements up to the last are durable: a later leader finds nothing to
+// deliver. The job ends, or waits for its ranks to be through, or looks for new partitions.
 func (j *Job) Confirmed(now time.Time) {
 	j.unconfirmed = false
 	switch {
@@ -102,7 +102,7 @@ func (j *Job) beginNext() {
 	j.wakeAll()
 }
 
-// Ending reports whether the job has nothing left to deliver, waits for nobody, and so is about to be done.
+// Ending reports whether the job has nothing left to deliver, waits for no rank, and so is about to be done.
 func (j *Job) Ending(now time.Time) bool {
 	return j.delivered && !j.Follow && !j.Phase().Ended() && !j.ranksStay(now)
 }

@@ -42,7 +42,7 @@ func Submission(g record.Generation) record.State {
 	return record.State{Phase: record.Preparing, Generations: []record.Generation{g}, Taken: 1}
 }
 
-// Add takes a job that is stored: one that was just submitted, or one of an earlier leader's. An earlier leader may
+// Add takes a stored job: a new submission, or a job of an earlier leader. An earlier leader may
 // have died while it measured P; then the nodes are prepared again.
 func (m *Machine) Add(t Terms, stored record.State) *Job {
 	j := &Job{Terms: t, machine: m, state: stored, ranks: make([]Rank, t.Ranks)}
@@ -107,7 +107,7 @@ func (j *Job) Cancel(now time.Time) { j.end(onCancelled, "", now) }
 // Fail ends the job: it cannot go on.
 func (j *Job) Fail(why string, now time.Time) { j.end(onFailed, why, now) }
 
-// end ends the job. What the ledger and the launchers' connections say of it is kept until Conclude.
+// end ends the job. Its ledger and launchers remain until Conclude.
 func (j *Job) end(on phaseEvent, why string, now time.Time) {
 	if j.Phase().Ended() || !j.transition(on, why) {
 		return
@@ -120,7 +120,7 @@ func (j *Job) end(on phaseEvent, why string, now time.Time) {
 // Conclusion is what is kept of a job that has ended.
 type Conclusion struct {
 	Status      []byte // apiv1.JobStatus
-	Token       []byte // of an abandoned job: what was acknowledged
+	Token       []byte // of an abandoned job: its acknowledged mini-batches
 	Redelivered uint64
 }
 

@@ -95,7 +95,7 @@ func (m *Machine) Forget(id string) {
 // ConnectionClosed says that a launcher's connection is closed.
 func (m *Machine) ConnectionClosed(c presence.Conn, now time.Time) { m.launchers.Closed(c, now) }
 
-// Tick lets time pass: ranks are detached whose launchers are gone, and about once a second jobs end that nobody calls
+// Tick lets time pass: ranks are detached whose launchers are gone, and about once a second jobs end that no rank calls
 // about.
 func (m *Machine) Tick(now time.Time) {
 	m.detachDeparted(now)

@@ -58,8 +58,8 @@ func (r *Rank) MustShow(s ledger.Session, fence uint64) bool { return !r.adopted
 // Adopted reports whether this leader knows what the rank's session holds.
 func (r *Rank) Adopted() bool { return r.adopted }
 
-// Held says which leases the rank's launcher names, and that its report was taken. What it names it has heard of, and
-// what is not leased any more (acknowledged, or given back) need not be said.
+// Held says which leases the rank's launcher names, and that its report was taken. A named lease was heard of, and a
+// grant whose lease is over need not be said.
 func (r *Rank) Held(s ledger.Session, named []uint64, leased func(lease uint64) bool) {
 	r.adopted, r.session = true, s
 	if len(r.offers) == 0 {
@@ -77,8 +77,8 @@ func (r *Rank) FencedOff(s ledger.Session) bool {
 	return r.session != s && r.session != ledger.Session{}
 }
 
-// Wants begins a call that waits for some pieces. What the rank was granted and has not heard of is of what it wants:
-// more is how many pieces the ledger has to grant beside it.
+// Wants begins a call that waits for some pieces. Grants that the rank has not heard of
+// count: more is how many pieces the ledger has to grant beside them.
 func (r *Rank) Wants(pieces int) (call uint64, more int) {
 	r.calls++
 	return r.calls, max(0, pieces-len(r.offers))

@@ -18,7 +18,7 @@
 //
 // # Concurrency
 //
-// A Tracker has one owner, who locks if it shares.
+// A Tracker has one owner, which locks if it shares.
 //
 // # Errors
 //

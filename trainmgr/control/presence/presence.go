@@ -25,7 +25,7 @@ type Rank struct {
 	Number uint32
 }
 
-// Conn is a launcher's connection. 0 stands for one that nobody watches: that it closes is never told.
+// Conn is a launcher's connection. 0 stands for a connection that is not watched: its end is not reported.
 type Conn uint64
 
 // State is what is known of a rank's launcher.
@@ -57,7 +57,7 @@ type launcher struct {
 	lost  time.Time         // when the last of conns was closed; zero: it was not, or it has called since
 }
 
-// New makes a Tracker that knows nobody.
+// New makes a Tracker without launchers.
 func New(o Options) *Tracker {
 	if o.Silence <= 0 {
 		o.Silence = DefaultSilence
@@ -68,8 +68,8 @@ func New(o Options) *Tracker {
 	return &Tracker{o: o, ranks: map[Rank]*launcher{}, conns: map[Conn]map[Rank]struct{}{}}
 }
 
-// Attach says that a launcher has become the rank's consumer: what an earlier one does with its connections is of no
-// interest any more.
+// Attach says that a launcher has become the rank's consumer: the connections of an earlier one
+// do not count any more.
 func (t *Tracker) Attach(r Rank, c Conn, now time.Time) {
 	t.drop(r)
 	t.Call(r, c, now)
@@ -175,7 +175,7 @@ func (t *Tracker) Of(r Rank) State {
 	return State{}
 }
 
-// Forget forgets a job's first so many ranks: it has ended.
+// Forget forgets the first ranks of a job, which has ended.
 func (t *Tracker) Forget(job string, ranks int) {
 	for n := range ranks {
 		r := Rank{Job: job, Number: uint32(n)}

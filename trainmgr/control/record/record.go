@@ -57,7 +57,7 @@ type State struct {
 	Runs []byte `json:"runs,omitempty"`
 	// since when no rank has called; zero: one is attached
 	Unattended time.Time `json:"unattended,omitzero"`
-	// of an abandoned job: what was acknowledged of it, for Checkpoint
+	// of an abandoned job: its acknowledged mini-batches, for Checkpoint
 	Token []byte    `json:"token,omitempty"`
 	Ended time.Time `json:"ended,omitzero"`
 	Final []byte    `json:"final,omitempty"` // apiv1.JobStatus of an ended job

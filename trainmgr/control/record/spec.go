@@ -154,7 +154,7 @@ func whole(o dataset.Options) dataset.Options {
 	return o
 }
 
-// WirePlan is a plan's options as nodes and launchers are told.
+// WirePlan is the wire form of a plan's options, for nodes and launchers.
 func WirePlan(o dataset.Options) *apiv1.PlanOptions {
 	return &apiv1.PlanOptions{Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed,
 		SplitBatches: int64(o.SplitBatches), Window: int64(o.Window)}

@@ -46,7 +46,7 @@ type Backup struct {
 	Jobs     int    `json:"jobs"` // ended ones too
 	Nodes    int    `json:"nodes"`
 
-	first uint64 // what fences are counted from, see Term.number; 0: nobody has led yet
+	first uint64 // fences are counted from it, see Term.number; 0: no member has led yet
 }
 
 // bucket is where etcd keeps the revisions of keys; a revision is 17 bytes, and a deletion has one more.
@@ -152,7 +152,7 @@ func (b *Backup) contents() (err error) {
 	return b.count(values)
 }
 
-// count tells what the keys are.
+// count counts the keys by kind.
 func (b *Backup) count(values map[string][]byte) error {
 	switch format, ok := values["format"]; {
 	case !ok:

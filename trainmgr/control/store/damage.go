@@ -23,8 +23,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// ErrDamaged says that the files of the embedded member cannot be what they were: a disk, or somebody, has changed
-// them.
+// ErrDamaged says that the files of the embedded member cannot be what they were: a disk, or another program, has
+// changed them.
 var ErrDamaged = errors.New("the control plane's files are damaged")
 
 // ErrInUse says that another process has the data folder open.

@@ -38,13 +38,13 @@ func newRound() *round { return &round{done: make(chan struct{})} }
 
 // JournalOptions configure a Journal. All but Source may be left out.
 type JournalOptions struct {
-	// Source returns at most so many writes that are not durable yet, in the order in which they are to be written, and
+	// Source returns at most most writes that are not durable yet, in the order in which they are to be written, and
 	// forgets them. It returns none when there are none left.
 	Source func(most int) []Op
 	// Gather is how long the first caller waits for others to join when nothing is being written; 0 means
 	// DefaultGather. While a transaction is on its way callers gather by themselves.
 	Gather time.Duration
-	// Flushed is told how long every round took and how many keys it wrote.
+	// Flushed is called after every round, with its duration and the number of keys that it wrote.
 	Flushed func(took time.Duration, keys int)
 }
 
@@ -123,7 +123,7 @@ func (j *Journal) run() {
 	}
 }
 
-// take starts the next round; nil when nobody joined it.
+// take starts the next round; nil: no caller joined it.
 func (j *Journal) take() *round {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -178,7 +178,7 @@ func (j *Journal) commit() (keys int, err error) {
 	}
 }
 
-// Close ends the journal: the round on its way is given up, and whoever waits is told.
+// Close ends the journal: the round on its way is given up, and callers that wait get ErrClosed.
 func (j *Journal) Close() {
 	j.stop()
 	<-j.done

@@ -28,7 +28,7 @@ type Member struct {
 	Self     bool // the embedded one of this process
 }
 
-// lonely is where a member that was started alone is said to be: nobody can reach it.
+// lonely is the peer URL of a member that was started alone: no other member can reach it.
 const lonely = "localhost:0"
 
 // Members lists the members. It needs a majority of them.
@@ -189,7 +189,7 @@ func (s *Store) Promote(ctx context.Context) ([]Member, error) {
 // electionPause is how long a start waits before it asks an etcd again that has no leader.
 const electionPause = 50 * time.Millisecond
 
-// reachable has a member that was started alone, and now is told where others reach it, say so.
+// reachable publishes the peer URL of a member that was started alone and now has one.
 func (s *Store) reachable(ctx context.Context) error {
 	if s.server == nil || len(s.o.Peers) == 0 {
 		return nil

@@ -26,7 +26,7 @@ type Options struct {
 	External []string
 	// Cert, Key and CA are PEM files for TLS between members, and to an external etcd. Empty: in clear.
 	Cert, Key, CA string
-	// ClientURL lets etcdctl in: http://127.0.0.1:2379, unix:///PATH. Empty: nobody from outside.
+	// ClientURL lets etcdctl in: http://127.0.0.1:2379, unix:///PATH. Empty: no client from outside.
 	ClientURL string
 	Prefix    string        // of every key; empty means DefaultPrefix
 	Quota     int64         // bytes that an embedded member holds at most; 0 means DefaultQuota

@@ -29,7 +29,7 @@ func SaveBackup(path string, write func(io.Writer) error) (_ Backup, err error) 
 	if err != nil {
 		return b, err
 	}
-	// A link, unlike a rename, does not replace a file that somebody else has made meanwhile.
+	// A link, unlike a rename, does not replace a file that another program has made meanwhile.
 	if err := os.Link(f.Name(), path); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			err = exists

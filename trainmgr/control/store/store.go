@@ -103,7 +103,7 @@ func (s *Store) embed(ctx context.Context) error {
 		if u.Scheme != "unix" {
 			continue
 		}
-		// Whoever connects may change everything: no group is let in.
+		// A client that connects may change everything: no group is let in.
 		if err := os.Chmod(u.Host+u.Path, 0o600); err != nil {
 			e.Close()
 			return fmt.Errorf("start etcd in %s: client socket: %w", c.Dir, err)
@@ -150,7 +150,7 @@ func (s *Store) Close() error {
 
 func (s *Store) key(k string) string { return s.o.Prefix + "/" + k }
 
-// Leader returns what the member that leads campaigned with (its URL), or "" when nobody is known to lead; and a
+// Leader returns the value with which the leading member campaigned (its URL), or "" when no leader is known; and a
 // channel that is closed when that changes.
 func (s *Store) Leader() (string, <-chan struct{}) {
 	s.mu.Lock()
@@ -170,7 +170,7 @@ func (s *Store) Depose(ctx context.Context, value string) (bool, error) {
 	}
 	_, err = s.client.Revoke(ctx, clientv3.LeaseID(r.Kvs[0].Lease))
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return false, nil // somebody was quicker
+		return false, nil // another member was quicker
 	}
 	if err != nil {
 		return false, fmt.Errorf("depose %s: %w", value, words(err))
@@ -205,7 +205,7 @@ func (s *Store) watchLeader(ctx context.Context) {
 // retry is how long to wait before etcd is asked again after an error.
 func (s *Store) retry() time.Duration { return max(s.o.Tick, 50*time.Millisecond) }
 
-// followLeader looks who leads, and again after every change, until something fails.
+// followLeader looks which member leads, and again after every change, until something fails.
 func (s *Store) followLeader(ctx context.Context) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()

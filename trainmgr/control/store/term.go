@@ -46,7 +46,7 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 	select {
 	case err = <-won:
 	case <-waiting.Done():
-		// It withdraws by itself, but without a majority that takes seconds, which nobody has to wait for but Close.
+		// It withdraws by itself, but without a majority that takes seconds, and only Close has to wait for it.
 		err = waiting.Err()
 	}
 	if err != nil {
