@@ -20,12 +20,12 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		return nil, err
 	}
 	if len(req.Numbers) > maxRanges {
-		return nil, l.wire(fmt.Errorf("%w: %d ranges of numbers, at most %d", ledger.ErrArgument, len(req.Numbers),
+		return nil, l.wireError(fmt.Errorf("%w: %d ranges of numbers, at most %d", ledger.ErrArgument, len(req.Numbers),
 			maxRanges))
 	}
 	session, err := ledger.ParseSession(req.Session)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	runs := make([]dataset.Range, len(req.Numbers))
 	for i, n := range req.Numbers {
@@ -40,7 +40,7 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 	}
 	if phase, words := j.Phase(), j.Words(); phase.Ended() {
 		l.mu.Unlock()
-		if phase == record.Done { // everything was acknowledged, this too: its answer was lost
+		if phase == record.Done { // these numbers were acknowledged, too: the answer was lost
 			return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
 		}
 		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, words))
@@ -59,7 +59,7 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		err = l.sync(ctx, dirty)
 	}
 	if err != nil {
-		return nil, l.wire(fmt.Errorf("acknowledge to %s: %w", j.ID, err))
+		return nil, l.wireError(fmt.Errorf("acknowledge to %s: %w", j.ID, err))
 	}
 	return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
 }
@@ -72,15 +72,15 @@ func (s *Server) Checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 	}
 	token, dirty, err := l.checkpoint(ctx, req)
 	if err == nil {
-		// The token says no more than what is durable.
+		// The token holds only acknowledgements that are durable.
 		err = l.sync(ctx, dirty)
 	}
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	b, err := token.MarshalBinary()
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	return &apiv1.CheckpointResponse{Token: record.WrapToken(l.key, b)}, nil
 }

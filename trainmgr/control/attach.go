@@ -26,26 +26,26 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 	}
 	token, err := l.sealedToken(req)
 	if err != nil {
-		return nil, l.wire(fmt.Errorf("attach to %s: %w", shorten(req.Id), err))
+		return nil, l.wireError(fmt.Errorf("attach to %s: %w", quoteShort(req.Id), err))
 	}
 	j, err := l.attachable(ctx, req.Id)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	run, err := lifecycle.RunOf(req.Run)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	resp, err := l.attachRank(ctx, j, req, run, token)
 	if err == nil {
 		err = l.storeState(ctx, j) // a later leader knows for which ranks the job waits, and which run each rank is of
 	}
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	// The session before it is fenced off for good, or the caller is not attached.
 	if err := l.sync(ctx, true); err != nil {
-		return nil, l.wire(fmt.Errorf("attach to %s: %w", j.ID, err))
+		return nil, l.wireError(fmt.Errorf("attach to %s: %w", j.ID, err))
 	}
 	return resp, nil
 }

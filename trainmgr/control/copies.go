@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// Bounds of what is kept about copies.
+// Bounds of the wanted copies.
 const (
 	maxCopies         = 1000    // of one partition
 	maxCopyPartitions = 1 << 20 // partitions that a number is kept for
@@ -39,7 +39,7 @@ func (s *Server) SetCopies(ctx context.Context, req *apiv1.SetCopiesRequest) (*a
 		}
 	}
 	if err := l.copies.set(ctx, req.Partitions); err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	s.logger.Info("wanted copies", "partitions", len(req.Partitions), "by", guard.Peer(ctx).String())
 	return &apiv1.SetCopiesResponse{}, nil

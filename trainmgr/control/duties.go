@@ -128,7 +128,7 @@ func (c *conductor) measureJob() {
 	g := c.job.latest()
 	c.mu.Unlock()
 	var p map[string]float64
-	err := c.patiently(func() (err error) {
+	err := c.retryWhileBusy(func() (err error) {
 		p, err = c.measureAll(g)
 		return err
 	})
@@ -208,16 +208,16 @@ func (c *conductor) retire() {
 // finishGeneration has nodes forget a generation, unless another job is of the same digest. A job that begins meanwhile
 // waits, to be prepared again.
 func (c *conductor) finishGeneration(ctx context.Context, g *generation) {
-	handing := c.handed(g.Digest)
+	handing := c.handingLock(g.Digest)
 	handing.Lock()
 	defer handing.Unlock()
 	c.mu.Lock()
 	var nodes []string
 	if !c.lives.Uses(g.Digest) {
 		c.fleet.Live(func(s *apiv1.NodeStatus) {
-			if a := c.nodes[s.Name]; a != nil && a.prepared[g.Digest] {
+			if a := c.nodes[s.Name]; a != nil && a.preparedJobs[g.Digest] {
 				nodes = append(nodes, s.Name)
-				delete(a.prepared, g.Digest)
+				delete(a.preparedJobs, g.Digest)
 			}
 		})
 	}
@@ -230,8 +230,8 @@ func (c *conductor) finishGeneration(ctx context.Context, g *generation) {
 	}
 }
 
-// handed is held, shared, while a job of the digest is handed to a node, and alone while one is taken back from nodes:
-// two jobs may follow each other with one digest.
-func (l *leader) handed(digest dataset.Digest) *sync.RWMutex {
+// handingLock is held, shared, while a job of the digest is handed to a node, and alone while one is taken back from
+// nodes: two jobs may follow each other with one digest.
+func (l *leader) handingLock(digest dataset.Digest) *sync.RWMutex {
 	return &l.handing[digest[0]%byte(len(l.handing))]
 }

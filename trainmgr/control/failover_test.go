@@ -172,13 +172,13 @@ func TestALeaderThatRefusesConnectionsIsDeposed(t *testing.T) {
 
 func TestKnocking(t *testing.T) {
 	s, _ := start(t, testOptions(t))
-	assert.NoError(t, knock(patient(t), s.URL(), time.Second))
+	assert.NoError(t, tryConnect(patient(t), s.URL(), time.Second))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	assert.ErrorIs(t, knock(patient(t), "http://"+l.Addr().String(), time.Second), syscall.ECONNREFUSED)
-	assert.Error(t, knock(patient(t), "unix:"+t.TempDir()+"/none", time.Second))
-	assert.Error(t, knock(patient(t), "http://%zz", time.Second))
+	assert.ErrorIs(t, tryConnect(patient(t), "http://"+l.Addr().String(), time.Second), syscall.ECONNREFUSED)
+	assert.Error(t, tryConnect(patient(t), "unix:"+t.TempDir()+"/none", time.Second))
+	assert.Error(t, tryConnect(patient(t), "http://%zz", time.Second))
 }
 
 // TestAMemberThatDoesNotLeadNamesTheLeader: every call, and the URL that it names leads.

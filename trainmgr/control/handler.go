@@ -29,8 +29,8 @@ const (
 	maxRequest = 1 << 20
 )
 
-// mostOf is the bytes of a call's message, unpacked.
-func mostOf(procedure string) int64 {
+// messageLimit is the most bytes of a call's message, unpacked.
+func messageLimit(procedure string) int64 {
 	switch procedure {
 	case apiv1connect.ControlHeartbeatProcedure:
 		return maxBeat
@@ -55,7 +55,7 @@ func caller(r *http.Request) string {
 // handler serves the service, metrics and readiness.
 func (s *Server) handler(secure bool) http.Handler {
 	bounds := connect.WithConditionalHandlerOptions(func(spec connect.Spec) []connect.HandlerOption {
-		return []connect.HandlerOption{connect.WithReadMaxBytes(int(mostOf(spec.Procedure)))}
+		return []connect.HandlerOption{connect.WithReadMaxBytes(int(messageLimit(spec.Procedure)))}
 	})
 	recovered := connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
 		s.logger.Error("a call panicked", "procedure", spec.Procedure, "panic", fmt.Sprint(p))
@@ -63,7 +63,7 @@ func (s *Server) handler(secure bool) http.Handler {
 			spec.Procedure))
 	})
 	path, service := apiv1connect.NewControlHandler(s, bounds, recovered, connect.WithCompressMinBytes(1<<10))
-	messages := s.memory.Messages(httpbody.MessageOptions{Most: mostOf, Peer: caller, Logger: s.logger}, service)
+	messages := s.memory.Messages(httpbody.MessageOptions{Most: messageLimit, Peer: caller, Logger: s.logger}, service)
 	mux := http.NewServeMux()
 	mux.Handle(path, httpbody.Within(httpbody.Time, guard.New(messages, secure, s.o.Rate)))
 	mux.Handle("GET /metrics", exposition.Handler(s.o.Registry))
@@ -76,7 +76,7 @@ func (s *Server) handler(secure bool) http.Handler {
 	return mux
 }
 
-// readiness is what /readyz says.
+// readiness is the answer of /readyz.
 type readiness struct {
 	Ready    bool     `json:"ready"`
 	Leads    bool     `json:"leads"`

@@ -43,7 +43,7 @@ func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1
 	for _, j := range jobs {
 		st := l.status(j, time.Now())
 		st.Spec = proto.CloneOf(st.Spec)
-		st.Spec.Pipeline, st.Spec.Resume = nil, nil // as long as all the rest
+		st.Spec.Pipeline, st.Spec.Resume = nil, nil // they are as long as the rest of the status together
 		resp.Jobs = append(resp.Jobs, st)
 	}
 	return resp, nil
@@ -85,7 +85,7 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest,
 		req.Id = j.ID // its name may be another's later
 		st, ended, changed := l.status(j, time.Now()), j.Phase().Ended(), j.changed
 		l.mu.Unlock()
-		if last == nil || !proto.Equal(quiet(last), quiet(st)) {
+		if last == nil || !proto.Equal(withoutContact(last), withoutContact(st)) {
 			if err := stream.Send(&apiv1.GetJobResponse{Job: st}); err != nil {
 				return err
 			}
@@ -112,8 +112,8 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest,
 	}
 }
 
-// quiet is a status without what changes with every call of a launcher, and says nothing new.
-func quiet(st *apiv1.JobStatus) *apiv1.JobStatus {
+// withoutContact is a status without the times of the launchers' last calls, which change with every call.
+func withoutContact(st *apiv1.JobStatus) *apiv1.JobStatus {
 	st = proto.CloneOf(st)
 	for _, r := range st.Ranks {
 		r.LastContactSeconds = 0
@@ -142,7 +142,7 @@ func (s *Server) CancelJob(ctx context.Context, req *apiv1.CancelJobRequest) (*a
 	l.settle(now)
 	l.mu.Unlock()
 	if err := l.storeState(ctx, j); err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	return &apiv1.CancelJobResponse{}, nil
 }

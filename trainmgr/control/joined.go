@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// measureAgain is how long to leave a drive alone whose P could not be measured.
+// measureAgain is how long a drive is left alone whose P could not be measured.
 const measureAgain = time.Minute
 
 // measureJoined asks for P of a drive that has joined since the job began, one at a time: how many drives the job wants
@@ -23,7 +23,7 @@ func (c *conductor) measureJoined() {
 	}
 	v, err := c.ledger.Status(c.job.ID, now)
 	if err != nil {
-		return // nothing was begun
+		return // no epoch was begun
 	}
 	g := c.job.generationOf(v.Epoch)
 	if g == nil {
@@ -47,7 +47,7 @@ func (c *conductor) measureJoined() {
 			c.logger.Warn("measure P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "error", err)
 			return
 		}
-		c.joined(g, at, rows)
+		c.driveJoined(g, at, rows)
 	})
 }
 
@@ -58,7 +58,7 @@ func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.Place, 
 		for _, h := range holders {
 			a, name := c.nodes[h.Node], driveName(h)
 			failed, tried := c.job.unmeasured[name]
-			if p[name] > 0 || a == nil || !a.prepared[g.Digest] || a.drives[h.Drive] != driveReady || tried &&
+			if p[name] > 0 || a == nil || !a.preparedJobs[g.Digest] || a.drives[h.Drive] != driveReady || tried &&
 				now.Sub(failed) < measureAgain {
 				continue
 			}
@@ -68,9 +68,9 @@ func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.Place, 
 	return fleet.Place{}, false
 }
 
-// joined takes P of a drive that joined, and computes again how many drives T wants. The autoscaler decides how many
-// run. l.mu is held.
-func (c *conductor) joined(g *generation, at fleet.Place, rows float64) {
+// driveJoined takes P of a drive that joined, and computes again how many drives T wants. The autoscaler decides how
+// many run. l.mu is held.
+func (c *conductor) driveJoined(g *generation, at fleet.Place, rows float64) {
 	if c.job.Phase().Ended() {
 		return
 	}
@@ -79,7 +79,7 @@ func (c *conductor) joined(g *generation, at fleet.Place, rows float64) {
 	c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows,
 		"joined", true)
 	st := c.job.State()
-	if a, err := allocation.Allocate(st.T, c.loads(g, st.P), int(c.job.spec.MaxDrives)); err == nil && st.T > 0 {
+	if a, err := allocation.Allocate(st.T, c.driveLoads(g, st.P), int(c.job.spec.MaxDrives)); err == nil && st.T > 0 {
 		st.Allocation.Wanted, st.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall
 		c.job.Allocated(st.Allocation)
 	}

@@ -44,14 +44,14 @@ type leader struct {
 	fenced chan struct{} // closed when a write was refused since another member leads
 	fence  sync.Once
 
-	handing [64]sync.RWMutex // see handed; locked before mu
+	handing [64]sync.RWMutex // see handingLock; locked before mu
 
-	mu     sync.Mutex // guards what follows, the machines and all jobs
+	mu     sync.Mutex // guards the fields below, the machines and all jobs
 	fleet  *fleet.Fleet
 	ledger *ledger.Ledger
 	lives  *lifecycle.Machine // of all jobs
 	jobs   map[string]*job    // by ID: those of lives, with what the leader needs of them
-	nodes  map[string]*agent
+	nodes  map[string]*nodeState
 	claims map[string]chan struct{} // names of jobs that are being stored; closed when that is over
 }
 
@@ -67,7 +67,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		lives: lifecycle.New(lifecycle.Config{
 			AbandonAfter: s.o.AbandonAfter, Presence: presence.Options{Silence: s.o.SessionTTL},
 		}),
-		jobs: map[string]*job{}, nodes: map[string]*agent{}, claims: map[string]chan struct{}{},
+		jobs: map[string]*job{}, nodes: map[string]*nodeState{}, claims: map[string]chan struct{}{},
 	}
 	l.copies.commit, l.copies.list = l.commit, map[string]*apiv1.PartitionCopies{}
 	l.calls = nodeCalls{http: s.nodes, fence: term.Fence(), urls: l.urlsOf}
@@ -89,11 +89,11 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		}
 	}
 	l.wg.Add(1)
-	go l.tick()
+	go l.tickLoop()
 	return l, nil
 }
 
-// close ends everything the leader started.
+// close ends every goroutine that the leader started.
 func (l *leader) close() {
 	l.cancel()
 	l.journal.Close()
@@ -103,7 +103,7 @@ func (l *leader) close() {
 // stepDown ends the term: a write was refused since another member leads.
 func (l *leader) stepDown() { l.fence.Do(func() { close(l.fenced) }) }
 
-// commit writes records of the control plane's own in one transaction.
+// commit writes records in one transaction, fenced by the term.
 func (l *leader) commit(ctx context.Context, ops ...store.Op) error {
 	err := l.term.Commit(ctx, ops...)
 	if errors.Is(err, store.ErrFenced) {
@@ -112,7 +112,7 @@ func (l *leader) commit(ctx context.Context, ops ...store.Op) error {
 	return err
 }
 
-// sync makes what the ledger changed durable.
+// sync makes the changes of the ledger durable. Where dirty is false it waits only for those that are being written.
 func (l *leader) sync(ctx context.Context, dirty bool) error {
 	err := l.journal.Sync(ctx, dirty)
 	if errors.Is(err, store.ErrFenced) {
@@ -137,8 +137,8 @@ func (l *leader) flush(most int) []store.Op {
 	return ops
 }
 
-// wire gives an error its code on the wire.
-func (l *leader) wire(err error) error {
+// wireError gives an error its code on the wire.
+func (l *leader) wireError(err error) error {
 	var wired *connect.Error
 	code := connect.CodeInternal
 	switch {
@@ -169,8 +169,8 @@ func (l *leader) wire(err error) error {
 	return connect.NewError(code, err)
 }
 
-// tick lets time pass in the machines.
-func (l *leader) tick() {
+// tickLoop lets time pass in the machines.
+func (l *leader) tickLoop() {
 	defer l.wg.Done()
 	every := min(100*time.Millisecond, l.o.Beat)
 	room := time.Now()
@@ -217,14 +217,14 @@ func (l *leader) find(ctx context.Context, id string) (*job, error) {
 	life := l.lives.Find(id)
 	if life == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s is known: millrace jobs list",
-			shorten(id)))
+			quoteShort(id)))
 	}
 	j := l.jobs[life.ID]
 	return j, guard.MayUse(ctx, j.Owner)
 }
 
-// shorten bounds what a caller wrote before it is sent back.
-func shorten(s string) string {
+// quoteShort bounds what a caller wrote before it is sent back.
+func quoteShort(s string) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) > 100 {
 		return fmt.Sprintf("%.100q...", s)
@@ -276,7 +276,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	}
 	v, err := l.ledger.Status(j.ID, now)
 	if err != nil {
-		return s // nothing was begun
+		return s // no epoch was begun
 	}
 	s.Epoch, s.Minibatches, s.Delivered, s.WaitsFor = v.Epoch, v.MiniBatches, v.Delivered, l.waitsFor(j)
 	s.Redelivered += v.Redelivered

@@ -29,7 +29,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 		return nil, err
 	}
 	if err := checkLeaseRequest(req); err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	session, err := ledger.ParseSession(req.Session)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 		err = c.tickets.sign(l.signer) // without l.mu
 	}
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	return c.resp, nil
 }

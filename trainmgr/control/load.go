@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// loaded is what is stored of one job.
+// loaded holds the stored values of one job.
 type loaded struct {
 	spec, state []byte
 	decisions   []byte
@@ -53,20 +53,20 @@ func (l *leader) load() error {
 		if jobs[id] == nil {
 			jobs[id] = &loaded{pieces: map[int][][]byte{}}
 		}
-		return jobs[id].take(id, rest, slices.Clone(value))
+		return jobs[id].sortIn(id, rest, slices.Clone(value))
 	})
 	if err != nil {
 		return err
 	}
 	for id, v := range jobs {
 		if v.spec == nil {
-			// The submission never ended: its data were written and the job was not.
+			// The submission did not end: its data were written, and its spec was not.
 			if err := l.commit(ctx, store.DeletePrefix(record.Key(id, ""))); err != nil {
 				return err
 			}
 			continue
 		}
-		j, err := l.restore(id, v, now)
+		j, err := l.restoreJob(id, v, now)
 		if err != nil {
 			return fmt.Errorf("job %s: %w", id, err)
 		}
@@ -76,8 +76,8 @@ func (l *leader) load() error {
 	return nil
 }
 
-// take sorts one stored value in.
-func (v *loaded) take(id, rest string, value []byte) error {
+// sortIn sorts one stored value in.
+func (v *loaded) sortIn(id, rest string, value []byte) error {
 	switch {
 	case rest == "spec":
 		v.spec = value
@@ -102,8 +102,8 @@ func (v *loaded) take(id, rest string, value []byte) error {
 	return nil
 }
 
-// restore makes a job of what is stored, and brings the ledger to where it was.
-func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
+// restoreJob makes a job of its stored values, and brings the ledger to where it was.
+func (l *leader) restoreJob(id string, v *loaded, now time.Time) (*job, error) {
 	stored, spec, err := record.ReadSubmission(v.spec)
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
@@ -147,10 +147,10 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 				"differently", g.Number, full.Digest, g.Digest)
 		}
 		full.Generation = g
-		full.onNodes = true // what an agent that restarted lacks is looked at when it beats
+		full.onNodes = true // a node that lacks it gets it when it beats
 		j.generations[g.Number] = full
 	}
-	if err := j.remember(state, v.pieces); err != nil {
+	if err := j.rememberPartitions(state, v.pieces); err != nil {
 		return nil, err
 	}
 	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
@@ -163,12 +163,12 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 	return j, l.restoreLedger(j, v.records, now)
 }
 
-// remember notes the partitions of generations that all ranks have left, so that a job that follows does not take
-// them for new.
-func (j *job) remember(state record.State, pieces map[int][][]byte) error {
+// rememberPartitions notes the partitions of generations that all ranks have left, so that a job that follows does not
+// take them for new.
+func (j *job) rememberPartitions(state record.State, pieces map[int][][]byte) error {
 	for n, p := range pieces {
 		if n >= state.Taken || len(state.Generations) > 0 && n >= state.Generations[0].Number {
-			continue // still in use, or stored by a leader that did not come to use it
+			continue // it is in use, or its leader stored it and died before it was used
 		}
 		data, err := record.Unpack(p)
 		if err != nil {
@@ -196,7 +196,7 @@ func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) e
 	}
 	for _, e := range live {
 		if j.generationOf(e) == nil {
-			continue // a rank waits for what is not there yet
+			continue // a rank waits for a generation that is not there yet
 		}
 		if err := l.beginInLedger(j, e, now); err != nil {
 			return err
@@ -207,7 +207,7 @@ func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) e
 			continue
 		}
 		if err := l.ledger.Restore(r); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-			return err // what is of an epoch that all ranks have left is passed over
+			return err // records of an epoch that all ranks have left are passed over
 		}
 	}
 	return l.allow(j, j.State().Allocation.Drives, now)

@@ -14,7 +14,7 @@ func FuzzStoredKeys(f *testing.F) {
 	f.Add("e0/mark", []byte{1})
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
 		v := &loaded{pieces: map[int][][]byte{}}
-		_ = v.take("id", key, value) // an error or not, it does not panic
+		_ = v.sortIn("id", key, value) // an error or not, it does not panic
 		_, _, _ = record.ReadSubmission(value)
 		var s record.State
 		_ = json.Unmarshal(value, &s)

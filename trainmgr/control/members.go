@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// How long a call that is about members may take, and a connection to one.
+// How long calls about members may take, and connections to them.
 const (
 	membersTime = 10 * time.Second
 	addTime     = 20 * time.Second
@@ -40,9 +40,9 @@ func (s *Server) ListMembers(ctx context.Context, _ *apiv1.ListMembersRequest) (
 		w := wireMember(m)
 		resp.Members = append(resp.Members, w)
 		wg.Go(func() {
-			// One that was started alone has no URL at which it could be knocked at.
+			// A member that was started alone has no URL at which a connection could be tried.
 			w.Answers = m.Self || slices.ContainsFunc(m.PeerURLs, func(u string) bool {
-				return knock(ctx, u,
+				return tryConnect(ctx, u,
 					reachTime) == nil
 			})
 		})
@@ -96,7 +96,7 @@ func memberError(err error) error {
 	return connect.NewError(code, err)
 }
 
-// promote gives members that were added their vote when they have caught up, as long as this member leads.
+// promote gives added members their vote when they have caught up, as long as this member leads.
 func (s *Server) promote(ctx context.Context) {
 	for sleep(ctx, s.o.LeaderTTL/5) {
 		if !s.Leads() {
@@ -115,8 +115,8 @@ func (s *Server) promote(ctx context.Context) {
 	}
 }
 
-// join asks a control plane for its members, of which this one is to be: the peers of the option, which name this
-// member alone, become those of all. A member that has been started before knows them.
+// join asks the control plane that this member was added to for its members, and puts them into Options.Peers. A member
+// that has been started before knows them.
 func join(ctx context.Context, o *Options) error {
 	if len(o.Join) == 0 || store.Founded(o.Data) {
 		return nil

@@ -18,7 +18,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	flush    prometheus.Histogram
 	desc     map[string]*prometheus.Desc
-	daemon   func() // takes what every daemon exports out of the registry
+	daemon   func() // unregisters the metrics that every daemon exports
 }
 
 // described lists the metrics that are read when asked for, with their labels. Labels are bounded: a job or a drive,
@@ -127,7 +127,7 @@ func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(stri
 	gauge("millrace_job_drives_allowed", float64(j.allowedDrives), j.ID)
 	v, err := l.ledger.Status(j.ID, now)
 	if err != nil {
-		return // nothing was begun
+		return // no epoch was begun
 	}
 	gauge("millrace_job_drives_running", float64(len(v.Running)), j.ID)
 	gauge("millrace_job_delivered_batches", float64(v.Delivered), j.ID)

@@ -19,16 +19,16 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// agent is what the leader knows of a node beside the fleet. Guarded by leader.mu.
-type agent struct {
-	name     string
-	prepared map[dataset.Digest]bool // jobs, by this incarnation
-	drives   map[string]string       // to the state that the ledger knows
-	listed   bool                    // its drives are with the ledger
-	told     bool                    // to drain, by a leader
-	busy     bool                    // its goroutine runs
-	again    bool                    // and has to look once more
-	back     returns                 // leases on its drives whose tickets it is to refuse
+// nodeState is the leader's view of a node, beside the fleet's. leader.mu guards it.
+type nodeState struct {
+	name         string
+	preparedJobs map[dataset.Digest]bool // by this incarnation of the node
+	drives       map[string]string       // by name: the state that the ledger knows
+	drivesListed bool                    // the ledger knows its drives
+	drainTold    bool                    // the node was told to drain
+	refreshing   bool                    // its refreshLoop runs
+	refreshAgain bool                    // and has to go round once more
+	returned     returns                 // leases on its drives whose tickets the node has to refuse
 }
 
 // Heartbeat implements the service.
@@ -41,7 +41,7 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 		return nil, connect.NewError(connect.CodePermissionDenied,
 			fmt.Errorf("node %s beats for node %s: a node's name is its certificate's; change name in its "+
 				"configuration, or issue it another (millrace pki issue --role node --name NAME)", id.Name,
-				shorten(req.GetStatus().GetName())))
+				quoteShort(req.GetStatus().GetName())))
 	}
 	now, wall := time.Now(), seconds(time.Now())
 	l.mu.Lock()
@@ -57,11 +57,11 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 		if req.ReturnedFence == l.term.Fence() {
 			seen = req.ReturnedSeen
 		}
-		back, seen = a.back.after(seen, now)
+		back, seen = a.returned.after(seen, now)
 	}
 	l.mu.Unlock()
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	return &apiv1.HeartbeatResponse{
 		Protocol: apiv1.Protocol, Leader: s.url, Fence: l.term.Fence(), WantInventory: answer.WantInventory,
@@ -96,11 +96,11 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 	stored, _ := l.fleet.Stored(req.Node)
 	l.mu.Unlock()
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	// An operator's word must outlive this leader.
 	if err := l.commit(ctx, store.Put(record.NodePrefix+req.Node, stored)); err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	now := time.Now()
 	l.mu.Lock()
@@ -112,7 +112,7 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 		l.driveStates(st, now)
 	}
 	l.settle(now)
-	l.tend(req.Node)
+	l.refreshNode(req.Node)
 	resp := &apiv1.DrainNodeResponse{}
 	for _, d := range l.ledger.Drives() {
 		if d.Drive.Node == req.Node {
@@ -127,7 +127,7 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 	for _, e := range events {
 		a := l.nodes[e.Node]
 		if a == nil {
-			a = &agent{name: e.Node, prepared: map[dataset.Digest]bool{}, drives: map[string]string{}}
+			a = &nodeState{name: e.Node, preparedJobs: map[dataset.Digest]bool{}, drives: map[string]string{}}
 			l.nodes[e.Node] = a
 		}
 		switch e.Kind {
@@ -142,16 +142,16 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			if e.Kind == fleet.Restarted {
 				l.loseNode(a, "the node was restarted", now)
 			}
-			clear(a.prepared)
-			a.told = l.fleet.Asked(e.Node) && st.Draining
+			clear(a.preparedJobs)
+			a.drainTold = l.fleet.Asked(e.Node) && st.Draining
 			for _, hexed := range st.Jobs { // this leader is new, the agent is not
 				if d, ok := digestOf(hexed); ok {
-					a.prepared[d] = true
+					a.preparedJobs[d] = true
 				}
 			}
 		case fleet.Inventory:
-			a.listed = false
-			l.tend(e.Node)
+			a.drivesListed = false
+			l.refreshNode(e.Node)
 			for _, j := range l.jobs {
 				if !j.Phase().Ended() && j.spec.Follow {
 					j.poke()
@@ -164,22 +164,23 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			l.logger.Warn("node refused", "node", e.Node, "why", e.Why)
 		case fleet.Changed:
 			if b, ok := l.fleet.Stored(e.Node); ok {
-				l.store("a node's record", store.Put(record.NodePrefix+e.Node, b))
+				l.storeLater("a node's record", store.Put(record.NodePrefix+e.Node, b))
 			}
-			a.listed = false // a drive may have more streams than it said before it was open
-			l.tend(e.Node)
+			a.drivesListed = false // a drive may have more streams than it said before it was open
+			l.refreshNode(e.Node)
 		case fleet.Forgotten:
 			for d := range a.drives {
-				_ = l.ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now) // unknown is as good
+				// an unknown drive is as good as removed
+				_ = l.ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now)
 			}
 			delete(l.nodes, e.Node)
-			l.store("a node's end", store.Delete(record.NodePrefix+e.Node))
+			l.storeLater("a node's end", store.Delete(record.NodePrefix+e.Node))
 		}
 	}
 }
 
-// store writes a record in the background: no caller waits for it.
-func (l *leader) store(what string, op store.Op) {
+// storeLater writes a record in the background: no caller waits for it.
+func (l *leader) storeLater(what string, op store.Op) {
 	l.wg.Add(1)
 	go func() {
 		defer l.wg.Done()
@@ -192,7 +193,7 @@ func (l *leader) store(what string, op store.Op) {
 }
 
 // loseNode takes all leases of a node back. l.mu is held.
-func (l *leader) loseNode(a *agent, why string, now time.Time) {
+func (l *leader) loseNode(a *nodeState, why string, now time.Time) {
 	for d := range a.drives {
 		if err := l.ledger.LoseDrive(ledger.DriveID{Node: a.name, Name: d}, why, now); err != nil && !errors.Is(err,
 			ledger.ErrUnknown) {
@@ -200,7 +201,7 @@ func (l *leader) loseNode(a *agent, why string, now time.Time) {
 		}
 	}
 	clear(a.drives)
-	a.listed = false
+	a.drivesListed = false
 }
 
 // States of a drive in the ledger's eyes.
@@ -210,21 +211,22 @@ const (
 	driveFailed   = "failed"
 )
 
-// driveState sorts what a node says of a drive.
+// driveState sorts the state of a drive that its node reports.
 func driveState(said string, draining bool) string {
 	switch {
 	case strings.HasPrefix(said, driveFailed):
 		return driveFailed
 	case draining || (said != driveReady && said != ""):
-		return driveDraining // draining, or loading an image: what runs ends, nothing begins
+		return driveDraining // draining, or loading an image: leases end, none is granted
 	}
 	return driveReady
 }
 
-// driveStates tells the ledger which drives a node's beat says can work, once the node is prepared. l.mu is held.
+// driveStates tells the ledger which drives can work by their node's heartbeat, once the node is prepared. l.mu is
+// held.
 func (l *leader) driveStates(s *apiv1.NodeStatus, now time.Time) {
 	a := l.nodes[s.Name]
-	if a == nil || !a.listed {
+	if a == nil || !a.drivesListed {
 		return
 	}
 	draining := l.fleet.Draining(s.Name)
@@ -240,8 +242,8 @@ func (l *leader) driveStates(s *apiv1.NodeStatus, now time.Time) {
 		case is == driveFailed:
 			err = l.ledger.LoseDrive(id, d.State, now)
 		case was == driveFailed:
-			a.listed = false // listed again, it lives again
-			l.tend(s.Name)
+			a.drivesListed = false // listed again, it lives again
+			l.refreshNode(s.Name)
 			continue
 		default:
 			err = l.ledger.DrainDrive(id, is == driveDraining, now)
@@ -253,13 +255,13 @@ func (l *leader) driveStates(s *apiv1.NodeStatus, now time.Time) {
 		l.logger.Info("drive", "node", s.Name, "drive", d.Name, "from", was, "to", is, "why", d.State)
 		a.drives[d.Name] = is
 	}
-	if l.fleet.Asked(s.Name) != a.told {
-		l.tend(s.Name)
+	if l.fleet.Asked(s.Name) != a.drainTold {
+		l.refreshNode(s.Name)
 	}
 }
 
-// list tells the ledger of all drives of a node. l.mu is held.
-func (l *leader) list(a *agent, now time.Time) {
+// listDrives tells the ledger of all drives of a node. l.mu is held.
+func (l *leader) listDrives(a *nodeState, now time.Time) {
 	s := l.fleet.Status(a.name)
 	if s == nil || !l.fleet.Alive(a.name) {
 		return
@@ -284,10 +286,11 @@ func (l *leader) list(a *agent, now time.Time) {
 	}
 	for d := range a.drives {
 		if !have[d] {
-			_ = l.ledger.RemoveDrive(ledger.DriveID{Node: a.name, Name: d}, now) // unknown is as good
+			// an unknown drive is as good as removed
+			_ = l.ledger.RemoveDrive(ledger.DriveID{Node: a.name, Name: d}, now)
 			delete(a.drives, d)
 		}
 	}
-	a.listed = true
+	a.drivesListed = true
 	l.settle(now)
 }

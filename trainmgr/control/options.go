@@ -13,13 +13,13 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// Options configure a member. Data, or Etcd, is required; the rest may be left out.
+// Options configure a member. Data or Etcd is required; the rest may be left out.
 type Options struct {
 	Data  string   // folder of the embedded etcd member
 	Name  string   // of this member among Peers
 	Peers []string // NAME=URL of all embedded members, this one too; none: one member
-	// Join are URLs of members of a control plane that this one was added to (AddMember); Peers then need not name more
-	// than this one.
+	// Join are URLs of members of the control plane to which this member was added (AddMember); Peers then need to name
+	// this member only.
 	Join []string
 	Etcd []string // endpoints of an etcd that runs elsewhere; then nothing is embedded
 	// EtcdClient lets etcdctl in: http://127.0.0.1:2379 or unix:///PATH.
@@ -46,13 +46,12 @@ type Options struct {
 	DeadAfter      time.Duration // without a beat a node is dead; 0: 5 s
 	LeaseTTL       time.Duration // of splits; 0: the ledger's 10 s
 	SessionTTL     time.Duration // without a call a rank's launcher counts as gone; 0: 10 s
-	// AbandonAfter ends a job whose ranks have not called for so long, unless its specification says otherwise; 0:
-	// DefaultAbandonAfter, below 0: never.
+	// AbandonAfter is the time without a call of any rank after which a job ends, unless its specification sets
+	// another; 0: DefaultAbandonAfter, below 0: never.
 	AbandonAfter time.Duration
 	ScaleEvery   time.Duration // between two decisions of the autoscaler; 0: DefaultScaleEvery
 
-	// TicketsOptional has nodes serve launchers that show no ticket: as long as launchers run that are older than
-	// tickets are.
+	// TicketsOptional has nodes serve launchers that show no ticket: for launchers of a version before tickets.
 	TicketsOptional bool
 
 	MaxJobs   int     // that run at once; 0: DefaultMaxJobs
@@ -74,7 +73,7 @@ const (
 	DefaultMaxSplits  = 16 << 20 // bitmaps of 2 MiB, a few hundred MB of plan
 	DefaultHistory    = 100
 	DefaultRate       = 20_000
-	// DefaultMaxConnections are those of a hundred nodes and as many ranks, several times over.
+	// DefaultMaxConnections is several times the number that a hundred nodes and as many ranks open.
 	DefaultMaxConnections = 4096
 	// DefaultAbandonAfter leaves a night and a morning to come back to a job whose script was
 	// interrupted.

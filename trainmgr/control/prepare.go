@@ -13,34 +13,33 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
-// prepareTries is how often a node that cannot be reached is asked to prepare a job, while others hold its partitions
-// too or not.
+// prepareTries is how often a node that cannot be reached is asked to prepare a job.
 const prepareTries = 3
 
 // prepareAll has every node that holds a partition prepare a generation. A node that fails is passed over as long as
-// every partition has a holder that does not. Where nodes have no room for another job it waits for it, and where one
-// is away, or has a drive that is not open, for its return; and says so.
+// every partition has a holder that does not. The job waits where nodes have no room for another job, where a node is
+// away, or where a drive is not open; its phase says so.
 func (c *conductor) prepareAll(g *generation) error {
-	return c.patiently(func() error { return c.prepareOnce(g) })
+	return c.retryWhileBusy(func() error { return c.prepareOnce(g) })
 }
 
-// awayTime is how many times as long as a silent node takes to count as dead a job waits, before it runs, for a node
-// that is away: it may be being started again.
+// awayTime is how long a job that does not run yet waits for a node that is away and may be starting again, in units of
+// the time after which a silent node counts as dead.
 const awayTime = 12
 
-// later reports whether a call that failed may succeed after a while.
-func later(err error) bool {
+// mayRetry reports whether a call that failed may succeed after a while.
+func mayRetry(err error) bool {
 	code := connect.CodeOf(err)
 	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable
 }
 
-// patiently does something of a job until it is done, fails for good, or the job has ended. It waits for room without
-// end, and for nodes that are away a while.
-func (c *conductor) patiently(do func() error) error {
-	var away time.Time // since when
+// retryWhileBusy repeats a step of a job until the step succeeds, fails for good, or the job has ended. It waits for
+// room without end, and for nodes that are away for a while.
+func (c *conductor) retryWhileBusy(do func() error) error {
+	var away time.Time // since when a node has been away
 	for {
 		err := do()
-		if err == nil || !later(err) {
+		if err == nil || !mayRetry(err) {
 			return err
 		}
 		what := "for room: "
@@ -68,7 +67,7 @@ func (c *conductor) patiently(do func() error) error {
 	}
 }
 
-// prepareOnce asks every node once, and those that cannot be reached a few times.
+// prepareOnce asks every node once, and nodes that cannot be reached a few times.
 func (c *conductor) prepareOnce(g *generation) error {
 	c.awaitHolders(g)
 	c.mu.Lock()
@@ -112,11 +111,12 @@ func (c *conductor) prepareOnce(g *generation) error {
 			c.logger.Warn("prepare a node", "node", name, "job", c.job.ID, "error", err)
 		}
 	}
-	return c.prepared(g, nodes)
+	return c.preparationError(g, nodes)
 }
 
-// prepared says what keeps a generation from being served, of what its nodes answered.
-func (c *conductor) prepared(g *generation, nodes map[string]error) error {
+// preparationError is the error that keeps a generation from being served, by the answers of its nodes; nil: every
+// partition has a node that is prepared.
+func (c *conductor) preparationError(g *generation, nodes map[string]error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var wait error
@@ -126,7 +126,7 @@ func (c *conductor) prepared(g *generation, nodes map[string]error) error {
 		for _, h := range holders {
 			err, asked := nodes[h.Node]
 			ok = ok || asked && err == nil
-			if err != nil && (why == nil || later(err)) {
+			if err != nil && (why == nil || mayRetry(err)) {
 				why = err // of several holders, the error of one that may succeed later counts
 			}
 		}
@@ -138,11 +138,11 @@ func (c *conductor) prepared(g *generation, nodes map[string]error) error {
 			why = connect.NewError(connect.CodeUnavailable, errors.New("no live node holds it any more"))
 		}
 		why = fmt.Errorf("partition %s: %w", name, why)
-		if !later(why) {
+		if !mayRetry(why) {
 			return why
 		}
 		if wait == nil {
-			wait = why // if nothing else is wrong
+			wait = why // unless another partition has a lasting error
 		}
 	}
 	return wait

@@ -31,7 +31,7 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 	}
 	r, err := readRelease(req)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	j, err := l.release(ctx, req.Id, r)
 	if err == nil && r.through {
@@ -39,7 +39,7 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 		j.poke()
 	}
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	return &apiv1.ReleaseResponse{}, nil
 }
@@ -68,7 +68,7 @@ func readRelease(req *apiv1.ReleaseRequest) (r release, err error) {
 		r.reason = ledger.DataFailed
 	default:
 		return r, fmt.Errorf("%w: reason %s: want stop, done, detach, or node or data with what went wrong behind a "+
-			"colon", ledger.ErrArgument, shorten(req.Reason))
+			"colon", ledger.ErrArgument, quoteShort(req.Reason))
 	}
 	return r, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// maxDecisions is how many of the autoscaler's decisions are kept of a job, and stored with its state.
+// maxDecisions is how many of the autoscaler's decisions about a job are kept, and stored with its state.
 const maxDecisions = 64
 
 // scale decides how many drives a job may run from now on.
@@ -24,15 +24,15 @@ func (c *conductor) scale() {
 	if c.job.Phase() != record.Running {
 		return
 	}
-	c.learnT(now)
+	c.learnTrainerRate(now)
 	v, err := c.ledger.Status(c.job.ID, now)
 	if err != nil {
-		return // nothing was begun
+		return // no epoch was begun
 	}
 	if c.job.scaler == nil {
 		c.job.scaler = autoscale.New(autoscale.Options{})
 	}
-	r := c.job.scaler.Decide(c.inputs(&v, now))
+	r := c.job.scaler.Decide(c.autoscaleInputs(&v, now))
 	b, err := json.Marshal(r)
 	if err != nil {
 		c.logger.Error("a decision that cannot be written down", "job", c.job.ID, "error", err)
@@ -56,9 +56,9 @@ func (c *conductor) scale() {
 	c.settle(now)
 }
 
-// learnT takes T from the ranks where the job does not say it: as many times the slowest rank's as there are ranks,
-// once all have measured it. l.mu is held.
-func (c *conductor) learnT(now time.Time) {
+// learnTrainerRate computes T from the reports of the ranks where the job does not give it: the slowest rank's rate
+// times the number of ranks, once all have measured theirs. l.mu is held.
+func (c *conductor) learnTrainerRate(now time.Time) {
 	if c.job.State().T > 0 {
 		return
 	}
@@ -84,8 +84,8 @@ func (c *conductor) learnT(now time.Time) {
 	c.job.Allocated(a)
 }
 
-// inputs is what the autoscaler decides by. l.mu is held.
-func (c *conductor) inputs(v *ledger.JobStatus, now time.Time) autoscale.Inputs {
+// autoscaleInputs collects the inputs of the autoscaler. l.mu is held.
+func (c *conductor) autoscaleInputs(v *ledger.JobStatus, now time.Time) autoscale.Inputs {
 	st := c.job.State()
 	in := autoscale.Inputs{Seconds: now.Sub(c.began).Seconds(), T: st.T, MaxDrives: int(c.job.spec.MaxDrives),
 		Running: len(v.Running), Rows: c.job.rows}
@@ -117,11 +117,11 @@ func (c *conductor) inputs(v *ledger.JobStatus, now time.Time) autoscale.Inputs 
 		}
 		in.StallSeconds = max(in.StallSeconds, stall)
 	}
-	in.Busy = c.busy(v.Running)
+	in.Busy = c.meanBusy(v.Running)
 	return in
 }
 
-// queueLimit is how many mini-batches of the size of those in a queue it can hold; 0: not known.
+// queueLimit is how many mini-batches a rank's input queue can hold, of the size of those in it; 0: not known.
 func queueLimit(r *apiv1.RankReport) float64 {
 	if !(r.QueueBatches > 0) || r.QueueBytes <= 0 || r.QueueLimitBytes <= 0 {
 		return 0
@@ -129,8 +129,9 @@ func queueLimit(r *apiv1.RankReport) float64 {
 	return float64(r.QueueLimitBytes) / float64(r.QueueBytes) * r.QueueBatches
 }
 
-// busy is the mean share of time that the engines of drives work, as their nodes say; 0: not known. l.mu is held.
-func (l *leader) busy(drives []ledger.DriveID) float64 {
+// meanBusy is the mean share of time in which the engines of drives work, by the reports of their nodes; 0: not known.
+// l.mu is held.
+func (l *leader) meanBusy(drives []ledger.DriveID) float64 {
 	sum := 0.0
 	for _, id := range drives {
 		for _, d := range l.fleet.Status(id.Node).GetDrives() {
@@ -145,8 +146,8 @@ func (l *leader) busy(drives []ledger.DriveID) float64 {
 	return sum / float64(len(drives))
 }
 
-// holders are the drives that hold each partition now. Looking at every partition of every drive is not done every
-// second: only when a node has said something new.
+// holders are the drives that hold each partition now. Every partition of every drive is looked at only when a node has
+// reported a change, not every second.
 func (g *generation) holders(f *fleet.Fleet) [][]fleet.Place {
 	if g.holdersVersion != f.Version() || g.holdersFound == nil {
 		g.holdersFound, g.holdersVersion = f.Holders(g.data.Manifest), f.Version()
@@ -154,8 +155,8 @@ func (g *generation) holders(f *fleet.Fleet) [][]fleet.Place {
 	return g.holdersFound
 }
 
-// loads says what every drive of which P is known holds of a generation. l.mu is held.
-func (l *leader) loads(g *generation, p map[string]float64) []allocation.Worker {
+// driveLoads lists the drives of which P is known, with the rows of a generation that each holds. l.mu is held.
+func (l *leader) driveLoads(g *generation, p map[string]float64) []allocation.Worker {
 	rows := map[string]int64{}
 	var order []string
 	for i, holders := range l.fleet.Holders(g.data.Manifest) {
@@ -186,7 +187,7 @@ func (l *leader) loads(g *generation, p map[string]float64) []allocation.Worker 
 // allocate decides how many drives a job starts with: ceil(T/P). l.mu is held.
 func (c *conductor) allocate(g *generation, p map[string]float64, t float64, now time.Time) (allocation.Allocation,
 	error) {
-	a, err := allocation.Allocate(t, c.loads(g, p), int(c.job.spec.MaxDrives))
+	a, err := allocation.Allocate(t, c.driveLoads(g, p), int(c.job.spec.MaxDrives))
 	if err != nil {
 		return a, err
 	}

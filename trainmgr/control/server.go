@@ -37,7 +37,7 @@ type Server struct {
 	stop    context.CancelFunc
 	wg      sync.WaitGroup
 	closing sync.Once
-	closed  error // what Close returns, once it has ended
+	closed  error // the result of Close
 
 	backingUp chan struct{} // capacity 1: a backup is being sent
 
@@ -107,7 +107,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	s.wg.Add(3)
 	go func() {
 		defer s.wg.Done()
-		s.suspect(running)
+		s.deposeDeadLeader(running)
 	}()
 	go func() {
 		defer s.wg.Done()
@@ -121,12 +121,12 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}()
 	go func() {
 		defer s.wg.Done()
-		s.candidate(running)
+		s.campaignLoop(running)
 	}()
 	return s, nil
 }
 
-// urlOf is where a listener is reached.
+// urlOf is the URL of a listener.
 func urlOf(l net.Listener, listen string, secure bool) string {
 	if strings.HasPrefix(listen, "unix:") {
 		return listen
@@ -137,7 +137,7 @@ func urlOf(l net.Listener, listen string, secure bool) string {
 	return "http://" + l.Addr().String()
 }
 
-// URL is where this member is reached.
+// URL is the URL of this member.
 func (s *Server) URL() string { return s.url }
 
 // Leads reports whether this member leads now.
@@ -146,8 +146,8 @@ func (s *Server) Leads() bool { return s.leading.Load() != nil }
 // Stopped is closed when the member's etcd has ended by itself: it was removed, or failed. Then Close it.
 func (s *Server) Stopped() <-chan struct{} { return s.store.Stopped() }
 
-// Close stops leading, so that another member may at once, and ends the member. Further calls return what the first
-// did.
+// Close stops leading, so that another member may lead at once, and ends the member. Further calls return the result of
+// the first.
 func (s *Server) Close() error {
 	s.closing.Do(func() { s.closed = s.end() })
 	return s.closed
@@ -168,8 +168,8 @@ func (s *Server) end() error {
 	return errors.Join(err, s.store.Close())
 }
 
-// candidate campaigns, leads, and campaigns again.
-func (s *Server) candidate(ctx context.Context) {
+// campaignLoop campaigns, leads, and campaigns again.
+func (s *Server) campaignLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		term, err := s.store.Campaign(ctx, s.url)
 		if err != nil {
@@ -180,7 +180,7 @@ func (s *Server) candidate(ctx context.Context) {
 			}
 			continue
 		}
-		if err := s.lead(ctx, term); err != nil {
+		if err := s.leadTerm(ctx, term); err != nil {
 			s.logger.Error("leading ended", "fence", term.Fence(), "error", err)
 			sleep(ctx, time.Second)
 		}
@@ -204,8 +204,8 @@ func (s *Server) roomToLead(ctx context.Context, err error) {
 	}
 }
 
-// lead leads until the term or the context ends. nil: it was another's turn, or the member stops.
-func (s *Server) lead(ctx context.Context, term *store.Term) error {
+// leadTerm leads until the term or the context ends. It returns an error where the member could not take over.
+func (s *Server) leadTerm(ctx context.Context, term *store.Term) error {
 	l, err := newLeader(ctx, s, term)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
@@ -247,7 +247,7 @@ func (s *Server) notLeader() error {
 	return err
 }
 
-// sleep waits; false when the context ended meanwhile.
+// sleep waits. It reports false where the context ended meanwhile.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

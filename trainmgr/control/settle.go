@@ -36,7 +36,7 @@ func (l *leader) settleLedger(now time.Time) bool {
 	}
 	for _, b := range e.Back {
 		if a := l.nodes[b.Drive.Node]; a != nil {
-			a.back.add(b.ID, now)
+			a.returned.add(b.ID, now)
 		}
 	}
 	for _, f := range e.Failed {
@@ -85,7 +85,7 @@ func (l *leader) settleLives(now time.Time) bool {
 			l.logger.Info("a further generation", "job", e.Job, "generation", g.Number, "epoch", g.First,
 				"partitions", len(g.data.Manifest.Partitions), "digest", g.Digest.String()[:12])
 		default:
-			l.logger.Error("an effect that the leader does not know", "effect", fmt.Sprintf("%T", e))
+			l.logger.Error("an effect that the leader does not know", "what", fmt.Sprintf("%T", e))
 		}
 	}
 	return len(effects) > 0

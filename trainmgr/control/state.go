@@ -11,18 +11,18 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// storeState stores where a job stands, unless that is stored.
+// storeState stores a job's state, unless it is stored already.
 func (l *leader) storeState(ctx context.Context, j *job) error {
 	return l.writeState(ctx, j, false)
 }
 
-// writeState stores where a job stands, or where it is about to stand. One write at a time, so that the state that is
-// stored last is the last one.
+// writeState stores a job's state, or the one that follows it. It writes one state at a time, so that the last one is
+// stored last.
 func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
 	j.storing.Lock()
 	defer j.storing.Unlock()
 	ops, ended, err := l.stateOps(j, next)
-	if err == nil && ended { // nothing will be resumed from these
+	if err == nil && ended { // no leader needs these of an ended job
 		ops = append(ops, store.DeletePrefix(record.Key(j.ID, "data/")), store.DeletePrefix(record.Key(j.ID, "e")),
 			store.Delete(record.Key(j.ID, "ranks")))
 	}
@@ -49,7 +49,7 @@ func (l *leader) stateOps(j *job, next bool) (ops []store.Op, ended bool, err er
 	if next {
 		s = j.StoringNext(time.Now())
 	}
-	state, err := put(record.Key(j.ID, "state"), s)
+	state, err := jsonOp(record.Key(j.ID, "state"), s)
 	if err != nil {
 		return nil, false, err
 	}
@@ -59,7 +59,7 @@ func (l *leader) stateOps(j *job, next bool) (ops []store.Op, ended bool, err er
 		for i, d := range j.decisions {
 			list[i] = d
 		}
-		decisions, err := put(record.Key(j.ID, "decisions"), list)
+		decisions, err := jsonOp(record.Key(j.ID, "decisions"), list)
 		if err != nil {
 			return nil, false, err
 		}
@@ -68,7 +68,7 @@ func (l *leader) stateOps(j *job, next bool) (ops []store.Op, ended bool, err er
 	return ops, s.Phase.Ended(), nil
 }
 
-// storeGeneration renders what a leader must know of a generation, in the order in which to write it.
+// storeGeneration renders the data of a generation that a later leader needs, in the order in which to write them.
 func storeGeneration(j *job, g *generation) ([]store.Op, error) {
 	pieces, err := record.Pack(g.data)
 	if err != nil {
@@ -82,8 +82,8 @@ func storeGeneration(j *job, g *generation) ([]store.Op, error) {
 	return ops, nil
 }
 
-// put renders a JSON record.
-func put(key string, v any) (store.Op, error) {
+// jsonOp renders a JSON record.
+func jsonOp(key string, v any) (store.Op, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return store.Op{}, fmt.Errorf("%s: %w", key, err)
@@ -91,7 +91,7 @@ func put(key string, v any) (store.Op, error) {
 	return store.Put(key, b), nil
 }
 
-// commitAll writes in as many transactions as it takes, in order.
+// commitAll writes in as many transactions as are needed, in order.
 func (l *leader) commitAll(ctx context.Context, ops []store.Op) error {
 	// A piece is 128 KiB and etcd takes requests of 1.5 MiB.
 	const most = 8

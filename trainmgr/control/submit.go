@@ -30,19 +30,19 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		return nil, err
 	}
 	if req.Spec == nil {
-		return nil, l.wire(fmt.Errorf("%w: there is no spec", record.ErrSpec))
+		return nil, l.wireError(fmt.Errorf("%w: there is no spec", record.ErrSpec))
 	}
-	// The name of a pipeline that ships with Millrace stands for its document, which is what is stored: a later
-	// version's may differ.
+	// The name of a pipeline that ships with Millrace stands for its document. The document is stored, since a later
+	// version may have another one.
 	if document, err := pipeline.Document(string(req.Spec.Pipeline)); err == nil {
 		req.Spec.Pipeline = document
 	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(req.Spec)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	if len(raw) > MaxSpec {
-		return nil, l.wire(fmt.Errorf("%w: a spec of %d bytes, at most %d", record.ErrSpec, len(raw), MaxSpec))
+		return nil, l.wireError(fmt.Errorf("%w: a spec of %d bytes, at most %d", record.ErrSpec, len(raw), MaxSpec))
 	}
 	owner, err := guard.OwnerFor(ctx, req.Owner)
 	if err != nil {
@@ -52,14 +52,14 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	stored := record.Submission{ID: newID(req.Spec.Name), Owner: owner, Submitted: now.UTC(), Spec: raw}
 	j, sealed, err := newJob(stored, req.Spec, l.key)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	if !sealed {
 		l.logger.Warn("a job resumes from a token that no control plane has sealed", "job", stored.ID, "token",
 			j.resume.String())
 	}
-	if was, err := l.claim(ctx, j); was != nil || err != nil {
-		return was, l.wire(err)
+	if was, err := l.claimName(ctx, j); was != nil || err != nil {
+		return was, l.wireError(err)
 	}
 	defer func() {
 		l.mu.Lock()
@@ -67,35 +67,35 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		delete(l.claims, j.spec.Name)
 		l.mu.Unlock()
 	}()
-	data, err := l.selected(ctx, j)
+	data, err := l.selectPartitions(ctx, j)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	g, err := newGeneration(j, data, 0, 0)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	if err := checkPlan(j, g, s.o.MaxSplits); err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	ops, err := storeGeneration(j, g)
 	if err != nil {
-		return nil, l.wire(fmt.Errorf("%w: %w", record.ErrSpec, err))
+		return nil, l.wireError(fmt.Errorf("%w: %w", record.ErrSpec, err))
 	}
 	submitted := lifecycle.Submission(g.Generation)
-	spec, err := put(record.Key(stored.ID, "spec"), j.Submission)
+	spec, err := jsonOp(record.Key(stored.ID, "spec"), j.Submission)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
-	state, err := put(record.Key(stored.ID, "state"), submitted)
+	state, err := jsonOp(record.Key(stored.ID, "state"), submitted)
 	if err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
-	// The job is there when its spec is: that comes last.
+	// A job exists from the moment at which its spec is stored: the spec comes last.
 	if err := l.commitAll(ctx, append(ops, state, spec)); err != nil {
 		// Whether the last write came through is not known, and the caller gets an error.
-		l.store("what is left of a job that was not submitted", store.DeletePrefix(record.Key(stored.ID, "")))
-		return nil, l.wire(err)
+		l.storeLater("what is left of a job that was not submitted", store.DeletePrefix(record.Key(stored.ID, "")))
+		return nil, l.wireError(err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		return nil, s.notLeader() // the next leader finds it
 	}
 	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
-		return nil, l.wire(err)
+		return nil, l.wireError(err)
 	}
 	l.jobs[stored.ID], j.generations[0] = j, g
 	j.Job = l.lives.Add(j.terms(), submitted)
@@ -123,9 +123,9 @@ func newID(name string) string {
 // claimWait is how long a submit waits for a job of the same name to be stored, or to end.
 const claimWait = 5 * time.Second
 
-// claim keeps the job's name for it while it is stored. A job that runs already and was submitted word for word the
-// same is returned instead: an answer may have been lost.
-func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, error) {
+// claimName reserves the job's name while the job is stored. A running job that was submitted word for word the same is
+// returned instead: an answer may have been lost.
+func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, error) {
 	t := time.NewTimer(claimWait)
 	defer t.Stop()
 	l.mu.Lock()
@@ -185,9 +185,9 @@ func (l *leader) running(name string) *job {
 	return nil
 }
 
-// selected is the job's data set. Where a leader is new, or a node has only just come, it waits a moment for what it
-// cannot know yet.
-func (l *leader) selected(ctx context.Context, j *job) (*fleet.Selection, error) {
+// selectPartitions makes the job's data set. Where the leader is new, or a node has only just come, it waits a moment
+// for heartbeats.
+func (l *leader) selectPartitions(ctx context.Context, j *job) (*fleet.Selection, error) {
 	for {
 		l.mu.Lock()
 		data, err := l.fleet.Select(j.spec.Partitions, j.spec.Exclude)
@@ -212,9 +212,9 @@ func (l *leader) selected(ctx context.Context, j *job) (*fleet.Selection, error)
 	}
 }
 
-// splits counts the splits of an epoch without making its plan: the sizes that a node reports are bounded before the
-// leader allocates anything for them.
-func splits(m *dataset.Manifest, o dataset.Options) float64 {
+// countSplits counts the splits of an epoch without making its plan: the sizes that a node reports are bounded before
+// the leader allocates anything for them.
+func countSplits(m *dataset.Manifest, o dataset.Options) float64 {
 	batch, per := float64(o.Batch), float64(o.SplitBatches)
 	if per == 0 {
 		per = dataset.DefaultSplitBatches
@@ -229,9 +229,10 @@ func splits(m *dataset.Manifest, o dataset.Options) float64 {
 	return n
 }
 
-// checkPlan bounds what a job makes the leader hold, and refuses a token of another job before anything is stored.
+// checkPlan bounds the memory that a job takes of the leader, and refuses a token of another job before anything is
+// stored.
 func checkPlan(j *job, g *generation, most int) error {
-	if n := splits(g.data.Manifest, j.plan); n > float64(most) {
+	if n := countSplits(g.data.Manifest, j.plan); n > float64(most) {
 		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger "+
 			"batch", record.ErrSpec, n, most)
 	}

@@ -21,10 +21,10 @@ const (
 	ticketRenew = 3 * time.Minute
 )
 
-// maxBack is how many leases that came back are kept for a node until it has heard of them.
+// maxBack is how many leases that came back are kept for a node that has not heard of them.
 const maxBack = 4096
 
-// tickets are those that go with one answer.
+// tickets are the tickets of one answer.
 type tickets struct {
 	unsigned []unsigned
 }
@@ -89,7 +89,7 @@ func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Tim
 	}
 }
 
-// ticket is what a lease entitles the caller to; nil while its node has not been heard of. l.mu is held.
+// ticket is the ticket of a lease, to be signed; nil while the lease's node has not been heard of. l.mu is held.
 func (l *leader) ticket(ctx context.Context, j *job, session ledger.Session, le ledger.Lease,
 	now time.Time) *apiv1.Ticket {
 	g, node := j.generationOf(le.Epoch), le.Drive.Node
@@ -113,7 +113,7 @@ func (l *leader) ticket(ctx context.Context, j *job, session ledger.Session, le 
 
 // returns are the leases on a node's drives that came back unfinished, in the order in which they did.
 type returns struct {
-	last uint64 // of all there ever were
+	last uint64 // the number of the last one
 	list []returned
 }
 
@@ -131,8 +131,8 @@ func (b *returns) add(lease uint64, now time.Time) {
 	}
 }
 
-// after forgets what the node has heard of, and what no ticket is left of, and returns the rest, and what the node will
-// have heard of with it.
+// after forgets the leases that the node has heard of, and those whose tickets have expired. It returns the rest, and
+// the number of the last one, which the node names when it has heard of them.
 func (b *returns) after(seen uint64, now time.Time) (leases []uint64, upTo uint64) {
 	b.list = slices.DeleteFunc(b.list, func(r returned) bool { return r.seq <= seen || now.Sub(r.at) > ticketTime })
 	for _, r := range b.list {

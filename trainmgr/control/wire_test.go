@@ -32,11 +32,11 @@ func TestWhatErrorsAreOnTheWire(t *testing.T) {
 		{fleet.ErrRefused, connect.CodeFailedPrecondition},
 		{errors.New("a fault of ours"), connect.CodeInternal},
 	} {
-		err := l.wire(fmt.Errorf("attach: %w", c.err))
+		err := l.wireError(fmt.Errorf("attach: %w", c.err))
 		assert.Equal(t, c.code, connect.CodeOf(err), "%v", c.err)
 		assert.ErrorContains(t, err, c.err.Error())
 	}
-	assert.NoError(t, l.wire(nil))
+	assert.NoError(t, l.wireError(nil))
 	wired := connect.NewError(connect.CodeDataLoss, errors.New("a node's word"))
-	assert.Equal(t, wired, l.wire(wired))
+	assert.Equal(t, wired, l.wireError(wired))
 }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// A leader whose process has died is found by its lease in etcd, which runs out seconds later, and later still when
-// etcd's own leader died with it. Where its host lives on and refuses connections, the others need not wait: they take
-// the lease away. That is safe, since what a leader that lives after all still writes is refused by the fence; so a
-// mistake costs an election, and nothing else.
+// The death of a leader's process shows in etcd when its lease runs out, seconds later, and later still when etcd's own
+// leader died with it. Where the host lives on and refuses connections, the other members need not wait: they take the
+// lease away. That is safe: if the leader lives after all, the fence refuses its writes, and the mistake costs an
+// election.
 
-// refusals is how many connections in a row must be refused.
-const refusals = 2
+// refusalsToDepose is how many connections in a row must be refused.
+const refusalsToDepose = 2
 
-// suspect deposes a leader that is seen to be gone, as long as this member stands for election.
-func (s *Server) suspect(ctx context.Context) {
+// deposeDeadLeader deposes a leader that is seen to be gone, as long as this member stands for election.
+func (s *Server) deposeDeadLeader(ctx context.Context) {
 	every := max(s.o.LeaderTTL/5, 100*time.Millisecond)
 	// the leader that has accepted a connection: one that never did may only have a wrong address
 	was, refused := "", 0
@@ -29,7 +29,7 @@ func (s *Server) suspect(ctx context.Context) {
 			was = ""
 			continue
 		}
-		err := knock(ctx, url, every)
+		err := tryConnect(ctx, url, every)
 		switch {
 		case err == nil:
 			was, refused = url, 0
@@ -38,7 +38,7 @@ func (s *Server) suspect(ctx context.Context) {
 		default:
 			refused++
 		}
-		if refused < refusals {
+		if refused < refusalsToDepose {
 			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, every)
@@ -55,8 +55,8 @@ func (s *Server) suspect(ctx context.Context) {
 	}
 }
 
-// knock connects to a member's URL and hangs up.
-func knock(ctx context.Context, at string, most time.Duration) error {
+// tryConnect connects to a member's URL and hangs up.
+func tryConnect(ctx context.Context, at string, most time.Duration) error {
 	network, addr := "unix", strings.TrimPrefix(at, "unix:")
 	if !strings.HasPrefix(at, "unix:") {
 		u, err := url.Parse(at)

@@ -11,32 +11,32 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// tend has a node prepared for the jobs that run and its drives listed, in a goroutine of its own. l.mu is held.
-func (l *leader) tend(name string) {
+// refreshNode prepares a node for the running jobs and lists its drives, in a goroutine of its own. l.mu is held.
+func (l *leader) refreshNode(name string) {
 	a := l.nodes[name]
 	if a == nil || !l.fleet.Alive(name) {
 		return
 	}
-	if a.busy {
-		a.again = true
+	if a.refreshing {
+		a.refreshAgain = true
 		return
 	}
-	a.busy = true
+	a.refreshing = true
 	l.wg.Add(1)
-	go l.tending(a)
+	go l.refreshLoop(a)
 }
 
-func (l *leader) tending(a *agent) {
+func (l *leader) refreshLoop(a *nodeState) {
 	defer l.wg.Done()
 	for {
-		ok := l.tendOnce(a)
+		ok := l.refreshOnce(a)
 		l.mu.Lock()
-		if !l.fleet.Alive(a.name) || (ok && !a.again) {
-			a.busy, a.again = false, false
+		if !l.fleet.Alive(a.name) || (ok && !a.refreshAgain) {
+			a.refreshing, a.refreshAgain = false, false
 			l.mu.Unlock()
 			return
 		}
-		a.again = false
+		a.refreshAgain = false
 		l.mu.Unlock()
 		if !ok && !sleep(l.ctx, retryNode) {
 			return
@@ -44,9 +44,9 @@ func (l *leader) tending(a *agent) {
 	}
 }
 
-// tendOnce prepares what is not prepared, then lists the drives. A job that cannot be prepared there does not keep the
-// others from the node's drives: its own grants there come back.
-func (l *leader) tendOnce(a *agent) bool {
+// refreshOnce prepares the node for the jobs that it is not prepared for, then lists its drives. A job that cannot be
+// prepared there does not keep the others from the node's drives: its own grants there come back.
+func (l *leader) refreshOnce(a *nodeState) bool {
 	type item struct {
 		j *job
 		g *generation
@@ -57,7 +57,7 @@ func (l *leader) tendOnce(a *agent) bool {
 	for _, hexed := range l.fleet.Status(a.name).GetJobs() {
 		if d, ok := digestOf(hexed); ok && !l.lives.Uses(d) {
 			over = append(over, d) // the job ended while the node could not be reached
-			delete(a.prepared, d)
+			delete(a.preparedJobs, d)
 		}
 	}
 	for _, j := range l.jobs {
@@ -65,13 +65,13 @@ func (l *leader) tendOnce(a *agent) bool {
 			continue
 		}
 		for _, g := range j.generations {
-			if g.onNodes && !a.prepared[g.Digest] && l.fleet.Holds(a.name, g.data.Manifest) {
+			if g.onNodes && !a.preparedJobs[g.Digest] && l.fleet.Holds(a.name, g.data.Manifest) {
 				items = append(items, item{j, g})
 			}
 		}
 	}
 	drain := l.fleet.Asked(a.name)
-	tell := drain != a.told
+	tell := drain != a.drainTold
 	l.mu.Unlock()
 	for _, d := range over {
 		l.finishLeftOver(a.name, d)
@@ -93,10 +93,10 @@ func (l *leader) tendOnce(a *agent) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if tell && ok {
-		a.told = drain
+		a.drainTold = drain
 	}
-	if !a.listed {
-		l.list(a, now)
+	if !a.drivesListed {
+		l.listDrives(a, now)
 	}
 	return ok
 }
@@ -110,9 +110,9 @@ func digestOf(hexed string) (d dataset.Digest, ok bool) {
 	return dataset.Digest(b), true
 }
 
-// finishLeftOver has a node forget what no job needs any more.
+// finishLeftOver has a node forget a generation that no job needs any more.
 func (l *leader) finishLeftOver(node string, digest dataset.Digest) {
-	handing := l.handed(digest)
+	handing := l.handingLock(digest)
 	handing.Lock()
 	defer handing.Unlock()
 	l.mu.Lock()
@@ -136,7 +136,7 @@ func (l *leader) prepare(node string, j *job, g *generation) error {
 	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest,
 		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight}
 	incarnation := l.incarnation(node)
-	handing := l.handed(g.Digest)
+	handing := l.handingLock(g.Digest)
 	handing.RLock()
 	defer handing.RUnlock()
 	if err := l.calls.prepare(l.ctx, node, req); err != nil {
@@ -145,7 +145,7 @@ func (l *leader) prepare(node string, j *job, g *generation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a, st := l.nodes[node], l.fleet.Status(node); a != nil && st != nil && st.Incarnation == incarnation {
-		a.prepared[g.Digest] = true
+		a.preparedJobs[g.Digest] = true
 	}
 	return nil
 }
