@@ -17,10 +17,10 @@ const (
 
 	maxProbe    = 3600 // seconds between tries to do with fewer
 	smoothing   = 4    // seconds: time constant of T and P
-	fullShare   = 0.9  // of the queue's limit: from here the drives stand still now and then
-	utilisation = 0.95 // most that fewer drives may come to
-	idle        = 0.5  // drives less busy than this are not what the trainer waits for
-	leastBusy   = 0.1  // below, too little was seen to divide by
+	fullShare   = 0.9  // of the queue's limit: above it the drives stand still now and then
+	utilisation = 0.95 // the most at which fewer drives may work
+	idle        = 0.5  // the trainer does not wait for drives that are less busy than this
+	leastBusy   = 0.1  // below it the observed time is too short to divide by
 )
 
 // Options are the law's constants. The zero value works.
@@ -46,7 +46,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Inputs is what is known of a job at one moment.
+// Inputs holds the observations of a job at one moment.
 type Inputs struct {
 	Seconds      float64 `json:"seconds"`             // since any fixed moment; grows
 	T            float64 `json:"t_rows_per_second"`   // as measured before the job, all ranks; 0: not known
@@ -63,7 +63,7 @@ type Inputs struct {
 	Busy float64 `json:"busy"`
 }
 
-// State is what the law remembers from decision to decision.
+// State is the memory of the law from decision to decision.
 type State struct {
 	Target   int     `json:"target"`              // drives wanted, without the bounds; 0: nothing was decided yet
 	Drives   int     `json:"drives"`              // decided last
@@ -88,7 +88,7 @@ type Decision struct {
 	After  State  `json:"after"`
 }
 
-// Record is a decision with all that led to it.
+// Record is a decision with its options, state and inputs.
 type Record struct {
 	Options  Options  `json:"options"`
 	Before   State    `json:"before"`
@@ -113,7 +113,7 @@ func (c *Controller) Decide(in Inputs) Record {
 	return r
 }
 
-// known replaces what is no number, and so would be no JSON, by 0: not known.
+// known replaces values that are no numbers, and have no form in JSON, by 0: not known.
 func (in Inputs) known() Inputs {
 	for _, v := range []*float64{&in.Seconds, &in.T, &in.P, &in.QueueBatches, &in.QueueLimit, &in.StallSeconds,
 		&in.Rows, &in.Busy} {
@@ -187,7 +187,7 @@ func decide(o Options, s State, in Inputs) Decision {
 	return conclude(s, bound, "the queue is above zero")
 }
 
-// first decides before anything was seen.
+// first decides before anything was observed.
 func first(s State, in Inputs, bound int) Decision {
 	s.Seconds, s.Rows, s.Stall, s.Queue, s.Changed = in.Seconds, in.Rows, in.StallSeconds, in.QueueBatches, in.Seconds
 	if n := allocation.WorkersFor(in.T, in.P); n > 0 {
@@ -198,10 +198,10 @@ func first(s State, in Inputs, bound int) Decision {
 	return conclude(s, bound, "T or P is not known: every holder runs")
 }
 
-// learn updates T and P as seen.
+// learn updates the observed T and P.
 func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
 	over := float64(smoothing)
-	if starving { // what was seen before does not hold any more
+	if starving { // earlier observations do not hold any more
 		over /= 4
 	}
 	smooth := func(v *float64, seen float64) {
@@ -214,7 +214,7 @@ func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
 		}
 		*v += (seen - *v) * (1 - math.Exp(-dt/over))
 	}
-	// Over a step that was nearly all waiting, the time it did not wait is too short to divide by.
+	// In a step in which the trainer waited nearly always, the rest is too short to divide by.
 	if rows > 0 && stall < 0.9*dt {
 		smooth(&s.T, rows/(dt-stall))
 	}
@@ -253,7 +253,7 @@ func more(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 }
 
 func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
-	if s.Trying { // and the queue is full again: it was right, and perhaps another is
+	if s.Trying { // and the queue is full again: the try succeeded, and another one may
 		s.Trying, s.Probe = false, o.Down
 	}
 	have := min(s.Target, bound)
@@ -292,8 +292,8 @@ func change(s State, in Inputs, n, bound int, why string) Decision {
 	return conclude(s, bound, why)
 }
 
-// conclude applies the bounds. The target itself keeps what was wanted: at an epoch's end few drives hold rows, and at
-// the next one's begin all do again.
+// conclude applies the bounds. The target itself stays unbounded: at an epoch's end few drives hold rows, and at the
+// beginning of the next one all do again.
 func conclude(s State, bound int, why string) Decision {
 	s.Drives = max(1, min(s.Target, bound))
 	if s.Drives < s.Target {

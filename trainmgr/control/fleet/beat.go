@@ -12,8 +12,8 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// Beat takes a heartbeat that came at now, when the local clock showed wall (Unix seconds). An error wraps ErrRefused
-// and is fit to be sent to the node.
+// Beat takes a heartbeat that arrived at now, when the local clock showed wall (Unix seconds). An error wraps
+// ErrRefused and can be sent to the node.
 func (f *Fleet) Beat(now time.Time, wall float64, s *apiv1.NodeStatus) (Answer, []Event, error) {
 	if err := check(s); err != nil {
 		return Answer{}, nil, fmt.Errorf("%w: %w", ErrRefused, err)
@@ -25,7 +25,7 @@ func (f *Fleet) Beat(now time.Time, wall float64, s *apiv1.NodeStatus) (Answer, 
 	if err := f.admit(n, s); err != nil {
 		err = fmt.Errorf("%w: %s: %w", ErrRefused, s.Name, err)
 		if n != nil && n.alive {
-			return Answer{}, nil, err // one that lives under this name is not to suffer from it
+			return Answer{}, nil, err // the live node of this name is not affected
 		}
 		if n == nil {
 			n = &node{status: &apiv1.NodeStatus{Name: s.Name}}
@@ -76,7 +76,7 @@ func (f *Fleet) Beat(now time.Time, wall float64, s *apiv1.NodeStatus) (Answer, 
 	return answer, events, nil
 }
 
-// take stores a status. Partitions and schemas that were left out because nothing changed stay.
+// take stores a status. The known partitions and schemas stay where the status leaves them out.
 func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 	old := n.status
 	n.status = s
@@ -89,8 +89,8 @@ func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 		}
 		moved := false
 		for _, d := range s.Drives {
-			// The digest covers these lists. One that has grown under it comes from an agent that sent the digest of a
-			// drive before the drive.
+			// The digest covers these lists. A list that has grown under it comes from an agent that sent the digest of
+			// a drive before the drive.
 			if had := names[d.Name]; len(d.Partitions) == 0 || len(d.Partitions) == len(had) {
 				d.Partitions = had
 			} else {
@@ -99,8 +99,8 @@ func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 		}
 		return Answer{}, moved
 	}
-	// An inventory that was left out is not an empty one, unless the node sends none when it is asked. Where its drives
-	// list partitions, it was left out once more: the answer that asked for it was lost.
+	// An inventory that was left out is not empty, unless the node sends none after it was asked. A node whose drives
+	// list partitions has left it out once more: the answer that asked for it was lost.
 	holds := slices.ContainsFunc(s.Drives, func(d *apiv1.Drive) bool { return len(d.Partitions) > 0 })
 	if len(s.Partitions) == 0 && (holds || !n.asked) {
 		n.asked = true
@@ -122,7 +122,7 @@ func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 	return Answer{}, true
 }
 
-// identityOf is what is worth storing of a node: it changes seldom.
+// identityOf is the part of a status that is stored: it changes seldom.
 func identityOf(s *apiv1.NodeStatus) string {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(record(s))
 	if err != nil {
@@ -131,7 +131,7 @@ func identityOf(s *apiv1.NodeStatus) string {
 	return string(b)
 }
 
-// record is a status without what changes from beat to beat and without lists of files.
+// record is a status without the values that change from beat to beat and without lists of files.
 func record(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 	r := &apiv1.NodeStatus{Name: s.Name, Incarnation: s.Incarnation, Urls: s.Urls, Protocol: s.Protocol,
 		Version: s.Version}
@@ -152,7 +152,7 @@ func shallow(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 	return c
 }
 
-// admit says why a node cannot be taken.
+// admit returns an error where a node cannot be taken.
 func (f *Fleet) admit(n *node, s *apiv1.NodeStatus) error {
 	if err := apiv1.Speaks(s.Protocol); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (f *Fleet) claim(s *apiv1.NodeStatus) {
 	}
 }
 
-// check tests a status' own rules and bounds.
+// check checks a status by itself: rules and bounds.
 func check(s *apiv1.NodeStatus) error {
 	switch {
 	case s == nil:

@@ -13,7 +13,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// What can go wrong, for errors.Is.
+// Errors on which a caller decides.
 var (
 	ErrRefused = errors.New("node refused")
 	ErrUnknown = errors.New("no such node")
@@ -41,12 +41,12 @@ const (
 	maxRetired    = 16 // incarnations remembered
 )
 
-// Fleet is the nodes of a cluster.
+// Fleet holds the storage nodes of a cluster.
 type Fleet struct {
 	o      Options
 	nodes  map[string]*node
 	claims map[string]string // drive UUID to the node that has it
-	// version grows with every change of which live node's drives hold what.
+	// version grows with every change of the partitions that drives of live nodes hold.
 	version uint64
 }
 
@@ -71,35 +71,35 @@ func New(o Options) *Fleet {
 func (f *Fleet) Options() Options { return f.o }
 
 type node struct {
-	status    *apiv1.NodeStatus // the last; partitions and schemas are kept in it
+	status    *apiv1.NodeStatus // the last one, with the partitions and schemas that are known
 	partition map[string]*apiv1.Partition
 	seen      time.Time
-	skew      float64 // seconds that its clock is ahead
+	skew      float64 // seconds by which the node's clock is ahead
 	alive     bool
 	refused   string
-	drain     bool   // an operator asked for it
-	asked     bool   // for the inventory
-	restored  bool   // from the store: has not been heard of in this term
-	inventory []byte // whose partitions status holds
-	whole     bool   // status holds partitions at all
+	drain     bool   // an operator wants it drained
+	asked     bool   // the node was asked for its inventory
+	restored  bool   // read from the store: the node has not beaten in this term
+	inventory []byte // digest of the inventory that status holds
+	whole     bool   // status holds an inventory
 	retired   []string
 }
 
-// Kind is what happened to a node.
+// Kind is the kind of an Event.
 type Kind uint8
 
 // The kinds of events.
 const (
-	Joined    Kind = iota + 1 // a node not known, or taken for dead, beats
-	Restarted                 // a new incarnation: nothing is prepared there, nothing runs
-	Inventory                 // it holds other partitions or drives than before
-	Died                      // silent for too long, or replaced
-	Refused                   // the beat was refused, for the first time
-	Changed                   // something that is stored: URLs, drives
-	Forgotten                 // it has been gone for long: it is not listed any more
+	Joined    Kind = iota + 1 // an unknown node, or one that counted as dead, beats
+	Restarted                 // a new incarnation: no job is prepared there
+	Inventory                 // the node holds other partitions or drives than before
+	Died                      // the node was silent for too long, or was replaced
+	Refused                   // a beat was refused, for the first time
+	Changed                   // a part that is stored: URLs, drives
+	Forgotten                 // the node has been gone for long, and is not listed any more
 )
 
-// Event is something that happened to a node.
+// Event says what happened to a node.
 type Event struct {
 	Kind Kind
 	Node string
@@ -146,19 +146,19 @@ func (f *Fleet) Drain(name string, drain bool) error {
 	return nil
 }
 
-// Draining reports whether new splits keep away from a node.
+// Draining reports whether no new lease is granted on a node's drives.
 func (f *Fleet) Draining(name string) bool {
 	n := f.nodes[name]
 	return n != nil && (n.drain || n.status.Draining)
 }
 
-// Asked reports whether an operator wants a node drained, whatever the node says itself.
+// Asked reports whether an operator wants a node drained, whether or not the node drains.
 func (f *Fleet) Asked(name string) bool { n := f.nodes[name]; return n != nil && n.drain }
 
 // Alive reports whether a node beats.
 func (f *Fleet) Alive(name string) bool { n := f.nodes[name]; return n != nil && n.alive }
 
-// Status returns the last status of a node, nil if it is not known. It is not to be changed.
+// Status returns the last status of a node; nil: the node is not known. Do not change the result.
 func (f *Fleet) Status(name string) *apiv1.NodeStatus {
 	if n := f.nodes[name]; n != nil {
 		return n.status
@@ -216,7 +216,7 @@ func (f *Fleet) state(now time.Time, n *node) string {
 	case n.refused != "":
 		return "refused: " + n.refused
 	case n.restored:
-		return "dead" // or not heard of yet by this leader
+		return "dead" // or it has not called this leader yet
 	case !n.alive:
 		return "dead"
 	case now.Sub(n.seen) > 2*f.o.Beat+f.o.Beat/2:
@@ -227,7 +227,7 @@ func (f *Fleet) state(now time.Time, n *node) string {
 	return "ready"
 }
 
-// Stored is what a node's key holds: the record, and whether an operator drained it.
+// Stored is the value of a node's key: the record, and whether an operator drained the node.
 func (f *Fleet) Stored(name string) ([]byte, bool) {
 	n := f.nodes[name]
 	if n == nil {
@@ -239,7 +239,7 @@ func (f *Fleet) Stored(name string) ([]byte, bool) {
 	return b, err == nil
 }
 
-// Restore takes what Stored returned, in a new term. The node counts as dead until it beats.
+// Restore takes a result of Stored in a later term. The node counts as dead until it beats.
 func (f *Fleet) Restore(now time.Time, b []byte) error {
 	s := &apiv1.NodeStatus{}
 	if err := proto.Unmarshal(b, s); err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// ErrSelect says that the partitions asked for do not make a data set.
+	// ErrSelect says that the chosen partitions do not make a data set.
 	ErrSelect = errors.New("select partitions")
 	// ErrNotYet says that it is not known yet which partitions there are: ask again in a moment.
 	ErrNotYet = errors.New("not every node has said what it holds")
@@ -25,7 +25,7 @@ var (
 // Place is a drive of a node.
 type Place struct{ Node, Drive string }
 
-// Selection is a data set made of partitions that live nodes hold.
+// Selection is a data set of partitions that live nodes hold.
 type Selection struct {
 	Manifest  *dataset.Manifest
 	Schema    []byte // digest, of every partition
@@ -36,13 +36,13 @@ type Selection struct {
 	Holders    [][]Place // of each partition of the manifest, at least one, by node and drive
 }
 
-// maxPatterns and maxPattern bound what one selection matches against every name.
+// maxPatterns and maxPattern bound the patterns that one selection matches against every name.
 const (
 	maxPatterns = 1 << 10
 	maxPattern  = 1 << 10
 )
 
-// CheckPatterns says what is wrong with patterns of path.Match, if anything is.
+// CheckPatterns returns an error where a pattern is none of path.Match's, or is too long, or there are too many.
 func CheckPatterns(patterns []string) error {
 	if len(patterns) > maxPatterns {
 		return fmt.Errorf("%w: %d patterns, at most %d", ErrSelect, len(patterns), maxPatterns)
@@ -58,7 +58,7 @@ func CheckPatterns(patterns []string) error {
 	return nil
 }
 
-// wanted reports whether a name is of the patterns (none: of all) and not of exclude.
+// wanted reports whether a name matches one of the patterns, or there are none, and matches none of exclude.
 func wanted(name string, patterns, exclude []string) bool {
 	return (len(patterns) == 0 || matches(name, patterns)) && !matches(name, exclude)
 }
@@ -90,7 +90,7 @@ func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 	return s, err
 }
 
-// SelectNew is Select without the partitions that had says are known; nil when nothing is left.
+// SelectNew is Select without the partitions for which had reports true; nil: none is left.
 func (f *Fleet) SelectNew(patterns, exclude []string, had func(name string) bool) (*Selection, error) {
 	return f.selectAll(patterns, exclude, had)
 }
@@ -144,7 +144,7 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 			list = append(list, e)
 		}
 	}
-	if had == nil { // what appears later is taken later
+	if had == nil { // SelectNew takes partitions of dead nodes when they appear
 		if err := f.missing(found, patterns, exclude); err != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 	return s, nil
 }
 
-// missing says what only a dead node holds.
+// missing returns an error for partitions that only a dead node holds.
 func (f *Fleet) missing(found map[string]*apiv1.Partition, patterns, exclude []string) error {
 	for _, name := range f.names() {
 		n := f.nodes[name]
@@ -191,8 +191,8 @@ func (f *Fleet) missing(found map[string]*apiv1.Partition, patterns, exclude []s
 	return nil
 }
 
-// Word names a partition of exactly this content, so that a file that was replaced is not taken for the one that a job
-// was submitted with.
+// Word names a partition of exactly this content, so that a file that was replaced is not mistaken for the file with
+// which a job was submitted.
 func Word(name string, footer []byte) string {
 	return name + "@" + hex.EncodeToString(footer[:min(len(footer), 8)])
 }
@@ -221,7 +221,7 @@ func (f *Fleet) Lost(word string) string {
 	return fmt.Sprintf("partition %s: no live node holds it", partition)
 }
 
-// Words lists what each drive of a node holds, in Words.
+// Words lists the partitions that each drive of a node holds, as Words.
 func (f *Fleet) Words(name string) map[string][]string {
 	n := f.nodes[name]
 	if n == nil {
@@ -304,7 +304,7 @@ func (f *Fleet) columns(digest []byte) ([]pipeline.ColumnInfo, uint32, error) {
 	return nil, 0, fmt.Errorf("no node says what the columns of schema %s are", short(digest))
 }
 
-// meanLength is the mean of what live nodes say of their partitions of a schema.
+// meanLength is the mean of the lengths that live nodes report of their partitions of a schema.
 func (f *Fleet) meanLength(digest []byte) map[string]float64 {
 	sum, nodes := map[string]float64{}, 0
 	for _, name := range f.names() {
@@ -328,7 +328,7 @@ func same(a, b *apiv1.Partition) bool {
 		bytes.Equal(a.Schema, b.Schema)
 }
 
-// entry is a partition as a manifest has it.
+// entry is a partition in the form of a manifest.
 func entry(p *apiv1.Partition) (dataset.Partition, error) {
 	e := dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups}
 	if len(p.FooterSha256) != len(e.Footer) {
@@ -338,5 +338,5 @@ func entry(p *apiv1.Partition) (dataset.Partition, error) {
 	return e, nil
 }
 
-// short is the start of a digest, for people.
+// short is the beginning of a digest, for messages.
 func short(d []byte) string { return hex.EncodeToString(d[:min(len(d), 6)]) }

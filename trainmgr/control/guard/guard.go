@@ -84,7 +84,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, code connect.Code, err error) {
-	_ = g.errors.Write(w, r, connect.NewError(code, err)) // the caller is gone if it fails
+	_ = g.errors.Write(w, r, connect.NewError(code, err)) // it fails only where the caller is gone
 }
 
 // OnLoopback refuses callers of other machines.

@@ -28,8 +28,8 @@ func Owner(id identity.Identity) string {
 // ErrOperators says that only operators may do something to a job.
 var ErrOperators = errors.New("the job is an operator's")
 
-// MayUse returns an error unless the peer may see a job of the owner, attach to it and take its mini-batches: operators
-// may, launchers of the owner, and, where there is no owner, every launcher.
+// MayUse returns an error unless the peer may see a job of the owner, attach to it and take its mini-batches. Operators
+// and launchers of the owner may; where there is no owner, every launcher may.
 func MayUse(ctx context.Context, jobOwner string) error {
 	id := Peer(ctx)
 	if id.Role != identity.Launcher || jobOwner == "" || Owner(id) == jobOwner {
@@ -39,7 +39,7 @@ func MayUse(ctx context.Context, jobOwner string) error {
 }
 
 // MayEnd returns an error unless the peer may cancel a job of the owner: operators may, and launchers of the owner. A
-// job without an owner is an operator's, who lets every launcher use it.
+// job without an owner belongs to an operator, and every launcher may use it but not cancel it.
 func MayEnd(ctx context.Context, jobOwner string) error {
 	if err := MayUse(ctx, jobOwner); err != nil {
 		return err
@@ -51,7 +51,7 @@ func MayEnd(ctx context.Context, jobOwner string) error {
 	return nil
 }
 
-// owners are as names of identities are, without a dot.
+// owners matches owners: names of identities, without a dot.
 var owners = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // OwnerFor is the owner of a job that the peer submits: the one that it asks for, or else its own. Only operators, and

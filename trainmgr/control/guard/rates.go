@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rates holds a token bucket a peer.
+// rates holds a token bucket for each peer.
 type rates struct {
 	limit float64
 
@@ -40,7 +40,7 @@ func (r *rates) allow(peer string, now time.Time) bool {
 	return l.AllowN(now, 1)
 }
 
-// sweep forgets those that have not called for a second, whose buckets are full; once a second at most.
+// sweep forgets the peers that have not called for a second, whose buckets are full. It does so at most once a second.
 func (r *rates) sweep(now time.Time) {
 	if now.Sub(r.swept) < time.Second {
 		return

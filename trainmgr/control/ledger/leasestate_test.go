@@ -21,7 +21,8 @@ func TestALeaseThatIsOverStaysOver(t *testing.T) {
 		l := New(Config{})
 		require.NoError(t, l.AddJob(Job{ID: "x"}))
 		require.NoError(t, l.PutDrive(Drive{ID: DriveID{"n", "d"}, Slots: 2}, scriptStart))
-		le := &lease{Lease: Lease{ID: 1}, job: l.jobs[0], rank: l.jobs[0].ranks[0], drive: l.drives[0], state: leaseWorking}
+		le := &lease{Lease: Lease{ID: 1}, job: l.jobs[0], rank: l.jobs[0].ranks[0], drive: l.drives[0],
+			state: leaseWorking}
 		l.leases[1] = le
 		l.occupySlot(le, 1)
 		for _, on := range []leaseEvent{last, onFetched, onDelivered, onReturned} {

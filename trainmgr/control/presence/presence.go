@@ -32,7 +32,7 @@ type Conn uint64
 type State struct {
 	Attached bool
 	Last     time.Time // of its last call
-	Why      string    // it is detached; empty while it is attached
+	Why      string    // why the rank is detached; empty while it is attached
 }
 
 // Departure is a rank that has become detached.
@@ -54,7 +54,7 @@ type Tracker struct {
 type launcher struct {
 	State
 	conns map[Conn]struct{} // open ones, on which it called
-	lost  time.Time         // when the last of conns was closed; zero: it was not, or it has called since
+	lost  time.Time         // when the last of conns was closed; zero: one is open, or the launcher has called since
 }
 
 // New makes a Tracker without launchers.
@@ -113,8 +113,8 @@ func (t *Tracker) Closed(c Conn, now time.Time) {
 	delete(t.conns, c)
 }
 
-// Tick lets time pass. It returns the ranks that have become detached since the last Tick, in the order of job and
-// number as far as time alone has detached them.
+// Tick lets time pass. It returns the ranks that have become detached since the last Tick: first those that left, then
+// those that time has detached, by job and number.
 func (t *Tracker) Tick(now time.Time) []Departure {
 	var late []Rank
 	for r, l := range t.ranks {
@@ -134,7 +134,7 @@ func (t *Tracker) Tick(now time.Time) []Departure {
 		}
 		t.detach(r, l, why)
 	}
-	// it has come back meanwhile
+	// the rank was attached again meanwhile
 	gone := slices.DeleteFunc(t.gone, func(d Departure) bool { return t.Of(d.Rank).Attached })
 	t.gone = nil
 	return gone

@@ -30,7 +30,7 @@ const (
 // Key names a record of a job.
 func Key(id, rest string) string { return JobPrefix + id + "/" + rest }
 
-// DataKey names piece n of what generation g of a job is made of.
+// DataKey names piece n of the data of generation g of a job.
 func DataKey(id string, g, n int) string { return Key(id, fmt.Sprintf("data/%d/%04d", g, n)) }
 
 // Submission is job/ID/spec.
@@ -45,15 +45,15 @@ type Submission struct {
 type State struct {
 	Phase       Phase                 `json:"phase"`
 	Why         string                `json:"why,omitempty"`
-	Generations []Generation          `json:"generations"` // those that ranks may still be in
-	Taken       int                   `json:"taken"`       // generations ever
+	Generations []Generation          `json:"generations"` // that ranks may still be in
+	Taken       int                   `json:"taken"`       // how many generations there ever were
 	P           map[string]float64    `json:"p_rows_per_second,omitempty"`
 	T           float64               `json:"t_rows_per_second,omitempty"`
 	Allocation  allocation.Allocation `json:"allocation"`
 	Redelivered uint64                `json:"redelivered,omitempty"` // before the present leader
-	// a character a rank: 1 if it will say when it is through, 0 if not, ? if that is not known
+	// for each rank a character: 1 if it will say when it is through, 0 if not, ? if that is not known
 	Stays string `json:"stays,omitempty"`
-	// RunBytes a rank: which training run attached last
+	// for each rank RunBytes: the training run that attached last
 	Runs []byte `json:"runs,omitempty"`
 	// since when no rank has called; zero: one is attached
 	Unattended time.Time `json:"unattended,omitzero"`
@@ -63,8 +63,8 @@ type State struct {
 	Final []byte    `json:"final,omitempty"` // apiv1.JobStatus of an ended job
 }
 
-// RunBytes is the length of what stands for a training run in State.Runs: two runs of one job do not coincide by
-// chance.
+// RunBytes is the length of the hash that stands for a training run in State.Runs: two runs of one job do not coincide
+// by chance.
 const RunBytes = 8
 
 // Generation says which epochs are of a generation; its data are under DataKey.
@@ -75,7 +75,7 @@ type Generation struct {
 	Pieces int            `json:"pieces"`
 }
 
-// generationData is what a generation is made of: all that a leader must know without asking a node.
+// generationData is the data of a generation: a later leader needs no node for them.
 type generationData struct {
 	Manifest   json.RawMessage    `json:"manifest"`
 	Columns    json.RawMessage    `json:"columns"`
@@ -132,7 +132,7 @@ func Pack(s *fleet.Selection) ([][]byte, error) {
 	return pieces, nil
 }
 
-// Unpack is Pack's inverse; holders are not stored.
+// Unpack is the inverse of Pack. Holders are not stored.
 func Unpack(pieces [][]byte) (*fleet.Selection, error) {
 	raw, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(bytes.Join(pieces, nil))), maxData+1))
 	if err != nil {

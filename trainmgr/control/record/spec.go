@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
-// ErrSpec says that a job can never be as it was submitted.
+// ErrSpec says that a job's specification can never be accepted.
 var ErrSpec = errors.New("job")
 
 // Bounds of a job.
@@ -26,7 +26,7 @@ const (
 	MaxAbandon = 365 * 24 * time.Hour
 )
 
-// Spec is a job's specification that was checked.
+// Spec is a checked specification of a job.
 type Spec struct {
 	Job      *apiv1.JobSpec // with defaults filled in
 	Pipeline *pipeline.Spec
@@ -34,12 +34,12 @@ type Spec struct {
 	Resume   *dataset.Token
 }
 
-// names of jobs go into keys, metrics and paths.
+// jobName matches names of jobs, which go into keys, metrics and paths.
 var jobName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 
-// Check checks a specification and fills defaults in. sealed is false for one that resumes from a token that no control
-// plane has sealed under the key. The error wraps ErrSpec, or says what is wrong with the pipeline, line by line, or
-// with the token.
+// Check checks a specification and fills defaults in. sealed is false where the job resumes from a token that no
+// control plane has sealed under the key. The error wraps ErrSpec, or says what is wrong with the pipeline, line by
+// line, or with the token.
 func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	spec = proto.CloneOf(spec)
 	if spec.Plan == nil {
@@ -143,7 +143,7 @@ func PlanOptions(p *apiv1.PlanOptions, batch int) (dataset.Options, error) {
 	return o, nil
 }
 
-// whole fills in what dataset.NewPlan would.
+// whole fills in the defaults of dataset.NewPlan.
 func whole(o dataset.Options) dataset.Options {
 	if o.Batch == 0 {
 		o.Batch = dataset.DefaultBatch

@@ -12,7 +12,7 @@ import (
 //
 //	"MRT1" | a token of sdk/dataset | HMAC-SHA256 of all before it under the cluster's key, 32 bytes
 //
-// so that a job that is resumed from it is known to go on where this cluster said.
+// A job that is resumed from a sealed token goes on where this cluster stopped.
 const TokenMagic = "MRT1"
 
 // KeyBytes is the length of the cluster's key.
@@ -26,7 +26,7 @@ func WrapToken(key, token []byte) []byte {
 }
 
 // UnwrapToken returns the token that WrapToken sealed. A token of sdk/dataset that was never sealed is returned with
-// sealed false; the caller decides whether it is welcome. The error wraps dataset.ErrToken.
+// sealed false; the caller decides whether to take it. The error wraps dataset.ErrToken.
 func UnwrapToken(key, b []byte) (t dataset.Token, sealed bool, err error) {
 	if len(b) > len(TokenMagic)+dataset.MaxTokenBytes+sha256.Size {
 		return t, false, fmt.Errorf("%w: %d bytes are too many", dataset.ErrToken, len(b))

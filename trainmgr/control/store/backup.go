@@ -20,10 +20,10 @@ import (
 // ErrBackup says that a file is no backup of a control plane, or a damaged one.
 var ErrBackup = errors.New("backup of a control plane")
 
-// Snapshot writes everything that etcd holds, as of now, to w: a backup, in etcd's own snapshot format, which ends with
-// its SHA-256. It needs a majority, so that nothing that was acknowledged before the call is missing.
+// Snapshot writes all of etcd's data, as of now, to w: a backup in etcd's own snapshot format, which ends with its
+// SHA-256. It needs a majority, so that the backup has every write that was acknowledged before the call.
 func (s *Store) Snapshot(ctx context.Context, w io.Writer) error {
-	// A linearizable read returns when this member has applied all that the majority has.
+	// A linearizable read returns when this member has applied all entries of the majority.
 	if _, err := s.client.Get(ctx, s.key("format")); err != nil {
 		return fmt.Errorf("back up: %w", words(err))
 	}
@@ -37,7 +37,7 @@ func (s *Store) Snapshot(ctx context.Context, w io.Writer) error {
 	return r.Snapshot.Close()
 }
 
-// Backup is what a backup holds.
+// Backup describes the contents of a backup.
 type Backup struct {
 	File     string `json:"file"`
 	Bytes    int64  `json:"bytes"`
@@ -57,7 +57,7 @@ const (
 	sector        = 512 // a database is a multiple of it
 )
 
-// ReadBackup checks a backup against its checksum and returns what it holds. The error wraps ErrBackup where the file
+// ReadBackup checks a backup against its checksum and describes its contents. The error wraps ErrBackup where the file
 // is at fault.
 func ReadBackup(path string) (Backup, error) {
 	b := Backup{File: path}
@@ -104,7 +104,7 @@ func (b *Backup) checksum() (err error) {
 
 // contents reads the keys that live.
 func (b *Backup) contents() (err error) {
-	// The database's reader panics on pages that make no sense, and reads beyond the file where a page says so.
+	// The database's reader panics on pages that make no sense, and reads beyond the file where a page points there.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {

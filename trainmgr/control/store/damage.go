@@ -23,20 +23,19 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// ErrDamaged says that the files of the embedded member cannot be what they were: a disk, or another program, has
-// changed them.
+// ErrDamaged says that the files of the embedded member were changed, by a disk or by another program.
 var ErrDamaged = errors.New("the control plane's files are damaged")
 
 // ErrInUse says that another process has the data folder open.
 var ErrInUse = errors.New("another process has the folder open: is another member running?")
 
-// lockWait is how long another process may still hold the database, as one that is just ending does.
+// lockWait is how long another process may hold the database while it ends.
 const lockWait = 5 * time.Second
 
-// examine reads the files of a member before etcd does: etcd ends the process where it finds them damaged, some of it
-// in goroutines of its own, and takes a log whose end is missing for a whole one. A folder without a member is fine.
+// examine reads the files of a member before etcd does. etcd ends the process where it finds them damaged, in part from
+// goroutines of its own, and takes a log whose end is missing for a whole one. A folder without a member is fine.
 func examine(dir string, lg *zap.Logger) (err error) {
-	// A page that the file does not have any more is a fault of memory.
+	// To read a page that the file does not have any more is a memory fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,7 +107,7 @@ func examineBucket(b *bolt.Bucket) error {
 		}
 		before = k
 		for i := 0; i < len(v); i += os.Getpagesize() {
-			sum ^= v[i] // a page that is not there is a fault, which examine takes
+			sum ^= v[i] // a missing page is a memory fault, which examine catches
 		}
 		if v == nil {
 			return examineBucket(b.Bucket(k))
@@ -157,7 +156,7 @@ func examineLog(dir string, applied uint64, lg *zap.Logger) error {
 	return nil
 }
 
-// recovery says what an operator does about files that are damaged.
+// recovery says what an operator can do about damaged files.
 func (o *Options) recovery() string {
 	if len(o.Peers) > 1 || o.Join {
 		return "the other members have all of it: take this member out (millrace control members remove " + o.Name +
@@ -167,8 +166,8 @@ func (o *Options) recovery() string {
 		"one: jobs are then lost, data on drives is not"
 }
 
-// startEtcd starts the member. Where etcd would end the process, because of what it finds in the folder, it returns an
-// error; of what etcd had begun by then files may stay locked in this process.
+// startEtcd starts the member. Where etcd would end the process because of the contents of the folder, startEtcd
+// returns an error; files that etcd had opened by then may stay locked in this process.
 func startEtcd(c *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -178,8 +177,8 @@ func startEtcd(c *embed.Config) (e *embed.Etcd, err error) {
 	return embed.StartEtcd(c)
 }
 
-// fatalHook is what becomes of a line of etcd's log after which it ends the process: an error of startEtcd, where that
-// is what runs, else the end.
+// fatalHook turns a line of etcd's log after which etcd ends the process into an error of startEtcd. Outside startEtcd
+// the process ends.
 type fatalHook struct{}
 
 var _ zapcore.CheckWriteHook = fatalHook{}

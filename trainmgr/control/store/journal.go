@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Journal commits what many callers changed together: group commit. It takes the writes from one source, which
-// has them by key, so that a key that many callers touched is written once.
+// Journal commits the changes of many callers together: group commit. It takes the writes from one source, which has
+// them by key, so that a key that many callers touched is written once.
 type Journal struct {
 	term *Term
 	o    JournalOptions
@@ -19,15 +19,15 @@ type Journal struct {
 	wake chan struct{}
 	done chan struct{}
 
-	kept []Op // taken from the source and not durable yet, since their transaction failed; only run uses it
+	kept []Op // writes of the source whose transaction failed; only run uses it
 
 	mu   sync.Mutex
-	next *round // that callers join now; guarded by mu
+	next *round // the round that callers join now; guarded by mu
 	busy bool   // a round is on its way, or kept is not empty; guarded by mu
-	err  error  // why no round will come any more; guarded by mu
+	err  error  // why there will be no further round; guarded by mu
 }
 
-// round is what is committed together.
+// round is one group commit.
 type round struct {
 	joined bool
 	done   chan struct{}
@@ -42,13 +42,13 @@ type JournalOptions struct {
 	// forgets them. It returns none when there are none left.
 	Source func(most int) []Op
 	// Gather is how long the first caller waits for others to join when nothing is being written; 0 means
-	// DefaultGather. While a transaction is on its way callers gather by themselves.
+	// DefaultGather. While a transaction is on its way other callers gather.
 	Gather time.Duration
 	// Flushed is called after every round, with its duration and the number of keys that it wrote.
 	Flushed func(took time.Duration, keys int)
 }
 
-// DefaultGather costs an acknowledgement a millisecond, and saves most transactions of a moderate load.
+// DefaultGather costs an acknowledgement a millisecond and saves most of the transactions under a moderate load.
 const DefaultGather = time.Millisecond
 
 // ErrClosed says that the journal was closed before the write was durable.
@@ -69,8 +69,8 @@ func (t *Term) NewJournal(o JournalOptions) *Journal {
 	return j
 }
 
-// Sync returns when everything that the source had to give is durable, or why it is not. dirty false says that the
-// caller changed nothing that the source has not given before: then nothing is waited for unless a round is on its way.
+// Sync returns when every write that the source had is durable, or with the error of one that is not. Where dirty is
+// false the caller has changed nothing since the source was last asked, and Sync waits only for a round on its way.
 func (j *Journal) Sync(ctx context.Context, dirty bool) error {
 	j.mu.Lock()
 	if j.err != nil {
@@ -136,7 +136,7 @@ func (j *Journal) take() *round {
 	return r
 }
 
-// fail refuses what is gathered and what comes.
+// fail refuses the gathered callers and all later ones.
 func (j *Journal) fail(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -149,8 +149,8 @@ func (j *Journal) fail(err error) {
 // maxTxnBytes keeps a transaction below etcd's bound of 1.5 MiB a request.
 const maxTxnBytes = 1 << 20
 
-// commit writes everything that the source has, one transaction behind the other. Writes whose transaction failed are
-// kept, and are the first of the next round, so that the source's order is never broken.
+// commit writes all writes of the source, one transaction after the other. Writes whose transaction failed are kept,
+// and are the first of the next round, so that the source's order is kept.
 func (j *Journal) commit() (keys int, err error) {
 	for {
 		if len(j.kept) == 0 {
@@ -184,7 +184,7 @@ func (j *Journal) Close() {
 	<-j.done
 }
 
-// Kick has what the source has written soon, without waiting for it.
+// Kick has the writes of the source committed soon, and does not wait for that.
 func (j *Journal) Kick() {
 	j.mu.Lock()
 	ok := j.err == nil

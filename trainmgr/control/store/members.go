@@ -16,7 +16,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// ErrMembers says that the members cannot be changed so.
+// ErrMembers says that the members cannot be changed in that way.
 var ErrMembers = errors.New("members of the control plane")
 
 // Member is a member of the embedded etcd.
@@ -54,7 +54,7 @@ func member(m *etcdserverpb.Member) Member {
 	return v
 }
 
-// changeable says whether members can be added and removed here.
+// changeable returns an error where members cannot be added and removed.
 func (s *Store) changeable() error {
 	if s.server == nil {
 		return fmt.Errorf("%w: etcd runs elsewhere (%s): change its members there", ErrMembers,
@@ -63,9 +63,8 @@ func (s *Store) changeable() error {
 	return nil
 }
 
-// AddMember makes room for a member that will be reached at the URL. It has no vote, and so cannot cost the others
-// their majority, until Promote finds that it has caught up. Errors wrap ErrMembers where the answer would be the same
-// again.
+// AddMember adds a member that will be reached at the URL. The member has no vote, and so cannot cost the others their
+// majority, until Promote finds that it has caught up. Errors wrap ErrMembers where another try would end the same way.
 func (s *Store) AddMember(ctx context.Context, peerURL string) (Member, error) {
 	fail := func(err error) (Member, error) { return Member{}, fmt.Errorf("add member %s: %w", peerURL, err) }
 	if err := s.changeable(); err != nil {
@@ -109,11 +108,11 @@ func (s *Store) AddMember(ctx context.Context, peerURL string) (Member, error) {
 	}
 }
 
-// settled is for how long etcd wants the members that vote to have been in touch before it takes another, and a little
+// settled is how long etcd wants its voting members to have been in touch before it takes another one, and a little
 // more.
 const settled = 6 * time.Second
 
-// RemoveMember takes a member out for good: by its name, its id, or one of its URLs.
+// RemoveMember removes a member for good, by its name, its id, or one of its URLs.
 func (s *Store) RemoveMember(ctx context.Context, which string) (Member, error) {
 	fail := func(err error) (Member, error) { return Member{}, fmt.Errorf("remove member %s: %w", which, err) }
 	if err := s.changeable(); err != nil {
@@ -148,7 +147,7 @@ func (s *Store) RemoveMember(ctx context.Context, which string) (Member, error) 
 	return found[0], nil
 }
 
-// refused wraps what etcd says of a change that it does not make.
+// refused wraps etcd's error for a change that it does not make.
 func refused(err error) error {
 	for _, r := range []error{rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrUnhealthy, rpctypes.ErrPeerURLExist,
 		rpctypes.ErrMemberBadURLs, rpctypes.ErrTooManyLearners, rpctypes.ErrMemberNotFound, rpctypes.ErrMemberExist} {
@@ -159,7 +158,7 @@ func refused(err error) error {
 	return words(err)
 }
 
-// Promote gives members that were added and have caught up their vote; it returns them. A member that has not is left
+// Promote gives added members that have caught up their vote, and returns them. A member that has not caught up is left
 // for later.
 func (s *Store) Promote(ctx context.Context) ([]Member, error) {
 	if s.server == nil {
@@ -186,7 +185,7 @@ func (s *Store) Promote(ctx context.Context) ([]Member, error) {
 	return promoted, nil
 }
 
-// electionPause is how long a start waits before it asks an etcd again that has no leader.
+// electionPause is how long a start waits before it asks an etcd without a leader again.
 const electionPause = 50 * time.Millisecond
 
 // reachable publishes the peer URL of a member that was started alone and now has one.
@@ -224,8 +223,7 @@ func (s *Store) reachable(ctx context.Context) error {
 	return nil
 }
 
-// Founded reports whether the folder of an embedded member has one's data: then it knows the others, and need not be
-// told.
+// Founded reports whether a folder holds the data of an embedded member. Such a member knows the other members.
 func Founded(data string) bool {
 	_, err := os.Stat(filepath.Join(data, "etcd", "member", "wal"))
 	return err == nil

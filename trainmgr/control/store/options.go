@@ -12,15 +12,15 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// Options say which etcd. The zero value, with Data, is one embedded member.
+// Options choose the etcd. The zero value with Data is one embedded member.
 type Options struct {
 	Data string // folder of an embedded member
 	Name string // of this member among Peers; empty means "millrace"
-	// Peers are all embedded members, this one included, as NAME=URL with the URL at which the others reach it. None
+	// Peers are all embedded members, this one included, as NAME=URL, where the others reach the member at URL. None
 	// means one member alone.
 	Peers []string
-	// Join says that Peers are the members of a cluster that runs, and that this one was added to it. It does not
-	// matter to a member that has been started before.
+	// Join says that Peers are the members of a running cluster to which this member was added. It has no effect on a
+	// member that has been started before.
 	Join bool
 	// External are the endpoints of an etcd that runs elsewhere; then nothing is embedded.
 	External []string
@@ -31,7 +31,7 @@ type Options struct {
 	Prefix    string        // of every key; empty means DefaultPrefix
 	Quota     int64         // bytes that an embedded member holds at most; 0 means DefaultQuota
 	Compact   time.Duration // how much history an embedded member keeps; 0 means DefaultCompact
-	TTL       time.Duration // after so long without a sign of life another may lead, whole seconds; 0 means DefaultTTL
+	TTL       time.Duration // without a sign of life, before another may lead; whole seconds; 0 means DefaultTTL
 	// Tick and Election are raft's heartbeat and election timeout; 0 means etcd's own, 100 ms and 1 s.
 	Tick, Election time.Duration
 	Logger         *slog.Logger // nil: silent
@@ -45,7 +45,7 @@ const (
 	DefaultTTL     = 5 * time.Second
 )
 
-// Format is the layout of what is kept, the value of the key "format".
+// Format is the version of the layout, the value of the key "format".
 const Format = "1"
 
 // maxTxnPuts is how many writes one transaction takes, below etcd's own default bound of 128 operations.

@@ -25,7 +25,7 @@ type Term struct {
 	fence    uint64
 }
 
-// Campaign waits until this member leads. value is what the others learn of it: its URL.
+// Campaign waits until this member leads. The other members learn value: the leader's URL.
 func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(s.o.TTL/time.Second)),
 		concurrency.WithContext(ctx))
@@ -33,7 +33,7 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 		return nil, fmt.Errorf("campaign: %w", words(err))
 	}
 	e := concurrency.NewElection(session, s.key(electionKey))
-	// A candidate whose lease expired while it waited must not wait for ever.
+	// A candidate whose lease expired while it waited would wait for ever.
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(session.Ctx(), cancel)()
@@ -69,7 +69,7 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 	return t, nil
 }
 
-// initialise writes the format of an empty store, and refuses another's.
+// initialise writes the format of an empty store, and refuses the format of another build.
 func (t *Term) initialise(ctx context.Context) error {
 	value, ok, err := t.Get(ctx, "format")
 	switch {
@@ -85,9 +85,9 @@ func (t *Term) initialise(ctx context.Context) error {
 	return t.number(ctx)
 }
 
-// number gives the term its fence: the revision at which its key was created, above what this etcd began to count from.
-// That is from when it was first led: nodes remember the greatest fence they saw, and one of an etcd that was begun
-// anew has to be greater than all of one that is lost.
+// number gives the term its fence: the revision at which its key was created, plus the number from which this etcd
+// began to count. That number comes from the time at which the etcd was first led: nodes remember the greatest fence
+// that they saw, and the fences of an etcd that replaces a lost one have to be greater than all of the lost one's.
 func (t *Term) number(ctx context.Context) error {
 	value, ok, err := t.Get(ctx, fencesKey)
 	if err != nil {
@@ -105,7 +105,7 @@ func (t *Term) number(ctx context.Context) error {
 	return nil
 }
 
-// fencesKey holds what the fences of an etcd are counted from.
+// fencesKey holds the number from which the fences of an etcd are counted.
 const fencesKey = "fences"
 
 // fenceBits leaves room for a million revisions a second.
@@ -114,7 +114,8 @@ const fenceBits = 20
 // Fence returns the term's number; later terms have greater ones.
 func (t *Term) Fence() uint64 { return t.fence }
 
-// Done is closed when the term may be over: no sign of life reached etcd in time. Writes tell for sure.
+// Done is closed when the term may be over: no sign of life reached etcd in time. Only the result of a write is
+// certain.
 func (t *Term) Done() <-chan struct{} { return t.session.Done() }
 
 // Resign ends the term; another member may lead at once.
@@ -144,7 +145,7 @@ func Put(key string, value []byte) Op { return Op{key: key, value: value} }
 // Delete removes a key.
 func Delete(key string) Op { return Op{key: key, delete: true} }
 
-// DeletePrefix removes every key that begins so.
+// DeletePrefix removes every key with the prefix.
 func DeletePrefix(prefix string) Op {
 	return Op{key: prefix, delete: true, below: clientv3.GetPrefixRangeEnd(prefix)}
 }
@@ -159,8 +160,8 @@ func (t *Term) op(o Op) clientv3.Op {
 	return clientv3.OpPut(t.s.key(o.key), string(o.value))
 }
 
-// Commit makes the writes durable, all or none, in one transaction that fails with ErrFenced unless this term still
-// holds. At most 100 writes.
+// Commit makes at most 100 writes durable, all or none, in one transaction. It fails with ErrFenced unless this term
+// still holds.
 func (t *Term) Commit(ctx context.Context, ops ...Op) error {
 	if len(ops) > maxTxnPuts {
 		return fmt.Errorf("a transaction of %d writes, at most %d", len(ops), maxTxnPuts)
@@ -179,10 +180,10 @@ func (t *Term) Commit(ctx context.Context, ops ...Op) error {
 	return nil
 }
 
-// Check returns ErrFenced unless this term still holds: a read that the majority answers.
+// Check returns ErrFenced unless this term still holds. It is a read that the majority answers.
 func (t *Term) Check(ctx context.Context) error { return t.Commit(ctx) }
 
-// Get reads a key; false when there is none.
+// Get reads a key. It reports false where there is none.
 func (t *Term) Get(ctx context.Context, key string) ([]byte, bool, error) {
 	r, err := t.s.client.Get(ctx, t.s.key(key))
 	if err != nil {
@@ -197,7 +198,7 @@ func (t *Term) Get(ctx context.Context, key string) ([]byte, bool, error) {
 // scanPage is how many keys one read of Scan returns.
 const scanPage = 1000
 
-// Scan calls fn for every key that begins so, in order, all of one moment. It holds a page of them at a time.
+// Scan calls fn for every key with the prefix, in order, as of one moment. It holds a page of them at a time.
 func (t *Term) Scan(ctx context.Context, prefix string, fn func(key string, value []byte) error) error {
 	from, end := t.s.key(prefix), clientv3.GetPrefixRangeEnd(t.s.key(prefix))
 	var revision int64
@@ -223,7 +224,7 @@ func (t *Term) Scan(ctx context.Context, prefix string, fn func(key string, valu
 	}
 }
 
-// Secret returns the random bytes kept under a key, which it makes when there are none.
+// Secret returns the random bytes under a key. It makes them where there are none.
 func (t *Term) Secret(ctx context.Context, key string, size int) ([]byte, error) {
 	value, ok, err := t.Get(ctx, key)
 	if err != nil || ok {

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// zapLogger returns a zap logger, which etcd wants, that writes to l.
+// zapLogger returns a zap logger for etcd that writes to l.
 func zapLogger(l *slog.Logger) *zap.Logger {
 	return zap.New(&slogCore{handler: l.Handler()}, zap.WithFatalHook(fatalHook{}))
 }
@@ -19,7 +19,7 @@ type slogCore struct{ handler slog.Handler }
 
 var _ zapcore.Core = (*slogCore)(nil)
 
-// level translates; false for what is dropped.
+// level translates a level. It reports false for a level whose lines are dropped.
 func level(l zapcore.Level) (slog.Level, bool) {
 	switch {
 	case l >= zapcore.DPanicLevel:
