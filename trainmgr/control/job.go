@@ -61,10 +61,10 @@ type generation struct {
 	data           *fleet.Selection
 	resolved       *pipeline.Resolved
 	schema         *tensor.Schema
-	words          []string        // of its partitions, see fleet.Word
-	holdersFound   [][]fleet.Place // see holders
-	holdersVersion uint64          // of the fleet, when they were found
-	onNodes        bool            // nodes that hold something have been asked to prepare it
+	words          []string          // of its partitions, see fleet.Word
+	holdersFound   [][]fleet.DriveID // see holders
+	holdersVersion uint64            // of the fleet, when they were found
+	onNodes        bool              // nodes that hold something have been asked to prepare it
 }
 
 // newGeneration makes a generation of what was selected.

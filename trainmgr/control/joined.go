@@ -52,7 +52,7 @@ func (c *conductor) measureJoined() {
 }
 
 // unmeasuredDrive finds a drive that works for a generation and whose P is not known. l.mu is held.
-func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.Place, bool) {
+func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.DriveID, bool) {
 	p := c.job.State().P
 	for _, holders := range g.holders(c.fleet) {
 		for _, h := range holders {
@@ -65,12 +65,12 @@ func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.Place, 
 			return h, true
 		}
 	}
-	return fleet.Place{}, false
+	return fleet.DriveID{}, false
 }
 
 // driveJoined takes P of a drive that joined, and computes again how many drives T wants. The autoscaler decides how
 // many run. l.mu is held.
-func (c *conductor) driveJoined(g *generation, at fleet.Place, rows float64) {
+func (c *conductor) driveJoined(g *generation, at fleet.DriveID, rows float64) {
 	if c.job.Phase().Ended() {
 		return
 	}

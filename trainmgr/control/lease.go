@@ -166,7 +166,7 @@ func (c *leaseCall) hold(now time.Time) error {
 	if err := c.adopt(now); err != nil {
 		return err
 	}
-	report := ledger.Report{Held: c.req.Held, Fetched: c.req.Fetched, Blocked: c.req.Report.GetBlocked()}
+	report := ledger.LeaseReport{Held: c.req.Held, Fetched: c.req.Fetched, Blocked: c.req.Report.GetBlocked()}
 	revoked, err := c.l.ledger.Hold(c.job.ID, c.session, report, now)
 	if err != nil {
 		return err

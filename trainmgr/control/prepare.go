@@ -152,7 +152,7 @@ func (c *conductor) preparationError(g *generation, nodes map[string]error) erro
 func (c *conductor) awaitHolders(g *generation) {
 	for time.Since(c.began) < c.o.DeadAfter+2*c.o.Beat {
 		c.mu.Lock()
-		all := !slices.ContainsFunc(c.fleet.Holders(g.data.Manifest), func(h []fleet.Place) bool { return len(h) == 0 })
+		all := !slices.ContainsFunc(c.fleet.Holders(g.data.Manifest), func(h []fleet.DriveID) bool { return len(h) == 0 })
 		c.mu.Unlock()
 		if all || !sleep(c.ctx, c.o.Beat/4) {
 			return
@@ -161,7 +161,7 @@ func (c *conductor) awaitHolders(g *generation) {
 }
 
 // driveName names a drive in a job's reports.
-func driveName(p fleet.Place) string { return p.Node + "/" + p.Drive }
+func driveName(p fleet.DriveID) string { return p.Node + "/" + p.Drive }
 
 // measureAll asks for P of every drive that holds a partition: nodes at once, a node's drives one after the other.
 func (c *conductor) measureAll(g *generation) (map[string]float64, error) {
@@ -193,7 +193,7 @@ func (c *conductor) measureAll(g *generation) (map[string]float64, error) {
 					errs = append(errs, err)
 					c.logger.Warn("measure P", "job", c.job.ID, "node", node, "drive", name, "error", err)
 				} else {
-					p[driveName(fleet.Place{Node: node, Drive: name})] = rows
+					p[driveName(fleet.DriveID{Node: node, Drive: name})] = rows
 					c.logger.Info("measured P", "job", c.job.ID, "node", node, "drive", name, "p_rows_per_second", rows)
 				}
 				mu.Unlock()

@@ -93,7 +93,7 @@ func (c *conductor) autoscaleInputs(v *ledger.JobStatus, now time.Time) autoscal
 		in.P += p / float64(len(st.P))
 	}
 	if g := c.job.generationOf(v.Epoch); g != nil {
-		seen := map[fleet.Place]bool{}
+		seen := map[fleet.DriveID]bool{}
 		for _, holders := range g.holders(c.fleet) {
 			for _, h := range holders {
 				seen[h] = true
@@ -148,7 +148,7 @@ func (l *leader) meanBusy(drives []ledger.DriveID) float64 {
 
 // holders are the drives that hold each partition now. Every partition of every drive is looked at only when a node has
 // reported a change, not every second.
-func (g *generation) holders(f *fleet.Fleet) [][]fleet.Place {
+func (g *generation) holders(f *fleet.Fleet) [][]fleet.DriveID {
 	if g.holdersVersion != f.Version() || g.holdersFound == nil {
 		g.holdersFound, g.holdersVersion = f.Holders(g.data.Manifest), f.Version()
 	}

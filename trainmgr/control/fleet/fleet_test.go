@@ -233,7 +233,7 @@ func TestSelection(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, s.Manifest.Partitions, 2)
 	assert.Equal(t, "day-2", s.Manifest.Partitions[0].Name)
-	assert.Equal(t, [][]Place{{{"a", "d"}, {"b", "d"}}, {{"b", "d"}}}, s.Holders)
+	assert.Equal(t, [][]DriveID{{{"a", "d"}, {"b", "d"}}, {{"b", "d"}}}, s.Holders)
 	assert.Equal(t, pipeline.BinarySchema(), s.Columns)
 	assert.Equal(t, map[string]float64{"cat_0": 2}, s.MeanLength)
 	assert.True(t, f.Holds("a", s.Manifest))
@@ -248,7 +248,7 @@ func TestSelection(t *testing.T) {
 
 	// A file that was replaced is not the one that was selected.
 	beat(t, f, after(1), agent(t, "b", part(t, "day-3", 31)))
-	assert.Equal(t, [][]Place{{{"a", "d"}}, nil}, f.Holders(s.Manifest))
+	assert.Equal(t, [][]DriveID{{{"a", "d"}}, nil}, f.Holders(s.Manifest))
 
 	for says, patterns := range map[string][]string{"no live node": {"month"}, "pattern": {"["}, "1024": make([]string,
 		maxPatterns+1)} {

@@ -22,8 +22,8 @@ var (
 	ErrNotYet = errors.New("not every node has said what it holds")
 )
 
-// Place is a drive of a node.
-type Place struct{ Node, Drive string }
+// DriveID is a drive of a node.
+type DriveID struct{ Node, Drive string }
 
 // Selection is a data set of partitions that live nodes hold.
 type Selection struct {
@@ -33,7 +33,7 @@ type Selection struct {
 	Columns   []pipeline.ColumnInfo
 	// MeanLength is the mean number of elements a row of each list column, over the nodes.
 	MeanLength map[string]float64
-	Holders    [][]Place // of each partition of the manifest, at least one, by node and drive
+	Holders    [][]DriveID // of each partition of the manifest, at least one, by node and drive
 }
 
 // maxPatterns and maxPattern bound the patterns that one selection matches against every name.
@@ -255,8 +255,8 @@ func (f *Fleet) Holds(name string, m *dataset.Manifest) bool {
 }
 
 // Holders returns, for each partition of a manifest, the drives of live nodes that hold it as the manifest says.
-func (f *Fleet) Holders(m *dataset.Manifest) [][]Place {
-	holders := make([][]Place, len(m.Partitions))
+func (f *Fleet) Holders(m *dataset.Manifest) [][]DriveID {
+	holders := make([][]DriveID, len(m.Partitions))
 	for _, name := range f.names() {
 		n := f.nodes[name]
 		if !n.alive {
@@ -277,7 +277,7 @@ func (f *Fleet) Holders(m *dataset.Manifest) [][]Place {
 					e.Footer != m.Partitions[i].Footer {
 					continue
 				}
-				holders[i] = append(holders[i], Place{name, d.Name})
+				holders[i] = append(holders[i], DriveID{name, d.Name})
 			}
 		}
 	}

@@ -202,7 +202,7 @@ func TestLockstep(t *testing.T) {
 							}
 						}
 						blocked := a.queue.count(0, 1e9) >= queueLimit
-						report := Report{Blocked: blocked}
+						report := LeaseReport{Blocked: blocked}
 						for _, le := range a.leases {
 							here := slices.Clone(a.has)
 							for _, q := range a.queue {

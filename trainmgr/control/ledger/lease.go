@@ -36,8 +36,8 @@ type Revocation struct {
 	Why   string
 }
 
-// Report is a rank's report of the leases that it works on.
-type Report struct {
+// LeaseReport is a rank's report of the leases that it works on.
+type LeaseReport struct {
 	Held    []uint64 // extended
 	Fetched []uint64 // every mini-batch is at the launcher: extended, and no drive is needed any more
 	Blocked bool     // the input queue is full: the rank fetches nothing now
@@ -181,7 +181,7 @@ func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) 
 }
 
 // Hold extends leases. It returns the leases of the report that the rank does not hold, or not any more.
-func (l *Ledger) Hold(id string, s Session, report Report, now time.Time) (gone []uint64, err error) {
+func (l *Ledger) Hold(id string, s Session, report LeaseReport, now time.Time) (gone []uint64, err error) {
 	_, r, err := l.findConsumer(id, s)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (j *Job) Duty(now time.Time) Duty {
 		return Prepare
 	case j.Phase() == record.Measuring:
 		return Measure
-	case j.next != nil && j.step == found:
+	case j.next != nil && j.nextStep == found:
 		return StoreGeneration
 	case j.next != nil:
 		return Prepare
@@ -69,7 +69,7 @@ func (j *Job) Duty(now time.Time) Duty {
 
 // hasNextState reports whether the job goes on as soon as the state that follows is durable.
 func (j *Job) hasNextState() bool {
-	return j.Phase() == record.Measuring && j.measured || j.next != nil && j.step == prepared && !j.Phase().Ended()
+	return j.Phase() == record.Measuring && j.measured || j.next != nil && j.nextStep == prepared && !j.Phase().Ended()
 }
 
 // Unwritten reports whether the state differs from what is stored.
@@ -105,7 +105,7 @@ func (j *Job) Prepared() {
 	case j.Phase() == record.Preparing:
 		j.transition(onPrepared, "")
 	case j.next != nil:
-		j.step = prepared
+		j.nextStep = prepared
 	}
 }
 

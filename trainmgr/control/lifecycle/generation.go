@@ -67,13 +67,13 @@ func (j *Job) PartitionsFound(digest dataset.Digest) {
 		return
 	}
 	number, first := j.NextGeneration()
-	j.next, j.step = &record.Generation{Number: number, First: first, Digest: digest}, found
+	j.next, j.nextStep = &record.Generation{Number: number, First: first, Digest: digest}, found
 }
 
 // GenerationStored says that the data of the further generation are in etcd, in so many pieces.
 func (j *Job) GenerationStored(pieces int) {
 	if j.next != nil {
-		j.next.Pieces, j.step = pieces, stored
+		j.next.Pieces, j.nextStep = pieces, stored
 	}
 }
 

@@ -26,15 +26,15 @@ type Job struct {
 	state   record.State
 	ranks   []Rank
 
-	measured    bool               // P is known, and the job waits for its state to be stored before it runs
-	next        *record.Generation // that is being stored and prepared
-	step        generationStep     // of next
+	measured    bool               // P is known; the job runs once the state that says so is stored
+	next        *record.Generation // a further generation that is being stored and prepared; nil: none
+	nextStep    generationStep     // how far next is
 	delivered   bool               // every mini-batch of every epoch of every generation is acknowledged
-	deliveredAt time.Time          // when the last one was
-	unconfirmed bool               // delivered was not looked into since the last event or tick
-	unwritten   bool               // the state differs from what is stored
-	urgent      bool               // and must not wait for a second to have gone by
-	writtenAt   time.Time          // when it was stored last
+	deliveredAt time.Time          // when the last mini-batch was acknowledged
+	unconfirmed bool               // the job has the duty Confirm: it is delivered, and may end
+	unwritten   bool               // the state differs from the stored one
+	urgent      bool               // the state is to be written at once, not when storeEvery has gone by
+	writtenAt   time.Time          // when the state was written last
 }
 
 // Submission returns the state of a job that is being submitted: store it, then Add it.
@@ -42,8 +42,8 @@ func Submission(g record.Generation) record.State {
 	return record.State{Phase: record.Preparing, Generations: []record.Generation{g}, Taken: 1}
 }
 
-// Add takes a stored job: a new submission, or a job of an earlier leader. An earlier leader may
-// have died while it measured P; then the nodes are prepared again.
+// Add takes a stored job: a new submission, or a job of an earlier leader. Where that leader died while it measured P
+// the nodes are prepared again.
 func (m *Machine) Add(t Terms, stored record.State) *Job {
 	j := &Job{Terms: t, machine: m, state: stored, ranks: make([]Rank, t.Ranks)}
 	m.jobs = append(m.jobs, j)
@@ -62,7 +62,8 @@ func (m *Machine) Add(t Terms, stored record.State) *Job {
 	return j
 }
 
-// State returns what is stored of the job, as of now. Its maps and slices are the job's: do not change them.
+// State returns the job's state in the form in which it is stored. Its maps and slices are the job's: do not change
+// them.
 func (j *Job) State() record.State { return j.state }
 
 // Phase is where the job stands.
@@ -74,10 +75,10 @@ func (j *Job) Words() string { return j.state.Phase.Words(j.state.Why) }
 // Delivered reports whether every mini-batch of every epoch there is is acknowledged.
 func (j *Job) Delivered() bool { return j.delivered }
 
-// Generations returns those that ranks may be in, in their order.
+// Generations returns the generations that ranks may be in, in their order.
 func (j *Job) Generations() []record.Generation { return j.state.Generations }
 
-// GenerationOf returns the generation of an epoch; false: there is none any more, or none yet.
+// GenerationOf returns the generation of an epoch. It reports false where there is none any more, or none yet.
 func (j *Job) GenerationOf(epoch uint64) (record.Generation, bool) {
 	for _, g := range j.state.Generations {
 		if epoch >= g.First && epoch < g.First+j.Epochs {
