@@ -18,83 +18,104 @@ import (
 // attachWait is how long Attach waits for a job to be measured; then the launcher asks again.
 const attachWait = 3 * time.Second
 
+// attachCall is one Attach call: it waits until the job can be attached to, gives the caller the rank's session, and
+// has that stored.
+type attachCall struct {
+	l     *leader
+	ctx   context.Context // the caller's
+	req   *apiv1.AttachRequest
+	run   lifecycle.Run
+	token *dataset.Token // nil: the caller has none
+	job   *job
+}
+
 // Attach implements the service.
 func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.AttachResponse, error) {
 	l, err := s.leader()
 	if err != nil {
 		return nil, err
 	}
-	token, err := l.sealedToken(req)
-	if err != nil {
-		return nil, l.wireError(fmt.Errorf("attach to %s: %w", quoteShort(req.Id), err))
-	}
-	j, err := l.attachable(ctx, req.Id)
+	c := &attachCall{l: l, ctx: ctx, req: req}
+	resp, err := c.serve()
 	if err != nil {
 		return nil, l.wireError(err)
-	}
-	run, err := lifecycle.RunOf(req.Run)
-	if err != nil {
-		return nil, l.wireError(err)
-	}
-	resp, err := l.attachRank(ctx, j, req, run, token)
-	if err == nil {
-		err = l.storeState(ctx, j) // a later leader knows for which ranks the job waits, and which run each rank is of
-	}
-	if err != nil {
-		return nil, l.wireError(err)
-	}
-	// The session before it is fenced off for good, or the caller is not attached.
-	if err := l.sync(ctx, true); err != nil {
-		return nil, l.wireError(fmt.Errorf("attach to %s: %w", j.ID, err))
 	}
 	return resp, nil
 }
 
-// sealedToken reads the token of a request; nil: it has none.
-func (l *leader) sealedToken(req *apiv1.AttachRequest) (*dataset.Token, error) {
-	if len(req.Token) == 0 {
-		return nil, nil
+// serve carries out the call. The answer is given when the session is durable, and with it the end of the session
+// before: that one is fenced off for good, or the caller is not attached.
+func (c *attachCall) serve() (*apiv1.AttachResponse, error) {
+	if err := c.readToken(); err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", quoteShort(c.req.Id), err)
 	}
-	t, sealed, err := record.UnwrapToken(l.key, req.Token)
-	if err == nil && !sealed {
-		err = fmt.Errorf("%w: it is not sealed: take the token that Checkpoint returns (a bare one is taken as a "+
-			"job's resume)",
-			dataset.ErrToken)
+	if err := c.awaitJob(); err != nil {
+		return nil, err
 	}
-	return &t, err
+	var err error
+	if c.run, err = lifecycle.RunOf(c.req.Run); err != nil {
+		return nil, err
+	}
+	resp, err := c.attachRank()
+	if err != nil {
+		return nil, err
+	}
+	// A later leader knows for which ranks the job waits, and which run each rank is of.
+	if err := c.l.storeState(c.ctx, c.job); err != nil {
+		return nil, err
+	}
+	if err := c.l.sync(c.ctx, true); err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", c.job.ID, err)
+	}
+	return resp, nil
 }
 
-// attachable waits until a job can be attached to.
-func (l *leader) attachable(ctx context.Context, id string) (*job, error) {
+// readToken reads the token of the request, if it has one.
+func (c *attachCall) readToken() error {
+	if len(c.req.Token) == 0 {
+		return nil
+	}
+	t, sealed, err := record.UnwrapToken(c.l.key, c.req.Token)
+	if err == nil && !sealed {
+		err = fmt.Errorf("%w: it is not sealed: take the token that Checkpoint returns (a bare one is taken as a "+
+			"job's resume)", dataset.ErrToken)
+	}
+	c.token = &t
+	return err
+}
+
+// awaitJob finds the job and waits until it can be attached to.
+func (c *attachCall) awaitJob() error {
 	t := time.NewTimer(attachWait)
 	defer t.Stop()
 	for {
-		l.mu.Lock()
-		j, err := l.find(ctx, id)
+		c.l.mu.Lock()
+		j, err := c.l.find(c.ctx, c.req.Id)
 		if err != nil {
-			l.mu.Unlock()
-			return nil, err
+			c.l.mu.Unlock()
+			return err
 		}
 		phase, words, changed := j.Phase(), j.Words(), j.changed
-		l.mu.Unlock()
+		c.l.mu.Unlock()
 		switch {
 		case phase.Begun():
-			return j, nil
+			c.job = j
+			return nil
 		case phase == record.Done:
-			return nil, j.doneError()
+			return j.doneError()
 		case phase.Ended():
-			return nil, connect.NewError(connect.CodeAborted, fmt.Errorf(
+			return connect.NewError(connect.CodeAborted, fmt.Errorf(
 				"job %s has ended (%s): submit it again, with the trainer's token as resume", j.ID, words))
 		}
 		select {
 		case <-changed:
 		case <-t.C:
-			return nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment",
-				j.ID, words))
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-l.ctx.Done():
-			return nil, l.s.notLeader()
+			return connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment", j.ID,
+				words))
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		case <-c.l.ctx.Done():
+			return c.l.s.notLeader()
 		}
 	}
 }
@@ -106,28 +127,27 @@ func (j *job) doneError() error {
 }
 
 // attachRank makes the caller a rank's consumer. That is to be stored before the answer.
-func (l *leader) attachRank(
-	ctx context.Context, j *job, req *apiv1.AttachRequest, run lifecycle.Run, token *dataset.Token,
-) (*apiv1.AttachResponse, error) {
+func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
+	l, j, rank := c.l, c.job, c.req.Rank
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if token == nil && !req.Resume {
-		if err := l.checkRun(j, req.Rank, run, now); err != nil {
+	if c.token == nil && !c.req.Resume {
+		if err := c.checkRun(now); err != nil {
 			return nil, err
 		}
 	}
-	at, err := l.attachInLedger(j, req.Rank, token, now)
+	at, err := c.attachInLedger(now)
 	if err != nil {
 		return nil, err
 	}
 	j.Attached(lifecycle.Attachment{
-		Session: at.Session, Run: run, AnnouncesEnd: req.SaysDone, Connection: l.s.connections.of(ctx),
+		Session: at.Session, Run: c.run, AnnouncesEnd: c.req.SaysDone, Connection: l.s.connections.of(c.ctx),
 	}, now)
-	c := &j.launchers[req.Rank]
-	c.stalledSeconds, c.report = c.stalledSeconds+c.report.GetStallSeconds(), nil
+	former := &j.launchers[rank]
+	former.stalledSeconds, former.report = former.stalledSeconds+former.report.GetStallSeconds(), nil
 	l.settle(now)
-	resp, err := l.attachResponse(j, at, now)
+	resp, err := c.response(at, now)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +155,13 @@ func (l *leader) attachRank(
 		j.WentBack(st.Epoch, st.Delivered, st.MiniBatches)
 		l.settle(now)
 	}
-	l.logger.Info("rank attached", "job", j.ID, "rank", req.Rank, "epoch", at.Epoch, "token", token != nil)
+	l.logger.Info("rank attached", "job", j.ID, "rank", rank, "epoch", at.Epoch, "token", c.token != nil)
 	return resp, nil
 }
 
 // attachInLedger gives the caller the rank's session. An epoch that the token names is begun if need be. l.mu is held.
-func (l *leader) attachInLedger(j *job, rank uint32, token *dataset.Token, now time.Time) (ledger.Attached, error) {
+func (c *attachCall) attachInLedger(now time.Time) (ledger.Attached, error) {
+	j, token := c.job, c.token
 	if token != nil {
 		g := j.generationOf(token.Epoch)
 		if g == nil {
@@ -152,22 +173,23 @@ func (l *leader) attachInLedger(j *job, rank uint32, token *dataset.Token, now t
 				dataset.ErrOtherJob, token.Job, g.Digest)
 		}
 	}
-	at, err := l.ledger.Attach(j.ID, rank, token, now)
-	if errors.Is(err, ledger.ErrUnknown) && j.Rank(rank) != nil {
-		l.settle(now) // begins the epoch that is needed
-		at, err = l.ledger.Attach(j.ID, rank, token, now)
+	at, err := c.l.ledger.Attach(j.ID, c.req.Rank, token, now)
+	if errors.Is(err, ledger.ErrUnknown) && j.Rank(c.req.Rank) != nil {
+		c.l.settle(now) // begins the epoch that is needed
+		at, err = c.l.ledger.Attach(j.ID, c.req.Rank, token, now)
 	}
 	return at, err
 }
 
-// attachResponse says what a rank learns when it attaches. l.mu is held.
-func (l *leader) attachResponse(j *job, at ledger.Attached, now time.Time) (*apiv1.AttachResponse, error) {
+// response says what a rank learns when it attaches. l.mu is held.
+func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachResponse, error) {
+	j := c.job
 	g := j.generationOf(at.Epoch)
 	if g == nil {
 		return nil, fmt.Errorf("attach to %s: %w: the job has no epoch %d", j.ID, ledger.ErrUnknown, at.Epoch)
 	}
 	resp := &apiv1.AttachResponse{
-		Job: l.status(j, now), Session: at.Session.Bytes(), Epoch: at.Epoch,
+		Job: c.l.status(j, now), Session: at.Session.Bytes(), Epoch: at.Epoch,
 		TRowsPerSecond: j.State().T, MeanLength: g.data.MeanLength,
 	}
 	resp.Job.Digest, resp.Job.Rows = g.Digest[:], g.data.Manifest.Rows()
@@ -188,9 +210,10 @@ func (l *leader) attachResponse(j *job, at ledger.Attached, now time.Time) (*api
 }
 
 // checkRun refuses a caller that would go on, without knowing, where another run stopped. l.mu is held.
-func (l *leader) checkRun(j *job, rank uint32, caller lifecycle.Run, now time.Time) error {
-	rank, consumed, err := j.ForeignRun(rank, caller, func(n uint32) (epoch, delivered uint64, err error) {
-		return l.ledger.Progress(j.ID, n)
+func (c *attachCall) checkRun(now time.Time) error {
+	j := c.job
+	rank, consumed, err := j.ForeignRun(c.req.Rank, c.run, func(n uint32) (epoch, delivered uint64, err error) {
+		return c.l.ledger.Progress(j.ID, n)
 	})
 	if err != nil || !consumed {
 		return err
@@ -198,7 +221,7 @@ func (l *leader) checkRun(j *job, rank uint32, caller lifecycle.Run, now time.Ti
 	if j.Ending(now) {
 		return j.doneError()
 	}
-	st, err := l.ledger.Rank(j.ID, rank, now)
+	st, err := c.l.ledger.Rank(j.ID, rank, now)
 	if err != nil {
 		return err
 	}

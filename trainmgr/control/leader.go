@@ -177,7 +177,7 @@ func (l *leader) tickLoop() {
 	for sleep(l.ctx, every) {
 		now := time.Now()
 		l.mu.Lock()
-		l.nodeEvents(l.fleet.Tick(now), now)
+		nodeKeeper{l}.nodeEvents(l.fleet.Tick(now), now)
 		l.lives.Tick(now)
 		l.settle(now) // before leases expire: a launcher that is gone is the better reason
 		l.ledger.Tick(now)

@@ -12,9 +12,9 @@ import (
 )
 
 // refreshNode prepares a node for the running jobs and lists its drives, in a goroutine of its own. l.mu is held.
-func (l *leader) refreshNode(name string) {
-	a := l.nodes[name]
-	if a == nil || !l.fleet.Alive(name) {
+func (k nodeKeeper) refreshNode(name string) {
+	a := k.nodes[name]
+	if a == nil || !k.fleet.Alive(name) {
 		return
 	}
 	if a.refreshing {
@@ -22,23 +22,23 @@ func (l *leader) refreshNode(name string) {
 		return
 	}
 	a.refreshing = true
-	l.wg.Add(1)
-	go l.refreshLoop(a)
+	k.wg.Add(1)
+	go k.refreshLoop(a)
 }
 
-func (l *leader) refreshLoop(a *nodeState) {
-	defer l.wg.Done()
+func (k nodeKeeper) refreshLoop(a *nodeState) {
+	defer k.wg.Done()
 	for {
-		ok := l.refreshOnce(a)
-		l.mu.Lock()
-		if !l.fleet.Alive(a.name) || (ok && !a.refreshAgain) {
+		ok := k.refreshOnce(a)
+		k.mu.Lock()
+		if !k.fleet.Alive(a.name) || (ok && !a.refreshAgain) {
 			a.refreshing, a.refreshAgain = false, false
-			l.mu.Unlock()
+			k.mu.Unlock()
 			return
 		}
 		a.refreshAgain = false
-		l.mu.Unlock()
-		if !ok && !sleep(l.ctx, retryNode) {
+		k.mu.Unlock()
+		if !ok && !sleep(k.ctx, retryNode) {
 			return
 		}
 	}
@@ -46,57 +46,57 @@ func (l *leader) refreshLoop(a *nodeState) {
 
 // refreshOnce prepares the node for the jobs that it is not prepared for, then lists its drives. A job that cannot be
 // prepared there does not keep the others from the node's drives: its own grants there come back.
-func (l *leader) refreshOnce(a *nodeState) bool {
+func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 	type item struct {
 		j *job
 		g *generation
 	}
 	var items []item
 	var over []dataset.Digest
-	l.mu.Lock()
-	for _, hexed := range l.fleet.Status(a.name).GetJobs() {
-		if d, ok := digestOf(hexed); ok && !l.lives.Uses(d) {
+	k.mu.Lock()
+	for _, hexed := range k.fleet.Status(a.name).GetJobs() {
+		if d, ok := digestOf(hexed); ok && !k.lives.Uses(d) {
 			over = append(over, d) // the job ended while the node could not be reached
 			delete(a.preparedJobs, d)
 		}
 	}
-	for _, j := range l.jobs {
+	for _, j := range k.jobs {
 		if j.Phase().Ended() {
 			continue
 		}
 		for _, g := range j.generations {
-			if g.onNodes && !a.preparedJobs[g.Digest] && l.fleet.Holds(a.name, g.data.Manifest) {
+			if g.onNodes && !a.preparedJobs[g.Digest] && k.fleet.Holds(a.name, g.data.Manifest) {
 				items = append(items, item{j, g})
 			}
 		}
 	}
-	drain := l.fleet.Asked(a.name)
+	drain := k.fleet.Asked(a.name)
 	tell := drain != a.drainTold
-	l.mu.Unlock()
+	k.mu.Unlock()
 	for _, d := range over {
-		l.finishLeftOver(a.name, d)
+		k.finishLeftOver(a.name, d)
 	}
 	ok := true
 	for _, it := range items {
-		if err := l.prepare(a.name, it.j, it.g); err != nil {
-			l.logger.Warn("prepare a node", "node", a.name, "job", it.j.ID, "error", err)
+		if err := k.prepare(a.name, it.j, it.g); err != nil {
+			k.logger.Warn("prepare a node", "node", a.name, "job", it.j.ID, "error", err)
 			ok = ok && connect.CodeOf(err) == connect.CodeFailedPrecondition // it would say so again
 		}
 	}
 	if tell {
-		if err := l.calls.drain(l.ctx, a.name, drain); err != nil {
-			l.logger.Warn("tell a node to drain", "node", a.name, "drain", drain, "error", err)
+		if err := k.calls.drain(k.ctx, a.name, drain); err != nil {
+			k.logger.Warn("tell a node to drain", "node", a.name, "drain", drain, "error", err)
 			ok = false
 		}
 	}
 	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if tell && ok {
 		a.drainTold = drain
 	}
 	if !a.drivesListed {
-		l.listDrives(a, now)
+		k.listDrives(a, now)
 	}
 	return ok
 }
@@ -111,18 +111,18 @@ func digestOf(hexed string) (d dataset.Digest, ok bool) {
 }
 
 // finishLeftOver has a node forget a generation that no job needs any more.
-func (l *leader) finishLeftOver(node string, digest dataset.Digest) {
-	handing := l.handingLock(digest)
+func (k nodeKeeper) finishLeftOver(node string, digest dataset.Digest) {
+	handing := k.handingLock(digest)
 	handing.Lock()
 	defer handing.Unlock()
-	l.mu.Lock()
-	used := l.lives.Uses(digest)
-	l.mu.Unlock()
+	k.mu.Lock()
+	used := k.lives.Uses(digest)
+	k.mu.Unlock()
 	if used {
 		return // a job of the digest has begun
 	}
-	if err := l.calls.finish(l.ctx, node, digest); err != nil {
-		l.logger.Warn("finish a job that has ended on a node", "node", node, "digest", digest.String()[:12], "error",
+	if err := k.calls.finish(k.ctx, node, digest); err != nil {
+		k.logger.Warn("finish a job that has ended on a node", "node", node, "digest", digest.String()[:12], "error",
 			err)
 	}
 }

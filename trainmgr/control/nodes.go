@@ -31,6 +31,10 @@ type nodeState struct {
 	returned     returns                 // leases on its drives whose tickets the node has to refuse
 }
 
+// nodeKeeper keeps nodes prepared for the running jobs, and the ledger's view of their drives up to date. It has the
+// machines, the lock and the calls of the leader.
+type nodeKeeper struct{ *leader }
+
 // Heartbeat implements the service.
 func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*apiv1.HeartbeatResponse, error) {
 	l, err := s.leader()
@@ -46,9 +50,9 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 	now, wall := time.Now(), seconds(time.Now())
 	l.mu.Lock()
 	answer, events, err := l.fleet.Beat(now, wall, req.Status)
-	l.nodeEvents(events, now)
+	nodeKeeper{l}.nodeEvents(events, now)
 	if err == nil {
-		l.driveStates(req.Status, now)
+		nodeKeeper{l}.driveStates(req.Status, now)
 		l.settle(now)
 	}
 	var back []uint64
@@ -109,10 +113,10 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 		l.logger.Info("node", "node", req.Node, "drain", req.Drain)
 	}
 	if st := l.fleet.Status(req.Node); st != nil && l.fleet.Alive(req.Node) {
-		l.driveStates(st, now)
+		nodeKeeper{l}.driveStates(st, now)
 	}
 	l.settle(now)
-	l.refreshNode(req.Node)
+	nodeKeeper{l}.refreshNode(req.Node)
 	resp := &apiv1.DrainNodeResponse{}
 	for _, d := range l.ledger.Drives() {
 		if d.Drive.Node == req.Node {
@@ -123,12 +127,12 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 }
 
 // nodeEvents carries out what happened to nodes. l.mu is held.
-func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
+func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 	for _, e := range events {
-		a := l.nodes[e.Node]
+		a := k.nodes[e.Node]
 		if a == nil {
 			a = &nodeState{name: e.Node, preparedJobs: map[dataset.Digest]bool{}, drives: map[string]string{}}
-			l.nodes[e.Node] = a
+			k.nodes[e.Node] = a
 		}
 		switch e.Kind {
 		case fleet.Joined, fleet.Restarted:
@@ -136,14 +140,14 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			if e.Kind == fleet.Restarted {
 				what = "restarted"
 			}
-			st := l.fleet.Status(e.Node)
-			l.logger.Info("node "+what, "node", e.Node, "incarnation", st.Incarnation, "version", st.Version, "drives",
+			st := k.fleet.Status(e.Node)
+			k.logger.Info("node "+what, "node", e.Node, "incarnation", st.Incarnation, "version", st.Version, "drives",
 				len(st.Drives))
 			if e.Kind == fleet.Restarted {
-				l.loseNode(a, "the node was restarted", now)
+				k.loseNode(a, "the node was restarted", now)
 			}
 			clear(a.preparedJobs)
-			a.drainTold = l.fleet.Asked(e.Node) && st.Draining
+			a.drainTold = k.fleet.Asked(e.Node) && st.Draining
 			for _, hexed := range st.Jobs { // this leader is new, the agent is not
 				if d, ok := digestOf(hexed); ok {
 					a.preparedJobs[d] = true
@@ -151,30 +155,30 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			}
 		case fleet.Inventory:
 			a.drivesListed = false
-			l.refreshNode(e.Node)
-			for _, j := range l.jobs {
+			k.refreshNode(e.Node)
+			for _, j := range k.jobs {
 				if !j.Phase().Ended() && j.spec.Follow {
 					j.poke()
 				}
 			}
 		case fleet.Died:
-			l.logger.Warn("node is dead", "node", e.Node, "silent_for", l.o.DeadAfter)
-			l.loseNode(a, "its node is dead", now)
+			k.logger.Warn("node is dead", "node", e.Node, "silent_for", k.o.DeadAfter)
+			k.loseNode(a, "its node is dead", now)
 		case fleet.Refused:
-			l.logger.Warn("node refused", "node", e.Node, "why", e.Why)
+			k.logger.Warn("node refused", "node", e.Node, "why", e.Why)
 		case fleet.Changed:
-			if b, ok := l.fleet.Stored(e.Node); ok {
-				l.storeLater("a node's record", store.Put(record.NodePrefix+e.Node, b))
+			if b, ok := k.fleet.Stored(e.Node); ok {
+				k.storeLater("a node's record", store.Put(record.NodePrefix+e.Node, b))
 			}
 			a.drivesListed = false // a drive may have more streams than it said before it was open
-			l.refreshNode(e.Node)
+			k.refreshNode(e.Node)
 		case fleet.Forgotten:
 			for d := range a.drives {
 				// an unknown drive is as good as removed
-				_ = l.ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now)
+				_ = k.ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now)
 			}
-			delete(l.nodes, e.Node)
-			l.storeLater("a node's end", store.Delete(record.NodePrefix+e.Node))
+			delete(k.nodes, e.Node)
+			k.storeLater("a node's end", store.Delete(record.NodePrefix+e.Node))
 		}
 	}
 }
@@ -193,11 +197,11 @@ func (l *leader) storeLater(what string, op store.Op) {
 }
 
 // loseNode takes all leases of a node back. l.mu is held.
-func (l *leader) loseNode(a *nodeState, why string, now time.Time) {
+func (k nodeKeeper) loseNode(a *nodeState, why string, now time.Time) {
 	for d := range a.drives {
-		if err := l.ledger.LoseDrive(ledger.DriveID{Node: a.name, Name: d}, why, now); err != nil && !errors.Is(err,
+		if err := k.ledger.LoseDrive(ledger.DriveID{Node: a.name, Name: d}, why, now); err != nil && !errors.Is(err,
 			ledger.ErrUnknown) {
-			l.logger.Error("lose a drive", "node", a.name, "drive", d, "error", err)
+			k.logger.Error("lose a drive", "node", a.name, "drive", d, "error", err)
 		}
 	}
 	clear(a.drives)
@@ -224,12 +228,12 @@ func driveState(said string, draining bool) string {
 
 // driveStates tells the ledger which drives can work by their node's heartbeat, once the node is prepared. l.mu is
 // held.
-func (l *leader) driveStates(s *apiv1.NodeStatus, now time.Time) {
-	a := l.nodes[s.Name]
+func (k nodeKeeper) driveStates(s *apiv1.NodeStatus, now time.Time) {
+	a := k.nodes[s.Name]
 	if a == nil || !a.drivesListed {
 		return
 	}
-	draining := l.fleet.Draining(s.Name)
+	draining := k.fleet.Draining(s.Name)
 	for _, d := range s.Drives {
 		was, ok := a.drives[d.Name]
 		is := driveState(d.State, draining)
@@ -240,46 +244,46 @@ func (l *leader) driveStates(s *apiv1.NodeStatus, now time.Time) {
 		var err error
 		switch {
 		case is == driveFailed:
-			err = l.ledger.LoseDrive(id, d.State, now)
+			err = k.ledger.LoseDrive(id, d.State, now)
 		case was == driveFailed:
 			a.drivesListed = false // listed again, it lives again
-			l.refreshNode(s.Name)
+			k.refreshNode(s.Name)
 			continue
 		default:
-			err = l.ledger.DrainDrive(id, is == driveDraining, now)
+			err = k.ledger.DrainDrive(id, is == driveDraining, now)
 		}
 		if err != nil {
-			l.logger.Error("a drive's state", "node", s.Name, "drive", d.Name, "error", err)
+			k.logger.Error("a drive's state", "node", s.Name, "drive", d.Name, "error", err)
 			continue
 		}
-		l.logger.Info("drive", "node", s.Name, "drive", d.Name, "from", was, "to", is, "why", d.State)
+		k.logger.Info("drive", "node", s.Name, "drive", d.Name, "from", was, "to", is, "why", d.State)
 		a.drives[d.Name] = is
 	}
-	if l.fleet.Asked(s.Name) != a.drainTold {
-		l.refreshNode(s.Name)
+	if k.fleet.Asked(s.Name) != a.drainTold {
+		k.refreshNode(s.Name)
 	}
 }
 
 // listDrives tells the ledger of all drives of a node. l.mu is held.
-func (l *leader) listDrives(a *nodeState, now time.Time) {
-	s := l.fleet.Status(a.name)
-	if s == nil || !l.fleet.Alive(a.name) {
+func (k nodeKeeper) listDrives(a *nodeState, now time.Time) {
+	s := k.fleet.Status(a.name)
+	if s == nil || !k.fleet.Alive(a.name) {
 		return
 	}
-	words := l.fleet.Words(a.name)
-	draining := l.fleet.Draining(a.name)
+	words := k.fleet.Words(a.name)
+	draining := k.fleet.Draining(a.name)
 	have := map[string]bool{}
 	for _, d := range s.Drives {
 		id := ledger.DriveID{Node: a.name, Name: d.Name}
 		have[d.Name] = true
 		state := driveState(d.State, draining)
-		err := l.ledger.PutDrive(ledger.Drive{ID: id, Slots: int(max(d.Streams, 1)), Partitions: words[d.Name],
+		err := k.ledger.PutDrive(ledger.Drive{ID: id, Slots: int(max(d.Streams, 1)), Partitions: words[d.Name],
 			Draining: state != driveReady}, now)
 		if err == nil && state == driveFailed {
-			err = l.ledger.LoseDrive(id, d.State, now)
+			err = k.ledger.LoseDrive(id, d.State, now)
 		}
 		if err != nil {
-			l.logger.Error("list a drive", "node", a.name, "drive", d.Name, "error", err)
+			k.logger.Error("list a drive", "node", a.name, "drive", d.Name, "error", err)
 			continue
 		}
 		a.drives[d.Name] = state
@@ -287,10 +291,10 @@ func (l *leader) listDrives(a *nodeState, now time.Time) {
 	for d := range a.drives {
 		if !have[d] {
 			// an unknown drive is as good as removed
-			_ = l.ledger.RemoveDrive(ledger.DriveID{Node: a.name, Name: d}, now)
+			_ = k.ledger.RemoveDrive(ledger.DriveID{Node: a.name, Name: d}, now)
 			delete(a.drives, d)
 		}
 	}
 	a.drivesListed = true
-	l.settle(now)
+	k.settle(now)
 }

@@ -152,7 +152,8 @@ func (c *conductor) preparationError(g *generation, nodes map[string]error) erro
 func (c *conductor) awaitHolders(g *generation) {
 	for time.Since(c.began) < c.o.DeadAfter+2*c.o.Beat {
 		c.mu.Lock()
-		all := !slices.ContainsFunc(c.fleet.Holders(g.data.Manifest), func(h []fleet.DriveID) bool { return len(h) == 0 })
+		all := !slices.ContainsFunc(c.fleet.Holders(g.data.Manifest),
+			func(h []fleet.DriveID) bool { return len(h) == 0 })
 		c.mu.Unlock()
 		if all || !sleep(c.ctx, c.o.Beat/4) {
 			return
