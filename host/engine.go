@@ -14,6 +14,7 @@ import (
 // Engine says who computes. The reference engine is slow: it computes by the definition.
 type Engine string
 
+// The engines.
 const (
 	EngineAuto      Engine = ""          // the drive if it computes, else the node's CPU
 	EngineDrive     Engine = "drive"     // the drive; one that does not compute is refused

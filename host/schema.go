@@ -140,8 +140,9 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 			}
 			switch {
 			case c.Map.IsMap() && c.List:
-				// The mean of a feature's lists, were it in every row.
-				values[c.Name] += float64(p.File.RowGroups[g].Rows) * float64(chunks[leaves[1]].NumValues) / float64(max(chunks[i].NumValues, 1))
+				// The number of elements if every row had the feature.
+				values[c.Name] += float64(p.File.RowGroups[g].Rows) *
+					float64(chunks[leaves[1]].NumValues) / float64(max(chunks[i].NumValues, 1))
 			case c.List:
 				values[c.Name] += float64(chunks[i].NumValues)
 			}

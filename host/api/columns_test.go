@@ -39,7 +39,8 @@ func FuzzDecodeColumns(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(b)
 	f.Add([]byte(`[{"name":"a","kind":1,"unsupported":"x"}]`))
-	f.Add([]byte(`[{"name":"m","kind":1,"map":{"keys":"k","values":"v","scores":"s","score_kind":2}},{"name":"n","map":{"keys":""}}]`))
+	f.Add([]byte(`[{"name":"m","kind":1,"map":{"keys":"k","values":"v","scores":"s","score_kind":2}},` +
+		`{"name":"n","map":{"keys":""}}]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		columns, err := DecodeColumns(b)
 		if err != nil {

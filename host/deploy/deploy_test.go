@@ -173,7 +173,7 @@ func TestAFailureStopsTheRolloutAndTakesTheDriveBack(t *testing.T) {
 				tt.wrap(t, f)
 			}
 			drives := f.drives
-			if tt.kind == image.ErrSelfTest || tt.kind == image.ErrInterface {
+			if errors.Is(tt.kind, image.ErrSelfTest) || errors.Is(tt.kind, image.ErrInterface) {
 				drives = drives[1:] // the first would fail
 			}
 			r, err := deploy.New(deploy.Options{Image: tt.image, Gate: f.gate(tt.bad...),

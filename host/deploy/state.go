@@ -9,6 +9,7 @@ import (
 // State is where a drive stands in a rollout.
 type State uint8
 
+// States of a drive. From Current on, a drive stays in the state.
 const (
 	Waiting     State = iota // its turn has not come
 	Looking                  // is asked what it runs
@@ -23,7 +24,6 @@ const (
 	RollingBack              // the old image replaces the new one
 	Recovering               // has the old image again, and is given work again
 
-	// States in which a drive stays.
 	Current    // ran the image already
 	Updated    // runs the image
 	Failed     // a step failed before the new image was active: nothing changed

@@ -120,6 +120,5 @@ func identity(info fs.FileInfo) (device, inode uint64, major, minor uint32, err 
 	if !ok {
 		return 0, 0, 0, 0, errors.New("the system says nothing of its device")
 	}
-	device = uint64(st.Dev)
-	return device, st.Ino, unix.Major(device), unix.Minor(device), nil
+	return st.Dev, st.Ino, unix.Major(st.Dev), unix.Minor(st.Dev), nil
 }

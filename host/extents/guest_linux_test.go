@@ -71,12 +71,15 @@ filesystem() {
 }
 files() {
 	millrace dataset generate --model rm1 --rows 20000 --codec snappy --out /mnt/rm1 --progress none
-	millrace preprocess --pipeline rm1 --batch 3000 --drive nvme:/dev/$CTRL --in /mnt/rm1/part-00000.parquet --slm 24MiB --out /tmp/a --progress none | tee /tmp/report
+	millrace preprocess --pipeline rm1 --batch 3000 --drive nvme:/dev/$CTRL \
+		--in /mnt/rm1/part-00000.parquet --slm 24MiB --out /tmp/a --progress none | tee /tmp/report
 	grep "by the drive (vendor)" /tmp/report
-	millrace preprocess --pipeline rm1 --batch 3000 --engine cpu --in /mnt/rm1/part-00000.parquet --slm 24MiB --out /tmp/b --progress none
+	millrace preprocess --pipeline rm1 --batch 3000 --engine cpu \
+		--in /mnt/rm1/part-00000.parquet --slm 24MiB --out /tmp/b --progress none
 	for f in dense labels values lengths sparse; do cmp /tmp/a/$f.npy /tmp/b/$f.npy || return 1; done
 	cp /mnt/rm1/part-00000.parquet /tmp/elsewhere.parquet
-	if millrace preprocess --pipeline rm1 --drive nvme:/dev/$CTRL --in /tmp/elsewhere.parquet --out /tmp/c --progress none; then return 1; fi
+	if millrace preprocess --pipeline rm1 --drive nvme:/dev/$CTRL \
+		--in /tmp/elsewhere.parquet --out /tmp/c --progress none; then return 1; fi
 	test ! -e /tmp/c
 }
 reset() {

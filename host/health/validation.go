@@ -231,8 +231,8 @@ func (v *validation) claim() (release func() error, err error) {
 		return none, err
 	}
 	name := u.Name
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real
+	if resolved, err := filepath.EvalSymlinks(name); err == nil {
+		name = resolved
 	}
 	for _, c := range all {
 		if c.Name != filepath.Base(name) {

@@ -204,8 +204,8 @@ func TestEnginesThatErr(t *testing.T) {
 		"fails":         {Failed, "internal error"},
 		"hangs":         {Failed, "deadline"},
 	} {
-		o := Options{Scratch: 4096,
-			Device: sdk.DeviceOptions{WrapCompute: func(inner controller.Compute) controller.Compute { return &wrong{inner, how} }}}
+		wrap := func(inner controller.Compute) controller.Compute { return &wrong{inner, how} }
+		o := Options{Scratch: 4096, Device: sdk.DeviceOptions{WrapCompute: wrap}}
 		if how == "hangs" {
 			o.Step = 200 * time.Millisecond
 		}

@@ -59,7 +59,10 @@ func InitAuthority(dir, name string) error {
 
 // hostName matches a name as DNS has it, and all hosts of a domain (*.example.net). A certificate for a name that does
 // not match could be signed, and no caller would accept it.
-var hostName = regexp.MustCompile(`^(\*\.)?[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?(\.[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?)*$`)
+var hostName = regexp.MustCompile(`^(\*\.)?` + hostLabel + `(\.` + hostLabel + `)*$`)
+
+// hostLabel matches the part of a name between two dots.
+const hostLabel = `[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?`
 
 // Request asks for a certificate.
 type Request struct {

@@ -47,7 +47,7 @@ func TestDiagnose(t *testing.T) {
 	address := secure[len("https://"):]
 	l, err := Listen(t.Context(), "127.0.0.1:0", false, "")
 	require.NoError(t, err)
-	clear := serve(t, l, nil)
+	inClear := serve(t, l, nil)
 	expired := func(dir string, id Identity, hosts ...string) Options {
 		o := Options{Cert: filepath.Join(dir, "expired-"+id.Name+".pem"),
 			Key: filepath.Join(dir, "expired-"+id.Name+".key"), CA: filepath.Join(dir, AuthorityCert)}
@@ -67,11 +67,11 @@ func TestDiagnose(t *testing.T) {
 		want Cause
 	}{
 		"all is well":             {secure, good, 0},
-		"all is well in clear":    {clear, Options{}, 0},
-		"in clear with a name":    {clear, good, 0},
+		"all is well in inClear":  {inClear, Options{}, 0},
+		"in inClear with a name":  {inClear, good, 0},
 		"http to TLS":             {"http://" + address, Options{}, WantsTLS},
 		"http to TLS with a name": {"http://" + address, good, WantsTLS},
-		"https to clear":          {"https://" + clear[len("http://"):], good, WantsClear},
+		"https to inClear":        {"https://" + inClear[len("http://"):], good, WantsClear},
 		"no certificate":          {secure, Options{}, NoIdentity},
 		"a server of another":     {secure, strange, UnknownServer},
 		"a caller of another":     {secure, mixed(strange, good.CA), UnknownCaller},

@@ -196,9 +196,11 @@ func (c *Config) Check() error {
 		return errors.New("runs: idle, abandoned and write_time must be above 0, busy_wait not below")
 	case c.Limits.RequestBytes <= 0 || c.Limits.Connections <= 0 || c.Limits.Jobs <= 0 || c.Limits.OwnerSplits < 0 ||
 		c.Limits.RequestsPerSecond < 0:
-		return errors.New("limits: request_bytes, connections and jobs must be above 0, requests_per_second and owner_splits not below")
+		return errors.New("limits: request_bytes, connections and jobs must be above 0, " +
+			"requests_per_second and owner_splits not below")
 	case c.Limits.RequestMemory < 8*c.Limits.RequestBytes:
-		return fmt.Errorf("limits: request_memory %d: want 8 times request_bytes at least, so that one peer's largest request finds room", c.Limits.RequestMemory)
+		return fmt.Errorf("limits: request_memory %d: want 8 times request_bytes at least, "+
+			"so that one peer's largest request finds room", c.Limits.RequestMemory)
 	case c.Measure <= 0 || c.DrainTime < 0:
 		return errors.New("measure must be above 0, drain_time not below")
 	}
@@ -272,7 +274,8 @@ func (c *Config) checkListen() error {
 			return fmt.Errorf("listen[%d]: want HOST:PORT or unix:PATH: %w", i, err)
 		}
 		if ip, err := netip.ParseAddr(h); len(c.Advertise) == 0 && (h == "" || err == nil && ip.IsUnspecified()) {
-			return fmt.Errorf("listen[%d]: %s is every address of this machine: say with advertise by which it is reached", i, addr)
+			return fmt.Errorf("listen[%d]: %s is every address of this machine: "+
+				"say with advertise by which it is reached", i, addr)
 		}
 	}
 	return nil
@@ -348,7 +351,8 @@ func (c *Config) splitOptions(open splits.Opener, failed func(drive string, err 
 		Open: open, Failed: failed, Fence: fence, Log: log,
 		NodeBytes: int64(c.Buffers.Node), JobBytes: int64(c.Buffers.Job),
 		OwnerBytes: c.Buffers.ownerBytes(), OwnerSplits: c.Limits.OwnerSplits,
-		Idle: time.Duration(c.Runs.Idle), Abandoned: time.Duration(c.Runs.Abandoned), BusyWait: time.Duration(c.Runs.BusyWait),
+		Idle: time.Duration(c.Runs.Idle), Abandoned: time.Duration(c.Runs.Abandoned),
+		BusyWait: time.Duration(c.Runs.BusyWait),
 	}
 }
 

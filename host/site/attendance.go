@@ -34,7 +34,7 @@ func (s *Site) Attend(ctx context.Context, log io.Writer, ready func()) error {
 	select {
 	case <-ctx.Done():
 	case c := <-ended:
-		err = fmt.Errorf("%w: %s ended (%v)%s", ErrDaemon, c.what, c.err, s.logTail(c.daemon))
+		err = fmt.Errorf("%w: %s ended (%s)%s", ErrDaemon, c.what, fmt.Sprint(c.err), s.logTail(c.daemon))
 		if c.err == nil { // it was told to, by millrace down in another terminal
 			err = nil
 		}

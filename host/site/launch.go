@@ -213,7 +213,7 @@ func (s *Site) waitReady(ctx context.Context, d daemon, c *child) error {
 		}
 		select {
 		case <-ended:
-			return fmt.Errorf("%w: %s ended (%v)%s", ErrDaemon, d.what, c.err, s.logTail(d))
+			return fmt.Errorf("%w: %s ended (%s)%s", ErrDaemon, d.what, fmt.Sprint(c.err), s.logTail(d))
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %s is not ready: %w: %w; its log is %s", ErrDaemon, d.what, context.Cause(ctx), last,
 				s.logPath(d))

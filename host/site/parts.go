@@ -221,10 +221,9 @@ func fileURI(path string) string {
 }
 
 // configHead begins a configuration that is made here.
-const configHead = `# The configuration of the storage node that millrace up made. It may be edited: millrace up keeps it as it is, and millrace down
-# followed by millrace up takes it up. Removed, it is made anew.
-
-`
+const configHead = "# The configuration of the storage node that millrace up made. It may be edited: " +
+	"millrace up keeps it as it is, and millrace down\n" +
+	"# followed by millrace up takes it up. Removed, it is made anew.\n\n"
 
 // makeConfig writes the node's configuration. It reads one that is there, so that an error in it is found now.
 func (s *Site) makeConfig() error {

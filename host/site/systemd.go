@@ -39,11 +39,13 @@ func (s *Site) unit(d daemon) []byte {
 	for _, w := range append([]string{s.o.Program}, d.args...) {
 		words = append(words, unitWord(w))
 	}
-	fmt.Fprintf(&b, "\n[Service]\nType=%s\nExecStart=%s\nRestart=on-failure\nRestartSec=1\nTimeoutStopSec=%d\nUMask=0077\nLimitNOFILE=65536\n",
+	fmt.Fprintf(&b, "\n[Service]\nType=%s\nExecStart=%s\nRestart=on-failure\nRestartSec=1\nTimeoutStopSec=%d\n"+
+		"UMask=0077\nLimitNOFILE=65536\n",
 		kind, strings.Join(words, " "), int(stopTime/time.Second))
-	fmt.Fprintf(&b, "CapabilityBoundingSet=\nNoNewPrivileges=yes\nPrivateTmp=yes\nProtectSystem=strict\nReadWritePaths=%s\nProtectKernelModules=yes\n"+
-		"ProtectKernelTunables=yes\nProtectControlGroups=yes\nRestrictAddressFamilies=AF_UNIX AF_INET "+
-		"AF_INET6\nRestrictSUIDSGID=yes\nLockPersonality=yes\n", unitWord(s.o.Dir))
+	fmt.Fprintf(&b, "CapabilityBoundingSet=\nNoNewPrivileges=yes\nPrivateTmp=yes\nProtectSystem=strict\n"+
+		"ReadWritePaths=%s\nProtectKernelModules=yes\nProtectKernelTunables=yes\nProtectControlGroups=yes\n"+
+		"RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\nRestrictSUIDSGID=yes\nLockPersonality=yes\n",
+		unitWord(s.o.Dir))
 	b.WriteString("\n[Install]\nWantedBy=multi-user.target\n")
 	return b.Bytes()
 }

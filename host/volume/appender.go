@@ -41,7 +41,7 @@ func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) 
 		now = v.Now
 	}
 	mtime := now()
-	head := appendHeader(nil, name, size, mtime)
+	head := encodeHeader(name, size, mtime)
 	free := v.device.Size() - start
 	need := int64(len(head)) + 2*sector // without the data, whose size may be anything
 	if data := roundUpFits(size); full || need > free || data > free-need {

@@ -12,7 +12,7 @@ import (
 // name needs one. GNU tar and bsdtar read both (systemtar_test.go).
 func TestFormOfAMember(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	goldenfile.Bytes(t, "testdata/member.v1.hex", appendHeader(nil, "day/part-00000.parquet", 1<<30, at))
-	goldenfile.Bytes(t, "testdata/longname.v1.hex", appendHeader(nil, strings.Repeat("folder/", 20)+"é.parquet", 1<<40,
+	goldenfile.Bytes(t, "testdata/member.v1.hex", encodeHeader("day/part-00000.parquet", 1<<30, at))
+	goldenfile.Bytes(t, "testdata/longname.v1.hex", encodeHeader(strings.Repeat("folder/", 20)+"é.parquet", 1<<40,
 		at))
 }

@@ -169,9 +169,9 @@ func (p *paxRecords) parse(b []byte) error {
 // maxUstarSize is the largest size that fits a header's eleven octal digits.
 const maxUstarSize = 1<<33 - 1
 
-// appendHeader appends a member's header blocks: a ustar header, behind a pax header if the name or the size needs one.
-func appendHeader(b []byte, name string, size int64, mtime time.Time) []byte {
-	var records []byte
+// encodeHeader returns a member's header blocks: a ustar header, behind a pax header if the name or the size needs one.
+func encodeHeader(name string, size int64, mtime time.Time) []byte {
+	var b, records []byte
 	if len(name) > 100 {
 		records = appendRecord(records, "path", name)
 		// A reader that does not know pax sees the end of the name, cut at a slash if there is one.

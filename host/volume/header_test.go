@@ -48,7 +48,7 @@ func TestReadsEveryKindOfArchive(t *testing.T) {
 }
 
 func TestSizesPastEightGigabytesUsePax(t *testing.T) {
-	b := appendHeader(nil, "huge", maxUstarSize+1, time.Unix(0, 0))
+	b := encodeHeader("huge", maxUstarSize+1, time.Unix(0, 0))
 	require.Len(t, b, 3*sector)
 	s := &scanner{r: &headerReader{r: bytes.NewReader(b), size: 1 << 40}, size: 1 << 40}
 	s.r.buf, s.r.offset = b, 0
@@ -57,7 +57,7 @@ func TestSizesPastEightGigabytesUsePax(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, int64(maxUstarSize+1), m.Size)
 	assert.Equal(t, "huge", m.Name)
-	assert.Len(t, appendHeader(nil, "fits", maxUstarSize, time.Unix(0, 0)), sector)
+	assert.Len(t, encodeHeader("fits", maxUstarSize, time.Unix(0, 0)), sector)
 }
 
 func TestSparseMembersAreNamedAndRefused(t *testing.T) {

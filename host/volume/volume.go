@@ -61,11 +61,12 @@ func (v *Volume) refresh(ctx context.Context) error {
 			return err
 		}
 		m, err := s.next()
-		if err != nil && err != io.EOF {
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
 			return err
 		}
 		v.end = s.offset
-		if err == io.EOF {
+		if ended {
 			return nil
 		}
 		if m == nil {

@@ -112,7 +112,8 @@ func RPC(err error) error {
 	if err == nil {
 		return nil
 	}
-	if rpc := (*connect.Error)(nil); errors.As(err, &rpc) && error(rpc) == err {
+	// An error that wraps one of Connect's is not Connect's own, and its text would be lost.
+	if rpc := (*connect.Error)(nil); errors.As(err, &rpc) && errors.Is(rpc, err) {
 		return err
 	}
 	return connect.NewError(Of(err), err)

@@ -239,7 +239,7 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 		c.footer.Write(p[max(0, c.footerStart-c.at):n])
 	}
 	c.at += int64(n)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = c.check()
 	}
 	c.err = err

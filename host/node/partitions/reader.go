@@ -3,6 +3,7 @@ package partitions
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -43,7 +44,8 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Etag", `"`+footer.String()+`"`)
 	// The time grows with the partition, but it ends.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.o.WriteTime + time.Duration(p.Size>>24)*time.Second))
+	deadline := time.Now().Add(s.o.WriteTime + time.Duration(p.Size>>24)*time.Second)
+	_ = http.NewResponseController(w).SetWriteDeadline(deadline)
 	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && strings.Contains(r.Header.Get("Te"), "trailers") {
 		h.Set("Trailer", apiv1.DigestHeader)
 		sum := sha256.New()
@@ -57,9 +59,9 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 				}
 			}
 			at += int64(n)
-			if err != nil && err != io.EOF || n == 0 {
+			if err != nil && !errors.Is(err, io.EOF) || n == 0 {
 				s.o.Log.Warn("partition not read", "drive", d.Name(), "partition", name, "error", err)
-				panic(http.ErrAbortHandler) // cuts the connection: the client must not take what it has for whole
+				panic(http.ErrAbortHandler) // cuts the connection, so that the client does not take what it has for whole
 			}
 		}
 		h.Set(apiv1.DigestHeader, hex.EncodeToString(sum.Sum(nil)))

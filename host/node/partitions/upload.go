@@ -47,7 +47,8 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// The time grows with the partition, but it ends.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.WriteTime + time.Duration(want.Bytes>>20)*time.Second))
+	deadline := time.Now().Add(s.o.WriteTime + time.Duration(want.Bytes>>20)*time.Second)
+	_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	if p := partitionOf(d, want.Name); p != nil {
 		if why := difference(p, want); why != "" {
 			return fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
