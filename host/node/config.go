@@ -168,11 +168,6 @@ func ParseConfig(b []byte) (Config, error) {
 // PrintDefaults returns DefaultConfig as a document, in which every field has its description.
 func PrintDefaults() []byte { return strictyaml.Print(DefaultConfig()) }
 
-// ConfigSchema is the JSON Schema of the document.
-func ConfigSchema() []byte {
-	return strictyaml.Schema("Configuration of a Millrace storage node", DefaultConfig())
-}
-
 // names matches 1 to 63 of a-z, 0-9, dot and hyphen, as package identity does.
 var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 

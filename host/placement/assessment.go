@@ -30,9 +30,6 @@ type Short struct {
 	Wanted    int    `json:"wanted"`
 }
 
-// Good reports whether the placement lacks nothing.
-func (r *Assessment) Good() bool { return len(r.Short) == 0 && len(r.NotSpread) == 0 }
-
 // Check assesses a placement. partitions are all that are wanted, those too that lie on no drive.
 func Check(drives []Drive, partitions []Partition) (Assessment, error) {
 	c, err := open(drives, partitions)
