@@ -128,8 +128,8 @@ func files(t testing.TB, paths []string, o DriveOptions) *Drive {
 	return d
 }
 
-// TestSplitsFromAnyMiniBatch: an order that starts inside a split gives what the whole split gives from there on; with
-// rows mixed too, where the window's beginning has to be made again.
+// TestSplitsFromAnyMiniBatch checks that a request that begins inside a split gives what the whole split gives from
+// there on, with mixed rows too, where the beginning of the window has to be made again.
 func TestSplitsFromAnyMiniBatch(t *testing.T) {
 	paths := write(t, map[string][]byte{"a.parquet": numbered(t, 0, 105), "b.parquet": numbered(t, 1000, 40)})
 	for _, shuffle := range []dataset.Shuffle{dataset.ShuffleNone, dataset.ShuffleSplits, dataset.ShuffleRows} {
@@ -227,7 +227,8 @@ func TestUnknownJobsAndDrives(t *testing.T) {
 	require.ErrorIs(t, m.Finish(ctx, j.Digest), api.ErrUnknownJob)
 }
 
-// TestADriveThatWentIsReported: what it made for the job is told, and that its own counters are not.
+// TestADriveThatWentIsReported checks that a report has what a lost drive made for the job, and says that its counters
+// are missing.
 func TestADriveThatWentIsReported(t *testing.T) {
 	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 300)})
 	d, err := OpenDrive(t.Context(), uri, DriveOptions{})
@@ -252,7 +253,8 @@ func TestADriveThatWentIsReported(t *testing.T) {
 	_ = m.Close() // the device is closed already
 }
 
-// TestMeasuringDeliversAndReportsNothing: P is positive, and the report counts from after it.
+// TestMeasuringDeliversAndReportsNothing checks that P is positive, and that the report counts from after the
+// measurement.
 func TestMeasuringDeliversAndReportsNothing(t *testing.T) {
 	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 300), "empty.parquet": numbered(t, 0, 0),
 		"b.parquet": numbered(t, 1000, 95)})
@@ -300,7 +302,7 @@ func TestMeasuringADriveWithoutRows(t *testing.T) {
 	require.ErrorContains(t, err, "holds no rows")
 }
 
-// TestAReaderOutlivesTheContextItWasOpenedWith: a launcher may open with a deadline and run without.
+// TestAReaderOutlivesTheContextItWasOpenedWith checks that a drive that was opened under a deadline works after it.
 func TestAReaderOutlivesTheContextItWasOpenedWith(t *testing.T) {
 	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 50)})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -340,8 +342,8 @@ type (
 	}
 )
 
-// TestPartitionsAreOneSchema: what differs and can be one is widened, what cannot is told by name, and columns that no
-// pipeline names do no harm.
+// TestPartitionsAreOneSchema checks that columns that differ and can be merged are widened, that those that cannot are
+// named, and that columns that no pipeline names do no harm.
 func TestPartitionsAreOneSchema(t *testing.T) {
 	find := func(d *api.Dataset, name string) *pipeline.ColumnInfo {
 		for i := range d.Columns {
@@ -463,7 +465,8 @@ func TestManagersRefused(t *testing.T) {
 	}
 }
 
-// TestAReplicaIsOnePartition: the same partition on two drives is once in the data set, and both serve it alike.
+// TestAReplicaIsOnePartition checks that a partition on two drives is in the data set once, and that both drives serve
+// it alike.
 func TestAReplicaIsOnePartition(t *testing.T) {
 	b := map[string][]byte{"a.parquet": numbered(t, 0, 33)}
 	one, err := OpenDrive(t.Context(), onDrive(t, b), DriveOptions{Name: "one", SLM: 8 << 20})
@@ -570,7 +573,8 @@ func TestParseEngine(t *testing.T) {
 	}
 }
 
-// TestStreamsFollowMemory: two splits at once where the memory is enough for two, as many as threads on the CPU.
+// TestStreamsFollowMemory checks that a drive has two streams where its memory is enough for two, and that the CPU has
+// as many as threads.
 func TestStreamsFollowMemory(t *testing.T) {
 	paths := write(t, map[string][]byte{"a.parquet": numbered(t, 0, 10)})
 	for _, c := range []struct {

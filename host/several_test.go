@@ -62,7 +62,7 @@ func named(t testing.TB, m *Manager, text string, o dataset.Options, names []str
 const listDoc = "name: l\nbatch: 10\nlabel: {column: label}\nsparse:\n  - columns: [cat]\n    ops: [sigrid_hash: " +
 	"{salt: 0, max: 100}]\n"
 
-// TestJobsShareADrive: as many as it was opened for, each with its part of the memory.
+// TestJobsShareADrive checks that a drive takes as many jobs as it was opened for, each with its part of the memory.
 func TestJobsShareADrive(t *testing.T) {
 	d, err := OpenDrive(t.Context(),
 		onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 45), "b.parquet": numbered(t, 100, 20)})+"?slm=64MiB",
@@ -92,7 +92,8 @@ func TestJobsShareADrive(t *testing.T) {
 	}
 }
 
-// TestSeveralDataSets: a node holds partitions that do not fit together, and serves jobs over each kind.
+// TestSeveralDataSets checks that a node may hold partitions that have no common schema, and serves jobs over each
+// kind.
 func TestSeveralDataSets(t *testing.T) {
 	l := make([]lists, 25)
 	for i := range l {
@@ -174,7 +175,7 @@ func TestPrepareRefuses(t *testing.T) {
 	require.NoError(t, m.Prepare(t.Context(), good))
 }
 
-// TestDrivesOfSeveralFormats: they are no data set together, and each is one.
+// TestDrivesOfSeveralFormats checks that drives of several formats are no common data set, and that each is one.
 func TestDrivesOfSeveralFormats(t *testing.T) {
 	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 45)}), DriveOptions{}),
 		files(t, write(t, map[string][]byte{"b.bin": make([]byte, 160*30)}),
@@ -202,8 +203,8 @@ func TestDrivesOfSeveralFormats(t *testing.T) {
 	}
 }
 
-// TestRescanFindsWhatWasAppended: partitions put on a drive while a job runs are in the inventory after a rescan, and
-// the job goes on.
+// TestRescanFindsWhatWasAppended checks that partitions that are put on a drive while a job runs are in the inventory
+// after a rescan, and that the job goes on.
 func TestRescanFindsWhatWasAppended(t *testing.T) {
 	var skipped []string
 	d, err := OpenDrive(t.Context(),
@@ -246,7 +247,8 @@ func TestRescanFindsWhatWasAppended(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestAPartitionThatChangedIsRefused: at the next split, and at the end of one that runs.
+// TestAPartitionThatChangedIsRefused checks that a changed partition is refused at the next split, and at the end of an
+// open one.
 func TestAPartitionThatChangedIsRefused(t *testing.T) {
 	a, b := numbered(t, 200, 40), numbered(t, 210, 40)
 	require.Equal(t, len(a), len(b))
@@ -284,7 +286,7 @@ func TestAPartitionThatChangedIsRefused(t *testing.T) {
 	}
 }
 
-// TestAMemberReplaced: a later member of the same name hides the one that the job's manifest has.
+// TestAMemberReplaced checks that a later member of the same name hides the one of the job's manifest.
 func TestAMemberReplaced(t *testing.T) {
 	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40)})
 	d, err := OpenDrive(t.Context(), uri, DriveOptions{Name: "d", SLM: 8 << 20})
@@ -327,7 +329,8 @@ func TestTextIsLookedAtAtBothEnds(t *testing.T) {
 	}
 }
 
-// TestDrivesComeAndGo: a drive that is added serves jobs prepared before; one that is removed does not, and comes back.
+// TestDrivesComeAndGo checks that an added drive serves jobs that were prepared before, and that a removed drive does
+// not, until it is added again.
 func TestDrivesComeAndGo(t *testing.T) {
 	content := map[string][]byte{"a.parquet": numbered(t, 0, 40)}
 	m := openManager(t, files(t, write(t, content), DriveOptions{Name: "one"}))
@@ -367,8 +370,8 @@ func TestDrivesComeAndGo(t *testing.T) {
 	assert.Len(t, list, 1)
 }
 
-// TestASuspendedDriveHoldsNothing: its memory is free for another image, jobs may be prepared meanwhile, and go on
-// afterwards.
+// TestASuspendedDriveHoldsNothing checks that the memory of a suspended drive is free for another image, and that jobs
+// may be prepared meanwhile and go on afterwards.
 func TestASuspendedDriveHoldsNothing(t *testing.T) {
 	d, err := OpenDrive(t.Context(),
 		onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "b.parquet": numbered(t, 50, 40)})+"?slm=32MiB",
@@ -399,7 +402,8 @@ func TestASuspendedDriveHoldsNothing(t *testing.T) {
 	require.ErrorIs(t, m.Resume(t.Context(), "x"), api.ErrUnknownDrive)
 }
 
-// TestPIsKept: for the same drive, pipeline and image, over a restart; again measures anew.
+// TestPIsKept checks that P is kept over a restart for the same drive, pipeline and image, and that again measures it
+// again.
 func TestPIsKept(t *testing.T) {
 	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40)})
 	state := filepath.Join(t.TempDir(), "state", "rates.json")

@@ -330,7 +330,7 @@ func (s *server) stop() {
 	require.NoError(s.t, s.drive.Close())
 }
 
-// TestADriveGoesAwayDuringItsCheck: when it is back, it is brought back.
+// TestADriveGoesAwayDuringItsCheck checks that a drive that went away during its check is brought back when it returns.
 func TestADriveGoesAwayDuringItsCheck(t *testing.T) {
 	b, _ := numbered(t, 7)
 	_, stock := anImage(t, func(*image.Spec) {})
@@ -392,7 +392,7 @@ func TestALostAnswerIsNotBelievedEitherWay(t *testing.T) {
 	assert.Equal(t, m.ID, runs(t, f.drives[0]))
 }
 
-// TestAKeyIsChanged: the image stays, its signature is another, and a rollout of it brings that to the drives.
+// TestAKeyIsChanged checks that a rollout of the same image with another signature brings the signature to the drives.
 func TestAKeyIsChanged(t *testing.T) {
 	old, next := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32)),
 		ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32))
@@ -443,7 +443,8 @@ func TestAKeyIsChanged(t *testing.T) {
 	})
 }
 
-// TestARolloutMendsASignature: a drive that only warned runs an image that it must not run from now on.
+// TestARolloutMendsASignature checks that a rollout replaces the signature of an image, where the drive only warned of
+// the one that it had.
 func TestARolloutMendsASignature(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32))
 	unsigned, m := numbered(t, 7)

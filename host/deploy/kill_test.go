@@ -56,7 +56,7 @@ func (k killer) Handle(_ context.Context, r slog.Record) error {
 	return errors.Join(p.Kill(), func() error { select {} }())
 }
 
-// TestDeployVictim is that process.
+// TestDeployVictim is the process that is killed.
 func TestDeployVictim(t *testing.T) {
 	if os.Getenv(killDrives) == "" {
 		t.Skip("a process that another test starts")
@@ -79,7 +79,8 @@ func TestDeployVictim(t *testing.T) {
 	t.Log(err)
 }
 
-// TestANodeIsKilledAtEveryStepOfARollout: the drives run the old image or the new one, and the next rollout finishes.
+// TestANodeIsKilledAtEveryStepOfARollout checks that the drives run the old image or the new one, and that the next
+// rollout finishes.
 func TestANodeIsKilledAtEveryStepOfARollout(t *testing.T) {
 	b, m := numbered(t, 7)
 	_, stock := anImage(t, func(*image.Spec) {})

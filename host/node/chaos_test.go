@@ -51,9 +51,9 @@ func (u *unlucky) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	return u.Stream.Next(ctx)
 }
 
-// TestWhateverHappensTheBytesAreRight: clients ask for anything in any order, leave in the middle, jobs are finished
-// and prepared again, drives fail and are drained; what is answered with 200 is always the mini-batch that was asked
-// for, and in the end the node holds nothing.
+// TestWhateverHappensTheBytesAreRight checks that an answer with status 200 is always the mini-batch that was asked
+// for, while clients ask in any order and leave in the middle, jobs are finished and prepared again, and drives fail
+// and are drained; and that the node holds nothing in the end.
 func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

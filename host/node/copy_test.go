@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestPartitionsAreServed: whole, in ranges, and with their digest behind them.
+// TestPartitionsAreServed checks that a partition is served whole, in ranges, and with its digest behind it.
 func TestPartitionsAreServed(t *testing.T) {
 	b := makePartition(t, 1, 900)
 	f := start(t, nil, fill(t, "file", map[string][]byte{"day 1/a+b.parquet": b}))
@@ -50,8 +50,8 @@ func TestPartitionsAreServed(t *testing.T) {
 	assert.Equal(t, hex.EncodeToString(sum[:]), resp.Trailer.Get(apiv1.DigestHeader))
 }
 
-// TestReplication: a partition is copied to another node's drive, checked, and serves the same bytes there; copying it
-// again changes nothing.
+// TestReplication checks that a partition is copied to another node's drive and serves the same bytes there, and that
+// copying it again changes nothing.
 func TestReplication(t *testing.T) {
 	files := content(t)
 	from := start(t, nil, fill(t, "file", files))
@@ -93,7 +93,7 @@ func TestReplication(t *testing.T) {
 	_ = s
 }
 
-// TestCopiesThatAreNotWhatTheyShouldBe leave nothing behind.
+// TestCopiesThatAreNotWhatTheyShouldBe checks that copies of wrong bytes leave nothing behind.
 func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
 	files := map[string][]byte{"a.parquet": makePartition(t, 1, 300)}
 	from := start(t, nil, fill(t, "mem", files))
@@ -169,7 +169,7 @@ func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
 	assert.Len(t, list, 1, "nothing was committed")
 }
 
-// TestRolesUnderTLS: who shows which certificate may do what.
+// TestRolesUnderTLS checks which role may make which request.
 func TestRolesUnderTLS(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, identity.InitAuthority(dir, "test"))

@@ -41,7 +41,7 @@ func authority(t *testing.T, r identity.Request) TLSConfig {
 	return c
 }
 
-// TestExamine: what is well, what will not be for long, and what keeps a node from working, each part by itself.
+// TestExamine checks what is found fine, what is warned of, and what keeps a node from working, each part by itself.
 func TestExamine(t *testing.T) {
 	now := time.Now()
 	dir := t.TempDir()

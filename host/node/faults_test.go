@@ -36,8 +36,9 @@ func (f *fixture) state(drive string) string {
 	return "unknown"
 }
 
-// TestADriveThatIsKilledComesBack: requests to it fail with unavailable and a time to come again, the others' do not;
-// when the target is back, the drive is opened again and gives the bytes that it would have given.
+// TestADriveThatIsKilledComesBack checks that requests for a killed drive fail with unavailable and a time to come
+// again, that other drives serve on, and that the drive is opened again and gives the same bytes when its target is
+// back.
 func TestADriveThatIsKilledComesBack(t *testing.T) {
 	files := content(t)
 	wire := serveDrive(t, fill(t, "file", files))
@@ -67,8 +68,8 @@ func TestADriveThatIsKilledComesBack(t *testing.T) {
 	assert.Contains(t, string(b), `millrace_device_opens_total{drive="d1"} 1`)
 }
 
-// TestAnAssociationThatEnds: the drive is there, but forgot what it held for this host: the jobs get their programs
-// again.
+// TestAnAssociationThatEnds checks that jobs get their programs again when the drive is there but has forgotten what it
+// held for this host.
 func TestAnAssociationThatEnds(t *testing.T) {
 	files := content(t)
 	wire := serveDrive(t, fill(t, "file", files))
@@ -101,7 +102,7 @@ func (f fallen) ReadAt(p []byte, off int64) (int, error) {
 	return f.Flash.ReadAt(p, off)
 }
 
-// TestADriveThatPanics: a drive in the node's own process is no danger to it.
+// TestADriveThatPanics checks that a panic of a drive in the node's own process does not end the node.
 func TestADriveThatPanics(t *testing.T) {
 	files := content(t)
 	now := new(atomic.Bool)
@@ -122,7 +123,8 @@ func TestADriveThatPanics(t *testing.T) {
 	})
 }
 
-// TestAWorkerThatPanics: the split fails in words, the node lives, and the drive serves on.
+// TestAWorkerThatPanics checks that a split whose worker panics fails with an error, and that the node and the drive
+// serve on.
 func TestAWorkerThatPanics(t *testing.T) {
 	files := content(t)
 	var once sync.Once
@@ -146,8 +148,8 @@ func TestAWorkerThatPanics(t *testing.T) {
 	})
 }
 
-// TestBadDataIsDataLoss: a partition whose pages are damaged fails where they are read, and would again; the drive is
-// not in question.
+// TestBadDataIsDataLoss checks that a partition with damaged pages fails where they are read, every time, and that the
+// drive stays ready.
 func TestBadDataIsDataLoss(t *testing.T) {
 	b := makePartition(t, 1, 400)
 	for i := 10; i < 200; i++ {
@@ -165,8 +167,8 @@ func TestBadDataIsDataLoss(t *testing.T) {
 	assert.Equal(t, "ready", f.state("d0"))
 }
 
-// TestAClientThatDies: what it asked for and did not take is the next one's; a run whose clients are all gone is
-// closed, long before an idle one.
+// TestAClientThatDies checks that a mini-batch that a dead client did not take is kept for the next one, and that a
+// split whose clients are all gone is closed long before an idle one.
 func TestAClientThatDies(t *testing.T) {
 	files := content(t)
 	f := start(t, func(c *Config) {
@@ -204,7 +206,8 @@ func TestAnIdleRunIsClosed(t *testing.T) {
 	assert.True(t, bytes.Equal(want[1], f.frame(j, "d0", 1, 8)), "it goes on where it was")
 }
 
-// TestASlowClientIsCutOff, and what it did not take is given to the next one.
+// TestASlowClientIsCutOff checks that a client that takes nothing is cut off, and that the mini-batch is given to the
+// next one.
 func TestASlowClientIsCutOff(t *testing.T) {
 	// A mini-batch that no socket buffers hold.
 	files := map[string][]byte{"a.parquet": makePartition(t, 1, 1000)}
@@ -236,7 +239,7 @@ func TestASlowClientIsCutOff(t *testing.T) {
 	})
 }
 
-// TestDraining: new splits are refused, the one that runs goes on, and Drain returns when it has ended.
+// TestDraining checks that new splits are refused, that the open one goes on, and that Drain returns when it has ended.
 func TestDraining(t *testing.T) {
 	files := content(t)
 	f := start(t, nil, fill(t, "mem", files), fill(t, "file", files))
@@ -279,8 +282,8 @@ func TestDraining(t *testing.T) {
 	f.frame(j, "d0", 6, 7)
 }
 
-// TestFinishingAJobUnderItsClients: responses that are being written are cut, requests that wait are told, and nothing
-// is read from memory that is no longer the job's.
+// TestFinishingAJobUnderItsClients checks that responses that are being written are cut off, that waiting requests are
+// refused, and that nothing is read from memory that is no longer the job's.
 func TestFinishingAJobUnderItsClients(t *testing.T) {
 	files := content(t)
 	f := start(t, nil, fill(t, "mem", files))
@@ -319,8 +322,7 @@ func TestFinishingAJobUnderItsClients(t *testing.T) {
 	}
 }
 
-// TestBusyIsToldToComeAgain: a drive that runs as many splits as it takes, all of which have work, refuses another
-// after a while.
+// TestBusyIsToldToComeAgain checks that a drive whose streams all have work refuses another split after a while.
 func TestBusyIsToldToComeAgain(t *testing.T) {
 	files := content(t)
 	f := start(t, func(c *Config) {
@@ -343,7 +345,8 @@ func TestBusyIsToldToComeAgain(t *testing.T) {
 	})
 }
 
-// TestADriveThatIsNotThere at the start is tried again and again; the node serves the others meanwhile.
+// TestADriveThatIsNotThere checks that a drive that is away at the start is tried again and again while the node serves
+// the others.
 func TestADriveThatIsNotThere(t *testing.T) {
 	files := content(t)
 	wire := serveDrive(t, fill(t, "file", files))

@@ -10,7 +10,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// TestAnOlderLeaderIsRefused: a call that names a fence below the latest.
+// TestAnOlderLeaderIsRefused checks that a call with a fence below the latest is refused.
 func TestAnOlderLeaderIsRefused(t *testing.T) {
 	f := start(t, nil)
 	call := func(fence string) error {
@@ -29,8 +29,8 @@ func TestAnOlderLeaderIsRefused(t *testing.T) {
 	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(call("x")))
 }
 
-// TestAFenceSurvivesARestart: neither a call nor the answer to a heartbeat of a leader that was replaced before the
-// restart is listened to after it.
+// TestAFenceSurvivesARestart checks that after a restart the node refuses the calls and the answers of a leader that
+// was replaced before it.
 func TestAFenceSurvivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	m := newMember(t)

@@ -172,8 +172,8 @@ func TestAnUnannouncedDriveHasItsPartitions(t *testing.T) {
 	assert.Equal(t, whole.Drives[0].Partitions, early.Drives[0].Partitions)
 }
 
-// TestANodeThatIsRefused, or whose control plane is too old, or away, runs on, and says so; it serves nobody, since
-// nobody can have a lease.
+// TestANodeThatIsRefused checks that a node goes on when the control plane refuses it, is too old, or is away, and that
+// it serves nobody then, because nobody can have a lease.
 func TestANodeThatIsRefused(t *testing.T) {
 	files := content(t)
 	m := newMember(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestHostileRequests: each is refused in words, with Connect's code, and the node serves on.
+// TestHostileRequests checks that each request is refused with Connect's code and a message, and that the node serves
+// on.
 func TestHostileRequests(t *testing.T) {
 	f := start(t, func(c *Config) { c.Limits.RequestBytes = 4 << 10 }, fill(t, "mem", content(t)))
 	j := f.describeJob(doc, dataset.Options{})

@@ -54,8 +54,8 @@ func (f *fixture) imagesOf() []string {
 	return list
 }
 
-// TestDrivesAreKeptAtTheImage: an image is rolled out under a job, whose clients get every mini-batch, byte for byte; a
-// drive that starts with it is let alone.
+// TestDrivesAreKeptAtTheImage checks that an image is rolled out while a job runs, that the job's clients get every
+// mini-batch byte for byte, and that a drive that starts with the image is left alone.
 func TestDrivesAreKeptAtTheImage(t *testing.T) {
 	files := content(t)
 	m := anImage(t)
@@ -104,7 +104,7 @@ func TestDrivesAreKeptAtTheImage(t *testing.T) {
 	assert.NotContains(t, string(b), stock, "one image a drive")
 }
 
-// TestAnImageThatIsRefused: the drives keep what they run, say so, and serve.
+// TestAnImageThatIsRefused checks that drives that refuse an image keep the old one, report the drift, and serve.
 func TestAnImageThatIsRefused(t *testing.T) {
 	files := content(t)
 	m := anImage(t)

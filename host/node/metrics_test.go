@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/host/exposition"
 )
 
-// TestDriveHealthIsExported of a drive that is open: its SMART log, and its room.
+// TestDriveHealthIsExported checks the metrics of an open drive: its SMART log, and its room.
 func TestDriveHealthIsExported(t *testing.T) {
 	f := start(t, nil, fill(t, "file", nil))
 	_, said, _ := f.get(f.base + "/metrics")

@@ -23,8 +23,8 @@ func content(t testing.TB) map[string][]byte {
 		"c.parquet": makePartition(t, 3, 75)}
 }
 
-// TestTheWireGivesWhatTheProcessDoes: every mini-batch of every kind of drive, over TCP and a unix socket, with and
-// without mixed rows, is byte for byte the one of the reference engine in this process.
+// TestTheWireGivesWhatTheProcessDoes checks that every mini-batch of every kind of drive, over TCP and a unix socket,
+// with and without mixed rows, is byte for byte that of the reference engine in this process.
 func TestTheWireGivesWhatTheProcessDoes(t *testing.T) {
 	files := content(t)
 	mem, file := fill(t, "mem", files), fill(t, "file", files)
@@ -56,7 +56,7 @@ func TestTheWireGivesWhatTheProcessDoes(t *testing.T) {
 	}
 }
 
-// TestAskingAgainGivesTheSame: in any order, forwards, backwards, and the same number many times at once.
+// TestAskingAgainGivesTheSame asks for mini-batches forwards, backwards, and for the same one many times at once.
 func TestAskingAgainGivesTheSame(t *testing.T) {
 	files := content(t)
 	f := start(t, nil, fill(t, "mem", files))
@@ -81,8 +81,8 @@ func TestAskingAgainGivesTheSame(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSeveralClients: one a drive and split, many outstanding requests each, get every mini-batch once, and the node
-// holds nothing afterwards.
+// TestSeveralClients checks that clients with many outstanding requests, one client for a drive and a split, get every
+// mini-batch once, and that the node holds nothing afterwards.
 func TestSeveralClients(t *testing.T) {
 	files := content(t)
 	f := start(t, func(c *Config) { c.Buffers = BufferConfig{Node: 40 << 10, Job: 30 << 10} }, fill(t, "mem", files),
@@ -147,7 +147,7 @@ func TestArrowOnAccept(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestMadeAheadUpToUntil: the mini-batches up to until are made without being asked for, and no more.
+// TestMadeAheadUpToUntil checks that mini-batches up to until are made without being asked for, and no more.
 func TestMadeAheadUpToUntil(t *testing.T) {
 	files := content(t)
 	f := start(t, nil, fill(t, "mem", files))

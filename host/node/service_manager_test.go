@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRunNotifiesItsServiceManager reads what Run writes to the notification socket: ready, alive, stopping. The socket
-// is the test's, in the protocol of sd_notify; systemd itself does not run. Run ends when its context does, after the
-// splits that run.
+// TestRunNotifiesItsServiceManager reads what Run writes to the notification socket: ready, alive, stopping. The test
+// owns the socket and speaks the protocol of sd_notify; systemd does not run. Run ends after its context has ended and
+// the open splits are done.
 func TestRunNotifiesItsServiceManager(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -49,7 +49,7 @@ func TestRunNotifiesItsServiceManager(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// TestRunCutsOffWhatDoesNotEnd: a split whose client asks no more ends with the drain's time.
+// TestRunCutsOffWhatDoesNotEnd checks that a split whose client asks no more ends with the drain's time.
 func TestRunCutsOffWhatDoesNotEnd(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "/nonexistent/notify")
 	files := content(t)
@@ -84,7 +84,7 @@ func TestWatchdogOfAnotherProcess(t *testing.T) {
 	require.NoError(t, notify("READY=1"))
 }
 
-// TestTheUnitMatches: what the unit promises is what the agent does.
+// TestTheUnitMatches checks that the unit promises what the agent does.
 func TestTheUnitMatches(t *testing.T) {
 	b, err := os.ReadFile("systemd/millrace-node.service")
 	require.NoError(t, err)

@@ -84,7 +84,7 @@ func (g *granting) ask(number uint64, header string) (status int, code string) {
 	return status, refusal.Code
 }
 
-// TestOnlyTheHolderOfALeaseGetsItsMiniBatches: in clear, on loopback, too.
+// TestOnlyTheHolderOfALeaseGetsItsMiniBatches checks tickets without TLS, on loopback.
 func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 	g := grant(t, nil)
 	good := g.show(nil)
@@ -163,8 +163,8 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status, code)
 }
 
-// TestWithoutTicketsAsBefore: a node alone, one whose control plane is older or asks for none, and one that has heard
-// of no control plane yet.
+// TestWithoutTicketsAsBefore checks a node without a control plane, one whose control plane demands no tickets, and one
+// that has not reached its control plane yet.
 func TestWithoutTicketsAsBefore(t *testing.T) {
 	alone := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 200)}))
 	alone.frame(alone.prepare(dataset.Options{}), "d0", 0, 1)
@@ -188,7 +188,8 @@ func TestWithoutTicketsAsBefore(t *testing.T) {
 	assert.NotEmpty(t, h.Get("Retry-After"))
 }
 
-// TestWhatAnOwnerMayHave: past its bound of open splits an owner is told to come again, and another owner is served.
+// TestWhatAnOwnerMayHave checks that an owner past its bound of open splits is told to come again, and that another
+// owner is served.
 func TestWhatAnOwnerMayHave(t *testing.T) {
 	g := grant(t, func(c *Config) { c.Limits.OwnerSplits = 1 })
 	of := func(owner string, split uint64) string {

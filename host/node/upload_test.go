@@ -60,8 +60,9 @@ func (f *fixture) put(p upload) (status int, text string) {
 	return resp.StatusCode, string(b)
 }
 
-// TestAPartitionIsPut: it is part of what the node offers, gives its bytes back, and is verified against the sum that
-// it had; to put it again changes nothing, another of its name is refused.
+// TestAPartitionIsPut checks that a partition that was put is part of the inventory, gives its bytes back, and is
+// verified against its checksum; that putting it again changes nothing; and that another partition of the name is
+// refused.
 func TestAPartitionIsPut(t *testing.T) {
 	p := putOf(t, "new.parquet", makePartition(t, 3, 200))
 	other := putOf(t, "new.parquet", makePartition(t, 4, 210))
@@ -99,7 +100,7 @@ func TestAPartitionIsPut(t *testing.T) {
 	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 }
 
-// TestPutsThatAreRefused leave nothing behind.
+// TestPutsThatAreRefused checks that a refused partition leaves nothing behind.
 func TestPutsThatAreRefused(t *testing.T) {
 	good := putOf(t, "new.parquet", makePartition(t, 3, 200))
 	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 50)}))
