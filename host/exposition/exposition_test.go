@@ -32,7 +32,8 @@ func read(r prometheus.Gatherer, role identity.Role) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestRegister: two daemons of a process share what is the process's; certificates that end or go are seen.
+// TestRegister checks that two daemons of a process share the metrics of the process, and that certificates that end or
+// disappear are seen.
 func TestRegister(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, identity.InitAuthority(dir, "test"))

@@ -103,7 +103,7 @@ func TestHealthTellsOfACut(t *testing.T) {
 	assert.EqualValues(t, 1, r.MediaErrors, "it happened")
 }
 
-// TestManyDamagedMembersAreCounted: the text stays readable.
+// TestManyDamagedMembersAreCounted checks that the text stays short when many members are damaged.
 func TestManyDamagedMembersAreCounted(t *testing.T) {
 	var members []volume.Member
 	for i := range 30 {

@@ -295,7 +295,7 @@ func TestUnixSocket(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestUnixSocketsMode: the owner and its group may connect, whatever the umask was.
+// TestUnixSocketsMode checks that the owner of a socket and its group may connect, whatever the umask was.
 func TestUnixSocketsMode(t *testing.T) {
 	for _, mask := range []int{0, 0o22, 0o77} {
 		path := filepath.Join(t.TempDir(), "s")

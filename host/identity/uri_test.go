@@ -80,7 +80,8 @@ func certificate(t testing.TB, uris ...string) *x509.Certificate {
 	return cert
 }
 
-// TestOfReadsWhatIsWritten: url.Parse makes the scheme lower case, so the parsed URI is not enough.
+// TestOfReadsWhatIsWritten checks that Of reads the URI as it is written: url.Parse makes the scheme lower case, so
+// that the parsed URI is not enough.
 func TestOfReadsWhatIsWritten(t *testing.T) {
 	const good = "spiffe://millrace/operator/ann"
 	id, err := Of(certificate(t, "https://example.net/x", good, "spiffe://other/node/n0"))

@@ -263,7 +263,7 @@ func TestOneNodeIsSaid(t *testing.T) {
 	}
 }
 
-// TestRetireKeepsEachPartitionsNumber: partitions of one drive may be wanted a different number of times.
+// TestRetireKeepsEachPartitionsNumber checks that Retire keeps each partition's own number of copies.
 func TestRetireKeepsEachPartitionsNumber(t *testing.T) {
 	ds := drives(4, 1, 1<<30)
 	ps := partitions(3, 1000)

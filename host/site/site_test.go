@@ -134,7 +134,7 @@ func TestTheLockIsOneSitesAtATime(t *testing.T) {
 	require.NoError(t, <-opened)
 }
 
-// TestRunsKnowsTheProcess: a pid file counts only for the process that it was written of.
+// TestRunsKnowsTheProcess checks that a pid file counts only for the process for which it was written.
 func TestRunsKnowsTheProcess(t *testing.T) {
 	s, err := Open(options(t))
 	require.NoError(t, err)

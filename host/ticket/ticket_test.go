@@ -90,7 +90,7 @@ func (w *world) header(change func(*apiv1.Ticket)) string {
 	return apiv1.EncodeTicket(b)
 }
 
-// TestATicketIsGoodForItsLeaseAlone: both ends of its range, and everything that it names.
+// TestATicketIsGoodForItsLeaseAlone checks both ends of a ticket's range, and everything that it names.
 func TestATicketIsGoodForItsLeaseAlone(t *testing.T) {
 	w := meet(t)
 	h := w.header(nil)
@@ -113,7 +113,7 @@ func TestATicketIsGoodForItsLeaseAlone(t *testing.T) {
 	}
 }
 
-// TestAHostileLaunchersTickets: whatever it shows, it gets nothing.
+// TestAHostileLaunchersTickets checks that a hostile launcher gets nothing, whatever it shows.
 func TestAHostileLaunchersTickets(t *testing.T) {
 	w := meet(t)
 	own, err := NewSigner(5)
@@ -162,7 +162,7 @@ func TestAHostileLaunchersTickets(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNone)
 }
 
-// TestEveryBitOfATicketCounts: none can be changed.
+// TestEveryBitOfATicketCounts checks that no bit of a ticket can be changed.
 func TestEveryBitOfATicketCounts(t *testing.T) {
 	w := meet(t)
 	b, err := w.Sign(good())
@@ -185,7 +185,7 @@ func mustRead(t *testing.T, header string) *apiv1.Ticket {
 	return got
 }
 
-// TestATicketIsVoidWhenItsLeaseComesBack: replayed, it is refused from the next heartbeat on.
+// TestATicketIsVoidWhenItsLeaseComesBack checks that a replayed ticket is refused from the next heartbeat on.
 func TestATicketIsVoidWhenItsLeaseComesBack(t *testing.T) {
 	w := meet(t)
 	h, other := w.header(nil), w.header(func(t *apiv1.Ticket) { t.Lease = 8 })
@@ -204,7 +204,8 @@ func TestATicketIsVoidWhenItsLeaseComesBack(t *testing.T) {
 	assert.ErrorIs(t, err, ErrVoid, "it stays void")
 }
 
-// TestALaterSessionVoidsTheEarlierOnes, of the same rank of the same job, by fence and then by number.
+// TestALaterSessionVoidsTheEarlierOnes checks that a later session voids earlier ones of the same rank of the same job,
+// by fence and then by number.
 func TestALaterSessionVoidsTheEarlierOnes(t *testing.T) {
 	w := meet(t)
 	of := func(job string, rank uint32, fence, seq uint64) string {
@@ -226,7 +227,7 @@ func TestALaterSessionVoidsTheEarlierOnes(t *testing.T) {
 	}
 }
 
-// TestTimeIsTheLeaders: the node's own clock may say what it likes.
+// TestTimeIsTheLeaders checks that tickets expire by the leader's clock, not the node's.
 func TestTimeIsTheLeaders(t *testing.T) {
 	w := meet(t)
 	h := w.header(nil)
@@ -330,7 +331,7 @@ func TestAVerifierStaysSmall(t *testing.T) {
 	assert.LessOrEqual(t, len(w.returned), maxReturned)
 }
 
-// TestAKnownTicketCostsNothing: no allocation a request.
+// TestAKnownTicketCostsNothing checks that a request with a known ticket allocates nothing.
 func TestAKnownTicketCostsNothing(t *testing.T) {
 	w := meet(t)
 	h, a := w.header(nil), ask(16)

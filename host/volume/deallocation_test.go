@@ -99,7 +99,8 @@ func TestAFailedPutGivesItsRoomBack(t *testing.T) {
 	})
 }
 
-// TestNothingIsGivenBackThatMayBeCommitted: of a commit that failed nobody knows whether it was done.
+// TestNothingIsGivenBackThatMayBeCommitted checks that a Put whose commit failed gives nothing back, because the commit
+// may have been done.
 func TestNothingIsGivenBackThatMayBeCommitted(t *testing.T) {
 	data := noise(4, 9000)
 	blocks := func() int {
@@ -174,7 +175,8 @@ func TestTrim(t *testing.T) {
 	})
 }
 
-// TestSparseMembersHaveTheirOwnNames: the header of one in tar's newer formats has a made-up name.
+// TestSparseMembersHaveTheirOwnNames checks the names of sparse members, whose header in tar's newer formats has
+// another name.
 func TestSparseMembersHaveTheirOwnNames(t *testing.T) {
 	dev := newFake(512, 1<<16)
 	records := appendRecord(nil, "GNU.sparse.major", "1")

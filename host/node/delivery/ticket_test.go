@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestATicketIsItsHolders: where TLS says who asks, a ticket that was stolen is worth nothing.
+// TestATicketIsItsHolders checks that a stolen ticket is worth nothing where TLS says who sends the request.
 func TestATicketIsItsHolders(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, identity.InitAuthority(dir, "test"))

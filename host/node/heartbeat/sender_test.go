@@ -45,7 +45,7 @@ func TestMembersAreLearned(t *testing.T) {
 	assert.Equal(t, 0, s.memberIndex("http://a:1"))
 }
 
-// TestProblemsAreLoggedOnce, and so is their end.
+// TestProblemsAreLoggedOnce checks that a problem is logged once, and its end once.
 func TestProblemsAreLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	s := New(Options{Members: []string{"http://a:1"}, Log: slog.New(slog.NewTextHandler(&log, nil))})

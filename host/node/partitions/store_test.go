@@ -49,7 +49,8 @@ func TestSumsAreKept(t *testing.T) {
 	openSums("", logger).put("d", "a", []byte{1})
 }
 
-// TestCheckedReader: however the bytes come in, it ends well only when they are all there and are the right ones.
+// TestCheckedReader checks that the reader ends well only when all bytes came in and are the right ones, in whatever
+// pieces they come.
 func TestCheckedReader(t *testing.T) {
 	body := []byte("rows and rows, and then the footer")
 	const footerAt = 24

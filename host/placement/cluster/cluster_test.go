@@ -157,7 +157,7 @@ func TestPlaceReplicateRetireVerify(t *testing.T) {
 	assert.Len(t, c.Holders("day/p0"), 3)
 }
 
-// TestCarryGoesOn: one copy that fails does not keep the others from being made.
+// TestCarryGoesOn checks that a copy that fails does not keep the others from being made.
 func TestCarryGoesOn(t *testing.T) {
 	n := startNode(t, "n0", 2)
 	c := open(t, ready, n)
@@ -193,7 +193,7 @@ func TestCarryGoesOn(t *testing.T) {
 	assert.Equal(t, []string{"n0/d0"}, made)
 }
 
-// TestPutRefuses: what is not what it says it is does not become a partition.
+// TestPutRefuses checks that bytes that differ from their description do not become a partition.
 func TestPutRefuses(t *testing.T) {
 	n := startNode(t, "n0", 1)
 	c := open(t, ready, n)
@@ -239,7 +239,7 @@ func TestOpenRefuses(t *testing.T) {
 	assert.Len(t, c.Drives(), 1, "a dead node takes no part")
 }
 
-// TestADescriptionFitsItsHeader: a partition of very many row groups is described without them.
+// TestADescriptionFitsItsHeader checks that a partition of very many row groups is described without them.
 func TestADescriptionFitsItsHeader(t *testing.T) {
 	p := dataset.Partition{Name: "p.parquet", Bytes: 1 << 40, Rows: 1 << 30, RowGroups: []int64{1, 2, 3},
 		Footer: dataset.Digest{7}}
