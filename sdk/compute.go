@@ -21,8 +21,8 @@ type Compute struct {
 // commandSet is what the vendor and the standard command set have in common. Callers keep every transfer within the
 // device's largest.
 type commandSet interface {
-	// granularity is what addresses and lengths of large transfers are multiples of; store and fetch also take a piece
-	// of one such unit.
+	// granularity returns the bytes that addresses and lengths of large transfers are multiples of; store and fetch
+	// also take a part of one such unit.
 	granularity() uint64
 	// reserve takes n bytes of SLM for this association and returns their address.
 	reserve(ctx context.Context, n uint64) (uint64, error)
@@ -32,19 +32,19 @@ type commandSet interface {
 	// preprocess moves and executes, and returns the program's 64-bit value, and what the moves took if they were
 	// commands of their own.
 	preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (v uint64, moved time.Duration, err error)
-	// maxArgs is the most bytes of args beside so many copies and ranges.
+	// maxArgs returns the most bytes of args that fit beside a number of copies and ranges.
 	maxArgs(copies, ranges int) int
-	// giveBack frees all that the association holds. Nothing else runs.
+	// giveBack frees everything that the association holds. No other command runs meanwhile.
 	giveBack(ctx context.Context) error
 }
 
-// SLMSize is the size of the drive's local memory in bytes, whoever holds it.
+// SLMSize returns the size of the drive's local memory in bytes, whichever hosts hold it.
 func (c *Compute) SLMSize() uint64 { return c.d.info.SLM.Size }
 
-// Threads is the number of executions that the drive runs at once; more of them wait.
+// Threads returns the number of executions that the drive runs at once; further executions wait.
 func (c *Compute) Threads() int { return max(1, c.d.info.Threads) }
 
-// MaxArgs is the most bytes of arguments that one execution takes beside so many copies and ranges.
+// MaxArgs returns the most bytes of arguments that one execution takes beside a number of copies and ranges.
 func (c *Compute) MaxArgs(copies, ranges int) int { return c.set.maxArgs(copies, ranges) }
 
 // ErrArgs says that a slice's arguments do not fit one command. Use fewer tasks a slice.
@@ -60,7 +60,7 @@ func (c *Compute) Preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.
 	return state, err
 }
 
-// preprocess is Preprocess, and tells what the moves took if they were commands of their own.
+// preprocess is Preprocess, and returns the time that the moves took if they were commands of their own.
 func (c *Compute) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (program.State, time.Duration, error) {
 	if most := c.set.maxArgs(len(copies), len(ranges)); len(args) > most {
 		return 0, 0, fmt.Errorf("%s: preprocess: %d bytes of arguments beside %d copies, at most %d: %w", c.d.name, len(args), len(copies), most, ErrArgs)
@@ -78,8 +78,8 @@ func (c *Compute) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.
 // Compute returns the drive's computing side, nil for a plain drive.
 func (d *Device) Compute() *Compute { return d.compute }
 
-// HasCompute says whether the drive computes.
+// HasCompute reports whether the drive computes.
 func (d *Device) HasCompute() bool { return d.compute != nil }
 
-// isStatus says whether err carries the status s.
+// isStatus reports whether err carries the status s.
 func isStatus(err error, s nvme.Status) bool { return errors.Is(err, s) }

@@ -30,25 +30,26 @@ type Device struct {
 	closed  error // Close's result, after closing
 }
 
-// Info tells what the drive said about itself when it was opened.
+// Info returns what the drive said about itself when it was opened.
 func (d *Device) Info() Info { return d.info }
 
-// BlockSize is the size of a logical block in bytes.
+// BlockSize returns the size of a logical block in bytes.
 func (d *Device) BlockSize() int { return d.info.BlockSize }
 
-// Size is the capacity of namespace 1 in bytes.
+// Size returns the capacity of namespace 1 in bytes.
 func (d *Device) Size() int64 { return d.info.Size }
 
-// MaxTransfer is the most bytes that one command moves.
+// MaxTransfer returns the most bytes that one command moves.
 func (d *Device) MaxTransfer() int { return d.mdts }
 
 // String names the drive as it was opened.
 func (d *Device) String() string { return d.name }
 
-// Queue is the device's I/O queue, for commands of the caller's own making. The device's own commands use it too.
+// Queue returns the device's I/O queue, for commands that the caller makes. The device's own commands use it too.
 func (d *Device) Queue() *Queue { return d.queue }
 
-// giveBackTime bounds what Close spends on memory that an association which outlives it would go on holding.
+// giveBackTime bounds the time in which Close frees memory that an association which outlives the device would go on
+// holding.
 const giveBackTime = 10 * time.Second
 
 // Close waits for the commands outstanding and ends the association: memory that it held is free again, views of it

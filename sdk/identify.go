@@ -18,7 +18,7 @@ const (
 	logVendor   = 0xc0
 )
 
-// identify asks the drive what it is. What it answers is foreign: every size is checked before it is used.
+// identify asks the drive what it is. The answers are foreign bytes: every size is checked before it is used.
 func (d *Device) identify(ctx context.Context) error {
 	var id nvme.IdentifyController
 	b, err := d.identifyPage(ctx, nvme.CNSController, 0, 0)

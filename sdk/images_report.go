@@ -9,14 +9,14 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// ErrNoImageReport says that a drive computes but tells nothing of its images beyond the program list: it is not of
-// this project, or of an earlier version.
+// ErrNoImageReport says that a drive computes but reports nothing about its images beyond the program list: it is not
+// of this project, or of an earlier version.
 var ErrNoImageReport = errors.New("drive does not tell of its images")
 
 // firstReport is how much of a report is read at first: all of it on a drive without long lists.
 const firstReport = 8 << 10
 
-// ImageReport reads what the drive tells of its images: interface, policy, keys, what is revoked, slots, and what it
+// ImageReport reads what the drive says about its images: interface, policy, keys, what is revoked, slots, and what it
 // refused lately. An error wraps ErrNoCompute, ErrNoImageReport or image.ErrReport.
 func (d *Device) ImageReport(ctx context.Context) (*image.Report, error) {
 	if d.compute == nil {
@@ -91,7 +91,7 @@ func (d *Device) why(ctx context.Context, err error, operation string, slot int)
 	return err
 }
 
-// plausible tells whether a refusal at a step can have come with a status, so that an old refusal does not explain a
+// plausible reports whether a refusal at a step can have come with a status, so that an old refusal does not explain a
 // new status.
 func plausible(step image.Step, st nvme.Status) bool {
 	switch step {
@@ -106,8 +106,8 @@ func plausible(step image.Step, st nvme.Status) bool {
 }
 
 // PlaceImage makes sure that an image is in some slot, and returns the slot: where it is already, or the free one of
-// the field pair, into which it is loaded. Nothing is activated. loaded tells whether it had to be. An image that is
-// there with another signature, or without, is loaded again: a drive may take it only with this one.
+// the field pair, into which it is loaded. Nothing is activated. loaded reports whether the image had to be loaded. An
+// image that is there with another signature, or without, is loaded again: a drive may take it only with this one.
 func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded bool, err error) {
 	m, err := image.Parse(b)
 	if err != nil {

@@ -14,8 +14,7 @@ type LostRange struct {
 	Size   int64 `json:"size_bytes"`
 }
 
-// Lost returns what the drive says that it has lost, in order. A drive that tells nothing of that has lost nothing that
-// is known.
+// Lost returns the ranges that the drive reports as lost, in order. Of a drive that reports nothing no loss is known.
 func (d *Device) Lost(ctx context.Context) ([]LostRange, error) {
 	l, err := d.SMART(ctx)
 	if err != nil || l.CriticalWarning&nvme.WarningReliability == 0 {
@@ -43,11 +42,11 @@ func (d *Device) Lost(ctx context.Context) ([]LostRange, error) {
 	return list, d.wrap("read what is lost", err)
 }
 
-// ErrNoDeallocate says that a drive does not take room back.
+// ErrNoDeallocate says that a drive does not deallocate blocks.
 var ErrNoDeallocate = errors.New("drive does not deallocate blocks")
 
-// Deallocate gives the room of n blocks from block lba on back: what they held is gone, and they may read as anything,
-// on a drive of this project as zeros. An error wraps ErrNoDeallocate where the drive cannot.
+// Deallocate frees n blocks from block lba on. Their contents are gone: the blocks may read as anything, and as zeros
+// on a drive of this project. An error wraps ErrNoDeallocate where the drive cannot.
 func (d *Device) Deallocate(ctx context.Context, lba, n uint64) error {
 	if total := uint64(d.info.Size) / uint64(d.info.BlockSize); lba > total || n > total-lba {
 		return d.wrap("deallocate", fmt.Errorf("lba %d+%d of %d: %w", lba, n, total, nvme.LBAOutOfRange))

@@ -27,8 +27,8 @@ type DeviceOptions struct {
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
 	Owner  *csd.Owner   // of a drive in a file: whom others ask who find it open; nil: nobody
 
-	// Trust changes which images a drive opened from a file, or made in memory, takes; see csd.Options. A drive over
-	// TCP or behind the kernel is told that where it is served.
+	// Trust changes which images a drive opened from a file, or made in memory, takes; see csd.Options. It has no
+	// effect on a drive over TCP or behind the kernel, whose trust is set where it is served.
 	Trust func(*image.Trust) error
 
 	// TCP says how a drive over NVMe/TCP is reached. Its address and subsystem come from the URI, and HostID and Logger
@@ -129,7 +129,8 @@ func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []
 	return dev, extents, nil
 }
 
-// openKernel opens a drive behind the kernel, which is what it is: nothing of it can be chosen but the command set.
+// openKernel opens a drive behind the kernel. The drive exists with its properties, so that only the command set can be
+// chosen.
 func openKernel(ctx context.Context, u URI, o DeviceOptions, create bool) (*Device, error) {
 	if create || u.Size != 0 || u.LBA != 0 || u.SLM != 0 || u.Threads != 0 {
 		return nil, fmt.Errorf("%s: a drive behind the kernel is not made here, and of size, lba, slm, threads and commands takes only the last: %w", u, ErrURI)
@@ -165,8 +166,8 @@ func attach(ctx context.Context, name string, d *csd.Drive, release func() error
 	return dev, nil
 }
 
-// NewDevice makes a device of an association that exists, whatever its transport, and learns what the drive is. The
-// device closes conn; when NewDevice fails, conn stays the caller's. name is how errors call the drive.
+// NewDevice makes a device of an existing association over any transport, and identifies the drive. The
+// device closes conn; when NewDevice fails, conn stays the caller's. Errors call the drive by name.
 func NewDevice(ctx context.Context, name string, conn nvme.Conn, set Commands, o DeviceOptions) (*Device, error) {
 	if set == "" {
 		set = Vendor

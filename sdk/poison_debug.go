@@ -2,7 +2,7 @@
 
 package sdk
 
-// poison overwrites memory that is given back, so that whoever still looks at it sees that it is not theirs.
+// poison overwrites memory that is given back, so that code which still reads it sees bytes that are not its own.
 func poison(b []byte) {
 	for i := range b {
 		b[i] = 0xdb

@@ -35,7 +35,7 @@ func newQueue(conn nvme.Conn, depth int, trace *Trace) *Queue {
 	return &Queue{conn: conn, trace: trace, slots: make(chan struct{}, depth), done: make(chan struct{})}
 }
 
-// Depth is the most commands outstanding.
+// Depth returns the most commands outstanding at once.
 func (q *Queue) Depth() int { return cap(q.slots) }
 
 // Future is a submitted command.

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/nvme/tcp"
 )
 
-// openRemote opens a drive over NVMe/TCP. It is what it is there: nothing of it can be chosen here but the command set.
+// openRemote opens a drive over NVMe/TCP. The drive's properties are set where it is served, so that only the command
+// set can be chosen here.
 func openRemote(ctx context.Context, u URI, o DeviceOptions, create bool) (*Device, error) {
 	if create || u.Size != 0 || u.LBA != 0 || u.SLM != 0 || u.Threads != 0 {
 		return nil, fmt.Errorf("%s: a drive over TCP is made where it is served, and of size, lba, slm, threads and commands takes only the last: %w", u, ErrURI)

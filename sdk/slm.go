@@ -70,8 +70,8 @@ func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	return s, nil
 }
 
-// bind has commands under a context fail once the association is over that holds the memory. In the next the same
-// addresses may be somebody else's.
+// bind makes commands under the context fail once the association that holds the memory has ended. In the next
+// association the same addresses may belong to another host.
 func (s *SLM) bind(ctx context.Context) context.Context {
 	if s.association == 0 {
 		return ctx
@@ -95,7 +95,7 @@ func (s *SLM) Size() uint64 { return s.size }
 func (s *SLM) Range(off, n uint64) cs.Range { return cs.Range{Addr: s.addr + off, Len: n} }
 
 // Release gives the memory back. Views become invalid. Further calls do nothing. Memory that was lost with its
-// association is given back already.
+// association needs no release.
 func (s *SLM) Release(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *SLM) Release(ctx context.Context) error {
 	return nil
 }
 
-// wholePages rounds up to what reservations are multiples of.
+// wholePages rounds up to a multiple of the reservation granularity.
 func wholePages(n uint64) uint64 {
 	const g = cs.ReserveGranularity
 	return (n + g - 1) / g * g
@@ -141,7 +141,7 @@ func (s *SLM) transfer(ctx context.Context, what string, off uint64, p []byte, d
 	addr := s.addr + off
 	for len(p) > 0 {
 		n := uint64(min(len(p), s.c.d.mdts))
-		// An unaligned head or tail goes alone, so that what lies between is aligned.
+		// An unaligned head or tail goes alone, so that the bytes between them are aligned.
 		switch head := addr % g; {
 		case head != 0:
 			n = min(n, g-head)
@@ -167,7 +167,7 @@ func (s *SLM) View(off, n uint64) ([]byte, bool) {
 // futures are commands submitted together.
 type futures []*Future
 
-// wait waits for all of them and returns the first error.
+// wait waits for all commands and returns the first error.
 func (fs futures) wait() error {
 	var first error
 	for _, f := range fs {

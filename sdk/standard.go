@@ -35,8 +35,8 @@ type standardSet struct {
 	association uint64 // that all of these but the slot are of
 }
 
-// current tells whether a context's commands go to the association that s knows of. A newer one begins with nothing.
-// s.mu is held.
+// current reports whether a context's commands go to the association that s knows. A newer association begins without
+// sets and reservations. s.mu is held.
 func (s *standardSet) current(ctx context.Context) bool {
 	n, bound := nvme.AssociationOf(ctx)
 	if !bound || n == s.association {

@@ -19,14 +19,14 @@ import (
 // touched.
 const DefaultMemory = 512 << 20
 
-// mostMemory bounds what many threads have by default: as much as a drive that is served.
-const mostMemory = 4 << 30
+// maxDefaultMemory bounds the default memory of many threads: as much as a drive that is served has.
+const maxDefaultMemory = 4 << 30
 
 // Options of a CPU processor. The zero value works.
 type Options struct {
 	// Threads is how many slices run at once; 0 is 1.
 	Threads int
-	// Processor are the planner's options. SLM is the bytes of memory for windows, dictionaries, unpacked pages and
+	// Processor are the processor's options. SLM is the bytes of memory for windows, dictionaries, unpacked pages and
 	// tensors (DefaultMemory a thread, up to 4 GiB, if 0); Streams is Threads if 0.
 	Processor processor.Options
 }
@@ -39,11 +39,12 @@ func New(ctx context.Context, prog *program.Program, schema *tensor.Schema, o Op
 	return processor.Start(ctx, NewTarget(o), prog, schema, o.Processor)
 }
 
-// NewTarget returns what New runs on: this process's memory with the engine behind it. It is for those who put
-// something around a target before they call processor.Start, to count, to delay or to break.
+// NewTarget returns what New runs on: this process's memory with the engine behind it. Use it to wrap the target before
+// processor.Start, to count, delay or break what is executed.
 func NewTarget(o Options) target.Target {
 	memory := memoryOf(o)
-	// A Go allocation of this size begins at a page of the machine, so that what the planner aligns is aligned.
+	// A Go allocation of this size begins at a page of the machine, so that addresses which the slicer aligns are
+	// aligned.
 	return &memoryTarget{
 		memory:  make([]byte, max(memory, 64<<10))[:memory],
 		engine:  engine.New(engine.Options{}),
@@ -56,7 +57,7 @@ func memoryOf(o Options) uint64 {
 	if o.Processor.SLM > 0 {
 		return o.Processor.SLM
 	}
-	return DefaultMemory * uint64(min(max(o.Threads, 1), mostMemory/DefaultMemory))
+	return DefaultMemory * uint64(min(max(o.Threads, 1), maxDefaultMemory/DefaultMemory))
 }
 
 // memoryTarget is process memory with the engine behind it.
@@ -71,7 +72,7 @@ func (t *memoryTarget) Limits() target.Limits {
 	return target.Limits{Engine: "cpu", Memory: uint64(len(t.memory))}
 }
 
-// Direct implements target.Target: what is in memory is read there.
+// Direct implements target.Target: a partition in memory is read where it lies.
 func (t *memoryTarget) Direct(p *partition.Partition) bool { return p.Bytes() != nil }
 
 // Store implements target.Target.

@@ -26,10 +26,10 @@ func NewReference(prog *program.Program, schema *tensor.Schema) (processor.Proce
 	if err := schema.Validate(); err != nil {
 		return nil, fmt.Errorf("start the reference engine: %w", err)
 	}
-	return &referee{prog: prog, schema: schema}, nil
+	return &referenceProcessor{prog: prog, schema: schema}, nil
 }
 
-type referee struct {
+type referenceProcessor struct {
 	prog   *program.Program
 	schema *tensor.Schema
 
@@ -38,7 +38,7 @@ type referee struct {
 }
 
 // Open implements processor.Processor.
-func (r *referee) Open(ctx context.Context, run processor.Run) (processor.Stream, error) {
+func (r *referenceProcessor) Open(ctx context.Context, run processor.Run) (processor.Stream, error) {
 	p := run.Partition
 	if p == nil || run.Batch < 1 || run.First < 0 || run.Rows < 1 || run.First > p.Rows || run.Rows > p.Rows-run.First {
 		return nil, errors.New("reference: a run outside its partition, or without a batch")
@@ -50,10 +50,10 @@ func (r *referee) Open(ctx context.Context, run processor.Run) (processor.Stream
 	if err != nil {
 		return nil, fmt.Errorf("reference: %s: %w", p.Name, err)
 	}
-	return &verdict{r: r, ctx: ctx, reader: reader, run: run, row: run.First}, nil
+	return &referenceStream{r: r, ctx: ctx, reader: reader, run: run, row: run.First}, nil
 }
 
-func (r *referee) reader(p *partition.Partition) (*reference.Reader, error) {
+func (r *referenceProcessor) reader(p *partition.Partition) (*reference.Reader, error) {
 	if p.File != nil {
 		return reference.NewParquet(r.prog, p.File, p)
 	}
@@ -68,18 +68,18 @@ func (r *referee) reader(p *partition.Partition) (*reference.Reader, error) {
 }
 
 // Stats implements processor.Processor; the reference counts rows and mini-batches only.
-func (r *referee) Stats() processor.Stats {
+func (r *referenceProcessor) Stats() processor.Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stats
 }
 
 // Close implements processor.Processor.
-func (r *referee) Close() error { return nil }
+func (r *referenceProcessor) Close() error { return nil }
 
-// verdict is a stream of the reference.
-type verdict struct {
-	r      *referee
+// referenceStream is a stream of the reference.
+type referenceStream struct {
+	r      *referenceProcessor
 	ctx    context.Context
 	reader *reference.Reader
 	run    processor.Run
@@ -88,44 +88,44 @@ type verdict struct {
 }
 
 // Next implements processor.Stream.
-func (v *verdict) Next(ctx context.Context) (*tensor.MiniBatch, error) {
+func (s *referenceStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if v.err == nil && v.ctx.Err() != nil {
-		v.err = context.Cause(v.ctx)
+	if s.err == nil && s.ctx.Err() != nil {
+		s.err = context.Cause(s.ctx)
 	}
-	end := v.run.First + v.run.Rows
-	if v.err == nil && v.row >= end {
-		v.err = io.EOF
+	end := s.run.First + s.run.Rows
+	if s.err == nil && s.row >= end {
+		s.err = io.EOF
 	}
-	if v.err != nil {
-		return nil, v.err
+	if s.err != nil {
+		return nil, s.err
 	}
-	rows := int(min(int64(v.run.Batch), end-v.row))
-	t, err := v.reader.MiniBatch(v.row, rows)
+	rows := int(min(int64(s.run.Batch), end-s.row))
+	t, err := s.reader.MiniBatch(s.row, rows)
 	if err != nil {
-		v.err = v.fault(err)
-		return nil, v.err
+		s.err = s.fault(err)
+		return nil, s.err
 	}
-	m, err := v.r.miniBatch(t)
+	m, err := s.r.miniBatch(t)
 	if err != nil {
-		v.err = err
+		s.err = err
 		return nil, err
 	}
-	v.row += int64(rows)
-	v.r.mu.Lock()
-	defer v.r.mu.Unlock()
-	v.r.stats.Rows += int64(rows)
-	v.r.stats.MiniBatches++
+	s.row += int64(rows)
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	s.r.stats.Rows += int64(rows)
+	s.r.stats.MiniBatches++
 	return m, nil
 }
 
 // fault gives an error of the reference the form that the engine's have.
-func (v *verdict) fault(err error) error {
-	p := v.run.Partition
+func (s *referenceStream) fault(err error) error {
+	p := s.run.Partition
 	e := &partition.DataError{
-		Partition: p.Name, RowGroup: -1, Page: -1, Row: v.row, Err: partition.ErrData,
+		Partition: p.Name, RowGroup: -1, Page: -1, Row: s.row, Err: partition.ErrData,
 		Message: strings.TrimPrefix(err.Error(), "reference: "),
 	}
 	var page *format.PageError
@@ -140,13 +140,13 @@ func (v *verdict) fault(err error) error {
 			e.Err = partition.ErrUnsupported
 		}
 	case !errors.Is(err, reference.ErrData):
-		return fmt.Errorf("%s: rows %d to %d: %w", p.Name, v.row, v.row+int64(v.run.Batch)-1, err)
+		return fmt.Errorf("%s: rows %d to %d: %w", p.Name, s.row, s.row+int64(s.run.Batch)-1, err)
 	}
 	return e
 }
 
 // miniBatch copies the reference's tensors into their types.
-func (r *referee) miniBatch(t *reference.Tensors) (*tensor.MiniBatch, error) {
+func (r *referenceProcessor) miniBatch(t *reference.Tensors) (*tensor.MiniBatch, error) {
 	m, err := tensor.Make(r.schema, t.Rows, len(t.Values))
 	if err != nil {
 		return nil, err
@@ -168,9 +168,9 @@ func (r *referee) miniBatch(t *reference.Tensors) (*tensor.MiniBatch, error) {
 }
 
 // Close implements processor.Stream.
-func (v *verdict) Close() error {
-	if v.err == nil {
-		v.err = errors.New("stream is closed")
+func (s *referenceStream) Close() error {
+	if s.err == nil {
+		s.err = errors.New("stream is closed")
 	}
 	return nil
 }

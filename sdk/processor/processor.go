@@ -49,7 +49,7 @@ type Options struct {
 	// that would leave a stream less than MinStreamMemory.
 	Streams int
 	// Coalesce is the largest read, in bytes, that joins neighbouring column chunks; 0 is slicer.DefaultCoalesce. A
-	// drive with a dear seek wants more (DPP: 1.25 MiB).
+	// drive with an expensive seek wants more (DPP: 1.25 MiB).
 	Coalesce uint64
 	// Gap is how many bytes between two chunks a joined read may bring in vain.
 	Gap uint64
@@ -158,6 +158,9 @@ func alignDown(n uint64) uint64 { return n &^ (program.Align - 1) }
 
 // scaleMemory has a *slicer.MemoryError tell the memory of all streams and the program instead of one stream's.
 func (r *runner) scaleMemory(err error) error {
+	if err == nil {
+		return nil // before anything is allocated
+	}
 	if e := (*slicer.MemoryError)(nil); errors.As(err, &e) {
 		e.Need, e.Have, e.Streams = r.program.ImageSpan().Len+uint64(r.streams)*e.Need, r.memory, r.streams
 	}

@@ -40,16 +40,16 @@
 // guess (once a column), makes do with one output slot (once), makes a chunk do with less (twice), takes all windows to
 // make one run of what is free (once a slice), or cuts the rows of a task (at least by one row). When nothing is left
 // to do without, the error is a *[MemoryError]. An attempt may also rewind a chunk that lost its dictionary, once an
-// attempt. A portion alone needs no more attempts than that, so after half of maxAttempts portions are placed one by
-// one; maxAttempts itself is not reached.
+// attempt. After half of maxAttempts portions are placed one by one and rows are halved, which takes some forty
+// attempts at most; maxAttempts itself is not reached.
 //
 // Executing: a result writes rows, reaches a further page, or asks for more than the slice gave; anything else is a
 // breach of the engine's contract and ends the stream. What is asked for is bounded by the chunk, so a chunk that keeps
 // its memory stalls for as many slices as it has needs: a header, a dictionary, a page, its room, the output. Chunks
 // that take memory from each other may forget what they had, and ask again; after patience slices, and four for every
-// portion, they are placed one by one, and keep what they have. What does not fit then is cut, by a row at least a
-// slice, until it fits or is one row and a *[MemoryError]. maxStalledSlices, with one for every row, is not reached by
-// an engine that asks for what it needs; it guards against one that asks for one byte more every time.
+// portion, they are placed one by one, and keep what they have. What does not fit then is halved until it fits, or is
+// one row and a *[MemoryError]. maxStalledSlices is not reached by an engine that asks for what it needs; it guards
+// against one that asks for one byte more every time.
 //
 // # Concurrency
 //

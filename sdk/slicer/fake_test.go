@@ -432,6 +432,7 @@ type fakeRun struct {
 	traffic         Traffic
 	stalled, tries  int // most slices without progress, most attempts at building a slice
 	portions        int // most portions of a mini-batch
+	batchRows       int // most rows of a mini-batch
 	relocations     int
 	lastSliceNumber uint64
 }
@@ -479,6 +480,7 @@ func (r *fakeRun) execute(x *Execute) (*program.Result, error) {
 	r.slices++
 	r.tries, r.lastSliceNumber = max(r.tries, int(b.slice-r.lastSliceNumber)), b.slice
 	r.portions = max(r.portions, len(r.slicer.batch.portions))
+	r.batchRows = max(r.batchRows, int(r.slicer.BatchRows()))
 	r.traffic.Planned += x.Traffic.Planned
 	r.traffic.Unneeded += x.Traffic.Unneeded
 	r.traffic.Reread += x.Traffic.Reread

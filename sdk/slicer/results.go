@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// maxStalledSlices, with one for every row of the mini-batch, bounds the slices in a row that write nothing and come to
-// no new page; see "Why it ends" in the package comment.
+// maxStalledSlices bounds the slices in a row that write nothing and come to no new page; see "Why it ends" in the
+// package comment.
 const maxStalledSlices = 1 << 14
 
 // patience is how many stalled slices, and four for every portion, it takes until portions are placed one by one.
@@ -89,7 +89,7 @@ func (r *results) checkProgress(changed, further bool) error {
 		r.stalledSlices = 0
 	}
 	r.batch.oneByOne = r.batch.oneByOne || r.stalledSlices > patience+4*len(r.batch.portions)
-	if !changed || r.stalledSlices > maxStalledSlices+int(r.batch.rows) {
+	if !changed || r.stalledSlices > maxStalledSlices {
 		return r.breach("engine made no progress: it requested input that the slice already contained")
 	}
 	return nil

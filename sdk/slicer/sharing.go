@@ -155,12 +155,13 @@ func (s *sharing) defragment(f footprint) error {
 }
 
 // cutRows makes portions take fewer rows in their next task: as many as the memory holds beside dictionary and unpacked
-// page, or half.
+// page. That takes it that bytes go with rows. A page may be too large however few its rows, so where portions are
+// placed one by one the rows are halved.
 func (s *sharing) cutRows(group []portion, f footprint, free uint64) {
 	rows := uint64(group[0].take)
 	have := free - min(free, f.dict+f.room)
 	cut := rows / 2
-	if f.input > 0 && have < f.input {
+	if f.input > 0 && have < f.input && !s.surveyor.batch.oneByOne {
 		cut = uint64(float64(rows) * float64(have) / float64(f.input))
 	}
 	most := uint32(min(max(cut, 1), rows-1))
