@@ -14,12 +14,12 @@
 // In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit
 // for packages, TestReferencesShareOnlyTypes for the files of one).
 //
-// In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit for
-// packages, TestReferencesShareOnlyTypes for the files of one).
+// In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit
+// for packages, TestReferencesShareOnlyTypes for the files of one).
 //
-// Package sdk is about drives. The packages below it that are not (sdk/dataset, sdk/pipeline, sdk/tensor, sdk/partition,
-// sdk/target, sdk/slicer, sdk/processor, sdk/cpu) do not import it, and only sdk/cpu (the cpu and the reference engine)
-// reaches fpga/engine from above fpga.
+// Package sdk is about drives. The packages below it that are not (sdk/dataset, sdk/pipeline, sdk/tensor,
+// sdk/partition, sdk/target, sdk/slicer, sdk/processor, sdk/cpu) do not import it, and only sdk/cpu (the cpu and the
+// reference engine) reaches fpga/engine from above fpga.
 package house
 
 import "strings"
@@ -46,10 +46,11 @@ var trainmgrMayImport = map[string]bool{
 	"sdk/dataset": true, "sdk/pipeline": true, "sdk/tensor": true, "host/api": true, "trainmgr/allocation": true,
 }
 
-// belowDrives reports whether a package of sdk knows nothing of drives: those that are pure, and the way from a partition to
-// a mini-batch, whatever engine computes.
+// belowDrives reports whether a package of sdk knows nothing of drives: those that are pure, and the way from a
+// partition to a mini-batch, whatever engine computes.
 func belowDrives(pkg string) bool {
-	for _, name := range []string{"dataset", "pipeline", "tensor", "partition", "target", "slicer", "processor", "cpu"} {
+	for _, name := range []string{"dataset", "pipeline", "tensor", "partition", "target", "slicer", "processor",
+		"cpu"} {
 		if pkg == "sdk/"+name || strings.HasPrefix(pkg, "sdk/"+name+"/") {
 			return true
 		}
