@@ -130,9 +130,8 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image) {
 		a.log))
 	a.drives = drives.New(drives.Options{
 		Node: c.Name, Drives: c.driveConfigs(), Manager: a.manager, Splits: a.splits, Image: image,
-		Drain: time.Duration(c.DrainTime), Probe: o.Probe, Owner: driveOwner(c.Name,
-			a.listeners.reached), Changed: changed,
-		Log: a.log, Device: o.Device,
+		Drain: time.Duration(c.DrainTime), Probe: o.Probe, Owner: driveOwner(c.Name, a.listeners.reached),
+		Changed: changed, Log: a.log, Device: o.Device,
 	})
 	a.store = partitions.New(partitions.Options{
 		Drive: a.drives.Drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime),
