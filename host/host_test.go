@@ -530,8 +530,7 @@ func TestDrivesRefused(t *testing.T) {
 		"one base name": {func(ctx context.Context) (*Drive, error) {
 			return OpenFiles(ctx, []string{good, good}, DriveOptions{Engine: EngineCPU})
 		}, "same base name"},
-		"no drive": {func(ctx context.Context) (*Drive,
-			error) {
+		"no drive": {func(ctx context.Context) (*Drive, error) {
 			return OpenDrive(ctx, "file:"+dir+"/d", DriveOptions{})
 		}, "there is no drive"},
 		"no URI": {func(ctx context.Context) (*Drive, error) { return OpenDrive(ctx, dir, DriveOptions{}) },
