@@ -76,7 +76,8 @@ func (l *SMARTLog) Unmarshal(b []byte) error {
 	}
 	le := binary.LittleEndian
 	*l = SMARTLog{
-		CriticalWarning: b[0], Temperature: le.Uint16(b[1:]), AvailableSpare: b[3], SpareThreshold: b[4], PercentageUsed: b[5],
+		CriticalWarning: b[0], Temperature: le.Uint16(b[1:]), AvailableSpare: b[3], SpareThreshold: b[4],
+		PercentageUsed: b[5],
 		WarningMinutes: le.Uint32(b[192:]), CriticalMinutes: le.Uint32(b[196:]),
 	}
 	for i, v := range l.counters() {
@@ -127,7 +128,8 @@ func UnmarshalErrors(b []byte) []ErrorEntry {
 	for ; len(b) >= ErrorEntrySize && le.Uint64(b) != 0; b = b[ErrorEntrySize:] {
 		out = append(out, ErrorEntry{
 			Count: le.Uint64(b), SQID: le.Uint16(b[8:]), CID: le.Uint16(b[10:]), Status: Status(le.Uint16(b[12:]) >> 1),
-			Location: le.Uint16(b[14:]), LBA: le.Uint64(b[16:]), NSID: le.Uint32(b[24:]), VendorLog: b[28], CSI: b[30], Opcode: b[31],
+			Location: le.Uint16(b[14:]), LBA: le.Uint64(b[16:]), NSID: le.Uint32(b[24:]), VendorLog: b[28], CSI: b[30],
+			Opcode: b[31],
 		})
 	}
 	return out

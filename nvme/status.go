@@ -118,8 +118,9 @@ var statusNames = map[Status]string{
 	CapacityExceeded: "capacity exceeded", NamespaceNotReady: "namespace not ready",
 
 	InvalidQueueID: "invalid queue identifier", InvalidQueueSize: "invalid queue size",
-	AbortLimitExceeded: "abort command limit exceeded", AsyncEventLimitExceeded: "asynchronous event request limit exceeded",
-	InvalidLogPage: "invalid log page", FeatureNotSaveable: "feature identifier not saveable",
+	AbortLimitExceeded:      "abort command limit exceeded",
+	AsyncEventLimitExceeded: "asynchronous event request limit exceeded",
+	InvalidLogPage:          "invalid log page", FeatureNotSaveable: "feature identifier not saveable",
 	FeatureNotChangeable: "feature not changeable", FeatureNotNamespaced: "feature not namespace specific",
 	CommandSetNotSupported: "I/O command set not supported", CommandSetRejected: "I/O command set combination rejected",
 	InvalidCommandSet: "invalid I/O command set", ConflictingAttributes: "conflicting attributes",

@@ -41,10 +41,13 @@ func TestIdentifyControllerOffsets(t *testing.T) {
 		VendorID: 1, SubsystemVendorID: 2, Serial: "SN", Model: "MN", Firmware: "FR", IEEE: [3]byte{1, 2,
 			3}, MultiPath: 4, MDTS: 5,
 		ControllerID: 6, Version: 7, AsyncEvents: 8, Attributes: 9, ControllerType: 10, AdminCommands: 11, AbortLimit: 12,
-		AsyncEventLimit: 13, FirmwareUpdates: 14, LogAttributes: 15, ErrorEntries: 16, AdminVendorFormat: 17, WarningTemperature: 18,
-		CriticalTemperature: 19, TotalCapacity: 20, KeepAliveGranularity: 21, SQES: 22, CQES: 23, MaxCommands: 24, Namespaces: 25,
-		NVMCommands: 26, WriteCache: 27, VendorFormat: 28, SGLs: 29, SubsystemNQN: "nqn", CommandCapsule: 30, ResponseCapsule: 31,
-		CapsuleOffset: 32, FabricsAttributes: 33, DataDescriptors: 34,
+		AsyncEventLimit: 13, FirmwareUpdates: 14, LogAttributes: 15, ErrorEntries: 16, AdminVendorFormat: 17,
+		WarningTemperature:  18,
+		CriticalTemperature: 19, TotalCapacity: 20, KeepAliveGranularity: 21, SQES: 22, CQES: 23, MaxCommands: 24,
+		Namespaces:  25,
+		NVMCommands: 26, WriteCache: 27, VendorFormat: 28, SGLs: 29, SubsystemNQN: "nqn", CommandCapsule: 30,
+		ResponseCapsule: 31,
+		CapsuleOffset:   32, FabricsAttributes: 33, DataDescriptors: 34,
 	}
 	b := id.Marshal()
 	fields := []at{
@@ -82,8 +85,9 @@ func TestStringsOfIdentifyArePrintable(t *testing.T) {
 
 func TestIdentifyNamespaceOffsets(t *testing.T) {
 	id := IdentifyNamespace{
-		Size: 1, Capacity: 2, Utilization: 3, Features: 4, Format: 1, MultiPath: 6, Deallocate: 7, CapacityBytes: 8, Attributes: 9,
-		NGUID: [16]byte{1, 15: 2}, EUI64: [8]byte{3, 7: 4}, Formats: []LBAFormat{{0, 9}, {8, 12}},
+		Size: 1, Capacity: 2, Utilization: 3, Features: 4, Format: 1, MultiPath: 6, Deallocate: 7, CapacityBytes: 8,
+		Attributes: 9,
+		NGUID:      [16]byte{1, 15: 2}, EUI64: [8]byte{3, 7: 4}, Formats: []LBAFormat{{0, 9}, {8, 12}},
 	}
 	b := id.Marshal()
 	requireFields(t, b, []at{
@@ -152,8 +156,10 @@ func TestNamespaceLists(t *testing.T) {
 
 func TestSMARTLogOffsets(t *testing.T) {
 	l := SMARTLog{
-		CriticalWarning: 1, Temperature: 300, AvailableSpare: 3, SpareThreshold: 4, PercentageUsed: 5, DataUnitsRead: 6, DataUnitsWritten: 7,
-		HostReads: 8, HostWrites: 9, BusyMinutes: 10, PowerCycles: 11, PowerOnHours: 12, UnsafeShutdowns: 13, MediaErrors: 14,
+		CriticalWarning: 1, Temperature: 300, AvailableSpare: 3, SpareThreshold: 4, PercentageUsed: 5, DataUnitsRead: 6,
+		DataUnitsWritten: 7,
+		HostReads:        8, HostWrites: 9, BusyMinutes: 10, PowerCycles: 11, PowerOnHours: 12, UnsafeShutdowns: 13,
+		MediaErrors:  14,
 		ErrorEntries: 15, WarningMinutes: 16, CriticalMinutes: 17, TemperatureSensors: [8]uint16{18, 7: 19},
 	}
 	b := l.Marshal()

@@ -52,8 +52,10 @@ and what is gone is removed under the hosts that are connected.
 
 Discovery is answered at --listen, and at --discovery-listen if given. It names the address of --listen, or where hosts reach the drive by
 another, the one of --advertise.`,
-		Example: "  millrace drive serve --flash d0.flash --create --size 4GiB --listen 127.0.0.1:4420 --nqn nqn.2024-01.io.millrace:d0\n" +
-			"  millrace drive serve --flash d0.flash --listen 0.0.0.0:4420 --discovery-listen 0.0.0.0:8009 --advertise 192.0.2.7 --allow nqn.2024-01.io.example:host1",
+		Example: "  millrace drive serve --flash d0.flash --create --size 4GiB --listen 127.0.0.1:4420 --nqn " +
+			"nqn.2024-01.io.millrace:d0\n" +
+			"  millrace drive serve --flash d0.flash --listen 0.0.0.0:4420 --discovery-listen 0.0.0.0:8009 --advertise " +
+			"192.0.2.7 --allow nqn.2024-01.io.example:host1",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.log.check(); err != nil {
@@ -73,13 +75,19 @@ another, the one of --advertise.`,
 	fl.StringVar(&f.discovery, "discovery-listen", "", "address to answer discovery at, beside --listen")
 	fl.StringVar(&f.advertise, "advertise", "", "IP, or IP:PORT, at which hosts reach the drive")
 	fl.StringVar(&f.nqn, "nqn", "", "name of the subsystem (default: made from the drive's UUID)")
-	fl.StringVar(&f.allow, "allow", "", "hosts that are served: any, or NQN[,NQN] (default any on loopback; elsewhere it must be said)")
-	fl.StringVar(&f.key, "dhchap-key", "", "key, or @FILE, with which hosts must authenticate (as nvme gen-dhchap-key makes it)")
+	fl.StringVar(&f.allow, "allow", "", "hosts that are served: any, or NQN[,NQN] (default any on loopback; elsewhere "+
+		"it must be said)")
+	fl.StringVar(&f.key, "dhchap-key", "", "key, or @FILE, with which hosts must authenticate (as nvme gen-dhchap-key "+
+		"makes it)")
 	fl.StringVar(&f.ctrlKey, "dhchap-ctrl-key", "", "key, or @FILE, with which the drive proves itself to hosts that ask")
-	fl.IntVar(&f.connections, "max-connections", tcp.DefaultMaxConnections, "queues, each with its connection, of hosts that have authenticated, or need not")
-	fl.IntVar(&f.unproven, "max-unauthenticated", tcp.DefaultUnauthenticated, "queues of hosts that have not authenticated yet, beside those; the oldest makes room")
-	fl.StringVar(&f.faults, "faults", "", "script of faults to inject, for tests of hosts: blocks that fail, delays, wrong digests, lost connections")
-	fl.StringVar(&f.namespaces, "namespaces", "", "list of further namespaces (namespaces: [{nsid: 4, flash: FILE, size: 1GiB, lba: 512}]), read again on SIGHUP")
+	fl.IntVar(&f.connections, "max-connections", tcp.DefaultMaxConnections, "queues, each with its connection, of hosts "+
+		"that have authenticated, or need not")
+	fl.IntVar(&f.unproven, "max-unauthenticated", tcp.DefaultUnauthenticated, "queues of hosts that have not "+
+		"authenticated yet, beside those; the oldest makes room")
+	fl.StringVar(&f.faults, "faults", "", "script of faults to inject, for tests of hosts: blocks that fail, delays, "+
+		"wrong digests, lost connections")
+	fl.StringVar(&f.namespaces, "namespaces", "", "list of further namespaces (namespaces: [{nsid: 4, flash: FILE, "+
+		"size: 1GiB, lba: 512}]), read again on SIGHUP")
 	f.trust.addFlags(cmd)
 	f.log.addFlags(cmd)
 	fl.StringSliceVar(&f.referrals, "referral", nil, "IP:PORT of another discovery service to tell of")
@@ -154,7 +162,8 @@ func (c *command) ready(s serving) error {
 		if len(s.Added) > 0 {
 			added = "; with further namespaces " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Added)), ", "), "[]")
 		}
-		fmt.Fprintf(w, "serving %s: %d bytes in blocks of %d, %d bytes of memory, %d engine threads, to %s; discovery at %s%s%s\n",
+		fmt.Fprintf(w, "serving %s: %d bytes in blocks of %d, %d bytes of memory, %d engine threads, to %s; discovery at "+
+			"%s%s%s\n",
 			s.URI, s.Size, s.BlockSize, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "), added, faults)
 	})
 }
@@ -212,7 +221,8 @@ func (f *serveFlags) explain(err error) error {
 	case errors.Is(err, target.ErrOpenToAll):
 		return usagef("--listen %s is not loopback: say with --allow which hosts are served, NQN[,NQN], or any", f.listen)
 	case errors.Is(err, target.ErrEveryAddress):
-		return fmt.Errorf("--listen %s is every address of this machine: say with --advertise IP which of them hosts reach it by", f.listen)
+		return fmt.Errorf("--listen %s is every address of this machine: say with --advertise IP which of them hosts reach "+
+			"it by", f.listen)
 	case refused.Option == "Listen":
 		return usagef("--listen %w", refused.Err)
 	case refused.Option == "Namespaces":

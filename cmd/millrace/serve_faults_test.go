@@ -16,7 +16,8 @@ import (
 func TestServeFaults(t *testing.T) {
 	dir := t.TempDir()
 	script := dir + "/faults.yaml"
-	require.NoError(t, os.WriteFile(script, []byte("fail: [{operation: read, lba: 100, times: 2}]\ndrop: [{pdu: 30, queue: io}]\n"), 0o600))
+	require.NoError(t, os.WriteFile(script, []byte("fail: [{operation: read, lba: 100, times: 2}]\ndrop: [{pdu: 30, "+
+		"queue: io}]\n"), 0o600))
 	line, _ := startServe(t, "--flash", dir+"/f.flash", "--size", "16MiB", "--lba", "4096", "--faults", script)
 	assert.True(t, strings.HasSuffix(line, "; with the faults of "+script+"\n"), line)
 	dev, err := sdk.Open(t.Context(), strings.TrimSuffix(strings.Fields(line)[1], ":"), sdk.DeviceOptions{})

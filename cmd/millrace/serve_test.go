@@ -75,8 +75,8 @@ func startServe(t *testing.T, args ...string) (line string, stop func()) {
 	return line, stop
 }
 
-// TestServe: what preprocess gives of files and of a drive on the network is the same, byte for byte, also after the drive
-// was stopped and served again.
+// TestServe: what preprocess gives of files and of a drive on the network is the same, byte for byte, also after the
+// drive was stopped and served again.
 func TestServe(t *testing.T) {
 	const nqn = "nqn.2024-01.io.millrace:d0"
 	data := generate(t, "--rows", "700", "--partitions", "2")
@@ -192,7 +192,8 @@ func TestServeRefuses(t *testing.T) {
 		"everybody":        {[]string{"--flash", "f", "--listen", "0.0.0.0:0"}, exitUsage, "--allow"},
 		"no address":       {[]string{"--flash", "f", "--listen", "4420"}, exitUsage, "HOST:PORT"},
 		"every address":    {[]string{"--flash", dir + "/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "0.0.0.0:0", "--allow", "any"}, exitFailed, "--advertise"},
-		"port in use":      {[]string{"--flash", dir + "/e", "--listen", taken.Addr().String()}, exitFailed, "choose another"},
+		"port in use": {[]string{"--flash", dir + "/e", "--listen", taken.Addr().String()}, exitFailed, "choose " +
+			"another"},
 		"no drive":         {[]string{"--flash", file(t, "notes.txt", "hello"), "--listen", "127.0.0.1:0"}, exitFailed, "drive"},
 		"another geometry": {[]string{"--flash", dir + "/d", "--size", "2MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0"}, exitFailed, "size"},
 	} {

@@ -5,8 +5,8 @@
 // [Open] opens or makes a [Drive]; hosts connect to Drive.Subsystem. Its namespace 1 is one of
 //
 //   - memory, gone with the process;
-//   - a file, byte for byte from block 0 ([Options].Path), with geometry, UUID, counters, trust and the active image in PATH.json and
-//     loaded images in PATH.slotN.mimg, each replaced by a rename;
+//   - a file, byte for byte from block 0 ([Options].Path), with geometry, UUID, counters, trust and the active
+//     image in PATH.json, and loaded images in PATH.slotN.mimg, each replaced by a rename;
 //   - some files, each from a block boundary on, read-only and not copied ([Files]).
 //
 // # Images

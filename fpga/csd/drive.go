@@ -118,7 +118,8 @@ func (d *Drive) open() error {
 		return err
 	}
 	opt := controller.Options{
-		Flash: d.flash, BlockSize: uint32(d.state.LBA), NoMap: o.NoMap, NQN: o.NQN, UUID: d.state.UUID, Logger: o.Logger, Lost: d.Lost,
+		Flash: d.flash, BlockSize: uint32(d.state.LBA), NoMap: o.NoMap, NQN: o.NQN, UUID: d.state.UUID, Logger: o.Logger,
+		Lost: d.Lost,
 	}
 	if !o.Plain {
 		if err := d.openCompute(); err != nil {

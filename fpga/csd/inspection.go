@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/ownership"
 )
 
-// Check reports whether this process could open the drive in a file, without opening it: nothing is written. The error is
-// Open's, and wraps ErrBusy where the drive is in service.
+// Check reports whether this process could open the drive in a file, without opening it: nothing is written. The error
+// is Open's, and wraps ErrBusy where the drive is in service.
 func Check(path string) (err error) {
 	f, err := openFileFlash(path, false)
 	if err != nil {

@@ -68,7 +68,8 @@ func (d *Drive) lookForCut(ff *fileFlash) (fresh bool, err error) {
 		d.state.Counters.MediaErrors++
 	}
 	if lost != nil {
-		d.opt.Logger.Error("bytes of the flash file are missing and read as zeros: it was cut; millrace drive validate names what they held",
+		d.opt.Logger.Error(
+			"bytes of the flash file are missing and read as zeros: it was cut; millrace drive validate names what they held",
 			"drive", d.name(), "from_byte", lost.From, "to_byte", lost.To, "just_found", fresh)
 	}
 	return fresh, nil
@@ -106,7 +107,8 @@ func (d *Drive) warnNotKept(doing string, err error) {
 		return
 	}
 	d.warned = true
-	d.opt.Logger.Warn("the drive's counters cannot be kept, all else is as it was: make room on the disk, or see who may write there",
+	d.opt.Logger.Warn(
+		"the drive's counters cannot be kept, all else is as it was: make room on the disk, or see who may write there",
 		"drive", d.name(), "doing", doing, "error", err)
 }
 

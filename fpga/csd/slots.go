@@ -88,7 +88,8 @@ func newSlots(o *Options, st *state) (*slots, error) {
 		}
 		// The stock image runs where no other image may: it would be called revoked and continue to run.
 		if !had && slices.Contains(s.trust.RevokedImages, stock.ID) {
-			return nil, fmt.Errorf("image trust: image %s is the stock image, which runs where no other may: it cannot be revoked; load another image and activate it", stock.ID.Short())
+			return nil, fmt.Errorf("image trust: image %s is the stock image, which runs where no other may: it cannot be "+
+				"revoked; load another image and activate it", stock.ID.Short())
 		}
 	}
 	if err := s.trust.Check(); err != nil {
@@ -298,7 +299,8 @@ func (s *slots) List() []cs.Program {
 			continue
 		}
 		list[i] = cs.Program{
-			Occupancy: cs.SlotDownloaded, Active: i == s.active, Type: cs.ProgramTypeImage, PUID: m.ID.PUID(), Bytes: uint64(len(m.Bytes())),
+			Occupancy: cs.SlotDownloaded, Active: i == s.active, Type: cs.ProgramTypeImage, PUID: m.ID.PUID(),
+			Bytes: uint64(len(m.Bytes())),
 		}
 	}
 	list[0].Occupancy = cs.SlotDevice

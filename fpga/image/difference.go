@@ -47,7 +47,8 @@ func Diff(a, b *Image) []Difference {
 
 func headerValues(m *Image) map[string]string {
 	return map[string]string{
-		"image_id": m.ID.String(), "interface": m.Spec.Interface.String(), "platform": m.Spec.Platform, "time": strconv.FormatUint(m.Spec.Time, 10),
+		"image_id": m.ID.String(), "interface": m.Spec.Interface.String(), "platform": m.Spec.Platform,
+		"time": strconv.FormatUint(m.Spec.Time, 10),
 	}
 }
 

@@ -29,8 +29,10 @@ func TestDiff(t *testing.T) {
 		lines = append(lines, d.Section+" "+d.Path)
 	}
 	assert.Equal(t, []string{
-		"HEADER image_id", "HEADER time", "UNITS text.lanes", "UNITS text.name", "UNITS text.number", "UNITS text.source", "UNITS text.version",
-		"CLOCKS kernel.granted_khz", "KERNELS log.args", "KERNELS log.args.0", "SELFTEST log.output", "USER bytes", "USER sha256",
+		"HEADER image_id", "HEADER time", "UNITS text.lanes", "UNITS text.name", "UNITS text.number", "UNITS text.source",
+		"UNITS text.version",
+		"CLOCKS kernel.granted_khz", "KERNELS log.args", "KERNELS log.args.0", "SELFTEST log.output", "USER bytes",
+		"USER sha256",
 		"SIGNATURE key", "SIGNATURE signature",
 	}, lines)
 	assert.Equal(t, Difference{"CLOCKS", "kernel.granted_khz", "223000", "200000"}, got[7])

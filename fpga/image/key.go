@@ -104,7 +104,8 @@ func ParsePublicKeys(b []byte) ([]ed25519.PublicKey, error) {
 		}
 		b = rest
 		if block.Type != "PUBLIC KEY" {
-			return nil, fmt.Errorf("public keys: a PEM block is a %q, want PUBLIC KEY: openssl pkey -pubout makes it of a private key", block.Type)
+			return nil, fmt.Errorf("public keys: a PEM block is a %q, want PUBLIC KEY: openssl pkey -pubout makes it of a "+
+				"private key", block.Type)
 		}
 		key, err := x509.ParsePKIXPublicKey(block.Bytes)
 		if err != nil {

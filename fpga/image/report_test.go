@@ -13,7 +13,8 @@ import (
 
 func sampleReport() *Report {
 	return &Report{
-		Platform: "test-board", Interface: StockInterface(), Policy: PolicyRequire, Keys: []KeyID{{1}}, RevokedKeys: []KeyID{{2}}, RevokedImages: []ID{{3}},
+		Platform: "test-board", Interface: StockInterface(), Policy: PolicyRequire, Keys: []KeyID{{1}},
+		RevokedKeys: []KeyID{{2}}, RevokedImages: []ID{{3}},
 		Slots: []SlotReport{
 			{Slot: 0, Role: RoleStock, Image: ID{4}, Standing: StandingStock},
 			{Slot: 1, Role: RoleField, Image: ID{5}, Active: true, Boot: true, Tested: true, Standing: StandingTrusted},

@@ -38,7 +38,8 @@ func Stock() ([]byte, error) {
 		k := stockKernel(u.Unit)
 		s.Units = append(s.Units, Unit{Number: uint16(u.Unit), Name: u.Unit.String(), Version: u.Version})
 		s.Compute = append(s.Compute, ComputeUnit{
-			Name: u.Unit.String() + "_0", Unit: uint16(u.Unit), Base: 0x1_0000 + uint64(u.Unit)*0x1000, Size: 0x1000, Control: "chain", IRQ: -1,
+			Name: u.Unit.String() + "_0", Unit: uint16(u.Unit), Base: 0x1_0000 + uint64(u.Unit)*0x1000, Size: 0x1000,
+			Control: "chain", IRQ: -1,
 		})
 		s.Kernels = append(s.Kernels, Kernel{Unit: uint16(u.Unit), Name: u.Unit.String(), Args: k.args, In: k.in, Out: k.out})
 	}
@@ -143,7 +144,8 @@ func rowsVector() Vector {
 	slice := &program.Slice{
 		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Place: place, ValueCap: 4 * rows,
 		Tasks: []program.Task{{
-			Count: rows, Window: program.Span{Len: uint64(len(input))}, ChunkLen: uint64(len(input)), Scratch: program.Span{Len: 4096},
+			Count: rows, Window: program.Span{Len: uint64(len(input))}, ChunkLen: uint64(len(input)),
+			Scratch: program.Span{Len: 4096},
 		}},
 	}
 	return Vector{

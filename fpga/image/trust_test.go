@@ -130,7 +130,8 @@ func TestLoadErrorTellsBothInterfaces(t *testing.T) {
 	require.ErrorIs(t, e, ErrSelfTest)
 	require.ErrorIs(t, e, cause)
 	for step, kind := range map[Step]error{
-		StepInterface: ErrInterface, StepRevocation: ErrRevoked, StepSignature: ErrUnsigned, StepIdentifier: ErrIdentifier, StepInUse: ErrInUse,
+		StepInterface: ErrInterface, StepRevocation: ErrRevoked, StepSignature: ErrUnsigned, StepIdentifier: ErrIdentifier,
+		StepInUse: ErrInUse,
 		StepStore: ErrStore, StepBackend: ErrBackend, StepSelfTest: ErrSelfTest, StepCommit: ErrCommit,
 	} {
 		require.ErrorIs(t, &LoadError{Step: step, Err: cause}, kind)

@@ -281,7 +281,8 @@ output label true, dense 0, keys 1, ids int64, fixed true
 	all := everyOp().String()
 	for _, s := range []string{
 		"list<int64>", "clamp 0..99", "bucketize float32 [0.5 1 1.5] side left nan torcharrow", "log +1",
-		"bucketize int64 [-1 1099511627776] side right", "hex_to_int", "zero_extend", "firstx 3", "sigrid_hash salt -7 max 500000",
+		"bucketize int64 [-1 1099511627776] side right", "hex_to_int", "zero_extend", "firstx 3",
+		"sigrid_hash salt -7 max 500000",
 	} {
 		assert.Contains(t, all, s)
 	}

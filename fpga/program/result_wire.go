@@ -11,8 +11,8 @@ import (
 //	 16  state u16, length of message u16, 4 reserved
 //	 24  values, decode, transform, bytes in, bytes out, dropped, wait, move u64 each
 //	 88  40 reserved
-//	128  tasks, 64 bytes each: state u16, 2 reserved, rows u32, values u64, need u64, cursor as in a slice, ready u32, page u32
-//	     message
+//	128  tasks, 64 bytes each: state u16, 2 reserved, rows u32, values u64, need u64, cursor as in a slice,
+//	     ready u32, page u32; then the message
 //
 // Wait, move, ready and page are zero in version 1.0.
 

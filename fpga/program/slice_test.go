@@ -22,7 +22,8 @@ func someSlice() *Slice {
 		{
 			Column: 3, Row: 5, Count: 4096,
 			Chunk: ChunkType{
-				Physical: 1, Codec: 2, MaxDef: 3, MaxRep: 1, ElementDef: 4, Unsigned: true, BitWidth: 32, TypeLength: 16, Values: 1 << 40,
+				Physical: 1, Codec: 2, MaxDef: 3, MaxRep: 1, ElementDef: 4, Unsigned: true, BitWidth: 32, TypeLength: 16,
+				Values: 1 << 40,
 			},
 			Window: Span{Off: 0x111, Len: 0x222}, WindowAt: 0x333, ChunkLen: 0x444,
 			Cursor: Cursor{Page: 0x555, Skip: 0x666, Seen: 0x777, Unpacked: true, Dict: true, Ordinal: 9},

@@ -157,7 +157,8 @@ func (t *Task) put(b []byte) {
 
 // flags is the byte of a chunk's type that holds what is yes or no.
 func (c *ChunkType) flags() byte {
-	return bit(c.Unsigned)*chunkUnsigned | bit(c.RowsUncounted)*chunkRowsUncounted | bit(c.AlwaysCompressed)*chunkAlwaysCompressed
+	return bit(c.Unsigned)*chunkUnsigned | bit(c.RowsUncounted)*chunkRowsUncounted |
+		bit(c.AlwaysCompressed)*chunkAlwaysCompressed
 }
 
 func (c *ChunkType) setFlags(r *reader, flags byte) {

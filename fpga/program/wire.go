@@ -60,8 +60,8 @@ const (
 //	         operators use it, in order of first use
 //	column   kind u8, list u8, field u16, length of name u32, sinks u32, 4 reserved; name, padded; then sinks
 //	sink     to u8, 3 reserved, index u32, operators u32, 4 reserved; then operators
-//	part     column u32, part u8, 3 reserved, keys u32, 4 reserved; then for each of the column's sinks key i64, scored u8,
-//	         7 reserved
+//	part     column u32, part u8, 3 reserved, keys u32, 4 reserved; then for each of the column's sinks key i64,
+//	         scored u8, 7 reserved
 //	operator unit u16, version u16, length of parameters u32; parameters, padded
 //
 // Parameters, all of version 1 of their units:

@@ -80,7 +80,8 @@ func TestMoreOfAnythingIsNeverSlower(t *testing.T) {
 	base := SmartSSD().Batch(rm5, batch).RowsPerSecond(true)
 	for _, more := range []func(*Device){
 		func(d *Device) { d.P2P *= 2 }, func(d *Device) { d.ClockHz *= 2 }, func(d *Device) { d.Output *= 2 },
-		func(d *Device) { d.Decoders *= 2 }, func(d *Device) { d.Hashers *= 2 }, func(d *Device) { d.Loggers *= 2 }, func(d *Device) { d.Buckets *= 2 },
+		func(d *Device) { d.Decoders *= 2 }, func(d *Device) { d.Hashers *= 2 }, func(d *Device) { d.Loggers *= 2 },
+		func(d *Device) { d.Buckets *= 2 },
 	} {
 		d := SmartSSD()
 		more(&d)

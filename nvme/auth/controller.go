@@ -137,7 +137,8 @@ func (c *Controller) verify(in []byte) ([]byte, error) {
 		}
 		// A host that returns our own challenge wants us to compute the response that it owes.
 		if bytes.Equal(r.Challenge, c.challenge) {
-			return nil, &TransactionError{Reason: NotAuthenticated, Detail: "host " + c.terms.host + " returned our own challenge"}
+			return nil, &TransactionError{Reason: NotAuthenticated, Detail: "host " + c.terms.host + " returned our own " +
+				"challenge"}
 		}
 		s.Response = c.terms.controllerResponse(c.ctrlKey, r.Challenge, r.Sequence)
 		proved = eventReplyMutual

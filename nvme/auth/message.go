@@ -156,7 +156,8 @@ func ParseNegotiate(b []byte) (*Negotiate, error) {
 		}
 		return m, nil
 	}
-	return nil, &TransactionError{Reason: ProtocolUnusable, Detail: fmt.Sprintf("%v does not offer DH-HMAC-CHAP", MessageNegotiate)}
+	return nil, &TransactionError{Reason: ProtocolUnusable, Detail: fmt.Sprintf("%v does not offer "+
+		"DH-HMAC-CHAP", MessageNegotiate)}
 }
 
 // Challenge is DH-HMAC-CHAP_Challenge: what the controller chose, and its challenge.

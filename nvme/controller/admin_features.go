@@ -40,7 +40,8 @@ const (
 
 // featureCapabilities has every feature that there is. None can be saved.
 var featureCapabilities = map[uint8]uint32{
-	nvme.FeatureArbitration: capChangeable, nvme.FeaturePowerManagement: capChangeable, nvme.FeatureTemperature: capChangeable,
+	nvme.FeatureArbitration: capChangeable, nvme.FeaturePowerManagement: capChangeable,
+	nvme.FeatureTemperature:   capChangeable,
 	nvme.FeatureErrorRecovery: capChangeable | capNamespace, nvme.FeatureWriteCache: capChangeable,
 	nvme.FeatureQueues: capChangeable, nvme.FeatureWriteAtomicity: capChangeable, nvme.FeatureAsyncEvents: capChangeable,
 	nvme.FeatureKeepAlive: capChangeable, nvme.FeatureHostBehavior: capChangeable, nvme.FeatureCommandSets: capChangeable,

@@ -134,13 +134,16 @@ func (c *Controller) identifyController() []byte {
 	_ = s.spaces.Load().each(func(ns *namespace) error { capacity += ns.blocks << ns.shift; return nil })
 	id := nvme.IdentifyController{
 		Serial: s.opt.Serial, Model: s.opt.Model, Firmware: s.revision(), MultiPath: cmicManyControllers, MDTS: mdtsShift,
-		ControllerID: c.id, Version: nvme.VersionSpec, AsyncEvents: oaes, Attributes: ctratt, ControllerType: controllerTypeIO,
-		AbortLimit: AbortLimit - 1, AsyncEventLimit: AsyncEventLimit - 1, FirmwareUpdates: s.firmwareUpdates(), LogAttributes: lpa,
-		ErrorEntries: errorEntries - 1, AdminVendorFormat: 0, WarningTemperature: warningTemperature,
+		ControllerID: c.id, Version: nvme.VersionSpec, AsyncEvents: oaes, Attributes: ctratt,
+		ControllerType: controllerTypeIO,
+		AbortLimit:     AbortLimit - 1, AsyncEventLimit: AsyncEventLimit - 1, FirmwareUpdates: s.firmwareUpdates(),
+		LogAttributes: lpa,
+		ErrorEntries:  errorEntries - 1, AdminVendorFormat: 0, WarningTemperature: warningTemperature,
 		CriticalTemperature: criticalTemperature, TotalCapacity: capacity, KeepAliveGranularity: katoGranularity,
 		SQES: 0x66, CQES: 0x44, MaxCommands: MaxDepth, Namespaces: MaxNSID,
 		NVMCommands: nvme.ONCSCompare | nvme.ONCSDataset | nvme.ONCSWriteZeroes | nvme.ONCSSaveSelect, WriteCache: vwc,
-		SGLs: sgls, SubsystemNQN: s.opt.NQN, CommandCapsule: capsuleCommand, ResponseCapsule: capsuleResponse, DataDescriptors: 1,
+		SGLs: sgls, SubsystemNQN: s.opt.NQN, CommandCapsule: capsuleCommand, ResponseCapsule: capsuleResponse,
+		DataDescriptors: 1,
 	}
 	return id.Marshal()
 }

@@ -187,7 +187,8 @@ func (s *Subsystem) vendorLog() []byte {
 		l = cs.Log{}
 	}
 	l.Backend = s.opt.Compute.BackendName()
-	l.FlashToDRAM, l.DRAMToHost, l.HostToDRAM = s.moves.flashToDRAM.read(), s.moves.dramToHost.read(), s.moves.hostToDRAM.read()
+	m := &s.moves
+	l.FlashToDRAM, l.DRAMToHost, l.HostToDRAM = m.flashToDRAM.read(), m.dramToHost.read(), m.hostToDRAM.read()
 	l.SLMBytes, l.SLMReserved = s.slm.size(), s.slm.reserved()
 	return l.Marshal()
 }

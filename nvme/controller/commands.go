@@ -267,7 +267,8 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 			c.sub.health.mediaErrors.Add(1)
 		}
 		c.sub.health.record(nvme.ErrorEntry{
-			SQID: r.queue, CID: r.cmd.CID(), Status: st, Location: 0xffff, LBA: r.lba, NSID: r.cmd.NSID(), VendorLog: r.more, Opcode: r.cmd.Opcode(),
+			SQID: r.queue, CID: r.cmd.CID(), Status: st, Location: 0xffff, LBA: r.lba, NSID: r.cmd.NSID(), VendorLog: r.more,
+			Opcode: r.cmd.Opcode(),
 		})
 	}
 	return st

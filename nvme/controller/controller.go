@@ -197,8 +197,8 @@ func (c *Controller) CloseQueue(id uint16) {
 	}
 }
 
-// Expired reports whether the host has been silent for longer than its keep alive timeout at the time now. The controller
-// counts every command as a sign of life (traffic based keep alive).
+// Expired reports whether the host has been silent for longer than its keep alive timeout at the time now. The
+// controller counts every command as a sign of life (traffic based keep alive).
 func (c *Controller) Expired(now time.Time) bool {
 	c.mu.Lock()
 	kato := c.features.kato

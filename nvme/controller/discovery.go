@@ -99,7 +99,8 @@ func discoveryFeature(fid uint8) bool {
 func (c *Controller) identifyDiscovery() []byte {
 	o := &c.sub.opt
 	id := nvme.IdentifyController{
-		Serial: o.Serial, Model: o.Model, Firmware: o.Firmware, MDTS: mdtsShift, ControllerID: c.id, Version: nvme.VersionSpec,
+		Serial: o.Serial, Model: o.Model, Firmware: o.Firmware, MDTS: mdtsShift, ControllerID: c.id,
+		Version:     nvme.VersionSpec,
 		AsyncEvents: noticeDiscovery, Attributes: ctratt, ControllerType: controllerTypeDiscovery, AbortLimit: AbortLimit - 1,
 		AsyncEventLimit: AsyncEventLimit - 1, LogAttributes: 1 << 2, KeepAliveGranularity: katoGranularity,
 		SQES: 0x66, CQES: 0x44, MaxCommands: AdminDepth, SGLs: sgls, SubsystemNQN: o.NQN,

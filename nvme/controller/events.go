@@ -83,7 +83,8 @@ func (c *Controller) namespaceChanged(nsid uint32) {
 func (c *Controller) healthChanged(h Health) {
 	w := c.warning(h)
 	for bit, ev := range map[uint8]nvme.AsyncEvent{
-		nvme.WarningSpare: nvme.EventSpare, nvme.WarningTemperature: nvme.EventTemperature, nvme.WarningReliability: nvme.EventReliability,
+		nvme.WarningSpare: nvme.EventSpare, nvme.WarningTemperature: nvme.EventTemperature,
+		nvme.WarningReliability: nvme.EventReliability,
 	} {
 		if w&bit != 0 {
 			c.raise(ev)

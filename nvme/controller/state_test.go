@@ -83,8 +83,9 @@ func TestEnableAndShutdownInTheOrderOfLinux(t *testing.T) {
 func TestConfigurationsThatCannotBe(t *testing.T) {
 	d := newDrive(t)
 	for name, v := range map[string]uint64{
-		"pages of 8 KiB": DefaultCC | 1<<7, "weighted arbitration": DefaultCC | 1<<11, "entries of 128 bytes": DefaultCC + 1<<16,
-		"no entry size": 1 | 6<<4, "unknown command sets": DefaultCC&^(7<<4) | 1<<4,
+		"pages of 8 KiB": DefaultCC | 1<<7, "weighted arbitration": DefaultCC | 1<<11,
+		"entries of 128 bytes": DefaultCC + 1<<16,
+		"no entry size":        1 | 6<<4, "unknown command sets": DefaultCC&^(7<<4) | 1<<4,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := d.Connect(HostID{}, 0)

@@ -179,7 +179,8 @@ func TestDropsWhereSaid(t *testing.T) {
 // What is not NVMe/TCP passes as it is.
 func TestStrangersPass(t *testing.T) {
 	for _, s := range []string{"GET / HTTP/1.1\r\n\r\n",
-		"\x04\x03\x48\x4c\x08\x00\x00\x00 a length with nothing behind it", "short", "\x00\x00\xff\x00\x20\x00\x00\x00 a header longer than all of it"} {
+		"\x04\x03\x48\x4c\x08\x00\x00\x00 a length with nothing behind it", "short", "\x00\x00\xff\x00\x20\x00\x00\x00 a " +
+			"header longer than all of it"} {
 		in := injector(t,
 			"flip: [{digest: header, times: always, direction: received}, {digest: data, times: always}]\ndelay: [{by: 1h}]")
 		w := &wire{in: []byte(s), piece: 3}
@@ -320,7 +321,8 @@ func FuzzReceived(f *testing.F) {
 		}
 		f.Add(stream, uint16(100))
 	}
-	const flips = "flip: [{digest: header, pdu: 2, times: 3, direction: received}, {digest: data, times: always, direction: received}]"
+	const flips = "flip: [{digest: header, pdu: 2, times: 3, direction: received}, {digest: data, times: always, " +
+		"direction: received}]"
 	f.Fuzz(func(t *testing.T, b []byte, piece uint16) {
 		var first []byte
 		for _, p := range []int{1 << 16, int(piece) + 1} {
@@ -333,7 +335,8 @@ func FuzzReceived(f *testing.F) {
 			require.Equal(t, first, got)
 		}
 		everything := injector(t,
-			flips+"\ndrop: [{pdu: 5, direction: received, torn: true}]\ndelay: [{by: 1h, after: 1}]\naway: [{for: 1h, command: 4}]")
+			flips+"\ndrop: [{pdu: 5, direction: received, torn: true}]\ndelay: [{by: 1h, after: 1}]\naway: [{for: 1h, "+
+				"command: 4}]")
 		got, _ := io.ReadAll(newConn(everything, &wire{in: b, piece: int(piece) + 1}))
 		require.LessOrEqual(t, len(got), len(b))
 	})

@@ -330,7 +330,8 @@ func TestFlipHeaderDigest(t *testing.T) {
 	for _, direction := range []string{"sent", "received"} {
 		t.Run(direction, func(t *testing.T) {
 			d := serve(t,
-				"flip: [{digest: header, pdu: 8, times: 1, queue: io, direction: "+direction+"}, {digest: header, pdu: 20, queue: io, direction: "+direction+"}]")
+				"flip: [{digest: header, pdu: 8, times: 1, queue: io, direction: "+direction+"}, {digest: header, pdu: 20, "+
+					"queue: io, direction: "+direction+"}]")
 			h := d.dial(tcp.DialOptions{HeaderDigest: true})
 			for i := range uint64(30) {
 				readBack(t, h, i, 1)

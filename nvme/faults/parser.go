@@ -276,7 +276,8 @@ func (p *parser) script(root *yaml.Node, s *Script) {
 
 // statusNames are the statuses of scripts.
 var statusNames = map[string]nvme.Status{
-	"unrecovered_read_error": nvme.UnrecoveredReadError, "write_fault": nvme.WriteFault, "capacity_exceeded": nvme.CapacityExceeded,
+	"unrecovered_read_error": nvme.UnrecoveredReadError, "write_fault": nvme.WriteFault,
+	"capacity_exceeded": nvme.CapacityExceeded,
 }
 
 func (p *parser) fail(n *yaml.Node) Fail {

@@ -116,17 +116,18 @@ func TestParseRefuses(t *testing.T) {
 		"delay: [{by: -5s}]":               `by "-5s"`,
 		"delay: [{by: 61m}]":               `by "61m"`,
 		"delay: [{by: 1s, opcode: 0x100}]": `opcode "0x100": want a number up to 0xff, or a name: abort, async_event_request`,
-		"delay: [{by: 1s, opcode: keep_alive, queue: io}]":                  "1:45: delay: a command of that name does not go to this queue",
-		"delay: [{by: 1s, opcode: read, queue: admin}]":                     "does not go to this queue",
-		"delay: [{by: 1s, queue: 65536}]":                                   `queue "65536"`,
-		"flip: [{}]":                                                        "digest is missing",
-		"flip: [{digest: payload}]":                                         "want header, data",
-		"flip: [{digest: data, pdu: 0}]":                                    `pdu "0"`,
-		"flip: [{digest: data, direction: up}]":                             "want sent, received",
-		"drop: [{}]":                                                        "pdu is missing",
-		"drop: [{pdu: 1, torn: perhaps}]":                                   "want true or false",
-		"away: [{for: 5s}]":                                                 "command is missing",
-		"away: [{command: 5}]":                                              "for is missing",
+		"delay: [{by: 1s, opcode: keep_alive, queue: io}]": "1:45: delay: a command of that name does not " +
+			"go to this queue",
+		"delay: [{by: 1s, opcode: read, queue: admin}]": "does not go to this queue",
+		"delay: [{by: 1s, queue: 65536}]":               `queue "65536"`,
+		"flip: [{}]":                                    "digest is missing",
+		"flip: [{digest: payload}]":                     "want header, data",
+		"flip: [{digest: data, pdu: 0}]":                `pdu "0"`,
+		"flip: [{digest: data, direction: up}]":         "want sent, received",
+		"drop: [{}]":                                    "pdu is missing",
+		"drop: [{pdu: 1, torn: perhaps}]":               "want true or false",
+		"away: [{for: 5s}]":                             "command is missing",
+		"away: [{command: 5}]":                          "for is missing",
 		"fail: [" + strings.Repeat("{operation: flush},", MaxRules+1) + "]": "257 rules: want at most 256",
 		strings.Repeat(" ", MaxScript+1):                                    "bytes: want at most",
 	} {
@@ -180,7 +181,8 @@ func TestNewRefuses(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(documented(f))
 	for _, s := range []string{"", "{}", "fail: [{operation: flush}]", "a: &a [*a]",
-		"fail: [&a {operation: read, lba: 1}, *a]", "delay: [{by: 1s, opcode: read, queue: 7}]", "---\n---\n", "{? {} : []}"} {
+		"fail: [&a {operation: read, lba: 1}, *a]", "delay: [{by: 1s, opcode: read, queue: 7}]", "---\n---\n", "{? {} : " +
+			"[]}"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -139,7 +139,8 @@ func TestLayout(t *testing.T) {
 		// opcode flags rsvd1 nsid cdw2 cdw3
 		uint8(0x85), uint8(0), uint16(0), uint32(0x01020304), uint32(0x22222222), uint32(0x33333333),
 		uint64(0), uint64(0xaabbccddeeff0011), uint32(0), uint32(0x1000), // metadata addr metadata_len data_len
-		uint32(0x10101010), uint32(0x11111111), uint32(0x12121212), uint32(0x13131313), uint32(0x14141414), uint32(0x15151515),
+		uint32(0x10101010), uint32(0x11111111), uint32(0x12121212), uint32(0x13131313), uint32(0x14141414),
+		uint32(0x15151515),
 		uint32(2), uint32(0), uint64(0x1122334455667788), // timeout_ms rsvd2 result
 	} {
 		require.NoError(t, binary.Write(&want, binary.NativeEndian, v))
@@ -150,7 +151,8 @@ func TestLayout(t *testing.T) {
 
 func TestMilliseconds(t *testing.T) {
 	for d, want := range map[time.Duration]uint32{
-		0: 0, -time.Second: 0, time.Nanosecond: 1, time.Millisecond: 1, time.Millisecond + 1: 2, time.Minute: 60000, 1<<63 - 1: 1<<31 - 1,
+		0: 0, -time.Second: 0, time.Nanosecond: 1, time.Millisecond: 1, time.Millisecond + 1: 2, time.Minute: 60000,
+		1<<63 - 1: 1<<31 - 1,
 	} {
 		assert.Equal(t, want, milliseconds(d), d)
 	}

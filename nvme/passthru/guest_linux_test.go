@@ -47,12 +47,14 @@ func TestGuestQEMU(t *testing.T) {
 	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
 			result := guest.Boot(t, guest.Options{
-				Kernel: kernel, Modules: []string{"nvme"}, Files: map[string][]byte{"/opt/passthru.test": program}, Env: map[string]string{inGuest: "qemu"},
+				Kernel: kernel, Modules: []string{"nvme"}, Files: map[string][]byte{"/opt/passthru.test": program},
+				Env: map[string]string{inGuest: "qemu"},
 				QEMU: []string{
 					"-drive", "if=none,id=bad,format=raw,file=blkdebug:" + config + ":" + filepath.Join(dir, "disk0"),
 					"-drive", "if=none,id=good,format=raw,file=" + filepath.Join(dir, "disk1"),
 					"-device", "nvme,id=nvme0,serial=QEMU0001",
-					"-device", "nvme-ns,drive=bad,bus=nvme0,nsid=1", "-device", "nvme-ns,drive=good,bus=nvme0,nsid=3,logical_block_size=4096,physical_block_size=4096",
+					"-device", "nvme-ns,drive=bad,bus=nvme0,nsid=1", "-device",
+					"nvme-ns,drive=good,bus=nvme0,nsid=3,logical_block_size=4096,physical_block_size=4096",
 				},
 				Script: "wait_for 20 test -e /dev/ng0n2\ncheck passthru /opt/passthru.test -test.v -test.run InGuest\n",
 			})

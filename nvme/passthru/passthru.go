@@ -395,7 +395,8 @@ func explain(err error) error {
 	case errors.Is(err, syscall.EINVAL):
 		return fmt.Errorf("%w: the kernel refused the command before the drive saw it; its log (dmesg) says why", err)
 	case errors.Is(err, syscall.ENOTTY):
-		return fmt.Errorf("%w: the device takes no NVMe commands; the kernel is too old (5.4 has the 64-bit ioctls) or it is another's", err)
+		return fmt.Errorf("%w: the device takes no NVMe commands; the kernel is too old (5.4 has the 64-bit ioctls) or it "+
+			"is another's", err)
 	}
 	return err
 }

@@ -130,8 +130,9 @@ func TestCutOffCommandsThatMustNotBeRepeated(t *testing.T) {
 
 func TestErrnosAreExplained(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
-		syscall.EACCES: "wants root or CAP_SYS_ADMIN", syscall.EINVAL: "its log (dmesg) says why", syscall.ENOTTY: "the kernel is too old",
-		syscall.EIO: "input/output error",
+		syscall.EACCES: "wants root or CAP_SYS_ADMIN", syscall.EINVAL: "its log (dmesg) says why",
+		syscall.ENOTTY: "the kernel is too old",
+		syscall.EIO:    "input/output error",
 	} {
 		f := plain(t)
 		f.before = away(1, 0, errno)

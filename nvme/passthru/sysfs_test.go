@@ -14,7 +14,8 @@ func TestControllersComeFromSysfs(t *testing.T) {
 	assert.Equal(t, []string{"nvme2", "nvme3", "nvme10"}, []string{all[0].Name, all[1].Name, all[2].Name}, "by number")
 	assert.Empty(t, all[0].Namespaces)
 	assert.Equal(t, Controller{
-		Name: "nvme3", Model: "Millrace CSD", Serial: "0123456789abcdef0123", Firmware: "1.0", NQN: "nqn.2014-08.org.nvmexpress:uuid:1",
+		Name: "nvme3", Model: "Millrace CSD", Serial: "0123456789abcdef0123", Firmware: "1.0",
+		NQN:       "nqn.2014-08.org.nvmexpress:uuid:1",
 		Transport: "tcp", Address: "traddr=10.0.2.2,trsvcid=4420", State: "live", Paths: 1, dev: "237:3",
 		Namespaces: []Namespace{
 			{ID: 1, Generic: "ng3n5", Block: "nvme3n5", Size: 1 << 20, BlockSize: 512, Most: 1 << 20, dev: "236:0"},
@@ -55,7 +56,8 @@ func TestNumbersOfSysfsAreNotTrusted(t *testing.T) {
 	files := merge(old)
 	const disk = "class/nvme/nvme10/nvme10n1/"
 	for name, value := range map[string]string{
-		"queue/max_segments": "99999999999999999999999", "queue/max_hw_sectors_kb": "-5", "size": "x", "queue/logical_block_size": "",
+		"queue/max_segments": "99999999999999999999999", "queue/max_hw_sectors_kb": "-5", "size": "x",
+		"queue/logical_block_size": "",
 	} {
 		files[disk+name] = value
 	}

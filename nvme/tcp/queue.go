@@ -127,7 +127,8 @@ func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	f, header, err := q.rx.next()
 	switch {
 	case err == io.EOF, errors.Is(err, syscall.ECONNRESET):
-		return errors.New("the other side closed the connection: is it an NVMe/TCP target, and does it take more connections?")
+		return errors.New("the other side closed the connection: is it an NVMe/TCP target, and does it take more " +
+			"connections?")
 	case err != nil:
 		return fmt.Errorf("wait for the answer: %w", err)
 	case f.Type == pdu.TypeC2HTermReq:

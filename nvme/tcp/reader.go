@@ -71,7 +71,8 @@ func (r *reader) next() (f pdu.Frame, header []byte, err error) {
 // still.
 const digestChunk = 256 << 10
 
-// data receives the data of the PDU that next gave into dst, which has its size, and reports whether its digest is right.
+// data receives the data of the PDU that next gave into dst, which has its size, and reports whether its digest is
+// right.
 func (r *reader) data(f *pdu.Frame, dst []byte) (intact bool, err error) {
 	r.expect(len(dst))
 	if !f.Digest {

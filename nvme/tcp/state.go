@@ -34,7 +34,8 @@ const (
 )
 
 var eventNames = [...]string{
-	"connect", "connect, authentication demanded", "connect to discovery", "queue refused", "authenticated", "evict", "end",
+	"connect", "connect, authentication demanded", "connect to discovery", "queue refused", "authenticated", "evict",
+	"end",
 }
 
 func (e event) String() string { return eventNames[e] }

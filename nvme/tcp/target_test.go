@@ -257,7 +257,8 @@ func TestDiscover(t *testing.T) {
 
 func TestTargetOptionsRefused(t *testing.T) {
 	for name, o := range map[string]TargetOptions{
-		"host": {Hosts: []string{"x"}}, "little data": {MaxH2CData: 1024}, "odd data": {MaxH2CData: 5001}, "much data": {MaxH2CData: 2 << 20},
+		"host": {Hosts: []string{"x"}}, "little data": {MaxH2CData: 1024}, "odd data": {MaxH2CData: 5001},
+		"much data": {MaxH2CData: 2 << 20},
 	} {
 		_, err := NewTarget(o)
 		assert.Error(t, err, name)

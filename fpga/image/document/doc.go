@@ -2,7 +2,7 @@
 //
 // # Overview
 //
-//	base: stock                  # begin with the stock image; what follows replaces its parts. Left out: begin with nothing
+//	base: stock                  # begin with the stock image, whose parts are replaced; left out: begin with nothing
 //	platform: millrace-csd
 //	interface: 3c4e...           # UUID of the shell's interface
 //	time: 1700000000             # seconds since 1970; left out: what the caller says (SOURCE_DATE_EPOCH), else 0

@@ -44,7 +44,8 @@ type Document struct {
 func Of(s *image.Spec) Document {
 	d := Document{
 		Platform: s.Platform, Interface: s.Interface, Time: s.Time, Units: s.Units, Compute: s.Compute, Memories: s.Memories,
-		Connections: s.Connections, Clocks: s.Clocks, Partition: s.Partition, Kernels: s.Kernels, SelfTest: s.SelfTest, Build: s.Build, User: s.User,
+		Connections: s.Connections, Clocks: s.Clocks, Partition: s.Partition, Kernels: s.Kernels, SelfTest: s.SelfTest,
+		Build: s.Build, User: s.User,
 	}
 	if len(s.Resources.Units) > 0 {
 		d.Resources = &s.Resources

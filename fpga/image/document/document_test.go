@@ -44,7 +44,8 @@ func TestBase(t *testing.T) {
 	s.Time = m.Spec.Time
 	assert.Equal(t, &m.Spec, s)
 
-	s, err = Read([]byte("time: 7\nclocks:\n  - {name: kernel, requested_khz: 1, granted_khz: 1, screened_khz: 0x2}\nbase: stock\nbuild: {tool: t}\nuser: aGk=\n"), 5)
+	s, err = Read([]byte("time: 7\nclocks:\n  - {name: kernel, requested_khz: 1, granted_khz: 1, screened_khz: "+
+		"0x2}\nbase: stock\nbuild: {tool: t}\nuser: aGk=\n"), 5)
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, s.Time)
 	assert.Equal(t, []image.Clock{{Name: "kernel", Requested: 1, Granted: 1, Screened: 2}}, s.Clocks,

@@ -74,7 +74,8 @@ func (s *suite) readsAndWrites() {
 	sizes := []int{1, 8, 16, 17, 128, 256, 2048} // blocks of 512
 	for i, o := range combinations() {
 		h := s.dial(func(d *tcp.DialOptions) {
-			d.HeaderDigest, d.DataDigest, d.NoFlowControl, d.Queues, d.Depth = o.HeaderDigest, o.DataDigest, o.NoFlowControl, o.Queues, o.Depth
+			d.HeaderDigest, d.DataDigest, d.NoFlowControl = o.HeaderDigest, o.DataDigest, o.NoFlowControl
+			d.Queues, d.Depth = o.Queues, o.Depth
 		})
 		for k, n := range sizes {
 			n = max(n*512/int(s.BlockSize), 1) * int(s.BlockSize)

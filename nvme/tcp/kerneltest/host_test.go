@@ -53,7 +53,8 @@ func TestOurHostAgainstNVMet(t *testing.T) {
 			judge := func([]string) (string, error) {
 				ok := t.Run("suite", func(t *testing.T) {
 					hosttest.Run(t, hosttest.Target{
-						Address: net.address(), Subsystem: nvmetNQN, HostNQN: hostNQN, OtherHost: "nqn.2024-01.io.millrace:stranger", Slow: true,
+						Address: net.address(), Subsystem: nvmetNQN, HostNQN: hostNQN, OtherHost: "nqn.2024-01.io.millrace:stranger",
+						Slow: true,
 					})
 				})
 				if !ok {
@@ -65,7 +66,8 @@ func TestOurHostAgainstNVMet(t *testing.T) {
 			var h *tcp.Host
 			listen := func([]string) (_ string, err error) {
 				h, err = tcp.Dial(context.Background(), tcp.DialOptions{
-					Address: net.address(), Subsystem: nvmetNQN, HostNQN: hostNQN, ConnectTimeout: time.Minute, OnEvent: func(e nvme.AsyncEvent) { events <- e },
+					Address: net.address(), Subsystem: nvmetNQN, HostNQN: hostNQN, ConnectTimeout: time.Minute,
+					OnEvent: func(e nvme.AsyncEvent) { events <- e },
 				})
 				if err == nil {
 					t.Cleanup(func() { _ = h.Close() }) // the guest may be gone by then

@@ -53,7 +53,8 @@ var suiteChecks = []string{
 
 // The checks of a drive that computes.
 var computeChecks = []string{
-	"supported-logs", "vendor-log", "id-iocs", "nvm-id-ctrl", "cmdset-ind-id-ns", "compute-namespaces", "compute-vendor-set",
+	"supported-logs", "vendor-log", "id-iocs", "nvm-id-ctrl", "cmdset-ind-id-ns", "compute-namespaces",
+	"compute-vendor-set",
 	"compute-standard-set", "namespace-event",
 }
 

@@ -17,7 +17,8 @@ const (
 
 var fatalNames = map[Fatal]string{
 	FatalHeader: "invalid PDU header field", FatalSequence: "PDU sequence error", FatalHeaderDigest: "header digest error",
-	FatalRange: "data transfer out of range", FatalLimit: "R2T or data transfer limit exceeded", FatalUnsupported: "unsupported parameter",
+	FatalRange: "data transfer out of range", FatalLimit: "R2T or data transfer limit exceeded",
+	FatalUnsupported: "unsupported parameter",
 }
 
 // String names the status.

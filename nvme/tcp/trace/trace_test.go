@@ -21,8 +21,9 @@ func TestRead(t *testing.T) {
 	assert.Equal(t, PDU{12, []byte{4, 1, 8, 0, 8, 0, 0, 0}, ""}, got[1])
 	assert.Equal(t, "0 (4)80(123) # ICReq\n12 0401080008000000\n", string(got[1].Append(got[0].Append(nil))))
 	for line, want := range map[string]string{
-		"0": "1 words", "0 00 00": "3 words", "x 00": "connection", "-1 00": "connection", "0 0": "odd length", "0 zz": "invalid byte",
-		"0 (": "invalid byte", "0 (x)": "number of zeros", "0 (0)": "number of zeros", "0 (-1)": "number of zeros",
+		"0": "1 words", "0 00 00": "3 words", "x 00": "connection", "-1 00": "connection", "0 0": "odd length",
+		"0 zz": "invalid byte",
+		"0 (":  "invalid byte", "0 (x)": "number of zeros", "0 (0)": "number of zeros", "0 (-1)": "number of zeros",
 		"0 (3000000)": "more than", "0 (2000000)(2000000)": "more than", "0 00": "as long",
 	} {
 		_, err := Read([]byte(line))
