@@ -65,10 +65,12 @@ func TestTheWayOfAMiniBatch(t *testing.T) {
 var statePictures = map[string][]string{
 	"docs/architecture.md": {
 		"<!-- states of controller:",
+		"<!-- states of association:",
 		"<!-- states of authentication, host:",
 		"<!-- states of authentication, controller:",
 		"<!-- states of a job:",
 		"<!-- states of rollout of an image:",
+		"<!-- states of image slot:",
 		"<!-- states of an image slot:",
 		"<!-- states of a lease:",
 	},
