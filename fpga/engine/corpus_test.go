@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/internal/shared"
-	"github.com/stretchr/testify/require"
 )
 
 // numbers is a program that brings every column of numbers that can be read to a tensor: scalars to dense, lists to a

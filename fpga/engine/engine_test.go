@@ -6,11 +6,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // same holds two mini-batches against each other, floats by their bits but NaN as NaN.

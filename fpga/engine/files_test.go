@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // col is a column of a generated file.

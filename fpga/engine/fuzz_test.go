@@ -8,9 +8,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/stretchr/testify/require"
 )
 
 // stage is a slice with its memory, whole and good, to be damaged.

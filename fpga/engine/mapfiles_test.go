@@ -6,10 +6,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // mapCol is a map of a generated file.

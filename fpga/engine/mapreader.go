@@ -116,7 +116,7 @@ func (x *executor) scanMap(plan *mapPlan) (done uint32, failed int, err error) {
 	rows := min(64, most)
 	for done < task.Count {
 		start := x.readClock()
-		n, failed, err := reader.readBlock(x.engine, min(rows, int(task.Count-done)))
+		n, failed, err := reader.readBlock(min(rows, int(task.Count-done)))
 		now := x.addLap(program.UnitParquet, start, reader.decodedValues())
 		x.result.Decode += now - start
 		if err != nil || n == 0 {
@@ -168,7 +168,7 @@ func (m *mapReader) largestLeaf() int {
 
 // readBlock decodes the next rows of all leaves, at most n, and returns how many. It returns 0 if something lacks. The
 // cursors stay.
-func (m *mapReader) readBlock(e *Engine, n int) (rows, failed int, err error) {
+func (m *mapReader) readBlock(n int) (rows, failed int, err error) {
 	clear(m.crossesPage)
 	for i := range m.scans {
 		have, err := m.readyRows(i)

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // The engine makes of maps what the reference makes of them, whatever the file, the features, the rows, and the host's

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/snappy"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // Pages written by hand, cut where no library cuts them: inside a row (v1), into nothing, with pages between that hold

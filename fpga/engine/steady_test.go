@@ -3,8 +3,9 @@ package engine_test
 import (
 	"testing"
 
-	"github.com/millrace/millrace/fpga/engine"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/engine"
 )
 
 // In steady state a slice allocates nothing: block memory comes from the engine's own.

@@ -8,11 +8,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // randomText makes n lines in Criteo's form, one in thirty malformed if asked.

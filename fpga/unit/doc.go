@@ -1,19 +1,19 @@
-// Package unit gathers the functions that a drive computes: one folder a unit, each a plain reference and a fast
-// kernel that share nothing but their parameter types.
+// Package unit gathers the functions that a drive computes: one folder a unit, each a plain reference and a fast kernel
+// that share nothing but their parameter types.
 //
 // # Overview
 //
-// A reference reads like the definition in docs/operators and is the oracle of the tests; a kernel is what the
-// engine links. Kernels take and return plain slices, allocate nothing once built, and may run in place where they
-// say so. Values in flight are int64 (every integer source), float32, float64 and bytes; validity is a byte a value,
-// 1 for a value and 0 for a null, and a null's slot holds 0.
+// A reference reads like the definition in docs/operators and is the oracle of the tests; a kernel is what the engine
+// links. Kernels take and return plain slices, allocate nothing once built, and may run in place where they say so.
+// Values in flight are int64 (every integer source), float32, float64 and bytes; validity is a byte a value, 1 for a
+// value and 0 for a null, and a null's slot holds 0.
 //
 // A kernel has a path of plain Go, which is always built and is the oracle of the others, and where it pays paths of
-// assembly for AVX2 and AVX-512, which the generator in _gen writes (make asm). internal/simd picks. All paths give the same
-// bits; docs/performance tells what each costs.
+// assembly for AVX2 and AVX-512, which the generator in _gen writes (make asm). internal/simd picks. All paths give the
+// same bits; docs/performance tells what each costs.
 //
-// This package itself holds no code but the tests that span the units: every case of every golden file
-// (golden_test.go) and the mutants (mutants_test.go).
+// This package itself holds no code but the tests that span the units: every case of every golden file (golden_test.go)
+// and the mutants (mutants_test.go).
 //
 // # Concurrency
 //
@@ -22,8 +22,8 @@
 //
 // # Errors
 //
-// Parameters are checked where a kernel is built; a value that a kernel cannot take is an error that names its place
-// in the slice.
+// Parameters are checked where a kernel is built; a value that a kernel cannot take is an error that names its place in
+// the slice.
 //
 // # Debugging
 //

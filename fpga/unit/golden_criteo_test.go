@@ -53,7 +53,7 @@ func neg2zeroLog(t *testing.T, v []int64) (clamped []int64, log []float32) {
 	for i, x := range clamped {
 		log[i] = float32(x)
 	}
-	logn.Log(log, log, 1)
+	logn.LogClamped(log, log, 1, float32(math.Inf(-1)), float32(math.Inf(1)))
 	return clamped, log
 }
 
@@ -227,7 +227,8 @@ func realChecksums(t *testing.T, c goldenCase) {
 	require.Equal(t, sparseNulls, nulls(columns.SparseValid[:]))
 
 	// From here on columns are row-major, with nulls filled.
-	dense, sparse := rowMajor(columns.Dense[:], columns.DenseValid[:], rows), rowMajor(columns.Sparse[:], columns.SparseValid[:], rows)
+	dense, sparse := rowMajor(columns.Dense[:], columns.DenseValid[:], rows), rowMajor(columns.Sparse[:],
+		columns.SparseValid[:], rows)
 	clamped, log := neg2zeroLog(t, dense)
 	var logBytes []byte
 	for _, f := range log {

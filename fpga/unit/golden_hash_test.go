@@ -27,14 +27,14 @@ func sigridVerdict(c goldenCase) verdict {
 	return verdict{}
 }
 
-func sigrid(t *testing.T, salt, max whole, ids []int64) []int64 {
+func sigrid(t *testing.T, salt, limit whole, ids []int64) []int64 {
 	t.Helper()
-	h, err := sigridhash.New(sigridhash.Params{Salt: int64(salt), Max: int64(max)})
+	h, err := sigridhash.New(sigridhash.Params{Salt: int64(salt), Max: int64(limit)})
 	require.NoError(t, err)
 	out := make([]int64, len(ids))
 	h.Hash(out, ids)
 	for i, id := range ids {
-		require.Equal(t, sigridhash.Reference(id, int64(salt), int64(max)), out[i], "reference, id %d", id)
+		require.Equal(t, sigridhash.Reference(id, int64(salt), int64(limit)), out[i], "reference, id %d", id)
 	}
 	return out
 }
@@ -104,7 +104,8 @@ func sigridMultiplier(t *testing.T, c goldenCase) {
 	}
 	c.into(t, &v)
 	d := int64(v.Max)
-	hashes := []int64{0, 1, -1, d, -d, d - 1, 1 - d, d + 1, math.MaxInt64, math.MinInt64, math.MinInt64 + d, math.MaxInt64 - d}
+	hashes := []int64{0, 1, -1, d, -d, d - 1, 1 - d, d + 1, math.MaxInt64, math.MinInt64, math.MinInt64 + d,
+		math.MaxInt64 - d}
 	for i := range int64(1000) {
 		hashes = append(hashes, sigridhash.Raw(i, d))
 	}
@@ -125,8 +126,8 @@ func sigridErrors(t *testing.T, c goldenCase) {
 	}
 	c.into(t, &v)
 	require.NotEmpty(t, v.Bad)
-	for _, max := range v.Bad {
-		_, err := sigridhash.New(sigridhash.Params{Max: int64(max)})
+	for _, limit := range v.Bad {
+		_, err := sigridhash.New(sigridhash.Params{Max: int64(limit)})
 		require.ErrorIs(t, err, sigridhash.ErrMax)
 	}
 }

@@ -86,7 +86,8 @@ func testMutant(t *testing.T, m mutant) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	// A mutant may loop: the test's own limit ends it. Shrinking a failure, and noting it, is no use here.
-	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=30s",
+	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-ldflags=-s -w", "-failfast",
+		"-timeout=30s",
 		"./"+filepath.ToSlash(filepath.Dir(m.File)), "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace/millrace/fpga/engine/reference"
-	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 func TestApplyNulls(t *testing.T) {

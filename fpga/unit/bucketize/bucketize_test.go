@@ -137,17 +137,26 @@ func compareTypes(t *testing.T) {
 		want int64
 	}{
 		{"as float32 2^24+1 is 2^24", bucketize.Params{Borders: []float32{limit}}, limit + 1, 0},
-		{"as float64 it is not", bucketize.Params{Borders: []float32{limit}, Compare: bucketize.CompareFloat64}, limit + 1, 1},
+		{"as float64 it is not", bucketize.Params{Borders: []float32{limit}, Compare: bucketize.CompareFloat64},
+			limit + 1, 1},
 		{"an integer border rounds too", bucketize.Params{BordersI64: []int64{limit + 1}}, limit, 0},
 		{"a float64 border rounds too", bucketize.Params{Borders64: []float64{limit + 1}}, limit, 0},
-		{"2^53+1 as float64", bucketize.Params{BordersI64: []int64{1 << 53}, Compare: bucketize.CompareFloat64}, 1<<53 + 1, 0},
-		{"2^53+1 as int64", bucketize.Params{BordersI64: []int64{1 << 53}, Compare: bucketize.CompareInt64}, 1<<53 + 1, 1},
-		{"largest int64 on itself", bucketize.Params{BordersI64: []int64{math.MaxInt64}, Compare: bucketize.CompareInt64}, math.MaxInt64, 0},
-		{"largest int64 twice", bucketize.Params{BordersI64: []int64{math.MaxInt64, math.MaxInt64}, Compare: bucketize.CompareInt64}, math.MaxInt64, 1},
-		{"below the largest, twice", bucketize.Params{BordersI64: []int64{math.MaxInt64, math.MaxInt64}, Compare: bucketize.CompareInt64}, math.MaxInt64 - 1, 0},
-		{"largest int64 on the right", bucketize.Params{BordersI64: []int64{math.MaxInt64}, Compare: bucketize.CompareInt64, Side: bucketize.SideRight}, math.MaxInt64, 1},
-		{"smallest int64", bucketize.Params{BordersI64: []int64{math.MinInt64, 0}, Compare: bucketize.CompareInt64}, math.MinInt64, 0},
-		{"above the smallest", bucketize.Params{BordersI64: []int64{math.MinInt64, 0}, Compare: bucketize.CompareInt64}, math.MinInt64 + 1, 1},
+		{"2^53+1 as float64", bucketize.Params{BordersI64: []int64{1 << 53}, Compare: bucketize.CompareFloat64},
+			1<<53 + 1, 0},
+		{"2^53+1 as int64", bucketize.Params{BordersI64: []int64{1 << 53}, Compare: bucketize.CompareInt64}, 1<<53 + 1,
+			1},
+		{"largest int64 on itself", bucketize.Params{BordersI64: []int64{math.MaxInt64},
+			Compare: bucketize.CompareInt64}, math.MaxInt64, 0},
+		{"largest int64 twice", bucketize.Params{BordersI64: []int64{math.MaxInt64, math.MaxInt64},
+			Compare: bucketize.CompareInt64}, math.MaxInt64, 1},
+		{"below the largest, twice", bucketize.Params{BordersI64: []int64{math.MaxInt64, math.MaxInt64},
+			Compare: bucketize.CompareInt64}, math.MaxInt64 - 1, 0},
+		{"largest int64 on the right", bucketize.Params{BordersI64: []int64{math.MaxInt64},
+			Compare: bucketize.CompareInt64, Side: bucketize.SideRight}, math.MaxInt64, 1},
+		{"smallest int64", bucketize.Params{BordersI64: []int64{math.MinInt64, 0}, Compare: bucketize.CompareInt64},
+			math.MinInt64, 0},
+		{"above the smallest", bucketize.Params{BordersI64: []int64{math.MinInt64, 0}, Compare: bucketize.CompareInt64},
+			math.MinInt64 + 1, 1},
 	} {
 		require.NoError(t, table(t, c.p).Int64(got, []int64{c.v}), c.name)
 		require.Equal(t, c.want, got[0], c.name)
@@ -156,7 +165,8 @@ func compareTypes(t *testing.T) {
 	b := table(t, bucketize.Params{Borders: []float32{0.1}, Side: bucketize.SideRight})
 	require.NoError(t, b.Float64(got, []float64{0.1}))
 	require.Equal(t, int64(1), got[0])
-	b = table(t, bucketize.Params{Borders: []float32{0.1}, Side: bucketize.SideRight, Compare: bucketize.CompareFloat64})
+	b = table(t, bucketize.Params{Borders: []float32{0.1}, Side: bucketize.SideRight,
+		Compare: bucketize.CompareFloat64})
 	require.NoError(t, b.Float64(got, []float64{0.1}))
 	require.Equal(t, int64(0), got[0])
 	b = table(t, bucketize.Params{BordersI64: []int64{1}, Compare: bucketize.CompareInt64})
@@ -170,14 +180,16 @@ func TestParamsThatAreRefused(t *testing.T) {
 		p    bucketize.Params
 		want error
 	}{
-		"no borders":          {bucketize.Params{}, bucketize.ErrBorders},
-		"decreasing float32":  {bucketize.Params{Borders: []float32{1, 2, 1.5}}, bucketize.ErrBorders},
-		"decreasing float64":  {bucketize.Params{Borders64: []float64{2, 1}}, bucketize.ErrBorders},
-		"decreasing int64":    {bucketize.Params{BordersI64: []int64{2, 1}, Compare: bucketize.CompareInt64}, bucketize.ErrBorders},
-		"NaN first":           {bucketize.Params{Borders: []float32{nan32, 1}}, bucketize.ErrBorders},
-		"NaN last":            {bucketize.Params{Borders64: []float64{1, nan}}, bucketize.ErrBorders},
-		"two kinds":           {bucketize.Params{Borders: []float32{1}, BordersI64: []int64{1}}, bucketize.ErrParams},
-		"floats as int64":     {bucketize.Params{Borders: []float32{1}, Compare: bucketize.CompareInt64}, bucketize.ErrParams},
+		"no borders":         {bucketize.Params{}, bucketize.ErrBorders},
+		"decreasing float32": {bucketize.Params{Borders: []float32{1, 2, 1.5}}, bucketize.ErrBorders},
+		"decreasing float64": {bucketize.Params{Borders64: []float64{2, 1}}, bucketize.ErrBorders},
+		"decreasing int64": {bucketize.Params{BordersI64: []int64{2, 1}, Compare: bucketize.CompareInt64},
+			bucketize.ErrBorders},
+		"NaN first": {bucketize.Params{Borders: []float32{nan32, 1}}, bucketize.ErrBorders},
+		"NaN last":  {bucketize.Params{Borders64: []float64{1, nan}}, bucketize.ErrBorders},
+		"two kinds": {bucketize.Params{Borders: []float32{1}, BordersI64: []int64{1}}, bucketize.ErrParams},
+		"floats as int64": {bucketize.Params{Borders: []float32{1}, Compare: bucketize.CompareInt64},
+			bucketize.ErrParams},
 		"unknown side":        {bucketize.Params{Borders: []float32{1}, Side: 2}, bucketize.ErrParams},
 		"unknown nan":         {bucketize.Params{Borders: []float32{1}, NaN: 4}, bucketize.ErrParams},
 		"unknown compare":     {bucketize.Params{Borders: []float32{1}, Compare: 3}, bucketize.ErrParams},
@@ -209,16 +221,21 @@ func shapes(n int) map[string][]float64 {
 		return b
 	}
 	return map[string][]float64{
-		"linear":      make1(func(i int) float64 { return float64(i) * 0.25 }),
-		"centred":     make1(func(i int) float64 { return float64(i-n/2) * 3 }),
-		"log":         make1(func(i int) float64 { return math.Exp(math.Log(1e6) * float64(i) / float64(max(n-1, 1))) }),
-		"uniform":     make1(func(int) float64 { return float64(rng.Float64()*2000) - 1000 }),
-		"normal":      make1(func(int) float64 { return rng.NormFloat64() }),
-		"duplicates":  make1(func(int) float64 { return float64(rng.IntN(n/3 + 1)) }),
-		"all equal":   make1(func(int) float64 { return 7 }),
-		"neighbours":  make1(func(i int) float64 { return float64(math.Float32frombits(0x3f800000 + uint32(i))) }),
-		"two crowds":  make1(func(i int) float64 { return max(float64(i%2)*1e30, float64(i)*1e-30) }),
-		"every range": make1(func(i int) float64 { return float64(math.Float32frombits(uint32(i) * 2139095040 / uint32(n))) }),
+		"linear":  make1(func(i int) float64 { return float64(i) * 0.25 }),
+		"centred": make1(func(i int) float64 { return float64(i-n/2) * 3 }),
+		"log": make1(func(i int) float64 {
+			return math.Exp(math.Log(1e6) * float64(i) / float64(max(n-1,
+				1)))
+		}),
+		"uniform":    make1(func(int) float64 { return float64(rng.Float64()*2000) - 1000 }),
+		"normal":     make1(func(int) float64 { return rng.NormFloat64() }),
+		"duplicates": make1(func(int) float64 { return float64(rng.IntN(n/3 + 1)) }),
+		"all equal":  make1(func(int) float64 { return 7 }),
+		"neighbours": make1(func(i int) float64 { return float64(math.Float32frombits(0x3f800000 + uint32(i))) }),
+		"two crowds": make1(func(i int) float64 { return max(float64(i%2)*1e30, float64(i)*1e-30) }),
+		"every range": make1(func(i int) float64 {
+			return float64(math.Float32frombits(uint32(i) * 2139095040 / uint32(n)))
+		}),
 	}
 }
 
@@ -236,10 +253,12 @@ func kernelEqualsReferenceOnShapes(t *testing.T) {
 				narrow[i] = float32(b)
 				whole[i] = int64(max(min(b, 1e18), -1e18))
 			}
-			values := []float32{0, negZ, inf32, -inf32, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, nan32}
+			values := []float32{0, negZ, inf32, -inf32, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32,
+				nan32}
 			for range min(400, 400_000/n) {
 				v := narrow[rng.IntN(n)]
-				values = append(values, v, math.Nextafter32(v, inf32), math.Nextafter32(v, -inf32), float32(rng.NormFloat64())*v)
+				values = append(values, v, math.Nextafter32(v, inf32), math.Nextafter32(v, -inf32),
+					float32(rng.NormFloat64())*v)
 			}
 			for side := bucketize.SideLeft; side <= bucketize.SideRight; side++ {
 				t.Run(fmt.Sprintf("%s/%d/side %d", name, n, side), func(t *testing.T) {

@@ -4,15 +4,16 @@
 //
 // Borders b[0] <= ... <= b[n-1] make n+1 buckets. With SideLeft, which is TorchArrow's and PreSto's, bucket i is
 // (b[i-1], b[i]]; with SideRight, which is NVTabular's and numpy.digitize's, it is [b[i-1], b[i]). Equal borders under
-// SideLeft are TorchArrow's: the value itself goes one bucket past the first of them, values just above it go past
-// all of them.
+// SideLeft are TorchArrow's: the value itself goes one bucket past the first of them, values just above it go past all
+// of them.
 //
 // Values and borders are compared as float32, float64 or int64; what is not of that type is converted first, nearest
 // even. So under CompareFloat32 the integer 16777217 lies on the border 16777216.
 //
 // The kernels turn values into unsigned keys of the same order, cut the keys' range into cells of at most one border
-// where that is possible (equal cells, or a table of two levels, finer where borders are dense), and finish with a compare, or a
-// few. Comparing as float32, which is the default, has a path for AVX-512, which gathers; float64 and int64 are plain Go.
+// where that is possible (equal cells, or a table of two levels, finer where borders are dense), and finish with a
+// compare, or a few. Comparing as float32, which is the default, has a path for AVX-512, which gathers; float64 and
+// int64 are plain Go.
 //
 // # Concurrency
 //
@@ -21,8 +22,8 @@
 // # Errors
 //
 // New returns ErrBorders for borders that are empty, decreasing or NaN, and ErrParams for unknown enumerators. A
-// *NaNError names the place of a NaN under NaNFail; ErrCompare says that float values were given to a table
-// of integers.
+// *NaNError names the place of a NaN under NaNFail; ErrCompare says that float values were given to a table of
+// integers.
 //
 // # Debugging
 //

@@ -26,7 +26,8 @@ func (t *Table) Int64(dst, src []int64) error {
 	return bucketize(t, dst, src, narrowInt64.Pick())
 }
 
-func bucketize[V int64 | float32 | float64](t *Table, dst []int64, src []V, narrow func(t *Table, dst []int64, src []V) int) error {
+func bucketize[V int64 | float32 | float64](t *Table, dst []int64, src []V,
+	narrow func(t *Table, dst []int64, src []V) int) error {
 	dst = dst[:len(src)]
 	bad := -1
 	switch y := &t.wide; {

@@ -9,13 +9,16 @@ import (
 )
 
 var (
-	narrowFloat32 = simd.Paths[func(t *Table, dst []int64, src []float32) int]{narrowGeneric[float32], narrowGeneric[float32], narrowFloat32AVX512}
-	narrowFloat64 = simd.Paths[func(t *Table, dst []int64, src []float64) int]{narrowGeneric[float64], narrowGeneric[float64], narrowFloat64AVX512}
-	narrowInt64   = simd.Paths[func(t *Table, dst, src []int64) int]{narrowGeneric[int64], narrowGeneric[int64], narrowInt64AVX512}
+	narrowFloat32 = simd.Paths[func(t *Table, dst []int64, src []float32) int]{narrowGeneric[float32],
+		narrowGeneric[float32], narrowFloat32AVX512}
+	narrowFloat64 = simd.Paths[func(t *Table, dst []int64, src []float64) int]{narrowGeneric[float64],
+		narrowGeneric[float64], narrowFloat64AVX512}
+	narrowInt64 = simd.Paths[func(t *Table, dst, src []int64) int]{narrowGeneric[int64], narrowGeneric[int64],
+		narrowInt64AVX512}
 )
 
-// block is how many values the kernels look up at a time: a NaN that is an error stops them before its block, and the plain path
-// finds its row.
+// block is how many values the kernels look up at a time: a NaN that is an error stops them before its block, and the
+// plain path finds its row.
 const block = 16
 
 func narrowFloat32AVX512(t *Table, dst []int64, src []float32) int {

@@ -10,8 +10,8 @@ const (
 	// regions is the most entries that the first level has: few enough to stay in the first-level cache.
 	regions = 512
 
-	// mostSteps is how many thresholds a cell may hold before lookups search in it by halves. A kernel looks at so many one
-	// after the other.
+	// mostSteps is how many thresholds a cell may hold before lookups search in it by halves. A kernel looks at so many
+	// one after the other.
 	mostSteps = 8
 
 	// mostCells is what a region's entry has bits for; fitting are 256 KiB of them, a part of the second-level cache.
@@ -27,19 +27,20 @@ func budget(n int) int {
 // cells finds how many thresholds are not above a key of 32 bits.
 //
 // The range of keys is cut into cells, so that few thresholds lie in each. Equal cells will do where borders are about
-// evenly spaced in the order of keys, as log-spaced ones are. Otherwise the range is cut into equal regions and every region into
-// equal cells, so that regions with dense borders are cut finer; an entry a region says where its cells are. A lookup
-// clamps the key to the thresholds' range, finds the cell and reads it: the count of the thresholds in the cells
-// before it and the first threshold in it, together in one word so made that adding the key carries into the count where
-// the threshold is not above it. Then it looks at the steps-1 thresholds behind. Because cells keep the order of keys,
-// whatever lies in cells before is not above the key, and whatever lies in cells after is.
+// evenly spaced in the order of keys, as log-spaced ones are. Otherwise the range is cut into equal regions and every
+// region into equal cells, so that regions with dense borders are cut finer; an entry a region says where its cells
+// are. A lookup clamps the key to the thresholds' range, finds the cell and reads it: the count of the thresholds in
+// the cells before it and the first threshold in it, together in one word so made that adding the key carries into the
+// count where the threshold is not above it. Then it looks at the steps-1 thresholds behind. Because cells keep the
+// order of keys, whatever lies in cells before is not above the key, and whatever lies in cells after is.
 type cells struct {
 	thresholds []uint32 // non-decreasing, and mostSteps more that no number reaches
 	low, high  uint32   // keys: where the first region (or cell) begins, and the last threshold
 	shift      uint8    // log2 of the keys in a region, or in a cell where there are no regions
 	regions    []uint32 // where the region's cells begin, times 32, and log2 of the keys in each of them; or nil
-	cells      []uint64 // thresholds in the cells before, times 2^32, plus 2^32 less the cell's first threshold, if it has one
-	steps      int      // the most thresholds in a cell; above mostSteps, a search by halves
+	// thresholds in the cells before, times 2^32, plus 2^32 less the cell's first threshold, if it has one
+	cells []uint64
+	steps int // the most thresholds in a cell; above mostSteps, a search by halves
 }
 
 func newCells(thresholds []uint32) cells {
@@ -117,8 +118,8 @@ func (x *cells) uneven(low, high uint32, most int) bool {
 	return true
 }
 
-// rough makes regions of about a cell a threshold, whatever falls into it: for thresholds that are too uneven, or too many of
-// them equal.
+// rough makes regions of about a cell a threshold, whatever falls into it: for thresholds that are too uneven, or too
+// many of them equal.
 func (x *cells) rough(low, high uint32) {
 	ends := x.regionsOf(low, high)
 	shifts := make([]uint8, len(ends))
@@ -141,7 +142,7 @@ func (x *cells) cut(shifts []uint8) {
 	x.fill(shifts, total)
 }
 
-// crowded tells whether a cell of 1<<shift keys holds more than steps thresholds.
+// crowded reports whether a cell of 1<<shift keys holds more than steps thresholds.
 func crowded(within []uint32, shift uint8, steps int) bool {
 	for i := steps; i < len(within); i++ {
 		if within[i]>>shift == within[i-steps]>>shift {

@@ -8,6 +8,7 @@ import (
 // Side says to which side a value on a border goes.
 type Side uint8
 
+// The sides.
 const (
 	SideLeft  Side = iota // bucket i is (b[i-1], b[i]]; equal borders as TorchArrow
 	SideRight             // bucket i is [b[i-1], b[i])
@@ -16,6 +17,7 @@ const (
 // NaN says where a NaN goes.
 type NaN uint8
 
+// The places of a NaN.
 const (
 	NaNTorchArrow NaN = iota // bucket 1, or 0 if there is one border only: what TorchArrow's search arrives at
 	NaNFirst                 // bucket 0
@@ -26,6 +28,7 @@ const (
 // Compare is the type that values and borders are compared in.
 type Compare uint8
 
+// The types of comparisons.
 const (
 	CompareFloat32 Compare = iota
 	CompareFloat64

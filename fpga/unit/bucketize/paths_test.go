@@ -19,7 +19,8 @@ func TestPaths(t *testing.T) {
 	proving.Picks(t, &narrowInt64, "narrowGeneric", "narrowGeneric", "narrowInt64AVX512")
 }
 
-// tables is one of every kind of cells: equal ones, of one threshold and of several; unequal ones, likewise; rough ones.
+// tables is one of every kind of cells: equal ones, of one threshold and of several; unequal ones, likewise; rough
+// ones.
 func tables(t testing.TB, nan NaN) map[string]*Table {
 	rng := rand.New(rand.NewPCG(4, 4))
 	all := map[string]*Table{}
@@ -104,7 +105,8 @@ func value(i int) float64 {
 	r := uint64(i) * 0x9e3779b97f4a7c15
 	switch r >> 61 {
 	case 0:
-		return []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.MaxFloat32, -math.MaxFloat32, math.MaxFloat64, 1e-45, -1e-45,
+		return []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.MaxFloat32, -math.MaxFloat32,
+			math.MaxFloat64, 1e-45, -1e-45,
 			1e-310, 3, 1e6, -4000, 25900, math.MaxInt64, math.MinInt64}[r>>8&15]
 	case 1:
 		return float64(math.Float32frombits(uint32(r >> 8)))
@@ -132,11 +134,12 @@ func TestEveryPathInEveryPlace(t *testing.T) {
 				narrowGeneric(b, want, src)
 				check(dst, b.Float64(dst, src))
 			})
-			proving.Places(t, func(i int) int64 { return int64(max(min(value(i), 1e18), -1e18)) }, func(dst, src []int64) {
-				narrowGeneric(b, want, src)
-				check(dst, b.Int64(dst, src))
-				check(src, b.Int64(src, src))
-			})
+			proving.Places(t, func(i int) int64 { return int64(max(min(value(i), 1e18), -1e18)) },
+				func(dst, src []int64) {
+					narrowGeneric(b, want, src)
+					check(dst, b.Int64(dst, src))
+					check(src, b.Int64(src, src))
+				})
 		}
 	})
 }

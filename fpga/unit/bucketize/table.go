@@ -139,7 +139,8 @@ func thresholds[K uint32 | uint64](keys []K, side Side) []K {
 	}
 	for i := 0; i < len(keys); {
 		border, first := keys[i], i
-		for i++; i < len(keys) && keys[i] == border; i++ {
+		for i < len(keys) && keys[i] == border {
+			i++
 		}
 		if border+1 == 0 {
 			// Nothing lies above the largest int64: thresholds there are never reached and can go.

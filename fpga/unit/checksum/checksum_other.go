@@ -4,5 +4,5 @@ package checksum
 
 func folded(sum uint32, _ []byte) (uint32, int) { return sum, 0 }
 
-// Folds tells whether the processor has what folding kernels take beside AVX-512.
+// Folds reports whether the processor has what folding kernels need beside AVX-512.
 func Folds() bool { return false }

@@ -6,8 +6,10 @@ import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
 var (
 	clampInt64   = simd.Paths[func(v []int64, lo, hi int64)]{clampGeneric[int64], clampInt64AVX2, clampInt64AVX512}
-	clampFloat32 = simd.Paths[func(v []float32, lo, hi float32)]{clampGeneric[float32], clampFloat32AVX2, clampFloat32AVX512}
-	clampFloat64 = simd.Paths[func(v []float64, lo, hi float64)]{clampGeneric[float64], clampFloat64AVX2, clampFloat64AVX512}
+	clampFloat32 = simd.Paths[func(v []float32, lo, hi float32)]{clampGeneric[float32], clampFloat32AVX2,
+		clampFloat32AVX512}
+	clampFloat64 = simd.Paths[func(v []float64, lo, hi float64)]{clampGeneric[float64], clampFloat64AVX2,
+		clampFloat64AVX512}
 )
 
 func clampInt64AVX512(v []int64, lo, hi int64) {

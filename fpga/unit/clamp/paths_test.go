@@ -17,16 +17,19 @@ func TestPaths(t *testing.T) {
 	proving.Picks(t, &clampFloat64, "clampGeneric", "clampFloat64AVX2", "clampFloat64AVX512")
 }
 
-// bits returns the i-th of a mixture of patterns that are hard as one type or another: NaNs quiet and signalling, infinities,
-// denormals, zeros, the ends of int64.
+// bits returns the i-th of a mixture of patterns that are hard as one type or another: NaNs quiet and signalling,
+// infinities, denormals, zeros, the ends of int64.
 func bits(i int) uint64 {
 	r := uint64(i) * 0x9e3779b97f4a7c15
 	switch r >> 62 {
 	case 0:
-		return []uint64{0, 1, 1 << 63, 1<<63 - 1, 1<<64 - 1, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff0000000000001, 0xfff8000000000000,
-			0x000fffffffffffff, math.Float64bits(1), math.Float64bits(-1), math.Float64bits(1e300), 5, 0x8000000000000001, 0x7fefffffffffffff}[r>>8&15]
+		return []uint64{0, 1, 1 << 63, 1<<63 - 1, 1<<64 - 1, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff0000000000001,
+			0xfff8000000000000,
+			0x000fffffffffffff, math.Float64bits(1), math.Float64bits(-1), math.Float64bits(1e300), 5,
+			0x8000000000000001, 0x7fefffffffffffff}[r>>8&15]
 	case 1:
-		return []uint64{0x7fc00000, 0xffc00001, 0x7f800001, 0x80000000, 0x7f800000, 0xff800000, 1, 0x80000001, 0x3f800000, 0xbf800000,
+		return []uint64{0x7fc00000, 0xffc00001, 0x7f800001, 0x80000000, 0x7f800000, 0xff800000, 1, 0x80000001,
+			0x3f800000, 0xbf800000,
 			0x007fffff, 0x7f7fffff, 0x40400000, 0x40400001, 0x3f7fffff, 0xc0400000}[r>>8&15]
 	case 2:
 		return uint64(int64(r>>8&15) - 8)
@@ -34,7 +37,8 @@ func bits(i int) uint64 {
 	return r * 31
 }
 
-func inEveryPlace[T int64 | float32 | float64](t *testing.T, paths *simd.Paths[func(v []T, lo, hi T)], of func(uint64) T, to func(T) uint64, bounds [][2]T) {
+func inEveryPlace[T int64 | float32 | float64](t *testing.T, paths *simd.Paths[func(v []T, lo, hi T)],
+	of func(uint64) T, to func(T) uint64, bounds [][2]T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		turn := 0
 		want := make([]T, proving.Lengths)
@@ -60,7 +64,8 @@ func TestEveryPathInEveryPlace(t *testing.T) {
 		[][2]int64{{0, math.MaxInt64}, {math.MinInt64, math.MaxInt64}, {-3, 4}, {7, 7}, {math.MinInt64, -1}})
 	inEveryPlace(t, &clampFloat32, func(b uint64) float32 { return math.Float32frombits(uint32(b)) },
 		func(x float32) uint64 { return uint64(math.Float32bits(x)) },
-		[][2]float32{{0, 1}, {float32(zero), 0}, {0, float32(zero)}, {0, float32(math.Inf(1))}, {float32(math.Inf(-1)), 1e-45}, {-3, 3}})
+		[][2]float32{{0, 1}, {float32(zero), 0}, {0, float32(zero)}, {0, float32(math.Inf(1))},
+			{float32(math.Inf(-1)), 1e-45}, {-3, 3}})
 	inEveryPlace(t, &clampFloat64, math.Float64frombits, math.Float64bits,
 		[][2]float64{{0, 1}, {zero, 0}, {0, zero}, {0, math.Inf(1)}, {math.Inf(-1), 5e-324}, {-3, 3}})
 }
@@ -85,12 +90,14 @@ func FuzzClamp(f *testing.F) {
 			wide[i] = math.Float64frombits(uint64(ints[i]))
 		}
 		check(t, Int64, ints, int64(lo), int64(hi), func(x int64) uint64 { return uint64(x) })
-		check(t, Float32, floats, math.Float32frombits(uint32(lo)), math.Float32frombits(uint32(hi)), func(x float32) uint64 { return uint64(math.Float32bits(x)) })
+		check(t, Float32, floats, math.Float32frombits(uint32(lo)), math.Float32frombits(uint32(hi)),
+			func(x float32) uint64 { return uint64(math.Float32bits(x)) })
 		check(t, Float64, wide, math.Float64frombits(lo), math.Float64frombits(hi), math.Float64bits)
 	})
 }
 
-func check[T int64 | float32 | float64](t *testing.T, clamp func(v []T, lo, hi T) error, v []T, lo, hi T, to func(T) uint64) {
+func check[T int64 | float32 | float64](t *testing.T, clamp func(v []T, lo, hi T) error, v []T, lo, hi T,
+	to func(T) uint64) {
 	got := append([]T(nil), v...)
 	if err := clamp(got, lo, hi); err != nil {
 		require.False(t, lo <= hi)

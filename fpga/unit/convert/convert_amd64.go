@@ -5,12 +5,16 @@ package convert
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
 var (
-	int32ToInt64     = simd.Paths[func(dst []int64, src []byte)]{signedGeneric, signedAVX2, signedAVX512}
-	uint32ToInt64    = simd.Paths[func(dst []int64, src []byte)]{unsignedGeneric, unsignedAVX2, unsignedAVX512}
-	int64ToFloat32   = simd.Paths[func(dst []float32, src []int64)]{convertGeneric[float32, int64], convertGeneric[float32, int64], int64ToFloat32AVX512}
-	int64ToFloat64   = simd.Paths[func(dst []float64, src []int64)]{convertGeneric[float64, int64], int64ToFloat64AVX2, int64ToFloat64AVX512}
-	float32ToFloat64 = simd.Paths[func(dst []float64, src []float32)]{convertGeneric[float64, float32], float32ToFloat64AVX2, float32ToFloat64AVX512}
-	float64ToFloat32 = simd.Paths[func(dst []float32, src []float64)]{narrowGeneric, float64ToFloat32AVX2, float64ToFloat32AVX512}
+	int32ToInt64   = simd.Paths[func(dst []int64, src []byte)]{signedGeneric, signedAVX2, signedAVX512}
+	uint32ToInt64  = simd.Paths[func(dst []int64, src []byte)]{unsignedGeneric, unsignedAVX2, unsignedAVX512}
+	int64ToFloat32 = simd.Paths[func(dst []float32, src []int64)]{convertGeneric[float32, int64],
+		convertGeneric[float32, int64], int64ToFloat32AVX512}
+	int64ToFloat64 = simd.Paths[func(dst []float64, src []int64)]{convertGeneric[float64, int64], int64ToFloat64AVX2,
+		int64ToFloat64AVX512}
+	float32ToFloat64 = simd.Paths[func(dst []float64, src []float32)]{convertGeneric[float64, float32],
+		float32ToFloat64AVX2, float32ToFloat64AVX512}
+	float64ToFloat32 = simd.Paths[func(dst []float32, src []float64)]{narrowGeneric, float64ToFloat32AVX2,
+		float64ToFloat32AVX512}
 )
 
 // The kernels of what widens do whole vectors.

@@ -23,7 +23,8 @@ func integer(i int) int64 {
 	r := uint64(i) * 0x9e3779b97f4a7c15
 	switch r >> 62 {
 	case 0:
-		return []int64{0, 1, -1, math.MaxInt64, math.MinInt64, 1<<24 + 1, 1<<24 + 3, -1<<24 - 1, 1<<53 + 1, 1<<53 + 3, 1<<62 + 1<<38, 1<<62 + 1<<38 + 1,
+		return []int64{0, 1, -1, math.MaxInt64, math.MinInt64, 1<<24 + 1, 1<<24 + 3, -1<<24 - 1, 1<<53 + 1, 1<<53 + 3,
+			1<<62 + 1<<38, 1<<62 + 1<<38 + 1,
 			1<<62 + 1<<38 - 1, 1<<62 + 1<<9, 1<<62 + 1<<9 + 1, math.MinInt64 + 1<<9}[r>>8&15]
 	case 1: // a tie of float32, or one off: 24 bits, a one, and zeros
 		return int64(r>>39|1)<<(r>>8&31) + int64(r>>20%3) - 1
@@ -35,8 +36,10 @@ func float(i int) float64 {
 	r := uint64(i) * 0x9e3779b97f4a7c15
 	switch r >> 62 {
 	case 0:
-		return []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.Float64frombits(0xfff8000000000123), math.Float64frombits(0x7ff0000000000001),
-			math.MaxFloat64, math.MaxFloat32, 0x1.ffffffp127, 0x1.fffffefffffffp127, 0x1p-149, 0x1p-150, 0x1.0000000000001p-150, 5e-324, -0x1.8p-149}[r>>8&15]
+		return []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(),
+			math.Float64frombits(0xfff8000000000123), math.Float64frombits(0x7ff0000000000001),
+			math.MaxFloat64, math.MaxFloat32, 0x1.ffffffp127, 0x1.fffffefffffffp127, 0x1p-149, 0x1p-150,
+			0x1.0000000000001p-150, 5e-324, -0x1.8p-149}[r>>8&15]
 	case 1: // a tie, or one off
 		return math.Float64frombits(math.Float64bits(float64(math.Float32frombits(uint32(r>>8)))) + 1<<28 + r>>50%3 - 1)
 	}
@@ -44,7 +47,8 @@ func float(i int) float64 {
 }
 
 // inEveryPlace compares bits with those of want.
-func inEveryPlace[D float32 | float64, S int64 | float32 | float64](t *testing.T, paths *simd.Paths[func(dst []D, src []S)], of func(i int) S, want func(x S) D) {
+func inEveryPlace[D float32 | float64, S int64 | float32 | float64](t *testing.T,
+	paths *simd.Paths[func(dst []D, src []S)], of func(i int) S, want func(x S) D) {
 	proving.EachLevel(t, func(t *testing.T) {
 		proving.Places(t, of, func(dst []D, src []S) {
 			paths.Pick()(dst, src)
@@ -60,7 +64,8 @@ func inEveryPlace[D float32 | float64, S int64 | float32 | float64](t *testing.T
 func TestEveryPathInEveryPlace(t *testing.T) {
 	inEveryPlace(t, &int64ToFloat32, integer, ReferenceFloat32)
 	inEveryPlace(t, &int64ToFloat64, integer, func(x int64) float64 { return float64(x) })
-	inEveryPlace(t, &float32ToFloat64, func(i int) float32 { return math.Float32frombits(uint32(integer(i))) }, func(x float32) float64 { return float64(x) })
+	inEveryPlace(t, &float32ToFloat64, func(i int) float32 { return math.Float32frombits(uint32(integer(i))) },
+		func(x float32) float64 { return float64(x) })
 	inEveryPlace(t, &float64ToFloat32, float, ReferenceFloat32)
 }
 
@@ -68,7 +73,8 @@ func TestANaNThatBecomesNarrowerIsOneNaN(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		src, dst := make([]float64, 13), make([]float32, 13)
 		for i := range src {
-			src[i] = math.Float64frombits([]uint64{0x7ff8000000000000, 0xfff8000000000001, 0x7ff0000000000001, 0xffffffffffffffff}[i%4])
+			src[i] = math.Float64frombits([]uint64{0x7ff8000000000000, 0xfff8000000000001, 0x7ff0000000000001,
+				0xffffffffffffffff}[i%4])
 		}
 		Float64ToFloat32(dst, src)
 		for _, x := range dst {

@@ -1,10 +1,10 @@
-// Package encoding holds the kernels by which values in Parquet's encodings become plain slices: bit-packing, dictionary
-// indices, deltas, split bytes, and nulls between values.
+// Package encoding holds the kernels by which values in Parquet's encodings become plain slices: bit-packing,
+// dictionary indices, deltas, split bytes, and nulls between values.
 //
 // # Overview
 //
-// What a page's bytes mean, where runs and blocks begin and how many values there are is package parquet's, which checks all of it;
-// here is what is done to a run of values at a time. Every function is defined on any input:
+// What a page's bytes mean, where runs and blocks begin and how many values there are is package parquet's, which
+// checks all of it; here is what is done to a run of values at a time. Every function is defined on any input:
 //
 //	Unpack32, Unpack64    values of any bit width; bits past the source's end are 0
 //	Gather, GatherNarrow  values by their indices in a dictionary, up to the first index that is none
@@ -20,8 +20,8 @@
 //
 // # Errors
 //
-// There are none: Gather tells how far it came. A destination or source that is too short for what is asked ends in a panic
-// of the runtime, as an index out of range does; package parquet has checked them.
+// There are none: Gather tells how far it came. A destination or source that is too short for what is asked ends in a
+// panic of the runtime, as an index out of range does; package parquet has checked them.
 //
 // # Debugging
 //

@@ -5,21 +5,29 @@ package encoding
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
 var (
-	unpack32       = simd.Paths[func(dst []uint32, src []byte, bit int, width uint)]{unpack32Generic, unpack32AVX2, unpack32AVX512}
-	unpack64       = simd.Paths[func(dst []int64, src []byte, bit int, width uint)]{unpack64Generic, unpack64AVX2, unpack64AVX2}
-	gather64       = simd.Paths[func(dst, dict []uint64, idx []uint32) int]{gatherGeneric[uint64], gather64AVX2, gather64AVX512}
-	gather32       = simd.Paths[func(dst, dict []uint32, idx []uint32) int]{gatherGeneric[uint32], gather32AVX2, gather32AVX512}
-	gatherSigned   = simd.Paths[func(dst []int64, dict []int32, idx []uint32) int]{widenGeneric[int32], gatherSignedAVX2, gatherSignedAVX512}
-	gatherUnsigned = simd.Paths[func(dst []int64, dict []uint32, idx []uint32) int]{widenGeneric[uint32], gatherUnsignedAVX2, gatherUnsignedAVX512}
-	sum            = simd.Paths[func(v []int64, least, last int64)]{sumGeneric, sumGeneric, sumAVX512}
-	join4          = simd.Paths[func(dst []uint32, src []byte, stride int)]{join4Generic, join4Generic, join4AVX512}
-	join8          = simd.Paths[func(dst []uint64, src []byte, stride int)]{join8Generic, join8Generic, join8AVX512}
-	spread64       = simd.Paths[func(v []uint64, valid []byte, there int)]{spreadGeneric[uint64], spreadGeneric[uint64], spread64AVX512}
-	spread32       = simd.Paths[func(v []uint32, valid []byte, there int)]{spreadGeneric[uint32], spreadGeneric[uint32], spread32AVX512}
+	unpack32 = simd.Paths[func(dst []uint32, src []byte, bit int, width uint)]{unpack32Generic, unpack32AVX2,
+		unpack32AVX512}
+	unpack64 = simd.Paths[func(dst []int64, src []byte, bit int, width uint)]{unpack64Generic, unpack64AVX2,
+		unpack64AVX2}
+	gather64 = simd.Paths[func(dst, dict []uint64, idx []uint32) int]{gatherGeneric[uint64], gather64AVX2,
+		gather64AVX512}
+	gather32 = simd.Paths[func(dst, dict []uint32, idx []uint32) int]{gatherGeneric[uint32], gather32AVX2,
+		gather32AVX512}
+	gatherSigned = simd.Paths[func(dst []int64, dict []int32, idx []uint32) int]{widenGeneric[int32],
+		gatherSignedAVX2, gatherSignedAVX512}
+	gatherUnsigned = simd.Paths[func(dst []int64, dict []uint32, idx []uint32) int]{widenGeneric[uint32],
+		gatherUnsignedAVX2, gatherUnsignedAVX512}
+	sum      = simd.Paths[func(v []int64, least, last int64)]{sumGeneric, sumGeneric, sumAVX512}
+	join4    = simd.Paths[func(dst []uint32, src []byte, stride int)]{join4Generic, join4Generic, join4AVX512}
+	join8    = simd.Paths[func(dst []uint64, src []byte, stride int)]{join8Generic, join8Generic, join8AVX512}
+	spread64 = simd.Paths[func(v []uint64, valid []byte, there int)]{spreadGeneric[uint64], spreadGeneric[uint64],
+		spread64AVX512}
+	spread32 = simd.Paths[func(v []uint32, valid []byte, there int)]{spreadGeneric[uint32], spreadGeneric[uint32],
+		spread32AVX512}
 )
 
-// The most bits that a value can have where it is taken from two words of 16 bits, or with AVX2 from four bytes or from eight,
-// at any bit of the first.
+// The most bits that a value can have where it is taken from two words of 16 bits, or with AVX2 from four bytes or from
+// eight, at any bit of the first.
 const (
 	narrow512            = 17
 	narrow256, widest256 = 25, 57
@@ -93,7 +101,8 @@ func gatherUnsignedAVX2(dst []int64, dict []uint32, idx []uint32) int {
 }
 
 // lookUp does what the kernel can and leaves the rest to the plain path.
-func lookUp[D, S Word](kernel func(dst *D, dict *S, idx *uint32, n, size int) int, plain func(dst []D, dict []S, idx []uint32) int, dst []D, dict []S, idx []uint32) int {
+func lookUp[D, S Word](kernel func(dst *D, dict *S, idx *uint32, n, size int) int,
+	plain func(dst []D, dict []S, idx []uint32) int, dst []D, dict []S, idx []uint32) int {
 	done := 0
 	if len(idx) > 0 && len(dict) > 0 {
 		done = kernel(&dst[0], &dict[0], &idx[0], len(idx), min(len(dict), 1<<32-1))

@@ -39,8 +39,8 @@ func bitsOneByOne(src []byte, bit int, width uint) (v uint64) {
 // shortLengths are lengths around those of vectors.
 var shortLengths = []int{0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100}
 
-// inEveryPlace calls f with room for n values at both ends of fenced memory, and with sources of just the bytes that n values from
-// bit number bit on take, fewer, and more, of which the one is bounded by fences too.
+// inEveryPlace calls f with room for n values at both ends of fenced memory, and with sources of just the bytes that n
+// values from bit number bit on take, fewer, and more, of which the one is bounded by fences too.
 func inEveryPlace[T any](t *testing.T, r *rand.Rand, width uint, f func(dst []T, src []byte, bit int)) {
 	to, from := proving.NewFence(t, 8*proving.Lengths+64), proving.NewFence(t, 8*proving.Lengths+128)
 	try := func(n, bit, more int) {
@@ -72,7 +72,8 @@ func TestUnpack32(t *testing.T) {
 				Unpack32(dst, src, bit, width)
 				for i, x := range dst {
 					if want := bitsOneByOne(src, bit+i*int(width), width); uint64(x) != want {
-						t.Fatalf("width %d, bit %d, value %d of %d in %d bytes: %x, want %x", width, bit, i, len(dst), len(src), x, want)
+						t.Fatalf("width %d, bit %d, value %d of %d in %d bytes: %x, want %x", width, bit, i, len(dst),
+							len(src), x, want)
 					}
 				}
 			})
@@ -88,7 +89,8 @@ func TestUnpack64(t *testing.T) {
 				Unpack64(dst, src, bit, width)
 				for i, x := range dst {
 					if want := bitsOneByOne(src, bit+i*int(width), width); uint64(x) != want {
-						t.Fatalf("width %d, bit %d, value %d of %d in %d bytes: %x, want %x", width, bit, i, len(dst), len(src), x, want)
+						t.Fatalf("width %d, bit %d, value %d of %d in %d bytes: %x, want %x", width, bit, i, len(dst),
+							len(src), x, want)
 					}
 				}
 			})
@@ -126,10 +128,12 @@ func indices(r *rand.Rand, idx []uint32, size int) {
 }
 
 // tryGather tries every length at the ends of fenced memory, with good indices and with one that is not at every place.
-func tryGather[D, S Word](t *testing.T, value func(i int) S, want func(x S) D, gather func(dst []D, dict []S, idx []uint32) int) {
+func tryGather[D, S Word](t *testing.T, value func(i int) S, want func(x S) D,
+	gather func(dst []D, dict []S, idx []uint32) int) {
 	proving.EachLevel(t, func(t *testing.T) {
 		r := rand.New(rand.NewSource(3))
-		to, from, of := proving.NewFence(t, 8*proving.Lengths), proving.NewFence(t, 4*proving.Lengths), proving.NewFence(t, 8*300)
+		to, from, of := proving.NewFence(t, 8*proving.Lengths), proving.NewFence(t,
+			4*proving.Lengths), proving.NewFence(t, 8*300)
 		for n := range proving.Lengths {
 			size := []int{1, 2, 255, 300}[n%4]
 			dict := proving.End[S](of, size)
@@ -159,11 +163,14 @@ func tryGather[D, S Word](t *testing.T, value func(i int) S, want func(x S) D, g
 }
 
 func TestGather(t *testing.T) {
-	tryGather(t, func(i int) int64 { return int64(i) * -0x123456789abcdef }, func(x int64) int64 { return x }, Gather[int64])
+	tryGather(t, func(i int) int64 { return int64(i) * -0x123456789abcdef }, func(x int64) int64 { return x },
+		Gather[int64])
 	tryGather(t, func(i int) float32 { return float32(i) / 7 }, func(x float32) float32 { return x }, Gather[float32])
 	tryGather(t, func(i int) float64 { return float64(i) / 7 }, func(x float64) float64 { return x }, Gather[float64])
-	tryGather(t, func(i int) int32 { return int32(i) * 0x7654321 }, func(x int32) int64 { return int64(x) }, GatherNarrow[int32])
-	tryGather(t, func(i int) uint32 { return uint32(i) * 0x87654321 }, func(x uint32) int64 { return int64(x) }, GatherNarrow[uint32])
+	tryGather(t, func(i int) int32 { return int32(i) * 0x7654321 }, func(x int32) int64 { return int64(x) },
+		GatherNarrow[int32])
+	tryGather(t, func(i int) uint32 { return uint32(i) * 0x87654321 }, func(x uint32) int64 { return int64(x) },
+		GatherNarrow[uint32])
 }
 
 func TestSum(t *testing.T) {
@@ -255,7 +262,8 @@ func TestSpread(t *testing.T) {
 }
 
 func TestNothingIsAllocated(t *testing.T) {
-	src, idx, v32, v64, valid := make([]byte, 1000), make([]uint32, 100), make([]uint32, 100), make([]int64, 100), bytes.Repeat([]byte{1}, 100)
+	src, idx, v32, v64, valid := make([]byte, 1000), make([]uint32, 100), make([]uint32, 100), make([]int64,
+		100), bytes.Repeat([]byte{1}, 100)
 	proving.EachLevel(t, func(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(10, func() {
 			Unpack32(idx, src, 3, 5)
@@ -387,7 +395,10 @@ func BenchmarkEncoding(b *testing.B) {
 	}
 	b.Run("sum", func(b *testing.B) { proving.BenchmarkEachLevel(b, n, func() { Sum(v64, 1, 2) }) })
 	b.Run("join4", func(b *testing.B) { proving.BenchmarkEachLevel(b, n, func() { Join4(v32, src, n) }) })
-	b.Run("join8", func(b *testing.B) { proving.BenchmarkEachLevel(b, n, func() { Join8(words[uint64](v64), src, n) }) })
+	b.Run("join8", func(b *testing.B) {
+		proving.BenchmarkEachLevel(b, n,
+			func() { Join8(words[uint64](v64), src, n) })
+	})
 	valid, there := make([]byte, n), 0
 	for i := range valid {
 		valid[i] = byte(r.Intn(3)+1) / 2

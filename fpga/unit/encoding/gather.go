@@ -7,9 +7,9 @@ type Word interface {
 	~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
 }
 
-// Gather sets dst[i] to dict[idx[i]] for every i of idx, up to the first idx[i] that is not below len(dict), and returns how many
-// that are: len(idx) if all are good. dst must be at least as long as idx; what is behind those it returns may be
-// anything.
+// Gather sets dst[i] to dict[idx[i]] for every i of idx, up to the first idx[i] that is not below len(dict), and
+// returns how many that are: len(idx) if all are good. dst must be at least as long as idx; what is behind those it
+// returns may be anything.
 func Gather[T Word](dst, dict []T, idx []uint32) (done int) {
 	dst = dst[:len(idx)]
 	if unsafe.Sizeof(*new(T)) == 8 {
@@ -18,8 +18,8 @@ func Gather[T Word](dst, dict []T, idx []uint32) (done int) {
 	return gather32.Pick()(words[uint32](dst), words[uint32](dict), idx)
 }
 
-// GatherNarrow is Gather for 64-bit values of which the dictionary keeps the lower 32 bits: as int32, they are sign-extended,
-// as uint32, zero-extended.
+// GatherNarrow is Gather for 64-bit values of which the dictionary keeps the lower 32 bits: as int32, they are
+// sign-extended, as uint32, zero-extended.
 func GatherNarrow[T int32 | uint32](dst []int64, dict []T, idx []uint32) (done int) {
 	dst = dst[:len(idx)]
 	if ^T(0) < 0 {

@@ -1,7 +1,7 @@
 package encoding
 
-// Join4 sets dst[i] to the four bytes src[i], src[i+stride], ..., the first the least significant, for every i of dst. stride
-// is at least 0, and src has 3*stride + len(dst) bytes.
+// Join4 sets dst[i] to the four bytes src[i], src[i+stride], ..., the first the least significant, for every i of dst.
+// stride is at least 0, and src has 3*stride + len(dst) bytes.
 func Join4(dst []uint32, src []byte, stride int) {
 	if len(dst) > 0 {
 		join4.Pick()(dst, src[:3*stride+len(dst)], stride)

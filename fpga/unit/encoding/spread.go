@@ -2,8 +2,8 @@ package encoding
 
 import "unsafe"
 
-// Spread moves the first there values of v, in order, to where valid has a 1, and sets the others, where it has a 0, to 0. v and valid have
-// one length, and valid holds there ones and else zeros.
+// Spread moves the first there values of v, in order, to where valid has a 1, and sets the others, where it has a 0, to
+// 0. v and valid have one length, and valid holds there ones and else zeros.
 func Spread[T Word](v []T, valid []byte, there int) {
 	v = v[:len(valid)]
 	if unsafe.Sizeof(*new(T)) == 8 {

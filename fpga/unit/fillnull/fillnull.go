@@ -13,7 +13,8 @@ func Int64(v []int64, valid []byte, fill int64) {
 // Float32 sets v[i] to fill wherever valid[i] is 0; the bits of every other value are kept.
 func Float32(v []float32, valid []byte, fill float32) {
 	if valid != nil {
-		fill32.Pick()(unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v)), valid[:len(v)], math.Float32bits(fill))
+		fill32.Pick()(unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v)), valid[:len(v)],
+			math.Float32bits(fill))
 	}
 }
 

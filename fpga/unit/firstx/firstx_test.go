@@ -36,7 +36,8 @@ func TestFirstX(t *testing.T) {
 
 func TestLengthsThatDoNotFit(t *testing.T) {
 	for name, lengths := range map[string][]int32{
-		"too few": {1, 1}, "too many": {2, 2}, "negative": {4, -1}, "of nothing": {}, "overflow": {math.MaxInt32, math.MaxInt32},
+		"too few": {1, 1}, "too many": {2, 2}, "negative": {4, -1}, "of nothing": {},
+		"overflow": {math.MaxInt32, math.MaxInt32},
 	} {
 		values := []string{"a", "b", "c"}
 		_, err := firstx.FirstX(lengths, values, 1)

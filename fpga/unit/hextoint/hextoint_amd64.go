@@ -8,10 +8,12 @@ import (
 	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
 
-var hex = simd.Paths[func(dst []int64, offsets []uint32, data []byte, valid []byte) error]{hexGeneric, hexAVX2, hexAVX512}
+var hex = simd.Paths[func(dst []int64, offsets []uint32, data []byte, valid []byte) error]{hexGeneric, hexAVX2,
+	hexAVX512}
 
-// The kernels do blocks of tokens and stop before any that is odd, which the plain path does. hex512 and hex256 take what has not eight digits
-// for odd; hexAny512, which wants permutations of bytes, only what is an error, at twice the cost: it is asked for a few blocks at a time.
+// The kernels do blocks of tokens and stop before any that is odd, which the plain path does. hex512 and hex256 take
+// what has not eight digits for odd; hexAny512, which wants permutations of bytes, only what is an error, at twice the
+// cost: it is asked for a few blocks at a time.
 
 func hexAVX512(dst []int64, offsets []uint32, data []byte, valid []byte) error {
 	const block, few = 8, 64

@@ -132,8 +132,10 @@ func TestHexAllocatesNothing(t *testing.T) {
 }
 
 func FuzzPaths(f *testing.F) {
-	f.Add([]byte("0123456789abcdefABCDEF0123456789abcdefABCDEF0123456789abcdefABCDEF0123456789abcdefABCDEF"), []byte{}, uint16(0))
-	f.Add([]byte("0123456789abcdefABCDEF0123456789abcdefABCDEF0123456789abcdefABCDEF0123456789abcdefABCDEF"), []byte{20, 1, 30}, uint16(7))
+	f.Add([]byte("0123456789abcdefABCDEF0123456789abcdefABCDEF0123456789abcdefABCDEF0123456789abcdefABCDEF"), []byte{},
+		uint16(0))
+	f.Add([]byte("0123456789abcdefABCDEF0123456789abcdefABCDEF0123456789abcdefABCDEF0123456789abcdefABCDEF"),
+		[]byte{20, 1, 30}, uint16(7))
 	f.Fuzz(func(t *testing.T, data, cuts []byte, null uint16) {
 		offsets, valid := []uint32{0}, []byte{}
 		for at := 0; at+8 <= len(data); {
@@ -149,7 +151,8 @@ func FuzzPaths(f *testing.F) {
 		}
 		for _, flags := range [][]byte{nil, valid} {
 			n := len(valid)
-			want, got, wantFlags, gotFlags := make([]int64, n), make([]int64, n), slices.Clone(flags), slices.Clone(flags)
+			want, got, wantFlags, gotFlags := make([]int64, n), make([]int64,
+				n), slices.Clone(flags), slices.Clone(flags)
 			wantErr, err := hexGeneric(want, offsets, data, wantFlags), Hex(got, offsets, data, gotFlags)
 			require.Equal(t, wantErr, err)
 			if err == nil {

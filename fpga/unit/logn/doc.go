@@ -12,12 +12,13 @@
 //
 // The kernel works in float64 with a table of 1/z and ln z and a polynomial, good to 2^-46, and asks whether every
 // number that near rounds to the same float32 (Ziv's test). Where that is not so, about once in a million values, it
-// works in pairs of float64, good to 2^-90, which decides every float32 there is: the sweep in the tests shows it.
-// No result depends on math.Log, whose implementation differs between processors.
+// works in pairs of float64, good to 2^-90, which decides every float32 there is: the sweep in the tests shows it. No
+// result depends on math.Log, whose implementation differs between processors.
 //
-// The vector paths do the same, with what suits them: AVX-512 a table of 16 entries, which fit registers, and a series to the
-// ninth power, good to 2^-48; AVX2 no table but a division, s = (z-1)/(z+1), and the series of the logarithm in s, good to
-// 2^-49. A block of values that Ziv's test stops at goes to the plain path, as a block with anything special does with AVX2.
+// The vector paths do the same, with what suits them: AVX-512 a table of 16 entries, which fit registers, and a series
+// to the ninth power, good to 2^-48; AVX2 no table but a division, s = (z-1)/(z+1), and the series of the logarithm in
+// s, good to 2^-49. A block of values that Ziv's test stops at goes to the plain path, as a block with anything special
+// does with AVX2.
 //
 // # Concurrency
 //
@@ -29,5 +30,6 @@
 //
 // # Debugging
 //
-// Reference computes one value with math/big. MILLRACE_SWEEP=1 compares all 2^32 inputs on every path (see sweep_test.go).
+// Reference computes one value with math/big. MILLRACE_SWEEP=1 compares all 2^32 inputs on every path (see
+// sweep_test.go).
 package logn

@@ -6,8 +6,8 @@ import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
 var log = simd.Paths[func(dst, src []float32, add, lo, hi float32)]{logGeneric, logAVX2, logAVX512}
 
-// The vector paths compute what the plain one does, with other tables and series that are as good, and hand it the blocks that
-// Ziv's test stops at.
+// The vector paths compute what the plain one does, with other tables and series that are as good, and hand it the
+// blocks that Ziv's test stops at.
 
 func logAVX512(dst, src []float32, add, lo, hi float32) {
 	const block = 16

@@ -38,8 +38,8 @@ func loops() (all []loopOf) {
 }
 
 // sweep compares every path of Log, in every loop it has, with the verifier at first, first+stride, ... of the 2^32
-// inputs. It returns how many verdicts needed math/big, and the smallest distance from where rounding turns that it met,
-// relative, among them.
+// inputs. It returns how many verdicts needed math/big, and the smallest distance from where rounding turns that it
+// met, relative, among them.
 func sweep(t *testing.T, first, end uint64, stride uint64) (undecided int64, nearest float64) {
 	src := make([]float32, 0, chunk)
 	paths := loops()
@@ -64,7 +64,8 @@ func sweep(t *testing.T, first, end uint64, stride uint64) (undecided int64, nea
 			}
 			for _, p := range paths {
 				if math.Float32bits(want) != math.Float32bits(p.dst[i]) {
-					t.Errorf("ln %08x is %08x, got %08x at level %v, %d at a time", math.Float32bits(x), math.Float32bits(want), math.Float32bits(p.dst[i]), p.level, p.piece)
+					t.Errorf("ln %08x is %08x, got %08x at level %v, %d at a time", math.Float32bits(x),
+						math.Float32bits(want), math.Float32bits(p.dst[i]), p.level, p.piece)
 					return undecided, nearest
 				}
 			}
@@ -197,10 +198,12 @@ func TestVerifier(t *testing.T) {
 		}
 	}
 	// Two values of the textbook's.
-	want, _ := newBig().SetString("2.302585092994045684017991454684364207601101488628772976033327900967572609677352480235997205089598298341967784")
+	want, _ := newBig().SetString("2.302585092994045684017991454684364207601101488628772976033327900967" +
+		"572609677352480235997205089598298341967784")
 	miss, _ := newBig().Sub(bigLog(10), want).Float64()
 	require.Less(t, math.Abs(miss), 1e-55)
-	want, _ = newBig().SetString("0.693147180559945309417232121458176568075500134360255254120680009493393621969694715605863326996418687")
+	want, _ = newBig().SetString("0.69314718055994530941723212145817656807550013436025525412068000949339362" +
+		"1969694715605863326996418687")
 	miss, _ = newBig().Sub(bigLog(2), want).Float64()
 	require.Less(t, math.Abs(miss), 1e-55)
 }

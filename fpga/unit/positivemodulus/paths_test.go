@@ -24,13 +24,14 @@ func divisors() []int64 {
 	return all
 }
 
-// number returns the i-th of the dividends that are hard for d: multiples of d and their neighbours, halves of multiples, the ends of
-// int64 and of the halves that the kernels split at; and some at random.
+// number returns the i-th of the dividends that are hard for d: multiples of d and their neighbours, halves of
+// multiples, the ends of int64 and of the halves that the kernels split at; and some at random.
 func number(i int, d int64) int64 {
 	r := int64(uint64(i) * 0x9e3779b97f4a7c15)
 	switch i % 6 {
 	case 0:
-		return []int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MinInt64 + 1, math.MaxInt32, math.MinInt32, math.MaxUint32,
+		return []int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MinInt64 + 1, math.MaxInt32, math.MinInt32,
+			math.MaxUint32,
 			1<<32 + 1, -1 << 32, -1<<32 - 1, 1 << 53, 1<<53 + 1, -1<<53 - 1, 1<<62 - 1}[i/6%16]
 	case 1:
 		return r >> (i / 6 % 64)

@@ -9,8 +9,8 @@ import (
 const (
 	Columns = 16 // a cache line of float32
 	Rows    = 8192
-	// Stride is the floats from one column to the next: not a multiple of the caches' ways, so that columns do not meet in
-	// the same sets.
+	// Stride is the floats from one column to the next: not a multiple of the caches' ways, so that columns do not meet
+	// in the same sets.
 	Stride = Rows + 16
 )
 
@@ -20,8 +20,8 @@ type Tile [Columns * Stride]float32
 // Column returns column c's memory.
 func (t *Tile) Column(c int) []float32 { return t[c*Stride:][:Rows:Rows] }
 
-// Write writes the first rows of the first columns to dst as little-endian float32, each row stride bytes behind the one before. dst
-// must reach to the end of the last row.
+// Write writes the first rows of the first columns to dst as little-endian float32, each row stride bytes behind the
+// one before. dst must reach to the end of the last row.
 func (t *Tile) Write(dst []byte, stride, columns, rows int) {
 	if rows <= 0 || columns <= 0 {
 		return

@@ -5,7 +5,8 @@ package rowmajor
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
 // With AVX2 eight rows of eight columns at a time gain nothing over plain Go, whose stores fill lines too.
-var writeRows = simd.Paths[func(dst []byte, stride int, t *Tile, columns, from, rows int)]{writeGeneric, writeGeneric, writeAVX512}
+var writeRows = simd.Paths[func(dst []byte, stride int, t *Tile, columns, from, rows int)]{writeGeneric, writeGeneric,
+	writeAVX512}
 
 func writeAVX512(dst []byte, stride int, t *Tile, columns, from, rows int) {
 	if whole := (rows - from) &^ 15; whole > 0 {

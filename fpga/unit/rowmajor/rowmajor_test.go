@@ -27,8 +27,8 @@ func filled() *Tile {
 	return t
 }
 
-// TestWriteInEveryPlace writes all numbers of columns and rows, the rows far apart and close, up to the fence, and looks at what lies
-// between rows too.
+// TestWriteInEveryPlace writes all numbers of columns and rows, the rows far apart and close, up to the fence, and
+// looks at what lies between rows too.
 func TestWriteInEveryPlace(t *testing.T) {
 	tile := filled()
 	proving.EachLevel(t, func(t *testing.T) {

@@ -19,14 +19,16 @@ func TestPaths(t *testing.T) {
 
 // Small and wide divisors on both sides of where one becomes the other, and of every width.
 func maxima() []int64 {
-	all := []int64{1, 2, 3, 5, 7, 100, 8191, 1<<14 - 1, 1 << 14, 1<<14 + 1, 500000, 1<<21 - 1, 1 << 21, math.MaxInt64 - 1, math.MaxInt64}
+	all := []int64{1, 2, 3, 5, 7, 100, 8191, 1<<14 - 1, 1 << 14, 1<<14 + 1, 500000, 1<<21 - 1, 1 << 21,
+		math.MaxInt64 - 1, math.MaxInt64}
 	for k := 5; k < 63; k += 3 {
 		all = append(all, 1<<k-1, 1<<k, 1<<k+1)
 	}
 	return all
 }
 
-var edges = []int64{0, 1, -1, math.MaxInt32, math.MinInt32, math.MaxUint32, 1 << 53, math.MaxInt64, math.MinInt64, math.MinInt64 + 1}
+var edges = []int64{0, 1, -1, math.MaxInt32, math.MinInt32, math.MaxUint32, 1 << 53, math.MaxInt64, math.MinInt64,
+	math.MinInt64 + 1}
 
 func id(i int) int64 {
 	if i%5 == 0 {
@@ -71,12 +73,14 @@ func TestHash32InEveryPlace(t *testing.T) {
 			h, err := New(Params{Salt: id(turn), Max: limits[turn%len(limits)]})
 			require.NoError(t, err)
 			h.Hash(want, src)
-			for _, dst := range [][]byte{proving.End[byte](to, 4*len(src)), proving.Start[byte](to, turn%64, 4*len(src))} {
+			for _, dst := range [][]byte{proving.End[byte](to, 4*len(src)),
+				proving.Start[byte](to, turn%64, 4*len(src))} {
 				clear(dst)
 				h.Hash32(dst, src)
 				for i := range src {
 					if got := binary.LittleEndian.Uint32(dst[4*i:]); got != uint32(want[i]) {
-						require.Equal(t, uint32(want[i]), got, "id %d of %d, max %d", i, len(src), limits[turn%len(limits)])
+						require.Equal(t, uint32(want[i]), got, "id %d of %d, max %d", i, len(src),
+							limits[turn%len(limits)])
 					}
 				}
 			}
@@ -98,7 +102,8 @@ func TestHash32SumInEveryPlace(t *testing.T) {
 		before := []byte("what came before"[:turn%17])
 		clear(dst)
 		sum := h.Hash32Sum(dst, src, crc32.ChecksumIEEE(before))
-		require.Equal(t, crc32.ChecksumIEEE(append(before, raw...)), sum, "%d ids, max %d", len(src), limits[turn%len(limits)])
+		require.Equal(t, crc32.ChecksumIEEE(append(before, raw...)), sum, "%d ids, max %d", len(src),
+			limits[turn%len(limits)])
 		require.Equal(t, want, dst, "%d ids, max %d", len(src), limits[turn%len(limits)])
 	}
 	proving.EachLevel(t, func(t *testing.T) {
@@ -168,7 +173,12 @@ func TestHashAllocatesNothing(t *testing.T) {
 	h, err := New(Params{Max: 1000})
 	require.NoError(t, err)
 	proving.EachLevel(t, func(t *testing.T) {
-		require.Zero(t, testing.AllocsPerRun(10, func() { h.Hash(dst, src); h.Hash32(narrow, src); h.Hash32Sum(narrow, src, 1) }))
+		require.Zero(t, testing.AllocsPerRun(10, func() {
+			h.Hash(dst, src)
+			h.Hash32(narrow, src)
+			h.Hash32Sum(narrow,
+				src, 1)
+		}))
 	})
 }
 

@@ -2,13 +2,13 @@ package sigridhash
 
 import "math/big"
 
-// Reference returns the hash of one id by the definition, max > 0.
-func Reference(id, salt, max int64) int64 {
-	if max == 1 {
+// Reference returns the hash of one id by the definition, limit > 0.
+func Reference(id, salt, limit int64) int64 {
+	if limit == 1 {
 		return 0
 	}
 	// big.Int's Mod is Euclidean: with a positive modulus it is floorMod.
-	return new(big.Int).Mod(big.NewInt(Raw(id, salt)), big.NewInt(max)).Int64()
+	return new(big.Int).Mod(big.NewInt(Raw(id, salt)), big.NewInt(limit)).Int64()
 }
 
 // Raw returns the hash before the modulo.

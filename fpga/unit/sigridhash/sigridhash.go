@@ -45,7 +45,7 @@ func (h *Hasher) Hash(dst, src []int64) {
 	hash.Pick()(h, dst, src)
 }
 
-// Fits32 tells whether every hash is an int32.
+// Fits32 reports whether every hash is an int32.
 func (h *Hasher) Fits32() bool { return h.one || h.div.D() <= 1<<31 }
 
 // Hash32 writes the low 32 bits of the hash of src[i], which are all of it where Fits32 is true, as little-endian bytes
@@ -59,8 +59,8 @@ func (h *Hasher) Hash32(dst []byte, src []int64) {
 	hash32.Pick()(h, dst, src)
 }
 
-// Hash32Sum is Hash32, and returns the checksum of what sum is the checksum of, with the bytes of src behind it: ids that
-// come from memory are read once for both.
+// Hash32Sum is Hash32, and returns the checksum of what sum is the checksum of, with the bytes of src behind it: ids
+// that come from memory are read once for both.
 func (h *Hasher) Hash32Sum(dst []byte, src []int64, sum uint32) uint32 {
 	done := 0
 	if !h.one {

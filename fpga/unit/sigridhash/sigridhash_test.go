@@ -44,7 +44,8 @@ func TestMax(t *testing.T) {
 
 func TestKernelEqualsReference(t *testing.T) {
 	edges := []int64{0, 1, -1, math.MaxInt32, math.MinInt32, math.MaxUint32, math.MaxInt64, math.MinInt64}
-	maxima := []int64{1, 2, 3, 4, 5, 100, 500000, 1 << 29, 1<<31 - 1, 1 << 31, 1<<62 - 1, 1 << 62, 1<<62 + 1, math.MaxInt64 - 1, math.MaxInt64}
+	maxima := []int64{1, 2, 3, 4, 5, 100, 500000, 1 << 29, 1<<31 - 1, 1 << 31, 1<<62 - 1, 1 << 62, 1<<62 + 1,
+		math.MaxInt64 - 1, math.MaxInt64}
 	rapid.Check(t, func(t *rapid.T) {
 		p := sigridhash.Params{
 			Salt: rapid.OneOf(rapid.Int64(), rapid.SampledFrom(edges)).Draw(t, "salt"),
@@ -71,7 +72,13 @@ func BenchmarkHash(b *testing.B) {
 	for name, limit := range map[string]int64{"small": 8191, "rm": 500000, "any": 1<<62 + 1} {
 		h, _ := sigridhash.New(sigridhash.Params{Max: limit})
 		b.Run(name, func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { h.Hash(dst, src) }) })
-		b.Run(name+"/int32sum", func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { h.Hash32Sum(narrow, src, 0) }) })
-		b.Run(name+"/int32", func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { h.Hash32(narrow, src) }) })
+		b.Run(name+"/int32sum", func(b *testing.B) {
+			proving.BenchmarkEachLevel(b, len(src),
+				func() { h.Hash32Sum(narrow, src, 0) })
+		})
+		b.Run(name+"/int32", func(b *testing.B) {
+			proving.BenchmarkEachLevel(b, len(src),
+				func() { h.Hash32(narrow, src) })
+		})
 	}
 }

@@ -10,14 +10,14 @@ func DecodeBinary(c *Columns, first, n int, window []byte, at Position, final bo
 		return res, err
 	}
 	whole := min(n, len(window)/BinaryRow)
-	var to targets
+	var to columnTargets
 	set := vectors()
 	if set > noVectors {
-		to.aim(c)
+		to.pointTo(c)
 	}
 	for res.Rows < whole {
 		// A block of rows at a time stays in the first-level cache while its columns are gathered.
-		rows := min(whole-res.Rows, block)
+		rows := min(whole-res.Rows, blockRows)
 		gather(c, &to, set, first+res.Rows, window[res.Consumed:res.Consumed+rows*BinaryRow])
 		res.Rows += rows
 		res.Consumed += rows * BinaryRow
@@ -35,7 +35,7 @@ func DecodeBinary(c *Columns, first, n int, window []byte, at Position, final bo
 }
 
 // full is the planes of a block in which every field holds a value.
-var full = func() (p [groups][block]byte) {
+var full = func() (p [groups][blockRows]byte) {
 	for g := range p {
 		for r := range p[g] {
 			p[g][r] = 0xff
@@ -44,8 +44,9 @@ var full = func() (p [groups][block]byte) {
 	return p
 }()
 
-// gather moves a block, at most, of binary rows to rows first, first+1, ... of c, which to aims at where there are vectors.
-func gather(c *Columns, to *targets, set vectorSet, first int, rows []byte) {
+// gather moves a block, at most, of binary rows to rows first, first+1, ... of c, which to aims at where there are
+// vectors.
+func gather(c *Columns, to *columnTargets, set vectorSet, first int, rows []byte) {
 	n := len(rows) / BinaryRow
 	from, known := 0, false
 	if set > noVectors {

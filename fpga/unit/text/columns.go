@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// check tells whether rows first to first+n-1 are within every buffer that is not nil.
+// check reports whether rows first to first+n-1 are within every buffer that is not nil.
 func (c *Columns) check(first, n int) error {
 	if first < 0 || n < 0 || first > math.MaxInt-n {
 		return fmt.Errorf("criteo columns: rows %d to %d+%d: %w", first, first, n, ErrColumns)
@@ -16,7 +16,8 @@ func (c *Columns) check(first, n int) error {
 	}
 	for f := range fields {
 		if v, ok := c.column(f); short(v, ok) {
-			return fmt.Errorf("criteo columns: %s does not hold rows %d to %d+%d: %w", fieldName(f), first, first, n, ErrColumns)
+			return fmt.Errorf("criteo columns: %s does not hold rows %d to %d+%d: %w", fieldName(f), first, first, n,
+				ErrColumns)
 		}
 	}
 	return nil
@@ -33,13 +34,13 @@ func (c *Columns) column(field int) (values []int64, valid []byte) {
 	return c.Sparse[field-1-Dense], c.SparseValid[field-1-Dense]
 }
 
-// deal moves the first n rows of the block to rows first, first+1, ... of c. A label that is absent is a cell that nothing but 0 is ever
-// written to.
-func (d *Decoder) deal(c *Columns, first, n int) {
+// deal moves the first n rows of the block to rows first, first+1, ... of c. A label that is absent is a cell that
+// nothing but 0 is ever written to.
+func (d *Decoder) writeBlock(c *Columns, first, n int) {
 	from, known := 0, false
 	if d.vectors > noVectors {
-		from = d.to.columns(d.vectors, (*byte)(unsafe.Pointer(&d.cells)), first, n, 0)
-		known = d.to.validity(d.vectors, &d.planes, first, n)
+		from = d.targets.columns(d.vectors, (*byte)(unsafe.Pointer(&d.cells)), first, n, 0)
+		known = d.targets.validity(d.vectors, &d.planes, first, n)
 	}
 	if from == n && known {
 		return

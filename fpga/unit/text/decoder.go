@@ -11,7 +11,7 @@ const (
 
 	// block is how many rows are parsed before they are dealt out to columns: few enough that they stay in the
 	// first-level cache, enough that writing a column is a run.
-	block = 64
+	blockRows = 64
 
 	// fastRow is how many bytes the fast path may look at: the longest well-formed line (11 bytes of label, 13 x 11,
 	// 26 x 8, 39 tabs, CR LF: 403) and an eight-byte load at its end.
@@ -22,18 +22,18 @@ var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
 
 // Decoder decodes windows of one partition of text.
 type Decoder struct {
-	o     Options
-	first int // the field that a line begins with: 0, or 1 without a label
-	at    Position
+	options    Options
+	firstField int // the field that a line begins with: 0, or 1 without a label
+	at         Position
 
-	// Parsed rows on their way to the columns: the 32 bits of every cell, and a bit a field that holds a value, a byte a row and group of
-	// eight fields.
-	cells  [block][fields]uint32
-	planes [groups][block]byte
+	// Parsed rows on their way to the columns: the 32 bits of every cell, and a bit a field that holds a value, a byte
+	// a row and group of eight fields.
+	cells  [blockRows][fields]uint32
+	planes [groups][blockRows]byte
 
 	vectors vectorSet
-	ahead   ahead
-	to      targets
+	index   lineIndex
+	targets columnTargets
 }
 
 // NewDecoder returns a decoder at the partition's start, or ErrOptions.
@@ -41,9 +41,9 @@ func NewDecoder(o Options) (*Decoder, error) {
 	if o.Policy > Null {
 		return nil, fmt.Errorf("criteo text: policy %d: %w", o.Policy, ErrOptions)
 	}
-	d := &Decoder{o: o}
+	d := &Decoder{options: o}
 	if o.LabelAbsent {
-		d.first = 1
+		d.firstField = 1
 	}
 	return d, nil
 }
@@ -69,29 +69,29 @@ func (d *Decoder) Decode(c *Columns, first, n int, window []byte, final bool) (R
 		pos = len(byteOrderMark)
 	}
 	held := 0 // rows in the block
-	d.ahead.rows, d.ahead.reach = 0, block
+	d.index.lines, d.index.indexLines = 0, blockRows
 	if d.vectors = vectors(); d.vectors > noVectors {
-		d.to.aim(c)
+		d.targets.pointTo(c)
 	}
 	var failed error
 	for res.Rows+held < n {
-		if held == block {
-			d.deal(c, first+res.Rows, held)
+		if held == blockRows {
+			d.writeBlock(c, first+res.Rows, held)
 			res.Rows, held = res.Rows+held, 0
 		}
-		if d.vectors > noVectors && d.ahead.look(d.vectors, window, pos, fields-d.first, n-res.Rows-held) {
-			if done := d.parse(window, d.ahead.rows, held); done > 0 {
-				pos = d.ahead.take(done, fields-d.first)
+		if d.vectors > noVectors && d.index.fillIndex(d.vectors, window, pos, fields-d.firstField, n-res.Rows-held) {
+			if done := d.parseIndexed(window, d.index.lines, held); done > 0 {
+				pos = d.index.takeLines(done, fields-d.firstField)
 				held += done
 				lines += int64(done)
 				continue
 			}
-			d.ahead.take(1, fields-d.first) // an odd one, which is taken below
+			d.index.takeLines(1, fields-d.firstField) // an odd one, which is taken below
 		}
 		rest := window[pos:]
 		if len(rest) >= fastRow {
-			if used, valid := fastLine((*[fastRow]byte)(rest), d.first, &d.cells[held]); used > 0 {
-				d.note(held, valid)
+			if used, valid := parseFastLine((*[fastRow]byte)(rest), d.firstField, &d.cells[held]); used > 0 {
+				d.noteValid(held, valid)
 				held++
 				pos += used
 				lines++
@@ -108,7 +108,7 @@ func (d *Decoder) Decode(c *Columns, first, n int, window []byte, final bool) (R
 			}
 			break
 		}
-		kept, err := d.carefulLine(line, held, &res.Counts)
+		kept, err := d.parseCareful(line, held, &res.Counts)
 		if err != nil {
 			err.Offset, err.Line = d.at.Offset+int64(pos), d.at.Line+lines+1
 			failed = err
@@ -120,7 +120,7 @@ func (d *Decoder) Decode(c *Columns, first, n int, window []byte, final bool) (R
 		pos += next
 		lines++
 	}
-	d.deal(c, first+res.Rows, held)
+	d.writeBlock(c, first+res.Rows, held)
 	res.Rows += held
 	res.Consumed = pos
 	res.More = res.Rows < n && !final && failed == nil
@@ -129,14 +129,14 @@ func (d *Decoder) Decode(c *Columns, first, n int, window []byte, final bool) (R
 	return res, failed
 }
 
-// note keeps which fields of a row of the block hold values.
-func (d *Decoder) note(row int, valid uint64) {
+// noteValid notes which fields of a row of the block hold values.
+func (d *Decoder) noteValid(row int, valid uint64) {
 	for g := range d.planes {
 		d.planes[g][row] = byte(valid >> (8 * g))
 	}
 }
 
-// cutLine returns the line that rest begins with, without its line end, and where the next begins. It is not ok when
+// cutLine returns the line that rest begins with, without its line end, and where the next line begins. ok is false if
 // the line's end is not there, or too far.
 func cutLine(rest []byte, final bool) (line []byte, next int, ok bool) {
 	end := bytes.IndexByte(rest[:min(len(rest), MaxLine+1)], '\n')
@@ -151,25 +151,25 @@ func cutLine(rest []byte, final bool) (line []byte, next int, ok bool) {
 	return line, end + 1, true
 }
 
-// carefulLine parses any line into row r of the block, applies the policy and says whether there is a row.
-func (d *Decoder) carefulLine(line []byte, r int, counts *Counts) (kept bool, err *RowError) {
+// parseCareful parses any line into row r of the block, applies the policy and reports whether there is a row.
+func (d *Decoder) parseCareful(line []byte, r int, counts *Counts) (kept bool, err *RowError) {
 	if len(line) == 0 {
 		counts.Blank++
 		return false, nil
 	}
 	row := &d.cells[r]
-	valid, field, bad := parseLine(line, d.first, row)
+	valid, field, bad := parseLine(line, d.firstField, row)
 	if bad == nil {
-		d.note(r, valid)
+		d.noteValid(r, valid)
 		return true, nil
 	}
-	switch d.o.Policy {
+	switch d.options.Policy {
 	case Drop:
 		counts.Dropped++
 		return false, nil
 	case Null:
 		counts.Nulled++
-		d.note(r, valid)
+		d.noteValid(r, valid)
 		return true, nil
 	}
 	return false, d.rowError(0, 0, field, bad)
@@ -180,7 +180,7 @@ func (d *Decoder) rowError(pos int, lines int64, field int, kind error) *RowErro
 	e := &RowError{Line: d.at.Line + lines + 1, Offset: d.at.Offset + int64(pos), Field: field, Err: kind}
 	if field >= 0 {
 		e.Name = fieldName(field)
-		e.Field -= d.first
+		e.Field -= d.firstField
 	}
 	return e
 }
@@ -271,6 +271,7 @@ func parseHex(cell []byte) (uint32, bool) {
 	return v, true
 }
 
+// fieldName is the name of a field's column.
 func fieldName(field int) string {
 	switch {
 	case field == 0:

@@ -36,7 +36,8 @@ func ExampleNewIndex() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(index.Rows, "rows,", index.Dropped, "dropped,", index.Blank, "empty; row 2 is after byte", index.At[1].Offset)
+	fmt.Println(index.Rows, "rows,", index.Dropped, "dropped,", index.Blank, "empty; row 2 is after byte",
+		index.At[1].Offset)
 	_, err = text.NewIndex(strings.NewReader(data), text.Options{}, 0)
 	fmt.Println(err)
 	// Output:

@@ -6,9 +6,9 @@ import (
 	"github.com/millrace/millrace/fpga/unit/internal/hexword"
 )
 
-// fastLine parses a well-formed line that ends within b. It returns 0 for every other line, an empty one too, having
-// written cells that mean nothing: parseLine decides what such a line is.
-func fastLine(b *[fastRow]byte, first int, row *[fields]uint32) (used int, valid uint64) {
+// parseFastLine parses a well-formed line that ends within b. For every other line, an empty one too, it returns 0 and
+// leaves cells that mean nothing: parseLine decides what such a line is.
+func parseFastLine(b *[fastRow]byte, first int, row *[fields]uint32) (used int, valid uint64) {
 	p := 0
 	for f := first; f <= Dense; f++ {
 		c := b[p]
@@ -56,7 +56,7 @@ func fastLine(b *[fastRow]byte, first int, row *[fields]uint32) (used int, valid
 			p += 9
 			continue
 		}
-		v, n := shortHex(b, p)
+		v, n := parseShortHex(b, p)
 		p += n
 		if b[p] != '\t' {
 			return 0, 0
@@ -73,7 +73,7 @@ func fastLine(b *[fastRow]byte, first int, row *[fields]uint32) (used int, valid
 		valid |= 1 << last
 		p += 8
 	} else {
-		v, n := shortHex(b, p)
+		v, n := parseShortHex(b, p)
 		p += n
 		row[last] = v
 		if n > 0 {
@@ -89,8 +89,8 @@ func fastLine(b *[fastRow]byte, first int, row *[fields]uint32) (used int, valid
 	return p + 1, valid
 }
 
-// shortHex parses the hexadecimal digits at p, seven at most, and returns how many there are.
-func shortHex(b *[fastRow]byte, p int) (v uint32, n int) {
+// parseShortHex parses the hexadecimal digits at p, seven at most, and returns how many there are.
+func parseShortHex(b *[fastRow]byte, p int) (v uint32, n int) {
 	for n < 7 {
 		c := b[p+n]
 		d := c - '0'

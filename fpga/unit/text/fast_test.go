@@ -23,7 +23,7 @@ var wellFormed = []string{
 func fast(line string, first int, row *[fields]uint32) (used int, valid uint64) {
 	var b [fastRow]byte
 	copy(b[:], line+strings.Repeat("0\t", fastRow))
-	return fastLine(&b, first, row)
+	return parseFastLine(&b, first, row)
 }
 
 func TestFastPathTakesWellFormedLines(t *testing.T) {

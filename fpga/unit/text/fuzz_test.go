@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 )
 
-// FuzzDecode wants the rows of the reference from any bytes, under any policy, at any split, with and without vector kernels, which take only
-// lines that others follow.
+// FuzzDecode wants the rows of the reference from any bytes, under any policy, at any split, with and without vector
+// kernels, which take only lines that others follow.
 func FuzzDecode(f *testing.F) {
 	for _, l := range lines {
 		f.Add([]byte(l+tail), uint8(1), uint16(len(l)/2))

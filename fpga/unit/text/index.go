@@ -10,7 +10,7 @@ import (
 // indexWindow is how much of a partition NewIndex holds at a time.
 const indexWindow = 1 << 20
 
-// Index tells where the rows of a partition of text lie.
+// Index says where the rows of a partition of text lie.
 type Index struct {
 	Rows   int64 // well-formed rows, and under Null malformed ones too: what a Decoder yields
 	Bytes  int64

@@ -15,7 +15,8 @@ import (
 
 func TestIndexCountsWhatTheDecoderYields(t *testing.T) {
 	var data []byte
-	for i, name := range []string{"bom", "blank", "crlf", "41 fields", "longest", "bad hex", "plain", "blank cr", "empty last"} {
+	for i, name := range []string{"bom", "blank", "crlf", "41 fields", "longest", "bad hex", "plain", "blank cr",
+		"empty last"} {
 		data = append(data, lines[name]...)
 		data = append(data, criteoLike(uint64(i), 13)...)
 	}

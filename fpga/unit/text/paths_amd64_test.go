@@ -31,11 +31,11 @@ func kernels(t *testing.T) []vectorSet {
 
 // kernel parses the lines behind lead, of which it indexes n, and returns how many it did.
 func kernel(s vectorSet, d *Decoder, data []byte, n int) (done int) {
-	d.vectors, d.ahead.rows, d.ahead.reach = s, 0, block
-	if !d.ahead.look(s, data, len(lead), fields-d.first, n) {
+	d.vectors, d.index.lines, d.index.indexLines = s, 0, blockRows
+	if !d.index.fillIndex(s, data, len(lead), fields-d.firstField, n) {
 		return 0
 	}
-	return d.parse(data, d.ahead.rows, 0)
+	return d.parseIndexed(data, d.index.lines, 0)
 }
 
 func TestKernelTakesWellFormedLines(t *testing.T) {
@@ -44,13 +44,13 @@ func TestKernelTakesWellFormedLines(t *testing.T) {
 			for _, end := range []string{"\n", "\r\n"} {
 				rng := rand.New(rand.NewPCG(2, 2))
 				data := []byte(lead)
-				for range block {
+				for range blockRows {
 					data = append(data, decimalLine(rng, labelAbsent, end)...)
 				}
 				data = append(data, strings.Repeat("0", 2*vectorSlack)...)
 				d, err := NewDecoder(Options{LabelAbsent: labelAbsent})
 				require.NoError(t, err)
-				require.Equal(t, block, kernel(set, d, data, block))
+				require.Equal(t, blockRows, kernel(set, d, data, blockRows))
 			}
 		}
 	}
@@ -98,17 +98,18 @@ func TestKernelTakesNothingElse(t *testing.T) {
 func sameAsCareful(t *testing.T, d *Decoder, data []byte) {
 	var want [fields]uint32
 	line, next, ok := cutLine(data, false)
-	valid, _, bad := parseLine(line, d.first, &want)
+	valid, _, bad := parseLine(line, d.firstField, &want)
 	var got uint64
 	for g := range d.planes {
 		got |= uint64(d.planes[g][0]) << (8 * g)
 	}
-	if !ok || bad != nil || int(d.ahead.starts[1+fields-d.first]) != next || got != valid || d.cells[0] != want {
+	if !ok || bad != nil || int(d.index.starts[1+fields-d.firstField]) != next || got != valid || d.cells[0] != want {
 		t.Fatalf("%q: %v, fields %x, want %x, cells %v, want %v", data[:next], bad, got, valid, d.cells[0], want)
 	}
 }
 
-// The index finds each separator, however many there are in 64 bytes, and stops before the 64 bytes in which a line is odd.
+// The index finds each separator, however many there are in 64 bytes, and stops before the 64 bytes in which a line is
+// odd.
 func TestKernelIndexes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	for _, set := range kernels(t) {
@@ -128,7 +129,7 @@ func TestKernelIndexes(t *testing.T) {
 				end := len(data)
 				data = append(data, bytes.Repeat([]byte{'0'}, 128)...)
 				var starts [startsRoom]uint16
-				seps := set.index(data, &starts, perLine, len(want))
+				seps := set.indexFields(data, &starts, perLine, len(want))
 				require.Equal(t, len(want), seps)
 				require.Equal(t, want, starts[2:2+seps])
 
@@ -136,7 +137,7 @@ func TestKernelIndexes(t *testing.T) {
 				k := rng.IntN(len(want))
 				at := int(want[k]) - 1
 				data[at] ^= '\t' ^ '\n'
-				seps = set.index(data, &starts, perLine, len(want))
+				seps = set.indexFields(data, &starts, perLine, len(want))
 				before := 0
 				for before < len(want) && int(want[before])-1 < at&^63 {
 					before++
@@ -153,11 +154,11 @@ func TestKernelReach(t *testing.T) {
 	good := strings.Repeat("\t", 39) + "\n"
 	data := []byte(lead + strings.Repeat(good, 10) + "\n" + strings.Repeat(good, 200))
 	for _, set := range kernels(t) {
-		a, pos := ahead{reach: block}, len(lead)
+		a, pos := lineIndex{indexLines: blockRows}, len(lead)
 		var rows []int
-		for a.look(set, data, pos, fields, block) {
-			rows = append(rows, a.rows)
-			pos = a.take(a.rows, fields)
+		for a.fillIndex(set, data, pos, fields, blockRows) {
+			rows = append(rows, a.lines)
+			pos = a.takeLines(a.lines, fields)
 			if len(rows) == 1 {
 				require.Equal(t, len(lead)+9*len(good), pos, "the last line before the odd one shares its 64 bytes")
 				pos = len(lead) + 10*len(good) + 1

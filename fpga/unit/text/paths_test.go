@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
-// decimalLine is a line whose fields have as many characters as rng says: what the kernels take, with empty fields and signs.
+// decimalLine is a line whose fields have as many characters as rng says: what the kernels take, with empty fields and
+// signs.
 func decimalLine(rng *rand.Rand, labelAbsent bool, end string) string {
 	var cells []string
 	if !labelAbsent {
@@ -38,8 +39,10 @@ func fenced(t *testing.T, rows int) (c *Columns) {
 	valid := proving.NewFence(t, rows)
 	c = NewColumns(rows)
 	// One of each kind at the fence at a time: each test run has other columns there.
-	c.Dense[rows%Dense], c.Sparse[rows%Sparse] = proving.End[int64](values, rows), proving.End[int64](proving.NewFence(t, 8*rows), rows)
-	c.DenseValid[rows%Dense], c.SparseValid[rows%Sparse] = proving.End[byte](valid, rows), proving.End[byte](proving.NewFence(t, rows), rows)
+	c.Dense[rows%Dense], c.Sparse[rows%Sparse] = proving.End[int64](values,
+		rows), proving.End[int64](proving.NewFence(t, 8*rows), rows)
+	c.DenseValid[rows%Dense], c.SparseValid[rows%Sparse] = proving.End[byte](valid,
+		rows), proving.End[byte](proving.NewFence(t, rows), rows)
 	return c
 }
 
@@ -51,7 +54,8 @@ func row(c *Columns, r int) (row Row) {
 	return row
 }
 
-// Partitions of every number of lines up to four blocks, in memory that ends where nobody may touch, into columns that do.
+// Partitions of every number of lines up to four blocks, in memory that ends where nobody may touch, into columns that
+// do.
 func TestEveryPathOfText(t *testing.T) {
 	for _, labelAbsent := range []bool{false, true} {
 		for _, end := range []string{"\n", "\r\n"} {
@@ -97,9 +101,11 @@ func TestEveryPathOfText(t *testing.T) {
 // What is odd in one line of many, at every place of a block, leads to what it leads to in the reference.
 func TestEveryPathOfOddLines(t *testing.T) {
 	odd := []string{
-		"\n", "\r\n", "1\t2\n", strings.Repeat("\t", 40) + "\n", strings.Repeat("\t", 39) + "\n", "x" + strings.Repeat("\t", 39) + "\n",
+		"\n", "\r\n", "1\t2\n", strings.Repeat("\t", 40) + "\n", strings.Repeat("\t", 39) + "\n",
+		"x" + strings.Repeat("\t", 39) + "\n",
 		"1\t1234567890" + strings.Repeat("\t", 38) + "\n", "1\t-2147483648" + strings.Repeat("\t", 38) + "\n",
-		"1\t-" + strings.Repeat("\t", 38) + "\n", "1\t" + strings.Repeat("\t", 37) + "-1\t\n", "1" + strings.Repeat("\t", 39) + "123456789\n",
+		"1\t-" + strings.Repeat("\t", 38) + "\n", "1\t" + strings.Repeat("\t", 37) + "-1\t\n",
+		"1" + strings.Repeat("\t", 39) + "123456789\n",
 		"1" + strings.Repeat("\t", 39) + "\r\n", "1\t" + strings.Repeat("9", 30_000) + strings.Repeat("\t", 38) + "\n",
 		"1" + strings.Repeat("\t", 39) + "\r\r\n", "1\t\xb1" + strings.Repeat("\t", 38) + "\n",
 	}

@@ -19,6 +19,7 @@ const (
 // Policy says what a malformed row leads to.
 type Policy uint8
 
+// The policies.
 const (
 	Fail Policy = iota // a *RowError
 	Drop               // the row is left out and counted
@@ -82,6 +83,7 @@ type Result struct {
 	Counts
 }
 
+// These errors say what is wrong with a row, a line or a call. A *RowError wraps one of the first six.
 var (
 	ErrFieldCount  = errors.New("wrong number of fields")
 	ErrLabel       = errors.New("label is not -?[0-9]{1,10} in int32")

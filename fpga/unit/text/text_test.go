@@ -97,7 +97,8 @@ func equalsReference(t require.TestingT, data []byte, o text.Options, n int, cut
 		require.ErrorIs(t, gotErr, kind)
 		var row *text.RowError
 		require.ErrorAs(t, gotErr, &row)
-		require.True(t, strings.HasPrefix(wantErr.Error(), fmt.Sprintf("line %d:", row.Line)), "%v, %v", wantErr, gotErr)
+		require.True(t, strings.HasPrefix(wantErr.Error(), fmt.Sprintf("line %d:", row.Line)), "%v, %v", wantErr,
+			gotErr)
 	}
 	require.Equal(t, len(want), len(got))
 	for r := range want {
@@ -217,7 +218,8 @@ func TestDecodeLabel(t *testing.T) {
 		cell string
 		want int64
 		ok   bool
-	}{{"0", 0, true}, {"1", 1, true}, {"-1", -1, true}, {"2147483647", 2147483647, true}, {"", 0, false}, {"x", 0, false}, {"2147483648", 0, false}} {
+	}{{"0", 0, true}, {"1", 1, true}, {"-1", -1, true}, {"2147483647", 2147483647, true}, {"", 0, false},
+		{"x", 0, false}, {"2147483648", 0, false}} {
 		for _, more := range []string{"", tail} {
 			data := []byte(line(map[int]string{0: c.cell}) + "\n" + more)
 			got, _, err := decodeAll(data, text.Options{}, 100)

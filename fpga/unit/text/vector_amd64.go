@@ -19,41 +19,42 @@ func vectors() vectorSet {
 	return noVectors
 }
 
-// index notes where what is behind each separator of data begins, counted from data on, and returns how many there are before the block
-// of 64 bytes in which a line ends that has another number of fields, or once there are want of them.
-func (s vectorSet) index(data []byte, to *[startsRoom]uint16, fields, want int) (seps int) {
+// index notes where what is behind each separator of data begins, counted from data on, and returns how many there are
+// before the block of 64 bytes in which a line ends that has another number of fields, or once there are want of them.
+func (s vectorSet) indexFields(data []byte, to *[startsRoom]uint16, fields, want int) (seps int) {
 	blocks := min(len(data), vectorBytes) / 64
 	if blocks == 0 {
 		return 0
 	}
-	want = min(want, block*fields)
+	want = min(want, blockRows*fields)
 	if s == bytes512 {
 		return index512(&data[0], blocks, &to[2], fields, want)
 	}
 	return index256(&data[0], blocks, &to[2], fields, want)
 }
 
-// parse parses lines that the index knows into rows held, held+1, ... of the block until one is odd, and returns how many it did.
-func (d *Decoder) parse(window []byte, n, held int) (done int) {
-	a, perLine := &d.ahead, fields-d.first
-	n = min(n, block-held)
-	end := a.data + int(a.starts[a.next+n*perLine])
+// parse parses lines that the index knows into rows held, held+1, ... of the block until one is odd, and returns how
+// many it did.
+func (d *Decoder) parseIndexed(window []byte, n, held int) (done int) {
+	a, perLine := &d.index, fields-d.firstField
+	n = min(n, blockRows-held)
+	end := a.windowOffset + int(a.starts[a.nextStart+n*perLine])
 	_ = window[end-1+vectorSlack]
-	_ = window[a.data-d.vectors.before()]
+	_ = window[a.windowOffset-d.vectors.bytesBefore()]
 	var cr uint8
-	if window[a.data+int(a.starts[a.next+perLine])-2] == '\r' {
+	if window[a.windowOffset+int(a.starts[a.nextStart+perLine])-2] == '\r' {
 		cr = 1
 	}
-	data, starts, cells, plane := &window[a.data], &a.starts[a.next], &d.cells[held][0], &d.planes[0][held]
+	data, starts, cells, plane := &window[a.windowOffset], &a.starts[a.nextStart], &d.cells[held][0], &d.planes[0][held]
 	if d.vectors == bytes512 {
-		return rows512(data, starts, perLine, n, uint8(1-d.first), cr, cells, plane)
+		return rows512(data, starts, perLine, n, uint8(1-d.firstField), cr, cells, plane)
 	}
-	return rows256(data, starts, perLine, n, uint8(1-d.first), cr, cells, plane)
+	return rows256(data, starts, perLine, n, uint8(1-d.firstField), cr, cells, plane)
 }
 
-// columns moves whole eights of the first n rows, 40 cells of 32 bits each, to rows first, first+1, ... of the columns, and returns how
-// many rows that are. ahead is how far behind rows the next ones lie, or 0.
-func (t *targets) columns(s vectorSet, rows *byte, first, n, ahead int) (done int) {
+// columns moves whole eights of the first n rows, 40 cells of 32 bits each, to rows first, first+1, ... of the columns,
+// and returns how many rows that are. ahead is how far behind rows the next ones lie, or 0.
+func (t *columnTargets) columns(s vectorSet, rows *byte, first, n, ahead int) (done int) {
 	n &^= 7
 	for g := range groups {
 		if n == 0 || !t.wanted[g].values {
@@ -84,8 +85,8 @@ func (t *targets) columns(s vectorSet, rows *byte, first, n, ahead int) (done in
 func signed(group int) int { return max(0, min(1+Dense-8*group, 8)) }
 
 // validity moves the planes' first n rows, and tells whether it did.
-func (t *targets) validity(s vectorSet, planes *[groups][block]byte, first, n int) bool {
-	if s != bytes512 && n < block {
+func (t *columnTargets) validity(s vectorSet, planes *[groups][blockRows]byte, first, n int) bool {
+	if s != bytes512 && n < blockRows {
 		return false
 	}
 	for g := range groups {

@@ -2,14 +2,14 @@
 
 package text
 
-// There are no vector kernels: nothing is ever ahead, and nothing is done.
+// There are no vector kernels: no line is ever indexed, and every line takes the plain path.
 
 func vectors() vectorSet { return noVectors }
 
-func (vectorSet) index([]byte, *[startsRoom]uint16, int, int) int { return 0 }
+func (vectorSet) indexFields([]byte, *[startsRoom]uint16, int, int) int { return 0 }
 
-func (d *Decoder) parse([]byte, int, int) int { return 0 }
+func (d *Decoder) parseIndexed([]byte, int, int) int { return 0 }
 
-func (t *targets) columns(vectorSet, *byte, int, int, int) int { return 0 }
+func (t *columnTargets) columns(vectorSet, *byte, int, int, int) int { return 0 }
 
-func (t *targets) validity(vectorSet, *[groups][block]byte, int, int) bool { return false }
+func (t *columnTargets) validity(vectorSet, *[groups][blockRows]byte, int, int) bool { return false }

@@ -16,7 +16,8 @@ func TestPaths(t *testing.T) {
 	proving.Picks(t, &narrow, "narrowGeneric", "narrowAVX2", "narrowAVX512")
 }
 
-var edges = []int64{0, 1, -1, math.MaxInt32, math.MinInt32, math.MaxInt32 + 1, math.MinInt32 - 1, math.MaxUint32, 1 << 32, -1 << 32, math.MinInt64, math.MaxInt64}
+var edges = []int64{0, 1, -1, math.MaxInt32, math.MinInt32, math.MaxInt32 + 1, math.MinInt32 - 1, math.MaxUint32,
+	1 << 32, -1 << 32, math.MinInt64, math.MaxInt64}
 
 func number(i int) int64 {
 	if i%3 == 0 {

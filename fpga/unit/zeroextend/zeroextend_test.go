@@ -12,7 +12,8 @@ import (
 )
 
 func TestInt64(t *testing.T) {
-	v := []int64{0, 1, -1, math.MaxInt32, math.MinInt32, math.MaxUint32, math.MaxUint32 + 1, math.MinInt64, math.MaxInt64}
+	v := []int64{0, 1, -1, math.MaxInt32, math.MinInt32, math.MaxUint32, math.MaxUint32 + 1, math.MinInt64,
+		math.MaxInt64}
 	zeroextend.Int64(v)
 	require.Equal(t, []int64{0, 1, 4294967295, 2147483647, 2147483648, 4294967295, 0, 0, 4294967295}, v)
 }

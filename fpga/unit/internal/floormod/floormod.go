@@ -11,18 +11,18 @@
 //	q = round(float64(x) * Inverse)    r = x - q d    r + d where r is negative
 //
 // float64(x) is x but for 2^-53 of it, Inverse is 1/d but for 2^-52 of it (d is rounded, then the quotient), and either
-// the product or the sum that rounds it to an integer adds at most 2^-53. With |x| <= 2^63 the quotient before rounding is
-// off by 2^63/d (2^-53 + 2^-52 + 2^-53) = 2^12/d at most.
+// the product or the sum that rounds it to an integer adds at most 2^-53. With |x| <= 2^63 the quotient before rounding
+// is off by 2^63/d (2^-53 + 2^-52 + 2^-53) = 2^12/d at most.
 //
-// Wide divisors, d >= WideFrom = 2^14: off by 1/4, and 1/2 by rounding, so that |r| <= 3/4 d, which one addition
-// mends. q is below 2^49, so that adding 1.5 2^52 rounds it and leaves it in the low bits. q d and r are computed
-// modulo 2^64, which is enough.
+// Wide divisors, d >= WideFrom = 2^14: off by 1/4, and 1/2 by rounding, so that |r| <= 3/4 d, which one addition mends.
+// q is below 2^49, so that adding 1.5 2^52 rounds it and leaves it in the low bits. q d and r are computed modulo 2^64,
+// which is enough.
 //
-// Small divisors, with AVX-512: the first step leaves |r| < (2^12/d + 1) d <= 2^14, so that a second, whose quotient is off by
-// less than 2^-30, leaves |r| <= d/2.
+// Small divisors, with AVX-512: the first step leaves |r| < (2^12/d + 1) d <= 2^14, so that a second, whose quotient is
+// off by less than 2^-30, leaves |r| <= d/2.
 //
-// Small divisors, with AVX2, which has no conversion of 64-bit integers: with x = high 2^32 + low, 0 <= low < 2^32, the remainder
-// of high, |r| <= d/2, then that of r 2^32 + low, below 2^46: all of it is exact in float64.
+// Small divisors, with AVX2, which has no conversion of 64-bit integers: with x = high 2^32 + low, 0 <= low < 2^32, the
+// remainder of high, |r| <= d/2, then that of r 2^32 + low, below 2^46: all of it is exact in float64.
 //
 // A Divisor is immutable and may be shared by goroutines. Nothing here fails: New is given a divisor that its caller
 // has checked.

@@ -6,7 +6,7 @@ package hexword
 // every repeats a byte in all eight of a word.
 const every = 0x0101010101010101
 
-// Digits tells whether the eight bytes of x are hexadecimal digits of either case. Each test adds to every byte what
+// Digits reports whether the eight bytes of x are hexadecimal digits of either case. Each test adds to every byte what
 // carries its top bit over at one bound. Bytes from 0x80 on pass neither test, whatever is carried into them, so that
 // what they carry into their neighbours does not matter.
 func Digits(x uint64) bool {

@@ -27,7 +27,8 @@ func check(t require.TestingT, token []byte) {
 
 // Every byte at every place, among neighbours at both ends of what a carry could reach.
 func TestEveryByteAtEveryPlace(t *testing.T) {
-	for _, others := range []string{"00000000", "ffffffff", "99999999", "AAAAAAAA", "/:@G`g0f", "\xff\xff\xff\xff\xff\xff\xff\xff"} {
+	for _, others := range []string{"00000000", "ffffffff", "99999999", "AAAAAAAA",
+		"/:@G`g0f", "\xff\xff\xff\xff\xff\xff\xff\xff"} {
 		for b := range 256 {
 			for at := range 8 {
 				token := []byte(others)

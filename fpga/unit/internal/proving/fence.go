@@ -52,8 +52,8 @@ func over[T any](mem []byte, n int) []T {
 // Lengths are those that every kernel is tested at: 0 to 257, which is past any number of lanes times any unrolling.
 const Lengths = 258
 
-// Places calls f with each length, and destinations and sources of elements D and S in every place that matters: ending at
-// the fence, and beginning at every element of a 64-byte line. Sources hold what fill makes of the index.
+// Places calls f with each length, and destinations and sources of elements D and S in every place that matters: ending
+// at the fence, and beginning at every element of a 64-byte line. Sources hold what fill makes of the index.
 func Places[D, S any](t testing.TB, fill func(i int) S, f func(dst []D, src []S)) {
 	t.Helper()
 	var d D

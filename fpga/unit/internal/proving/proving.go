@@ -1,5 +1,5 @@
-// Package proving is what the tests of the units' kernels share: a run at every level of the processor, memory that ends where
-// an unmapped page begins, and which path was picked.
+// Package proving is what the tests of the units' kernels share: a run at every level of the processor, memory that
+// ends where an unmapped page begins, and which path was picked.
 //
 // # Concurrency
 //
@@ -35,8 +35,8 @@ func EachLevel(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// BenchmarkEachLevel runs f as a sub-benchmark at every level up to the current one, and reports nanoseconds a value, of
-// which an operation has so many.
+// BenchmarkEachLevel runs f as a sub-benchmark at every level up to the current one, and reports nanoseconds a value,
+// of which an operation has so many.
 func BenchmarkEachLevel(b *testing.B, values int, f func()) {
 	for l := simd.Generic; l <= simd.Current(); l++ {
 		b.Run(l.String(), func(b *testing.B) {

@@ -84,8 +84,8 @@ func Force(l Level) (restore func()) {
 // vbmi is asked once.
 var vbmi = sync.OnceValue(detectVBMI)
 
-// VBMI tells whether a kernel may also use AVX-512's permutations and compressions of bytes (VBMI and VBMI2): those of every
-// processor with AVX-512 since Ice Lake and Zen 4. It is false below AVX512.
+// VBMI reports whether a kernel may also use AVX-512's permutations and compressions of bytes (VBMI and VBMI2): those
+// of every processor with AVX-512 since Ice Lake and Zen 4. It is false below AVX512.
 func VBMI() bool { return Current() == AVX512 && vbmi() }
 
 // Paths are a kernel's functions by level. A level that has none of its own holds the one below's; levels that an

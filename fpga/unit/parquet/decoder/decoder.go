@@ -87,8 +87,8 @@ func (d *Decoder) findLevelsV1(h *format.PageHeader, page []byte) ([]byte, error
 }
 
 // readLevelSection finds n levels at the beginning of b and returns the bytes behind them.
-func readLevelSection(b []byte, e format.Encoding, n int, max uint8) (runs, []byte, error) {
-	width := levelWidth(max)
+func readLevelSection(b []byte, e format.Encoding, n int, greatest uint8) (runs, []byte, error) {
+	width := levelWidth(greatest)
 	switch e {
 	case format.RLE:
 		if len(b) < 4 {
@@ -98,13 +98,13 @@ func readLevelSection(b []byte, e format.Encoding, n int, max uint8) (runs, []by
 		if size > int64(len(b)-4) {
 			return runs{}, nil, format.Corrupt("%d bytes in a page with %d left", size, len(b)-4)
 		}
-		return newRuns(b[4:4+size], width, uint32(max)), b[4+size:], nil
+		return newRuns(b[4:4+size], width, uint32(greatest)), b[4+size:], nil
 	case format.BitPacked:
 		size := (n*int(width) + 7) / 8
 		if size > len(b) {
 			return runs{}, nil, format.Corrupt("%d bytes in a page with %d left", size, len(b))
 		}
-		return newBitPacked(b[:size], n, width, uint32(max)), b[size:], nil
+		return newBitPacked(b[:size], n, width, uint32(greatest)), b[size:], nil
 	}
 	return runs{}, nil, &format.UnsupportedError{What: "encoding", Name: e.String() + " of levels"}
 }

@@ -66,7 +66,7 @@ func rowsOf(b *Block, ct *format.ColumnType) []any {
 // nestedRow is a row of lists in a map as the kernel gives it: what is null comes out empty.
 type nestedRow [][]any
 
-// is tells whether row, as the reference gives it, is n.
+// is reports whether row, as the reference gives it, is n.
 func (n nestedRow) is(row any) bool {
 	lists, _ := row.([]any)
 	if len(lists) != len(n) {

@@ -31,8 +31,8 @@ func newBitPacked(b []byte, n int, width uint, limit uint32) runs {
 	return runs{width: width, limit: limit, left: n, isPacked: true, packed: b, msbFirst: true}
 }
 
-// levelWidth is the bits that levels up to max take.
-func levelWidth(max uint8) uint { return uint(bits.Len8(max)) }
+// levelWidth returns the bits that levels up to greatest take.
+func levelWidth(greatest uint8) uint { return uint(bits.Len8(greatest)) }
 
 // openRun reads run headers until the current run has values.
 func (r *runs) openRun() error {

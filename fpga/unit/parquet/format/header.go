@@ -180,7 +180,7 @@ func (h *PageHeader) HoldsRows() bool { return h.Type == DataPage || h.Type == D
 // CheckCRC returns an error that wraps ErrCRC unless sum, the checksum of the page's bytes, is the header's.
 func (h *PageHeader) CheckCRC(sum uint32) error {
 	if h.HasCRC && sum != h.CRC {
-		return fmt.Errorf("%w: header says %08x, page has %08x: %v", ErrCRC, h.CRC, sum, ErrCorrupt)
+		return fmt.Errorf("%w: header says %08x, page has %08x: %s", ErrCRC, h.CRC, sum, ErrCorrupt.Error())
 	}
 	return nil
 }

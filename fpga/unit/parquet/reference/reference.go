@@ -384,20 +384,20 @@ func (c *Chunk) decodePlain(b []byte, n int) ([]any, error) {
 	return out, nil
 }
 
-// levelWidth returns the bits that levels up to max take.
-func levelWidth(max uint8) int {
+// levelWidth returns the bits that levels up to greatest take.
+func levelWidth(greatest uint8) int {
 	n := 0
-	for ; max > 0; max >>= 1 {
+	for ; greatest > 0; greatest >>= 1 {
 		n++
 	}
 	return n
 }
 
 // decodeLevels takes n levels from the front of a v1 page. A column without levels has n zeros.
-func decodeLevels(b []byte, e format.Encoding, n int, max uint8) (levels []uint32, rest []byte, err error) {
-	width := levelWidth(max)
+func decodeLevels(b []byte, e format.Encoding, n int, greatest uint8) (levels []uint32, rest []byte, err error) {
+	width := levelWidth(greatest)
 	switch {
-	case max == 0:
+	case greatest == 0:
 		return make([]uint32, n), b, nil
 	case e == format.RLE:
 		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {

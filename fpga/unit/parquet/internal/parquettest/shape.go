@@ -8,6 +8,7 @@ import (
 // Shape is how a leaf hangs in the schema.
 type Shape uint8
 
+// The shapes, of which the first Shapes can be written as files.
 const (
 	ShapeRequired Shape = iota
 	ShapeOptional
@@ -20,9 +21,8 @@ const (
 	ShapeTwoLevel           // optional group (LIST) { repeated leaf }
 	Shapes              = 9 // how many a file is made of
 
-	// Of one leaf of a map only, so for pages and chunks.
-	ShapeInMap         Shape = 9  // optional map to optional lists of optional elements
-	ShapeInMapRequired Shape = 10 // required map to required lists of required elements
+	ShapeInMap         Shape = 9  // for pages and chunks: optional map to optional lists of optional elements
+	ShapeInMapRequired Shape = 10 // for pages and chunks: required map to required lists of required elements
 	PageShapes               = 11
 )
 
