@@ -46,9 +46,9 @@ golden:
 	MILLRACE_CPU=avx2 $(GO) test -run 'Golden|Kernel|Path|Table|Reference' ./fpga/unit/... ./fpga/engine/...
 
 # gofmt, vet, staticcheck, golangci-lint (.golangci.yml), and that generated files are what their generators write.
-# Every check runs and the last lines name those that failed; LINT=golangci for one of them alone.
+# Every check runs and the last lines name those that failed; CHECK=golangci for one of them alone.
 lint:
-	bash .ci/lint $(LINT)
+	bash .ci/lint $(CHECK)
 
 # Writes the kernels' assembly anew; lint compares what is kept with what this would write.
 asm:
