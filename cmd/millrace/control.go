@@ -21,7 +21,7 @@ import (
 type controlCommands struct{ *console }
 
 func (c controlCommands) command() *cobra.Command {
-	return group("control", "The control plane", c.run(), memberCommands{c.console}.command(), c.backup(),
+	return group("control", "The control plane", c.run(), memberCommands(c).command(), c.backup(),
 		c.restore())
 }
 

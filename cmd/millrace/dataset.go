@@ -17,7 +17,7 @@ import (
 type datasetCommands struct{ *console }
 
 func (c datasetCommands) command() *cobra.Command {
-	copies := placementCommands{c.console}
+	copies := placementCommands(c)
 	return group("dataset", "Data sets: generate, import, inspect; place on storage nodes, replicate, verify",
 		c.generate(), c.importRows(), c.inspect(), copies.place(), copies.replicate(), copies.verify())
 }

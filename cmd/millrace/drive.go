@@ -25,7 +25,7 @@ func (c driveCommands) command() *cobra.Command {
 			"tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
 		c.create(), c.put(), c.files(), c.trim(), c.info(), c.list(), c.smart(), c.validate(), c.reset(),
 		c.driveServe(),
-		placementCommands{c.console}.retire())
+		placementCommands(c).retire())
 }
 
 // checkURI returns a usageError for a malformed drive URI.

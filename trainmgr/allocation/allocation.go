@@ -12,7 +12,7 @@ var (
 	// ErrNoWorker says that no worker holds a row of the data.
 	ErrNoWorker = errors.New("no drive holds a row of the data")
 	// ErrThroughput says that the throughput of a worker is not a positive number.
-	ErrThroughput = errors.New("P is not a positive number of rows/s")
+	ErrThroughput = errors.New("throughput P is not a positive number of rows/s")
 )
 
 // roundingShare is the share by which two sums of floating-point numbers may differ and still count as equal.
