@@ -26,7 +26,9 @@ type slowConn struct {
 func (c *slowConn) IO(ctx context.Context, cmd *nvme.Command, _ []byte) (nvme.Completion, error) {
 	n := c.running.Add(1)
 	defer c.running.Add(-1)
-	for m := c.most.Load(); n > m && !c.most.CompareAndSwap(m, n); m = c.most.Load() {
+	m := c.most.Load()
+	for n > m && !c.most.CompareAndSwap(m, n) {
+		m = c.most.Load()
 	}
 	select {
 	case <-c.gate:

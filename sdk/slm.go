@@ -87,8 +87,10 @@ func (d *Device) ReserveSLM(ctx context.Context, n uint64) (*SLM, error) {
 	return d.compute.Reserve(ctx, n)
 }
 
-// Addr is the address of the first byte; Size the number of bytes.
+// Addr is the address of the first byte.
 func (s *SLM) Addr() uint64 { return s.addr }
+
+// Size is the number of bytes.
 func (s *SLM) Size() uint64 { return s.size }
 
 // Range is bytes [off, off+n) as a memory range. It does not check bounds: the drive does.

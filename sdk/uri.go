@@ -18,6 +18,7 @@ var ErrURI = errors.New("malformed drive URI")
 // Commands is a command set for computation.
 type Commands string
 
+// The command sets.
 const (
 	Vendor   Commands = "vendor"   // Preprocess, Fetch, Store; the default
 	Standard Commands = "standard" // Subsystem Local Memory and Computational Programs
@@ -26,6 +27,7 @@ const (
 // Digests are those that a connection over TCP uses.
 type Digests string
 
+// Which digests.
 const (
 	DigestsNone   Digests = "none"
 	DigestsHeader Digests = "header"
@@ -63,42 +65,42 @@ const MaxThreads = 256
 // error.
 func ParseURI(s string) (URI, error) {
 	u := URI{text: s}
-	bad := func(format string, args ...any) (URI, error) {
-		return URI{}, fmt.Errorf("drive URI %q: %s: %w", s, fmt.Sprintf(format, args...), ErrURI)
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("drive URI %q: %s: %w", s, fmt.Sprintf(format, args...), ErrURI)
 	}
 	scheme, rest, ok := strings.Cut(s, ":")
 	if !ok {
-		return bad("begins with no scheme; for flash in a file write file:%s", s)
+		return URI{}, bad("begins with no scheme; for flash in a file write file:%s", s)
 	}
 	u.Scheme = scheme
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	if strings.Contains(s, "#") {
-		return bad("holds a #; write it as %%23")
+		return URI{}, bad("holds a #; write it as %%23")
 	}
 	switch scheme {
 	case "mem", "file", "nvme":
 		name, err := url.PathUnescape(rest)
 		if err != nil {
-			return bad("%v", err)
+			return URI{}, bad("%v", err)
 		}
 		if strings.ContainsRune(name, 0) {
-			return bad("the name holds a NUL")
+			return URI{}, bad("the name holds a NUL")
 		}
 		if scheme != "mem" && name == "" {
-			return bad("names no path")
+			return URI{}, bad("names no path")
 		}
 		u.Name = name
 	case "tcp":
 		full, err := url.Parse("tcp:" + rest)
 		if err != nil || full.Host == "" || full.Port() == "" || full.User != nil {
-			return bad("want tcp://HOST:PORT/NQN")
+			return URI{}, bad("want tcp://HOST:PORT/NQN")
 		}
 		if u.Name = strings.TrimPrefix(full.Path, "/"); u.Name == "" {
-			return bad("names no subsystem; want tcp://HOST:PORT/NQN")
+			return URI{}, bad("names no subsystem; want tcp://HOST:PORT/NQN")
 		}
 		u.Host = full.Host
 	default:
-		return bad("unknown scheme %q; there are mem:, file:, tcp: and nvme:", scheme)
+		return URI{}, bad("unknown scheme %q; there are mem:, file:, tcp: and nvme:", scheme)
 	}
 	if !hasQuery {
 		return u, nil
@@ -107,11 +109,11 @@ func ParseURI(s string) (URI, error) {
 	for pair := range strings.SplitSeq(query, "&") {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || seen[key] {
-			return bad("parameter %q has no value or is given twice", pair)
+			return URI{}, bad("parameter %q has no value or is given twice", pair)
 		}
 		seen[key] = true
 		if err := u.set(key, value); err != nil {
-			return bad("%v", err)
+			return URI{}, bad("%v", err)
 		}
 	}
 	return u, nil

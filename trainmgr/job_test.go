@@ -384,11 +384,11 @@ func TestMeasuringTDoesTheModelNoHarm(t *testing.T) {
 			before := m.hash()
 			step := Step{
 				Run: func(ctx context.Context, mb *tensor.MiniBatch) error {
-					if err := m.step(ctx, mb); m.steps > 3 && c.err != nil {
+					err := m.step(ctx, mb)
+					if m.steps > 3 && c.err != nil {
 						return c.err
-					} else {
-						return err
 					}
+					return err
 				},
 				Snapshot: func() (func() error, error) {
 					saved := model{weights: append([]byte(nil), m.weights...), steps: m.steps}

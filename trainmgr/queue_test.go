@@ -60,7 +60,9 @@ func TestQueueAdmitsTheOversizedAlone(t *testing.T) {
 func TestQueueInPlanOrder(t *testing.T) {
 	acked := map[uint64]bool{1: true}
 	after := func(n uint64) uint64 {
-		for n++; acked[n]; n++ {
+		n++
+		for acked[n] {
+			n++
 		}
 		return n
 	}

@@ -43,7 +43,7 @@ func TestStarvingIsRecorded(t *testing.T) {
 	assert.True(t, bytes.HasPrefix(b, []byte("go 1.")), "%q", b[:min(len(b), 16)])
 	assert.Contains(t, log.String(), "the trainer starves")
 
-	var none *recorder = Recording{}.startRecorder(logger)
+	none := Recording{}.startRecorder(logger)
 	require.Nil(t, none)
 	none.watchWait()()
 	none.stop()

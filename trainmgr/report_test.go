@@ -2,6 +2,7 @@ package trainmgr
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -266,7 +267,7 @@ type wrongStream struct {
 
 func (s *wrongStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	mb, err := s.Stream.Next(ctx)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	s.n++

@@ -54,6 +54,7 @@ var magic = [8]byte{0x89, 'M', 'I', 'M', 'G', '\r', '\n', 0x1a}
 // Kind names a section. The numbers are part of the format and also the order of the sections in a file.
 type Kind uint32
 
+// The sections. The numbers are part of the format.
 const (
 	KindUnits        Kind = 1  // the "bitstream": units with versions, parameters and the digest of their RTL source
 	KindIPLayout     Kind = 2  // compute units: name, unit, base, size, control protocol, interrupt
@@ -128,6 +129,7 @@ const Required Flags = 1
 // Codec says how a section's bytes are packed. Only CodecNone exists: images compress badly and are small.
 type Codec uint16
 
+// CodecNone says that the bytes lie in the file as they are.
 const CodecNone Codec = 0
 
 // ID identifies an image by what it does.

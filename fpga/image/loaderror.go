@@ -11,6 +11,7 @@ import (
 // Step names a step on an image's way to being the active one, in the order in which they are taken.
 type Step string
 
+// The steps, in their order.
 const (
 	StepFormat     Step = "format"     // the container is well formed and whole
 	StepInterface  Step = "interface"  // the image needs the interface that the drive has

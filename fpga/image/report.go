@@ -16,9 +16,9 @@ import (
 // Role says what a program slot is for.
 type Role string
 
+// The roles of a drive's four slots.
 const (
-	// slot 0: the image that the drive came with; cannot be replaced, booted when nothing else can
-	RoleStock Role = "stock"
+	RoleStock Role = "stock" // slot 0: the drive came with its image; cannot be replaced, booted when nothing else can
 	RoleField Role = "field" // slots 1 and 2: the image deployed and the one before it
 	RoleTrial Role = "trial" // slot 3: an operator's to try images in; rollouts leave it alone
 )

@@ -13,6 +13,7 @@ import (
 // refused under every policy.
 type Policy uint8
 
+// The policies. The numbers are part of the drive's state.
 const (
 	PolicyOff     Policy = 0 // any image; signatures are not looked at
 	PolicyWarn    Policy = 1 // any image; one that no trusted key signed is taken, logged and shown
@@ -53,6 +54,7 @@ func (p *Policy) UnmarshalText(b []byte) (err error) {
 // Standing is a drive's verdict on an image's signature.
 type Standing string
 
+// The verdicts.
 const (
 	StandingTrusted   Standing = "trusted"   // signed by a key that is trusted
 	StandingUnsigned  Standing = "unsigned"  // carries no signature

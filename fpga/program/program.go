@@ -3,6 +3,7 @@ package program
 // Source is the format of a partition's bytes.
 type Source uint8
 
+// The formats. The numbers are part of the wire form.
 const (
 	Parquet      Source = 1 // column chunks of a Parquet file
 	CriteoTSV    Source = 2 // Criteo's text rows: label, 13 decimal, 26 hexadecimal fields
@@ -12,6 +13,7 @@ const (
 // Malformed says what becomes of a text row that the grammar refuses.
 type Malformed uint8
 
+// What becomes of such a row. The numbers are part of the wire form.
 const (
 	MalformedFail Malformed = 0 // the split fails with a typed error (default)
 	MalformedDrop Malformed = 1 // the row does not exist; it is counted
@@ -21,6 +23,7 @@ const (
 // Kind is the kind of a value on its way from the decoder to the tensor.
 type Kind uint8
 
+// The kinds. The numbers are part of the wire form.
 const (
 	Int64   Kind = 1 // every integer source: INT(w, unsigned) zero-extended, others sign-extended; boolean 0 or 1
 	Float32 Kind = 2
@@ -53,6 +56,7 @@ type Column struct {
 // Dest is a tensor that a sink writes.
 type Dest uint8
 
+// The tensors. The numbers are part of the wire form.
 const (
 	ToLabel  Dest = 1
 	ToDense  Dest = 2
@@ -82,6 +86,7 @@ type Output struct {
 // IDs is the element type of kjt.values.
 type IDs uint8
 
+// The element types. The numbers are part of the wire form.
 const (
 	IDs64 IDs = 0
 	IDs32 IDs = 1
@@ -133,6 +138,7 @@ type Op interface {
 // Unit names a unit of the image. The numbers are part of the wire form.
 type Unit uint16
 
+// The units of operators.
 const (
 	UnitFillNull        Unit = 1
 	UnitClamp           Unit = 2
@@ -144,7 +150,10 @@ const (
 	UnitZeroExtend      Unit = 8
 	UnitFirstX          Unit = 9
 	UnitConvert         Unit = 10
-	// Decoding units: no operators, but listed by the image.
+)
+
+// The units of decoding: no operators, but listed by the image.
+const (
 	UnitParquet Unit = 64
 	UnitText    Unit = 65
 	UnitMap     Unit = 66 // takes keys out of maps
@@ -169,6 +178,7 @@ type Log struct{ Add float32 }
 // Side of a border on which a value equal to it falls.
 type Side uint8
 
+// The sides. The numbers are part of the wire form.
 const (
 	Left  Side = 0 // lower bound: a value on a border falls into the bucket below it
 	Right Side = 1
@@ -177,6 +187,7 @@ const (
 // NaN says where Bucketize puts a NaN.
 type NaN uint8
 
+// The places of a NaN. The numbers are part of the wire form.
 const (
 	NaNTorchArrow NaN = 0 // as TorchArrow's code does: bucket 0 with one border, else 1
 	NaNFirst      NaN = 1
@@ -213,20 +224,46 @@ type FirstX struct{ N int64 }
 // the nearest, ties to even.
 type Convert struct{ To Kind }
 
-func (FillNull) Unit() Unit        { return UnitFillNull }
-func (Clamp) Unit() Unit           { return UnitClamp }
-func (Log) Unit() Unit             { return UnitLog }
-func (*Bucketize) Unit() Unit      { return UnitBucketize }
-func (SigridHash) Unit() Unit      { return UnitSigridHash }
-func (PositiveModulus) Unit() Unit { return UnitPositiveModulus }
-func (HexToInt) Unit() Unit        { return UnitHexToInt }
-func (ZeroExtend) Unit() Unit      { return UnitZeroExtend }
-func (FirstX) Unit() Unit          { return UnitFirstX }
-func (Convert) Unit() Unit         { return UnitConvert }
+// Unit implements [Op].
+func (FillNull) Unit() Unit { return UnitFillNull }
 
+// Unit implements [Op].
+func (Clamp) Unit() Unit { return UnitClamp }
+
+// Unit implements [Op].
+func (Log) Unit() Unit { return UnitLog }
+
+// Unit implements [Op].
+func (*Bucketize) Unit() Unit { return UnitBucketize }
+
+// Unit implements [Op].
+func (SigridHash) Unit() Unit { return UnitSigridHash }
+
+// Unit implements [Op].
+func (PositiveModulus) Unit() Unit { return UnitPositiveModulus }
+
+// Unit implements [Op].
+func (HexToInt) Unit() Unit { return UnitHexToInt }
+
+// Unit implements [Op].
+func (ZeroExtend) Unit() Unit { return UnitZeroExtend }
+
+// Unit implements [Op].
+func (FirstX) Unit() Unit { return UnitFirstX }
+
+// Unit implements [Op].
+func (Convert) Unit() Unit { return UnitConvert }
+
+// Out implements [Op].
 func (FillNull) Out(in Kind) Kind { return numeric(in) }
-func (Clamp) Out(in Kind) Kind    { return numeric(in) }
-func (Log) Out(in Kind) Kind      { return only(in, Float32, Float32) }
+
+// Out implements [Op].
+func (Clamp) Out(in Kind) Kind { return numeric(in) }
+
+// Out implements [Op].
+func (Log) Out(in Kind) Kind { return only(in, Float32, Float32) }
+
+// Out implements [Op].
 func (b *Bucketize) Out(in Kind) Kind {
 	switch {
 	case in == Float32 && len(b.Borders32) > 0, in == Float64 && len(b.Borders64) > 0, in == Int64 &&
@@ -235,11 +272,23 @@ func (b *Bucketize) Out(in Kind) Kind {
 	}
 	return 0
 }
-func (SigridHash) Out(in Kind) Kind      { return only(in, Int64, Int64) }
+
+// Out implements [Op].
+func (SigridHash) Out(in Kind) Kind { return only(in, Int64, Int64) }
+
+// Out implements [Op].
 func (PositiveModulus) Out(in Kind) Kind { return only(in, Int64, Int64) }
-func (HexToInt) Out(in Kind) Kind        { return only(in, Bytes, Int64) }
-func (ZeroExtend) Out(in Kind) Kind      { return only(in, Int64, Int64) }
-func (FirstX) Out(in Kind) Kind          { return numeric(in) }
+
+// Out implements [Op].
+func (HexToInt) Out(in Kind) Kind { return only(in, Bytes, Int64) }
+
+// Out implements [Op].
+func (ZeroExtend) Out(in Kind) Kind { return only(in, Int64, Int64) }
+
+// Out implements [Op].
+func (FirstX) Out(in Kind) Kind { return numeric(in) }
+
+// Out implements [Op].
 func (c Convert) Out(in Kind) Kind {
 	switch {
 	case c.To == Float32 && (in == Int64 || in == Float64), c.To == Float64 && (in == Int64 || in == Float32):

@@ -78,6 +78,7 @@ type Cursor struct {
 // return value of its command.
 type State uint16
 
+// The states.
 const (
 	Done       State = 0  // all rows written
 	Idle       State = 1  // task: not begun, because an earlier task or the check before execution stopped the slice

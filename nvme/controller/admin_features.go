@@ -49,25 +49,25 @@ var featureCapabilities = map[uint8]uint32{
 }
 
 // checkFeature checks what Set and Get Features have in common.
-func checkFeature(c *Controller, cmd *nvme.Command) (fid uint8, caps uint32, st nvme.Status) {
+func checkFeature(c *Controller, cmd *nvme.Command) (fid uint8, st nvme.Status) {
 	fid = uint8(cmd.DW(10))
 	caps, ok := featureCapabilities[fid]
 	nsid := cmd.NSID()
 	switch {
 	case !ok, c.sub.discovery != nil && !discoveryFeature(fid):
-		return fid, 0, nvme.InvalidField
+		return fid, nvme.InvalidField
 	case caps&capNamespace != 0:
 		if csi, ok := c.commandSet(nsid); nsid != nvme.AllNamespaces && nsid != 0 && (!ok || csi != nvme.CSINVM) {
-			return fid, 0, nvme.InvalidNamespace
+			return fid, nvme.InvalidNamespace
 		}
 	case nsid != 0 && nsid != nvme.AllNamespaces:
-		return fid, 0, nvme.FeatureNotNamespaced
+		return fid, nvme.FeatureNotNamespaced
 	}
-	return fid, caps, nvme.Success
+	return fid, nvme.Success
 }
 
 func checkSetFeatures(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
-	fid, _, st := checkFeature(c, cmd)
+	fid, st := checkFeature(c, cmd)
 	if !st.OK() {
 		return 0, st
 	}
@@ -152,7 +152,7 @@ func (f *features) setThreshold(v uint32) nvme.Status {
 }
 
 func checkGetFeatures(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
-	fid, _, st := checkFeature(c, cmd)
+	fid, st := checkFeature(c, cmd)
 	if !st.OK() {
 		return 0, st
 	}

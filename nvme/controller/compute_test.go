@@ -391,7 +391,7 @@ func TestMemoryRangeSets(t *testing.T) {
 	cmd := cs.DeleteRangeSet(0)
 	cmd.SetDW(10, 2) // an unknown selection
 	admin(t, a, cmd, nil, nvme.InvalidField)
-	cmd = cs.DeleteRangeSet(uint16(bad.ID))
+	cmd = cs.DeleteRangeSet(bad.ID)
 	cmd.SetNSID(2)
 	admin(t, a, cmd, nil, nvme.InvalidNamespace)
 	cmd = cs.DeleteRangeSet(0)

@@ -17,7 +17,7 @@ func FuzzController(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add(s.queue, s.cmd[:], s.data)
 	}
-	for _, s := range real(f) {
+	for _, s := range linuxSeeds(f) {
 		f.Add(s.queue, s.cmd[:], s.data)
 	}
 	f.Fuzz(func(t *testing.T, queue byte, sqe, data []byte) {
@@ -59,8 +59,8 @@ func FuzzController(f *testing.F) {
 	})
 }
 
-// real has what Linux sends: every entry, with the data in its capsule.
-func real(t testing.TB) (out []seed) {
+// linuxSeeds has what Linux sends: every entry, with the data in its capsule.
+func linuxSeeds(t testing.TB) (out []seed) {
 	t.Helper()
 	const capsule, entry, common = 4, 64, 8 // of a PDU: the type, and sizes of a submission entry and the common header
 	traces, err := trace.Golden()

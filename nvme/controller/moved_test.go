@@ -37,7 +37,7 @@ func TestAnExecutionKnowsWhatItsCopiesTook(t *testing.T) {
 	execute(t, c, 0, ranges, nil, nvme.Success)
 	require.Len(t, m.moved, 3)
 	assert.Positive(t, m.moved[0])
-	assert.LessOrEqual(t, uint64(vendorLog(t, c).FlashToDRAM.Nanoseconds), uint64(m.moved[0]),
+	assert.LessOrEqual(t, vendorLog(t, c).FlashToDRAM.Nanoseconds, uint64(m.moved[0]),
 		"the log counts the copies alone")
 	assert.Zero(t, m.moved[1], "nothing was copied")
 	assert.Zero(t, m.moved[2], "copies were commands of their own")

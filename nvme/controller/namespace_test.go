@@ -371,7 +371,8 @@ func TestNamespacesComeAndGo(t *testing.T) {
 					assert.ErrorIs(t, err, ErrNamespaceExists)
 					continue
 				}
-				for before := did.Load(); did.Load() < before+3; runtime.Gosched() {
+				for before := did.Load(); did.Load() < before+3; {
+					runtime.Gosched()
 				}
 				assert.NoError(t, removeNamespace(d.Subsystem, 4))
 				f.closed.Store(true)

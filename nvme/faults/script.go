@@ -262,7 +262,7 @@ func (f *Fail) check() error {
 			return f.Count.check()
 		}
 	}
-	return fmt.Errorf("status %v: a failed %s gives %v", f.Status, f.Operation, statuses[f.Operation])
+	return fmt.Errorf("status %s: a failed %s gives %v", f.Status.Error(), f.Operation, statuses[f.Operation])
 }
 
 func (d *Delay) check() error {
@@ -316,7 +316,7 @@ func (a *Away) check() error {
 
 func (e *Execute) check() error {
 	if e.Status.OK() {
-		return fmt.Errorf("status %v: an execution that fails needs another", e.Status)
+		return fmt.Errorf("status %s: an execution that fails needs another", e.Status.Error())
 	}
 	return e.Count.check()
 }

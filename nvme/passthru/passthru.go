@@ -186,8 +186,8 @@ func find(path string) (string, error) {
 	name := filepath.Base(path)
 	if !controllerName.MatchString(name) {
 		// A link in /dev/disk or of the operator's own.
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			name = filepath.Base(real)
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			name = filepath.Base(target)
 		}
 	}
 	switch {

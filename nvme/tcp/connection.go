@@ -156,7 +156,7 @@ func (c *connection) end(header []byte, err error) {
 		}
 	} else if p := c.cutBy.Load(); p != nil && *p != nil {
 		c.logCut(*p)
-	} else if err != nil && err != io.EOF && p == nil && !errors.Is(err, net.ErrClosed) {
+	} else if err != nil && !errors.Is(err, io.EOF) && p == nil && !errors.Is(err, net.ErrClosed) {
 		c.log.Info("connection ended", "queue", c.queue, "error", err)
 	}
 	c.cut(nil)

@@ -67,20 +67,20 @@ func (l *link) admit(q *queue) error {
 
 // enable does what Linux does with a controller that it has connected to.
 func (l *link) enable(ctx context.Context, admin *queue) error {
-	cap, err := l.property(ctx, admin, controller.PropertyCAP, 8)
+	capabilities, err := l.property(ctx, admin, controller.PropertyCAP, 8)
 	if err != nil {
 		return fmt.Errorf("read CAP: %w", err)
 	}
 	const cssNVM, cssMany = 1 << 37, 1 << 43
 	cc := uint64(controller.DefaultCC)
 	switch {
-	case cap&cssMany != 0:
-	case cap&cssNVM != 0:
+	case capabilities&cssMany != 0:
+	case capabilities&cssNVM != 0:
 		cc &^= 7 << 4
 	default:
-		return fmt.Errorf("the controller offers no I/O command set: CAP %#x", cap)
+		return fmt.Errorf("the controller offers no I/O command set: CAP %#x", capabilities)
 	}
-	admin.most = int(cap&0xffff) + 1
+	admin.most = int(capabilities&0xffff) + 1
 	set := fabrics.PropertySet(controller.PropertyCC, 4, cc)
 	if _, err := admin.do(ctx, admin.free, &set, nil, 0); err != nil {
 		return fmt.Errorf("enable the controller: %w", err)

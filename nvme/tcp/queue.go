@@ -126,7 +126,7 @@ func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	}
 	f, header, err := q.rx.next()
 	switch {
-	case err == io.EOF, errors.Is(err, syscall.ECONNRESET):
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return errors.New("the other side closed the connection: is it an NVMe/TCP target, and does it take more " +
 			"connections?")
 	case err != nil:

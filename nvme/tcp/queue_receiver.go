@@ -28,7 +28,7 @@ func (q *queue) receive() {
 	case told: // by the drive, which explains every other error
 	case unwritable != nil:
 		err = *unwritable
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		err = errors.New("the drive closed the connection")
 	}
 	q.l.lose(fmt.Errorf("queue %d: %w", q.id, err))

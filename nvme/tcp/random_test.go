@@ -53,7 +53,7 @@ func randomCommand(rng *rand.Rand, admin bool) nvme.Command {
 	if op == fabrics.Opcode && fabrics.Type(&c) == fabrics.TypeDisconnect { // which ends the connection, rightly
 		c.SetNSID(0)
 	}
-	switch n := uint32(c.DW(12)&0xffff) + 1; {
+	switch n := c.DW(12)&0xffff + 1; {
 	case rng.IntN(8) == 0:
 		c.SetData(rng.Uint32() >> rng.IntN(32))
 	case admin:

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -113,7 +114,7 @@ func (r *reader) skip(f *pdu.Frame) error {
 
 // unexpected makes the end of a stream inside a PDU an error that says so.
 func unexpected(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the connection ended inside a PDU: %w", io.ErrUnexpectedEOF)
 	}
 	return err

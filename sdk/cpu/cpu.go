@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -153,7 +154,7 @@ func (t *memoryTarget) move(p *partition.Partition, m target.Move) error {
 	if n == len(b) {
 		return nil
 	}
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("read bytes %d+%d: %w", m.From, m.Len, err)

@@ -92,7 +92,7 @@ func ReadManifest(b []byte) (*Manifest, error) {
 	decoder := json.NewDecoder(bytes.NewReader(b))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&document); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrManifest, err)
+		return nil, fmt.Errorf("%w: %w", ErrManifest, err)
 	}
 	if document.Version != ManifestVersion {
 		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrManifest, document.Version, ManifestVersion)
@@ -117,7 +117,7 @@ func (m *Manifest) validate() error {
 	for i := range m.Partitions {
 		p := &m.Partitions[i]
 		if err := p.validate(); err != nil {
-			return fmt.Errorf("%w: partition %q: %v", ErrManifest, p.Name, err)
+			return fmt.Errorf("%w: partition %q: %w", ErrManifest, p.Name, err)
 		}
 		if i > 0 && m.Partitions[i-1].Name >= p.Name {
 			return fmt.Errorf("%w: partition %q: listed twice, or not in the order of names", ErrManifest, p.Name)
@@ -178,7 +178,7 @@ func (m *Manifest) MarshalJSON() ([]byte, error) {
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(document); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrManifest, err)
+		return nil, fmt.Errorf("%w: %w", ErrManifest, err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -119,8 +119,8 @@ func TestReadManifestRefuses(t *testing.T) {
 	m := manifest(t, 10, 2000)
 	good, err := m.MarshalJSON()
 	require.NoError(t, err)
-	replace := func(old, new string) string {
-		s := strings.Replace(string(good), old, new, 1)
+	replace := func(from, to string) string {
+		s := strings.Replace(string(good), from, to, 1)
 		require.NotEqual(t, string(good), s, "the case changes nothing")
 		return s
 	}

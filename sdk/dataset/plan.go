@@ -55,7 +55,7 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	p := &Plan{options: o, partitions: m.Partitions, firstSplitID: make([]int, len(m.Partitions)+1)}
 	for i := range m.Partitions {
 		if err := m.Partitions[i].validate(); err != nil {
-			return nil, fmt.Errorf("%w: partition %q: %v", ErrManifest, m.Partitions[i].Name, err)
+			return nil, fmt.Errorf("%w: partition %q: %w", ErrManifest, m.Partitions[i].Name, err)
 		}
 		splits := (p.countBatches(i) + int64(o.SplitBatches) - 1) / int64(o.SplitBatches)
 		if splits > MaxSplits-int64(p.firstSplitID[i]) {

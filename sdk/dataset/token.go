@@ -131,7 +131,7 @@ func (t *Token) UnmarshalBinary(b []byte) error {
 		r.err = fmt.Errorf("%d bytes too many", len(r.rest))
 	}
 	if r.err != nil {
-		return fmt.Errorf("%w: %v", ErrToken, r.err)
+		return fmt.Errorf("%w: %w", ErrToken, r.err)
 	}
 	*t = v
 	return nil
@@ -154,7 +154,7 @@ func (t *Token) UnmarshalText(text []byte) error {
 	enc := base64.RawURLEncoding.Strict()
 	b, err := enc.AppendDecode(nil, text)
 	if err != nil {
-		return fmt.Errorf("%w: not base64: %v", ErrToken, err)
+		return fmt.Errorf("%w: not base64: %w", ErrToken, err)
 	}
 	// base64 skips line ends, and one token has one text.
 	if enc.EncodedLen(len(b)) != len(text) {

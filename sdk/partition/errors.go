@@ -49,7 +49,7 @@ func (e *DataError) Error() string {
 	if e.Line > 0 {
 		s += fmt.Sprintf(": line %d or after", e.Line)
 	}
-	if e.Message == "" || e.Err == ErrSchema {
+	if e.Message == "" || errors.Is(e.Err, ErrSchema) {
 		s += fmt.Sprintf(": %v", e.Err)
 	}
 	if e.Message != "" {

@@ -146,7 +146,7 @@ func (p *problems) add(where location, err error, format string, args ...any) {
 	detail := fmt.Sprintf(format, args...)
 	if where.column != "" {
 		for _, e := range p.list {
-			if e.Column != "" && e.Path == where.path && e.Pos == where.pos && e.Err == err && e.Detail == detail {
+			if e.Column != "" && e.Path == where.path && e.Pos == where.pos && errors.Is(e.Err, err) && e.Detail == detail {
 				e.Others = append(e.Others, where.column)
 				return
 			}

@@ -136,9 +136,9 @@ func Bucketize(b Borders, options ...Arg) Op {
 	return op("bucketize", append([]Arg{arg("borders", b)}, options...)...)
 }
 
-// SigridHash returns the operator that hashes ids into [0, max).
-func SigridHash(salt, max int64) Op {
-	return op("sigrid_hash", arg("salt", Int(salt)), arg("max", Int(max)))
+// SigridHash returns the operator that hashes ids into [0, limit).
+func SigridHash(salt, limit int64) Op {
+	return op("sigrid_hash", arg("salt", Int(salt)), arg("max", Int(limit)))
 }
 
 // PositiveModulus returns the operator that maps ids into [0, modulus).

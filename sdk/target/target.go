@@ -29,6 +29,7 @@ const (
 // Source says where a move takes its bytes from.
 type Source uint8
 
+// The sources of a move.
 const (
 	FromPartition Source = iota // the partition; with Limits.Device the flash of the drive that the partition lies on
 	FromMemory                  // the target's own memory

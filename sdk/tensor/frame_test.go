@@ -84,8 +84,8 @@ func TestFrameGolden(t *testing.T) {
 	assert.Equal(t, "0000003f000080ff", fmt.Sprintf("%x", b[8+n+24:8+n+32]))
 	assert.Equal(t, "000000000000803f", fmt.Sprintf("%x", b[8+n+48:]))
 
-	var any map[string]any
-	require.NoError(t, json.Unmarshal(b[8:8+n], &any), "any JSON reader reads it")
+	var document map[string]any
+	require.NoError(t, json.Unmarshal(b[8:8+n], &document), "any JSON reader reads it")
 }
 
 func TestFrameSaysWhenLengthsAreOnes(t *testing.T) {
@@ -171,11 +171,11 @@ func TestWriteFrameErrors(t *testing.T) {
 }
 
 // reframe changes a frame's JSON and puts it together again; the data stays.
-func reframe(t testing.TB, b []byte, old, new string) []byte {
+func reframe(t testing.TB, b []byte, from, to string) []byte {
 	t.Helper()
 	n := binary.LittleEndian.Uint64(b)
 	head := strings.TrimRight(string(b[8:8+n]), " ")
-	changed := strings.Replace(head, old, new, 1)
+	changed := strings.Replace(head, from, to, 1)
 	require.NotEqual(t, head, changed, "the case changes nothing")
 	for (len(changed)+8)%Align != 0 {
 		changed += " "

@@ -30,9 +30,9 @@ func npyType(d DType) string {
 	return "<f4"
 }
 
-// appendNpyHeader appends a header of NumPy's format v1.0: magic, version, u16 length, a Python dict in C order, spaces
+// encodeNpyHeader returns a header of NumPy's format v1.0: magic, version, u16 length, a Python dict in C order, spaces
 // and a newline that end it at a multiple of 64.
-func appendNpyHeader(b []byte, h npyHeader) []byte {
+func encodeNpyHeader(h npyHeader) []byte {
 	dims := make([]string, len(h.Shape))
 	for i, n := range h.Shape {
 		dims[i] = strconv.FormatInt(n, 10)
@@ -45,7 +45,7 @@ func appendNpyHeader(b []byte, h npyHeader) []byte {
 	const fixed = len("\x93NUMPY") + 2 + 2
 	n := (fixed + len(dict) + 1 + 63) / 64 * 64
 	dict += strings.Repeat(" ", n-fixed-len(dict)-1) + "\n"
-	b = append(b, "\x93NUMPY\x01\x00"...)
+	b := []byte("\x93NUMPY\x01\x00")
 	b = append(b, byte(len(dict)), byte(len(dict)>>8))
 	return append(b, dict...)
 }
@@ -73,7 +73,7 @@ func (n *npyFile) write(b []byte) error {
 
 // finish writes the header, syncs and closes.
 func (n *npyFile) finish(h npyHeader) error {
-	b := appendNpyHeader(nil, h)
+	b := encodeNpyHeader(h)
 	var err error
 	if len(b) != npyReserved {
 		err = fmt.Errorf("a header of %d bytes does not fit %d", len(b), npyReserved)

@@ -41,7 +41,7 @@ func TestNpyHeaderGolden(t *testing.T) {
 				shape = append(shape, v)
 				n *= v
 			}
-			b := appendNpyHeader(nil, npyHeader{c.Descr[:3], shape})
+			b := encodeNpyHeader(npyHeader{c.Descr[:3], shape})
 			for i := range n {
 				if c.File == "day_0_dense.npy" {
 					b = append(b, Bytes([]float32{float32(i)})...)
@@ -56,9 +56,9 @@ func TestNpyHeaderGolden(t *testing.T) {
 
 func TestNpyHeaderLength(t *testing.T) {
 	for _, shape := range [][]int64{{0}, {1 << 62}, {0, 0}, {1<<63 - 1, 1<<63 - 1}} {
-		assert.Len(t, appendNpyHeader(nil, npyHeader{"<f4", shape}), npyReserved)
+		assert.Len(t, encodeNpyHeader(npyHeader{"<f4", shape}), npyReserved)
 	}
-	assert.Contains(t, string(appendNpyHeader(nil, npyHeader{"<i8", []int64{5}})), "'shape': (5,), }")
+	assert.Contains(t, string(encodeNpyHeader(npyHeader{"<i8", []int64{5}})), "'shape': (5,), }")
 }
 
 var npyDict = regexp.MustCompile(`^\{'descr': '(<[fi][48])', 'fortran_order': False, 'shape': \(([0-9, ]+)\), \} *\n$`)

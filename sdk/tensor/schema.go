@@ -123,7 +123,7 @@ func (s *Schema) Validate() error {
 	seen := make(map[string]bool, len(s.Dense))
 	for _, name := range s.Dense {
 		if err := validName(name); err != nil {
-			return fmt.Errorf("%w: dense feature %q: %v", ErrShape, name, err)
+			return fmt.Errorf("%w: dense feature %q: %w", ErrShape, name, err)
 		}
 		if seen[name] {
 			return fmt.Errorf("%w: dense feature %q is named twice", ErrShape, name)
@@ -134,7 +134,7 @@ func (s *Schema) Validate() error {
 	for i := range s.Keys {
 		k := &s.Keys[i]
 		if err := validName(k.Name); err != nil {
-			return fmt.Errorf("%w: key %q: %v", ErrShape, k.Name, err)
+			return fmt.Errorf("%w: key %q: %w", ErrShape, k.Name, err)
 		}
 		if keys[k.Name] {
 			return fmt.Errorf("%w: key %q is named twice", ErrShape, k.Name)

@@ -66,7 +66,7 @@ func (l *leader) load() error {
 			}
 			continue
 		}
-		j, err := l.restoreJob(id, v, now)
+		j, err := l.restoreJob(v, now)
 		if err != nil {
 			return fmt.Errorf("job %s: %w", id, err)
 		}
@@ -103,7 +103,7 @@ func (v *loaded) sortIn(id, rest string, value []byte) error {
 }
 
 // restoreJob makes a job of its stored values, and brings the ledger to where it was.
-func (l *leader) restoreJob(id string, v *loaded, now time.Time) (*job, error) {
+func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 	stored, spec, err := record.ReadSubmission(v.spec)
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)

@@ -78,7 +78,7 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // ListNodes implements the service.
-func (s *Server) ListNodes(ctx context.Context, _ *apiv1.ListNodesRequest) (*apiv1.ListNodesResponse, error) {
+func (s *Server) ListNodes(_ context.Context, _ *apiv1.ListNodesRequest) (*apiv1.ListNodesResponse, error) {
 	l, err := s.leader()
 	if err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ import (
 // settle carries out what the ledger and the jobs' lives decided since the last call, until nothing follows any more.
 // It is called after every event, under the same lock, so that no call sees an event without its effects. l.mu is held.
 func (l *leader) settle(now time.Time) {
-	for l.settleLedger(now) || l.settleLives(now) {
+	for follows := true; follows; {
+		follows = l.settleLedger(now) || l.settleLives(now)
 	}
 }
 

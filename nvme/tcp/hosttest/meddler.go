@@ -64,14 +64,14 @@ func (m *meddler) Write(b []byte) (int, error) {
 }
 
 // through dials through meddlers.
-func through(make func() *meddler) func(*tcp.DialOptions) {
+func through(newMeddler func() *meddler) func(*tcp.DialOptions) {
 	return func(o *tcp.DialOptions) {
 		o.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			nc, err := new(net.Dialer).DialContext(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}
-			m := make()
+			m := newMeddler()
 			m.Conn = nc
 			return m, nil
 		}

@@ -32,7 +32,7 @@ func NewReader(r ipc.ReadAtSeeker) (rd *Reader, err error) {
 	// A message is not larger than its file. No lower bound is possible, since mini-batches of 1 GiB are legitimate.
 	f, err := ipc.NewFileReader(r, ipc.WithBodySizeLimit(size), ipc.WithMetadataSizeLimit(size))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrFormat, err)
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	s, err := parseSchema(f.Schema())
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Reader) MiniBatch(i int) (m *tensor.MiniBatch, err error) {
 	defer recoverPanic(&err)
 	rec, err := r.r.RecordBatchAt(i)
 	if err != nil {
-		return nil, fmt.Errorf("%w: mini-batch %d: %v", ErrFormat, i, err)
+		return nil, fmt.Errorf("%w: mini-batch %d: %w", ErrFormat, i, err)
 	}
 	m, err = r.miniBatch(rec)
 	if err != nil {

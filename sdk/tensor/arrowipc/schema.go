@@ -48,7 +48,7 @@ func Schema(s *tensor.Schema) (*arrow.Schema, error) {
 		}
 	}
 	hasKeys := len(s.Keys) > 0
-	ids := arrow.DataType(arrow.PrimitiveTypes.Int64)
+	ids := arrow.PrimitiveTypes.Int64
 	if s.IDs == tensor.Int32 {
 		ids = arrow.PrimitiveTypes.Int32
 	}
@@ -109,7 +109,7 @@ func parseSchema(a *arrow.Schema) (*tensor.Schema, error) {
 		into any
 	}{{metaDense, &s.Dense}, {metaKeys, &keys}, {metaEmbeddings, &embeddings}, {metaList, &list}} {
 		if err := json.Unmarshal([]byte(get(f.name)), f.into); err != nil {
-			return nil, fmt.Errorf("%w: %s: %v", ErrFormat, f.name, err)
+			return nil, fmt.Errorf("%w: %s: %w", ErrFormat, f.name, err)
 		}
 	}
 	if len(embeddings) != len(keys) || len(list) != len(keys) {

@@ -130,7 +130,7 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 		p.deliver(1)
 		token, err := p.l.Token("x")
 		require.NoError(t, err)
-		assert.Equal(t, uint64(5), set(ofToken(&token)).count(0, 100))
+		assert.Equal(t, uint64(5), ofToken(&token).count(0, 100))
 
 		q := newPaper(t, bigDrive)
 		a, err := q.l.Attach("x", 0, &token, q.now)

@@ -156,11 +156,11 @@ func (s set) endOfOwed(from, n uint64) uint64 {
 			return from + n
 		}
 		if s[i].From > from {
-			if free := s[i].From - from; n <= free {
+			free := s[i].From - from
+			if n <= free {
 				return from + n
-			} else {
-				n -= free
 			}
+			n -= free
 		}
 		from = s[i].To
 	}
@@ -246,7 +246,7 @@ func (e *epoch) checkToken(t *dataset.Token, rank int) error {
 	}
 	sh := &e.shares[rank]
 	has := ofToken(t)
-	for _, r := range e.base.within(nil, sh.lo, sh.hi) {
+	for _, r := range e.base.within(sh.lo, sh.hi) {
 		if !has.covers(r.From, r.To) {
 			return fmt.Errorf("%w: the token lacks mini-batches of [%d, %d), which the job resumed as delivered: "+
 				"submit the job again with this token", ErrArgument, r.From, r.To)
@@ -310,7 +310,7 @@ func (l *Ledger) Token(id string) (dataset.Token, error) {
 	for i := range e.shares {
 		have = e.deliveredIn(have, &e.shares[i])
 	}
-	for _, r := range e.base.within(nil, e.shares[len(e.shares)-1].hi, e.plan.MiniBatches()) {
+	for _, r := range e.base.within(e.shares[len(e.shares)-1].hi, e.plan.MiniBatches()) {
 		have = have.appendRun(r.From, r.To)
 	}
 	t := have.token(e.digest, first)

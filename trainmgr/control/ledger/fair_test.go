@@ -195,7 +195,7 @@ func TestLockstep(t *testing.T) {
 					for r := range all {
 						a := &all[r]
 						for i := 0; i < len(a.leases); i++ { // fetch into the queue
-							for _, g := range a.has.gaps(nil, a.leases[i].From, a.leases[i].To) {
+							for _, g := range a.has.gaps(a.leases[i].From, a.leases[i].To) {
 								for n := g.From; n < g.To && a.queue.count(0, 1e9) < queueLimit; n++ {
 									a.queue = a.queue.union(n, n+1)
 								}
@@ -243,7 +243,7 @@ func TestLockstep(t *testing.T) {
 				for r := range all { // the step: every rank takes one
 					a := &all[r]
 					n := a.queue[0].From
-					a.queue = a.queue.gaps(nil, 0, 1<<20).gaps(nil, n+1, 1<<20)
+					a.queue = a.queue.gaps(0, 1<<20).gaps(n+1, 1<<20)
 					a.has = a.has.union(n, n+1)
 					require.NoError(t, l.Acknowledge("x", a.session, 0, []dataset.Range{{From: n, To: n + 1}}, now))
 				}

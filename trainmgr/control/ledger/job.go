@@ -256,7 +256,7 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 		Session: r.session,
 		Epoch:   at,
 		Token:   e.deliveredIn(nil, sh).token(e.digest, at),
-		Owned:   e.base.gaps(nil, sh.lo, sh.hi),
+		Owned:   e.base.gaps(sh.lo, sh.hi),
 	}, nil
 }
 

@@ -122,7 +122,7 @@ func (l *Ledger) occupySlot(le *lease, n int) {
 func (l *Ledger) reclaim(le *lease) {
 	e, sh := le.epoch, &le.epoch.shares[le.rank.number]
 	s := e.split(le.Split)
-	for _, r := range sh.deliveredOf(e, s).gaps(nil, le.From, le.To) {
+	for _, r := range sh.deliveredOf(e, s).gaps(le.From, le.To) {
 		e.left[s.Partition] += e.rowsOf(s, r.From, r.To)
 	}
 	l.transition(le, onReturned)
@@ -257,7 +257,7 @@ func (l *Ledger) adoptLease(j *job, r *rank, a Lease, now time.Time) bool {
 	if a.From < from || a.To > to || len(r.leasesWithin(e, a.From, a.To)) > 0 {
 		return false
 	}
-	missing := sh.deliveredOf(e, s).gaps(nil, a.From, a.To)
+	missing := sh.deliveredOf(e, s).gaps(a.From, a.To)
 	if len(missing) == 0 {
 		return false
 	}

@@ -29,8 +29,9 @@ func (s set) union(from, to uint64) set {
 	return slices.Replace(s, i, j, dataset.Range{From: from, To: to})
 }
 
-// gaps appends to out what of [from, to) the set does not have.
-func (s set) gaps(out set, from, to uint64) set {
+// gaps returns what of [from, to) the set does not have.
+func (s set) gaps(from, to uint64) set {
+	var out set
 	for i := s.indexAfter(from); from < to; i++ {
 		if i == len(s) || s[i].From >= to {
 			return append(out, dataset.Range{From: from, To: to})
@@ -43,8 +44,9 @@ func (s set) gaps(out set, from, to uint64) set {
 	return out
 }
 
-// within appends to out what of [from, to) the set has.
-func (s set) within(out set, from, to uint64) set {
+// within returns what of [from, to) the set has.
+func (s set) within(from, to uint64) set {
+	var out set
 	for i := s.indexAfter(from); i < len(s) && s[i].From < to; i++ {
 		out = append(out, dataset.Range{From: max(from, s[i].From), To: min(to, s[i].To)})
 	}

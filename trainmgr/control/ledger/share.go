@@ -120,7 +120,7 @@ func (sh *share) deliveredOf(e *epoch, s dataset.Split) set {
 	if len(e.base) == 0 {
 		return nil
 	}
-	return e.base.within(nil, from, to)
+	return e.base.within(from, to)
 }
 
 // pendingOf returns the numbers of a split's portion that are neither delivered nor leased.
@@ -133,7 +133,7 @@ func (sh *share) pendingOf(e *epoch, s dataset.Split) set {
 			have = have.union(max(le.From, from), min(le.To, to))
 		}
 	}
-	return have.gaps(nil, from, to)
+	return have.gaps(from, to)
 }
 
 // leasesWithin returns the rank's leases that overlap [from, to) of an epoch.
@@ -172,7 +172,7 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) 
 	if fresh == 0 {
 		return 0
 	}
-	for _, r := range sh.pendingOf(e, s).within(nil, from, to) {
+	for _, r := range sh.pendingOf(e, s).within(from, to) {
 		e.left[s.Partition] -= e.rowsOf(s, r.From, r.To)
 	}
 	sh.delivered += fresh
@@ -208,11 +208,11 @@ func (e *epoch) rewind(sh *share, has set) {
 		at := p - sh.first
 		s := e.split(p)
 		from, to := sh.portion(s)
-		have := has.within(nil, from, to)
+		have := has.within(from, to)
 		resumed := uint64(0)
 		if len(e.base) > 0 {
 			resumed = e.base.count(from, to)
-			for _, r := range e.base.within(nil, from, to) {
+			for _, r := range e.base.within(from, to) {
 				have = have.union(r.From, r.To)
 			}
 		}

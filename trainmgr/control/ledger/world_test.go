@@ -309,7 +309,7 @@ func (w *world) want(tr *trainer, n int) {
 }
 
 func (e *epoch) ownedBy(rank uint32) set {
-	return e.base.gaps(nil, e.shares[rank].lo, e.shares[rank].hi)
+	return e.base.gaps(e.shares[rank].lo, e.shares[rank].hi)
 }
 
 func (tr *trainer) complete() bool {
@@ -327,7 +327,7 @@ func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
 	if tr.seen[tr.epoch] == nil {
 		tr.seen[tr.epoch] = map[uint64]int{}
 	}
-	for _, g := range tr.has.gaps(nil, from, to) {
+	for _, g := range tr.has.gaps(from, to) {
 		for n := g.From; n < g.To; n++ {
 			tr.seen[tr.epoch][n]++
 		}
@@ -344,7 +344,7 @@ func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
 func (w *world) acknowledge(tr *trainer, runs set) {
 	var have []dataset.Range
 	for _, r := range runs {
-		have = append(have, tr.has.within(nil, r.From, r.To)...)
+		have = append(have, tr.has.within(r.From, r.To)...)
 	}
 	if len(have) == 0 {
 		return
@@ -375,7 +375,7 @@ func (w *world) beat(tr *trainer) {
 	}
 	for _, id := range held {
 		if le, ok := tr.leases[id]; ok {
-			if has := tr.has.within(nil, le.From, le.To); len(has) > 0 {
+			if has := tr.has.within(le.From, le.To); len(has) > 0 {
 				w.acknowledge(tr, has)
 			}
 		}
