@@ -24,8 +24,8 @@ type coded struct {
 	Plain int64   `parquet:"plain"`
 }
 
-// TestMemoryForSomeOfManyPages has several columns with pages and dictionaries of different sizes and memory for some of
-// them, with mini-batches of several tasks: whatever the memory, the run ends, with mini-batches or with ErrSLM.
+// TestMemoryForSomeOfManyPages has several columns with pages and dictionaries of different sizes and memory for some
+// of them, with mini-batches of several tasks. Whatever the memory, the run ends with mini-batches or with ErrSLM.
 func TestMemoryForSomeOfManyPages(t *testing.T) {
 	const rows = 3000
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -43,7 +43,10 @@ func TestMemoryForSomeOfManyPages(t *testing.T) {
 	}
 	prog := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 6}}
 	for k, name := range []string{"few", "lists", "codes", "few", "names", "lists"} {
-		c := program.Column{Name: name, Kind: program.Int64, List: name == "lists", Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(k)}}}
+		c := program.Column{
+			Name: name, Kind: program.Int64, List: name == "lists",
+			Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(k)}},
+		}
 		if name == "names" {
 			c.Kind, c.Sinks[0].Ops = program.Bytes, []program.Op{program.HexToInt{}}
 		}
@@ -100,9 +103,10 @@ type mixed struct {
 	Names []byte  `parquet:"names,dict"`
 }
 
-// TestMemoryForOneDictionaryOfTwo has memory for one or nearly two dictionaries. Arranging the memory for what all columns
-// want loses a dictionary, and with it the page that the dictionary is made from has to be in memory again: a planner that
-// left that out would arrange memory for all columns, find no room, arrange it for one, and so on without an end.
+// TestMemoryForOneDictionaryOfTwo has memory for one or nearly two dictionaries. Arranging the memory for what all
+// columns want loses a dictionary, and with it the page that the dictionary is made from has to be in memory again. A
+// planner that left that out would arrange memory for all columns, find no room, arrange it for one, and so on without
+// end.
 func TestMemoryForOneDictionaryOfTwo(t *testing.T) {
 	const rows, distinct = 24, 2400
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -132,7 +136,10 @@ func TestMemoryForOneDictionaryOfTwo(t *testing.T) {
 	for k := range 4 {
 		schema.Keys = append(schema.Keys, tensor.Key{Name: fmt.Sprint("key_", k), List: true})
 	}
-	for name, codec := range map[string]pq.WriterOption{"packed": pq.Compression(&pq.Gzip), "unpacked": pq.Compression(&pq.Uncompressed)} {
+	codecs := map[string]pq.WriterOption{
+		"packed": pq.Compression(&pq.Gzip), "unpacked": pq.Compression(&pq.Uncompressed),
+	}
+	for name, codec := range codecs {
 		t.Run(name, func(t *testing.T) {
 			var buf bytes.Buffer
 			w := pq.NewGenericWriter[coded](&buf, codec, pq.DataPageVersion(1), pq.PageBufferSize(512))

@@ -17,7 +17,8 @@ import (
 func BenchmarkStream(b *testing.B) {
 	data, prog, schema := wide(b, 40, 100_000, 1<<20, pq.Compression(&pq.Uncompressed))
 	part := open(b, data, true)
-	p, err := cpu.New(context.Background(), prog, schema, cpu.Options{Processor: processor.Options{SLM: 64 << 20, Sync: true}})
+	options := cpu.Options{Processor: processor.Options{SLM: 64 << 20, Sync: true}}
+	p, err := cpu.New(context.Background(), prog, schema, options)
 	require.NoError(b, err)
 	defer p.Close()
 	b.SetBytes(int64(len(data)))

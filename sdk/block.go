@@ -137,7 +137,8 @@ func (d *Device) readPart(ctx context.Context, p []byte, off int64) (int, error)
 func (d *Device) WriteAt(p []byte, off int64) (int, error) {
 	ctx := context.Background()
 	if off < 0 || off > d.info.Size || int64(len(p)) > d.info.Size-off {
-		return 0, fmt.Errorf("%s: write %d bytes at %d: behind the end at %d: %w", d.name, len(p), off, d.info.Size, nvme.LBAOutOfRange)
+		return 0, fmt.Errorf("%s: write %d bytes at %d: behind the end at %d: %w",
+			d.name, len(p), off, d.info.Size, nvme.LBAOutOfRange)
 	}
 	size := int64(d.info.BlockSize)
 	d.rmw.Lock()

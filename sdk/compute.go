@@ -31,7 +31,9 @@ type commandSet interface {
 	fetch(ctx context.Context, addr uint64, p []byte) *Future
 	// preprocess moves and executes, and returns the program's 64-bit value, and what the moves took if they were
 	// commands of their own.
-	preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (v uint64, moved time.Duration, err error)
+	preprocess(
+		ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
+	) (v uint64, moved time.Duration, err error)
 	// maxArgs returns the most bytes of args that fit beside a number of copies and ranges.
 	maxArgs(copies, ranges int) int
 	// giveBack frees everything that the association holds. No other command runs meanwhile.
@@ -55,15 +57,20 @@ var ErrArgs = errors.New("arguments do not fit one command")
 //
 // A program that gives up (states from program.BadSlice on) is no error here: the result range says why. An error is a
 // copy that failed, a range not held, arguments too large (ErrArgs), ctx's end, a drive that is gone.
-func (c *Compute) Preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (program.State, error) {
+func (c *Compute) Preprocess(
+	ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
+) (program.State, error) {
 	state, _, err := c.preprocess(ctx, copies, ranges, args)
 	return state, err
 }
 
 // preprocess is Preprocess, and returns the time that the moves took if they were commands of their own.
-func (c *Compute) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (program.State, time.Duration, error) {
+func (c *Compute) preprocess(
+	ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
+) (program.State, time.Duration, error) {
 	if most := c.set.maxArgs(len(copies), len(ranges)); len(args) > most {
-		return 0, 0, fmt.Errorf("%s: preprocess: %d bytes of arguments beside %d copies, at most %d: %w", c.d.name, len(args), len(copies), most, ErrArgs)
+		return 0, 0, fmt.Errorf("%s: preprocess: %d bytes of arguments beside %d copies, at most %d: %w",
+			c.d.name, len(args), len(copies), most, ErrArgs)
 	}
 	v, moved, err := c.set.preprocess(ctx, copies, ranges, args)
 	if err != nil && !errors.Is(err, cs.StatusProgramFault) {

@@ -80,7 +80,8 @@ func decide(t *testing.T, d decided) string {
 		require.NoError(t, s.Close())
 	}
 	s := p.Stats()
-	return fmt.Sprintf("%d mini-batches, %d slices, %d reissued, %d bytes moved, %d unneeded, %d again, file %x, slices %x",
+	return fmt.Sprintf("%d mini-batches, %d slices, %d reissued, %d bytes moved, %d unneeded, %d again, "+
+		"file %x, slices %x",
 		batches, s.Slices, s.Reissued, s.BytesPlanned, s.BytesUnneeded, s.BytesReread,
 		sha256.Sum256(d.data), o.sum.Sum(nil))
 }
@@ -90,7 +91,10 @@ func decide(t *testing.T, d decided) string {
 func TestDecisions(t *testing.T) {
 	var got strings.Builder
 	for _, name := range []string{"unpacked", "packed"} {
-		codec := map[string]pq.WriterOption{"unpacked": pq.Compression(&pq.Uncompressed), "packed": pq.Compression(&pq.Snappy)}[name]
+		codec := map[string]pq.WriterOption{
+			"unpacked": pq.Compression(&pq.Uncompressed),
+			"packed":   pq.Compression(&pq.Snappy),
+		}[name]
 		data, prog, schema := wide(t, 40, 6000, 4<<10, codec)
 		build := func() (*program.Program, *tensor.Schema) { return prog, schema }
 		for _, memory := range []uint64{250 << 10, 320 << 10, 2 << 20} {

@@ -167,7 +167,8 @@ func TestTransfersAreSplitAtMDTS(t *testing.T) {
 		n    int
 		want []int
 	}{
-		{mdts - 512, []int{mdts - 512}}, {mdts, []int{mdts}}, {mdts + 512, []int{512, mdts}}, {3 * mdts, []int{mdts, mdts, mdts}},
+		{mdts - 512, []int{mdts - 512}}, {mdts, []int{mdts}}, {mdts + 512, []int{512, mdts}},
+		{3 * mdts, []int{mdts, mdts, mdts}},
 	} {
 		data := noisy(tt.n)
 		got := make([]byte, tt.n)
@@ -465,7 +466,8 @@ func answer(t testing.TB, d *Device, slm *SLM, v *image.Vector) (program.State, 
 	_, err := d.WriteAt(v.Input, 3*512)
 	require.NoError(t, err)
 	blocks := uint32((len(v.Input) + 511) / 512)
-	state, err := d.Compute().Preprocess(ctx, []cs.Copy{{NSID: 1, SLBA: 3, NLB: blocks, Dest: ranges[1].Addr}}, ranges, v.Args)
+	copies := []cs.Copy{{NSID: 1, SLBA: 3, NLB: blocks, Dest: ranges[1].Addr}}
+	state, err := d.Compute().Preprocess(ctx, copies, ranges, v.Args)
 	out := make([]byte, len(v.Output))
 	require.NoError(t, slm.Fetch(ctx, ranges[4].Addr-slm.Addr(), out))
 	return state, out, err

@@ -36,19 +36,22 @@ func onDrive(t testing.TB, data []byte, o sdk.FilesOptions) (*sdk.Device, *parti
 // readFrom opens a partition that lies in one extent of a drive, through the drive.
 func readFrom(t testing.TB, dev *sdk.Device, data []byte, e partition.Extent) *partition.Partition {
 	r := io.NewSectionReader(dev, e.Device, e.Len)
-	p, err := partition.Open(context.Background(), "part-0.parquet", r, int64(len(data)), program.Parquet, partition.Options{Extents: []partition.Extent{e}})
+	p, err := partition.Open(context.Background(), "part-0.parquet", r, int64(len(data)), program.Parquet,
+		partition.Options{Extents: []partition.Extent{e}})
 	require.NoError(t, err)
 	return p
 }
 
-func startOn(t testing.TB, dev *sdk.Device, prog *program.Program, schema *tensor.Schema, o processor.Options) processor.Processor {
+func startOn(
+	t testing.TB, dev *sdk.Device, prog *program.Program, schema *tensor.Schema, o processor.Options,
+) processor.Processor {
 	p, err := sdk.NewProcessor(context.Background(), dev, prog, schema, o)
 	require.NoError(t, err)
 	return p
 }
 
-// TestDrivesAgree runs both command sets, both block sizes, drives that lend their memory and drives that do not; and the
-// drive's own counters tell of the bytes that were planned.
+// TestDrivesAgree runs both command sets, both block sizes, drives that lend their memory and drives that do not. The
+// drive's own counters show the bytes that were planned.
 func TestDrivesAgree(t *testing.T) {
 	ctx := context.Background()
 	l := layout{rows: 4000, group: 1500, page: 2 << 10, codec: &pq.Snappy, seed: 11}
@@ -63,7 +66,9 @@ func TestDrivesAgree(t *testing.T) {
 				for _, slm := range []int64{16 << 20, 256 << 10} {
 					noMap := lba == 512
 					t.Run(fmt.Sprintf("%s, %s, %d-byte blocks, slm %d", kind, set, lba, slm), func(t *testing.T) {
-						dev, part := onDrive(t, data, sdk.FilesOptions{LBA: lba, SLM: slm, Commands: set, DeviceOptions: sdk.DeviceOptions{NoMap: noMap}})
+						dev, part := onDrive(t, data, sdk.FilesOptions{
+							LBA: lba, SLM: slm, Commands: set, DeviceOptions: sdk.DeviceOptions{NoMap: noMap},
+						})
 						before, err := dev.Counters(ctx)
 						require.NoError(t, err)
 						p := startOn(t, dev, prog, schema, processor.Options{})
@@ -76,7 +81,8 @@ func TestDrivesAgree(t *testing.T) {
 						assert.Equal(t, uint64(s.BytesPlanned), after.FlashToDRAM.Bytes-before.FlashToDRAM.Bytes)
 						assert.Equal(t, uint64(s.Slices), after.Executions-before.Executions)
 						assert.Equal(t, run.Rows, s.Rows)
-						assert.GreaterOrEqual(t, uint64(s.Move), after.FlashToDRAM.Nanoseconds-before.FlashToDRAM.Nanoseconds, "the drive tells what its copies took")
+						copied := after.FlashToDRAM.Nanoseconds - before.FlashToDRAM.Nanoseconds
+						assert.GreaterOrEqual(t, uint64(s.Move), copied, "the drive tells what its copies took")
 						assert.Positive(t, s.Wait)
 						if slm > 1<<20 {
 							assert.Equal(t, noMap, s.BytesLent == 0)

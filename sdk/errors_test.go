@@ -78,8 +78,11 @@ func TestSchemas(t *testing.T) {
 		"a list":                     {program.Column{Name: "list_0", Kind: program.Int64, Sinks: sink}, partition.ErrSchema},
 		"a float":                    {program.Column{Name: "int_1", Kind: program.Int64, Sinks: sink}, partition.ErrSchema},
 	} {
-		prog := &program.Program{Source: program.Parquet, Columns: []program.Column{c.column}, Output: program.Output{Keys: 1, Fixed: true}}
-		p := onCPU(t, prog, &tensor.Schema{IDs: tensor.Int64, Keys: []tensor.Key{{Name: "k"}}}, processor.Options{SLM: 1 << 20})
+		prog := &program.Program{
+			Source: program.Parquet, Columns: []program.Column{c.column}, Output: program.Output{Keys: 1, Fixed: true},
+		}
+		schema := &tensor.Schema{IDs: tensor.Int64, Keys: []tensor.Key{{Name: "k"}}}
+		p := onCPU(t, prog, schema, processor.Options{SLM: 1 << 20})
 		_, err := p.Open(ctx, processor.Run{Partition: part, Rows: 100, Batch: 10})
 		require.ErrorIs(t, err, c.want, name)
 		var bad *partition.DataError
@@ -99,7 +102,9 @@ func TestSchemas(t *testing.T) {
 		"before the partition": {Partition: part, First: -1, Rows: 1, Batch: 1},
 		"behind the partition": {Partition: part, First: 100, Rows: 1, Batch: 1},
 		"too many rows":        {Partition: part, First: 1, Rows: 100, Batch: 1},
-		"another format":       {Partition: openText(t, binaryRows(1), program.CriteoBinary, partition.Options{}), Rows: 1, Batch: 1},
+		"another format": {
+			Partition: openText(t, binaryRows(1), program.CriteoBinary, partition.Options{}), Rows: 1, Batch: 1,
+		},
 	} {
 		_, err := p.Open(ctx, run)
 		assert.Error(t, err, name)
@@ -118,8 +123,13 @@ func TestSchemas(t *testing.T) {
 // TestNullsThatMayNotBe feeds a dense column that has nulls in spite of what the pipeline was lowered for.
 func TestNullsThatMayNotBe(t *testing.T) {
 	data := write(t, layout{rows: 100, group: 100, page: 1 << 10, seed: 63})
-	prog := &program.Program{Source: program.Parquet, Output: program.Output{Dense: 1, Fixed: true}, Columns: []program.Column{
-		{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}}}}}}
+	ops := []program.Op{program.Convert{To: program.Float32}}
+	prog := &program.Program{
+		Source: program.Parquet, Output: program.Output{Dense: 1, Fixed: true},
+		Columns: []program.Column{
+			{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense, Ops: ops}}},
+		},
+	}
 	p := onCPU(t, prog, &tensor.Schema{Dense: []string{"int_0"}}, processor.Options{SLM: 1 << 20})
 	_, err := collect(p, processor.Run{Partition: open(t, data, true), Rows: 100, Batch: 100})
 	require.ErrorIs(t, err, partition.ErrData)
@@ -148,7 +158,9 @@ func TestPartitions(t *testing.T) {
 		"other bytes":          {data, int64(len(data)), program.Parquet, partition.Options{Bytes: data[1:]}},
 		"no such format":       {data, int64(len(data)), 9, partition.Options{}},
 		"a negative size":      {data, -1, program.Parquet, partition.Options{}},
-		"bad extents":          {data, int64(len(data)), program.Parquet, partition.Options{Extents: []partition.Extent{{Len: 10}}}},
+		"bad extents": {
+			data, int64(len(data)), program.Parquet, partition.Options{Extents: []partition.Extent{{Len: 10}}},
+		},
 	} {
 		_, err := partition.Open(ctx, "p", bytes.NewReader(c.data), c.size, c.source, c.o)
 		require.ErrorIs(t, err, partition.ErrUnreadable, name)
@@ -203,7 +215,8 @@ func TestLies(t *testing.T) {
 			p, err := processor.Start(context.Background(), &liar{f, lie}, prog, schema, processor.Options{Streams: 1})
 			require.NoError(t, err)
 			defer p.Close()
-			_, err = collect(p, processor.Run{Partition: place(t, data, []partition.Extent{{Len: int64(len(data))}}), Rows: 300, Batch: 50})
+			part := place(t, data, []partition.Extent{{Len: int64(len(data))}})
+			_, err = collect(p, processor.Run{Partition: part, Rows: 300, Batch: 50})
 			require.Error(t, err)
 			var slm *slicer.MemoryError
 			var bad *partition.DataError
@@ -244,7 +257,8 @@ func FuzzResult(f *testing.F) {
 		}}, prog, schema, processor.Options{Streams: 1, Sync: true})
 		require.NoError(t, err)
 		defer p.Close()
-		got, _ := collect(p, processor.Run{Partition: place(t, data, []partition.Extent{{Len: int64(len(data))}}), Rows: 60, Batch: 20})
+		part := place(t, data, []partition.Extent{{Len: int64(len(data))}})
+		got, _ := collect(p, processor.Run{Partition: part, Rows: 60, Batch: 20})
 		for _, m := range got {
 			require.Equal(t, 20, m.Rows)
 			require.Len(t, m.Dense, 40)

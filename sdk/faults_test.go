@@ -33,7 +33,9 @@ func faulty(t *testing.T, data []byte, script string) (uri string, at partition.
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	flash, places, err := csd.Files([]string{path}, csd.LBA512)
 	require.NoError(t, err)
-	drive, err := csd.Open(csd.Options{Flash: flash, LBA: csd.LBA512, SLMBytes: 16 << 20, NQN: sharedNQN, WrapFlash: in.Flash})
+	drive, err := csd.Open(csd.Options{
+		Flash: flash, LBA: csd.LBA512, SLMBytes: 16 << 20, NQN: sharedNQN, WrapFlash: in.Flash,
+	})
 	require.NoError(t, err)
 	target, err := tcp.NewTarget(tcp.TargetOptions{})
 	require.NoError(t, err)
@@ -47,10 +49,12 @@ func faulty(t *testing.T, data []byte, script string) (uri string, at partition.
 		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
 		assert.NoError(t, drive.Close())
 	})
-	return "tcp://" + l.Addr().String() + "/" + sharedNQN, partition.Extent{Device: places[0].Offset, Len: places[0].Size}, in
+	return "tcp://" + l.Addr().String() + "/" + sharedNQN,
+		partition.Extent{Device: places[0].Offset, Len: places[0].Size}, in
 }
 
-// columnAt is a pattern of the columns of row group 0 with bytes in the block at an offset of a partition: one, or either of two.
+// columnAt returns a pattern that matches the columns of row group 0 with bytes in the block at an offset of a
+// partition: one column, or either of two.
 func columnAt(p *partition.Partition, off int64) string {
 	var names []string
 	for i, c := range p.File.RowGroups[0].Columns {
@@ -61,8 +65,9 @@ func columnAt(p *partition.Partition, off int64) string {
 	return "(" + strings.Join(names, "|") + ")( or .*)?"
 }
 
-// TestFaultsUnderPreprocess has a drive go wrong in the middle of a run: the run gives the mini-batches that the reference gives, or it ends
-// with an error that says what happened, and then the device serves the next processor as before.
+// TestFaultsUnderPreprocess has a drive go wrong in the middle of a run. The run gives the mini-batches that the
+// reference gives, or it ends with an error that says what happened. Then the device serves the next processor as
+// before.
 func TestFaultsUnderPreprocess(t *testing.T) {
 	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 44}
 	data := write(t, l)
@@ -74,17 +79,36 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 		errs   []error // any of them; none: the run does not notice
 		stats  faults.Stats
 	}{
-		"a block that cannot be read once": {"fail: [{operation: read, lba: 60, times: 1}]", []error{nvme.UnrecoveredReadError}, faults.Stats{Reads: 1}},
-		"a connection lost":                {"drop: [{pdu: 40, queue: io, direction: received}]", []error{tcp.ErrLost}, faults.Stats{Drops: 1}},
-		"the drive gone for a moment":      {"away: [{for: 50ms, command: 60}]", []error{tcp.ErrLost}, faults.Stats{Absences: 1}},
-		"data broken on its way":           {"flip: [{digest: data, pdu: 30, queue: io}]", []error{nil}, faults.Stats{DataDigests: 1}},
-		"data broken again and again":      {"flip: [{digest: data, pdu: 30, times: 4, queue: io}]", []error{nvme.TransientTransportError}, faults.Stats{DataDigests: 4}},
-		"slow commands":                    {"delay: [{by: 20ms, opcode: preprocess, after: 2, times: 3}, {by: 10ms, opcode: fetch, times: 2}]", []error{nil}, faults.Stats{Delays: 5}},
+		"a block that cannot be read once": {
+			"fail: [{operation: read, lba: 60, times: 1}]",
+			[]error{nvme.UnrecoveredReadError}, faults.Stats{Reads: 1},
+		},
+		"a connection lost": {
+			"drop: [{pdu: 40, queue: io, direction: received}]",
+			[]error{tcp.ErrLost}, faults.Stats{Drops: 1},
+		},
+		"the drive gone for a moment": {
+			"away: [{for: 50ms, command: 60}]",
+			[]error{tcp.ErrLost}, faults.Stats{Absences: 1},
+		},
+		"data broken on its way": {
+			"flip: [{digest: data, pdu: 30, queue: io}]",
+			[]error{nil}, faults.Stats{DataDigests: 1},
+		},
+		"data broken again and again": {
+			"flip: [{digest: data, pdu: 30, times: 4, queue: io}]",
+			[]error{nvme.TransientTransportError}, faults.Stats{DataDigests: 4},
+		},
+		"slow commands": {
+			"delay: [{by: 20ms, opcode: preprocess, after: 2, times: 3}, {by: 10ms, opcode: fetch, times: 2}]",
+			[]error{nil}, faults.Stats{Delays: 5},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			uri, at, in := faulty(t, data, c.script)
-			dev, err := sdk.Open(t.Context(), uri+"?digests=both", sdk.DeviceOptions{TCP: tcp.DialOptions{FirstDelay: 10 * time.Millisecond}})
+			dev, err := sdk.Open(t.Context(), uri+"?digests=both",
+				sdk.DeviceOptions{TCP: tcp.DialOptions{FirstDelay: 10 * time.Millisecond}})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, dev.Close()) }()
 			run := run
@@ -119,14 +143,15 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 	}
 }
 
-// Memory goes with the association that holds it: what was reserved before a connection was lost cannot touch what was reserved
-// after, although it has the same address.
+// Memory goes with the association that holds it: a reservation from before a connection was lost cannot touch one that
+// was made after, although both have the same address.
 func TestMemoryOfALostAssociation(t *testing.T) {
 	for _, commands := range []string{"vendor", "standard"} {
 		t.Run(commands, func(t *testing.T) {
 			t.Parallel()
 			uri, _, in := faulty(t, make([]byte, 4096), "{}")
-			dev, err := sdk.Open(t.Context(), uri+"?commands="+commands, sdk.DeviceOptions{TCP: tcp.DialOptions{FirstDelay: time.Millisecond}})
+			dev, err := sdk.Open(t.Context(), uri+"?commands="+commands,
+				sdk.DeviceOptions{TCP: tcp.DialOptions{FirstDelay: time.Millisecond}})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, dev.Close()) }()
 			const n = 64 << 10

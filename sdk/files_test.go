@@ -84,8 +84,8 @@ func write(t testing.TB, l layout) []byte {
 	if l.codec == nil {
 		l.codec = &pq.Uncompressed
 	}
-	w := pq.NewGenericWriter[sample](&buf, pq.MaxRowsPerRowGroup(int64(max(l.group, 1))), pq.PageBufferSize(max(l.page, 64)),
-		pq.DataPageVersion(max(l.version, 1)), pq.Compression(l.codec))
+	w := pq.NewGenericWriter[sample](&buf, pq.MaxRowsPerRowGroup(int64(max(l.group, 1))),
+		pq.PageBufferSize(max(l.page, 64)), pq.DataPageVersion(max(l.version, 1)), pq.Compression(l.codec))
 	for part := range slices.Chunk(samples(l), 97) {
 		_, err := w.Write(part)
 		require.NoError(t, err)
@@ -118,7 +118,8 @@ func jagged() (*program.Program, *tensor.Schema) {
 		Output: program.Output{Label: true, Dense: 2, Keys: 5},
 	}
 	s := &tensor.Schema{Label: true, Dense: []string{"int_0", "int_1"}, IDs: tensor.Int64, Keys: []tensor.Key{
-		{Name: "cat_0", List: true}, {Name: "cat_0_mod", List: true}, {Name: "list_0", List: true}, {Name: "list_1", List: true}, {Name: "bucket", List: true}}}
+		{Name: "cat_0", List: true}, {Name: "cat_0_mod", List: true}, {Name: "list_0", List: true},
+		{Name: "list_1", List: true}, {Name: "bucket", List: true}}}
 	return p, s
 }
 
@@ -160,18 +161,24 @@ func mapped() (*program.Program, *tensor.Schema) {
 		s.Keys = append(s.Keys, tensor.Key{Name: name, List: true})
 		return program.Sink{To: program.ToSparse, Index: uint32(len(s.Keys) - 1), Ops: ops}
 	}
-	scored.Sinks = []program.Sink{sparse("s1", hash...), sparse("s2", program.FirstX{N: 2}), sparse("s9"), sparse("s3", program.FirstX{N: 1})}
+	scored.Sinks = []program.Sink{
+		sparse("s1", hash...), sparse("s2", program.FirstX{N: 2}), sparse("s9"), sparse("s3", program.FirstX{N: 1}),
+	}
 	cat := program.Column{Name: "cat_0", Kind: program.Int64, Sinks: []program.Sink{sparse("cat_0", hash...)}}
-	list := program.Column{Name: "list_1", Kind: program.Int64, List: true, Sinks: []program.Sink{sparse("list_1", hash...)}}
+	list := program.Column{
+		Name: "list_1", Kind: program.Int64, List: true, Sinks: []program.Sink{sparse("list_1", hash...)},
+	}
 	lists.Sinks = []program.Sink{sparse("l5", hash...), sparse("l1", program.PositiveModulus{M: 5})}
 	floats.Sinks = []program.Sink{
-		sparse("b2", &program.Bucketize{Borders32: []float32{1, 10}}), {To: program.ToDense, Ops: []program.Op{program.FillNull{Float: 1}}},
+		sparse("b2", &program.Bucketize{Borders32: []float32{1, 10}}),
+		{To: program.ToDense, Ops: []program.Op{program.FillNull{Float: 1}}},
 		{To: program.ToDense, Index: 1, Ops: []program.Op{program.FillNull{}, program.Log{Add: 1}}},
 	}
 	return &program.Program{
 		Source: program.Parquet, Output: program.Output{Dense: 2, Keys: uint32(len(s.Keys)), Weights: true},
 		Columns: []program.Column{
-			part("scored.key_value.key", program.Int64, false, program.MapKeys), scored, part("scored.key_value.value.key_value.value", program.Float32, true, program.MapScores),
+			part("scored.key_value.key", program.Int64, false, program.MapKeys), scored,
+			part("scored.key_value.value.key_value.value", program.Float32, true, program.MapScores),
 			cat, list,
 			part("lists.key_value.key", program.Int64, false, program.MapKeys), lists,
 			part("floats.key_value.key", program.Int64, false, program.MapKeys), floats,
@@ -188,14 +195,16 @@ func open(t testing.TB, data []byte, direct bool) *partition.Partition {
 	if direct {
 		o.Bytes = data
 	}
-	p, err := partition.Open(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)), program.Parquet, o)
+	p, err := partition.Open(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)),
+		program.Parquet, o)
 	require.NoError(t, err)
 	return p
 }
 
 // place opens a generated file that lies in extents of a drive.
 func place(t testing.TB, data []byte, extents []partition.Extent) *partition.Partition {
-	p, err := partition.Open(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)), program.Parquet, partition.Options{Extents: extents})
+	p, err := partition.Open(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)),
+		program.Parquet, partition.Options{Extents: extents})
 	require.NoError(t, err)
 	return p
 }

@@ -36,7 +36,8 @@ type flash struct {
 }
 
 func newFlash(memory uint64, block uint64) *flash {
-	return &flash{Target: cpu.NewTarget(cpu.Options{Threads: 4, Processor: processor.Options{SLM: memory}}), block: block, mapped: true}
+	target := cpu.NewTarget(cpu.Options{Threads: 4, Processor: processor.Options{SLM: memory}})
+	return &flash{Target: target, block: block, mapped: true}
 }
 
 func (f *flash) Limits() target.Limits {
@@ -136,7 +137,9 @@ func (f *flash) put(rng *rand.Rand, data []byte, phase uint64, pieces int) (exte
 }
 
 // start makes a processor of the flash; its reader fails, so that whatever reaches memory came by moves.
-func (f *flash) start(t testing.TB, prog *program.Program, schema *tensor.Schema, o processor.Options) processor.Processor {
+func (f *flash) start(
+	t testing.TB, prog *program.Program, schema *tensor.Schema, o processor.Options,
+) processor.Processor {
 	p, err := processor.Start(context.Background(), f, prog, schema, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })

@@ -121,14 +121,16 @@ func (g guard) intact(t *testing.T) {
 	}
 }
 
-// TestHostsPreprocessAtOnce has two hosts preprocess different partitions by different programs from one drive, again and again, one by each
-// command set, with memory before, between and behind theirs that each holds: every mini-batch is the reference's, and no byte of what
-// is held changes.
+// TestHostsPreprocessAtOnce has two hosts preprocess different partitions by different programs from one drive, again
+// and again, one by each command set. Each also holds memory before, between and behind the memory of its runs. Every
+// mini-batch is the reference's, and no byte of the memory that is held changes.
 func TestHostsPreprocessAtOnce(t *testing.T) {
 	const slm = 16 << 20
 	var data [2][]byte
 	for i := range data {
-		data[i] = write(t, layout{rows: 2000 + 500*i, group: 700 + 100*i, page: 2 << 10, codec: &pq.Snappy, seed: uint64(41 + i)})
+		data[i] = write(t, layout{
+			rows: 2000 + 500*i, group: 700 + 100*i, page: 2 << 10, codec: &pq.Snappy, seed: uint64(41 + i),
+		})
 	}
 	uri, at := servedFiles(t, slm, data[:]...)
 	rounds := 3
@@ -184,8 +186,8 @@ func TestHostsPreprocessAtOnce(t *testing.T) {
 	}
 }
 
-// TestMemoryOfAnotherHostIsRefused sends every command that touches memory at what another host holds, beside what is one's own and
-// across the border: all are refused, and nothing changes.
+// TestMemoryOfAnotherHostIsRefused sends every command that touches memory to memory that another host holds, wholly or
+// across the border of the sender's own. All commands are refused, and nothing changes.
 func TestMemoryOfAnotherHostIsRefused(t *testing.T) {
 	const slm = 1 << 20
 	uri, _ := servedFiles(t, slm, make([]byte, 64<<10))
@@ -229,27 +231,71 @@ func TestMemoryOfAnotherHostIsRefused(t *testing.T) {
 		x     cs.Transfer
 		want  nvme.Status
 	}{
-		"fetch":                     {false, cs.Transfer{Command: cs.Fetch(at, 512), Data: make([]byte, 512)}, nvme.AccessDenied},
-		"fetch across the border":   {false, cs.Transfer{Command: cs.Fetch(mine-1, 2), Data: make([]byte, 2)}, nvme.AccessDenied},
-		"fetch what nobody holds":   {false, cs.Transfer{Command: cs.Fetch(slm-512, 512), Data: make([]byte, 512)}, nvme.AccessDenied},
-		"store":                     {false, cs.Transfer{Command: cs.Store(at, 512), Data: make([]byte, 512)}, nvme.AccessDenied},
-		"store across the border":   {false, cs.Transfer{Command: cs.Store(mine-1, 2), Data: make([]byte, 2)}, nvme.AccessDenied},
-		"memory read":               {false, cs.Transfer{Command: cs.MemoryRead(at, 512), Data: make([]byte, 512)}, nvme.AccessDenied},
-		"memory write":              {false, cs.Transfer{Command: cs.MemoryWrite(at+size-512, 1024), Data: make([]byte, 1024)}, nvme.AccessDenied},
-		"memory fill":               {false, cs.Transfer{Command: cs.MemoryFill(at, 4096, 1)}, nvme.AccessDenied},
-		"copy blocks to it":         {false, cs.Transfer{Command: cs.MemoryCopy{Len: 512, Dest: at, Sources: 1, Format: cs.CopyFormatBlocks}.Command(), Data: blocks(1)}, nvme.AccessDenied},
-		"copy blocks across":        {false, cs.Transfer{Command: cs.MemoryCopy{Len: 1024, Dest: mine - 512, Sources: 1, Format: cs.CopyFormatBlocks}.Command(), Data: blocks(2)}, nvme.AccessDenied},
-		"copy memory from it":       {false, cs.Transfer{Command: cs.MemoryCopy{Len: 512, Dest: mine, Sources: 1, Format: cs.CopyFormatMemory}.Command(), Data: source(cs.MemorySource{NSID: cs.NamespaceSLM, Addr: at, Len: 512})}, nvme.AccessDenied},
-		"copy memory to it":         {false, cs.Transfer{Command: cs.MemoryCopy{Len: 512, Dest: at, Sources: 1, Format: cs.CopyFormatMemory}.Command(), Data: source(cs.MemorySource{NSID: cs.NamespaceSLM, Addr: mine, Len: 512})}, nvme.AccessDenied},
-		"preprocess into it":        {false, preprocess(cs.Preprocess{Ranges: own, Copies: []cs.Copy{{NSID: 1, NLB: 8, Dest: at}}}), nvme.AccessDenied},
-		"preprocess over it":        {false, preprocess(cs.Preprocess{Ranges: append([]cs.Range{{Addr: at, Len: 4096}}, own...)}), nvme.AccessDenied},
-		"preprocess across":         {false, preprocess(cs.Preprocess{Ranges: []cs.Range{{Addr: mine - 64, Len: 128}}}), nvme.AccessDenied},
-		"execute over it":           {false, execute(append([]cs.Range{{Addr: at + size - 4096, Len: 4096}}, own...)...), nvme.AccessDenied},
-		"a range set of it":         {true, rangeSet(cs.Range{Addr: at, Len: 4096}), nvme.InsufficientResources},
-		"a range set across":        {true, rangeSet(cs.Range{Addr: mine - 4096, Len: 8192}), nvme.InsufficientResources},
-		"reserve it":                {true, cs.Transfer{Command: cs.SLMReserve(at, 4096)}, nvme.InsufficientResources},
-		"reserve more than is left": {true, cs.Transfer{Command: cs.SLMReserve(cs.AnyAddress, slm)}, nvme.InsufficientResources},
-		"release it":                {true, cs.Transfer{Command: cs.SLMRelease(at, size)}, nvme.AccessDenied},
+		"fetch": {
+			false, cs.Transfer{Command: cs.Fetch(at, 512), Data: make([]byte, 512)}, nvme.AccessDenied,
+		},
+		"fetch across the border": {
+			false, cs.Transfer{Command: cs.Fetch(mine-1, 2), Data: make([]byte, 2)}, nvme.AccessDenied,
+		},
+		"fetch what nobody holds": {
+			false, cs.Transfer{Command: cs.Fetch(slm-512, 512), Data: make([]byte, 512)}, nvme.AccessDenied,
+		},
+		"store": {
+			false, cs.Transfer{Command: cs.Store(at, 512), Data: make([]byte, 512)}, nvme.AccessDenied,
+		},
+		"store across the border": {
+			false, cs.Transfer{Command: cs.Store(mine-1, 2), Data: make([]byte, 2)}, nvme.AccessDenied,
+		},
+		"memory read": {
+			false, cs.Transfer{Command: cs.MemoryRead(at, 512), Data: make([]byte, 512)}, nvme.AccessDenied,
+		},
+		"memory write": {
+			false, cs.Transfer{Command: cs.MemoryWrite(at+size-512, 1024), Data: make([]byte, 1024)}, nvme.AccessDenied,
+		},
+		"memory fill": {false, cs.Transfer{Command: cs.MemoryFill(at, 4096, 1)}, nvme.AccessDenied},
+		"copy blocks to it": {
+			false, cs.Transfer{
+				Command: cs.MemoryCopy{Len: 512, Dest: at, Sources: 1, Format: cs.CopyFormatBlocks}.Command(),
+				Data:    blocks(1),
+			}, nvme.AccessDenied,
+		},
+		"copy blocks across": {
+			false, cs.Transfer{
+				Command: cs.MemoryCopy{Len: 1024, Dest: mine - 512, Sources: 1, Format: cs.CopyFormatBlocks}.Command(),
+				Data:    blocks(2),
+			}, nvme.AccessDenied,
+		},
+		"copy memory from it": {
+			false, cs.Transfer{
+				Command: cs.MemoryCopy{Len: 512, Dest: mine, Sources: 1, Format: cs.CopyFormatMemory}.Command(),
+				Data:    source(cs.MemorySource{NSID: cs.NamespaceSLM, Addr: at, Len: 512}),
+			}, nvme.AccessDenied,
+		},
+		"copy memory to it": {
+			false, cs.Transfer{
+				Command: cs.MemoryCopy{Len: 512, Dest: at, Sources: 1, Format: cs.CopyFormatMemory}.Command(),
+				Data:    source(cs.MemorySource{NSID: cs.NamespaceSLM, Addr: mine, Len: 512}),
+			}, nvme.AccessDenied,
+		},
+		"preprocess into it": {
+			false, preprocess(cs.Preprocess{Ranges: own, Copies: []cs.Copy{{NSID: 1, NLB: 8, Dest: at}}}), nvme.AccessDenied,
+		},
+		"preprocess over it": {
+			false, preprocess(cs.Preprocess{Ranges: append([]cs.Range{{Addr: at, Len: 4096}}, own...)}), nvme.AccessDenied,
+		},
+		"preprocess across": {
+			false, preprocess(cs.Preprocess{Ranges: []cs.Range{{Addr: mine - 64, Len: 128}}}), nvme.AccessDenied,
+		},
+		"execute over it": {
+			false, execute(append([]cs.Range{{Addr: at + size - 4096, Len: 4096}}, own...)...), nvme.AccessDenied,
+		},
+		"a range set of it":  {true, rangeSet(cs.Range{Addr: at, Len: 4096}), nvme.InsufficientResources},
+		"a range set across": {true, rangeSet(cs.Range{Addr: mine - 4096, Len: 8192}), nvme.InsufficientResources},
+		"reserve it":         {true, cs.Transfer{Command: cs.SLMReserve(at, 4096)}, nvme.InsufficientResources},
+		"reserve more than is left": {
+			true, cs.Transfer{Command: cs.SLMReserve(cs.AnyAddress, slm)}, nvme.InsufficientResources,
+		},
+		"release it": {true, cs.Transfer{Command: cs.SLMRelease(at, size)}, nvme.AccessDenied},
 	} {
 		do := host.IO
 		if c.admin {
@@ -269,8 +315,8 @@ func TestMemoryOfAnotherHostIsRefused(t *testing.T) {
 	}
 }
 
-// TestHostDies ends a host while it preprocesses and holds memory, in each way that a host can end: what it held is free for
-// the next, and cleared; and the host beside it does not notice.
+// TestHostDies ends a host while it preprocesses and holds memory, in each way that a host can end. Its memory
+// is free for the next host, and cleared, and the host beside it does not notice.
 func TestHostDies(t *testing.T) {
 	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 43}
 	data := write(t, l)
@@ -290,7 +336,8 @@ func TestHostDies(t *testing.T) {
 			uri, at := servedFiles(t, slm, data)
 			var c cord
 			// It would try again at once, and has nothing to try with.
-			dies, err := sdk.Open(t.Context(), uri, sdk.DeviceOptions{TCP: tcp.DialOptions{DialContext: c.dial, GiveUp: -1, KeepAlive: how.keepAlive}})
+			dial := tcp.DialOptions{DialContext: c.dial, GiveUp: -1, KeepAlive: how.keepAlive}
+			dies, err := sdk.Open(t.Context(), uri, sdk.DeviceOptions{TCP: dial})
 			require.NoError(t, err)
 			defer dies.Close()
 			secret, err := dies.ReserveSLM(t.Context(), slm/4)
@@ -341,14 +388,15 @@ func TestHostDies(t *testing.T) {
 	}
 }
 
-// TestMemoryEndsWithTheConnection has a host lose its connection and come back: what it held is another's now, and it does not get
-// at it with what it remembers.
+// TestMemoryEndsWithTheConnection has a host lose its connection and come back. The memory that it held belongs to
+// another host now, and the addresses that it remembers do not reach that memory.
 func TestMemoryEndsWithTheConnection(t *testing.T) {
 	const slm = 1 << 20
 	uri, _ := servedFiles(t, slm, make([]byte, 4096))
 	for _, query := range []string{"?commands=vendor", "?commands=standard"} {
 		var c cord
-		first, err := sdk.Open(t.Context(), uri+query, sdk.DeviceOptions{TCP: tcp.DialOptions{DialContext: c.dial, FirstDelay: 50 * time.Millisecond}})
+		dial := tcp.DialOptions{DialContext: c.dial, FirstDelay: 50 * time.Millisecond}
+		first, err := sdk.Open(t.Context(), uri+query, sdk.DeviceOptions{TCP: dial})
 		require.NoError(t, err)
 		held, err := first.ReserveSLM(t.Context(), slm)
 		require.NoError(t, err)

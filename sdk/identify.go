@@ -37,7 +37,9 @@ func (d *Device) identify(ctx context.Context) error {
 	if l, ok := d.conn.(nvme.Limiter); ok {
 		d.mdts = min(d.mdts, l.MaxTransfer())
 	}
-	d.info = Info{URI: d.name, Model: id.Model, Serial: id.Serial, Firmware: id.Firmware, NQN: id.SubsystemNQN, MDTS: d.mdts}
+	d.info = Info{
+		URI: d.name, Model: id.Model, Serial: id.Serial, Firmware: id.Firmware, NQN: id.SubsystemNQN, MDTS: d.mdts,
+	}
 	if b, err = d.identifyPage(ctx, nvme.CNSActiveNamespaces, 0, 0); err != nil {
 		return fmt.Errorf("active namespaces: %w", err)
 	}

@@ -29,7 +29,9 @@ func (d *Device) LoadImage(ctx context.Context, slot int, b []byte) error {
 	}
 	for off := 0; off < len(b); off += d.mdts {
 		part := b[off:min(len(b), off+d.mdts)]
-		cmd := build(cs.Chunk{Slot: uint16(slot), Size: uint32(len(b)), Offset: uint32(off), Len: uint32(len(part)), PUID: m.ID.PUID()})
+		cmd := build(cs.Chunk{
+			Slot: uint16(slot), Size: uint32(len(b)), Offset: uint32(off), Len: uint32(len(part)), PUID: m.ID.PUID(),
+		})
 		if _, err := d.admin(ctx, &cmd, part); err != nil {
 			return d.wrap(op, d.why(ctx, err, "load", slot))
 		}
@@ -98,7 +100,8 @@ func (d *Device) replaceProgram(ctx context.Context, slot int) error {
 	if old >= 0 {
 		cmd := cs.Activation(uint16(old), true)
 		if _, again := d.admin(context.WithoutCancel(ctx), &cmd, nil); again != nil {
-			err = errors.Join(err, fmt.Errorf("the image that was active, in slot %d, cannot be activated again: %w", old, again))
+			err = errors.Join(err,
+				fmt.Errorf("the image that was active, in slot %d, cannot be activated again: %w", old, again))
 		}
 	}
 	return err

@@ -84,7 +84,9 @@ func overTCP(t *testing.T, d *csd.Drive, host string) nvme.Conn {
 		assert.NoError(t, target.Close())
 		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
 	})
-	c, err := tcp.Dial(t.Context(), tcp.DialOptions{Address: l.Addr().String(), Subsystem: d.Subsystem().NQN(), HostNQN: host, HostID: uuid.New()})
+	c, err := tcp.Dial(t.Context(), tcp.DialOptions{
+		Address: l.Addr().String(), Subsystem: d.Subsystem().NQN(), HostNQN: host, HostID: uuid.New(),
+	})
 	require.NoError(t, err)
 	return c
 }
@@ -120,9 +122,11 @@ func TestRefusedImagesTellWhyOverEveryWay(t *testing.T) {
 		}
 		plain, m := anImage(t, func(s *image.Spec) { s.Partition.Slots = 7 })
 		refused(d.LoadImage(t.Context(), 1, plain), image.StepSignature, nvme.OperationDenied, image.ErrUnsigned, m)
-		refused(d.LoadImage(t.Context(), 1, sign(t, banned)), image.StepRevocation, nvme.OperationDenied, image.ErrRevoked, banned)
+		refused(d.LoadImage(t.Context(), 1, sign(t, banned)),
+			image.StepRevocation, nvme.OperationDenied, image.ErrRevoked, banned)
 		_, om := anImage(t, func(s *image.Spec) { s.Interface = foreign })
-		refused(d.LoadImage(t.Context(), 1, sign(t, om)), image.StepInterface, nvme.InvalidProgramData, image.ErrInterface, om)
+		refused(d.LoadImage(t.Context(), 1, sign(t, om)),
+			image.StepInterface, nvme.InvalidProgramData, image.ErrInterface, om)
 		_, nm := anImage(t, func(s *image.Spec) { s.Units[0].Version = 9 })
 		require.NoError(t, d.LoadImage(t.Context(), 1, sign(t, nm)))
 		refused(d.TestImage(t.Context(), 1), image.StepBackend, nvme.InvalidProgramData, image.ErrBackend, nm)
@@ -266,7 +270,8 @@ func TestLongReports(t *testing.T) {
 	for i := range want {
 		want[i] = image.ID{byte(i), byte(i >> 8), 1}
 	}
-	eachWay(t, csd.Options{Trust: func(t *image.Trust) error { t.Revoke(nil, want); return nil }}, func(t *testing.T, d, _ *Device) {
+	revoke := func(t *image.Trust) error { t.Revoke(nil, want); return nil }
+	eachWay(t, csd.Options{Trust: revoke}, func(t *testing.T, d, _ *Device) {
 		r, err := d.ImageReport(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, want, r.RevokedImages)

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/nvme/controller"
 )
 
-// behindKernel is a drive as a driver shows it: the association goes on when the Conn is closed, and a command carries less
-// than the drive would take.
+// behindKernel is a drive as a driver shows it: the association goes on when the Conn is closed, and a command carries
+// less than the drive would take.
 type behindKernel struct {
 	nvme.Conn
 	most int
@@ -39,7 +39,8 @@ func association(t *testing.T, o csd.Options) nvme.Conn {
 	t.Helper()
 	d, err := csd.Open(o)
 	require.NoError(t, err)
-	conn, err := controller.Local(d.Subsystem(), controller.HostID{NQN: "nqn.2014-08.org.nvmexpress:uuid:host", ID: uuid.New()})
+	host := controller.HostID{NQN: "nqn.2014-08.org.nvmexpress:uuid:host", ID: uuid.New()}
+	conn, err := controller.Local(d.Subsystem(), host)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, conn.Close())

@@ -27,8 +27,8 @@ func settle(t testing.TB, before int) {
 	t.Fatalf("goroutines were left behind:\n%s", buf[:runtime.Stack(buf, true)])
 }
 
-// TestLentMemory keeps every mini-batch of a run and looks at the first ones again: lent memory is not used again before
-// its release, not even by another stream.
+// TestLentMemory keeps every mini-batch of a run and looks at the first ones again. Lent memory is not used again
+// before its release, not even by another stream.
 func TestLentMemory(t *testing.T) {
 	l := layout{rows: 2000, group: 700, page: 2 << 10, seed: 51}
 	data := write(t, l)

@@ -107,7 +107,8 @@ func TestFlippedByte(t *testing.T) {
 				in[10*text.BinaryRow+4*(1+3)] ^= 1 // int_3 of row 10
 			}
 		}
-		part := openText(t, data, program.CriteoBinary, partition.Options{Extents: f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1)})
+		extents := f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1)
+		part := openText(t, data, program.CriteoBinary, partition.Options{Extents: extents})
 		p := f.start(t, prog, schema, processor.Options{Streams: 1})
 		out := all(t, p, processor.Run{Partition: part, Rows: 64, Batch: 64})
 		require.Len(t, out, 1)
@@ -132,7 +133,8 @@ func TestFlippedPage(t *testing.T) {
 			in[i] ^= byte(i / 64 % 2)
 		}
 	}
-	_, err := collect(f.start(t, prog, schema, processor.Options{Streams: 1}), processor.Run{Partition: part, Rows: 500, Batch: 100})
+	_, err := collect(f.start(t, prog, schema, processor.Options{Streams: 1}),
+		processor.Run{Partition: part, Rows: 500, Batch: 100})
 	var bad *partition.DataError
 	require.ErrorAs(t, err, &bad)
 	assert.ErrorIs(t, err, partition.ErrData)

@@ -33,7 +33,8 @@ func wide(t testing.TB, columns, rows, page int, codec pq.WriterOption) ([]byte,
 		schema.Keys = append(schema.Keys, tensor.Key{Name: name})
 	}
 	var buf bytes.Buffer
-	w := pq.NewWriter(&buf, pq.NewSchema("rows", group), pq.MaxRowsPerRowGroup(1<<40), pq.PageBufferSize(page), pq.DataPageStatistics(false), codec)
+	w := pq.NewWriter(&buf, pq.NewSchema("rows", group), pq.MaxRowsPerRowGroup(1<<40), pq.PageBufferSize(page),
+		pq.DataPageStatistics(false), codec)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for at := 0; at < rows; at += 100 {
 		var part []pq.Row
@@ -80,7 +81,8 @@ func TestLateStart(t *testing.T) {
 	}
 }
 
-// TestAnOffsetIndexThatLies has one bit of an offset index wrong, each in turn: it may cost, and never gives other rows.
+// TestAnOffsetIndexThatLies has one bit of an offset index wrong, each in turn. A wrong bit may cost time, and
+// never gives other rows.
 func TestAnOffsetIndexThatLies(t *testing.T) {
 	const columns, rows, page, part = 2, 10000, 4 << 10, 50
 	data, prog, schema := wide(t, columns, rows, page, pq.Compression(&pq.Uncompressed))
@@ -126,8 +128,8 @@ func TestMarks(t *testing.T) {
 	assert.Less(t, planned[1], planned[0]*3/4, "the second time nothing is walked")
 }
 
-// TestHugeRowGroup is the main job's hardest file at its real size: 64 MiB of memory, a row group of 640 MiB in pages of
-// 1 MiB, and a chunk that is one page of 20 MiB. MILLRACE_SWEEP=1 runs it.
+// TestHugeRowGroup is the main job's hardest file at its real size: 64 MiB of memory, a row group of 640 MiB in pages
+// of 1 MiB, and a chunk that is one page of 20 MiB. MILLRACE_SWEEP=1 runs it.
 func TestHugeRowGroup(t *testing.T) {
 	if os.Getenv("MILLRACE_SWEEP") == "" {
 		t.Skip("set MILLRACE_SWEEP=1 to run with files of 640 MiB")

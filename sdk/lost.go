@@ -35,9 +35,13 @@ func (d *Device) Lost(ctx context.Context) ([]LostRange, error) {
 	total := uint64(d.info.Size) / uint64(d.info.BlockSize)
 	for _, r := range blocks {
 		if r.SLBA > total || r.Blocks > total-r.SLBA {
-			return nil, d.wrap("read what is lost", fmt.Errorf("the drive names blocks %d+%d and has %d", r.SLBA, r.Blocks, total))
+			beyond := fmt.Errorf("the drive names blocks %d+%d and has %d", r.SLBA, r.Blocks, total)
+			return nil, d.wrap("read what is lost", beyond)
 		}
-		list = append(list, LostRange{Offset: int64(r.SLBA) * int64(d.info.BlockSize), Size: int64(r.Blocks) * int64(d.info.BlockSize)})
+		list = append(list, LostRange{
+			Offset: int64(r.SLBA) * int64(d.info.BlockSize),
+			Size:   int64(r.Blocks) * int64(d.info.BlockSize),
+		})
 	}
 	return list, d.wrap("read what is lost", err)
 }

@@ -88,7 +88,10 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 }
 
 func (o *DeviceOptions) drive() csd.Options {
-	return csd.Options{Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, Trust: o.Trust, WrapFlash: o.WrapFlash, WrapCompute: o.WrapCompute}
+	return csd.Options{
+		Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, Trust: o.Trust,
+		WrapFlash: o.WrapFlash, WrapCompute: o.WrapCompute,
+	}
 }
 
 // FilesOptions say what drive OpenFiles makes. The zero value works.
@@ -133,7 +136,8 @@ func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []
 // chosen.
 func openKernel(ctx context.Context, u URI, o DeviceOptions, create bool) (*Device, error) {
 	if create || u.Size != 0 || u.LBA != 0 || u.SLM != 0 || u.Threads != 0 {
-		return nil, fmt.Errorf("%s: a drive behind the kernel is not made here, and of size, lba, slm, threads and commands takes only the last: %w", u, ErrURI)
+		return nil, fmt.Errorf("%s: a drive behind the kernel is not made here, and of size, lba, slm, threads and "+
+			"commands takes only the last: %w", u, ErrURI)
 	}
 	conn, err := passthru.Open(u.Name, passthru.Options{})
 	if err != nil {
@@ -148,7 +152,9 @@ func openKernel(ctx context.Context, u URI, o DeviceOptions, create bool) (*Devi
 
 // attach begins an association with a drive in this process. release gives the drive up, at Close and when attaching
 // fails.
-func attach(ctx context.Context, name string, d *csd.Drive, release func() error, set Commands, o DeviceOptions) (*Device, error) {
+func attach(
+	ctx context.Context, name string, d *csd.Drive, release func() error, set Commands, o DeviceOptions,
+) (*Device, error) {
 	id := o.HostID
 	if id == (uuid.UUID{}) {
 		id = uuid.New()

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/sdk/processor"
 )
 
-// TestAPanicEndsItsStream and nothing else: the error names the place and has the stack, other streams go on, the processor opens no
-// other, and no goroutine is left.
+// TestAPanicEndsItsStream has a panic end its stream and nothing else. The error names the place and has the stack,
+// other streams go on, the processor opens no other stream, and no goroutine is left.
 func TestAPanicEndsItsStream(t *testing.T) {
 	data := write(t, layout{rows: 1000, group: 1000, page: 1 << 10, seed: 61})
 	prog, schema := fixed()
@@ -103,7 +103,9 @@ func TestADriveInThisProcessThatPanics(t *testing.T) {
 	for _, commands := range []string{"vendor", "standard"} {
 		t.Run(commands, func(t *testing.T) {
 			now := false
-			d, err := sdk.Create(t.Context(), "mem:?size=1MiB&commands="+commands, sdk.DeviceOptions{WrapFlash: func(f controller.Flash) controller.Flash { return fallen{f, &now} }})
+			d, err := sdk.Create(t.Context(), "mem:?size=1MiB&commands="+commands, sdk.DeviceOptions{
+				WrapFlash: func(f controller.Flash) controller.Flash { return fallen{f, &now} },
+			})
 			require.NoError(t, err)
 			b := make([]byte, 512)
 			now = true
@@ -127,5 +129,6 @@ func TestContain(t *testing.T) {
 	err := contained(func() error { panic("a bug") })
 	require.ErrorIs(t, err, processor.ErrPanic)
 	assert.EqualError(t, err, "a test: the program panicked: a bug")
-	require.ErrorIs(t, contained(func() error { var none []int; return errors.New(string(rune(none[len(none)]))) }), processor.ErrPanic)
+	outOfRange := func() error { var none []int; return errors.New(string(rune(none[len(none)]))) }
+	require.ErrorIs(t, contained(outOfRange), processor.ErrPanic)
 }

@@ -16,7 +16,8 @@ import (
 // set can be chosen here.
 func openRemote(ctx context.Context, u URI, o DeviceOptions, create bool) (*Device, error) {
 	if create || u.Size != 0 || u.LBA != 0 || u.SLM != 0 || u.Threads != 0 {
-		return nil, fmt.Errorf("%s: a drive over TCP is made where it is served, and of size, lba, slm, threads and commands takes only the last: %w", u, ErrURI)
+		return nil, fmt.Errorf("%s: a drive over TCP is made where it is served, and of size, lba, slm, threads and "+
+			"commands takes only the last: %w", u, ErrURI)
 	}
 	t := o.TCP
 	t.Address, t.Subsystem = u.Host, u.Name

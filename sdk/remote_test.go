@@ -29,7 +29,9 @@ func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri stri
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	flash, places, err := csd.Files([]string{path}, csd.LBA512)
 	require.NoError(t, err)
-	drive, err := csd.Open(csd.Options{Flash: flash, LBA: csd.LBA512, SLMBytes: slm, NQN: "nqn.2024-01.io.millrace:served"})
+	drive, err := csd.Open(csd.Options{
+		Flash: flash, LBA: csd.LBA512, SLMBytes: slm, NQN: "nqn.2024-01.io.millrace:served",
+	})
 	require.NoError(t, err)
 	target, err := tcp.NewTarget(o)
 	require.NoError(t, err)
@@ -43,11 +45,12 @@ func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri stri
 		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
 		assert.NoError(t, drive.Close())
 	})
-	return "tcp://" + l.Addr().String() + "/nqn.2024-01.io.millrace:served", partition.Extent{Device: places[0].Offset, Len: places[0].Size}
+	return "tcp://" + l.Addr().String() + "/nqn.2024-01.io.millrace:served",
+		partition.Extent{Device: places[0].Offset, Len: places[0].Size}
 }
 
-// TestDrivesOverTCPAgree: what a drive on the network computes is what the reference computes, with both command sets, with digests and
-// without, and for two hosts at once, each in its half of the memory.
+// TestDrivesOverTCPAgree shows that a drive on the network computes what the reference computes, with both command
+// sets, with digests and without, and for two hosts at once, each in its half of the memory.
 func TestDrivesOverTCPAgree(t *testing.T) {
 	ctx := context.Background()
 	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 21}
@@ -87,7 +90,8 @@ func TestDrivesOverTCPAgree(t *testing.T) {
 	}
 }
 
-// TestMemoryOfAnotherHostOverTCP: what one host holds of the memory does not exist for another, and is cleared in between.
+// TestMemoryOfAnotherHostOverTCP shows that memory of one host does not exist for another, and is cleared before
+// another host gets it.
 func TestMemoryOfAnotherHostOverTCP(t *testing.T) {
 	ctx := context.Background()
 	uri, _ := served(t, make([]byte, 4096), 1<<20, tcp.TargetOptions{})
@@ -120,11 +124,17 @@ func TestKeysOverTCP(t *testing.T) {
 		require.NoError(t, os.WriteFile(dir+"/"+name, []byte(k.Text()+"\n"), 0o600))
 	}
 	require.NoError(t, os.WriteFile(dir+"/bad", []byte("DHHC-1:00:x:"), 0o600))
-	uri, _ := served(t, make([]byte, 4096), 1<<20, tcp.TargetOptions{Auth: &tcp.AuthOptions{Keys: map[string]tcp.HostKeys{tcp.AnyHost: {Host: host, Controller: ctrl}}}})
+	auth := &tcp.AuthOptions{Keys: map[string]tcp.HostKeys{tcp.AnyHost: {Host: host, Controller: ctrl}}}
+	uri, _ := served(t, make([]byte, 4096), 1<<20, tcp.TargetOptions{Auth: auth})
 	dev, err := sdk.Open(t.Context(), uri+"?keyfile="+dir+"/host&ctrlkeyfile="+dir+"/ctrl", sdk.DeviceOptions{})
 	require.NoError(t, err)
 	require.NoError(t, dev.Close())
-	for query, says := range map[string]string{"": "key", "?keyfile=" + dir + "/ctrl": "authenticat", "?keyfile=" + dir + "/none": "no such file", "?keyfile=" + dir + "/bad": "key in"} {
+	for query, says := range map[string]string{
+		"":                          "key",
+		"?keyfile=" + dir + "/ctrl": "authenticat",
+		"?keyfile=" + dir + "/none": "no such file",
+		"?keyfile=" + dir + "/bad":  "key in",
+	} {
 		_, err := sdk.Open(t.Context(), uri+query, sdk.DeviceOptions{})
 		require.ErrorContains(t, err, says, query)
 		assert.NotContains(t, err.Error(), host.Text())

@@ -27,7 +27,8 @@ func TestPackedPagesAreMovedOnce(t *testing.T) {
 		p := f.start(t, prog, schema, processor.Options{Streams: 1})
 		same(t, truth(t, prog, schema, run), all(t, p, run))
 		s := p.Stats()
-		assert.Less(t, s.BytesReread, s.BytesPlanned/5, "%d rows a mini-batch", batch) // an eighth is blocks that two pages share
+		// An eighth is blocks that two pages share.
+		assert.Less(t, s.BytesReread, s.BytesPlanned/5, "%d rows a mini-batch", batch)
 		assert.Less(t, s.BytesPlanned, int64(len(data))*5/4)
 	}
 }

@@ -75,7 +75,8 @@ var layouts = map[string]layout{
 }
 
 func TestEnginesAgree(t *testing.T) {
-	batches, options := []int{1, 64, 333, 2000}, []processor.Options{{SLM: 4 << 20}, {SLM: 300 << 10, Sync: true}, {SLM: 90 << 10, Copy: true}}
+	batches := []int{1, 64, 333, 2000}
+	options := []processor.Options{{SLM: 4 << 20}, {SLM: 300 << 10, Sync: true}, {SLM: 90 << 10, Copy: true}}
 	if raced {
 		batches, options = []int{1, 333}, options[1:]
 	}
@@ -118,15 +119,21 @@ func TestAnyMemory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		l := layout{
-			rows: rapid.IntRange(1, 700).Draw(rt, "rows"), group: rapid.SampledFrom([]int{7, 100, 400, 1 << 20}).Draw(rt, "group"),
-			page: rapid.SampledFrom([]int{200, 1000, 5000, 1 << 20}).Draw(rt, "page"), version: rapid.IntRange(1, 2).Draw(rt, "version"),
-			codec: rapid.SampledFrom([]compress.Codec{&pq.Uncompressed, &pq.Snappy, &pq.Zstd}).Draw(rt, "codec"), seed: rng.Uint64(),
+			rows:    rapid.IntRange(1, 700).Draw(rt, "rows"),
+			group:   rapid.SampledFrom([]int{7, 100, 400, 1 << 20}).Draw(rt, "group"),
+			page:    rapid.SampledFrom([]int{200, 1000, 5000, 1 << 20}).Draw(rt, "page"),
+			version: rapid.IntRange(1, 2).Draw(rt, "version"),
+			codec:   rapid.SampledFrom([]compress.Codec{&pq.Uncompressed, &pq.Snappy, &pq.Zstd}).Draw(rt, "codec"),
+			seed:    rng.Uint64(),
 		}
 		block := rapid.SampledFrom([]uint64{1, 512, 4096}).Draw(rt, "block")
 		memory := rapid.Uint64Range(8<<10, 400<<10).Draw(rt, "memory")
 		o := processor.Options{
-			Streams: rapid.IntRange(1, 2).Draw(rt, "streams"), Sync: rapid.Bool().Draw(rt, "sync"), Copy: rapid.Bool().Draw(rt, "copy"),
-			Coalesce: rapid.SampledFrom([]uint64{1, 0, 1 << 20}).Draw(rt, "coalesce"), Gap: rapid.SampledFrom([]uint64{0, 1000}).Draw(rt, "gap"),
+			Streams:  rapid.IntRange(1, 2).Draw(rt, "streams"),
+			Sync:     rapid.Bool().Draw(rt, "sync"),
+			Copy:     rapid.Bool().Draw(rt, "copy"),
+			Coalesce: rapid.SampledFrom([]uint64{1, 0, 1 << 20}).Draw(rt, "coalesce"),
+			Gap:      rapid.SampledFrom([]uint64{0, 1000}).Draw(rt, "gap"),
 		}
 		kind := rapid.SampledFrom(kinds).Draw(rt, "kind")
 		batch := rapid.IntRange(1, 300).Draw(rt, "batch")
@@ -145,7 +152,9 @@ func TestAnyMemory(t *testing.T) {
 		require.NoError(rt, err)
 		defer p.Close()
 		run := processor.Run{Partition: part, First: first, Rows: 1 + rng.Int64N(int64(l.rows)-first), Batch: batch}
-		want := truth(t, prog, schema, processor.Run{Partition: open(t, data, true), First: run.First, Rows: run.Rows, Batch: batch})
+		want := truth(t, prog, schema, processor.Run{
+			Partition: open(t, data, true), First: run.First, Rows: run.Rows, Batch: batch,
+		})
 		for range 2 {
 			got, err := collect(p, run)
 			if slm := (*slicer.MemoryError)(nil); errors.As(err, &slm) {

@@ -22,8 +22,8 @@ type ReserveError struct {
 }
 
 func (e *ReserveError) Error() string {
-	return fmt.Sprintf("%s: reserve %d bytes of local memory (the drive has %d in all, some of it held by others): %v; open the drive with a larger slm= or use smaller mini-batches",
-		e.Drive, e.Bytes, e.Size, e.Err)
+	return fmt.Sprintf("%s: reserve %d bytes of local memory (the drive has %d in all, some of it held by others): %v; "+
+		"open the drive with a larger slm= or use smaller mini-batches", e.Drive, e.Bytes, e.Size, e.Err)
 }
 
 func (e *ReserveError) Unwrap() []error { return []error{ErrSLMFull, e.Err} }
@@ -133,7 +133,9 @@ func (s *SLM) Fetch(ctx context.Context, off uint64, p []byte) error {
 	return s.transfer(ctx, "fetch", off, p, s.c.set.fetch)
 }
 
-func (s *SLM) transfer(ctx context.Context, what string, off uint64, p []byte, do func(context.Context, uint64, []byte) *Future) error {
+func (s *SLM) transfer(
+	ctx context.Context, what string, off uint64, p []byte, do func(context.Context, uint64, []byte) *Future,
+) error {
 	if off > s.size || uint64(len(p)) > s.size-off {
 		return fmt.Errorf("%s: %s %d bytes at offset %d: behind the %d reserved", s.c.d.name, what, len(p), off, s.size)
 	}

@@ -98,7 +98,8 @@ func (s *standardSet) drop(ctx context.Context, id uint16) error {
 // association holds itself, then further on in steps. Only the drive knows what others hold.
 func (s *standardSet) reserve(ctx context.Context, n uint64) (uint64, error) {
 	if n > cs.MaxRanges*setBytes {
-		return 0, fmt.Errorf("%d bytes in one memory range set, at most %d: %w", n, uint64(cs.MaxRanges*setBytes), nvme.InsufficientResources)
+		return 0, fmt.Errorf("%d bytes in one memory range set, at most %d: %w",
+			n, uint64(cs.MaxRanges*setBytes), nvme.InsufficientResources)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +222,9 @@ func inBackground(f func() (nvme.Completion, error)) *Future {
 // maxArgs leaves room for the ranges: when no further set can be created they travel with the arguments.
 func (s *standardSet) maxArgs(_, ranges int) int { return s.d.mdts - ranges*cs.MemoryRangeSize }
 
-func (s *standardSet) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (v uint64, moved time.Duration, err error) {
+func (s *standardSet) preprocess(
+	ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
+) (v uint64, moved time.Duration, err error) {
 	moves, err := cs.MemoryCopies(copies, uint32(s.d.info.BlockSize))
 	if err != nil {
 		return 0, 0, err
@@ -314,7 +317,9 @@ func (s *standardSet) acquire(ctx context.Context, ranges []cs.Range) (*rangeSet
 		s.sets = slices.Delete(s.sets, i, i+1)
 	}
 	id, err := s.create(ctx, ranges)
-	if isStatus(err, nvme.MemoryRangeSetsExceeded) || isStatus(err, nvme.InsufficientResources) || isStatus(err, nvme.InvalidMemoryRangeSet) {
+	if isStatus(err, nvme.MemoryRangeSetsExceeded) ||
+		isStatus(err, nvme.InsufficientResources) ||
+		isStatus(err, nvme.InvalidMemoryRangeSet) {
 		return nil, uint16(s.slot), nil
 	}
 	if err != nil {

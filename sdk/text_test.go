@@ -26,15 +26,27 @@ import (
 // criteo is a program over Criteo rows: all dense features, two keys of fixed length, unless malformed rows may be null
 // or ids are kept null.
 func criteo(source program.Source, m program.Malformed) (*program.Program, *tensor.Schema) {
-	p := &program.Program{Source: source, Label: true, Malformed: m, Output: program.Output{Label: true, Dense: text.Dense, Keys: 2}}
-	s := &tensor.Schema{Label: true, IDs: tensor.Int64, Keys: []tensor.Key{{Name: "cat_0", List: true}, {Name: "cat_1", List: true}}}
+	p := &program.Program{
+		Source: source, Label: true, Malformed: m,
+		Output: program.Output{Label: true, Dense: text.Dense, Keys: 2},
+	}
+	s := &tensor.Schema{
+		Label: true, IDs: tensor.Int64,
+		Keys: []tensor.Key{{Name: "cat_0", List: true}, {Name: "cat_1", List: true}},
+	}
 	for i := range 2 {
-		p.Columns = append(p.Columns, program.Column{Name: fmt.Sprintf("cat_%d", i), Field: uint16(14 + i), Kind: program.Int64, Sinks: []program.Sink{
-			{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{program.SigridHash{Max: 1000}}}}})
+		ops := []program.Op{program.SigridHash{Max: 1000}}
+		p.Columns = append(p.Columns, program.Column{
+			Name: fmt.Sprintf("cat_%d", i), Field: uint16(14 + i), Kind: program.Int64,
+			Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(i), Ops: ops}},
+		})
 	}
 	for i := range text.Dense {
-		p.Columns = append(p.Columns, program.Column{Name: fmt.Sprintf("int_%d", i), Field: uint16(1 + i), Kind: program.Int64, Sinks: []program.Sink{
-			{To: program.ToDense, Index: uint32(i), Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}}}})
+		ops := []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}
+		p.Columns = append(p.Columns, program.Column{
+			Name: fmt.Sprintf("int_%d", i), Field: uint16(1 + i), Kind: program.Int64,
+			Sinks: []program.Sink{{To: program.ToDense, Index: uint32(i), Ops: ops}},
+		})
 		s.Dense = append(s.Dense, fmt.Sprintf("int_%d", i))
 	}
 	p.Columns = append(p.Columns, program.Column{Name: "label", Kind: program.Int64, Sinks: []program.Sink{
@@ -178,11 +190,13 @@ func TestTextErrors(t *testing.T) {
 	assert.Positive(t, data.Line)
 
 	rows := binaryRows(3)
-	_, err = partition.Open(ctx, "day_0", bytes.NewReader(rows), int64(len(rows)-1), program.CriteoBinary, partition.Options{})
+	_, err = partition.Open(ctx, "day_0", bytes.NewReader(rows), int64(len(rows)-1), program.CriteoBinary,
+		partition.Options{})
 	require.ErrorIs(t, err, text.ErrPartialRow)
 
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = partition.Open(ended, "day_0", bytes.NewReader(rows), int64(len(rows)), program.CriteoBinary, partition.Options{})
+	_, err = partition.Open(ended, "day_0", bytes.NewReader(rows), int64(len(rows)), program.CriteoBinary,
+		partition.Options{})
 	require.ErrorIs(t, err, context.Canceled)
 }

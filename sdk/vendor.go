@@ -77,7 +77,9 @@ func (v *vendorSet) maxArgs(copies, ranges int) int {
 	return v.d.mdts - cs.PreprocessHeader - ranges*vendorRange - copies*vendorCopy
 }
 
-func (v *vendorSet) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (uint64, time.Duration, error) {
+func (v *vendorSet) preprocess(
+	ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
+) (uint64, time.Duration, error) {
 	p := cs.Preprocess{Ranges: ranges, Copies: copies, Args: args}
 	buf, _ := v.buffers.Get().(*[]byte)
 	if buf == nil {

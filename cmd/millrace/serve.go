@@ -43,15 +43,18 @@ func (c *command) driveServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a drive as an NVMe/TCP target",
-		Long: `Serves the drive in --flash over NVMe/TCP until it is interrupted: to this program as tcp://HOST:PORT/NQN, and to kernels and nvme-cli. One that is not there is
-made with --create, and is an error without. One line says when it is ready and what it serves; hosts that come and go are logged on standard
-error. When it is interrupted, commands that run are completed and the flash is flushed. Keys given on a command line are seen by everybody on the machine: use @FILE.
-
-With --namespaces the drive has more namespaces of blocks than its own, those of a list, which SIGHUP has it read again: what is new is added
-and what is gone is removed under the hosts that are connected.
-
-Discovery is answered at --listen, and at --discovery-listen if given. It names the address of --listen, or where hosts reach the drive by
-another, the one of --advertise.`,
+		Long: "Serves the drive in --flash over NVMe/TCP until it is interrupted: to this program as " +
+			"tcp://HOST:PORT/NQN, and to kernels and nvme-cli. One that is not there is\n" +
+			"made with --create, and is an error without. One line says when it is ready and what it serves; hosts " +
+			"that come and go are logged on standard\n" +
+			"error. When it is interrupted, commands that run are completed and the flash is flushed. Keys given on a " +
+			"command line are seen by everybody on the machine: use @FILE.\n\n" +
+			"With --namespaces the drive has more namespaces of blocks than its own, those of a list, which SIGHUP " +
+			"has it read again: what is new is added\n" +
+			"and what is gone is removed under the hosts that are connected.\n\n" +
+			"Discovery is answered at --listen, and at --discovery-listen if given. It names the address of --listen, " +
+			"or where hosts reach the drive by\n" +
+			"another, the one of --advertise.",
 		Example: "  millrace drive serve --flash d0.flash --create --size 4GiB --listen 127.0.0.1:4420 --nqn " +
 			"nqn.2024-01.io.millrace:d0\n" +
 			"  millrace drive serve --flash d0.flash --listen 0.0.0.0:4420 --discovery-listen 0.0.0.0:8009 --advertise " +

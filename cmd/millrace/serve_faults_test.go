@@ -38,7 +38,8 @@ func TestServeFaultsRefused(t *testing.T) {
 	dir := t.TempDir()
 	script := dir + "/faults.yaml"
 	require.NoError(t, os.WriteFile(script, []byte("fail:\n- {operation: read, lab: 1}\nflip: 3\n"), 0o600))
-	code, _, errs := millrace(t, "drive", "serve", "--create", "--flash", dir+"/f.flash", "--listen", "127.0.0.1:0", "--faults", script)
+	code, _, errs := millrace(t, "drive", "serve", "--create", "--flash", dir+"/f.flash", "--listen", "127.0.0.1:0",
+		"--faults", script)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "--faults: "+script+`:2:21: fail: unknown key "lab"`)
 	assert.Contains(t, errs, "; 3:7: flip: want a list")

@@ -35,7 +35,9 @@ func TestServeNamespaces(t *testing.T) {
 	assert.True(t, strings.HasSuffix(line, "; with further namespaces 4, 7\n"), line)
 	address, nqn, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(strings.Fields(line)[1], ":"), "tcp://"), "/")
 	events := make(chan nvme.AsyncEvent, 64)
-	h, err := tcp.Dial(t.Context(), tcp.DialOptions{Address: address, Subsystem: nqn, OnEvent: func(e nvme.AsyncEvent) { events <- e }})
+	h, err := tcp.Dial(t.Context(), tcp.DialOptions{
+		Address: address, Subsystem: nqn, OnEvent: func(e nvme.AsyncEvent) { events <- e },
+	})
 	require.NoError(t, err)
 	defer h.Close()
 	require.Equal(t, []uint32{1, 2, 3, 4, 7}, activeNamespaces(t, h))
@@ -47,7 +49,10 @@ func TestServeNamespaces(t *testing.T) {
 	say("namespaces: [{nsid: 7, flash: a.flash}, {nsid: 9, flash: b.flash}]\n") // one moves where another was
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 	require.Equal(t, nvme.EventNamespaceChanged, <-events)
-	require.Eventually(t, func() bool { ids := activeNamespaces(t, h); return len(ids) == 5 && ids[3] == 7 && ids[4] == 9 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		ids := activeNamespaces(t, h)
+		return len(ids) == 5 && ids[3] == 7 && ids[4] == 9
+	}, 20*time.Second, 5*time.Millisecond)
 	got := make([]byte, 4096)
 	read := nvme.Read(9, 3, 1, 4096)
 	_, err = h.IO(t.Context(), &read, got)
@@ -72,7 +77,8 @@ func TestServeRefusesNamespaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			list := filepath.Join(dir, "list")
 			require.NoError(t, os.WriteFile(list, []byte(c.list), 0o600))
-			code, out, errs := millrace(t, "drive", "serve", "--create", "--flash", dir+"/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0", "--namespaces", list)
+			code, out, errs := millrace(t, "drive", "serve", "--create", "--flash", dir+"/d",
+				"--size", "1MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0", "--namespaces", list)
 			assert.Equal(t, exitFailed, code)
 			assert.Contains(t, errs, c.says)
 			assert.Empty(t, out)

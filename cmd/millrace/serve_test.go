@@ -51,7 +51,8 @@ func startServe(t *testing.T, args ...string) (line string, stop func()) {
 	var errs lineWriter
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, append([]string{"drive", "serve", "--create", "--listen", "127.0.0.1:0", "--slm", "64MiB"}, args...), streams{in: strings.NewReader(""), out: out, err: &errs})
+		serve := []string{"drive", "serve", "--create", "--listen", "127.0.0.1:0", "--slm", "64MiB"}
+		code <- run(ctx, append(serve, args...), streams{in: strings.NewReader(""), out: out, err: &errs})
 	}()
 	stopped := false
 	stop = func() {
@@ -85,9 +86,11 @@ func TestServe(t *testing.T) {
 	want := dir + "/want"
 	must(t, "preprocess", "--pipeline", "rm1", "--in", data, "--out", want, "--batch", "128", "--progress", "none")
 
-	line, stop := startServe(t, "--flash", flash, "--size", "16MiB", "--lba", "4096", "--nqn", nqn, "--discovery-listen", "127.0.0.1:0", "--advertise", "192.0.2.7", "--referral", "192.0.2.8:8009")
+	line, stop := startServe(t, "--flash", flash, "--size", "16MiB", "--lba", "4096", "--nqn", nqn,
+		"--discovery-listen", "127.0.0.1:0", "--advertise", "192.0.2.7", "--referral", "192.0.2.8:8009")
 	uri := strings.TrimSuffix(strings.Fields(line)[1], ":")
-	assert.Regexp(t, `^serving tcp://127\.0\.0\.1:\d+/`+nqn+`: 16777216 bytes in blocks of 4096, 67108864 bytes of memory, 1 engine threads, to any host; discovery at 127\.0\.0\.1:\d+, 127\.0\.0\.1:\d+\n$`, line)
+	assert.Regexp(t, `^serving tcp://127\.0\.0\.1:\d+/`+nqn+`: 16777216 bytes in blocks of 4096, 67108864 bytes of `+
+		`memory, 1 engine threads, to any host; discovery at 127\.0\.0\.1:\d+, 127\.0\.0\.1:\d+\n$`, line)
 	must(t, "drive", "put", uri, data+"/part-00000.parquet", data+"/part-00001.parquet")
 	assert.Contains(t, must(t, "drive", "ls", uri), "part-00001.parquet")
 	assert.Contains(t, must(t, "drive", "info", uri), nqn)
@@ -120,7 +123,8 @@ func TestServe(t *testing.T) {
 
 	line, _ = startServe(t, "--flash", flash, "--nqn", nqn, "--progress", "none")
 	uri = strings.TrimSuffix(strings.Fields(line)[1], ":")
-	must(t, "preprocess", "--pipeline", "rm1", "--drive", uri, "--out", dir+"/again", "--batch", "128", "--progress", "none")
+	must(t, "preprocess", "--pipeline", "rm1", "--drive", uri, "--out", dir+"/again", "--batch", "128",
+		"--progress", "none")
 	assert.Equal(t, content(t, want), content(t, dir+"/again"))
 }
 
@@ -132,7 +136,8 @@ func TestServeSaysItInJSON(t *testing.T) {
 	out, errs := &lineWriter{lines: make(chan string, 64)}, &lineWriter{lines: make(chan string, 64)}
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"drive", "serve", "--create", "--flash", t.TempDir() + "/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0", "--allow", friend, "--output", "json"},
+		code <- run(ctx, []string{"drive", "serve", "--create", "--flash", t.TempDir() + "/d",
+			"--size", "1MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0", "--allow", friend, "--output", "json"},
 			streams{in: strings.NewReader(""), out: out, err: errs})
 	}()
 	var text string
@@ -191,11 +196,19 @@ func TestServeRefuses(t *testing.T) {
 		"half of the keys": {[]string{"--flash", "f", "--dhchap-ctrl-key", "x"}, exitUsage, "--dhchap-key only"},
 		"everybody":        {[]string{"--flash", "f", "--listen", "0.0.0.0:0"}, exitUsage, "--allow"},
 		"no address":       {[]string{"--flash", "f", "--listen", "4420"}, exitUsage, "HOST:PORT"},
-		"every address":    {[]string{"--flash", dir + "/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "0.0.0.0:0", "--allow", "any"}, exitFailed, "--advertise"},
+		"every address": {
+			[]string{"--flash", dir + "/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "0.0.0.0:0", "--allow", "any"},
+			exitFailed, "--advertise",
+		},
 		"port in use": {[]string{"--flash", dir + "/e", "--listen", taken.Addr().String()}, exitFailed, "choose " +
 			"another"},
-		"no drive":         {[]string{"--flash", file(t, "notes.txt", "hello"), "--listen", "127.0.0.1:0"}, exitFailed, "drive"},
-		"another geometry": {[]string{"--flash", dir + "/d", "--size", "2MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0"}, exitFailed, "size"},
+		"no drive": {
+			[]string{"--flash", file(t, "notes.txt", "hello"), "--listen", "127.0.0.1:0"}, exitFailed, "drive",
+		},
+		"another geometry": {
+			[]string{"--flash", dir + "/d", "--size", "2MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0"},
+			exitFailed, "size",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "another geometry" {

@@ -104,7 +104,9 @@ func TestAStateWithAnImpossibleLossIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	for lost, good := range map[string]bool{
 		`{"from_byte":0,"to_byte":1}`: true, `{"from_byte":1,"to_byte":1048576}`: true,
-		`{"from_byte":-1,"to_byte":1}`: false, `{"from_byte":5,"to_byte":5}`: false, `{"from_byte":0,"to_byte":1048577}`: false,
+		`{"from_byte":-1,"to_byte":1}`:      false,
+		`{"from_byte":5,"to_byte":5}`:       false,
+		`{"from_byte":0,"to_byte":1048577}`: false,
 	} {
 		var s map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal(text, &s))

@@ -115,7 +115,8 @@ func TestMapsParts(t *testing.T) {
 func TestMapsString(t *testing.T) {
 	text := mapProgram().String()
 	for _, s := range []string{
-		`column 1 "s.key_value.value.key_value.key" list<int64> map values`, "  [9] scored sparse 0: firstx 3 | sigrid_hash salt 0 max 1000",
+		`column 1 "s.key_value.value.key_value.key" list<int64> map values`,
+		"  [9] scored sparse 0: firstx 3 | sigrid_hash salt 0 max 1000",
 		`column 3 "l.key_value.key" int64 map keys`, "  [1] dense 1: fill_null 0", "ids int32, fixed false, weights",
 	} {
 		assert.Contains(t, text, s)

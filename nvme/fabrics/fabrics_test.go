@@ -60,8 +60,11 @@ func TestNQN(t *testing.T) {
 		"nqn.2024-01.io.millrace:drive-0"} {
 		assert.NoError(t, CheckNQN(s), s)
 	}
-	for _, s := range []string{"", "iqn.2024-01.io.x:y", "nqn.2024-1.io.x:y", "nqn.2024-01io.x", "nqn.2024-01.",
-		"nqn.2024-01.:y", "nqn.2024-01.io x", "nqn.2024-01.io.x\n", "nqn.2024-01.\xff\xfe", "nqn.2024-01.io." + strings.Repeat("x", 223)} {
+	for _, s := range []string{
+		"", "iqn.2024-01.io.x:y", "nqn.2024-1.io.x:y", "nqn.2024-01io.x", "nqn.2024-01.",
+		"nqn.2024-01.:y", "nqn.2024-01.io x", "nqn.2024-01.io.x\n", "nqn.2024-01.\xff\xfe",
+		"nqn.2024-01.io." + strings.Repeat("x", 223),
+	} {
 		assert.Error(t, CheckNQN(s), "%q", s)
 	}
 }

@@ -18,7 +18,8 @@
 // # What the kernel decides
 //
 //   - The association is the kernel's and outlives the Conn. Processes that use one device share it, and so
-//     share the local memory that it holds. What a process that died held is free again after [Reset], or when the kernel disconnects.
+//     share the local memory that it holds. Memory that a process held when it died is free again after [Reset], or
+//     when the kernel disconnects.
 //   - Of a subsystem that the kernel reaches by several controllers (native multipath) it chooses the path of every I/O
 //     command. Controller.Paths counts them. Local memory belongs to one association, so computing wants one path.
 //   - One command carries at most Conn.MaxTransfer bytes, which can be less than the drive's MDTS.

@@ -25,8 +25,10 @@ func hashed() (*program.Program, *tensor.Schema) {
 	return &program.Program{
 		Source: program.CriteoBinary, Label: true, Output: program.Output{Dense: 1, Keys: 1, Fixed: true},
 		Columns: []program.Column{
-			{Name: "cat_0", Field: 14, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Ops: []program.Op{program.SigridHash{Max: 10}}}}},
-			{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+			{Name: "cat_0", Field: 14, Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToSparse, Ops: []program.Op{program.SigridHash{Max: 10}}}}},
+			{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
 		},
 	}, &tensor.Schema{Dense: []string{"int_0"}, IDs: tensor.Int64, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 10}}}
 }
@@ -43,7 +45,8 @@ func rows(n int) []byte {
 func Example() {
 	ctx := context.Background()
 	data := rows(5)
-	part, err := partition.Open(ctx, "day_0", bytes.NewReader(data), int64(len(data)), program.CriteoBinary, partition.Options{Bytes: data})
+	part, err := partition.Open(ctx, "day_0", bytes.NewReader(data), int64(len(data)), program.CriteoBinary,
+		partition.Options{Bytes: data})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -115,7 +118,8 @@ func TestReadFails(t *testing.T) {
 func TestReference(t *testing.T) {
 	ctx := context.Background()
 	data := rows(7)
-	part, err := partition.Open(ctx, "day_0", bytes.NewReader(data), int64(len(data)), program.CriteoBinary, partition.Options{})
+	part, err := partition.Open(ctx, "day_0", bytes.NewReader(data), int64(len(data)), program.CriteoBinary,
+		partition.Options{})
 	require.NoError(t, err)
 	prog, schema := hashed()
 	p, err := cpu.NewReference(prog, schema)

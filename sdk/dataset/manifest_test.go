@@ -56,8 +56,10 @@ func TestManifestGolden(t *testing.T) {
 	require.NoError(t, err)
 	b, err := m.MarshalJSON()
 	require.NoError(t, err)
-	const want = `{"version":1,"partitions":[{"name":"empty","bytes":12,"rows":0,"row_groups":[],"footer_sha256":"0000000000000000000000000000000000000000000000000000000000000000"},` +
-		`{"name":"part-<1>.parquet","bytes":1099511627776,"rows":3,"row_groups":[2,1],"footer_sha256":"ab000000000000000000000000000000000000000000000000000000000000cd"}]}`
+	const want = `{"version":1,"partitions":[{"name":"empty","bytes":12,"rows":0,"row_groups":[],` +
+		`"footer_sha256":"0000000000000000000000000000000000000000000000000000000000000000"},` +
+		`{"name":"part-<1>.parquet","bytes":1099511627776,"rows":3,"row_groups":[2,1],` +
+		`"footer_sha256":"ab000000000000000000000000000000000000000000000000000000000000cd"}]}`
 	assert.Equal(t, want, string(b))
 	d, err := m.Digest()
 	require.NoError(t, err)

@@ -108,7 +108,8 @@ func TestProgressIsASet(t *testing.T) {
 func TestTokenGolden(t *testing.T) {
 	token := Token{Job: counting(), Epoch: 3, Mark: 1000, Ranges: []Range{{1002, 1003}, {1300, math.MaxUint64}}}
 	const (
-		wantHex  = "4d52435401000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f03e807020201a902ebf5ffffffffffffff01a04e8baa"
+		wantHex = "4d52435401000102030405060708090a0b0c0d0e0f" +
+			"101112131415161718191a1b1c1d1e1f03e807020201a902ebf5ffffffffffffff01a04e8baa"
 		wantText = "TVJDVAEAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHwPoBwICAakC6_X_________AaBOi6o"
 	)
 	b, err := token.MarshalBinary()

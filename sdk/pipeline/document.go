@@ -22,12 +22,15 @@ how chains are written.
 Rules that hold for all of them:
 
 - Integers are int64 inside: unsigned ones are zero-extended, others sign-extended. Booleans are 0 and 1.
-- Integers and float64 become float32 (nearest, ties to even) on entering ` + "`log`" + `, a float32 comparison, or the dense and
+- Integers and float64 become float32 (nearest, ties to even) on entering ` + "`log`" + `, a float32 comparison, ` +
+		`or the dense and
   label tensors. Nothing becomes an integer by itself.
 - NaN made by arithmetic is 7fc00000h. Operators that only move values keep their bits.
-- Sparse features: a null, or a list with a null element that reaches any operator but ` + "`fill_null`" + `, becomes a list
+- Sparse features: a null, or a list with a null element that reaches any operator but ` + "`fill_null`" + `, ` +
+		`becomes a list
   of length 0. Dense features and the label have no place for a null: a pipeline that lets one through is refused.
-- Scored lists: operators work on the ids, and the scores, which become weights, stay with the ids that are left. ` + "`firstx`" + `
+- Scored lists: operators work on the ids, and the scores, which become weights, stay with the ids that are left. ` +
+		"`firstx`" + `
   cuts both; a list with a null among its scores becomes length 0 before the first operator.
 
 `)

@@ -70,7 +70,8 @@ var badDocuments = []struct {
 	{"unknown operator by name alone", "dense: [{columns: [i], ops: [lgo]}]", ErrUnknownOperator,
 		`line 1:30: dense[0].ops[0]: unknown operator: "lgo"; did you mean "log"?`},
 	{"unknown operator far from all", "dense: [{columns: [i], ops: [boxcox]}]", ErrUnknownOperator,
-		`line 1:30: dense[0].ops[0]: unknown operator: "boxcox"; want one of fill_null, clamp, log, bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`},
+		`line 1:30: dense[0].ops[0]: unknown operator: "boxcox"; want one of fill_null, clamp, log, bucketize, ` +
+			`sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`},
 	{"two operators in one", "dense: [{columns: [i], ops: [{fill_null: 0, log: {add: 1}}]}]", ErrValue,
 		"line 1:30: dense[0].ops[0]: wrong value: a mapping of 2, want one operator and its parameters"},
 	{"operator that is a number", "dense: [{columns: [i], ops: [3]}]", ErrValue,
@@ -91,7 +92,9 @@ var badDocuments = []struct {
 	{"label null of another kind", "label: {column: i_null, null: drop}", ErrValue,
 		`line 1:31: label.null: wrong value: the text "drop", want a number`},
 	{"label null fails by name", "label: {column: i_null, \"null\": fail}", ErrNull,
-		`line 1:8: label: column "i_null": null can reach the output: the column may be null and a label has no place for one; write label: {column: i_null, null: 0} with the value that a row without label is to have, or make the column required`},
+		`line 1:8: label: column "i_null": null can reach the output: the column may be null and a label has no place for ` +
+			`one; write label: {column: i_null, null: 0} with the value that a row without label is to have, or make the ` +
+			`column required`},
 	{"short parameter missing", "dense: [{columns: [i], ops: [fill_null]}]", ErrMissing,
 		"line 1:30: dense[0].ops[0].fill_null: missing: value: what a null becomes; for float32 columns rounded to " +
 			"float32"},
@@ -141,17 +144,20 @@ var badDocuments = []struct {
 		"whole number from 2 to 1048576"},
 	{"log_spaced compared as int64", "sparse: [{columns: [i], ops: [bucketize: {borders: {log_spaced: {from: 1, to: " +
 		"2, count: 4}}, compare: int64}]}]", ErrValue,
-		`line 1:31: sparse[0].ops[0]: column "i": wrong value: log_spaced borders are real numbers: compare as float32 or float64`},
+		`line 1:31: sparse[0].ops[0]: column "i": wrong value: log_spaced borders are real numbers: compare as float32 or ` +
+			`float64`},
 	{"side of no kind", "sparse: [{columns: [i], ops: [bucketize: {borders: [1], side: up}]}]", ErrValue,
 		`line 1:63: sparse[0].ops[0].bucketize.side: wrong value: the text "up", want one of left, right`},
 	{"nan of no kind", "sparse: [{columns: [i], ops: [bucketize: {borders: [1], nan: zero}]}]", ErrValue,
-		`line 1:62: sparse[0].ops[0].bucketize.nan: wrong value: the text "zero", want one of torcharrow, first, last, error`},
+		`line 1:62: sparse[0].ops[0].bucketize.nan: wrong value: the text "zero", want one of torcharrow, first, last, ` +
+			`error`},
 	{"border beyond float32", "sparse: [{columns: [d], ops: [bucketize: {borders: [1.0e39]}]}]", ErrValue,
 		`line 1:31: sparse[0].ops[0]: column "d": wrong value: border 0 (1.0e+39) does not fit float32`},
 	{"border that is not whole", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, 1.5], compare: int64}]}]",
 		ErrValue, `line 1:31: sparse[0].ops[0]: column "i": wrong value: border 1 (1.5) must be whole to compare as int64`},
 	{"float compared as int64", "sparse: [{columns: [f], ops: [bucketize: {borders: [1], compare: int64}]}]",
-		ErrColumnType, `line 1:31: sparse[0].ops[0]: column "f": wrong type of column: compare: int64 takes int64, and these are float32`},
+		ErrColumnType,
+		`line 1:31: sparse[0].ops[0]: column "f": wrong type of column: compare: int64 takes int64, and these are float32`},
 
 	{"missing column", "dense: [{columns: [fnull]}]", ErrMissingColumn,
 		`line 1:20: dense[0].columns[0]: missing column: "fnull" is not in the dataset`},
@@ -162,7 +168,8 @@ var badDocuments = []struct {
 	{"range of other names", "dense: [{columns: [c_0..d_3]}]", ErrPattern,
 		`line 1:20: dense[0].columns[0]: wrong column pattern: "c_0..d_3": the names before the numbers differ`},
 	{"range without numbers", "dense: [{columns: [c..d]}]", ErrPattern,
-		`line 1:20: dense[0].columns[0]: wrong column pattern: "c..d": a range goes from one numbered column to another, as int_0..int_12`},
+		`line 1:20: dense[0].columns[0]: wrong column pattern: "c..d": a range goes from one numbered column to another, ` +
+			`as int_0..int_12`},
 	{"range backwards", "dense: [{columns: [c_2..c_0]}]", ErrPattern,
 		`line 1:20: dense[0].columns[0]: wrong column pattern: "c_2..c_0": the first number is above the last`},
 	{"range too wide", "dense: [{columns: [c_0..c_70000]}]", ErrPattern,
@@ -180,47 +187,65 @@ var badDocuments = []struct {
 	{"key twice", "sparse: [{columns: [i]}]\ngenerated:\n  - columns: [c_0]\n    as: i", ErrDuplicate,
 		`line 3:5: generated[0]: column "c_0": given twice: a second key feature named "i"; name it with as`},
 	{"as without a number", "dense: [{columns: [i], as: \"x_{n}\"}]", ErrPattern,
-		`line 1:20: dense[0].columns[0]: column "i": wrong column pattern: "x_{n}": the column has no number at its end for {n}; use {column} or {i}`},
+		`line 1:20: dense[0].columns[0]: column "i": wrong column pattern: "x_{n}": the column has no number at its end ` +
+			`for {n}; use {column} or {i}`},
 	{"as with other braces", "dense: [{columns: [i], as: \"x_{m}\"}]", ErrValue,
 		`line 1:28: dense[0].as: wrong value: "x_{m}": {m}, want {n}, {i} or {column}`},
 	{"as with half a brace", "dense: [{columns: [i], as: \"x_{n\"}]", ErrValue,
 		`line 1:28: dense[0].as: wrong value: "x_{n": a brace without its other`},
 
 	{"log of a list", "sparse: [{columns: [flist], ops: [log: {add: 1}]}]", ErrColumnType,
-		`line 1:35: sparse[0].ops[0]: column "flist": wrong type of column: log of a list: no tensor holds lists of real numbers`},
+		`line 1:35: sparse[0].ops[0]: column "flist": wrong type of column: log of a list: no tensor holds lists of real ` +
+			`numbers`},
 	{"log of strings", "dense: [{columns: [s], ops: [log]}]", ErrColumnType,
-		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: log takes numbers, and these are strings; begin with hex_to_int if they are hexadecimal`},
+		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: log takes numbers, and these are strings; begin ` +
+			`with hex_to_int if they are hexadecimal`},
 	{"dense from a list", "dense: [{columns: [list]}]", ErrColumnType,
-		`line 1:9: dense[0]: column "list": wrong type of column: a list cannot be dense: only sparse features have several values a row`},
+		`line 1:9: dense[0]: column "list": wrong type of column: a list cannot be dense: only sparse features have ` +
+			`several values a row`},
 	{"label from a list", "label: {column: list}", ErrColumnType,
-		`line 1:8: label: column "list": wrong type of column: a list cannot be label: only sparse features have several values a row`},
+		`line 1:8: label: column "list": wrong type of column: a list cannot be label: only sparse features have several ` +
+			`values a row`},
 	{"dense from strings", "dense: [{columns: [s]}]", ErrColumnType,
-		`line 1:9: dense[0]: column "s": wrong type of column: dense takes numbers, and these are strings; begin with hex_to_int if they are hexadecimal`},
+		`line 1:9: dense[0]: column "s": wrong type of column: dense takes numbers, and these are strings; begin with ` +
+			`hex_to_int if they are hexadecimal`},
 	{"hash of a float", "sparse: [{columns: [f], ops: [sigrid_hash: {max: 10}]}]", ErrColumnType,
-		`line 1:31: sparse[0].ops[0]: column "f": wrong type of column: sigrid_hash takes ids (int64), and these are float32; bucketize makes ids of real numbers`},
+		`line 1:31: sparse[0].ops[0]: column "f": wrong type of column: sigrid_hash takes ids (int64), and these are ` +
+			`float32; bucketize makes ids of real numbers`},
 	{"modulus of a logarithm", "sparse: [{columns: [i], ops: [log, positive_modulus: 3]}]", ErrColumnType,
-		`line 1:36: sparse[0].ops[1]: column "i": wrong type of column: positive_modulus takes ids (int64), and these are float32; bucketize makes ids of real numbers`},
+		`line 1:36: sparse[0].ops[1]: column "i": wrong type of column: positive_modulus takes ids (int64), and these are ` +
+			`float32; bucketize makes ids of real numbers`},
 	{"sparse floats", "sparse: [{columns: [f]}]", ErrColumnType,
-		`line 1:10: sparse[0]: column "f": wrong type of column: sparse values are ids (int64), and these are float32; bucketize makes ids of real numbers`},
+		`line 1:10: sparse[0]: column "f": wrong type of column: sparse values are ids (int64), and these are float32; ` +
+			`bucketize makes ids of real numbers`},
 	{"hex of numbers", "sparse: [{columns: [i], ops: [hex_to_int]}]", ErrColumnType,
-		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: hex_to_int takes strings, and these are int64 (the decoder of Criteo's rows reads their ids itself)`},
+		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: hex_to_int takes strings, and these are int64 (the ` +
+			`decoder of Criteo's rows reads their ids itself)`},
 	{"firstx of a scalar", "sparse: [{columns: [i], ops: [firstx: 3]}]", ErrColumnType,
-		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: firstx takes lists, and this column has one value a row`},
+		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: firstx takes lists, and this column has one value ` +
+			`a row`},
 	{"fill of integers with a real number", "dense: [{columns: [i_null], ops: [fill_null: 0.5]}]", ErrValue,
-		`line 1:35: dense[0].ops[0]: column "i_null": wrong value: value 0.5 of fill_null must be whole: the values are int64`},
+		`line 1:35: dense[0].ops[0]: column "i_null": wrong value: value 0.5 of fill_null must be whole: the values are ` +
+			`int64`},
 	{"bound beyond float32", "dense: [{columns: [f], ops: [clamp: {max: 1.0e39}]}]", ErrValue,
 		`line 1:30: dense[0].ops[0]: column "f": wrong value: max 1.0e+39 of clamp does not fit float32`},
 
 	{"dense null", "dense:\n  - columns: [f_null]\n    ops: [clamp: {min: 0}]", ErrNull,
-		`line 2:5: dense[0]: column "f_null": null can reach the output: the column may be null and dense features have no place for one; put fill_null first`},
+		`line 2:5: dense[0]: column "f_null": null can reach the output: the column may be null and dense features have no ` +
+			`place for one; put fill_null first`},
 	{"label null", "label: {column: i_null}", ErrNull,
-		`line 1:8: label: column "i_null": null can reach the output: the column may be null and a label has no place for one; write label: {column: i_null, null: 0} with the value that a row without label is to have, or make the column required`},
+		`line 1:8: label: column "i_null": null can reach the output: the column may be null and a label has no place for ` +
+			`one; write label: {column: i_null, null: 0} with the value that a row without label is to have, or make the ` +
+			`column required`},
 	{"dense null made by hex_to_int", "dense: [{columns: [s], ops: [hex_to_int]}]", ErrNull,
-		`line 1:9: dense[0]: column "s": null can reach the output: the column may be null and dense features have no place for one; put fill_null first`},
+		`line 1:9: dense[0]: column "s": null can reach the output: the column may be null and dense features have no ` +
+			`place for one; put fill_null first`},
 	{"ids that do not fit", "ids: int32\nsparse: [{columns: [u32]}]", ErrIDs,
-		`line 2:10: sparse[0]: column "u32": ids do not fit int32: ids of "u32" may be 0 to 4294967295; end with sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
+		`line 2:10: sparse[0]: column "u32": ids do not fit int32: ids of "u32" may be 0 to 4294967295; end with ` +
+			`sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
 	{"ids one too many", "ids: int32\nsparse: [{columns: [i], ops: [sigrid_hash: {max: 2147483649}]}]", ErrIDs,
-		`line 2:10: sparse[0]: column "i": ids do not fit int32: ids of "i" may be 0 to 2147483648; end with sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
+		`line 2:10: sparse[0]: column "i": ids do not fit int32: ids of "i" may be 0 to 2147483648; end with sigrid_hash, ` +
+			`positive_modulus or clamp within int32, or say ids: int64`},
 	{"several at once", "dense: [{columns: [nope, i], ops: [fill_null: 0.5]}]\nsparse: [{columns: [f]}]",
 		ErrMissingColumn,
 		"line 1:20: dense[0].columns[0]: missing column: \"nope\" is not in the dataset\n" +

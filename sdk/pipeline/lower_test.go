@@ -287,7 +287,8 @@ func TestSchemasThatAreRefused(t *testing.T) {
 	s, err := Parse([]byte("dense: [{columns: [i]}]"))
 	require.NoError(t, err)
 	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "i", Kind: program.Float32}})
-	require.EqualError(t, err, `pipeline: line 1:9: dense[0]: column "i": column cannot be read: the dataset has several columns of this name`)
+	require.EqualError(t, err,
+		`pipeline: line 1:9: dense[0]: column "i": column cannot be read: the dataset has several columns of this name`)
 	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j"}, {Name: "j"}})
 	require.NoError(t, err, "columns that the pipeline does not name do not matter")
 	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j", Kind: program.Int64,

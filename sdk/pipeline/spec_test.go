@@ -122,7 +122,8 @@ func TestCheckSpecsBuiltInGo(t *testing.T) {
 			"pipeline: label: missing: column: the name of the column with the label"},
 		"columns": {&Spec{Dense: []Group{{}}}, "pipeline: dense[0]: missing: columns: at least one"},
 		"operator": {group(Op{Name: "nope"}),
-			`pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of fill_null, clamp, log, bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`},
+			`pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of fill_null, clamp, log, bucketize, sigrid_hash, ` +
+				`positive_modulus, hex_to_int, zero_extend, firstx, identity`},
 		"parameter": {group(Op{Name: "log", Args: []Arg{{Name: "base", Value: Int(2)}}}),
 			`pipeline: sparse[0].ops[0].log.base: unknown parameter: "base" of log`},
 		"parameter twice": {group(Op{Name: "log", Args: []Arg{{Name: "add", Value: Int(2)},
@@ -319,7 +320,8 @@ func FuzzYAML(f *testing.F) {
 		f.Add([]byte(c.doc))
 	}
 	f.Add([]byte(mapDocument))
-	f.Add([]byte(`{sparse: [{columns: ["id_score_list_features[-3..2, 9223372036854775807]"], scores: drop}], dense: [{columns: ["float_features[*]"]}]}`))
+	f.Add([]byte(`{sparse: [{columns: ["id_score_list_features[-3..2, 9223372036854775807]"], scores: drop}], dense: ` +
+		`[{columns: ["float_features[*]"]}]}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		if len(doc) > 1<<16 {
 			return

@@ -18,23 +18,49 @@ func TestSuggestionsAreTaken(t *testing.T) {
 		{Name: "loss", Kind: program.Bytes, Logical: "UUID", Nullable: true}, // no operator reads it
 		{Name: "lost", Kind: program.Float32},
 	}
-	for doc, want := range map[string]string{
-		"dense: [{columns: [los]}]":                                 `pipeline: line 1:20: dense[0].columns[0]: missing column: "los" is not in the dataset; did you mean "lost"?`,
-		"dense: [{columns: [los], ops: [fill_null: 0]}]":            `pipeline: line 1:20: dense[0].columns[0]: missing column: "los" is not in the dataset; did you mean "lot"?`,
-		"sparse: [{columns: [los]}]":                                `pipeline: line 1:21: sparse[0].columns[0]: missing column: "los" is not in the dataset; did you mean "log"?`,
-		"label: {column: los}":                                      `pipeline: line 1:8: label.column: missing column: "los" is not in the dataset; did you mean "lost"?`,
-		"dense: [{columns: [lost], ops: [los: {add: 1}]}]":          `pipeline: line 1:33: dense[0].ops[0]: unknown operator: "los"; did you mean "log"?`,
-		"dense: [{columns: [lost], ops: [los: {max: 1}]}]":          `pipeline: line 1:33: dense[0].ops[0]: unknown operator: "los"; want one of fill_null, clamp, log, bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`,
-		"dense: [{columns: [lost], ops: [fil_null]}]":               `pipeline: line 1:33: dense[0].ops[0]: unknown operator: "fil_null"; want one of fill_null, clamp, log, bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`,
-		"dense: [{columns: [lost], ops: [log], opss: [clamp: {}]}]": `pipeline: line 1:39: dense[0].opss: unknown key: "opss"; want one of columns, ops, as, scores`,
+	for _, c := range []struct{ doc, want string }{
+		{
+			"dense: [{columns: [los]}]",
+			`pipeline: line 1:20: dense[0].columns[0]: missing column: "los" is not in the dataset; did you mean "lost"?`,
+		},
+		{
+			"dense: [{columns: [los], ops: [fill_null: 0]}]",
+			`pipeline: line 1:20: dense[0].columns[0]: missing column: "los" is not in the dataset; did you mean "lot"?`,
+		},
+		{
+			"sparse: [{columns: [los]}]",
+			`pipeline: line 1:21: sparse[0].columns[0]: missing column: "los" is not in the dataset; did you mean "log"?`,
+		},
+		{
+			"label: {column: los}",
+			`pipeline: line 1:8: label.column: missing column: "los" is not in the dataset; did you mean "lost"?`,
+		},
+		{
+			"dense: [{columns: [lost], ops: [los: {add: 1}]}]",
+			`pipeline: line 1:33: dense[0].ops[0]: unknown operator: "los"; did you mean "log"?`,
+		},
+		{
+			"dense: [{columns: [lost], ops: [los: {max: 1}]}]",
+			`pipeline: line 1:33: dense[0].ops[0]: unknown operator: "los"; want one of fill_null, clamp, log, ` +
+				`bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`,
+		},
+		{
+			"dense: [{columns: [lost], ops: [fil_null]}]",
+			`pipeline: line 1:33: dense[0].ops[0]: unknown operator: "fil_null"; want one of fill_null, clamp, log, ` +
+				`bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`,
+		},
+		{
+			"dense: [{columns: [lost], ops: [log], opss: [clamp: {}]}]",
+			`pipeline: line 1:39: dense[0].opss: unknown key: "opss"; want one of columns, ops, as, scores`,
+		},
 	} {
-		t.Run(doc, func(t *testing.T) {
-			s, err := Parse([]byte(doc))
+		t.Run(c.doc, func(t *testing.T) {
+			s, err := Parse([]byte(c.doc))
 			if err == nil {
 				_, err = s.Resolve(schema)
 			}
 			require.Error(t, err)
-			assert.Equal(t, want, err.Error())
+			assert.Equal(t, c.want, err.Error())
 		})
 	}
 }

@@ -27,7 +27,8 @@ func TestColumnWithoutAName(t *testing.T) {
 	require.NoError(t, p.Validate())
 
 	_, err = resolve(`sparse: [{columns: [""]}]`)
-	require.EqualError(t, err, `pipeline: line 1:10: sparse[0]: wrong value: the column has no name, and a feature must have one; name it with as`)
+	require.EqualError(t, err,
+		`pipeline: line 1:10: sparse[0]: wrong value: the column has no name, and a feature must have one; name it with as`)
 	_, err = resolve(`sparse: [{columns: ["*"]}]`)
 	require.ErrorIs(t, err, ErrValue)
 	_, err = Parse([]byte(`label: {column: ""}`))

@@ -107,8 +107,9 @@ func newChunk(p *partition.Partition, column int, leaf *format.Leaf, group int, 
 	c.coded = m.DictOffset > 0 || m.Encodings.Has(format.RLEDictionary) || m.Encodings.Has(format.PlainDictionary)
 	c.kind = program.ChunkType{
 		Physical: uint8(leaf.Physical), Codec: uint8(m.Codec), MaxDef: leaf.MaxDef, MaxRep: leaf.MaxRep,
-		ElementDef: leaf.RepDef, EntryDef: leaf.EntryDef, Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth), TypeLength: uint32(leaf.TypeLength),
-		Values: uint64(m.NumValues), RowsUncounted: leaf.RowsUncounted, AlwaysCompressed: leaf.AlwaysCompressed,
+		ElementDef: leaf.RepDef, EntryDef: leaf.EntryDef, Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth),
+		TypeLength: uint32(leaf.TypeLength), Values: uint64(m.NumValues),
+		RowsUncounted: leaf.RowsUncounted, AlwaysCompressed: leaf.AlwaysCompressed,
 	}
 	return c
 }

@@ -44,7 +44,9 @@ func TestSeparate(t *testing.T) {
 	sparse := func(i uint32) program.Sink { return program.Sink{To: program.ToSparse, Index: i} }
 	prog := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 3, Dense: 1}, Columns: []program.Column{
 		{Name: "a", Kind: program.Int64, Sinks: []program.Sink{
-			sparse(0), {To: program.ToDense, Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}}, sparse(1),
+			sparse(0),
+			{To: program.ToDense, Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}},
+			sparse(1),
 		}},
 		{Name: "b", Kind: program.Int64, Sinks: []program.Sink{sparse(2)}},
 	}}

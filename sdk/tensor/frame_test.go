@@ -71,7 +71,8 @@ func TestFrameGolden(t *testing.T) {
 	const header = `{"__metadata__":{"format":"millrace.frame/1",` +
 		`"name":"ab000000000000000000000000000000000000000000000000000000000000cd/1/18446744073709551615",` +
 		`"shapes":"{\"rows\":2,\"dense\":1,\"keys\":2,\"values\":3}",` +
-		`"dense":"[\"int_0\"]","keys":"[\"cat_\\\"0\\\\\",\"é\\u000a\"]","num_embeddings":"[500000,0]","list":"[false,true]",` +
+		`"dense":"[\"int_0\"]","keys":"[\"cat_\\\"0\\\\\",\"é\\u000a\"]","num_embeddings":"[500000,0]",` +
+		`"list":"[false,true]",` +
 		`"ids":"int64","crc32c":"fbacbb95"},` +
 		`"kjt.values":{"dtype":"I64","shape":[3],"data_offsets":[0,24]},` +
 		`"dense":{"dtype":"F32","shape":[2,1],"data_offsets":[24,32]},` +

@@ -196,8 +196,10 @@ func TestNpyKeysGolden(t *testing.T) {
 	require.NoError(t, w.Close())
 	b, err := os.ReadFile(filepath.Join(dir, NpyKeys))
 	require.NoError(t, err)
-	assert.Equal(t, `{"version":1,"rows":5,"values":10,"dense":["int_0","int_1","int_2"],"keys":["cat_0","bucket_\"é\\\n"],"num_embeddings":[500000,1099511627776],`+
-		`"files":{"dense.npy":{"dtype":"<f4","shape":[5,3]},"labels.npy":{"dtype":"<f4","shape":[5,1]},"lengths.npy":{"dtype":"<i4","shape":[2,5]},`+
+	assert.Equal(t, `{"version":1,"rows":5,"values":10,"dense":["int_0","int_1","int_2"],`+
+		`"keys":["cat_0","bucket_\"é\\\n"],"num_embeddings":[500000,1099511627776],`+
+		`"files":{"dense.npy":{"dtype":"<f4","shape":[5,3]},"labels.npy":{"dtype":"<f4","shape":[5,1]},`+
+		`"lengths.npy":{"dtype":"<i4","shape":[2,5]},`+
 		`"sparse.npy":{"dtype":"<i4","shape":[5,2]},"values.npy":{"dtype":"<i4","shape":[10]}}}`+"\n", string(b))
 }
 

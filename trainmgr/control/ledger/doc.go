@@ -59,8 +59,9 @@
 //
 // Two rules keep ranks in lock step from waiting for each other for ever. A rank that holds no lease may start a drive
 // above the bound when no running drive has anything for it. A lease whose rank says that its queue is full
-// (LeaseReport.Blocked) for Config.Patience loses its slot to a rank that waits for that drive. A mini-batch that has been
-// fetched needs no drive: a rank that says so (LeaseReport.Fetched) frees the slot, and keeps the lease when the drive dies.
+// (LeaseReport.Blocked) for Config.Patience loses its slot to a rank that waits for that drive. A mini-batch that has
+// been fetched needs no drive: a rank that reports it (LeaseReport.Fetched) frees the slot, and keeps the lease when
+// the drive dies.
 //
 // # Durability
 //

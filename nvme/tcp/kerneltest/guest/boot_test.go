@@ -27,7 +27,8 @@ func TestBootTellsWhatTheScriptDid(t *testing.T) {
 				},
 				Script: `
 LIMIT=20
-check programs sh -c 'nvme version && fio --version && mkfs.ext4 -V && ls /sys/class/net/eth0 && test -e /sys/module/nvme_tcp'
+check programs sh -c 'nvme version && fio --version && mkfs.ext4 -V && ` +
+					`ls /sys/class/net/eth0 && test -e /sys/module/nvme_tcp'
 check file /opt/greeting "$WHO"
 check fails sh -c 'echo why; exit 3'
 asks() { [ "$(host double 'a b')" = 'a ba b' ]; host refuse && exit 1; true; }

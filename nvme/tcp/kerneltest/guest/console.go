@@ -8,7 +8,8 @@ import (
 // warning matches what a healthy kernel over a healthy drive never prints, whether or not its connection breaks.
 var warning = regexp.MustCompile(`WARNING: |BUG: |Oops|Kernel panic|kernel BUG|Call Trace:|general protection fault|` +
 	`INFO: task .* blocked|unable to handle|UBSAN|KASAN|refcount_t|scheduling while atomic|list_(add|del) corruption|` +
-	`EXT4-fs error|JBD2: .*error|I/O error|queue \d+: timeout|I/O (tag )?\d+ .*timeout|keep-alive failed|double free|use-after-free|DMA-API`)
+	`EXT4-fs error|JBD2: .*error|I/O error|queue \d+: timeout|I/O (tag )?\d+ .*timeout|keep-alive failed|` +
+	`double free|use-after-free|DMA-API`)
 
 // Warnings returns the lines of a console that a healthy kernel does not print. allowed lines are left out: a pattern
 // each, for the errors that a test causes on purpose.
