@@ -25,9 +25,6 @@ type console struct {
 	screen io.Writer
 }
 
-// command is console under the name that drive serve still uses.
-type command = console
-
 // checkShared checks the flags that every command has.
 func (c *console) checkShared() error {
 	if c.output != "table" && c.output != "json" {

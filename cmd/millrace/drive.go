@@ -24,7 +24,7 @@ func (c driveCommands) command() *cobra.Command {
 		"Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor, "+
 			"tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
 		c.create(), c.put(), c.files(), c.trim(), c.info(), c.list(), c.smart(), c.validate(), c.reset(),
-		c.driveServe(),
+		serveCommand(c).command(),
 		placementCommands(c).retire())
 }
 

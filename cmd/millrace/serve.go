@@ -23,6 +23,9 @@ import (
 	"github.com/millrace/millrace/nvme/tcp"
 )
 
+// serveCommand is drive serve.
+type serveCommand struct{ *console }
+
 // serveFlags are the flags of drive serve.
 type serveFlags struct {
 	flash, size, lba, slm string
@@ -38,7 +41,7 @@ type serveFlags struct {
 	log                   logFlags
 }
 
-func (c *command) driveServe() *cobra.Command {
+func (c serveCommand) command() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -112,7 +115,7 @@ type serving struct {
 	Added     []uint32 `json:"added_namespaces"` // of --namespaces
 }
 
-func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
+func (c serveCommand) serve(ctx context.Context, f serveFlags) (err error) {
 	o, err := f.options()
 	if err != nil {
 		return usageError{err}
@@ -151,7 +154,7 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 }
 
 // ready prints the one line.
-func (c *command) ready(s serving) error {
+func (c serveCommand) ready(s serving) error {
 	return c.print(s, func(w io.Writer) {
 		hosts := "any host"
 		if len(s.Hosts) > 0 {
@@ -306,7 +309,7 @@ func (f *serveFlags) readNamespaces() ([]target.Namespace, error) {
 }
 
 // followNamespaces reads the list of --namespaces again on every SIGHUP, until ctx ends or stop is called.
-func (c *command) followNamespaces(ctx context.Context, t *target.Target, f serveFlags) (stop func()) {
+func (c serveCommand) followNamespaces(ctx context.Context, t *target.Target, f serveFlags) (stop func()) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	ctx, cancel := context.WithCancel(ctx)
