@@ -38,7 +38,7 @@ func (t *block) append(b *block) {
 	}
 }
 
-// compare holds got to want: everything equal, dense features within so many units in the last place. It returns the
+// compare returns an error unless got equals want. Dense features may differ by ulps units in the last place. It returns the
 // number of dense values that are not equal, and the farthest distance.
 func compare(want, got *block, ulps int64) (unequal, farthest int64, err error) {
 	if want.rows != got.rows {

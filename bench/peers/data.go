@@ -108,8 +108,8 @@ func (d *dataset) withModel(m workload.Model) *dataset {
 	return &o
 }
 
-// learn takes the operators' parameters from a lowered program, so that nobody's are typed twice, and refuses programs
-// that the peers do not know.
+// learn takes the operators' parameters from a lowered program, so that the peers and ours work with the same ones. It
+// refuses a program that the peers do not know.
 func (d *dataset) learn(p *program.Program) error {
 	for _, part := range d.Parts {
 		if err := part.learn(p); err != nil {

@@ -21,16 +21,17 @@
 // feature-major in one tensor), which is not asked of peers, nor counted in their favour.
 //
 // A peer is written as its user would write it, and then made faster where that was easy. Footers are read once.
-// DuckDB's statement is prepared once, its result streamed, and what it takes to plan the statement anew for each turn
-// (0.2 s for RM5's columns) is not counted; floats are clamped by CASE, and buckets, which it has no function for, are
+// DuckDB's statement is prepared once and its result is streamed. DuckDB plans the statement again for each turn (0.2 s
+// for RM5's columns), and that time is not counted; floats are clamped by CASE, and buckets, which it has no function for, are
 // computed from the borders' being log-spaced. parquet-go is read by typed slices of a page, never by its boxed values.
 // NumPy uses its fast float32 logarithm.
 //
 // DuckDB comes with its own hash, which is what one would use there, and with SigridHash spelt out. The row without
 // buckets makes no generated features, does less than ours, and is there because buckets are what DuckDB is worst at.
 //
-// TorchArrow does not install (the package index has none for Python 3.11). Its loops are written anew, from its
-// sources, as the baseline that PreSto's counts of processor cores speak of; what Velox adds around them is left out.
+// TorchArrow does not install (the package index has none for Python 3.11). The peer is a Go version of the loops in
+// TorchArrow's sources, since PreSto counts processor cores that run TorchArrow. What Velox adds around the loops is
+// left out.
 //
 // # Before timing
 //
@@ -49,10 +50,10 @@
 //
 // # More threads
 //
-// With -threads 2 the same rows lie in two files of half of them. Everybody takes a goroutine a file (ours with an
-// engine of one thread each, DuckDB with a database of one), which suits them all: none waits for another. DuckDB told
-// threads=2 and both files divides the work itself, but the rows of a result that is read as it is made come from
-// little more than one thread. Nobody is tied to a processor, so the machine must be idle; peers in Python have one
+// With -threads 2 the same rows lie in two files of half of them. Every contender runs one goroutine a file (ours with an
+// engine of one thread each, DuckDB with a database of one thread each), so that no goroutine waits for another. DuckDB
+// with threads=2 over both files divides the work itself, but the rows of a streamed result come from little more than
+// one thread. No thread is tied to a processor, so the machine must be idle; peers in Python have one
 // thread only and are left out.
 //
 // # Concurrency

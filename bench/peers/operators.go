@@ -107,7 +107,7 @@ func duckHash(k uint64) uint64 {
 	return k ^ k>>32
 }
 
-// torchArrow are TorchArrow's scalar loops, written anew in Go after csrc/velox/functions/rec: an operator is a pass
+// torchArrow are TorchArrow's scalar loops, written in Go after csrc/velox/functions/rec: an operator is a pass
 // over the column with a vector of its own for the result, and a row pays for what does not change from row to row.
 // Bucketize looks at all borders whether they increase; SigridHash divides 2^(64+l) by max in 128 bits, once a row
 // (once a list for lists). What Velox does around the loops (null bitmaps, vector encodings, allocation) is not here,

@@ -25,7 +25,7 @@ const (
 	criteoRows     = 524_288 // 128 MB of text, 84 MB packed
 )
 
-// Known tells whether there is a workload of that name; the error wraps workload.ErrOptions.
+// Known reports whether there is a workload of that name; the error wraps workload.ErrOptions.
 func Known(name string) error {
 	if name == CriteoTSV || name == CriteoBinary {
 		return nil
@@ -157,5 +157,5 @@ func sourceOf(name string) program.Source {
 	return program.Parquet
 }
 
-// isCriteo tells whether a workload is one of this file's.
+// isCriteo reports whether a workload is one of this file's.
 func isCriteo(name string) bool { return slices.Contains([]string{CriteoTSV, CriteoBinary}, name) }

@@ -64,7 +64,7 @@ var digestCases = []struct {
 
 // TestDigests: mini-batches are byte for byte those whose digests are kept, on this machine as on every other.
 // .ci/cross runs it as GOAMD64=v1 and v3, with -tags purego, with less of the processor, and for arm64 under QEMU.
-// MILLRACE_UPDATE=1 writes the file anew if the reference makes the same mini-batches; only a changed definition of an
+// MILLRACE_UPDATE=1 writes the file again if the reference makes the same mini-batches; only a changed definition of an
 // operator or a workload excuses it.
 func TestDigests(t *testing.T) {
 	var found strings.Builder

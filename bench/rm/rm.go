@@ -51,7 +51,7 @@ type Options struct {
 	Coverage float64 // 0 means 1: every feature present
 	Seed     uint64
 	Commands sdk.Commands
-	// Progress, if not nil, is told what happens.
+	// Progress, if not nil, receives each step in words.
 	Progress func(string)
 }
 

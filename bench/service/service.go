@@ -39,7 +39,7 @@ type Options struct {
 	Splits     int           // of the ledger's job; 0 means 10^6, negative leaves the ledger out
 	// of the control plane that loses its leader; 0 means its default, 5 s; negative leaves failover out
 	LeaderTTL time.Duration
-	Progress  func(string) // told what happens, if not nil
+	Progress  func(string) // receives each step in words, if not nil
 }
 
 // Bounds of Options.

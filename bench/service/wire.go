@@ -30,7 +30,8 @@ type stage struct {
 	identity [3]identity.Options // of the control plane, of a node, of the trainer
 }
 
-// newStage starts everything; the mini-batches of the job have so many rows, its partitions so many mini-batches.
+// newStage starts the control plane, the nodes and the job, whose mini-batches have rows rows. A partition has of
+// mini-batches.
 func (o *Options) newStage(ctx context.Context, t Transport, nodes, rows int, of int64, spec *apiv1.JobSpec,
 	queue int) (s *stage, err error) {
 	s = &stage{}
@@ -106,7 +107,7 @@ func (s *stage) issueFor(role identity.Role, name string) (identity.Options, err
 	return o, identity.Issue(s.pki(), r, o.Cert, o.Key)
 }
 
-// awaitNodes waits until so many nodes are ready.
+// awaitNodes waits until want nodes are ready.
 func awaitNodes(ctx context.Context, c *remote.Client, want int) error {
 	for {
 		list, err := c.Nodes(ctx)

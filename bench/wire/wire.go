@@ -50,7 +50,7 @@ type Options struct {
 	DriveBytes  int64 // size of the drive, a multiple of MinDrive; 0 means 256 MiB
 	// NoFlowControl turns submission queue flow control off, so that a read needs no response capsule behind its data.
 	NoFlowControl bool
-	// Progress, if not nil, is told what happens.
+	// Progress, if not nil, receives each step in words.
 	Progress func(string)
 }
 

@@ -45,7 +45,8 @@ type Options struct {
 	Maps      bool
 	Overwrite bool // replace the numbered partitions that exist, all of them
 
-	// Progress, if not nil, is told how many rows of all are written. It is called from one goroutine at a time.
+	// Progress, if not nil, receives the rows written so far and the rows in all. It is called from one goroutine at a
+	// time.
 	Progress func(done, total int64)
 }
 

@@ -30,7 +30,7 @@ type ImportOptions struct {
 	Encoding      string // as Options.Encoding
 	Overwrite     bool   // replace partitions that exist
 
-	// Progress, if not nil, is told the rows written and the bytes read so far.
+	// Progress, if not nil, receives the rows written and the bytes read so far.
 	Progress func(rows, bytes int64)
 }
 

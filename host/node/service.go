@@ -27,11 +27,8 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// service is Connect's Node service over the node's parts. A call that it does not have is unimplemented, as it is on
-// an older node.
+// service is Connect's Node service over the node's parts. It has every call of the service.
 type service struct {
-	apiv1connect.UnimplementedNodeHandler
-
 	manager  *host.Manager
 	splits   *splits.Table
 	drives   *drives.Set
