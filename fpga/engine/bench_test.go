@@ -130,17 +130,17 @@ func newSliceRunner(t testing.TB, e *engine.Engine, data []byte, p *program.Prog
 	b := &sliceRunner{t: t, e: e, rows: int(f.RowGroups[0].Rows)}
 	b.mem = engine.Memory{Program: code, Input: data}
 	b.slice = program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(batch),
-		Place: p.Output.Place(uint32(batch))}
+		Layout: p.Output.Layout(uint32(batch))}
 	b.slice.ValueCap = uint64(batch) * uint64(p.Output.Keys) * 24
 	if p.Output.Fixed {
 		b.slice.ValueCap = uint64(batch) * uint64(p.Output.Keys)
 	}
 	if p.Output.Weights {
 		size := p.Output.Size(uint32(batch), b.slice.ValueCap)
-		b.slice.Place, b.slice.ValueCap = p.Output.PlaceIn(uint32(batch), size)
+		b.slice.Layout, b.slice.ValueCap = p.Output.LayoutIn(uint32(batch), size)
 		b.mem.Output = make([]byte, size)
 	} else {
-		b.mem.Output = make([]byte, b.slice.Place.Values+b.slice.ValueCap*p.Output.IDs.Bytes())
+		b.mem.Output = make([]byte, b.slice.Layout.Values+b.slice.ValueCap*p.Output.IDs.Bytes())
 	}
 	b.mem.Result = make([]byte, program.ResultSize(len(p.Columns)))
 	const room = 4 << 20

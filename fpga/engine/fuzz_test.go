@@ -87,7 +87,7 @@ func stages(t testing.TB) []stage {
 func (h *host) stage(t testing.TB, rows int) stage {
 	m := &batch{host: h, rows: uint32(rows)}
 	m.growOutput(h.firstCapacity)
-	s := program.Slice{Digest: h.digest, Program: uint64(len(h.code)), Rows: m.rows, Place: m.place,
+	s := program.Slice{Digest: h.digest, Program: uint64(len(h.code)), Rows: m.rows, Layout: m.place,
 		ValueCap: m.capacity}
 	var input []byte
 	for _, j := range h.planTasks(0, rows) {

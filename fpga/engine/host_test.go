@@ -167,7 +167,7 @@ type batch struct {
 	*host
 	rows     uint32
 	output   []byte
-	place    program.Placement
+	place    program.OutputLayout
 	capacity uint64
 	written  uint64
 }
@@ -178,8 +178,8 @@ const guardByte = 0xa5
 func (m *batch) growOutput(n uint64) {
 	base := uint64(program.Align * m.rng.IntN(3))
 	size := m.program.Output.Size(m.rows, n)
-	p, room := m.program.Output.PlaceIn(m.rows, size)
-	p = program.Placement{Dense: p.Dense + base, Lengths: p.Lengths + base, Label: p.Label + base,
+	p, room := m.program.Output.LayoutIn(m.rows, size)
+	p = program.OutputLayout{Dense: p.Dense + base, Lengths: p.Lengths + base, Label: p.Label + base,
 		Values: p.Values + base, Weights: p.Weights + base}
 	output := bytes.Repeat([]byte{guardByte}, int(base+size)+33)
 	if m.output != nil {
@@ -257,7 +257,7 @@ func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error)
 	for n < len(jobs) && m.program.Columns[jobs[n].column].Part > program.MapKeys {
 		n++ // a map's tasks come together
 	}
-	s := program.Slice{Digest: m.digest, Program: uint64(len(m.code)), Rows: m.rows, Place: m.place, Values: m.written,
+	s := program.Slice{Digest: m.digest, Program: uint64(len(m.code)), Rows: m.rows, Layout: m.place, Values: m.written,
 		ValueCap: m.capacity}
 	var input []byte
 	for _, task := range jobs[:n] {

@@ -222,10 +222,10 @@ func TestMapSliceRefused(t *testing.T) {
 		},
 		"no entry level":         func(b *sliceRunner) { b.slice.Tasks[1].Chunk.EntryDef = 0 },
 		"entries inside":         func(b *sliceRunner) { b.slice.Tasks[1].Chunk.EntryDef = 40 },
-		"weights not aligned":    func(b *sliceRunner) { b.slice.Place.Weights += 4 },
-		"weights behind":         func(b *sliceRunner) { b.slice.Place.Weights = uint64(len(b.mem.Output)) },
-		"weights wrap":           func(b *sliceRunner) { b.slice.Place.Weights = 1<<64 - 64 },
-		"lengths beyond written": func(b *sliceRunner) { b.moveRows(1); b.mem.Output[b.slice.Place.Lengths] = 200 },
+		"weights not aligned":    func(b *sliceRunner) { b.slice.Layout.Weights += 4 },
+		"weights behind":         func(b *sliceRunner) { b.slice.Layout.Weights = uint64(len(b.mem.Output)) },
+		"weights wrap":           func(b *sliceRunner) { b.slice.Layout.Weights = 1<<64 - 64 },
+		"lengths beyond written": func(b *sliceRunner) { b.moveRows(1); b.mem.Output[b.slice.Layout.Lengths] = 200 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newSliceRunner(t, engine.New(engine.Options{}), data, p, 10)

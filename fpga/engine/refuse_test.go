@@ -46,12 +46,12 @@ func TestSliceRefused(t *testing.T) {
 				math.MaxUint32-9
 		},
 		"column":                   func(b *sliceRunner) { b.slice.Tasks[0].Column = 4 },
-		"dense place":              func(b *sliceRunner) { b.slice.Place.Dense = uint64(len(b.mem.Output)) },
-		"dense place wraps":        func(b *sliceRunner) { b.slice.Place.Dense = huge - 63 },
-		"dense not aligned":        func(b *sliceRunner) { b.slice.Place.Dense = 4 },
-		"lengths place":            func(b *sliceRunner) { b.slice.Place.Lengths = uint64(len(b.mem.Output)) &^ 63 },
-		"label place":              func(b *sliceRunner) { b.slice.Place.Label = huge &^ 63 },
-		"values place":             func(b *sliceRunner) { b.slice.Place.Values += 64 },
+		"dense place":              func(b *sliceRunner) { b.slice.Layout.Dense = uint64(len(b.mem.Output)) },
+		"dense place wraps":        func(b *sliceRunner) { b.slice.Layout.Dense = huge - 63 },
+		"dense not aligned":        func(b *sliceRunner) { b.slice.Layout.Dense = 4 },
+		"lengths place":            func(b *sliceRunner) { b.slice.Layout.Lengths = uint64(len(b.mem.Output)) &^ 63 },
+		"label place":              func(b *sliceRunner) { b.slice.Layout.Label = huge &^ 63 },
+		"values place":             func(b *sliceRunner) { b.slice.Layout.Values += 64 },
 		"value cap":                func(b *sliceRunner) { b.slice.ValueCap++ },
 		"value cap wraps":          func(b *sliceRunner) { b.slice.ValueCap = 1 << 61 },
 		"values above cap":         func(b *sliceRunner) { b.slice.Values = b.slice.ValueCap + 1 },
@@ -382,7 +382,7 @@ func TestThreads(t *testing.T) {
 			b := newSliceRunner(t, e, data, p, 50)
 			for i := range 8 {
 				b.nextBatch()
-				assert.Equal(t, outputs[i%4][:b.slice.Place.Values], b.mem.Output[:b.slice.Place.Values])
+				assert.Equal(t, outputs[i%4][:b.slice.Layout.Values], b.mem.Output[:b.slice.Layout.Values])
 			}
 		})
 	}

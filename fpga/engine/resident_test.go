@@ -52,9 +52,9 @@ func (b *sliceRunner) hideWindow(n uint64) {
 // widen makes the mini-batch n rows, with keys keys.
 func (b *sliceRunner) widenTask(n uint32, keys uint32) {
 	out := program.Output{Keys: keys}
-	b.slice.Rows, b.slice.Tasks[0].Count, b.slice.Place = n, n, out.Place(n)
+	b.slice.Rows, b.slice.Tasks[0].Count, b.slice.Layout = n, n, out.Layout(n)
 	b.slice.ValueCap = uint64(n * keys)
-	b.mem.Output = make([]byte, b.slice.Place.Values+8*b.slice.ValueCap)
+	b.mem.Output = make([]byte, b.slice.Layout.Values+8*b.slice.ValueCap)
 }
 
 // only leaves n bytes of the window.

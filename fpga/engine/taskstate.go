@@ -109,5 +109,5 @@ func (t *taskState) shortChunk(at *program.Cursor, rows uint64) error {
 
 // atPage wraps an error with the column and the page.
 func (t *taskState) atPage(at *program.Cursor, err error) error {
-	return fmt.Errorf("%v: %w", program.Place{Column: t.column.name, Page: at.Ordinal, Offset: at.Page}, err)
+	return fmt.Errorf("%v: %w", program.FaultLocation{Column: t.column.name, Page: at.Ordinal, Offset: at.Page}, err)
 }

@@ -43,17 +43,17 @@ func (o *tensors) layOut(mem []byte, s *program.Slice, out *program.Output) erro
 		return nil
 	}
 	if out.Dense > 0 {
-		if err := cut(&o.dense, s.Place.Dense, rows*uint64(out.Dense)*4, "dense"); err != nil {
+		if err := cut(&o.dense, s.Layout.Dense, rows*uint64(out.Dense)*4, "dense"); err != nil {
 			return err
 		}
 	}
 	if out.Keys > 0 && !out.Fixed {
-		if err := cut(&o.lengths, s.Place.Lengths, rows*uint64(out.Keys)*4, "lengths"); err != nil {
+		if err := cut(&o.lengths, s.Layout.Lengths, rows*uint64(out.Keys)*4, "lengths"); err != nil {
 			return err
 		}
 	}
 	if out.Label {
-		if err := cut(&o.label, s.Place.Label, rows*4, "label"); err != nil {
+		if err := cut(&o.label, s.Layout.Label, rows*4, "label"); err != nil {
 			return err
 		}
 	}
@@ -67,12 +67,12 @@ func (o *tensors) layOut(mem []byte, s *program.Slice, out *program.Output) erro
 		if s.ValueCap > uint64(len(mem))/4 {
 			return sliceError("%d weights in an output range of %d bytes", s.ValueCap, len(mem))
 		}
-		if err := cut(&o.weights, s.Place.Weights, s.ValueCap*4, "weights"); err != nil {
+		if err := cut(&o.weights, s.Layout.Weights, s.ValueCap*4, "weights"); err != nil {
 			return err
 		}
 	}
 	if out.Keys > 0 {
-		return cut(&o.values, s.Place.Values, s.ValueCap*out.IDs.Bytes(), "values")
+		return cut(&o.values, s.Layout.Values, s.ValueCap*out.IDs.Bytes(), "values")
 	}
 	return nil
 }

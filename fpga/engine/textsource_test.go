@@ -174,10 +174,10 @@ func TestTextRefused(t *testing.T) {
 func textSlice(p *program.Program, data []byte, rows int) (program.Slice, engine.Memory) {
 	code := p.Marshal()
 	s := program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(rows),
-		Place: p.Output.Place(uint32(rows))}
+		Layout: p.Output.Layout(uint32(rows))}
 	s.ValueCap = uint64(rows) * uint64(p.Output.Keys)
 	m := engine.Memory{Program: code, Input: data, Scratch: make([]byte, 40*9*(rows+64))}
-	m.Output = make([]byte, s.Place.Values+s.ValueCap*p.Output.IDs.Bytes())
+	m.Output = make([]byte, s.Layout.Values+s.ValueCap*p.Output.IDs.Bytes())
 	m.Result = make([]byte, program.ResultSize(1))
 	s.Tasks = []program.Task{{Count: uint32(rows), Window: program.Span{Len: uint64(len(data))},
 		ChunkLen: uint64(len(data)),

@@ -125,7 +125,7 @@ func rowsVector() Vector {
 	// 40 fields: label, int_0 to int_12, cat_0 to cat_25. The second row has a label and nulls.
 	input := []byte("1\t9\t10" + strings.Repeat("\t", 11) + "\t1\tffffffff\tc" + strings.Repeat("\t", 23) + "\n" +
 		"0" + strings.Repeat("\t", 39) + "\n")
-	place := p.Output.Place(rows)
+	place := p.Output.Layout(rows)
 	out := make([]byte, place.Values+4*rows*8)
 	le := binary.LittleEndian
 	le.PutUint32(out[place.Dense:], 0x40135d8e) // ln(1 + 9), rounded to nearest
@@ -142,7 +142,7 @@ func rowsVector() Vector {
 	}
 	body := p.Marshal()
 	slice := &program.Slice{
-		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Place: place, ValueCap: 4 * rows,
+		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place, ValueCap: 4 * rows,
 		Tasks: []program.Task{{
 			Count: rows, Window: program.Span{Len: uint64(len(input))}, ChunkLen: uint64(len(input)),
 			Scratch: program.Span{Len: 4096},
@@ -180,7 +180,7 @@ func chunksVector() Vector {
 	}
 	ids = dataPage(ids, 4)
 
-	place := p.Output.Place(rows)
+	place := p.Output.Layout(rows)
 	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8}
 	out := make([]byte, place.Values+uint64(len(values))*8)
 	for i, n := range []uint32{1, 1, 2, 1} { // lengths, key by key
@@ -192,7 +192,7 @@ func chunksVector() Vector {
 	body := p.Marshal()
 	h, n := uint64(len(hex)), uint64(len(ids))
 	slice := &program.Slice{
-		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Place: place, ValueCap: uint64(len(values)),
+		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place, ValueCap: uint64(len(values)),
 		Tasks: []program.Task{
 			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 6, Values: 2}, Window: program.Span{Len: h},
 				ChunkLen: h},
@@ -246,7 +246,7 @@ func mapsVector() Vector {
 	body := p.Marshal()
 	const room = 64
 	size := p.Output.Size(rows, room)
-	place, _ := p.Output.PlaceIn(rows, size)
+	place, _ := p.Output.LayoutIn(rows, size)
 	out := make([]byte, size)
 	for i, n := range []uint32{1, 0, 1, 1, 0, 1} { // lengths, key by key
 		le.PutUint32(out[place.Lengths+uint64(i)*4:], n)
@@ -263,7 +263,7 @@ func mapsVector() Vector {
 	reals := nested
 	reals.Physical = 4
 	slice := &program.Slice{
-		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Place: place, ValueCap: room,
+		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place, ValueCap: room,
 		Tasks: []program.Task{
 			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 5},
 				Window: program.Span{Len: k}, ChunkLen: k},

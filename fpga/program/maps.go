@@ -76,10 +76,11 @@ func (p *Program) scored() bool {
 	return false
 }
 
-// PlaceIn is Place in an output range of size bytes, and how many elements of kjt.values it holds. Where there are
-// weights they lie behind the room for the values, element by element; how much room that is, the size says.
-func (o Output) PlaceIn(rows uint32, size uint64) (p Placement, values uint64) {
-	p = o.Place(rows)
+// LayoutIn returns the layout in an output range of size bytes, and how many elements of kjt.values the range holds.
+// Where there are weights they lie behind the room for the values, element by element; how much room that is, the size
+// says.
+func (o Output) LayoutIn(rows uint32, size uint64) (p OutputLayout, values uint64) {
+	p = o.Layout(rows)
 	if o.Keys == 0 || size < p.Values {
 		return p, 0
 	}
@@ -95,7 +96,7 @@ func (o Output) PlaceIn(rows uint32, size uint64) (p Placement, values uint64) {
 
 // Size returns the most bytes that a mini-batch with the given numbers of rows and values takes in an output range.
 func (o Output) Size(rows uint32, values uint64) uint64 {
-	at := o.Place(rows).Values
+	at := o.Layout(rows).Values
 	switch {
 	case o.Keys == 0:
 		return at

@@ -43,7 +43,7 @@ func TestMapsGolden(t *testing.T) {
 // mapSlice is a slice with what version 1.2 is needed for.
 func mapSlice() *Slice {
 	s := someSlice()
-	s.Place.Weights = 1 << 20
+	s.Layout.Weights = 1 << 20
 	s.Tasks[0].Chunk.MaxRep, s.Tasks[0].Chunk.EntryDef = 2, 1
 	return s
 }
@@ -172,8 +172,8 @@ func TestMapsValidate(t *testing.T) {
 	}
 }
 
-// Size is the least output range in which PlaceIn finds room, the tensors are aligned, and do not touch.
-func TestPlaceIn(t *testing.T) {
+// Size is the least output range in which LayoutIn finds room, the tensors are aligned, and do not touch.
+func TestLayoutIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Output{
 			Label: rapid.Bool().Draw(t, "label"), Dense: rapid.Uint32Range(0, 3).Draw(t, "dense"), Keys: rapid.Uint32Range(0,
@@ -182,7 +182,7 @@ func TestPlaceIn(t *testing.T) {
 		}
 		rows, values := rapid.Uint32Range(1, 1000).Draw(t, "rows"), rapid.Uint64Range(0, 5000).Draw(t, "values")
 		size := o.Size(rows, values)
-		p, room := o.PlaceIn(rows, size)
+		p, room := o.LayoutIn(rows, size)
 		if o.Keys == 0 {
 			require.Zero(t, room)
 			return
@@ -197,7 +197,7 @@ func TestPlaceIn(t *testing.T) {
 		require.Zero(t, p.Weights%Align)
 		require.GreaterOrEqual(t, p.Weights, p.Values+room*o.IDs.Bytes())
 		require.LessOrEqual(t, p.Weights+4*room, size)
-		_, room = o.PlaceIn(rows, p.Values)
+		_, room = o.LayoutIn(rows, p.Values)
 		require.Zero(t, room)
 	})
 }

@@ -103,17 +103,17 @@ func (i IDs) Bytes() uint64 {
 // Align is the alignment of every tensor in the output range.
 const Align = 64
 
-// Placement says where a mini-batch's tensors lie in the output range, in bytes from its start.
-type Placement struct {
+// OutputLayout says where a mini-batch's tensors lie in the output range, in bytes from its start.
+type OutputLayout struct {
 	Dense, Lengths, Label, Values uint64
-	Weights                       uint64 // 0 where there are none; see Output.PlaceIn
+	Weights                       uint64 // 0 where there are none; see Output.LayoutIn
 }
 
-// Place lays out a mini-batch of rows rows: dense, lengths, label, each aligned to Align; the values, whose number is
-// not known beforehand, come last.
-func (o Output) Place(rows uint32) Placement {
+// Layout returns where the tensors of a mini-batch of rows rows lie: dense, lengths, label, each aligned to Align; the
+// values, whose number is not known beforehand, come last.
+func (o Output) Layout(rows uint32) OutputLayout {
 	up := func(n uint64) uint64 { return (n + Align - 1) &^ (Align - 1) }
-	var p Placement
+	var p OutputLayout
 	at := up(uint64(rows) * uint64(o.Dense) * 4)
 	p.Lengths = at
 	if !o.Fixed {

@@ -9,13 +9,13 @@ func (s Span) End() uint64 { return s.Off + s.Len }
 // Slice is one execution: a run of rows of one mini-batch times a run of columns. Its marshalled form is the
 // argument of a Preprocess or Execute command.
 type Slice struct {
-	Digest   [32]byte  // SHA-256 of the program range's bytes; the engine refuses another program
-	Program  uint64    // length of the program in the program range
-	Rows     uint32    // rows of the whole mini-batch: strides of dense, lengths and, with Output.Fixed, values
-	Place    Placement // where the mini-batch's tensors lie in the output range
-	Values   uint64    // elements of kjt.values written by earlier slices of this mini-batch
-	ValueCap uint64    // elements that the output range holds behind Place.Values
-	Tasks    []Task    // in key order
+	Digest   [32]byte     // SHA-256 of the program range's bytes; the engine refuses another program
+	Program  uint64       // length of the program in the program range
+	Rows     uint32       // rows of the whole mini-batch: strides of dense, lengths and, with Output.Fixed, values
+	Layout   OutputLayout // where the mini-batch's tensors lie in the output range
+	Values   uint64       // elements of kjt.values written by earlier slices of this mini-batch
+	ValueCap uint64       // elements that the output range holds behind Place.Values
+	Tasks    []Task       // in key order
 }
 
 // Task asks for some rows of one column (text: of all columns) from one window of its bytes.

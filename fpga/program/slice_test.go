@@ -12,7 +12,7 @@ import (
 // someSlice sets every field to a value that occurs once.
 func someSlice() *Slice {
 	s := &Slice{
-		Program: 0x1001, Rows: 8192, Place: Placement{Dense: 0x2000, Lengths: 0x3000, Label: 0x4000, Values: 0x5000},
+		Program: 0x1001, Rows: 8192, Layout: OutputLayout{Dense: 0x2000, Lengths: 0x3000, Label: 0x4000, Values: 0x5000},
 		Values: 77, ValueCap: 1 << 33,
 	}
 	for i := range s.Digest {
@@ -86,7 +86,7 @@ func TestSliceVersions(t *testing.T) {
 		0: func(*Slice) {},
 		1: func(s *Slice) { s.Tasks[1].Cursor.Checked = true },
 		2: func(s *Slice) { s.Tasks[0].Chunk.EntryDef, s.Tasks[1].Cursor.Checked = 1, true },
-		3: func(s *Slice) { s.Place.Weights, s.Tasks[1].Chunk.AlwaysCompressed = 1, true },
+		3: func(s *Slice) { s.Layout.Weights, s.Tasks[1].Chunk.AlwaysCompressed = 1, true },
 	} {
 		s := someSlice()
 		change(s)

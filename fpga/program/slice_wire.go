@@ -37,13 +37,13 @@ func (s *Slice) AppendTo(b []byte) []byte {
 	le.PutUint64(h[48:], s.Program)
 	le.PutUint32(h[56:], s.Rows)
 	le.PutUint32(h[60:], 0)
-	le.PutUint64(h[64:], s.Place.Dense)
-	le.PutUint64(h[72:], s.Place.Lengths)
-	le.PutUint64(h[80:], s.Place.Label)
-	le.PutUint64(h[88:], s.Place.Values)
+	le.PutUint64(h[64:], s.Layout.Dense)
+	le.PutUint64(h[72:], s.Layout.Lengths)
+	le.PutUint64(h[80:], s.Layout.Label)
+	le.PutUint64(h[88:], s.Layout.Values)
 	le.PutUint64(h[96:], s.Values)
 	le.PutUint64(h[104:], s.ValueCap)
-	le.PutUint64(h[112:], s.Place.Weights)
+	le.PutUint64(h[112:], s.Layout.Weights)
 	clear(h[120:])
 	for i := range s.Tasks {
 		s.Tasks[i].put(b[start+SliceHeader+SliceTask*i:][:SliceTask])
@@ -54,7 +54,7 @@ func (s *Slice) AppendTo(b []byte) []byte {
 // minor is the least minor version that says what the slice says.
 func (s *Slice) minor() int {
 	minor := 0
-	if s.Place.Weights != 0 {
+	if s.Layout.Weights != 0 {
 		minor = 2
 	}
 	for i := range s.Tasks {
@@ -95,7 +95,7 @@ func (s *Slice) DecodeFrom(b []byte) error {
 	copy(s.Digest[:], h[16:48])
 	s.Program = le.Uint64(h[48:])
 	s.Rows = le.Uint32(h[56:])
-	s.Place = Placement{Dense: le.Uint64(h[64:]), Lengths: le.Uint64(h[72:]), Label: le.Uint64(h[80:]),
+	s.Layout = OutputLayout{Dense: le.Uint64(h[64:]), Lengths: le.Uint64(h[72:]), Label: le.Uint64(h[80:]),
 		Values: le.Uint64(h[88:]), Weights: le.Uint64(h[112:])}
 	s.Values = le.Uint64(h[96:])
 	s.ValueCap = le.Uint64(h[104:])

@@ -12,7 +12,7 @@ import (
 const (
 	Major = 1
 	Minor = 1 // of programs. 1: maps
-	// 1: Cursor.Checked. 2: ChunkType.EntryDef, Placement.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed
+	// 1: Cursor.Checked. 2: ChunkType.EntryDef, OutputLayout.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed
 	SliceMinor  = 3
 	ResultMinor = 1 // 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page
 )

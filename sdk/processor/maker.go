@@ -35,7 +35,7 @@ func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*mak
 	}
 	m.takeBack()
 	s, err := slicer.New(slicer.Config{
-		Program: r.program, Limits: r.limits, Memory: m.region, Learned: learned,
+		Program: r.program, Limits: r.limits, Memory: m.workspace, Learned: learned,
 		Options: slicer.Options{
 			Coalesce: r.opts.Coalesce, Gap: r.opts.Gap, Slots: slots, Direct: r.target.Direct(run.Partition),
 		},
@@ -161,20 +161,20 @@ func (m *maker) finish(ctx context.Context, done *slicer.Done) (*tensor.MiniBatc
 	size := max(out.Size(done.Rows, done.Values), program.Align)
 	extent := size
 	if out.Weights {
-		extent = done.Placement.Weights + 4*done.Values
+		extent = done.Layout.Weights + 4*done.Values
 	}
 	view, mapped := r.target.View(target.Span{Addr: done.Slot.Span.Addr, Len: extent})
 	if mapped && !r.opts.Copy && m.memory.mayLend() {
 		memory, slot := m.memory, done.Slot
 		b := tensor.New(r.schema, int(done.Rows), func() { memory.giveBack(slot) })
-		setTensors(b, done.Placement, done.Values, view)
+		setTensors(b, done.Layout, done.Values, view)
 		r.stats.lent.Add(b.Bytes())
 		return b, nil
 	}
-	defer m.memory.region.Release(done.Slot)
+	defer m.memory.workspace.Release(done.Slot)
 	start := time.Now()
 	own := alignedBytes(size)
-	at, _ := out.PlaceIn(done.Rows, size)
+	at, _ := out.LayoutIn(done.Rows, size)
 	for _, run := range slotRuns(out, done, at, size) {
 		if mapped {
 			copy(own[run.to:][:run.length], view[run.from:])

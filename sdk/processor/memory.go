@@ -6,11 +6,11 @@ import (
 	"github.com/millrace/millrace/sdk/slicer"
 )
 
-// memoryShare is the part of a target's memory that one stream uses. Its region has one owner, the stream. Slots that
+// memoryShare is the part of a target's memory that one stream uses. Its workspace has one owner, the stream. Slots that
 // are lent may be given back by anybody, also after the stream has ended and another one has the share: they are put
 // aside, and the owner takes them back before it goes on.
 type memoryShare struct {
-	region *slicer.Region
+	workspace *slicer.Workspace
 
 	mu       sync.Mutex // guards returned
 	returned []*slicer.Slot
@@ -28,7 +28,7 @@ func (m *memoryShare) takeBack() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.returned {
-		m.region.Release(s)
+		m.workspace.Release(s)
 	}
 	m.returned = m.returned[:0]
 }
@@ -36,5 +36,5 @@ func (m *memoryShare) takeBack() {
 // mayLend reports whether enough slots stay free for a mini-batch to be lent.
 func (m *memoryShare) mayLend() bool {
 	m.takeBack()
-	return m.region.FreeSlots() >= freeSlots
+	return m.workspace.FreeSlots() >= freeSlots
 }

@@ -141,14 +141,14 @@ func (r *runner) shareMemory() error {
 		}
 	}
 	n := uint64(r.streams)
-	if least := head + n*slicer.LeastRegion(r.program.MaxTasks); r.memory < least {
+	if least := head + n*slicer.LeastWorkspace(r.program.MaxTasks); r.memory < least {
 		return &slicer.MemoryError{Partition: "program", RowGroup: -1, Need: least, Have: r.memory, Streams: r.streams}
 	}
 	share := alignDown((r.memory - head) / n)
 	r.idle = make(chan *memoryShare, r.streams)
 	for i := range n {
 		span := target.Span{Addr: head + i*share, Len: share}
-		r.idle <- &memoryShare{region: slicer.NewRegion(span, r.program.MaxTasks)}
+		r.idle <- &memoryShare{workspace: slicer.NewWorkspace(span, r.program.MaxTasks)}
 	}
 	return nil
 }

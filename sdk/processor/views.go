@@ -10,7 +10,7 @@ import (
 
 // setTensors sets a mini-batch's tensors to their places in b, which begins at a multiple of 8 bytes and holds the
 // tensors little-endian, as every target of this project does.
-func setTensors(m *tensor.MiniBatch, at program.Placement, values uint64, b []byte) {
+func setTensors(m *tensor.MiniBatch, at program.OutputLayout, values uint64, b []byte) {
 	s, rows := m.Schema, uint64(m.Rows)
 	if s.Label {
 		m.Label = typed[float32](b, at.Label, rows)
@@ -55,12 +55,12 @@ func alignedBytes(n uint64) []byte {
 type slotRun struct{ from, to, length uint64 }
 
 // slotRuns returns what of a slot is copied to a mini-batch's own memory of size bytes, whose tensors lie at at.
-func slotRuns(out *program.Output, done *slicer.Done, at program.Placement, size uint64) []slotRun {
+func slotRuns(out *program.Output, done *slicer.Done, at program.OutputLayout, size uint64) []slotRun {
 	if !out.Weights {
 		return []slotRun{{0, 0, size}}
 	}
 	return []slotRun{
 		{0, 0, at.Values + done.Values*out.IDs.Bytes()},
-		{done.Placement.Weights, at.Weights, 4 * done.Values},
+		{done.Layout.Weights, at.Weights, 4 * done.Values},
 	}
 }

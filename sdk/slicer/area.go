@@ -6,11 +6,11 @@ import "slices"
 // (program.Align), and more than any decoder asks for.
 const grain = 64
 
-// roundUp rounds n up to the grain.
-func roundUp(n uint64) uint64 { return (n + grain - 1) &^ (grain - 1) }
+// roundUpToGrain rounds n up to the grain.
+func roundUpToGrain(n uint64) uint64 { return (n + grain - 1) &^ (grain - 1) }
 
-// roundDown rounds n down to the grain.
-func roundDown(n uint64) uint64 { return n &^ (grain - 1) }
+// roundDownToGrain rounds n down to the grain.
+func roundDownToGrain(n uint64) uint64 { return n &^ (grain - 1) }
 
 // segment is a part of an area. The zero value is no segment.
 type segment struct{ offset, size uint64 }
@@ -31,16 +31,16 @@ func newArea(size uint64) area {
 	return a
 }
 
-// allocate returns a segment of n bytes, rounded up to the grain; for no bytes it returns the zero segment. It is not
-// ok when no free segment is large enough.
-func (a *area) allocate(n uint64) (s segment, ok bool) {
+// allocateSegment returns a segment of n bytes, rounded up to the grain; for no bytes it returns the zero segment. It
+// is not ok when no free segment is large enough.
+func (a *area) allocateSegment(n uint64) (s segment, ok bool) {
 	if n == 0 {
 		return segment{}, true
 	}
 	if n > a.size {
 		return segment{}, false
 	}
-	n = roundUp(n)
+	n = roundUpToGrain(n)
 	for i := range a.free {
 		f := &a.free[i]
 		if f.size < n {
@@ -57,8 +57,8 @@ func (a *area) allocate(n uint64) (s segment, ok bool) {
 	return segment{}, false
 }
 
-// release takes a segment back.
-func (a *area) release(s segment) {
+// releaseSegment takes a segment back.
+func (a *area) releaseSegment(s segment) {
 	if s.size == 0 {
 		return
 	}
@@ -84,13 +84,13 @@ func (a *area) release(s segment) {
 	}
 }
 
-// unused returns the number of bytes not handed out.
-func (a *area) unused() (n uint64) {
+// unusedBytes returns the number of bytes not handed out.
+func (a *area) unusedBytes() (n uint64) {
 	for _, f := range a.free {
 		n += f.size
 	}
 	return n
 }
 
-// used returns the number of bytes handed out.
-func (a *area) used() uint64 { return a.size - a.unused() }
+// usedBytes returns the number of bytes handed out.
+func (a *area) usedBytes() uint64 { return a.size - a.unusedBytes() }

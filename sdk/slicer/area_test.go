@@ -17,9 +17,9 @@ func TestArea(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			if len(held) > 0 && rapid.Bool().Draw(t, "give") {
 				i := rapid.IntRange(0, len(held)-1).Draw(t, "which")
-				a.release(held[i])
+				a.releaseSegment(held[i])
 				held = append(held[:i], held[i+1:]...)
-			} else if s, ok := a.allocate(rapid.Uint64Range(0, 1000).Draw(t, "bytes")); ok && s.size > 0 {
+			} else if s, ok := a.allocateSegment(rapid.Uint64Range(0, 1000).Draw(t, "bytes")); ok && s.size > 0 {
 				for _, h := range held {
 					require.True(t, s.end() <= h.offset || h.end() <= s.offset, "%v and %v overlap", s, h)
 				}
@@ -31,18 +31,18 @@ func TestArea(t *testing.T) {
 			for _, h := range held {
 				used += h.size
 			}
-			require.Equal(t, size-used, a.unused())
+			require.Equal(t, size-used, a.unusedBytes())
 		}
 		for _, h := range held {
-			a.release(h)
+			a.releaseSegment(h)
 		}
-		if _, ok := a.allocate(size); !ok {
+		if _, ok := a.allocateSegment(size); !ok {
 			require.Fail(t, "the whole area cannot be taken again")
 		}
 	})
 	a := newArea(100)
-	_, ok := a.allocate(101)
+	_, ok := a.allocateSegment(101)
 	assert.False(t, ok)
-	_, ok = a.allocate(1 << 63)
+	_, ok = a.allocateSegment(1 << 63)
 	assert.False(t, ok)
 }

@@ -20,29 +20,29 @@ type builder struct {
 	maxTasks int
 	maxMoves int // 0 means no limit
 
-	slice   uint64 // number of the slice
-	attempt uint64 // number of the attempt at placing portions together
-	trimmed uint64 // slice that windows were trimmed for
-	placed  []int  // portions of the slice
-	moves   []target.Move
-	runs    []partition.Run
-	traffic Traffic
+	sliceNumber   uint64 // number of the slice
+	attemptNumber uint64 // number of the attempt at placing portions together
+	trimmedFor    uint64 // slice that windows were trimmed for
+	placed        []int  // portions of the slice
+	moves         []target.Move
+	runs          []partition.Run
+	traffic       Traffic
 }
 
 // joining says which reads are joined.
 type joining struct{ coalesce, gap uint64 }
 
-// build places as many of the next portions as one slice takes, at least one.
-func (b *builder) build() error {
+// buildSlice places as many of the next portions as one slice takes, at least one.
+func (b *builder) buildSlice() error {
 	b.droppedWindows = false
 	for attempt := range maxAttempts {
 		b.batch.oneByOne = b.batch.oneByOne || attempt >= maxAttempts/2
-		again := b.placeSome()
+		again := b.placePortions()
 		if len(b.placed) > 0 && !again {
 			return nil
 		}
 		if !again {
-			if err := b.makeRoom(); err != nil {
+			if err := b.makeRoomForNext(); err != nil {
 				return err
 			}
 		}
@@ -52,27 +52,27 @@ func (b *builder) build() error {
 	}
 }
 
-// begin begins the next slice.
-func (b *builder) begin() {
-	b.slice++
+// beginSlice begins the next slice.
+func (b *builder) beginSlice() {
+	b.sliceNumber++
 	b.placed, b.moves, b.traffic = b.placed[:0], b.moves[:0], Traffic{}
 }
 
-// placeSome places portions until one finds no room. again is true when the memory was divided again, because an area
-// was too small although the memory is not.
-func (b *builder) placeSome() (again bool) {
-	b.begin()
+// placePortions places portions until one finds no room. again is true when the memory was divided again, because an
+// area was too small although the memory is not.
+func (b *builder) placePortions() (again bool) {
+	b.beginSlice()
 	evictions, looked, bytes := b.arena.evictions, false, uint64(0)
 	portions := b.batch.portions
 	for i, n := b.batch.firstPending, 0; i < len(portions) && len(b.placed) < b.maxTasks; i += n {
 		p := &portions[i]
-		if n = b.surveyor.together(i); p.count == 0 {
+		if n = b.surveyor.groupSize(i); p.rowsLeft == 0 {
 			continue
 		}
-		if len(b.placed) > 0 && (b.batch.oneByOne || b.isFull(n, bytes)) {
+		if len(b.placed) > 0 && (b.batch.oneByOne || b.sliceIsFull(n, bytes)) {
 			break
 		}
-		ok := b.placeTogether(i, n)
+		ok := b.placeGroup(i, n)
 		if !looked && (!ok || b.arena.evictions != evictions) {
 			if looked = true; b.shareIfCramped() {
 				return true
@@ -84,35 +84,35 @@ func (b *builder) placeSome() (again bool) {
 		for k := i; k < i+n; k++ {
 			b.placed = append(b.placed, k)
 			c := portions[k].chunk
-			bytes += c.wantedInput(int64(p.take), b.surveyor.columns.pages(c))
+			bytes += c.wantedInput(int64(p.taskRows), b.surveyor.columns.learnedPages(c))
 		}
-		if p.take < p.count && !b.output.layout().Fixed {
+		if p.taskRows < p.rowsLeft && !b.output.outputSection().Fixed {
 			break // the rest of its values comes before the next column's
 		}
 	}
 	return false
 }
 
-// isFull reports whether a slice with windows of so many bytes takes no n further tasks.
-func (b *builder) isFull(n int, bytes uint64) bool {
+// sliceIsFull reports whether a slice with windows of so many bytes takes no n further tasks.
+func (b *builder) sliceIsFull(n int, bytes uint64) bool {
 	return len(b.placed)+n > b.maxTasks || bytes > maxSliceBytes || b.maxMoves > 0 && len(b.moves) > b.maxMoves/2
 }
 
-// placeTogether finds room for n portions that are one, and reports whether there is some.
-func (b *builder) placeTogether(i, n int) bool {
-	b.attempt++
+// placeGroup finds room for n portions that are one, and reports whether there is some.
+func (b *builder) placeGroup(i, n int) bool {
+	b.attemptNumber++
 	if n == 1 {
-		return b.place(i)
+		return b.placePortion(i)
 	}
 	before, growth := b.plannedMoves(), b.windowGrowth
-	ok := b.placeEach(i, n)
+	ok := b.placeMembers(i, n)
 	if !ok {
 		// What one had beyond its window may be what the next one lacked.
-		b.undoMoves(before)
+		b.undoPlannedMoves(before)
 		b.windowGrowth = 1
-		b.attempt++
-		if ok = b.placeEach(i, n); !ok {
-			b.undoMoves(before)
+		b.attemptNumber++
+		if ok = b.placeMembers(i, n); !ok {
+			b.undoPlannedMoves(before)
 		}
 		b.windowGrowth = growth
 	}
@@ -120,68 +120,68 @@ func (b *builder) placeTogether(i, n int) bool {
 		return false
 	}
 	group := b.batch.portions[i:][:n]
-	take := group[0].take
+	take := group[0].taskRows
 	for k := range group {
-		take = min(take, group[k].take)
+		take = min(take, group[k].taskRows)
 	}
 	for k := range group {
-		group[k].take = take
+		group[k].taskRows = take
 	}
 	return true
 }
 
-func (b *builder) placeEach(i, n int) bool {
+func (b *builder) placeMembers(i, n int) bool {
 	for k := i; k < i+n; k++ {
-		if !b.place(k) {
+		if !b.placePortion(k) {
 			return false
 		}
 	}
 	return true
 }
 
-// place finds room for a portion, and reports whether there is some.
-func (b *builder) place(i int) bool {
+// placePortion finds room for a portion, and reports whether there is some.
+func (b *builder) placePortion(i int) bool {
 	p := &b.batch.portions[i]
 	c := p.chunk
-	k := b.surveyor.columns.pages(c)
-	c.lastSlice = b.slice
-	if p.take = p.count; p.mostRows > 0 {
-		p.take = min(p.take, p.mostRows)
+	learned := b.surveyor.columns.learnedPages(c)
+	c.lastSlice = b.sliceNumber
+	if p.taskRows = p.rowsLeft; p.maxTaskRows > 0 {
+		p.taskRows = min(p.taskRows, p.maxTaskRows)
 	}
-	return b.placeDict(c, k) && b.placeRoom(c, k) && b.placeWindow(i, k)
+	return b.placeDictionary(c, learned) && b.placeScratch(c, learned) && b.placeWindow(i, learned)
 }
 
-func (b *builder) placeDict(c *chunk, k *pageSizes) bool {
-	want := c.wantedDict(k)
-	if c.dictSpan.size < c.dict || c.dictSpan.size == 0 && want > 0 {
-		b.arena.dropDict(c)
+func (b *builder) placeDictionary(c *chunk, learned *pageSizes) bool {
+	want := c.wantedDictionary(learned)
+	if c.dictSegment.size < c.dictBytes || c.dictSegment.size == 0 && want > 0 {
+		b.arena.dropDictionary(c)
 		var ok bool
-		if c.dictSpan, ok = b.allocate(&b.arena.dict, want, c.dict); !ok {
+		if c.dictSegment, ok = b.allocateEvicting(&b.arena.dict, want, c.dictBytes); !ok {
 			return false
 		}
 	}
-	c.rewindForDict()
+	c.rewindForDictionary()
 	return true
 }
 
-func (b *builder) placeRoom(c *chunk, k *pageSizes) bool {
-	want := c.wantedRoom(k)
-	if c.roomSpan.size >= c.room && (c.roomSpan.size > 0 || want == 0) {
+func (b *builder) placeScratch(c *chunk, learned *pageSizes) bool {
+	want := c.wantedScratch(learned)
+	if c.scratchSegment.size >= c.scratchBytes && (c.scratchSegment.size > 0 || want == 0) {
 		return true
 	}
-	b.arena.dropRoom(c)
+	b.arena.dropScratch(c)
 	var ok bool
-	c.roomSpan, ok = b.allocate(&b.arena.room, want, c.room)
+	c.scratchSegment, ok = b.allocateEvicting(&b.arena.scratch, want, c.scratchBytes)
 	return ok
 }
 
-// allocate takes want bytes of an area, or at least least; others make way.
-func (b *builder) allocate(from *area, want, least uint64) (segment, bool) {
+// allocateEvicting takes want bytes of an area, or at least least; others make way.
+func (b *builder) allocateEvicting(from *area, want, least uint64) (segment, bool) {
 	for {
-		if s, ok := from.allocate(want); ok {
+		if s, ok := from.allocateSegment(want); ok {
 			return s, true
 		}
-		if roundUp(want) <= from.size && (b.trimWindows() || b.evictFurthest(from)) {
+		if roundUpToGrain(want) <= from.size && (b.trimWindows() || b.evictFurthest(from)) {
 			continue
 		}
 		if want == least {
@@ -194,25 +194,25 @@ func (b *builder) allocate(from *area, want, least uint64) (segment, bool) {
 // trimWindows takes what windows have before their cursors and behind their bytes, once a slice, and reports whether
 // that was anything.
 func (b *builder) trimWindows() (changed bool) {
-	if b.trimmed == b.slice {
+	if b.trimmedFor == b.sliceNumber {
 		return false
 	}
-	b.trimmed = b.slice
+	b.trimmedFor = b.sliceNumber
 	input, g := &b.arena.input, &b.surveyor.geometry
 	for i := range b.batch.portions {
 		c := b.batch.portions[i].chunk
 		v := c.window
-		if v == nil || v.users > 1 || c.lastSlice == b.slice {
+		if v == nil || v.sharers > 1 || c.lastSlice == b.sliceNumber {
 			continue
 		}
 		if at := min(g.Align(c.start+c.windowStart()), v.to); v.from < at {
-			n := roundDown(at-v.from) &^ (g.Block() - 1)
-			input.release(segment{v.segment.offset, n})
+			n := roundDownToGrain(at-v.from) &^ (g.Block() - 1)
+			input.releaseSegment(segment{v.segment.offset, n})
 			v.segment.offset, v.segment.size, v.from = v.segment.offset+n, v.segment.size-n, v.from+n
 			changed = changed || n > 0
 		}
-		if used := roundUp(v.to - v.from); used < v.segment.size {
-			input.release(segment{v.segment.offset + used, v.segment.size - used})
+		if used := roundUpToGrain(v.to - v.from); used < v.segment.size {
+			input.releaseSegment(segment{v.segment.offset + used, v.segment.size - used})
 			v.segment.size = used
 			changed = true
 		}
@@ -229,25 +229,25 @@ func (b *builder) evictFurthest(from *area) bool {
 	portions := b.batch.portions
 	for k := range portions {
 		c := portions[(b.batch.firstPending-1-k+len(portions))%len(portions)].chunk
-		if c.lastSlice != b.slice && b.arena.evict(c, from) {
+		if c.lastSlice != b.sliceNumber && b.arena.evictChunk(c, from) {
 			return true
 		}
 	}
 	return false
 }
 
-// addTasks writes the tasks of the portions placed.
-func (b *builder) addTasks(tasks []program.Task) []program.Task {
+// appendTasks writes the tasks of the portions placed.
+func (b *builder) appendTasks(tasks []program.Task) []program.Task {
 	for _, i := range b.placed {
 		p := &b.batch.portions[i]
 		c := p.chunk
-		c.cursor.Checked = c.cursor.Checked && c.checked == c.window
+		c.cursor.Checked = c.cursor.Checked && c.checkedIn == c.window
 		t := program.Task{
-			Column: uint32(c.column), Row: p.row, Count: p.take, Chunk: c.kind, ChunkLen: c.length, Cursor: c.cursor,
-			Dict:    program.Span{Off: c.dictSpan.offset, Len: c.dictSpan.size},
-			Scratch: program.Span{Off: c.roomSpan.offset, Len: c.roomSpan.size},
+			Column: uint32(c.column), Row: p.firstRow, Count: p.taskRows, Chunk: c.kind, ChunkLen: c.length, Cursor: c.cursor,
+			Dict:    program.Span{Off: c.dictSegment.offset, Len: c.dictSegment.size},
+			Scratch: program.Span{Off: c.scratchSegment.offset, Len: c.scratchSegment.size},
 		}
-		t.Window, t.WindowAt = b.windowSpan(c)
+		t.Window, t.WindowAt = b.windowOfTask(c)
 		tasks = append(tasks, t)
 	}
 	return tasks

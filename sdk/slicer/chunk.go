@@ -18,82 +18,82 @@ type chunk struct {
 	demand
 	holding
 
-	lastSlice uint64 // number of the slice that it was last placed for: not to be evicted from it
-	furthest  uint64 // furthest page that the cursor was at
+	lastSlice    uint64 // number of the slice that it was last placed for: not to be evicted from it
+	furthestPage uint64 // furthest page that the cursor was at
 }
 
 // chunkLayout is what the footer and the page index say of a chunk.
 type chunkLayout struct {
-	column   int // of the program
-	group    int
-	kind     program.ChunkType
-	start    uint64 // partition offset of its first byte
-	length   uint64 // bytes
-	firstRow int64  // of the partition
-	rows     int64
-	dataPage uint64 // chunk offset of its first data page
-	unpacked uint64 // bytes of its pages unpacked
-	coded    bool   // pages may refer to a dictionary
-	pages    partition.PageIndex
+	column            int // of the program
+	group             int
+	kind              program.ChunkType
+	start             uint64 // partition offset of its first byte
+	length            uint64 // bytes
+	firstRow          int64  // of the partition
+	rows              int64
+	firstDataPage     uint64 // chunk offset of its first data page
+	unpackedBytes     uint64 // bytes of its pages unpacked
+	dictionaryEncoded bool   // pages may refer to a dictionary
+	pageIndex         partition.PageIndex
 }
 
 // position is where a stream stands in a chunk.
 type position struct {
-	row       int64 // rows behind the cursor, skipped ones included
-	cursor    program.Cursor
-	pageBytes uint64          // of the cursor's page, header included; 0 if they are not known
-	pageRow   int64           // first row that begins in the cursor's page
-	hasDict   bool            // a dictionary was decoded
-	resume    *program.Cursor // where to go on once the dictionary is decoded again
+	row               int64 // rows behind the cursor, skipped ones included
+	cursor            program.Cursor
+	pageBytes         uint64          // of the cursor's page, header included; 0 if they are not known
+	pageRow           int64           // first row that begins in the cursor's page
+	dictionaryDecoded bool            // a dictionary was decoded
+	resumeAt          *program.Cursor // where to go on once the dictionary is decoded again
 }
 
 // demand is what the engine asked for, in bytes; 0 where it did not.
 type demand struct {
-	input   uint64 // from the cursor's page on
-	dict    uint64
-	room    uint64
-	opening uint64 // input at the chunk's first page
-	ready   uint32 // rows that the engine can do with what is in memory, while it asks for more
-	fitRows uint32 // rows of the last task that had to be cut to fit
-	thrift  thrift
-	wholeAt uint64 // what is left of the chunk is moved whole from here on
+	inputBytes     uint64 // from the cursor's page on
+	dictBytes      uint64
+	scratchBytes   uint64
+	firstPageInput uint64 // input at the chunk's first page
+	readyRows      uint32 // rows that the engine can do with what is in memory, while it asks for more
+	cutRows        uint32 // rows of the last task that had to be cut to fit
+	guesses        guessLevel
+	moveWholeBelow uint64 // what is left of the chunk is moved whole from here on
 }
 
-// thrift says how much of what is only guessed a chunk goes without.
-type thrift uint8
+// guessLevel says how much of what is only guessed a chunk goes without.
+type guessLevel uint8
 
 const (
-	generous       thrift = iota
-	noGuess               // dictionary and unpacked page get what the engine asked for and no more
-	noReadingAhead        // and so does the window
+	guessEverything guessLevel = iota
+	guessWindow                // dictionary and unpacked page get what the engine asked for and no more
+	guessNothing               // and so does the window
 )
 
 // holding is what of a chunk lies in memory. The cursor's flags are true only while dictionary and scratch hold what
 // they say. That the page is Checked is said only of the window that it was checked in, whose bytes are moved once.
 type holding struct {
-	window    *window
-	checked   *window
-	dictSpan  segment
-	roomSpan  segment
-	movedUpTo uint64 // chunk offset that moves have reached
+	window         *window
+	checkedIn      *window
+	dictSegment    segment
+	scratchSegment segment
+	movedUpTo      uint64 // chunk offset that moves have reached
 }
 
 // window is a segment of the input area that holds whole blocks of the partition, aligned offsets [from, to). Chunks
 // that lie side by side may share one.
 type window struct {
-	segment  segment
-	from, to uint64
-	users    int
-	attempt  uint64 // at placing portions, that planned the last of its moves
+	segment     segment
+	from, to    uint64
+	sharers     int
+	lastAttempt uint64 // at placing portions, that planned the last of its moves
 }
 
-// newChunk describes the chunk of a row group for a program's column, nil leaf for text, with the cursor before a row
-// of it.
-func newChunk(p *partition.Partition, column int, leaf *format.Leaf, group int, row int64) *chunk {
+// describeChunk describes the chunk of a row group for a program's column, nil leaf for text, with the cursor before a
+// row of it.
+func describeChunk(p *partition.Partition, column int, leaf *format.Leaf, group int, row int64) *chunk {
 	place := p.RowGroups()[group]
 	c := &chunk{}
 	c.column, c.group, c.firstRow, c.rows = column, group, place.First, place.Rows
-	c.startAt(row, p)
+	c.startAtRow(row, p)
 	if leaf == nil {
 		c.length = uint64(p.Size)
 		return c
@@ -101,10 +101,11 @@ func newChunk(p *partition.Partition, column int, leaf *format.Leaf, group int, 
 	m := &p.File.RowGroups[group].Columns[leaf.Index]
 	c.start, c.length = uint64(m.Offset), uint64(m.Compressed)
 	if m.DataOffset > m.Offset {
-		c.dataPage = uint64(m.DataOffset - m.Offset)
+		c.firstDataPage = uint64(m.DataOffset - m.Offset)
 	}
-	c.unpacked = uint64(max(m.Uncompressed, 0)) + grain // and the engine's tag
-	c.coded = m.DictOffset > 0 || m.Encodings.Has(format.RLEDictionary) || m.Encodings.Has(format.PlainDictionary)
+	c.unpackedBytes = uint64(max(m.Uncompressed, 0)) + grain // and the engine's tag
+	c.dictionaryEncoded = m.DictOffset > 0 ||
+		m.Encodings.Has(format.RLEDictionary) || m.Encodings.Has(format.PlainDictionary)
 	c.kind = program.ChunkType{
 		Physical: uint8(leaf.Physical), Codec: uint8(m.Codec), MaxDef: leaf.MaxDef, MaxRep: leaf.MaxRep,
 		ElementDef: leaf.RepDef, EntryDef: leaf.EntryDef, Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth),
@@ -114,8 +115,8 @@ func newChunk(p *partition.Partition, column int, leaf *format.Leaf, group int, 
 	return c
 }
 
-// startAt places a new chunk's cursor before a row of it.
-func (c *chunk) startAt(row int64, p *partition.Partition) {
+// startAtRow places a new chunk's cursor before a row of it.
+func (c *chunk) startAtRow(row int64, p *partition.Partition) {
 	c.row = row
 	switch p.Source {
 	case program.CriteoTSV:
@@ -136,14 +137,14 @@ func (c *chunk) startAt(row int64, p *partition.Partition) {
 	}
 }
 
-// ended reports whether all rows of the chunk are done.
-func (c *chunk) ended() bool { return c.row >= c.rows }
+// isFinished reports whether all rows of the chunk are done.
+func (c *chunk) isFinished() bool { return c.row >= c.rows }
 
-// packed reports whether the chunk's pages are unpacked into scratch.
-func (c *chunk) packed() bool { return format.Codec(c.kind.Codec) != format.Uncompressed }
+// isCompressed reports whether the chunk's pages are unpacked into scratch.
+func (c *chunk) isCompressed() bool { return format.Codec(c.kind.Codec) != format.Uncompressed }
 
-// bytesLeft returns the bytes of the chunk from the cursor's page on.
-func (c *chunk) bytesLeft() uint64 { return c.length - min(c.cursor.Page, c.length) }
+// remainingBytes returns the bytes of the chunk from the cursor's page on.
+func (c *chunk) remainingBytes() uint64 { return c.length - min(c.cursor.Page, c.length) }
 
 // windowStart returns the chunk offset from which on the window is wanted: where the cursor's page begins or, if that
 // page lies unpacked in scratch, ends.
@@ -162,27 +163,27 @@ func (c *chunk) moveCursor(t *program.TaskResult) {
 	if t.Page > 0 {
 		c.pageBytes = uint64(t.Page)
 	}
-	c.cursor, c.checked, c.ready = t.Cursor, c.window, 0
+	c.cursor, c.checkedIn, c.readyRows = t.Cursor, c.window, 0
 }
 
 // skippedRows returns the rows before the position that the cursor's page holds.
 func (c *chunk) skippedRows() int64 { return int64(min(c.cursor.Skip, uint64(c.row))) }
 
-// rewindForDict begins the chunk again if its dictionary made way: the dictionary's page is the chunk's first. Once the
-// dictionary is decoded the stream goes on where it was.
-func (c *chunk) rewindForDict() {
-	if !c.hasDict || c.cursor.Dict || c.cursor.Page == 0 || c.resume != nil {
+// rewindForDictionary begins the chunk again if its dictionary made way: the dictionary's page is the chunk's first.
+// Once the dictionary is decoded the stream goes on where it was.
+func (c *chunk) rewindForDictionary() {
+	if !c.dictionaryDecoded || c.cursor.Dict || c.cursor.Page == 0 || c.resumeAt != nil {
 		return
 	}
 	at := c.cursor
 	at.Unpacked, at.Checked = false, false
-	c.resume = &at
+	c.resumeAt = &at
 	c.cursor = program.Cursor{Skip: uint64(c.row)}
-	c.input = 0
+	c.inputBytes = 0
 }
 
-// resumeAfterDict goes back to where the stream was when the dictionary had to be decoded again.
-func (c *chunk) resumeAfterDict() {
-	c.cursor, c.resume = *c.resume, nil
+// resumeAfterDictionary goes back to where the stream was when the dictionary had to be decoded again.
+func (c *chunk) resumeAfterDictionary() {
+	c.cursor, c.resumeAt = *c.resumeAt, nil
 	c.cursor.Dict = true
 }

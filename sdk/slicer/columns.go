@@ -13,16 +13,16 @@ type columns struct {
 	program   *Program
 	partition *partition.Partition
 	leaves    []*format.Leaf // by program column
-	live      [][]*chunk     // by program column: chunks begun and not ended
+	begun     [][]*chunk     // by program column: chunks begun and not ended
 	learned   Learned
 }
 
-// bind finds the partition's column for every column of the program, and checks that it is what the program takes, for
-// rows [first, end).
-func (cs *columns) bind(first, end int64) error {
+// bindLeaves finds the partition's column for every column of the program, and checks that it is what the program
+// takes, for rows [first, end).
+func (cs *columns) bindLeaves(first, end int64) error {
 	if cs.program.Source != program.Parquet {
-		cs.leaves, cs.live = []*format.Leaf{nil}, make([][]*chunk, 1)
-		return cs.checkText()
+		cs.leaves, cs.begun = []*format.Leaf{nil}, make([][]*chunk, 1)
+		return cs.checkTextIndex()
 	}
 	for i := range cs.program.Columns {
 		leaf, err := cs.bindColumn(&cs.program.Columns[i], first, end)
@@ -31,7 +31,7 @@ func (cs *columns) bind(first, end int64) error {
 		}
 		cs.leaves = append(cs.leaves, leaf)
 	}
-	cs.live = make([][]*chunk, len(cs.leaves))
+	cs.begun = make([][]*chunk, len(cs.leaves))
 	return nil
 }
 
@@ -51,9 +51,10 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 	if leaf.Unsupported != nil {
 		return fail(partition.ErrUnsupported, "%v", leaf.Unsupported)
 	}
-	if k := kindOf(leaf.Physical); k != col.Kind || isList(leaf) != col.List || leaf.Part != partOf(col.Part) {
+	kind, list := programKind(leaf.Physical), holdsLists(leaf)
+	if kind != col.Kind || list != col.List || leaf.Part != formatPart(col.Part) {
 		return fail(partition.ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)",
-			k, isList(leaf), col.Kind, col.List)
+			kind, list, col.Kind, col.List)
 	}
 	groups := p.RowGroups()
 	for g := p.RowGroupOf(first); g < len(groups) && groups[g].First < end; g++ {
@@ -67,8 +68,8 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 	return leaf, nil
 }
 
-// checkText checks that a text was indexed as the program reads it.
-func (cs *columns) checkText() error {
+// checkTextIndex checks that a text was indexed as the program reads it.
+func (cs *columns) checkTextIndex() error {
 	prog, t := cs.program, cs.partition.Text()
 	if cs.partition.Source != program.CriteoTSV {
 		return nil
@@ -80,9 +81,9 @@ func (cs *columns) checkText() error {
 	return nil
 }
 
-// chunkIn returns the chunk of a column in a row group that was begun, nil if none was.
-func (cs *columns) chunkIn(column, group int) *chunk {
-	for _, c := range cs.live[column] {
+// findBegunChunk returns the chunk of a column in a row group that was begun, nil if none was.
+func (cs *columns) findBegunChunk(column, group int) *chunk {
+	for _, c := range cs.begun[column] {
 		if c.group == group {
 			return c
 		}
@@ -90,12 +91,12 @@ func (cs *columns) chunkIn(column, group int) *chunk {
 	return nil
 }
 
-// pages returns what was learned of a chunk's column.
-func (cs *columns) pages(c *chunk) *pageSizes { return &cs.learned.columns[c.column] }
+// learnedPages returns what was learned of a chunk's column.
+func (cs *columns) learnedPages(c *chunk) *pageSizes { return &cs.learned.columns[c.column] }
 
 // noteResumePoints remembers in the partition where the chunks that are not ended stand.
 func (cs *columns) noteResumePoints() {
-	for column, live := range cs.live {
+	for column, live := range cs.begun {
 		for _, c := range live {
 			if leaf := cs.leaves[column]; leaf != nil {
 				c.noteResumePoint(cs.partition, leaf.Index)
@@ -104,27 +105,27 @@ func (cs *columns) noteResumePoints() {
 	}
 }
 
-// isText reports whether the partition has rows of text, which are not parted in columns.
-func (cs *columns) isText() bool { return cs.partition.File == nil }
+// isTextSource reports whether the partition has rows of text, which are not parted in columns.
+func (cs *columns) isTextSource() bool { return cs.partition.File == nil }
 
-// nameOf returns the name of a chunk's column for errors, empty for text.
-func (cs *columns) nameOf(c *chunk) string {
-	if cs.isText() {
+// columnName returns the name of a chunk's column for errors, empty for text.
+func (cs *columns) columnName(c *chunk) string {
+	if cs.isTextSource() {
 		return ""
 	}
 	return cs.program.Columns[c.column].Name
 }
 
-// groupOf returns the row group of a chunk for errors, -1 for text.
-func (cs *columns) groupOf(c *chunk) int {
-	if cs.isText() {
+// rowGroupNumber returns the row group of a chunk for errors, -1 for text.
+func (cs *columns) rowGroupNumber(c *chunk) int {
+	if cs.isTextSource() {
 		return -1
 	}
 	return c.group
 }
 
-// kindOf returns the kind that a physical type decodes to.
-func kindOf(t format.Type) program.Kind {
+// programKind returns the kind that a physical type decodes to.
+func programKind(t format.Type) program.Kind {
 	switch t.Kind() {
 	case format.KindInt64:
 		return program.Int64
@@ -136,8 +137,8 @@ func kindOf(t format.Type) program.Kind {
 	return program.Bytes
 }
 
-// partOf returns a program's part of a map in a file's numbering.
-func partOf(p program.Part) format.Part {
+// formatPart returns a program's part of a map in a file's numbering.
+func formatPart(p program.Part) format.Part {
 	switch p {
 	case program.MapKeys:
 		return format.MapKeys
@@ -149,9 +150,9 @@ func partOf(p program.Part) format.Part {
 	return format.NoPart
 }
 
-// isList reports whether a leaf holds lists where a program's column says so: in a map, where each leaf has a list a
-// row, lists of lists.
-func isList(l *format.Leaf) bool {
+// holdsLists reports whether a leaf holds lists where a program's column says so: in a map, where each leaf has a list
+// a row, lists of lists.
+func holdsLists(l *format.Leaf) bool {
 	if l.Part != format.NoPart {
 		return l.MaxRep == 2
 	}

@@ -18,7 +18,7 @@
 // none of it decides what a mini-batch holds. Row groups of any size pass through a memory of fixed size: one
 // mini-batch of output and the largest page, packed and unpacked, with its dictionary, are enough.
 //
-// Memory is handed in as a [Region]. It holds a result block, three areas (input, dictionaries, scratch for unpacked
+// Memory is handed in as a [Workspace]. It holds a result block, three areas (input, dictionaries, scratch for unpacked
 // pages) and a ring of output slots:
 //
 //	| result | input | dictionaries | scratch | ... | slot | slot | slot |
@@ -53,12 +53,12 @@
 //
 // # Concurrency
 //
-// A Slicer and its Region have one owner at a time. Resume points are noted in the partition, which is safe for
+// A Slicer and its Workspace have one owner at a time. Resume points are noted in the partition, which is safe for
 // concurrent use.
 //
 // # Errors
 //
-// *[MemoryError] names column, page and the bytes of a region that would do. *partition.DataError names the place of
+// *[MemoryError] names column, page and the bytes of a workspace that would do. *partition.DataError names the place of
 // damaged bytes. *target.EngineError says how the engine broke its contract. After an error the slicer is at its end.
 //
 // # Debugging

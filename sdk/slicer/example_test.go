@@ -32,7 +32,7 @@ func Example() {
 		return
 	}
 	head := prog.ImageSpan().Len
-	memory := slicer.NewRegion(target.Span{Addr: head, Len: limits.Memory - head}, prog.MaxTasks)
+	memory := slicer.NewWorkspace(target.Span{Addr: head, Len: limits.Memory - head}, prog.MaxTasks)
 	config := slicer.Config{Program: prog, Limits: limits, Memory: memory}
 	s, err := slicer.New(config, part, slicer.Rows{Count: part.Rows, Batch: 600})
 	if err != nil {

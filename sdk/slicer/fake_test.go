@@ -71,7 +71,7 @@ func (f *fakeFile) build() {
 			leaf.MaxRep, out.Fixed = 1, false
 		}
 		if c.part != program.NoPart {
-			leaf.Part, leaf.MaxRep, leaf.List, out.Fixed = partOf(c.part), 1, true, false
+			leaf.Part, leaf.MaxRep, leaf.List, out.Fixed = formatPart(c.part), 1, true, false
 			if c.list {
 				leaf.MaxRep = 2
 			}
@@ -424,9 +424,9 @@ func (c *fakeColumn) behind(cur program.Cursor, i int, rows int64) program.Curso
 
 // fakeRun is a slicer with a fake engine under it.
 type fakeRun struct {
-	slicer *Slicer
-	engine *fakeEngine
-	region *Region
+	slicer    *Slicer
+	engine    *fakeEngine
+	workspace *Workspace
 
 	slices, rows    int
 	traffic         Traffic
@@ -444,14 +444,14 @@ func (f *fakeFile) begin(memory uint64, c Config, rows Rows) (*fakeRun, error) {
 		return nil, err
 	}
 	head := p.ImageSpan().Len
-	c.Program, c.Memory = p, NewRegion(target.Span{Addr: head, Len: memory}, p.MaxTasks)
+	c.Program, c.Memory = p, NewWorkspace(target.Span{Addr: head, Len: memory}, p.MaxTasks)
 	s, err := New(c, f.partition, rows)
 	if err != nil {
 		return nil, err
 	}
 	e := newFakeEngine(f)
 	e.direct = c.Options.Direct
-	return &fakeRun{slicer: s, engine: e, region: c.Memory}, nil
+	return &fakeRun{slicer: s, engine: e, workspace: c.Memory}, nil
 }
 
 // step carries out the next step. It returns the engine's answer to a slice.
@@ -470,7 +470,7 @@ func (r *fakeRun) step() (Step, *program.Result, error) {
 		return step, res, err
 	case *Done:
 		r.rows += int(x.Rows)
-		r.region.Release(x.Slot)
+		r.workspace.Release(x.Slot)
 	}
 	return step, nil, nil
 }
@@ -478,7 +478,7 @@ func (r *fakeRun) step() (Step, *program.Result, error) {
 func (r *fakeRun) execute(x *Execute) (*program.Result, error) {
 	b := &r.slicer.builder
 	r.slices++
-	r.tries, r.lastSliceNumber = max(r.tries, int(b.slice-r.lastSliceNumber)), b.slice
+	r.tries, r.lastSliceNumber = max(r.tries, int(b.sliceNumber-r.lastSliceNumber)), b.sliceNumber
 	r.portions = max(r.portions, len(r.slicer.batch.portions))
 	r.batchRows = max(r.batchRows, int(r.slicer.BatchRows()))
 	r.traffic.Planned += x.Traffic.Planned

@@ -9,18 +9,18 @@ import (
 const maxNeed = 1 << 60
 
 // footprint is what a portion wants of the three areas, in bytes.
-type footprint struct{ input, dict, room uint64 }
+type footprint struct{ input, dict, scratch uint64 }
 
-func (f footprint) sum() uint64 { return f.input + f.dict + f.room }
+func (f footprint) totalBytes() uint64 { return f.input + f.dict + f.scratch }
 
-// fits reports whether a footprint fits into so many bytes.
-func (f footprint) fits(budget uint64) bool {
-	return f.input <= budget && f.dict <= budget && f.room <= budget && f.sum() <= budget
+// fitsInto reports whether a footprint fits into so many bytes.
+func (f footprint) fitsInto(budget uint64) bool {
+	return f.input <= budget && f.dict <= budget && f.scratch <= budget && f.totalBytes() <= budget
 }
 
 // plus adds footprints of portions that are in memory together. It never exceeds maxNeed.
 func (f footprint) plus(g footprint) footprint {
-	return footprint{min(f.input+g.input, maxNeed), min(f.dict+g.dict, maxNeed), min(f.room+g.room, maxNeed)}
+	return footprint{min(f.input+g.input, maxNeed), min(f.dict+g.dict, maxNeed), min(f.scratch+g.scratch, maxNeed)}
 }
 
 // surveyor measures what portions want of memory.
@@ -31,58 +31,59 @@ type surveyor struct {
 	direct   bool // windows are not moved: the engine reads the partition where it lies
 }
 
-// together returns how many portions from portion i on are one: those of a map's leaves, or 1. The leaves of a map are
+// groupSize returns how many portions from portion i on are one: those of a map's leaves, or 1. The leaves of a map are
 // columns like others, with chunks, cursors and windows of their own, but the engine reads them side by side: their
 // portions, which follow each other, are in one slice or in none, and for the same rows.
-func (s *surveyor) together(i int) int {
+func (s *surveyor) groupSize(i int) int {
 	return s.columns.program.Parts(s.batch.portions[i].chunk.column)
 }
 
-// groupAt returns the portions from portion i on that are one.
-func (s *surveyor) groupAt(i int) []portion { return s.batch.portions[i:][:s.together(i)] }
+// groupFrom returns the portions from portion i on that are one.
+func (s *surveyor) groupFrom(i int) []portion { return s.batch.portions[i:][:s.groupSize(i)] }
 
-// footprintOf returns what a portion wants of the areas when they are divided again. That loses the dictionary, so a
-// chunk that has one begins with it again, and one that does goes back to where it was: without room for both, dividing
-// would be undone and done forever.
-func (s *surveyor) footprintOf(p *portion) (f footprint) {
+// portionFootprint returns what a portion wants of the areas when they are divided again. That loses the dictionary, so
+// a chunk that has one begins with it again, and one that does goes back to where it was: without room for both,
+// dividing would be undone and done forever.
+func (s *surveyor) portionFootprint(p *portion) (f footprint) {
 	c := p.chunk
-	k := s.columns.pages(c)
+	learned := s.columns.learnedPages(c)
 	if !s.direct {
-		f.input = s.windowSize(c, c.wantedInput(int64(p.take), k))
-		f.input = max(f.input, s.dictWindow(p))
-		if c.resume != nil {
+		f.input = s.windowSize(c, c.wantedInput(int64(p.taskRows), learned))
+		f.input = max(f.input, s.dictionaryWindow(p))
+		if c.resumeAt != nil {
 			later := *c
-			later.resume, later.input, later.cursor = nil, 0, *c.resume
-			f.input = max(f.input, s.windowSize(&later, later.wantedInput(int64(p.take), k)))
+			later.resumeAt, later.inputBytes, later.cursor = nil, 0, *c.resumeAt
+			f.input = max(f.input, s.windowSize(&later, later.wantedInput(int64(p.taskRows), learned)))
 		}
 	}
-	f.dict, f.room = roundUp(c.wantedDict(k)), roundUp(c.wantedRoom(k))
+	f.dict, f.scratch = roundUpToGrain(c.wantedDictionary(learned)), roundUpToGrain(c.wantedScratch(learned))
 	return f
 }
 
 // groupFootprint returns the footprint of portions that are one.
 func (s *surveyor) groupFootprint(group []portion) (f footprint) {
 	for i := range group {
-		f = f.plus(s.footprintOf(&group[i]))
+		f = f.plus(s.portionFootprint(&group[i]))
 	}
 	return f
 }
 
-// dictWindow returns the window in which a chunk's dictionary is decoded once more; 0 if it has none.
-func (s *surveyor) dictWindow(p *portion) uint64 {
+// dictionaryWindow returns the window in which a chunk's dictionary is decoded once more; 0 if it has none.
+func (s *surveyor) dictionaryWindow(p *portion) uint64 {
 	c := p.chunk
-	if !c.hasDict || c.resume != nil || c.cursor.Page == 0 {
+	if !c.dictionaryDecoded || c.resumeAt != nil || c.cursor.Page == 0 {
 		return 0
 	}
 	first := *c
-	first.resume, first.input, first.cursor = &c.cursor, 0, program.Cursor{Skip: uint64(c.row)}
-	return s.windowSize(&first, max(first.wantedInput(int64(p.take), s.columns.pages(c)), c.dataPage, c.opening))
+	first.resumeAt, first.inputBytes, first.cursor = &c.cursor, 0, program.Cursor{Skip: uint64(c.row)}
+	wanted := first.wantedInput(int64(p.taskRows), s.columns.learnedPages(c))
+	return s.windowSize(&first, max(wanted, c.firstDataPage, c.firstPageInput))
 }
 
-// groupDictWindow returns the windows that portions which are one want when one decodes its dictionary once more.
-func (s *surveyor) groupDictWindow(group []portion) (n uint64) {
+// groupDictionaryWindow returns the windows that portions which are one want when one decodes its dictionary once more.
+func (s *surveyor) groupDictionaryWindow(group []portion) (n uint64) {
 	for i := range group {
-		n = min(n+s.dictWindow(&group[i]), maxNeed)
+		n = min(n+s.dictionaryWindow(&group[i]), maxNeed)
 	}
 	return n
 }
@@ -91,43 +92,43 @@ func (s *surveyor) groupDictWindow(group []portion) (n uint64) {
 func (s *surveyor) windowSize(c *chunk, n uint64) uint64 {
 	from := c.start + c.cursor.Page
 	lo, hi := s.geometry.Cover(from, from+n)
-	return roundUp(hi - lo)
+	return roundUpToGrain(hi - lo)
 }
 
-// total returns what the portions from the first pending one on want, around to those that are done, as far as budget
-// goes, and how many portions that are.
-func (s *surveyor) total(budget uint64) (sum footprint, n int) {
+// pendingFootprint returns what the portions from the first pending one on want, around to those that are done, as far
+// as budget goes, and how many portions that are.
+func (s *surveyor) pendingFootprint(budget uint64) (sum footprint, n int) {
 	b := s.batch
-	for k, m := 0, 0; k < len(b.portions); k += m {
+	for k, size := 0, 0; k < len(b.portions); k += size {
 		i := (b.firstPending + k) % len(b.portions)
-		if m = s.together(i); b.portions[i].chunk.ended() {
-			n += m // its memory is free
+		if size = s.groupSize(i); b.portions[i].chunk.isFinished() {
+			n += size // its memory is free
 			continue
 		}
-		f := s.groupFootprint(b.portions[i:][:m])
-		if !f.fits(budget) || sum.sum()+f.sum() > budget {
+		group := s.groupFootprint(b.portions[i:][:size])
+		if !group.fitsInto(budget) || sum.totalBytes()+group.totalBytes() > budget {
 			break
 		}
-		sum = footprint{sum.input + f.input, sum.dict + f.dict, sum.room + f.room}
-		n += m
+		sum = footprint{sum.input + group.input, sum.dict + group.dict, sum.scratch + group.scratch}
+		n += size
 	}
 	return sum, n
 }
 
-// resident returns how to share the memory when it does not hold all that the portions want, but their dictionaries and
-// unpacked pages: windows come and go then, and a page is moved once. It is not ok when no window finds room beside
-// those.
-func (s *surveyor) resident(budget uint64) (sum footprint, ok bool) {
+// residentFootprint returns how to share the memory when it does not hold all that the portions want, but their
+// dictionaries and unpacked pages: windows come and go then, and a page is moved once. It is not ok when no window
+// finds room beside those.
+func (s *surveyor) residentFootprint(budget uint64) (sum footprint, ok bool) {
 	b := s.batch
-	for k, m := 0, 0; k < len(b.portions); k += m {
-		if m = s.together(k); b.portions[k].chunk.ended() {
+	for k, size := 0, 0; k < len(b.portions); k += size {
+		if size = s.groupSize(k); b.portions[k].chunk.isFinished() {
 			continue
 		}
-		f := s.groupFootprint(b.portions[k:][:m])
-		sum = footprint{max(sum.input, f.input), sum.dict + f.dict, sum.room + f.room}
-		if !sum.fits(budget) {
+		group := s.groupFootprint(b.portions[k:][:size])
+		sum = footprint{max(sum.input, group.input), sum.dict + group.dict, sum.scratch + group.scratch}
+		if !sum.fitsInto(budget) {
 			return footprint{}, false
 		}
 	}
-	return sum, sum.room > 0
+	return sum, sum.scratch > 0
 }

@@ -6,18 +6,18 @@ type Learned struct{ columns []pageSizes }
 
 // pageSizes is what was seen of one column's pages.
 type pageSizes struct {
-	page uint64 // bytes of a page in the file
-	rows int64  // rows of a page
-	room uint64 // most bytes of an unpacked page
-	dict uint64 // most bytes of a decoded dictionary
+	pageBytes    uint64 // bytes of a page in the file
+	pageRows     int64  // rows of a page
+	scratchBytes uint64 // most bytes of an unpacked page
+	dictBytes    uint64 // most bytes of a decoded dictionary
 
 	// askRoom: memory is short, and a room that is not known is left for the engine to ask for instead of being
 	// guessed.
-	askRoom bool
+	askScratch bool
 }
 
-// copyFor returns a copy for a program of n columns.
-func (l *Learned) copyFor(n int) Learned {
+// copyForColumns returns a copy for a program of n columns.
+func (l *Learned) copyForColumns(n int) Learned {
 	c := Learned{columns: make([]pageSizes, n)}
 	if l != nil {
 		copy(c.columns, l.columns)
@@ -30,8 +30,10 @@ func (l *Learned) Merge(later *Learned) {
 	if l.columns == nil {
 		l.columns = make([]pageSizes, len(later.columns))
 	}
-	for i, k := range later.columns {
-		c := &l.columns[i]
-		c.page, c.rows, c.room, c.dict = k.page, k.rows, max(c.room, k.room), max(c.dict, k.dict)
+	for i, seen := range later.columns {
+		known := &l.columns[i]
+		known.pageBytes, known.pageRows = seen.pageBytes, seen.pageRows
+		known.scratchBytes = max(known.scratchBytes, seen.scratchBytes)
+		known.dictBytes = max(known.dictBytes, seen.dictBytes)
 	}
 }

@@ -6,7 +6,7 @@ import "github.com/millrace/millrace/sdk/partition"
 type miniBatch struct {
 	firstRow     int64 // of the partition
 	rows         uint32
-	runs         []groupRows // its rows by row group
+	rowGroups    []groupRows // its rows by row group
 	portions     []portion   // in the program's order
 	firstPending int         // portions before it are done
 
@@ -23,14 +23,14 @@ type groupRows struct {
 	rows  uint32
 }
 
-// begin begins the mini-batch of some rows of a partition.
-func (b *miniBatch) begin(first int64, rows uint32, p *partition.Partition) {
+// beginRows begins the mini-batch of some rows of a partition.
+func (b *miniBatch) beginRows(first int64, rows uint32, p *partition.Partition) {
 	b.firstRow, b.rows = first, rows
-	b.runs, b.portions, b.firstPending, b.oneByOne = b.runs[:0], b.portions[:0], 0, false
+	b.rowGroups, b.portions, b.firstPending, b.oneByOne = b.rowGroups[:0], b.portions[:0], 0, false
 	groups, end := p.RowGroups(), first+int64(rows)
 	for g, at := p.RowGroupOf(first), first; at < end; g++ {
 		if until := min(end, groups[g].End()); until > at {
-			b.runs = append(b.runs, groupRows{group: g, row: uint32(at - first), rows: uint32(until - at)})
+			b.rowGroups = append(b.rowGroups, groupRows{group: g, row: uint32(at - first), rows: uint32(until - at)})
 			at = until
 		}
 	}
@@ -38,38 +38,38 @@ func (b *miniBatch) begin(first int64, rows uint32, p *partition.Partition) {
 
 // portion is what is left to do of one chunk for a mini-batch.
 type portion struct {
-	chunk    *chunk
-	row      uint32 // of the mini-batch
-	count    uint32 // rows left
-	take     uint32 // rows of the next task: count, or less where memory is short
-	mostRows uint32 // bound on take; 0 means none
+	chunk       *chunk
+	firstRow    uint32 // of the mini-batch
+	rowsLeft    uint32 // rows left
+	taskRows    uint32 // rows of the next task: count, or less where memory is short
+	maxTaskRows uint32 // bound on take; 0 means none
 }
 
-// done reports whether all portions are done.
-func (b *miniBatch) done() bool { return b.firstPending >= len(b.portions) }
+// isFinished reports whether all portions are done.
+func (b *miniBatch) isFinished() bool { return b.firstPending >= len(b.portions) }
 
-// skipDone moves firstPending behind the portions that are done.
-func (b *miniBatch) skipDone() {
-	for !b.done() && b.portions[b.firstPending].count == 0 {
+// skipFinished moves firstPending behind the portions that are done.
+func (b *miniBatch) skipFinished() {
+	for !b.isFinished() && b.portions[b.firstPending].rowsLeft == 0 {
 		b.firstPending++
 	}
 }
 
-// lean makes the chunks of portions do with less and reports whether one of them did with more before.
-func lean(group []portion, to thrift) (changed bool) {
+// reduceGuesses makes the chunks of portions do with less and reports whether one of them did with more before.
+func reduceGuesses(group []portion, to guessLevel) (changed bool) {
 	for i := range group {
-		if c := group[i].chunk; c.thrift < to {
-			c.thrift, changed = to, true
+		if c := group[i].chunk; c.guesses < to {
+			c.guesses, changed = to, true
 		}
 	}
 	return changed
 }
 
-// mostDemanding returns the chunk for which the engine asked most.
-func mostDemanding(group []portion) *chunk {
+// mostDemandingChunk returns the chunk for which the engine asked most.
+func mostDemandingChunk(group []portion) *chunk {
 	c := group[0].chunk
 	for i := range group {
-		if other := group[i].chunk; other.demanded() > c.demanded() {
+		if other := group[i].chunk; other.demandedBytes() > c.demandedBytes() {
 			c = other
 		}
 	}

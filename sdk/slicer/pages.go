@@ -7,63 +7,63 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// jumpToPage places a new chunk's cursor at the page of its row. Lists are walked instead: the number of values before
-// a page is part of a cursor, and the page index does not tell it of lists.
-func (c *chunk) jumpToPage() {
-	if len(c.pages) == 0 || c.kind.MaxRep > 0 || c.row == 0 {
+// jumpToIndexedPage places a new chunk's cursor at the page of its row. Lists are walked instead: the number of values
+// before a page is part of a cursor, and the page index does not tell it of lists.
+func (c *chunk) jumpToIndexedPage() {
+	if len(c.pageIndex) == 0 || c.kind.MaxRep > 0 || c.row == 0 {
 		return
 	}
-	i := c.pages.PageOf(c.row)
+	i := c.pageIndex.PageOf(c.row)
 	if i <= 0 {
 		return
 	}
-	p := &c.pages[i]
+	p := &c.pageIndex[i]
 	c.pageRow = p.FirstRow
 	c.cursor = program.Cursor{
 		Page: uint64(p.Offset) - c.start, Skip: uint64(c.row - p.FirstRow), Seen: uint64(p.FirstRow), Ordinal: uint32(i),
 	}
-	if c.dataPage > 0 {
+	if c.firstDataPage > 0 {
 		c.cursor.Ordinal++ // the dictionary page, which is decoded before
 	}
-	c.hasDict = c.coded
+	c.dictionaryDecoded = c.dictionaryEncoded
 }
 
-// pageAt returns the number of the page that begins at a chunk offset, the first page's for what lies before it, or -1
-// if the page index has none.
-func (c *chunk) pageAt(offset uint64) int { return c.pages.Find(int64(c.start + offset)) }
+// indexedPageAt returns the number of the page that begins at a chunk offset, the first page's for what lies before it,
+// or -1 if the page index has none.
+func (c *chunk) indexedPageAt(offset uint64) int { return c.pageIndex.Find(int64(c.start + offset)) }
 
 // indexedBytes returns how many bytes from the cursor's page on hold count rows behind the cursor. It is not ok if the
 // page index does not say.
 func (c *chunk) indexedBytes(count int64) (n uint64, ok bool) {
-	i := c.pageAt(c.cursor.Page)
+	i := c.indexedPageAt(c.cursor.Page)
 	if i < 0 {
 		return 0, false
 	}
-	end := c.pages[i].FirstRow + int64(c.cursor.Skip) + count
-	j := i + sort.Search(len(c.pages)-i-1, func(k int) bool { return c.pages[i+k+1].FirstRow >= end })
-	if c.kind.MaxRep > 0 && j+1 < len(c.pages) && c.pages[j+1].FirstRow == end {
+	end := c.pageIndex[i].FirstRow + int64(c.cursor.Skip) + count
+	j := i + sort.Search(len(c.pageIndex)-i-1, func(k int) bool { return c.pageIndex[i+k+1].FirstRow >= end })
+	if c.kind.MaxRep > 0 && j+1 < len(c.pageIndex) && c.pageIndex[j+1].FirstRow == end {
 		j++ // only the next page tells whether a list ends with its page
 	}
-	return uint64(c.pages[j].Offset) + uint64(c.pages[j].Size) - c.start - c.cursor.Page, true
+	return uint64(c.pageIndex[j].Offset) + uint64(c.pageIndex[j].Size) - c.start - c.cursor.Page, true
 }
 
 // rowsLeftInPage returns how many rows of the cursor's page are left, 0 if that is not known.
-func (c *chunk) rowsLeftInPage(k *pageSizes) int64 {
-	if i := c.pageAt(c.cursor.Page); i >= 0 {
-		return max(c.pages.EndRow(i, c.rows)-c.pages[i].FirstRow-int64(c.cursor.Skip), 0)
+func (c *chunk) rowsLeftInPage(learned *pageSizes) int64 {
+	if i := c.indexedPageAt(c.cursor.Page); i >= 0 {
+		return max(c.pageIndex.EndRow(i, c.rows)-c.pageIndex[i].FirstRow-int64(c.cursor.Skip), 0)
 	}
-	if c.cursor.Page < c.dataPage {
+	if c.cursor.Page < c.firstDataPage {
 		return 0
 	}
-	return max(k.rows-int64(c.cursor.Skip), 0)
+	return max(learned.pageRows-int64(c.cursor.Skip), 0)
 }
 
 // noteResumePoint remembers in the partition where the chunk stands.
 func (c *chunk) noteResumePoint(p *partition.Partition, leaf int) {
-	if c.resume != nil || c.cursor.Page == 0 {
+	if c.resumeAt != nil || c.cursor.Page == 0 {
 		return
 	}
-	at := partition.ResumePoint{Row: c.row, Cursor: c.cursor, PageRow: c.pageRow, HasDict: c.hasDict}
+	at := partition.ResumePoint{Row: c.row, Cursor: c.cursor, PageRow: c.pageRow, HasDict: c.dictionaryDecoded}
 	if begin := c.row - c.skippedRows(); begin > 0 {
 		at.PageRow = begin
 	}
@@ -73,7 +73,7 @@ func (c *chunk) noteResumePoint(p *partition.Partition, leaf int) {
 
 // noteWalkedPage remembers the first row of a page that a stream came by on its way to its row.
 func (c *chunk) noteWalkedPage(p *partition.Partition, leaf int) {
-	if c.cursor.Page == 0 || c.resume != nil || c.cursor.Skip == 0 || int64(c.cursor.Skip) > c.row {
+	if c.cursor.Page == 0 || c.resumeAt != nil || c.cursor.Skip == 0 || int64(c.cursor.Skip) > c.row {
 		return
 	}
 	begin := *c
@@ -88,6 +88,6 @@ func (c *chunk) findResumePoint(p *partition.Partition, leaf int) {
 	if !ok || at.Cursor.Page <= c.cursor.Page {
 		return
 	}
-	c.cursor, c.pageRow, c.hasDict = at.Cursor, at.PageRow, at.HasDict
+	c.cursor, c.pageRow, c.dictionaryDecoded = at.Cursor, at.PageRow, at.HasDict
 	c.cursor.Skip += uint64(c.row - at.Row)
 }

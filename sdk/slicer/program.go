@@ -44,8 +44,10 @@ func Prepare(prog *program.Program, limits target.Limits) (*Program, error) {
 	return p, nil
 }
 
-// ImageSpan returns where the program lies in the target's memory. Regions lie behind it.
-func (p *Program) ImageSpan() target.Span { return target.Span{Len: roundUp(uint64(len(p.Image)))} }
+// ImageSpan returns where the program lies in the target's memory. Workspaces lie behind it.
+func (p *Program) ImageSpan() target.Span {
+	return target.Span{Len: roundUpToGrain(uint64(len(p.Image)))}
+}
 
 // separateKeys gives every key of an output with lengths a column of its own. A column that feeds several would have to
 // be done in one task, since all values of one key lie behind all of the other's, and a mini-batch may cross row

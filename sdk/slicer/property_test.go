@@ -205,7 +205,7 @@ func TestResultsOutOfTurn(t *testing.T) {
 	assert.Equal(t, []int{0}, step.(*Execute).Columns())
 	_, err = r.slicer.Next()
 	require.ErrorIs(t, err, target.ErrEngine)
-	assert.Equal(t, 1, r.region.FreeSlots(), "after an error no slot is held")
+	assert.Equal(t, 1, r.workspace.FreeSlots(), "after an error no slot is held")
 }
 
 // TestGrowingBesideLentSlots lends all slots but one and lets the output grow: what was written moves, though no ring
@@ -241,7 +241,7 @@ func TestGrowingBesideLentSlots(t *testing.T) {
 				assert.False(t, x.Slot.Span.Addr < s.Span.End() && s.Span.Addr < x.Slot.Span.End(), "slots overlap")
 			}
 			if lent = append(lent, x.Slot); len(lent) > 2 {
-				r.region.Release(lent[0])
+				r.workspace.Release(lent[0])
 				lent = lent[1:]
 			}
 		case *End:

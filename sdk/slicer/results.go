@@ -27,57 +27,59 @@ type results struct {
 	state         program.State
 }
 
-// absorb takes in the result of the slice that was built.
-func (r *results) absorb(res *program.Result) error {
+// absorbResult takes in the result of the slice that was built.
+func (r *results) absorbResult(res *program.Result) error {
 	r.state = res.State
 	if res.State >= program.BadSlice {
-		return r.fault(res)
+		return r.faultError(res)
 	}
 	if len(res.Tasks) != len(r.builder.placed) {
-		return r.breach("the result has %d tasks, want %d", len(res.Tasks), len(r.builder.placed))
+		return r.contractError("the result has %d tasks, want %d", len(res.Tasks), len(r.builder.placed))
 	}
-	if o := r.output; !o.layout().Fixed && (res.Values < o.values || res.Values > o.valueRoom()) {
-		return r.breach("it wrote %d values after %d, with room for %d", res.Values, o.values, o.valueRoom())
+	if o := r.output; !o.outputSection().Fixed && (res.Values < o.valuesWritten || res.Values > o.valueCapacity()) {
+		return r.contractError("it wrote %d values after %d, with room for %d",
+			res.Values, o.valuesWritten, o.valueCapacity())
 	}
-	r.output.values = res.Values
+	r.output.valuesWritten = res.Values
 	changed, further := false, false
 	for i, k := range r.builder.placed {
 		p, t := &r.batch.portions[k], &res.Tasks[i]
-		if err := r.checkTask(res, i, p); err != nil {
+		if err := r.checkTaskResult(res, i, p); err != nil {
 			return err
 		}
 		if t.Rows > 0 {
 			changed, further = true, true
-			r.advance(p, t)
+			r.advanceChunk(p, t)
 		}
-		news, err := r.noteMissing(p, t)
+		missingIsNew, err := r.noteMissing(p, t)
 		if err != nil {
 			return err
 		}
-		changed = changed || news
-		if c := p.chunk; c.cursor.Page > c.furthest {
-			c.furthest, further = c.cursor.Page, true
+		changed = changed || missingIsNew
+		if c := p.chunk; c.cursor.Page > c.furthestPage {
+			c.furthestPage, further = c.cursor.Page, true
 		}
 	}
-	r.batch.skipDone()
+	r.batch.skipFinished()
 	return r.checkProgress(changed, further)
 }
 
-// checkTask checks what a task says against what it was asked for.
-func (r *results) checkTask(res *program.Result, i int, p *portion) error {
+// checkTaskResult checks what a task says against what it was asked for.
+func (r *results) checkTaskResult(res *program.Result, i int, p *portion) error {
 	c, t := p.chunk, &res.Tasks[i]
 	if n := int(r.columns.program.Columns[c.column].Part); n > 1 && t.Rows != res.Tasks[i-n+1].Rows {
-		return r.breach("task %d of a map wrote %d rows, its keys' %d", i, t.Rows, res.Tasks[i-n+1].Rows)
+		return r.contractError("task %d of a map wrote %d rows, its keys' %d", i, t.Rows, res.Tasks[i-n+1].Rows)
 	}
-	if t.Rows > p.take || t.State == program.Done && t.Rows < p.take {
-		return r.breach("task %d wrote %d of %d rows and is %v", i, t.Rows, p.take, t.State)
+	if t.Rows > p.taskRows || t.State == program.Done && t.Rows < p.taskRows {
+		return r.contractError("task %d wrote %d of %d rows and is %v", i, t.Rows, p.taskRows, t.State)
 	}
 	if t.Cursor.Page > c.length {
-		return r.breach("task %d goes on at byte %d of %d", i, t.Cursor.Page, c.length)
+		return r.contractError("task %d goes on at byte %d of %d", i, t.Cursor.Page, c.length)
 	}
 	unknownPage := t.Cursor.Unpacked && t.Page == 0 && (t.Cursor.Page != c.cursor.Page || c.pageBytes == 0)
 	if uint64(t.Page) > c.length-t.Cursor.Page || unknownPage {
-		return r.breach("task %d goes on in a page of %d bytes, %d from its chunk's end", i, t.Page, c.length-t.Cursor.Page)
+		return r.contractError("task %d goes on in a page of %d bytes, %d from its chunk's end",
+			i, t.Page, c.length-t.Cursor.Page)
 	}
 	return nil
 }
@@ -90,26 +92,26 @@ func (r *results) checkProgress(changed, further bool) error {
 	}
 	r.batch.oneByOne = r.batch.oneByOne || r.stalledSlices > patience+4*len(r.batch.portions)
 	if !changed || r.stalledSlices > maxStalledSlices {
-		return r.breach("engine made no progress: it requested input that the slice already contained")
+		return r.contractError("engine made no progress: it requested input that the slice already contained")
 	}
 	return nil
 }
 
-// advance notes rows that a task wrote.
-func (r *results) advance(p *portion, t *program.TaskResult) {
+// advanceChunk notes rows that a task wrote.
+func (r *results) advanceChunk(p *portion, t *program.TaskResult) {
 	c := p.chunk
 	c.row += int64(t.Rows)
 	r.learnPages(c, t.Cursor)
 	c.moveCursor(t)
-	c.input, c.resume = 0, nil
-	c.hasDict = t.Cursor.Dict
-	p.row += t.Rows
-	p.count -= t.Rows
-	p.mostRows = 2 * c.fitRows
-	if c.ended() {
-		r.builder.arena.drop(c)
-		live := r.columns.live[c.column]
-		r.columns.live[c.column] = slices.DeleteFunc(live, func(o *chunk) bool { return o == c })
+	c.inputBytes, c.resumeAt = 0, nil
+	c.dictionaryDecoded = t.Cursor.Dict
+	p.firstRow += t.Rows
+	p.rowsLeft -= t.Rows
+	p.maxTaskRows = 2 * c.cutRows
+	if c.isFinished() {
+		r.builder.arena.dropEverything(c)
+		live := r.columns.begun[c.column]
+		r.columns.begun[c.column] = slices.DeleteFunc(live, func(o *chunk) bool { return o == c })
 	}
 }
 
@@ -118,15 +120,15 @@ func (r *results) learnPages(c *chunk, to program.Cursor) {
 	if to.Ordinal <= c.cursor.Ordinal {
 		return
 	}
-	k, begin, from := r.columns.pages(c), c.row-int64(min(to.Skip, uint64(c.row))), c.cursor
-	if from.Page < c.dataPage {
+	learned, begin, from := r.columns.learnedPages(c), c.row-int64(min(to.Skip, uint64(c.row))), c.cursor
+	if from.Page < c.firstDataPage {
 		// A dictionary page lies between.
-		from.Page, from.Ordinal = c.dataPage, from.Ordinal+1
+		from.Page, from.Ordinal = c.firstDataPage, from.Ordinal+1
 	}
 	if n := uint64(to.Ordinal - min(from.Ordinal, to.Ordinal)); n > 0 && to.Page > from.Page && to.Page < c.length {
 		mean := (to.Page - from.Page + n - 1) / n
-		k.page = max(mean, k.page-k.page/8)
-		k.rows = max(begin-c.pageRow, 0) / int64(n)
+		learned.pageBytes = max(mean, learned.pageBytes-learned.pageBytes/8)
+		learned.pageRows = max(begin-c.pageRow, 0) / int64(n)
 	}
 	c.pageRow = begin
 }
@@ -138,7 +140,7 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 		return false, nil
 	case program.Idle, program.MoreInput, program.MoreDict, program.MoreRoom, program.MoreOutput:
 	default:
-		return false, r.breach("a task is %v in a slice that is %v", t.State, r.state)
+		return false, r.contractError("a task is %v in a slice that is %v", t.State, r.state)
 	}
 	c := p.chunk
 	if t.Rows == 0 && t.Cursor != c.cursor {
@@ -147,31 +149,31 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 			return news, err
 		}
 	}
-	k, need := r.columns.pages(c), min(t.Need, maxNeed)
+	learned, need := r.columns.learnedPages(c), min(t.Need, maxNeed)
 	switch t.State {
 	case program.MoreInput:
 		if left := c.length - c.cursor.Page; need > left {
 			return false, &partition.DataError{
-				Partition: r.columns.partition.Name, RowGroup: r.columns.groupOf(c), Column: r.columns.nameOf(c),
+				Partition: r.columns.partition.Name, RowGroup: r.columns.rowGroupNumber(c), Column: r.columns.columnName(c),
 				Page: int64(c.cursor.Ordinal), Row: c.firstRow + c.row, Err: partition.ErrData,
 				Message: fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need, left),
 			}
 		}
-		s, from := r.builder.windowSpan(c)
+		s, from := r.builder.windowOfTask(c)
 		news = news || need > from-c.cursor.Page+s.Len
-		c.input, c.ready = need, t.Ready
+		c.inputBytes, c.readyRows = need, t.Ready
 		if c.cursor.Page == 0 {
-			c.opening = max(c.opening, need)
+			c.firstPageInput = max(c.firstPageInput, need)
 		}
 	case program.MoreDict:
-		news = news || need > c.dictSpan.size
-		c.dict, k.dict = max(c.dict, need), max(k.dict, need)
+		news = news || need > c.dictSegment.size
+		c.dictBytes, learned.dictBytes = max(c.dictBytes, need), max(learned.dictBytes, need)
 	case program.MoreRoom:
-		news = news || need > c.roomSpan.size
-		c.room, k.room = max(c.room, need), max(k.room, need)
+		news = news || need > c.scratchSegment.size
+		c.scratchBytes, learned.scratchBytes = max(c.scratchBytes, need), max(learned.scratchBytes, need)
 	case program.MoreOutput:
-		news = news || need > r.output.valueRoom()
-		r.output.wanted = max(r.output.wanted, need)
+		news = news || need > r.output.valueCapacity()
+		r.output.valuesWanted = max(r.output.valuesWanted, need)
 	}
 	return news, nil
 }
@@ -180,32 +182,32 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 // task ran out. resumed says that the dictionary is decoded again and the chunk goes on where it was.
 func (r *results) notePassedPages(c *chunk, t *program.TaskResult) (news, resumed bool, err error) {
 	if t.Cursor.Page < c.cursor.Page {
-		return false, false, r.breach("a task went back from byte %d to %d", c.cursor.Page, t.Cursor.Page)
+		return false, false, r.contractError("a task went back from byte %d to %d", c.cursor.Page, t.Cursor.Page)
 	}
 	if news = t.Cursor.Page > c.cursor.Page || t.Cursor.Dict && !c.cursor.Dict; news {
-		c.input = 0
+		c.inputBytes = 0
 	}
 	c.moveCursor(t)
-	c.hasDict = c.hasDict || t.Cursor.Dict
+	c.dictionaryDecoded = c.dictionaryDecoded || t.Cursor.Dict
 	if leaf := r.columns.leaves[c.column]; leaf != nil {
 		c.noteWalkedPage(r.columns.partition, leaf.Index)
 	}
-	if c.resume != nil && t.Cursor.Dict {
-		c.resumeAfterDict()
+	if c.resumeAt != nil && t.Cursor.Dict {
+		c.resumeAfterDictionary()
 		return true, true, nil
 	}
 	return news, false, nil
 }
 
-// fault turns a slice that the engine gave up into an error.
-func (r *results) fault(res *program.Result) error {
+// faultError turns a slice that the engine gave up into an error.
+func (r *results) faultError(res *program.Result) error {
 	kind := partition.ErrData
 	switch res.State {
 	case program.BadData:
 	case program.NoSupport:
 		kind = partition.ErrUnsupported
 	default:
-		return r.breach("%s", res.Message)
+		return r.contractError("%s", res.Message)
 	}
 	firstRow := r.batch.firstRow
 	e := &partition.DataError{
@@ -221,13 +223,14 @@ func (r *results) fault(res *program.Result) error {
 		if t.Cursor.Page >= at.Page && t.Cursor != (program.Cursor{}) {
 			at = t.Cursor
 		}
-		e.RowGroup, e.Column, e.Row = r.columns.groupOf(c), r.columns.nameOf(c), firstRow+int64(p.row)+int64(t.Rows)
-		if r.columns.isText() {
+		e.RowGroup, e.Column = r.columns.rowGroupNumber(c), r.columns.columnName(c)
+		e.Row = firstRow + int64(p.firstRow) + int64(t.Rows)
+		if r.columns.isTextSource() {
 			e.Line = int64(at.Ordinal) + 1
 			break
 		}
 		e.Page = int64(at.Ordinal)
-		if place, why, ok := program.CutPlace(e.Message); ok {
+		if place, why, ok := program.CutFaultLocation(e.Message); ok {
 			e.Page, e.Offset, e.Message = int64(place.Page), int64(c.start+place.Offset), why
 		}
 		break
@@ -235,7 +238,7 @@ func (r *results) fault(res *program.Result) error {
 	return e
 }
 
-// breach returns the error of an answer that breaks the engine's contract.
-func (r *results) breach(format string, args ...any) error {
+// contractError returns the error of an answer that breaks the engine's contract.
+func (r *results) contractError(format string, args ...any) error {
 	return &target.EngineError{Partition: r.columns.partition.Name, State: r.state, Message: fmt.Sprintf(format, args...)}
 }

@@ -16,16 +16,16 @@ type sharing struct {
 	droppedWindows bool // at building this slice, to make one run of what is free
 }
 
-// divide gives the areas these sizes and what is left: to all of them if everything fits, else to the input.
-func (s *sharing) divide(f footprint, everything bool) {
-	s.arena.flush(s.surveyor.columns)
-	rest := s.arena.free() - f.sum()
+// divideMemory gives the areas these sizes and what is left: to all of them if everything fits, else to the input.
+func (s *sharing) divideMemory(f footprint, everything bool) {
+	s.arena.dropAllChunks(s.surveyor.columns)
+	rest := s.arena.freeBytes() - f.totalBytes()
 	s.windowGrowth = 1
 	if everything {
 		// Dictionaries and pages vary; windows take the rest.
-		dict, room := roundDown(min(rest/4, f.dict/2)), roundDown(min(rest/4, f.room/2))
+		dict, room := roundDownToGrain(min(rest/4, f.dict/2)), roundDownToGrain(min(rest/4, f.scratch/2))
 		rest -= dict + room
-		f.dict, f.room = f.dict+dict, f.room+room
+		f.dict, f.scratch = f.dict+dict, f.scratch+room
 		if f.input > 0 {
 			s.windowGrowth = 1 + float64(rest)/float64(f.input)*0.75
 		}
@@ -33,25 +33,25 @@ func (s *sharing) divide(f footprint, everything bool) {
 	if s.surveyor.direct {
 		rest = 0
 	}
-	s.arena.divide(f.input+roundDown(rest), f.dict, f.room)
+	s.arena.setAreaSizes(f.input+roundDownToGrain(rest), f.dict, f.scratch)
 }
 
-// share divides the memory for as many portions as it holds, or for the next one alone.
-func (s *sharing) share() {
-	b, free := s.surveyor.batch, s.arena.free()
+// shareMemory divides the memory for as many portions as it holds, or for the next one alone.
+func (s *sharing) shareMemory() {
+	b, free := s.surveyor.batch, s.arena.freeBytes()
 	if b.oneByOne {
-		if f := s.surveyor.groupFootprint(s.surveyor.groupAt(b.firstPending)); f.fits(free) {
-			s.divide(f, false)
+		if f := s.surveyor.groupFootprint(s.surveyor.groupFrom(b.firstPending)); f.fitsInto(free) {
+			s.divideMemory(f, false)
 			return
 		}
 	}
-	f, n := s.surveyor.total(free)
+	f, n := s.surveyor.pendingFootprint(free)
 	if n < len(b.portions) {
-		if resident, ok := s.surveyor.resident(free); ok {
+		if resident, ok := s.surveyor.residentFootprint(free); ok {
 			f = resident
 		}
 	}
-	s.divide(f, n == len(b.portions))
+	s.divideMemory(f, n == len(b.portions))
 }
 
 // shareIfCramped divides the memory again if one of the areas is too small for what the memory could hold: of all
@@ -61,29 +61,29 @@ func (s *sharing) shareIfCramped() bool {
 	if b.oneByOne {
 		return false
 	}
-	free := s.arena.free()
-	f, n := s.surveyor.total(free)
+	free := s.arena.freeBytes()
+	f, n := s.surveyor.pendingFootprint(free)
 	if n < len(b.portions) {
 		var ok bool
-		if f, ok = s.surveyor.resident(free); !ok {
+		if f, ok = s.surveyor.residentFootprint(free); !ok {
 			if s.stopGuessing() {
-				s.share()
+				s.shareMemory()
 				return true
 			}
 			return false
 		}
 		// What lies in divided memory is lost, so only for more than ever before.
 		most := &s.mostResident
-		if f.dict <= most.dict && f.room <= most.room {
+		if f.dict <= most.dict && f.scratch <= most.scratch {
 			return false
 		}
-		most.dict, most.room = max(f.dict, most.dict), max(f.room, most.room)
+		most.dict, most.scratch = max(f.dict, most.dict), max(f.scratch, most.scratch)
 		f.input = min(f.input, s.arena.input.size)
 	}
-	if f.input <= s.arena.input.size && f.dict <= s.arena.dict.size && f.room <= s.arena.room.size {
+	if f.input <= s.arena.input.size && f.dict <= s.arena.dict.size && f.scratch <= s.arena.scratch.size {
 		return false
 	}
-	s.share()
+	s.shareMemory()
 	return true
 }
 
@@ -93,51 +93,51 @@ func (s *sharing) stopGuessing() (changed bool) {
 	b := s.surveyor.batch
 	for i := range b.portions {
 		c := b.portions[i].chunk
-		k := s.surveyor.columns.pages(c)
-		changed = changed || !k.askRoom && c.wantedRoom(k) > 0
-		k.askRoom = true
+		learned := s.surveyor.columns.learnedPages(c)
+		changed = changed || !learned.askScratch && c.wantedScratch(learned) > 0
+		learned.askScratch = true
 	}
 	return changed
 }
 
-// makeRoom is called when the next portion found no room though everything else had made way. It divides the memory
-// around that portion, makes do with a single output slot, asks for no more than the engine did, or cuts the portion.
-// If none of that shrinks what is wanted, the error is a *MemoryError.
-func (s *sharing) makeRoom() error {
-	b, free := s.surveyor.batch, s.arena.free()
-	group := s.surveyor.groupAt(b.firstPending)
-	if _, n := s.surveyor.total(free); n < len(b.portions) {
-		if _, ok := s.surveyor.resident(free); !ok && s.stopGuessing() {
-			s.share()
+// makeRoomForNext is called when the next portion found no room though everything else had made way. It divides the
+// memory around that portion, makes do with a single output slot, asks for no more than the engine did, or cuts the
+// portion. If none of that shrinks what is wanted, the error is a *MemoryError.
+func (s *sharing) makeRoomForNext() error {
+	b, free := s.surveyor.batch, s.arena.freeBytes()
+	group := s.surveyor.groupFrom(b.firstPending)
+	if _, n := s.surveyor.pendingFootprint(free); n < len(b.portions) {
+		if _, ok := s.surveyor.residentFootprint(free); !ok && s.stopGuessing() {
+			s.shareMemory()
 			return nil
 		}
 	}
 	f := s.surveyor.groupFootprint(group)
-	if f.fits(free) {
+	if f.fitsInto(free) {
 		return s.defragment(f)
 	}
 	switch {
-	case lean(group, noGuess):
+	case reduceGuesses(group, guessWindow):
 		return nil
 	case !s.output.singleSlot:
 		return s.output.shrinkToOneSlot()
-	case lean(group, noReadingAhead):
+	case reduceGuesses(group, guessNothing):
 		return nil
-	case !s.surveyor.direct && s.surveyor.groupDictWindow(group)+f.dict+f.room > free:
+	case !s.surveyor.direct && s.surveyor.groupDictionaryWindow(group)+f.dict+f.scratch > free:
 		// Fewer rows make no smaller dictionary.
-	case group[0].take > 1 && s.mayCut():
-		s.cutRows(group, f, free)
+	case group[0].taskRows > 1 && s.mayCutRows():
+		s.cutTaskRows(group, f, free)
 		return nil
 	}
-	return s.output.tooSmall(mostDemanding(group), f.sum())
+	return s.output.memoryError(mostDemandingChunk(group), f.totalBytes())
 }
 
 // defragment makes room for the next portion, whose footprint the memory holds: it lies in pieces, or in the wrong
 // area.
 func (s *sharing) defragment(f footprint) error {
 	a := s.arena
-	if enough := a.input.size >= f.input && a.dict.size >= f.dict && a.room.size >= f.room; enough {
-		if a.held() == 0 {
+	if enough := a.input.size >= f.input && a.dict.size >= f.dict && a.scratch.size >= f.scratch; enough {
+		if a.heldBytes() == 0 {
 			return &target.EngineError{
 				Partition: s.surveyor.columns.partition.Name, Message: "the planner found no room where there is enough",
 			}
@@ -146,33 +146,33 @@ func (s *sharing) defragment(f footprint) error {
 			s.droppedWindows = true
 			// To divide the memory loses the dictionaries too, so that the leaves of a map, which are placed together,
 			// would begin again for ever.
-			a.dropWindows(s.surveyor.columns)
+			a.dropAllWindows(s.surveyor.columns)
 			return nil
 		}
 	}
-	s.share()
+	s.shareMemory()
 	return nil
 }
 
-// cutRows makes portions take fewer rows in their next task: as many as the memory holds beside dictionary and unpacked
-// page. That takes it that bytes go with rows. A page may be too large however few its rows, so where portions are
-// placed one by one the rows are halved.
-func (s *sharing) cutRows(group []portion, f footprint, free uint64) {
-	rows := uint64(group[0].take)
-	have := free - min(free, f.dict+f.room)
+// cutTaskRows makes portions take fewer rows in their next task: as many as the memory holds beside dictionary and
+// unpacked page. That takes it that bytes go with rows. A page may be too large however few its rows, so where portions
+// are placed one by one the rows are halved.
+func (s *sharing) cutTaskRows(group []portion, f footprint, free uint64) {
+	rows := uint64(group[0].taskRows)
+	have := free - min(free, f.dict+f.scratch)
 	cut := rows / 2
 	if f.input > 0 && have < f.input && !s.surveyor.batch.oneByOne {
 		cut = uint64(float64(rows) * float64(have) / float64(f.input))
 	}
 	most := uint32(min(max(cut, 1), rows-1))
 	for i := range group {
-		group[i].mostRows, group[i].take = most, most
-		group[i].chunk.fitRows, group[i].chunk.input = most, 0
+		group[i].maxTaskRows, group[i].taskRows = most, most
+		group[i].chunk.cutRows, group[i].chunk.inputBytes = most, 0
 	}
 }
 
-// mayCut reports whether a portion may be done in several tasks. Text has all keys in one task, so that a cut would put
-// the values of one key in several places.
-func (s *sharing) mayCut() bool {
-	return !s.surveyor.columns.isText() || s.surveyor.columns.program.Output.Fixed
+// mayCutRows reports whether a portion may be done in several tasks. Text has all keys in one task, so that a cut would
+// put the values of one key in several places.
+func (s *sharing) mayCutRows() bool {
+	return !s.surveyor.columns.isTextSource() || s.surveyor.columns.program.Output.Fixed
 }

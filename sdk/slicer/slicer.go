@@ -17,7 +17,7 @@ const DefaultCoalesce = 64 << 10
 type Config struct {
 	Program *Program
 	Limits  target.Limits
-	Memory  *Region // the slicer owns it until its last step
+	Memory  *Workspace // the slicer owns it until its last step
 	Options Options
 	Learned *Learned // what earlier slicers of the program saw; may be nil
 }
@@ -78,8 +78,8 @@ const (
 // what the program reads.
 func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 	s := &Slicer{next: rows.First, end: rows.First + rows.Count, batchRows: rows.Batch}
-	s.columns = columns{program: c.Program, partition: p, learned: c.Learned.copyFor(len(c.Program.Columns))}
-	s.arena = arena{region: c.Memory}
+	s.columns = columns{program: c.Program, partition: p, learned: c.Learned.copyForColumns(len(c.Program.Columns))}
+	s.arena = arena{workspace: c.Memory}
 	s.surveyor = surveyor{columns: &s.columns, batch: &s.batch, direct: c.Options.Direct}
 	s.output = output{columns: &s.columns, batch: &s.batch, arena: &s.arena, ringSlots: max(c.Options.Slots, 1)}
 	s.sharing = sharing{surveyor: &s.surveyor, arena: &s.arena, output: &s.output}
@@ -97,7 +97,7 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 			return nil, err
 		}
 	}
-	if err := s.columns.bind(s.next, s.end); err != nil {
+	if err := s.columns.bindLeaves(s.next, s.end); err != nil {
 		return nil, err
 	}
 	s.slice.Digest, s.slice.Program = c.Program.digest, uint64(len(c.Program.Image))
@@ -109,14 +109,14 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 
 // Next returns the next step. After an Execute, Result must be called first. After an error the slicer is at its end.
 func (s *Slicer) Next() (Step, error) {
-	step, err := s.advance()
+	step, err := s.nextStep()
 	if err != nil {
-		s.output.abandon()
+		s.output.releaseSlot()
 	}
 	return step, err
 }
 
-func (s *Slicer) advance() (Step, error) {
+func (s *Slicer) nextStep() (Step, error) {
 	for {
 		switch s.state {
 		case idle:
@@ -124,37 +124,37 @@ func (s *Slicer) advance() (Step, error) {
 				s.columns.noteResumePoints()
 				return &End{}, nil
 			}
-			s.batch.begin(s.next, uint32(min(int64(s.batchRows), s.end-s.next)), s.columns.partition)
+			s.batch.beginRows(s.next, uint32(min(int64(s.batchRows), s.end-s.next)), s.columns.partition)
 			s.state = starting
 		case starting:
 			if ask := s.beginChunks(); ask != nil {
 				return ask, nil
 			}
 			s.listPortions()
-			s.output.begin()
+			s.output.beginMiniBatch()
 			if err := s.output.acquireSlot(uint32(s.batchRows)); err != nil {
 				return nil, err
 			}
 			s.state = slicing
 		case slicing:
-			if step := s.relocation(); step != nil {
+			if step := s.relocateStep(); step != nil {
 				return step, nil
 			}
-			if s.batch.done() {
-				return s.finish(), nil
+			if s.batch.isFinished() {
+				return s.finishMiniBatch(), nil
 			}
-			if err := s.builder.build(); err != nil {
+			if err := s.builder.buildSlice(); err != nil {
 				return nil, err
 			}
 			s.state = built
 		case built:
-			if step := s.relocation(); step != nil {
+			if step := s.relocateStep(); step != nil {
 				return step, nil
 			}
 			s.state = executed
-			return s.compose(), nil
+			return s.composeExecute(), nil
 		case executed:
-			return nil, s.results.breach("the result of a slice was not handed in")
+			return nil, s.results.contractError("the result of a slice was not handed in")
 		}
 	}
 }
@@ -162,15 +162,15 @@ func (s *Slicer) advance() (Step, error) {
 // Result takes in the result of the last Execute.
 func (s *Slicer) Result(res *program.Result) error {
 	if s.state != executed {
-		return s.results.breach("a result of no slice was handed in")
+		return s.results.contractError("a result of no slice was handed in")
 	}
 	s.state = slicing
-	err := s.results.absorb(res)
-	if err == nil && s.output.mustGrow() {
-		err = s.output.grow()
+	err := s.results.absorbResult(res)
+	if err == nil && s.output.mustGrowSlot() {
+		err = s.output.growSlot()
 	}
 	if err != nil {
-		s.output.abandon()
+		s.output.releaseSlot()
 	}
 	return err
 }
@@ -178,12 +178,12 @@ func (s *Slicer) Result(res *program.Result) error {
 // Index takes in the page index that ReadIndex asked for; nil where there is none.
 func (s *Slicer) Index(x partition.PageIndex) {
 	if s.asking != nil {
-		s.asking.pages = x
+		s.asking.pageIndex = x
 	}
 }
 
 // Abandon gives up the mini-batch in the making, because a step failed. The slicer is at its end.
-func (s *Slicer) Abandon() { s.output.abandon() }
+func (s *Slicer) Abandon() { s.output.releaseSlot() }
 
 // Ended reports whether all mini-batches are done.
 func (s *Slicer) Ended() bool { return s.state == idle && s.next >= s.end }
@@ -204,8 +204,8 @@ func (s *Slicer) beginChunks() Step {
 		s.placeCursor(c)
 	}
 	for column := range s.columns.leaves {
-		for _, r := range s.batch.runs {
-			if s.columns.chunkIn(column, r.group) != nil {
+		for _, r := range s.batch.rowGroups {
+			if s.columns.findBegunChunk(column, r.group) != nil {
 				continue
 			}
 			if ask := s.beginChunk(column, r.group, s.batch.firstRow+int64(r.row)); ask != nil {
@@ -220,8 +220,8 @@ func (s *Slicer) beginChunks() Step {
 // step if the chunk's page index is worth a read.
 func (s *Slicer) beginChunk(column, group int, row int64) Step {
 	leaf := s.columns.leaves[column]
-	c := newChunk(s.columns.partition, column, leaf, group, row-s.columns.partition.RowGroups()[group].First)
-	c.wholeAt = min(smallChunk, s.arena.region.span.Len/uint64(8*len(s.columns.leaves)))
+	c := describeChunk(s.columns.partition, column, leaf, group, row-s.columns.partition.RowGroups()[group].First)
+	c.moveWholeBelow = min(smallChunk, s.arena.workspace.span.Len/uint64(8*len(s.columns.leaves)))
 	if leaf == nil || s.surveyor.direct || c.length <= smallChunk {
 		s.placeCursor(c)
 		return nil
@@ -233,53 +233,53 @@ func (s *Slicer) beginChunk(column, group int, row int64) Step {
 
 // placeCursor places a new chunk's cursor as near before its row as is known.
 func (s *Slicer) placeCursor(c *chunk) {
-	c.jumpToPage()
+	c.jumpToIndexedPage()
 	if leaf := s.columns.leaves[c.column]; leaf != nil && c.row > 0 {
 		c.findResumePoint(s.columns.partition, leaf.Index)
 	}
-	s.columns.live[c.column] = append(s.columns.live[c.column], c)
+	s.columns.begun[c.column] = append(s.columns.begun[c.column], c)
 }
 
 // listPortions lists the mini-batch's portions, in the program's order.
 func (s *Slicer) listPortions() {
 	b := &s.batch
 	for column := 0; column < len(s.columns.leaves); column += s.columns.program.Parts(column) {
-		for _, r := range b.runs {
+		for _, r := range b.rowGroups {
 			for part := column; part < column+s.columns.program.Parts(column); part++ {
 				b.portions = append(b.portions, portion{
-					chunk: s.columns.chunkIn(part, r.group), row: r.row, count: r.rows, take: r.rows,
+					chunk: s.columns.findBegunChunk(part, r.group), firstRow: r.row, rowsLeft: r.rows, taskRows: r.rows,
 				})
 			}
 		}
 	}
 }
 
-// relocation returns the step that brings the mini-batch to its slot, nil if it lies there.
-func (s *Slicer) relocation() Step {
+// relocateStep returns the step that brings the mini-batch to its slot, nil if it lies there.
+func (s *Slicer) relocateStep() Step {
 	if s.output.movedFrom == nil {
 		return nil
 	}
-	s.relocate.Moves = s.output.relocation()
+	s.relocate.Moves = s.output.relocationMoves()
 	return &s.relocate
 }
 
-// compose writes the slice that was built.
-func (s *Slicer) compose() *Execute {
+// composeExecute writes the slice that was built.
+func (s *Slicer) composeExecute() *Execute {
 	b, x := &s.builder, &s.execute
-	s.slice.Place, s.slice.ValueCap = s.output.placement()
-	s.slice.Rows, s.slice.Values = s.batch.rows, s.output.values
-	s.slice.Tasks = b.addTasks(s.slice.Tasks[:0])
+	s.slice.Layout, s.slice.ValueCap = s.output.outputLayout()
+	s.slice.Rows, s.slice.Values = s.batch.rows, s.output.valuesWritten
+	s.slice.Tasks = b.appendTasks(s.slice.Tasks[:0])
 	x.Moves, x.Traffic = b.moves, b.traffic
-	s.arena.addRanges(&x.Ranges)
+	s.arena.setMemoryRanges(&x.Ranges)
 	x.Ranges[target.RangeOutput] = s.output.slot.Span
-	s.output.dirty = true
+	s.output.slotWritten = true
 	return x
 }
 
-// finish ends the mini-batch.
-func (s *Slicer) finish() *Done {
-	placement, _ := s.output.placement()
-	s.done = Done{Slot: s.output.slot, Rows: s.batch.rows, Placement: placement, Values: s.output.made()}
+// finishMiniBatch ends the mini-batch.
+func (s *Slicer) finishMiniBatch() *Done {
+	placement, _ := s.output.outputLayout()
+	s.done = Done{Slot: s.output.slot, Rows: s.batch.rows, Layout: placement, Values: s.output.packedValues()}
 	s.output.slot = nil
 	s.next += int64(s.batch.rows)
 	s.state = idle
@@ -289,7 +289,7 @@ func (s *Slicer) finish() *Done {
 // ColumnsAt names the row group and the columns of the slice that a byte of the drive holds bytes of: two columns where
 // one ends in the byte's block. It is empty where that is not known.
 func (s *Slicer) ColumnsAt(device uint64) string {
-	if s.columns.isText() {
+	if s.columns.isTextSource() {
 		return ""
 	}
 	var names []string
@@ -298,7 +298,7 @@ func (s *Slicer) ColumnsAt(device uint64) string {
 		c := s.batch.portions[i].chunk
 		lo, hi := s.surveyor.geometry.Cover(c.start, c.start+c.length)
 		for _, r := range s.surveyor.geometry.AppendRuns(nil, lo, hi) {
-			if name := s.columns.nameOf(c); r.From <= device && device-r.From < r.Len && !slices.Contains(names, name) {
+			if name := s.columns.columnName(c); r.From <= device && device-r.From < r.Len && !slices.Contains(names, name) {
 				names, group = append(names, name), c.group
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 // Step is what the owner of a slicer does next: *ReadIndex, *Relocate, *Execute, *Done or *End. A step is valid until
 // the next call of Next.
-type Step interface{ step() }
+type Step interface{ isStep() }
 
 // Execute asks for the moves, in order, and then for the execution of the slice. Its result goes to Slicer.Result.
 type Execute struct {
@@ -49,19 +49,19 @@ type ReadIndex struct {
 	Row      int64 // row of the row group that the stream begins at
 }
 
-// Done says that a mini-batch is whole. Its slot stays its own until Region.Release.
+// Done says that a mini-batch is whole. Its slot stays its own until Workspace.Release.
 type Done struct {
-	Slot      *Slot
-	Rows      uint32
-	Placement program.Placement // of its tensors in the slot
-	Values    uint64            // of kjt.values
+	Slot   *Slot
+	Rows   uint32
+	Layout program.OutputLayout // of its tensors in the slot
+	Values uint64               // of kjt.values
 }
 
 // End says that all mini-batches are done.
 type End struct{}
 
-func (*Execute) step()   {}
-func (*Relocate) step()  {}
-func (*ReadIndex) step() {}
-func (*Done) step()      {}
-func (*End) step()       {}
+func (*Execute) isStep()   {}
+func (*Relocate) isStep()  {}
+func (*ReadIndex) isStep() {}
+func (*Done) isStep()      {}
+func (*End) isStep()       {}

@@ -3,53 +3,53 @@ package slicer
 // headerGuess is the window, in bytes, with which a page header is looked at when nothing is known of the page.
 const headerGuess = 4 << 10
 
-// roomGuess is the unpacked page expected of a compressed chunk before one was seen: what most writers aim at, and a
+// scratchGuess is the unpacked page expected of a compressed chunk before one was seen: what most writers aim at, and a
 // little for levels.
-const roomGuess = 1<<20 + 64<<10
+const scratchGuess = 1<<20 + 64<<10
 
 // dictGuess is the decoded dictionary expected before one was seen.
 const dictGuess = 64 << 10
 
 // wantedInput returns the bytes from the cursor's page on that count rows take: what the engine asked for, else a
 // guess.
-func (c *chunk) wantedInput(count int64, k *pageSizes) uint64 {
-	left := c.bytesLeft()
-	if c.input > 0 {
-		return min(c.input, left)
+func (c *chunk) wantedInput(count int64, learned *pageSizes) uint64 {
+	left := c.remainingBytes()
+	if c.inputBytes > 0 {
+		return min(c.inputBytes, left)
 	}
-	if c.thrift >= noReadingAhead {
+	if c.guesses >= guessNothing {
 		return min(grain, left)
 	}
-	if k.askRoom && c.packed() && c.wantedRoom(k) == 0 {
+	if learned.askScratch && c.isCompressed() && c.wantedScratch(learned) == 0 {
 		return min(headerGuess, left) // the page's header tells what room it takes
 	}
-	if left <= c.wholeAt {
+	if left <= c.moveWholeBelow {
 		return left
 	}
-	toData := c.dataPage - min(c.dataPage, c.cursor.Page)
-	if c.resume != nil {
+	toData := c.firstDataPage - min(c.firstDataPage, c.cursor.Page)
+	if c.resumeAt != nil {
 		return min(toData+headerGuess, left) // the dictionary is all that is wanted
 	}
-	if n, ok := c.indexedBytes(count); ok && c.cursor.Page >= c.dataPage {
+	if n, ok := c.indexedBytes(count); ok && c.cursor.Page >= c.firstDataPage {
 		return min(n, left)
 	}
 	skip := c.skippedRows()
 	rows := max(c.rows-(c.row-skip), 1)
 	bytesPerRow := left/uint64(rows) + 1
 	// Of whole pages to pass over the headers are enough.
-	if c.kind.Values > 0 && uint64(skip)*bytesPerRow > max(k.page, headerGuess) {
+	if c.kind.Values > 0 && uint64(skip)*bytesPerRow > max(learned.pageBytes, headerGuess) {
 		return min(toData+headerGuess, left)
 	}
 	n := uint64(skip+count) * bytesPerRow
-	if k.page > 0 {
-		n = (n + k.page - 1) / k.page * k.page // pages have to be there whole, and are alike
+	if learned.pageBytes > 0 {
+		n = (n + learned.pageBytes - 1) / learned.pageBytes * learned.pageBytes // pages have to be there whole, and are alike
 	}
 	return min(max(n+toData, headerGuess), left)
 }
 
 // leastInput returns the least bytes from the cursor's page on that count rows may take, if pages are as expected.
 func (c *chunk) leastInput(count int64) uint64 {
-	left := c.bytesLeft()
+	left := c.remainingBytes()
 	if n, ok := c.indexedBytes(count); ok {
 		return min(n, left)
 	}
@@ -57,30 +57,30 @@ func (c *chunk) leastInput(count int64) uint64 {
 	return min((c.cursor.Skip+uint64(count))*(left/uint64(rows)+1), left)
 }
 
-// wantedDict returns the bytes of the decoded dictionary: what the engine asked for, else a guess.
-func (c *chunk) wantedDict(k *pageSizes) uint64 {
-	if !c.coded || c.thrift >= noGuess {
-		return c.dict
+// wantedDictionary returns the bytes of the decoded dictionary: what the engine asked for, else a guess.
+func (c *chunk) wantedDictionary(learned *pageSizes) uint64 {
+	if !c.dictionaryEncoded || c.guesses >= guessWindow {
+		return c.dictBytes
 	}
-	if c.dict > 0 || k.dict > 0 {
-		return max(c.dict, k.dict)
+	if c.dictBytes > 0 || learned.dictBytes > 0 {
+		return max(c.dictBytes, learned.dictBytes)
 	}
 	return min(dictGuess, 8*c.kind.Values+grain)
 }
 
-// wantedRoom returns the bytes of scratch: what the engine asked for, else a guess.
-func (c *chunk) wantedRoom(k *pageSizes) uint64 {
-	if c.thrift >= noGuess {
-		return c.room
+// wantedScratch returns the bytes of scratch: what the engine asked for, else a guess.
+func (c *chunk) wantedScratch(learned *pageSizes) uint64 {
+	if c.guesses >= guessWindow {
+		return c.scratchBytes
 	}
-	if c.room > 0 || k.room > 0 {
-		return max(c.room, k.room)
+	if c.scratchBytes > 0 || learned.scratchBytes > 0 {
+		return max(c.scratchBytes, learned.scratchBytes)
 	}
-	if k.askRoom || !c.packed() {
+	if learned.askScratch || !c.isCompressed() {
 		return 0
 	}
-	return min(roomGuess, c.unpacked)
+	return min(scratchGuess, c.unpackedBytes)
 }
 
-// demanded returns all bytes that the engine asked for.
-func (c *chunk) demanded() uint64 { return c.input + c.dict + c.room }
+// demandedBytes returns all bytes that the engine asked for.
+func (c *chunk) demandedBytes() uint64 { return c.inputBytes + c.dictBytes + c.scratchBytes }

@@ -8,20 +8,20 @@ import (
 
 // placeWindow plans the moves that bring the bytes that a portion wants into its window, and reports whether there is
 // room.
-func (b *builder) placeWindow(i int, k *pageSizes) bool {
+func (b *builder) placeWindow(i int, learned *pageSizes) bool {
 	if b.surveyor.direct {
 		return true
 	}
 	p, g := &b.batch.portions[i], &b.surveyor.geometry
 	c := p.chunk
-	n := c.wantedInput(int64(p.take), k)
+	n := c.wantedInput(int64(p.taskRows), learned)
 	page, from := c.start+c.cursor.Page, c.start+c.windowStart()
-	if page+n <= from || c.cursor.Unpacked && c.input == 0 && c.rowsLeftInPage(k) >= int64(p.take) {
+	if page+n <= from || c.cursor.Unpacked && c.inputBytes == 0 && c.rowsLeftInPage(learned) >= int64(p.taskRows) {
 		return true // all of it lies unpacked in scratch
 	}
 	lo, hi := g.Cover(from, page+n)
 	if v := c.window; v != nil {
-		if b.reuseWindow(p, k, v, hi, n) {
+		if b.reuseWindow(p, learned, v, hi, n) {
 			return true
 		}
 		b.arena.dropWindow(c)
@@ -31,49 +31,49 @@ func (b *builder) placeWindow(i int, k *pageSizes) bool {
 	}
 	_, last := g.Cover(c.start, c.start+c.length)
 	grown := min(max(hi-lo, uint64(float64(hi-lo)*b.windowGrowth)), last-lo)
-	s, ok := b.arena.input.allocate(grown)
+	s, ok := b.arena.input.allocateSegment(grown)
 	if !ok {
-		if s, ok = b.allocate(&b.arena.input, hi-lo, hi-lo); !ok {
+		if s, ok = b.allocateEvicting(&b.arena.input, hi-lo, hi-lo); !ok {
 			return false
 		}
 	}
-	c.window = &window{segment: s, from: lo, to: lo, users: 1}
-	b.loadWindow(c.window, lo, hi, c)
+	c.window = &window{segment: s, from: lo, to: lo, sharers: 1}
+	b.planWindowMove(c.window, lo, hi, c)
 	return true
 }
 
 // reuseWindow makes do with the window that a portion's chunk has, if that holds what is wanted, can grow to hold it up
 // to aligned offset hi, or holds something that is worth a task. n are the bytes wanted from the cursor's page on.
-func (b *builder) reuseWindow(p *portion, k *pageSizes, v *window, hi, n uint64) bool {
+func (b *builder) reuseWindow(p *portion, learned *pageSizes, v *window, hi, n uint64) bool {
 	c, g := p.chunk, &b.surveyor.geometry
 	page, at := g.Align(c.start+c.cursor.Page), g.Align(c.start+c.windowStart())
 	switch holdsStart := v.from <= at; {
 	case holdsStart && page+n <= v.to:
 		return true
-	case holdsStart && at < v.to && v.users == 1 && hi-v.from <= v.segment.size:
-		b.loadWindow(v, v.to, hi, c)
+	case holdsStart && at < v.to && v.sharers == 1 && hi-v.from <= v.segment.size:
+		b.planWindowMove(v, v.to, hi, c)
 		return true
-	case holdsStart && c.input == 0 && page+c.leastInput(int64(p.take)) <= v.to:
+	case holdsStart && c.inputBytes == 0 && page+c.leastInput(int64(p.taskRows)) <= v.to:
 		return true // what is there may do; the engine says if it does not
-	case holdsStart && c.input == 0 && b.cutAtPage(p, k, page, v.to):
+	case holdsStart && c.inputBytes == 0 && b.cutAtPageEnd(p, learned, page, v.to):
 		return true
-	case c.ready > 0 && c.ready < p.take && b.mayCut():
-		p.take = c.ready // first what is there, as the engine said, so that it is not moved again
+	case c.readyRows > 0 && c.readyRows < p.taskRows && b.mayCutRows():
+		p.taskRows = c.readyRows // first what is there, as the engine said, so that it is not moved again
 		return true
 	}
 	return false
 }
 
-// cutAtPage ends a portion's next task at the end of the cursor's page, when that is known, lies inside the portion,
+// cutAtPageEnd ends a portion's next task at the end of the cursor's page, when that is known, lies inside the portion,
 // and may do with what a window has from aligned offset first to last. What is left begins with a page, and nothing
 // that was moved before is moved again. A portion that is not cut here is left as it is: makeRoom goes by what it
 // wanted.
-func (b *builder) cutAtPage(p *portion, k *pageSizes, first, last uint64) bool {
-	left := p.chunk.rowsLeftInPage(k)
-	if left == 0 || left >= int64(p.take) || !b.mayCut() || first+p.chunk.leastInput(left) > last {
+func (b *builder) cutAtPageEnd(p *portion, learned *pageSizes, first, last uint64) bool {
+	left := p.chunk.rowsLeftInPage(learned)
+	if left == 0 || left >= int64(p.taskRows) || !b.mayCutRows() || first+p.chunk.leastInput(left) > last {
 		return false
 	}
-	p.take = uint32(left)
+	p.taskRows = uint32(left)
 	return true
 }
 
@@ -85,7 +85,7 @@ func (b *builder) gatherWindows(i int, lo, hi uint64) bool {
 	for k := i + 1; k < len(b.batch.portions); k++ {
 		p := &b.batch.portions[k]
 		c := p.chunk
-		n := c.wantedInput(int64(p.take), b.surveyor.columns.pages(c))
+		n := c.wantedInput(int64(p.taskRows), b.surveyor.columns.learnedPages(c))
 		from, to := g.Cover(c.start+c.windowStart(), c.start+max(c.cursor.Page+n, c.windowStart()))
 		if c.window != nil || c.cursor.Page+n != c.length || from < start || from > hi+b.joining.gap ||
 			max(to, hi)-lo > b.joining.coalesce {
@@ -96,27 +96,27 @@ func (b *builder) gatherWindows(i int, lo, hi uint64) bool {
 	if last == i {
 		return false
 	}
-	s, ok := b.arena.input.allocate(hi - lo)
+	s, ok := b.arena.input.allocateSegment(hi - lo)
 	if !ok {
 		return false
 	}
-	v := &window{segment: s, from: lo, to: lo, users: last - i + 1}
-	chunks := make([]*chunk, 0, v.users)
+	v := &window{segment: s, from: lo, to: lo, sharers: last - i + 1}
+	chunks := make([]*chunk, 0, v.sharers)
 	for k := i; k <= last; k++ {
 		b.batch.portions[k].chunk.window = v
 		chunks = append(chunks, b.batch.portions[k].chunk)
 	}
-	b.loadWindow(v, lo, hi, chunks...)
+	b.planWindowMove(v, lo, hi, chunks...)
 	return true
 }
 
-// loadWindow plans the move of aligned offsets [lo, hi) to the window's end and counts which of the bytes the chunks
-// want.
-func (b *builder) loadWindow(v *window, lo, hi uint64, chunks ...*chunk) {
+// planWindowMove plans the move of aligned offsets [lo, hi) to the window's end and counts which of the bytes the
+// chunks want.
+func (b *builder) planWindowMove(v *window, lo, hi uint64, chunks ...*chunk) {
 	g := &b.surveyor.geometry
 	b.runs = g.AppendRuns(b.runs[:0], lo, hi)
-	b.moves = appendMoves(b.moves, b.runs, b.arena.inputAddr(v.segment.offset+lo-v.from))
-	v.to, v.attempt = hi, b.attempt
+	b.moves = appendMoves(b.moves, b.runs, b.arena.inputAddress(v.segment.offset+lo-v.from))
+	v.to, v.lastAttempt = hi, b.attemptNumber
 	wanted := uint64(0)
 	for _, c := range chunks {
 		begin := g.Align(c.start)
@@ -163,10 +163,10 @@ func (b *builder) plannedMoves() plannedMoves {
 	return p
 }
 
-// undoMoves takes back the moves of the attempt at hand, and the windows that they were for.
-func (b *builder) undoMoves(to plannedMoves) {
+// undoPlannedMoves takes back the moves of the attempt at hand, and the windows that they were for.
+func (b *builder) undoPlannedMoves(to plannedMoves) {
 	for i := range b.batch.portions {
-		if c := b.batch.portions[i].chunk; c.window != nil && c.window.attempt == b.attempt {
+		if c := b.batch.portions[i].chunk; c.window != nil && c.window.lastAttempt == b.attemptNumber {
 			b.arena.dropWindow(c)
 		}
 	}
@@ -176,9 +176,9 @@ func (b *builder) undoMoves(to plannedMoves) {
 	b.traffic = to.traffic
 }
 
-// windowSpan returns where in the input range the chunk's bytes lie from chunk offset from on: the cursor's page or, if
-// that page lies unpacked in scratch and not in the window, what is behind it.
-func (b *builder) windowSpan(c *chunk) (s program.Span, from uint64) {
+// windowOfTask returns where in the input range the chunk's bytes lie from chunk offset from on: the cursor's page or,
+// if that page lies unpacked in scratch and not in the window, what is behind it.
+func (b *builder) windowOfTask(c *chunk) (s program.Span, from uint64) {
 	from = c.cursor.Page
 	if b.surveyor.direct {
 		return program.Span{Off: c.start + from, Len: c.length - from}, from

@@ -20,23 +20,23 @@ func TestMovesAreJoined(t *testing.T) {
 
 // TestSlots holds the ring against what is lent of it.
 func TestSlots(t *testing.T) {
-	r := &Region{span: target.Span{Len: 10 * grain}, result: target.Span{Len: grain}}
-	require.True(t, r.makeRing(4, 2*grain))
-	assert.Equal(t, uint64(grain), r.room())
-	a, b := r.acquire(), r.acquire()
+	r := &Workspace{span: target.Span{Len: 10 * grain}, result: target.Span{Len: grain}}
+	require.True(t, r.makeRingOf(4, 2*grain))
+	assert.Equal(t, uint64(grain), r.areaBytes())
+	a, b := r.acquireSlot(), r.acquireSlot()
 	assert.Equal(t, 2, r.FreeSlots())
 	r.Release(a)
 	assert.Equal(t, 3, r.FreeSlots())
 	// A new ring leaves the lent slot alone.
-	require.True(t, r.makeRing(1, 3*grain))
-	c := r.acquire()
+	require.True(t, r.makeRingOf(1, 3*grain))
+	c := r.acquireSlot()
 	assert.LessOrEqual(t, c.Span.End(), b.Span.Addr)
-	assert.Nil(t, r.acquire())
+	assert.Nil(t, r.acquireSlot())
 	r.Release(c)
 	r.Release(b)
-	assert.False(t, r.makeRing(1, 10*grain))
-	require.True(t, r.makeRing(1, 9*grain))
-	assert.Zero(t, r.room())
+	assert.False(t, r.makeRingOf(1, 10*grain))
+	require.True(t, r.makeRingOf(1, 9*grain))
+	assert.Zero(t, r.areaBytes())
 }
 
 // TestSeparate gives each key of an output with lengths a column of its own, and leaves other programs as they are.
