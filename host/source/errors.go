@@ -1,0 +1,156 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ChangedError says that a source is not what was pinned: it was written again, or another object lies at the URI.
+type ChangedError struct {
+	Name          string
+	Pinned, Found Identity // Found is zero where the server did not say what it has now
+}
+
+func (e *ChangedError) Error() string {
+	found := "the server has something else now"
+	if !e.Found.IsZero() {
+		found = "found " + e.Found.String()
+	}
+	return fmt.Sprintf("%s changed: pinned %s, %s: submit the job again over the new data, or put the old data back",
+		e.Name, e.Pinned, found)
+}
+
+// NotFoundError says that nothing lies at the URI.
+type NotFoundError struct {
+	Name string
+	Err  error // what the server or the system said, or nil
+}
+
+func (e *NotFoundError) Error() string { return withCause(e.Name+" does not exist", e.Err) }
+
+// Unwrap returns what the server or the system said.
+func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// ForbiddenError says that the server refused the credentials, or their absence.
+type ForbiddenError struct {
+	Name   string
+	Status int // of HTTP
+	Err    error
+}
+
+func (e *ForbiddenError) Error() string {
+	return withCause(fmt.Sprintf("%s: access refused (status %d): give credentials that may read it", e.Name, e.Status),
+		e.Err)
+}
+
+// Unwrap returns what the server said.
+func (e *ForbiddenError) Unwrap() error { return e.Err }
+
+// ThrottledError says that the server asked for fewer requests, or could not serve this one. A later attempt may
+// succeed.
+type ThrottledError struct {
+	Name   string
+	Status int           // of HTTP
+	After  time.Duration // that the server asked to wait, 0 if the server did not say
+	Err    error
+}
+
+func (e *ThrottledError) Error() string {
+	s := fmt.Sprintf("%s: the server asks for fewer requests (status %d)", e.Name, e.Status)
+	if e.After > 0 {
+		s += fmt.Sprintf(", and to wait %s", e.After)
+	}
+	return withCause(s, e.Err)
+}
+
+// Unwrap returns what the server said.
+func (e *ThrottledError) Unwrap() error { return e.Err }
+
+// TruncatedError says that fewer or more bytes came than were promised. A later attempt may succeed.
+type TruncatedError struct {
+	Name      string
+	Offset    int64 // first byte that was asked for
+	Want, Got int64 // bytes; Got exceeds Want by 1 where the answer did not end
+	Err       error // what ended the answer, or nil
+}
+
+func (e *TruncatedError) Error() string {
+	if e.Got > e.Want {
+		return fmt.Sprintf("%s: bytes %d+%d: the answer is longer than that", e.Name, e.Offset, e.Want)
+	}
+	return withCause(fmt.Sprintf("%s: bytes %d+%d: the answer ended after %d bytes", e.Name, e.Offset, e.Want, e.Got),
+		e.Err)
+}
+
+// Unwrap returns what ended the answer.
+func (e *TruncatedError) Unwrap() error { return e.Err }
+
+// CorruptError says that bytes do not have the checksum that came with them. A later attempt may succeed.
+type CorruptError struct {
+	Name        string
+	Offset, Len int64
+	Want, Got   uint32 // CRC32C
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%s: bytes %d+%d: checksum %08x, promised was %08x", e.Name, e.Offset, e.Len, e.Got, e.Want)
+}
+
+// AnswerError says that an answer contradicts its request or itself: another range, another size, no header that is
+// needed. The server or something before it is at fault.
+type AnswerError struct {
+	Name    string
+	Problem string
+}
+
+func (e *AnswerError) Error() string {
+	return fmt.Sprintf("%s: the server's answer makes no sense: %s", e.Name, e.Problem)
+}
+
+// UnsupportedError says that a server lacks what reading a partition needs.
+type UnsupportedError struct {
+	Name   string
+	Lacks  string
+	Advice string
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s: %s: %s", e.Name, e.Lacks, e.Advice)
+}
+
+// UnreachableError says that no answer came: no connection, a reset, or a timeout. A later attempt may succeed.
+type UnreachableError struct {
+	Name string
+	Err  error
+}
+
+func (e *UnreachableError) Error() string { return withCause(e.Name+" cannot be reached", e.Err) }
+
+// Unwrap returns what the network said.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Temporary reports whether a later attempt at what failed may succeed, and how long the server asked to wait.
+func Temporary(err error) (after time.Duration, temporary bool) {
+	var (
+		throttled   *ThrottledError
+		truncated   *TruncatedError
+		corrupt     *CorruptError
+		unreachable *UnreachableError
+	)
+	switch {
+	case errors.As(err, &throttled):
+		return throttled.After, true
+	case errors.As(err, &truncated), errors.As(err, &corrupt), errors.As(err, &unreachable):
+		return 0, true
+	}
+	return 0, false
+}
+
+// withCause adds a cause that is not nil.
+func withCause(s string, err error) string {
+	if err == nil {
+		return s
+	}
+	return s + ": " + err.Error()
+}

@@ -1,0 +1,39 @@
+package source
+
+import "context"
+
+// Source is the bytes of one partition, wherever they lie. The methods are safe for concurrent use.
+type Source interface {
+	// Name names the source in errors and reports: its URI without credentials and query, or its path.
+	Name() string
+	// Size returns the number of bytes.
+	Size() int64
+	// Identity returns what was pinned when the source was opened.
+	Identity() Identity
+	// ReadAt fills b from byte off, as io.ReaderAt does, with at most one request. It fails with a *ChangedError when
+	// the bytes are not those of the pinned identity. ReadAt does not try again: its caller does, where Temporary
+	// reports true.
+	ReadAt(ctx context.Context, b []byte, off int64) (int, error)
+	// Close frees what the source holds. No read may be under way.
+	Close() error
+}
+
+// Object is one entry of a listing.
+type Object struct {
+	URI  string
+	Size int64
+}
+
+// Opener opens sources and lists them. The methods are safe for concurrent use.
+type Opener interface {
+	// Open opens a source. A pinned identity that is not zero is demanded: another object at the URI is a
+	// *ChangedError.
+	Open(ctx context.Context, uri string, pinned Identity) (Source, error)
+	// List returns the objects that a pattern matches, sorted by URI. In a pattern * does not cross a slash. A name
+	// that ends in a slash is a folder, of which all objects directly below are returned. More than MaxListed objects
+	// are an error.
+	List(ctx context.Context, pattern string) ([]Object, error)
+}
+
+// MaxListed is the greatest number of objects that one listing returns.
+const MaxListed = 1 << 16
