@@ -14,6 +14,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
 // consumer is a rank that takes every mini-batch it is granted and acknowledges it. It never sees data: a lease is the
@@ -184,7 +185,8 @@ func await(t testing.TB, c *client, names ...string) {
 		require.NoError(t, err)
 		found := 0
 		for _, n := range r.Nodes {
-			if slices.Contains(names, n.Status.Name) && n.State != "dead" && len(n.Status.Partitions) > 0 {
+			if slices.Contains(names, n.Status.Name) && n.State != "dead" && (len(n.Status.Partitions) > 0 ||
+				slices.ContainsFunc(n.Status.Drives, fleet.ReachesAny)) {
 				found++
 			}
 		}

@@ -61,6 +61,13 @@
 // The leases of a detached rank come back. A job without an attached rank ends as abandoned, after Options.AbandonAfter
 // or the time that its specification sets.
 //
+// # Where workers without data read
+//
+// A worker of any reach gets the sources of a generation's first 1,024 partitions with Prepare, and asks for every other
+// partition by Locate, 256 names a call, when it is granted a split of it. It asks again when every place that it knows
+// of a partition has failed. So no message grows with the number of partitions, and a node that dies or copies that move
+// cost one call for each partition that is being read then.
+//
 // # Generations
 //
 // A job with follow looks for new partitions when all its epochs are delivered. The partitions that match its patterns

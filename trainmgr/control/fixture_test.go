@@ -36,7 +36,8 @@ type fakeNode struct {
 
 	mu       sync.Mutex
 	status   *apiv1.NodeStatus
-	prepared map[string]int // by digest, how often
+	prepared map[string]int                      // by digest, how often
+	sources  map[string][]*apiv1.PartitionSource // by digest, as the last Prepare had them
 	finished map[string]int
 	fences   []string // that calls came with, each change
 	drains   []bool
@@ -62,6 +63,7 @@ func (n *fakeNode) Prepare(_ context.Context, r *apiv1.PrepareRequest) (*apiv1.P
 		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("there is nothing to prepare"))
 	}
 	n.prepared[string(r.Job)]++
+	n.sources[string(r.Job)] = r.Sources
 	return &apiv1.PrepareResponse{}, nil
 }
 
@@ -125,7 +127,7 @@ func partition(t testing.TB, name string, rows int64) *apiv1.Partition {
 func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *fakeNode {
 	t.Helper()
 	n := &fakeNode{name: name, prepared: map[string]int{}, finished: map[string]int{}, p: map[string]float64{},
-		resets: map[string]int{}}
+		resets: map[string]int{}, sources: map[string][]*apiv1.PartitionSource{}}
 	_, h := apiv1connect.NewNodeHandler(n)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
@@ -155,6 +157,19 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 		Protocol: apiv1.Protocol, ClockSeconds: seconds(time.Now())}
 	n.holds(t, drives)
 	return n
+}
+
+// preparedSources waits until a node is prepared for a job, and returns the sources that came with that.
+func (n *fakeNode) preparedSources(t testing.TB, digest []byte) []*apiv1.PartitionSource {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.prepared[string(digest)] > 0
+	}, 20*time.Second, time.Millisecond)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.sources[string(digest)]
 }
 
 // holds changes what a node's drives hold.

@@ -26,6 +26,15 @@ func (k nodeKeeper) refreshNode(name string) {
 	go k.refreshLoop(a)
 }
 
+// refreshWorkers is refreshNode of every node that has workers of any reach. l.mu is held.
+func (k nodeKeeper) refreshWorkers() {
+	k.fleet.Live(func(s *apiv1.NodeStatus) {
+		if k.fleet.Reaches(s.Name) {
+			k.refreshNode(s.Name)
+		}
+	})
+}
+
 func (k nodeKeeper) refreshLoop(a *nodeState) {
 	defer k.wg.Done()
 	for {
@@ -65,7 +74,8 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 			continue
 		}
 		for _, g := range j.generations {
-			if g.onNodes && !a.preparedJobs[g.Digest] && k.fleet.Holds(a.name, g.data.Manifest) {
+			if g.onNodes && !a.preparedJobs[g.Digest] && (k.fleet.Reaches(a.name) ||
+				k.fleet.Holds(a.name, g.data.Manifest)) {
 				items = append(items, item{j, g})
 			}
 		}
@@ -134,7 +144,7 @@ func (l *leader) prepare(node string, j *job, g *generation) error {
 		return err
 	}
 	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest,
-		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight}
+		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g)}
 	incarnation := l.incarnation(node)
 	handing := l.handingLock(g.Digest)
 	handing.RLock()

@@ -78,6 +78,7 @@ func (c *conductor) prepareOnce(g *generation) error {
 			nodes[h.Node] = nil
 		}
 	}
+	nodeKeeper{c.leader}.refreshWorkers()
 	c.mu.Unlock()
 	var (
 		mu sync.Mutex

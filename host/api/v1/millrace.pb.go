@@ -374,6 +374,15 @@ type Drive struct {
 	FreeBytes      int64                  `protobuf:"varint,10,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`                                                                                               // room for more partitions
 	PRowsPerSecond map[string]float64     `protobuf:"bytes,11,rep,name=p_rows_per_second,json=pRowsPerSecond,proto3" json:"p_rows_per_second,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // by pipeline digest, hex
 	Running        int32                  `protobuf:"varint,12,opt,name=running,proto3" json:"running,omitempty"`                                                                                                                    // splits open now
+	// "held" or empty: it makes the splits of the partitions that it holds. "any": it holds none, and makes any split of any job that it is
+	// prepared for; it reads the partitions from where a PartitionSource says.
+	Reach  string    `protobuf:"bytes,13,opt,name=reach,proto3" json:"reach,omitempty"`
+	Serves *RankName `protobuf:"bytes,14,opt,name=serves,proto3" json:"serves,omitempty"` // the only rank that it makes splits for, of a worker of reach any that lives beside a trainer; absent: every rank
+	// What computes: "drive" (beside its own flash), "cpu" (the machine's), "card" (an accelerator without flash, to which windows are sent).
+	// Empty: "drive" where computes is set, else "cpu".
+	ComputesOn     string `protobuf:"bytes,15,opt,name=computes_on,json=computesOn,proto3" json:"computes_on,omitempty"`
+	SourceFailures uint64 `protobuf:"varint,16,opt,name=source_failures,json=sourceFailures,proto3" json:"source_failures,omitempty"` // reads of a source that failed for good since the agent began
+	SourceError    string `protobuf:"bytes,17,opt,name=source_error,json=sourceError,proto3" json:"source_error,omitempty"`           // the last one, in words
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -492,6 +501,301 @@ func (x *Drive) GetRunning() int32 {
 	return 0
 }
 
+func (x *Drive) GetReach() string {
+	if x != nil {
+		return x.Reach
+	}
+	return ""
+}
+
+func (x *Drive) GetServes() *RankName {
+	if x != nil {
+		return x.Serves
+	}
+	return nil
+}
+
+func (x *Drive) GetComputesOn() string {
+	if x != nil {
+		return x.ComputesOn
+	}
+	return ""
+}
+
+func (x *Drive) GetSourceFailures() uint64 {
+	if x != nil {
+		return x.SourceFailures
+	}
+	return 0
+}
+
+func (x *Drive) GetSourceError() string {
+	if x != nil {
+		return x.SourceError
+	}
+	return ""
+}
+
+// RankName names a rank of a job.
+type RankName struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"` // its id
+	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankName) Reset() {
+	*x = RankName{}
+	mi := &file_millrace_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankName) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankName) ProtoMessage() {}
+
+func (x *RankName) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankName.ProtoReflect.Descriptor instead.
+func (*RankName) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RankName) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *RankName) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+// PartitionSource says where the bytes of a partition can be read. What they must be is in the job's manifest.
+type PartitionSource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partition     string                 `protobuf:"bytes,1,opt,name=partition,proto3" json:"partition,omitempty"` // its name
+	Copies        []*HeldCopy            `protobuf:"bytes,2,rep,name=copies,proto3" json:"copies,omitempty"`       // on live nodes: GET /v1/partitions/NAME?drive=D there, by ranges
+	Url           string                 `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`             // file:, http:, https: or s3:, reached by every worker in the same way; empty: only nodes hold it
+	Identity      string                 `protobuf:"bytes,4,opt,name=identity,proto3" json:"identity,omitempty"`   // what pins the content at url (an ETag, a version): package host/source writes and compares it. Empty: nothing does
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionSource) Reset() {
+	*x = PartitionSource{}
+	mi := &file_millrace_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionSource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionSource) ProtoMessage() {}
+
+func (x *PartitionSource) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionSource.ProtoReflect.Descriptor instead.
+func (*PartitionSource) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PartitionSource) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *PartitionSource) GetCopies() []*HeldCopy {
+	if x != nil {
+		return x.Copies
+	}
+	return nil
+}
+
+func (x *PartitionSource) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *PartitionSource) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+// HeldCopy is a partition on a drive of a node.
+type HeldCopy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Urls          []string               `protobuf:"bytes,2,rep,name=urls,proto3" json:"urls,omitempty"` // of the node
+	Drive         string                 `protobuf:"bytes,3,opt,name=drive,proto3" json:"drive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldCopy) Reset() {
+	*x = HeldCopy{}
+	mi := &file_millrace_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldCopy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldCopy) ProtoMessage() {}
+
+func (x *HeldCopy) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldCopy.ProtoReflect.Descriptor instead.
+func (*HeldCopy) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *HeldCopy) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *HeldCopy) GetUrls() []string {
+	if x != nil {
+		return x.Urls
+	}
+	return nil
+}
+
+func (x *HeldCopy) GetDrive() string {
+	if x != nil {
+		return x.Drive
+	}
+	return ""
+}
+
+// Load says how much of a machine is in use, over the last interval between two heartbeats. 0 means not known.
+type Load struct {
+	state                  protoimpl.MessageState `protogen:"open.v1"`
+	Cpu                    float64                `protobuf:"fixed64,1,opt,name=cpu,proto3" json:"cpu,omitempty"`         // share of the cores, or of the quota, that work, 0 to 1
+	Memory                 float64                `protobuf:"fixed64,2,opt,name=memory,proto3" json:"memory,omitempty"`   // share of the memory, or of the limit, that is in use, 0 to 1
+	Network                float64                `protobuf:"fixed64,3,opt,name=network,proto3" json:"network,omitempty"` // share of the network link's rate that is in use, the busier direction, 0 to 1
+	ReceivedBytesPerSecond float64                `protobuf:"fixed64,4,opt,name=received_bytes_per_second,json=receivedBytesPerSecond,proto3" json:"received_bytes_per_second,omitempty"`
+	SentBytesPerSecond     float64                `protobuf:"fixed64,5,opt,name=sent_bytes_per_second,json=sentBytesPerSecond,proto3" json:"sent_bytes_per_second,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *Load) Reset() {
+	*x = Load{}
+	mi := &file_millrace_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Load) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Load) ProtoMessage() {}
+
+func (x *Load) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Load.ProtoReflect.Descriptor instead.
+func (*Load) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Load) GetCpu() float64 {
+	if x != nil {
+		return x.Cpu
+	}
+	return 0
+}
+
+func (x *Load) GetMemory() float64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *Load) GetNetwork() float64 {
+	if x != nil {
+		return x.Network
+	}
+	return 0
+}
+
+func (x *Load) GetReceivedBytesPerSecond() float64 {
+	if x != nil {
+		return x.ReceivedBytesPerSecond
+	}
+	return 0
+}
+
+func (x *Load) GetSentBytesPerSecond() float64 {
+	if x != nil {
+		return x.SentBytesPerSecond
+	}
+	return 0
+}
+
 type NodeStatus struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Name            string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`               // unique in the cluster
@@ -508,13 +812,17 @@ type NodeStatus struct {
 	BufferedBatches int64                  `protobuf:"varint,12,opt,name=buffered_batches,json=bufferedBatches,proto3" json:"buffered_batches,omitempty"` // mini-batches made and not yet taken
 	BufferedBytes   int64                  `protobuf:"varint,13,opt,name=buffered_bytes,json=bufferedBytes,proto3" json:"buffered_bytes,omitempty"`
 	ClockSeconds    float64                `protobuf:"fixed64,14,opt,name=clock_seconds,json=clockSeconds,proto3" json:"clock_seconds,omitempty"` // its clock, Unix time
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	Load            *Load                  `protobuf:"bytes,15,opt,name=load,proto3" json:"load,omitempty"`                                       // of its machine
+	// Partitions of a store without nodes that the agent was given, each with a URL. Their descriptions are among partitions, and no drive
+	// holds them. Left out and counted by inventory as partitions are.
+	Sources       []*PartitionSource `protobuf:"bytes,16,rep,name=sources,proto3" json:"sources,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_millrace_proto_msgTypes[7]
+	mi := &file_millrace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +834,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[7]
+	mi := &file_millrace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +847,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{7}
+	return file_millrace_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NodeStatus) GetName() string {
@@ -640,21 +948,38 @@ func (x *NodeStatus) GetClockSeconds() float64 {
 	return 0
 }
 
+func (x *NodeStatus) GetLoad() *Load {
+	if x != nil {
+		return x.Load
+	}
+	return nil
+}
+
+func (x *NodeStatus) GetSources() []*PartitionSource {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
 // JobSpec is what a node must know of a job.
 type PrepareRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`           // job digest, 32 bytes
-	Pipeline      []byte                 `protobuf:"bytes,2,opt,name=pipeline,proto3" json:"pipeline,omitempty"` // the YAML document
-	Manifest      []byte                 `protobuf:"bytes,3,opt,name=manifest,proto3" json:"manifest,omitempty"` // the job's manifest, canonical JSON (sdk/dataset)
-	Plan          *PlanOptions           `protobuf:"bytes,4,opt,name=plan,proto3" json:"plan,omitempty"`
-	Weight        float64                `protobuf:"fixed64,5,opt,name=weight,proto3" json:"weight,omitempty"` // share of a drive among jobs
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Job      []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`           // job digest, 32 bytes
+	Pipeline []byte                 `protobuf:"bytes,2,opt,name=pipeline,proto3" json:"pipeline,omitempty"` // the YAML document
+	Manifest []byte                 `protobuf:"bytes,3,opt,name=manifest,proto3" json:"manifest,omitempty"` // the job's manifest, canonical JSON (sdk/dataset)
+	Plan     *PlanOptions           `protobuf:"bytes,4,opt,name=plan,proto3" json:"plan,omitempty"`
+	Weight   float64                `protobuf:"fixed64,5,opt,name=weight,proto3" json:"weight,omitempty"` // share of a drive among jobs
+	// For a node with workers of reach any: where partitions of the manifest can be read, of the first ones only (at most 1,024). A worker
+	// asks Control.Locate for a partition that is not here, and for one that it could not read at any place that it knows.
+	Sources       []*PartitionSource `protobuf:"bytes,6,rep,name=sources,proto3" json:"sources,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PrepareRequest) Reset() {
 	*x = PrepareRequest{}
-	mi := &file_millrace_proto_msgTypes[8]
+	mi := &file_millrace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +991,7 @@ func (x *PrepareRequest) String() string {
 func (*PrepareRequest) ProtoMessage() {}
 
 func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[8]
+	mi := &file_millrace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +1004,7 @@ func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareRequest.ProtoReflect.Descriptor instead.
 func (*PrepareRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{8}
+	return file_millrace_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PrepareRequest) GetJob() []byte {
@@ -717,6 +1042,13 @@ func (x *PrepareRequest) GetWeight() float64 {
 	return 0
 }
 
+func (x *PrepareRequest) GetSources() []*PartitionSource {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
 type PrepareResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -725,7 +1057,7 @@ type PrepareResponse struct {
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_millrace_proto_msgTypes[9]
+	mi := &file_millrace_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +1069,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[9]
+	mi := &file_millrace_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +1082,7 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{9}
+	return file_millrace_proto_rawDescGZIP(), []int{13}
 }
 
 type PlanOptions struct {
@@ -767,7 +1099,7 @@ type PlanOptions struct {
 
 func (x *PlanOptions) Reset() {
 	*x = PlanOptions{}
-	mi := &file_millrace_proto_msgTypes[10]
+	mi := &file_millrace_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +1111,7 @@ func (x *PlanOptions) String() string {
 func (*PlanOptions) ProtoMessage() {}
 
 func (x *PlanOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[10]
+	mi := &file_millrace_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +1124,7 @@ func (x *PlanOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanOptions.ProtoReflect.Descriptor instead.
 func (*PlanOptions) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{10}
+	return file_millrace_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PlanOptions) GetBatch() int64 {
@@ -842,13 +1174,14 @@ type MeasureRequest struct {
 	Job           []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	Drive         string                 `protobuf:"bytes,2,opt,name=drive,proto3" json:"drive,omitempty"`
 	Again         bool                   `protobuf:"varint,3,opt,name=again,proto3" json:"again,omitempty"`
+	Source        *PartitionSource       `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"` // for a worker of reach any: the partition to measure on; absent: any of the job
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MeasureRequest) Reset() {
 	*x = MeasureRequest{}
-	mi := &file_millrace_proto_msgTypes[11]
+	mi := &file_millrace_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -860,7 +1193,7 @@ func (x *MeasureRequest) String() string {
 func (*MeasureRequest) ProtoMessage() {}
 
 func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[11]
+	mi := &file_millrace_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -873,7 +1206,7 @@ func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureRequest.ProtoReflect.Descriptor instead.
 func (*MeasureRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{11}
+	return file_millrace_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MeasureRequest) GetJob() []byte {
@@ -897,6 +1230,13 @@ func (x *MeasureRequest) GetAgain() bool {
 	return false
 }
 
+func (x *MeasureRequest) GetSource() *PartitionSource {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
 type MeasureResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	RowsPerSecond  float64                `protobuf:"fixed64,1,opt,name=rows_per_second,json=rowsPerSecond,proto3" json:"rows_per_second,omitempty"`
@@ -909,7 +1249,7 @@ type MeasureResponse struct {
 
 func (x *MeasureResponse) Reset() {
 	*x = MeasureResponse{}
-	mi := &file_millrace_proto_msgTypes[12]
+	mi := &file_millrace_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +1261,7 @@ func (x *MeasureResponse) String() string {
 func (*MeasureResponse) ProtoMessage() {}
 
 func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[12]
+	mi := &file_millrace_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1274,7 @@ func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureResponse.ProtoReflect.Descriptor instead.
 func (*MeasureResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{12}
+	return file_millrace_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MeasureResponse) GetRowsPerSecond() float64 {
@@ -974,7 +1314,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_millrace_proto_msgTypes[13]
+	mi := &file_millrace_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1326,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[13]
+	mi := &file_millrace_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1339,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{13}
+	return file_millrace_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReportRequest) GetJob() []byte {
@@ -1018,7 +1358,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_millrace_proto_msgTypes[14]
+	mi := &file_millrace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1030,7 +1370,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[14]
+	mi := &file_millrace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1043,7 +1383,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{14}
+	return file_millrace_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReportResponse) GetDrives() [][]byte {
@@ -1062,7 +1402,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_millrace_proto_msgTypes[15]
+	mi := &file_millrace_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1414,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[15]
+	mi := &file_millrace_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1427,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{15}
+	return file_millrace_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FinishRequest) GetJob() []byte {
@@ -1105,7 +1445,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_millrace_proto_msgTypes[16]
+	mi := &file_millrace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1457,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[16]
+	mi := &file_millrace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1470,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{16}
+	return file_millrace_proto_rawDescGZIP(), []int{20}
 }
 
 type DrainRequest struct {
@@ -1143,7 +1483,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_millrace_proto_msgTypes[17]
+	mi := &file_millrace_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1495,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[17]
+	mi := &file_millrace_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1508,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{17}
+	return file_millrace_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DrainRequest) GetDrive() string {
@@ -1194,7 +1534,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_millrace_proto_msgTypes[18]
+	mi := &file_millrace_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1546,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[18]
+	mi := &file_millrace_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1559,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{18}
+	return file_millrace_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DrainResponse) GetRunning() int32 {
@@ -1237,7 +1577,7 @@ type RescanRequest struct {
 
 func (x *RescanRequest) Reset() {
 	*x = RescanRequest{}
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1589,7 @@ func (x *RescanRequest) String() string {
 func (*RescanRequest) ProtoMessage() {}
 
 func (x *RescanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1602,7 @@ func (x *RescanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanRequest.ProtoReflect.Descriptor instead.
 func (*RescanRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{19}
+	return file_millrace_proto_rawDescGZIP(), []int{23}
 }
 
 type RescanResponse struct {
@@ -1274,7 +1614,7 @@ type RescanResponse struct {
 
 func (x *RescanResponse) Reset() {
 	*x = RescanResponse{}
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1626,7 @@ func (x *RescanResponse) String() string {
 func (*RescanResponse) ProtoMessage() {}
 
 func (x *RescanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1639,7 @@ func (x *RescanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanResponse.ProtoReflect.Descriptor instead.
 func (*RescanResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{20}
+	return file_millrace_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RescanResponse) GetPartitions() int32 {
@@ -1321,7 +1661,7 @@ type CopyRequest struct {
 
 func (x *CopyRequest) Reset() {
 	*x = CopyRequest{}
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1673,7 @@ func (x *CopyRequest) String() string {
 func (*CopyRequest) ProtoMessage() {}
 
 func (x *CopyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1686,7 @@ func (x *CopyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRequest.ProtoReflect.Descriptor instead.
 func (*CopyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{21}
+	return file_millrace_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CopyRequest) GetDrive() string {
@@ -1387,7 +1727,7 @@ type CopyResponse struct {
 
 func (x *CopyResponse) Reset() {
 	*x = CopyResponse{}
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1739,7 @@ func (x *CopyResponse) String() string {
 func (*CopyResponse) ProtoMessage() {}
 
 func (x *CopyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1752,7 @@ func (x *CopyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyResponse.ProtoReflect.Descriptor instead.
 func (*CopyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{22}
+	return file_millrace_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CopyResponse) GetBytes() int64 {
@@ -1440,7 +1780,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1792,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1805,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{23}
+	return file_millrace_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *VerifyRequest) GetDrive() string {
@@ -1500,7 +1840,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1852,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1865,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{24}
+	return file_millrace_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *VerifyResponse) GetBytes() int64 {
@@ -1562,7 +1902,7 @@ type NextMiniBatchRequest struct {
 
 func (x *NextMiniBatchRequest) Reset() {
 	*x = NextMiniBatchRequest{}
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1914,7 @@ func (x *NextMiniBatchRequest) String() string {
 func (*NextMiniBatchRequest) ProtoMessage() {}
 
 func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1927,7 @@ func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchRequest.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{25}
+	return file_millrace_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *NextMiniBatchRequest) GetJob() []byte {
@@ -1634,7 +1974,7 @@ type NextMiniBatchResponse struct {
 
 func (x *NextMiniBatchResponse) Reset() {
 	*x = NextMiniBatchResponse{}
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1646,7 +1986,7 @@ func (x *NextMiniBatchResponse) String() string {
 func (*NextMiniBatchResponse) ProtoMessage() {}
 
 func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1659,7 +1999,7 @@ func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchResponse.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{26}
+	return file_millrace_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *NextMiniBatchResponse) GetFrame() []byte {
@@ -1677,7 +2017,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +2029,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +2042,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{27}
+	return file_millrace_proto_rawDescGZIP(), []int{31}
 }
 
 type BackupResponse struct {
@@ -1714,7 +2054,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +2066,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +2079,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{28}
+	return file_millrace_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BackupResponse) GetPiece() []byte {
@@ -1762,7 +2102,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +2114,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +2127,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{29}
+	return file_millrace_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Member) GetId() string {
@@ -1833,7 +2173,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +2185,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +2198,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{30}
+	return file_millrace_proto_rawDescGZIP(), []int{34}
 }
 
 type ListMembersResponse struct {
@@ -1870,7 +2210,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +2222,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +2235,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{31}
+	return file_millrace_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -1914,7 +2254,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1926,7 +2266,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1939,7 +2279,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{32}
+	return file_millrace_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AddMemberRequest) GetPeerUrl() string {
@@ -1958,7 +2298,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1970,7 +2310,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1983,7 +2323,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{33}
+	return file_millrace_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -2002,7 +2342,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2354,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2367,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{34}
+	return file_millrace_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -2045,7 +2385,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2397,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +2410,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{35}
+	return file_millrace_proto_rawDescGZIP(), []int{39}
 }
 
 type HeartbeatRequest struct {
@@ -2084,7 +2424,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2436,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2449,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{36}
+	return file_millrace_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *HeartbeatRequest) GetStatus() *NodeStatus {
@@ -2152,7 +2492,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2504,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2517,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{37}
+	return file_millrace_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *HeartbeatResponse) GetProtocol() uint32 {
@@ -2257,6 +2597,103 @@ func (x *HeartbeatResponse) GetReturnedSeen() uint64 {
 	return 0
 }
 
+type LocateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`               // job digest, 32 bytes
+	Partitions    []string               `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"` // names, 1 to 256
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocateRequest) Reset() {
+	*x = LocateRequest{}
+	mi := &file_millrace_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocateRequest) ProtoMessage() {}
+
+func (x *LocateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocateRequest.ProtoReflect.Descriptor instead.
+func (*LocateRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *LocateRequest) GetJob() []byte {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *LocateRequest) GetPartitions() []string {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+type LocateResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of the request. One without copies and without a url cannot be read anywhere now.
+	Sources       []*PartitionSource `protobuf:"bytes,1,rep,name=sources,proto3" json:"sources,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocateResponse) Reset() {
+	*x = LocateResponse{}
+	mi := &file_millrace_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocateResponse) ProtoMessage() {}
+
+func (x *LocateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocateResponse.ProtoReflect.Descriptor instead.
+func (*LocateResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *LocateResponse) GetSources() []*PartitionSource {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
 // TicketKey is the public half of a key that a leader makes for its term; the private half never leaves it.
 type TicketKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2268,7 +2705,7 @@ type TicketKey struct {
 
 func (x *TicketKey) Reset() {
 	*x = TicketKey{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2280,7 +2717,7 @@ func (x *TicketKey) String() string {
 func (*TicketKey) ProtoMessage() {}
 
 func (x *TicketKey) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2293,7 +2730,7 @@ func (x *TicketKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TicketKey.ProtoReflect.Descriptor instead.
 func (*TicketKey) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *TicketKey) GetId() uint64 {
@@ -2336,7 +2773,7 @@ type Ticket struct {
 
 func (x *Ticket) Reset() {
 	*x = Ticket{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2348,7 +2785,7 @@ func (x *Ticket) String() string {
 func (*Ticket) ProtoMessage() {}
 
 func (x *Ticket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2361,7 +2798,7 @@ func (x *Ticket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
 func (*Ticket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Ticket) GetKey() uint64 {
@@ -2487,7 +2924,7 @@ type SignedTicket struct {
 
 func (x *SignedTicket) Reset() {
 	*x = SignedTicket{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2499,7 +2936,7 @@ func (x *SignedTicket) String() string {
 func (*SignedTicket) ProtoMessage() {}
 
 func (x *SignedTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2512,7 +2949,7 @@ func (x *SignedTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignedTicket.ProtoReflect.Descriptor instead.
 func (*SignedTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SignedTicket) GetTicket() []byte {
@@ -2537,7 +2974,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2986,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2999,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 type ListNodesResponse struct {
@@ -2574,7 +3011,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +3023,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +3036,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListNodesResponse) GetNodes() []*NodeRecord {
@@ -2621,7 +3058,7 @@ type NodeRecord struct {
 
 func (x *NodeRecord) Reset() {
 	*x = NodeRecord{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +3070,7 @@ func (x *NodeRecord) String() string {
 func (*NodeRecord) ProtoMessage() {}
 
 func (x *NodeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +3083,7 @@ func (x *NodeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRecord.ProtoReflect.Descriptor instead.
 func (*NodeRecord) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *NodeRecord) GetStatus() *NodeStatus {
@@ -2690,7 +3127,7 @@ type PartitionCopies struct {
 
 func (x *PartitionCopies) Reset() {
 	*x = PartitionCopies{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2702,7 +3139,7 @@ func (x *PartitionCopies) String() string {
 func (*PartitionCopies) ProtoMessage() {}
 
 func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2715,7 +3152,7 @@ func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionCopies.ProtoReflect.Descriptor instead.
 func (*PartitionCopies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PartitionCopies) GetPartition() string {
@@ -2755,7 +3192,7 @@ type SetCopiesRequest struct {
 
 func (x *SetCopiesRequest) Reset() {
 	*x = SetCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +3204,7 @@ func (x *SetCopiesRequest) String() string {
 func (*SetCopiesRequest) ProtoMessage() {}
 
 func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +3217,7 @@ func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesRequest.ProtoReflect.Descriptor instead.
 func (*SetCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SetCopiesRequest) GetPartitions() []*PartitionCopies {
@@ -2798,7 +3235,7 @@ type SetCopiesResponse struct {
 
 func (x *SetCopiesResponse) Reset() {
 	*x = SetCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2810,7 +3247,7 @@ func (x *SetCopiesResponse) String() string {
 func (*SetCopiesResponse) ProtoMessage() {}
 
 func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2823,7 +3260,7 @@ func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesResponse.ProtoReflect.Descriptor instead.
 func (*SetCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 type ListCopiesRequest struct {
@@ -2834,7 +3271,7 @@ type ListCopiesRequest struct {
 
 func (x *ListCopiesRequest) Reset() {
 	*x = ListCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2846,7 +3283,7 @@ func (x *ListCopiesRequest) String() string {
 func (*ListCopiesRequest) ProtoMessage() {}
 
 func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2859,7 +3296,7 @@ func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesRequest.ProtoReflect.Descriptor instead.
 func (*ListCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 type ListCopiesResponse struct {
@@ -2871,7 +3308,7 @@ type ListCopiesResponse struct {
 
 func (x *ListCopiesResponse) Reset() {
 	*x = ListCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +3320,7 @@ func (x *ListCopiesResponse) String() string {
 func (*ListCopiesResponse) ProtoMessage() {}
 
 func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +3333,7 @@ func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesResponse.ProtoReflect.Descriptor instead.
 func (*ListCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListCopiesResponse) GetPartitions() []*PartitionCopies {
@@ -2916,7 +3353,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2928,7 +3365,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2941,7 +3378,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -2967,7 +3404,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2979,7 +3416,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2992,7 +3429,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -3025,7 +3462,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3474,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3487,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JobSpec) GetName() string {
@@ -3170,7 +3607,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3182,7 +3619,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3195,7 +3632,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -3221,7 +3658,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3233,7 +3670,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3246,7 +3683,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -3283,7 +3720,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3732,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3745,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *JobStatus) GetId() string {
@@ -3460,7 +3897,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3472,7 +3909,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3485,7 +3922,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -3552,7 +3989,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3564,7 +4001,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3577,7 +4014,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 type ListJobsResponse struct {
@@ -3589,7 +4026,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +4038,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +4051,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -3633,7 +4070,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3645,7 +4082,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3658,7 +4095,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -3677,7 +4114,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3689,7 +4126,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3702,7 +4139,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -3721,7 +4158,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3733,7 +4170,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3746,7 +4183,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -3765,7 +4202,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3777,7 +4214,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3790,7 +4227,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -3808,7 +4245,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3820,7 +4257,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3833,7 +4270,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 type DecisionsRequest struct {
@@ -3845,7 +4282,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +4294,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +4307,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -3889,7 +4326,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3901,7 +4338,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3914,7 +4351,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -3944,7 +4381,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4393,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4406,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -4030,7 +4467,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4042,7 +4479,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4055,7 +4492,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -4124,7 +4561,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4136,7 +4573,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4149,7 +4586,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -4225,7 +4662,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4237,7 +4674,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4250,7 +4687,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{68}
+	return file_millrace_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -4281,7 +4718,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4293,7 +4730,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4306,7 +4743,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{69}
+	return file_millrace_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -4369,7 +4806,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4381,7 +4818,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4394,7 +4831,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{70}
+	return file_millrace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -4482,7 +4919,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4494,7 +4931,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4507,7 +4944,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{71}
+	return file_millrace_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -4577,7 +5014,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4589,7 +5026,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4602,7 +5039,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{72}
+	return file_millrace_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -4678,7 +5115,7 @@ type LeaseTicket struct {
 
 func (x *LeaseTicket) Reset() {
 	*x = LeaseTicket{}
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4690,7 +5127,7 @@ func (x *LeaseTicket) String() string {
 func (*LeaseTicket) ProtoMessage() {}
 
 func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4703,7 +5140,7 @@ func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
 func (*LeaseTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{73}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *LeaseTicket) GetLease() uint64 {
@@ -4737,7 +5174,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +5186,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +5199,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{74}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -4840,7 +5277,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4852,7 +5289,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4865,7 +5302,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{75}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -4905,7 +5342,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4917,7 +5354,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4930,7 +5367,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{76}
+	return file_millrace_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -4954,7 +5391,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4966,7 +5403,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4979,7 +5416,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -5018,7 +5455,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5030,7 +5467,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5043,7 +5480,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{78}
+	return file_millrace_proto_rawDescGZIP(), []int{84}
 }
 
 type CheckpointRequest struct {
@@ -5056,7 +5493,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5068,7 +5505,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5081,7 +5518,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{79}
+	return file_millrace_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -5107,7 +5544,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5119,7 +5556,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5132,7 +5569,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{80}
+	return file_millrace_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -5152,7 +5589,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5164,7 +5601,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5177,7 +5614,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{81}
+	return file_millrace_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -5216,7 +5653,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\tmalformed\x18\x04 \x01(\rR\tmalformed\x1a=\n" +
 	"\x0fMeanLengthEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xae\x03\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xe0\x04\n" +
 	"\x05Drive\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x1a\n" +
@@ -5233,10 +5670,34 @@ const file_millrace_proto_rawDesc = "" +
 	"free_bytes\x18\n" +
 	" \x01(\x03R\tfreeBytes\x12Q\n" +
 	"\x11p_rows_per_second\x18\v \x03(\v2&.millrace.v1.Drive.PRowsPerSecondEntryR\x0epRowsPerSecond\x12\x18\n" +
-	"\arunning\x18\f \x01(\x05R\arunning\x1aA\n" +
+	"\arunning\x18\f \x01(\x05R\arunning\x12\x14\n" +
+	"\x05reach\x18\r \x01(\tR\x05reach\x12-\n" +
+	"\x06serves\x18\x0e \x01(\v2\x15.millrace.v1.RankNameR\x06serves\x12\x1f\n" +
+	"\vcomputes_on\x18\x0f \x01(\tR\n" +
+	"computesOn\x12'\n" +
+	"\x0fsource_failures\x18\x10 \x01(\x04R\x0esourceFailures\x12!\n" +
+	"\fsource_error\x18\x11 \x01(\tR\vsourceError\x1aA\n" +
 	"\x13PRowsPerSecondEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xe4\x03\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"0\n" +
+	"\bRankName\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\rR\x04rank\"\x8c\x01\n" +
+	"\x0fPartitionSource\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12-\n" +
+	"\x06copies\x18\x02 \x03(\v2\x15.millrace.v1.HeldCopyR\x06copies\x12\x10\n" +
+	"\x03url\x18\x03 \x01(\tR\x03url\x12\x1a\n" +
+	"\bidentity\x18\x04 \x01(\tR\bidentity\"H\n" +
+	"\bHeldCopy\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04urls\x18\x02 \x03(\tR\x04urls\x12\x14\n" +
+	"\x05drive\x18\x03 \x01(\tR\x05drive\"\xb8\x01\n" +
+	"\x04Load\x12\x10\n" +
+	"\x03cpu\x18\x01 \x01(\x01R\x03cpu\x12\x16\n" +
+	"\x06memory\x18\x02 \x01(\x01R\x06memory\x12\x18\n" +
+	"\anetwork\x18\x03 \x01(\x01R\anetwork\x129\n" +
+	"\x19received_bytes_per_second\x18\x04 \x01(\x01R\x16receivedBytesPerSecond\x121\n" +
+	"\x15sent_bytes_per_second\x18\x05 \x01(\x01R\x12sentBytesPerSecond\"\xc3\x04\n" +
 	"\n" +
 	"NodeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
@@ -5255,13 +5716,16 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04jobs\x18\v \x03(\tR\x04jobs\x12)\n" +
 	"\x10buffered_batches\x18\f \x01(\x03R\x0fbufferedBatches\x12%\n" +
 	"\x0ebuffered_bytes\x18\r \x01(\x03R\rbufferedBytes\x12#\n" +
-	"\rclock_seconds\x18\x0e \x01(\x01R\fclockSeconds\"\xa0\x01\n" +
+	"\rclock_seconds\x18\x0e \x01(\x01R\fclockSeconds\x12%\n" +
+	"\x04load\x18\x0f \x01(\v2\x11.millrace.v1.LoadR\x04load\x126\n" +
+	"\asources\x18\x10 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\"\xd8\x01\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1a\n" +
 	"\bmanifest\x18\x03 \x01(\fR\bmanifest\x12,\n" +
 	"\x04plan\x18\x04 \x01(\v2\x18.millrace.v1.PlanOptionsR\x04plan\x12\x16\n" +
-	"\x06weight\x18\x05 \x01(\x01R\x06weight\"\x11\n" +
+	"\x06weight\x18\x05 \x01(\x01R\x06weight\x126\n" +
+	"\asources\x18\x06 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\"\x11\n" +
 	"\x0fPrepareResponse\"\xa2\x01\n" +
 	"\vPlanOptions\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +
@@ -5269,11 +5733,12 @@ const file_millrace_proto_rawDesc = "" +
 	"\ashuffle\x18\x03 \x01(\tR\ashuffle\x12\x12\n" +
 	"\x04seed\x18\x04 \x01(\x04R\x04seed\x12#\n" +
 	"\rsplit_batches\x18\x05 \x01(\x03R\fsplitBatches\x12\x16\n" +
-	"\x06window\x18\x06 \x01(\x03R\x06window\"N\n" +
+	"\x06window\x18\x06 \x01(\x03R\x06window\"\x84\x01\n" +
 	"\x0eMeasureRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x14\n" +
 	"\x05drive\x18\x02 \x01(\tR\x05drive\x12\x14\n" +
-	"\x05again\x18\x03 \x01(\bR\x05again\"\x8a\x01\n" +
+	"\x05again\x18\x03 \x01(\bR\x05again\x124\n" +
+	"\x06source\x18\x04 \x01(\v2\x1c.millrace.v1.PartitionSourceR\x06source\"\x8a\x01\n" +
 	"\x0fMeasureResponse\x12&\n" +
 	"\x0frows_per_second\x18\x01 \x01(\x01R\rrowsPerSecond\x12\x12\n" +
 	"\x04rows\x18\x02 \x01(\x03R\x04rows\x12'\n" +
@@ -5358,7 +5823,14 @@ const file_millrace_proto_rawDesc = "" +
 	"\x10tickets_required\x18\t \x01(\bR\x0fticketsRequired\x12\x1a\n" +
 	"\breturned\x18\n" +
 	" \x03(\x04R\breturned\x12#\n" +
-	"\rreturned_seen\x18\v \x01(\x04R\freturnedSeen\":\n" +
+	"\rreturned_seen\x18\v \x01(\x04R\freturnedSeen\"A\n" +
+	"\rLocateRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\fR\x03job\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x02 \x03(\tR\n" +
+	"partitions\"H\n" +
+	"\x0eLocateResponse\x126\n" +
+	"\asources\x18\x01 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\":\n" +
 	"\tTicketKey\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x1d\n" +
 	"\n" +
@@ -5605,9 +6077,10 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04Copy\x12\x18.millrace.v1.CopyRequest\x1a\x19.millrace.v1.CopyResponse\x12A\n" +
 	"\x06Verify\x12\x1a.millrace.v1.VerifyRequest\x1a\x1b.millrace.v1.VerifyResponse\x12D\n" +
 	"\aInspect\x12\x1b.millrace.v1.InspectRequest\x1a\x1c.millrace.v1.InspectResponse\x12V\n" +
-	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\xe3\v\n" +
+	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\xa6\f\n" +
 	"\aControl\x12J\n" +
-	"\tHeartbeat\x12\x1d.millrace.v1.HeartbeatRequest\x1a\x1e.millrace.v1.HeartbeatResponse\x12J\n" +
+	"\tHeartbeat\x12\x1d.millrace.v1.HeartbeatRequest\x1a\x1e.millrace.v1.HeartbeatResponse\x12A\n" +
+	"\x06Locate\x12\x1a.millrace.v1.LocateRequest\x1a\x1b.millrace.v1.LocateResponse\x12J\n" +
 	"\tListNodes\x12\x1d.millrace.v1.ListNodesRequest\x1a\x1e.millrace.v1.ListNodesResponse\x12J\n" +
 	"\tDrainNode\x12\x1d.millrace.v1.DrainNodeRequest\x1a\x1e.millrace.v1.DrainNodeResponse\x12J\n" +
 	"\tSetCopies\x12\x1d.millrace.v1.SetCopiesRequest\x1a\x1e.millrace.v1.SetCopiesResponse\x12M\n" +
@@ -5642,7 +6115,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),        // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),       // 1: millrace.v1.InspectResponse
@@ -5651,184 +6124,199 @@ var file_millrace_proto_goTypes = []any{
 	(*Partition)(nil),             // 4: millrace.v1.Partition
 	(*Schema)(nil),                // 5: millrace.v1.Schema
 	(*Drive)(nil),                 // 6: millrace.v1.Drive
-	(*NodeStatus)(nil),            // 7: millrace.v1.NodeStatus
-	(*PrepareRequest)(nil),        // 8: millrace.v1.PrepareRequest
-	(*PrepareResponse)(nil),       // 9: millrace.v1.PrepareResponse
-	(*PlanOptions)(nil),           // 10: millrace.v1.PlanOptions
-	(*MeasureRequest)(nil),        // 11: millrace.v1.MeasureRequest
-	(*MeasureResponse)(nil),       // 12: millrace.v1.MeasureResponse
-	(*ReportRequest)(nil),         // 13: millrace.v1.ReportRequest
-	(*ReportResponse)(nil),        // 14: millrace.v1.ReportResponse
-	(*FinishRequest)(nil),         // 15: millrace.v1.FinishRequest
-	(*FinishResponse)(nil),        // 16: millrace.v1.FinishResponse
-	(*DrainRequest)(nil),          // 17: millrace.v1.DrainRequest
-	(*DrainResponse)(nil),         // 18: millrace.v1.DrainResponse
-	(*RescanRequest)(nil),         // 19: millrace.v1.RescanRequest
-	(*RescanResponse)(nil),        // 20: millrace.v1.RescanResponse
-	(*CopyRequest)(nil),           // 21: millrace.v1.CopyRequest
-	(*CopyResponse)(nil),          // 22: millrace.v1.CopyResponse
-	(*VerifyRequest)(nil),         // 23: millrace.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 24: millrace.v1.VerifyResponse
-	(*NextMiniBatchRequest)(nil),  // 25: millrace.v1.NextMiniBatchRequest
-	(*NextMiniBatchResponse)(nil), // 26: millrace.v1.NextMiniBatchResponse
-	(*BackupRequest)(nil),         // 27: millrace.v1.BackupRequest
-	(*BackupResponse)(nil),        // 28: millrace.v1.BackupResponse
-	(*Member)(nil),                // 29: millrace.v1.Member
-	(*ListMembersRequest)(nil),    // 30: millrace.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),   // 31: millrace.v1.ListMembersResponse
-	(*AddMemberRequest)(nil),      // 32: millrace.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),     // 33: millrace.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),   // 34: millrace.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),  // 35: millrace.v1.RemoveMemberResponse
-	(*HeartbeatRequest)(nil),      // 36: millrace.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),     // 37: millrace.v1.HeartbeatResponse
-	(*TicketKey)(nil),             // 38: millrace.v1.TicketKey
-	(*Ticket)(nil),                // 39: millrace.v1.Ticket
-	(*SignedTicket)(nil),          // 40: millrace.v1.SignedTicket
-	(*ListNodesRequest)(nil),      // 41: millrace.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 42: millrace.v1.ListNodesResponse
-	(*NodeRecord)(nil),            // 43: millrace.v1.NodeRecord
-	(*PartitionCopies)(nil),       // 44: millrace.v1.PartitionCopies
-	(*SetCopiesRequest)(nil),      // 45: millrace.v1.SetCopiesRequest
-	(*SetCopiesResponse)(nil),     // 46: millrace.v1.SetCopiesResponse
-	(*ListCopiesRequest)(nil),     // 47: millrace.v1.ListCopiesRequest
-	(*ListCopiesResponse)(nil),    // 48: millrace.v1.ListCopiesResponse
-	(*DrainNodeRequest)(nil),      // 49: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 50: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),               // 51: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),      // 52: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 53: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),             // 54: millrace.v1.JobStatus
-	(*RankStatus)(nil),            // 55: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),       // 56: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 57: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 58: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 59: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 60: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),      // 61: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 62: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),      // 63: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),     // 64: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),         // 65: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),        // 66: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),        // 67: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 68: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 69: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 70: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 71: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 72: millrace.v1.LeaseResponse
-	(*LeaseTicket)(nil),           // 73: millrace.v1.LeaseTicket
-	(*Grant)(nil),                 // 74: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 75: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 76: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 77: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 78: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 79: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 80: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 81: millrace.v1.NotLeader
-	nil,                           // 82: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 83: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 84: millrace.v1.AttachResponse.MeanLengthEntry
+	(*RankName)(nil),              // 7: millrace.v1.RankName
+	(*PartitionSource)(nil),       // 8: millrace.v1.PartitionSource
+	(*HeldCopy)(nil),              // 9: millrace.v1.HeldCopy
+	(*Load)(nil),                  // 10: millrace.v1.Load
+	(*NodeStatus)(nil),            // 11: millrace.v1.NodeStatus
+	(*PrepareRequest)(nil),        // 12: millrace.v1.PrepareRequest
+	(*PrepareResponse)(nil),       // 13: millrace.v1.PrepareResponse
+	(*PlanOptions)(nil),           // 14: millrace.v1.PlanOptions
+	(*MeasureRequest)(nil),        // 15: millrace.v1.MeasureRequest
+	(*MeasureResponse)(nil),       // 16: millrace.v1.MeasureResponse
+	(*ReportRequest)(nil),         // 17: millrace.v1.ReportRequest
+	(*ReportResponse)(nil),        // 18: millrace.v1.ReportResponse
+	(*FinishRequest)(nil),         // 19: millrace.v1.FinishRequest
+	(*FinishResponse)(nil),        // 20: millrace.v1.FinishResponse
+	(*DrainRequest)(nil),          // 21: millrace.v1.DrainRequest
+	(*DrainResponse)(nil),         // 22: millrace.v1.DrainResponse
+	(*RescanRequest)(nil),         // 23: millrace.v1.RescanRequest
+	(*RescanResponse)(nil),        // 24: millrace.v1.RescanResponse
+	(*CopyRequest)(nil),           // 25: millrace.v1.CopyRequest
+	(*CopyResponse)(nil),          // 26: millrace.v1.CopyResponse
+	(*VerifyRequest)(nil),         // 27: millrace.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 28: millrace.v1.VerifyResponse
+	(*NextMiniBatchRequest)(nil),  // 29: millrace.v1.NextMiniBatchRequest
+	(*NextMiniBatchResponse)(nil), // 30: millrace.v1.NextMiniBatchResponse
+	(*BackupRequest)(nil),         // 31: millrace.v1.BackupRequest
+	(*BackupResponse)(nil),        // 32: millrace.v1.BackupResponse
+	(*Member)(nil),                // 33: millrace.v1.Member
+	(*ListMembersRequest)(nil),    // 34: millrace.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),   // 35: millrace.v1.ListMembersResponse
+	(*AddMemberRequest)(nil),      // 36: millrace.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),     // 37: millrace.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),   // 38: millrace.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),  // 39: millrace.v1.RemoveMemberResponse
+	(*HeartbeatRequest)(nil),      // 40: millrace.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),     // 41: millrace.v1.HeartbeatResponse
+	(*LocateRequest)(nil),         // 42: millrace.v1.LocateRequest
+	(*LocateResponse)(nil),        // 43: millrace.v1.LocateResponse
+	(*TicketKey)(nil),             // 44: millrace.v1.TicketKey
+	(*Ticket)(nil),                // 45: millrace.v1.Ticket
+	(*SignedTicket)(nil),          // 46: millrace.v1.SignedTicket
+	(*ListNodesRequest)(nil),      // 47: millrace.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 48: millrace.v1.ListNodesResponse
+	(*NodeRecord)(nil),            // 49: millrace.v1.NodeRecord
+	(*PartitionCopies)(nil),       // 50: millrace.v1.PartitionCopies
+	(*SetCopiesRequest)(nil),      // 51: millrace.v1.SetCopiesRequest
+	(*SetCopiesResponse)(nil),     // 52: millrace.v1.SetCopiesResponse
+	(*ListCopiesRequest)(nil),     // 53: millrace.v1.ListCopiesRequest
+	(*ListCopiesResponse)(nil),    // 54: millrace.v1.ListCopiesResponse
+	(*DrainNodeRequest)(nil),      // 55: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 56: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),               // 57: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),      // 58: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 59: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),             // 60: millrace.v1.JobStatus
+	(*RankStatus)(nil),            // 61: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),       // 62: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 63: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),         // 64: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 65: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 66: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),      // 67: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 68: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),      // 69: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),     // 70: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),         // 71: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),        // 72: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),        // 73: millrace.v1.AttachResponse
+	(*NumberRange)(nil),           // 74: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 75: millrace.v1.RankReport
+	(*LeaseRequest)(nil),          // 76: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 77: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 78: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),           // 79: millrace.v1.LeaseTicket
+	(*Grant)(nil),                 // 80: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 81: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 82: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 83: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 84: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 85: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 86: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 87: millrace.v1.NotLeader
+	nil,                           // 88: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 89: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 90: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
-	7,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	82, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	83, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
-	6,  // 3: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
-	4,  // 4: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
-	5,  // 5: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
-	10, // 6: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
-	4,  // 7: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
-	29, // 8: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
-	29, // 9: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
-	7,  // 10: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
-	38, // 11: millrace.v1.HeartbeatResponse.ticket_key:type_name -> millrace.v1.TicketKey
-	43, // 12: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
-	7,  // 13: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	44, // 14: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
-	44, // 15: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
-	10, // 16: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	51, // 17: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	54, // 18: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	51, // 19: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	55, // 20: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	54, // 21: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	54, // 22: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	54, // 23: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	68, // 24: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	84, // 25: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	69, // 26: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	71, // 27: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	74, // 28: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	73, // 29: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
-	68, // 30: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,  // 31: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	8,  // 32: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	11, // 33: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	13, // 34: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	15, // 35: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	17, // 36: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	19, // 37: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	21, // 38: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	23, // 39: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,  // 40: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	25, // 41: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	36, // 42: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	41, // 43: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	49, // 44: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	45, // 45: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	47, // 46: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	52, // 47: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	56, // 48: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	58, // 49: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	61, // 50: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	60, // 51: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	63, // 52: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	65, // 53: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	70, // 54: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	75, // 55: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	77, // 56: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	79, // 57: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	30, // 58: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	32, // 59: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	34, // 60: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	27, // 61: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,  // 62: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	9,  // 63: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	12, // 64: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	14, // 65: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	16, // 66: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	18, // 67: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	20, // 68: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	22, // 69: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	24, // 70: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,  // 71: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	26, // 72: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	37, // 73: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	42, // 74: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	50, // 75: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	46, // 76: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	48, // 77: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	53, // 78: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	57, // 79: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	59, // 80: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	62, // 81: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	59, // 82: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	64, // 83: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	67, // 84: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	72, // 85: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	76, // 86: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	78, // 87: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	80, // 88: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	31, // 89: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	33, // 90: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	35, // 91: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	28, // 92: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	62, // [62:93] is the sub-list for method output_type
-	31, // [31:62] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	11, // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
+	88, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	89, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	7,  // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
+	9,  // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
+	6,  // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
+	4,  // 6: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
+	5,  // 7: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
+	10, // 8: millrace.v1.NodeStatus.load:type_name -> millrace.v1.Load
+	8,  // 9: millrace.v1.NodeStatus.sources:type_name -> millrace.v1.PartitionSource
+	14, // 10: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
+	8,  // 11: millrace.v1.PrepareRequest.sources:type_name -> millrace.v1.PartitionSource
+	8,  // 12: millrace.v1.MeasureRequest.source:type_name -> millrace.v1.PartitionSource
+	4,  // 13: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
+	33, // 14: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
+	33, // 15: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
+	11, // 16: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
+	44, // 17: millrace.v1.HeartbeatResponse.ticket_key:type_name -> millrace.v1.TicketKey
+	8,  // 18: millrace.v1.LocateResponse.sources:type_name -> millrace.v1.PartitionSource
+	49, // 19: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
+	11, // 20: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
+	50, // 21: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
+	50, // 22: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
+	14, // 23: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
+	57, // 24: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	60, // 25: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	57, // 26: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	61, // 27: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	60, // 28: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	60, // 29: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	60, // 30: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	74, // 31: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	90, // 32: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	75, // 33: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	77, // 34: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	80, // 35: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	79, // 36: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	74, // 37: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,  // 38: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	12, // 39: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	15, // 40: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	17, // 41: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	19, // 42: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	21, // 43: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	23, // 44: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	25, // 45: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	27, // 46: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,  // 47: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	29, // 48: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	40, // 49: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	42, // 50: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
+	47, // 51: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	55, // 52: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	51, // 53: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	53, // 54: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	58, // 55: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	62, // 56: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	64, // 57: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	67, // 58: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	66, // 59: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	69, // 60: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	71, // 61: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	76, // 62: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	81, // 63: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	83, // 64: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	85, // 65: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	34, // 66: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	36, // 67: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	38, // 68: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	31, // 69: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,  // 70: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	13, // 71: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	16, // 72: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	18, // 73: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	20, // 74: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	22, // 75: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	24, // 76: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	26, // 77: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	28, // 78: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,  // 79: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	30, // 80: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	41, // 81: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	43, // 82: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
+	48, // 83: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	56, // 84: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	52, // 85: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	54, // 86: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	59, // 87: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	63, // 88: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	65, // 89: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	68, // 90: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	65, // 91: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	70, // 92: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	73, // 93: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	78, // 94: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	82, // 95: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	84, // 96: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	86, // 97: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	35, // 98: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	37, // 99: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	39, // 100: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	32, // 101: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	70, // [70:102] is the sub-list for method output_type
+	38, // [38:70] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -5842,7 +6330,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   85,
+			NumMessages:   91,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -79,10 +79,10 @@ func (f *Fleet) Beat(now time.Time, wall float64, s *apiv1.NodeStatus) (Answer, 
 // take stores a status. The known partitions and schemas stay where the status leaves them out.
 func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 	old := n.status
-	n.status = s
+	n.status, n.sourceIndex = s, nil
 	same := n.whole && bytes.Equal(n.inventory, s.Inventory)
 	if same {
-		s.Partitions, s.Schemas = old.Partitions, old.Schemas
+		s.Partitions, s.Schemas, s.Sources = old.Partitions, old.Schemas, old.Sources
 		names := make(map[string][]string, len(old.Drives))
 		for _, d := range old.Drives {
 			names[d.Name] = d.Partitions
@@ -105,7 +105,7 @@ func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 	if len(s.Partitions) == 0 && (holds || !n.asked) {
 		n.asked = true
 		if n.whole {
-			s.Partitions, s.Schemas = old.Partitions, old.Schemas
+			s.Partitions, s.Schemas, s.Sources = old.Partitions, old.Schemas, old.Sources
 			for i, d := range s.Drives {
 				if i < len(old.Drives) && len(d.Partitions) == 0 && old.Drives[i].Name == d.Name {
 					d.Partitions = old.Drives[i].Partitions
@@ -137,7 +137,7 @@ func record(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 		Version: s.Version}
 	for _, d := range s.Drives {
 		r.Drives = append(r.Drives, &apiv1.Drive{Name: d.Name, Uuid: d.Uuid, Computes: d.Computes, Threads: d.Threads,
-			Streams: d.Streams})
+			Streams: d.Streams, Reach: d.Reach, Serves: d.Serves, ComputesOn: d.ComputesOn})
 	}
 	return r
 }
@@ -145,7 +145,7 @@ func record(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 // shallow is a status without inventory.
 func shallow(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 	c := proto.CloneOf(s)
-	c.Partitions, c.Schemas = nil, nil
+	c.Partitions, c.Schemas, c.Sources = nil, nil, nil
 	for _, d := range c.Drives {
 		d.Partitions = nil
 	}
@@ -234,11 +234,14 @@ func check(s *apiv1.NodeStatus) error {
 				MaxPartitions)
 		}
 		seen[d.Name] = true
+		if err := checkReach(s.Name, d); err != nil {
+			return err
+		}
 	}
 	for _, p := range s.Partitions {
 		if p == nil {
 			return fmt.Errorf("node %s: an empty partition", s.Name)
 		}
 	}
-	return nil
+	return checkSources(s)
 }

@@ -11,6 +11,11 @@
 // has replaced is refused: two agents must not share a name. A drive is known by its UUID wherever it has one; the node
 // that claimed it first keeps it until that node is dead, and another node that claims it meanwhile is refused.
 //
+// A drive of a status is any worker. A worker of reach held makes splits of the partitions that it lists. A worker of
+// reach any lists none and makes any split; it reads a partition from where [Fleet.Locate] says: from a drive of a live
+// node that holds it, or from a URL that an agent was given and announces among its sources. A partition of a URL makes
+// a data set although no drive holds it.
+//
 // Time is that of the caller's monotonic clock. A node's own clock is shown, never used: clocks that are minutes apart
 // change nothing but [apiv1.NodeRecord].clock_skew_seconds.
 //

@@ -83,6 +83,8 @@ type node struct {
 	inventory []byte // digest of the inventory that status holds
 	whole     bool   // status holds an inventory
 	retired   []string
+
+	*sourceIndex // of status; nil: it was not made yet
 }
 
 // Kind is the kind of an Event.

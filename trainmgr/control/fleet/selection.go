@@ -33,7 +33,9 @@ type Selection struct {
 	Columns   []pipeline.ColumnInfo
 	// MeanLength is the mean number of elements a row of each list column, over the nodes.
 	MeanLength map[string]float64
-	Holders    [][]DriveID // of each partition of the manifest, at least one, by node and drive
+	// Holders are the drives that hold each partition of the manifest, by node and drive. A partition without one was
+	// given to an agent by URL.
+	Holders [][]DriveID
 }
 
 // maxPatterns and maxPattern bound the patterns that one selection matches against every name.
@@ -162,7 +164,7 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 	}
 	s.Holders = f.Holders(m)
 	for i, h := range s.Holders {
-		if len(h) == 0 {
+		if len(h) == 0 && !f.givenByURL(m.Partitions[i]) {
 			return nil, fmt.Errorf("%w: node %s lists %s, and none of its drives holds it", ErrSelect,
 				first[m.Partitions[i].Name], m.Partitions[i].Name)
 		}
@@ -208,6 +210,9 @@ func (f *Fleet) Lost(word string) string {
 		n := f.nodes[name]
 		switch have := n.partition[partition]; {
 		case !n.alive || have == nil:
+		case Word(partition, have.FooterSha256) == word && n.sources().urls[partition] != nil:
+			return fmt.Sprintf("partition %s: only workers without data can make it, from %s, and none takes work of "+
+				"the job", partition, n.sources().urls[partition].Url)
 		case Word(partition, have.FooterSha256) == word:
 			return fmt.Sprintf("partition %s: node %s holds it and does not take work on it", partition, name)
 		default:

@@ -17,6 +17,7 @@ import (
 // is an operator's.
 var allowed = map[string][]identity.Role{
 	"Heartbeat":   {identity.Node},
+	"Locate":      {identity.Node},
 	"ListNodes":   {identity.Operator, identity.Launcher, identity.Node},
 	"DrainNode":   {identity.Operator},
 	"ListCopies":  {identity.Operator, identity.Launcher, identity.Node},

@@ -68,6 +68,8 @@ const (
 	NodeNextMiniBatchProcedure = "/millrace.v1.Node/NextMiniBatch"
 	// ControlHeartbeatProcedure is the fully-qualified name of the Control's Heartbeat RPC.
 	ControlHeartbeatProcedure = "/millrace.v1.Control/Heartbeat"
+	// ControlLocateProcedure is the fully-qualified name of the Control's Locate RPC.
+	ControlLocateProcedure = "/millrace.v1.Control/Locate"
 	// ControlListNodesProcedure is the fully-qualified name of the Control's ListNodes RPC.
 	ControlListNodesProcedure = "/millrace.v1.Control/ListNodes"
 	// ControlDrainNodeProcedure is the fully-qualified name of the Control's DrainNode RPC.
@@ -547,6 +549,9 @@ type ControlClient interface {
 	// Heartbeat registers a node and keeps it alive. A node that misses beats for the time the answer names is taken for
 	// dead: its leases return. Two nodes that claim one drive (by UUID) are refused, the later one.
 	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
+	// Locate says where partitions of a job can be read now. Workers of reach any call it when they are granted a split of a partition whose
+	// source they do not know, and when every place that they know failed; what it answers holds until a read fails.
+	Locate(context.Context, *v1.LocateRequest) (*v1.LocateResponse, error)
 	ListNodes(context.Context, *v1.ListNodesRequest) (*v1.ListNodesResponse, error)
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// SetCopies keeps how many copies each of some partitions is to have. The control plane copies nothing itself: `dataset place`,
@@ -601,6 +606,12 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			httpClient,
 			baseURL+ControlHeartbeatProcedure,
 			connect.WithSchema(controlMethods.ByName("Heartbeat")),
+			connect.WithClientOptions(opts...),
+		),
+		locate: connect.NewClient[v1.LocateRequest, v1.LocateResponse](
+			httpClient,
+			baseURL+ControlLocateProcedure,
+			connect.WithSchema(controlMethods.ByName("Locate")),
 			connect.WithClientOptions(opts...),
 		),
 		listNodes: connect.NewClient[v1.ListNodesRequest, v1.ListNodesResponse](
@@ -723,6 +734,7 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 // controlClient implements ControlClient.
 type controlClient struct {
 	heartbeat    *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
+	locate       *connect.Client[v1.LocateRequest, v1.LocateResponse]
 	listNodes    *connect.Client[v1.ListNodesRequest, v1.ListNodesResponse]
 	drainNode    *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
 	setCopies    *connect.Client[v1.SetCopiesRequest, v1.SetCopiesResponse]
@@ -747,6 +759,15 @@ type controlClient struct {
 // Heartbeat calls millrace.v1.Control.Heartbeat.
 func (c *controlClient) Heartbeat(ctx context.Context, req *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error) {
 	response, err := c.heartbeat.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Locate calls millrace.v1.Control.Locate.
+func (c *controlClient) Locate(ctx context.Context, req *v1.LocateRequest) (*v1.LocateResponse, error) {
+	response, err := c.locate.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -921,6 +942,9 @@ type ControlHandler interface {
 	// Heartbeat registers a node and keeps it alive. A node that misses beats for the time the answer names is taken for
 	// dead: its leases return. Two nodes that claim one drive (by UUID) are refused, the later one.
 	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
+	// Locate says where partitions of a job can be read now. Workers of reach any call it when they are granted a split of a partition whose
+	// source they do not know, and when every place that they know failed; what it answers holds until a read fails.
+	Locate(context.Context, *v1.LocateRequest) (*v1.LocateResponse, error)
 	ListNodes(context.Context, *v1.ListNodesRequest) (*v1.ListNodesResponse, error)
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// SetCopies keeps how many copies each of some partitions is to have. The control plane copies nothing itself: `dataset place`,
@@ -971,6 +995,12 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		ControlHeartbeatProcedure,
 		svc.Heartbeat,
 		connect.WithSchema(controlMethods.ByName("Heartbeat")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlLocateHandler := connect.NewUnaryHandlerSimple(
+		ControlLocateProcedure,
+		svc.Locate,
+		connect.WithSchema(controlMethods.ByName("Locate")),
 		connect.WithHandlerOptions(opts...),
 	)
 	controlListNodesHandler := connect.NewUnaryHandlerSimple(
@@ -1091,6 +1121,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		switch r.URL.Path {
 		case ControlHeartbeatProcedure:
 			controlHeartbeatHandler.ServeHTTP(w, r)
+		case ControlLocateProcedure:
+			controlLocateHandler.ServeHTTP(w, r)
 		case ControlListNodesProcedure:
 			controlListNodesHandler.ServeHTTP(w, r)
 		case ControlDrainNodeProcedure:
@@ -1140,6 +1172,10 @@ type UnimplementedControlHandler struct{}
 
 func (UnimplementedControlHandler) Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.Heartbeat is not implemented"))
+}
+
+func (UnimplementedControlHandler) Locate(context.Context, *v1.LocateRequest) (*v1.LocateResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.Locate is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListNodes(context.Context, *v1.ListNodesRequest) (*v1.ListNodesResponse, error) {
