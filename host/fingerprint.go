@@ -88,9 +88,9 @@ func takeFingerprint(p *partition.Partition) (fingerprint, error) {
 	return fingerprint(sum.Sum(nil)), nil
 }
 
-// checkUnchanged looks again where a partition lies, and at its fingerprint. A file of a mounted file system that was
+// CheckUnchanged looks again where a partition lies, and at its fingerprint. A file of a mounted file system that was
 // moved is an error that wraps extents.ErrMoved; a different fingerprint is a *ChangedError.
-func (d *Drive) checkUnchanged(p *partition.Partition) error {
+func (d *Drive) CheckUnchanged(p *partition.Partition) error {
 	if m := d.maps[p]; m != nil {
 		if err := m.Check(); err != nil {
 			return err

@@ -302,7 +302,7 @@ func TestAMemberReplaced(t *testing.T) {
 		partition.Options{Extents: []partition.Extent{{Device: 1 << 20, Len: old.Size}}})
 	require.NoError(t, err)
 	require.NoError(t, d.hold([]*partition.Partition{p}))
-	require.ErrorIs(t, d.checkUnchanged(old), ErrChanged)
+	require.ErrorIs(t, d.CheckUnchanged(old), ErrChanged)
 	require.NoError(t, m.Rescan(t.Context()))
 	assert.Equal(t, old.Extents, d.Partitions()[0].Extents)
 	s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "d", Split: split})
@@ -316,14 +316,14 @@ func TestTextIsLookedAtAtBothEnds(t *testing.T) {
 		path := write(t, map[string][]byte{"a.bin": data})[0]
 		d := files(t, []string{path}, DriveOptions{Source: program.CriteoBinary})
 		p := d.Partitions()[0]
-		require.NoError(t, d.checkUnchanged(p))
+		require.NoError(t, d.CheckUnchanged(p))
 		for _, at := range []int{0, len(data) - 1} {
 			data[at]++
 			require.NoError(t, os.WriteFile(path, data, 0o644))
-			require.ErrorIs(t, d.checkUnchanged(p), ErrChanged)
+			require.ErrorIs(t, d.CheckUnchanged(p), ErrChanged)
 			data[at]--
 			require.NoError(t, os.WriteFile(path, data, 0o644))
-			require.NoError(t, d.checkUnchanged(p))
+			require.NoError(t, d.CheckUnchanged(p))
 		}
 		require.NoError(t, d.Close())
 	}

@@ -44,7 +44,7 @@ func (j *job) openStream(ctx context.Context, d *Drive, p *driveProcessor, reque
 	}
 	s := &stream{
 		job: j, processor: p, request: request, plan: plan, next: request.From,
-		unchanged: func() error { return d.checkUnchanged(part) },
+		unchanged: func() error { return d.CheckUnchanged(part) },
 	}
 	if o := plan.Options(); o.Shuffle == dataset.ShuffleRows {
 		s.next -= s.next % o.Window

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/fpga/engine"
@@ -111,21 +112,20 @@ func (t *memoryTarget) span(s target.Span) ([]byte, error) {
 func (t *memoryTarget) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
 	var o target.Outcome
 	came := time.Now()
+	// Windows are read before the slice takes a thread, so that a partition far away keeps no thread waiting.
+	if err := t.moveAll(ctx, x); err != nil {
+		return o, err
+	}
+	read := time.Now()
+	o.Move = read.Sub(came)
 	select {
 	case t.threads <- struct{}{}:
 		defer func() { <-t.threads }()
 	case <-ctx.Done():
 		return o, context.Cause(ctx)
 	}
-	start := time.Now()
-	o.Wait = start.Sub(came)
-	for _, m := range x.Moves {
-		if err := t.move(x.Partition, m); err != nil {
-			return o, err
-		}
-	}
 	moved := time.Now()
-	o.Move = moved.Sub(start)
+	o.Wait = moved.Sub(read)
 	var mem [target.Ranges][]byte
 	for i, s := range x.Ranges {
 		var err error
@@ -144,13 +144,47 @@ func (t *memoryTarget) Execute(ctx context.Context, x *target.Execution) (target
 	return o, nil
 }
 
+// readsAtOnce is how many windows of a slice are read at once from a partition that is far away.
+const readsAtOnce = 8
+
+// moveAll carries out the moves of a slice. Those of a partition that is far away are carried out at the same time: they
+// go to different memory, and each waits for the network.
+func (t *memoryTarget) moveAll(ctx context.Context, x *target.Execution) error {
+	if len(x.Moves) < 2 || !x.Partition.Remote() {
+		for _, m := range x.Moves {
+			if err := t.move(ctx, x.Partition, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var reads sync.WaitGroup
+	errs := make([]error, len(x.Moves))
+	places := make(chan struct{}, readsAtOnce)
+	for i, m := range x.Moves {
+		places <- struct{}{}
+		reads.Go(func() {
+			defer func() { <-places }()
+			defer processor.Contain("read a window", &errs[i])
+			errs[i] = t.move(ctx, x.Partition, m)
+		})
+	}
+	reads.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err // the others may have failed because of it
+		}
+	}
+	return nil
+}
+
 // move reads bytes of the partition into memory.
-func (t *memoryTarget) move(p *partition.Partition, m target.Move) error {
+func (t *memoryTarget) move(ctx context.Context, p *partition.Partition, m target.Move) error {
 	b, err := t.span(target.Span{Addr: m.To, Len: m.Len})
 	if err != nil {
 		return err
 	}
-	n, err := p.ReadAt(b, int64(m.From))
+	n, err := p.ReadAtContext(ctx, b, int64(m.From))
 	if n == len(b) {
 		return nil
 	}

@@ -174,6 +174,27 @@ func (p *Partition) Bytes() []byte { return p.data }
 // ReadAt reads the partition's bytes through the reader it was opened with.
 func (p *Partition) ReadAt(b []byte, off int64) (int, error) { return p.reader.ReadAt(b, off) }
 
+// FarReader is a reader of a partition that lies elsewhere: reads wait for a network, and end when a context does.
+type FarReader interface {
+	io.ReaderAt
+	// ReadAtContext reads as ReadAt does, until ctx ends.
+	ReadAtContext(ctx context.Context, b []byte, off int64) (int, error)
+}
+
+// Remote reports whether the partition lies elsewhere: its reader is a FarReader.
+func (p *Partition) Remote() bool {
+	_, far := p.reader.(FarReader)
+	return far
+}
+
+// ReadAtContext reads the partition's bytes as ReadAt does. Reads of a partition that lies elsewhere end with ctx.
+func (p *Partition) ReadAtContext(ctx context.Context, b []byte, off int64) (int, error) {
+	if far, ok := p.reader.(FarReader); ok {
+		return far.ReadAtContext(ctx, b, off)
+	}
+	return p.reader.ReadAt(b, off)
+}
+
 // Describe is the partition's entry of a manifest. The digest is that of the footer; text has none, so it is that of
 // the whole file.
 func (p *Partition) Describe() dataset.Partition {

@@ -13,6 +13,8 @@ package apiv1
 import (
 	"encoding/base64"
 	"fmt"
+	"net/url"
+	"strings"
 )
 
 // Versions of the messages in millrace.proto.
@@ -38,7 +40,21 @@ const (
 	MaxPartitionHeader = 32 << 10
 	// DigestHeader, a header of a PUT and a trailer of a GET, is the SHA-256 of a partition's bytes in hex.
 	DigestHeader = "Millrace-Sha256"
+	// ChecksumHeader, a trailer of a GET of a range of a partition, is the CRC32C (Castagnoli) of exactly the bytes of
+	// the answer's body, as 8 hexadecimal digits.
+	ChecksumHeader = "Millrace-Crc32c"
+	// MaxPartitionRange bounds the bytes of a range of a partition that is answered with its checksum.
+	MaxPartitionRange = 16 << 20
 )
+
+// PartitionURL returns where a node serves a partition of one of its drives. base is the node's base URL.
+func PartitionURL(base, partition, drive string) string {
+	var path []string
+	for part := range strings.SplitSeq(partition, "/") {
+		path = append(path, url.PathEscape(part))
+	}
+	return base + PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(drive)
+}
 
 // FenceHeader is the HTTP header in which a leader of the control plane tells nodes its fence (decimal) with every
 // call. A node that has seen a later fence refuses the call with failed_precondition. A node does not check calls

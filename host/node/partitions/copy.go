@@ -11,9 +11,7 @@ import (
 	"hash"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -39,11 +37,7 @@ func (s Source) location() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: from_url: %w", ErrRequest, err)
 	}
-	var path []string
-	for part := range strings.SplitSeq(s.Want.Name, "/") {
-		path = append(path, url.PathEscape(part))
-	}
-	return base + apiv1.PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(s.Drive), nil
+	return apiv1.PartitionURL(base, s.Want.Name, s.Drive), nil
 }
 
 // Copy fetches a partition from another node and appends it to a drive's volume. The partition is checked as it comes

@@ -2,7 +2,7 @@
 //
 // # Overview
 //
-//	Store.Serve      GET a partition's bytes, or a range of them, from a drive
+//	Store.Serve      GET a partition's bytes, or a range of them with its CRC32C, from a drive
 //	Store.Receive    PUT a partition, which is checked against its description as it comes in
 //	Store.Copy       fetch a partition from another node: replication
 //	Store.Verify     read a partition whole, and compare it with what was put

@@ -21,7 +21,10 @@ import (
 const readAhead = 1 << 20
 
 // Serve answers GET /v1/partitions/NAME?drive=D with the partition's bytes, or a Range of them. A request with "TE:
-// trailers" and no Range is answered in chunks, and the SHA-256 of the bytes follows them.
+// trailers" is answered in chunks and its checksum follows: without a Range the SHA-256 of the partition, with a Range
+// the CRC32C of the range. With If-Match the partition must have that footer (the Etag of every answer); otherwise the
+// error is a *host.ChangedError. HEAD with If-Match also reads the end of the partition's bytes again, and so notices
+// that they were changed on the drive.
 func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -39,14 +42,20 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 	if p == nil {
 		return fmt.Errorf("drive %s: partition %.80q: %w", d.Name(), name, errNoPartition)
 	}
-	footer := p.Describe().Footer
+	if err := checkMatch(d, p, r); err != nil {
+		return err
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Etag", `"`+footer.String()+`"`)
+	h.Set("Etag", entityTag(p))
 	// The time grows with the partition, but it ends.
 	deadline := time.Now().Add(s.o.WriteTime + time.Duration(p.Size>>24)*time.Second)
 	_ = http.NewResponseController(w).SetWriteDeadline(deadline)
-	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && strings.Contains(r.Header.Get("Te"), "trailers") {
+	trailers := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Te"), "trailers")
+	if text := r.Header.Get("Range"); trailers && text != "" {
+		return s.serveRange(w, d, p, text)
+	}
+	if trailers {
 		h.Set("Trailer", apiv1.DigestHeader)
 		sum := sha256.New()
 		buf := make([]byte, readAhead)
@@ -68,6 +77,25 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	http.ServeContent(w, r, "", time.Time{}, &aheadReader{r: p, size: p.Size})
+	return nil
+}
+
+// entityTag returns the Etag of a partition, which is its footer's digest.
+func entityTag(p *partition.Partition) string { return `"` + p.Describe().Footer.String() + `"` }
+
+// checkMatch returns a *host.ChangedError when a request wants a partition of another footer.
+func checkMatch(d *host.Drive, p *partition.Partition, r *http.Request) error {
+	want := r.Header.Get("If-Match")
+	if want == "" {
+		return nil
+	}
+	if tag := entityTag(p); want != tag {
+		return &host.ChangedError{Drive: d.Name(), Partition: p.Name,
+			Why: fmt.Sprintf("its footer's SHA-256 is %s, not %.80s", tag, want)}
+	}
+	if r.Method == http.MethodHead {
+		return d.CheckUnchanged(p)
+	}
 	return nil
 }
 
