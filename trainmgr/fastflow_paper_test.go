@@ -16,9 +16,8 @@ import (
 )
 
 // The tests of this file take the sentences of FastFlow about Gthp, the throughput of the trainer alone, which is T
-// here. The decision that FastFlow makes from it is not implemented: the stall detection of section 4.1, the candidate
-// pipelines of 4.2, the ratio of 4.3, the counters of 5.3 and the store of metrics of 5.2 have no code in this
-// repository, and TestGoldenPolicies of package allocation names their golden cases as not run.
+// here. The decision that FastFlow makes from it (4.1 to 4.3), the keys of its metrics (5.2) and the counters (5.3) are
+// in package offload, with tests of their own.
 
 // TestThroughputCachesOneMiniBatch checks section 5.1: "First, to measure the GPU throughput of the model gradient
 // computations (Gthp = thp(M)), FastFlow removes the prep stall by caching the preprocessed data of the first step in

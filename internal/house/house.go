@@ -4,7 +4,7 @@
 // The floors, from the ground: nvme, fpga, sdk, host, trainmgr, bench, cmd. Four rules go beyond "only what is below":
 //
 //   - package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and its own trainmgr/allocation
-//     (and the standard library), and trainmgr/allocation imports no package of the module;
+//     and trainmgr/offload (and the standard library), and these two import no package of the module;
 //   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
 //   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics and host/exposition link
 //     Prometheus;
@@ -44,6 +44,7 @@ func floor(pkg string) int {
 // trainmgrMayImport is what the launcher's package may import from the module.
 var trainmgrMayImport = map[string]bool{
 	"sdk/dataset": true, "sdk/pipeline": true, "sdk/tensor": true, "host/api": true, "trainmgr/allocation": true,
+	"trainmgr/offload": true,
 }
 
 // belowDrives reports whether a package of sdk knows nothing of drives: those that are pure, and the way from a
@@ -78,9 +79,10 @@ func Check(from, to string) string {
 	case f < t:
 		return "the arrow runs up from " + floors[f] + " to " + floors[t]
 	case from == "trainmgr" && !trainmgrMayImport[to]:
-		return "package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and trainmgr/allocation"
-	case from == "trainmgr/allocation" && to != from:
-		return "trainmgr/allocation is pure arithmetic and imports no package of the module"
+		return "package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api, trainmgr/allocation and " +
+			"trainmgr/offload"
+	case (from == "trainmgr/allocation" || from == "trainmgr/offload") && to != from:
+		return from + " is pure arithmetic and imports no package of the module"
 	case f == t && to == "sdk" && belowDrives(from):
 		return "the packages of sdk that know no drives do not import package sdk"
 	case f > 1 && strings.HasPrefix(to, "fpga/engine") && from != "sdk/cpu":

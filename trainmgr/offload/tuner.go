@@ -1,0 +1,260 @@
+package offload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrReplay says that a log's decisions do not follow from its inputs.
+var ErrReplay = errors.New("offload: replay")
+
+// Defaults of TunerOptions.
+const (
+	DefaultStall  = 0.02 // share of time
+	DefaultUp     = 2    // seconds
+	DefaultSettle = 4
+	DefaultGain   = 0.03 // of the throughput
+
+	smoothingSeconds = 4    // time constant of the observed rates
+	probeRatio       = 0.25 // the first ratio of a side of which nothing is known
+	leastBusyShare   = 0.05 // of the time: a side that was less busy is at least as fast as this share says
+	leastInterval    = 1e-3 // seconds: a shorter time is too short to divide by
+)
+
+// TunerOptions are the constants of the tuner's law. The zero value works.
+type TunerOptions struct {
+	Stall  float64 `json:"stall_share"`    // share of time that a trainer may wait; 0 means DefaultStall
+	Up     float64 `json:"up_seconds"`     // starving so long changes the ratio; 0 means DefaultUp
+	Settle float64 `json:"settle_seconds"` // nothing changes so long after a change; 0 means DefaultSettle
+	Gain   float64 `json:"gain"`           // a change that gains less is not made; 0 means DefaultGain
+}
+
+func (o TunerOptions) withDefaults() TunerOptions {
+	set := func(v *float64, d float64) {
+		if !(*v > 0) || math.IsInf(*v, 0) {
+			*v = d
+		}
+	}
+	set(&o.Stall, DefaultStall)
+	set(&o.Up, DefaultUp)
+	set(&o.Settle, DefaultSettle)
+	set(&o.Gain, DefaultGain)
+	return o
+}
+
+// Inputs are the observations of a job at one moment. All but Seconds, Supply and RemoteAway count from the job's
+// beginning and grow.
+type Inputs struct {
+	Seconds float64 `json:"seconds"` // since any fixed moment
+	// StallSeconds is how long the trainer waited for mini-batches.
+	StallSeconds float64 `json:"stall_seconds"`
+	LocalRows    float64 `json:"local_rows"` // made by the trainer's own CPUs
+	RemoteRows   float64 `json:"remote_rows"`
+	// LocalBusy is for how long the local side made at least one mini-batch that found room.
+	LocalBusy  float64 `json:"local_busy_seconds"`
+	RemoteBusy float64 `json:"remote_busy_seconds"`
+	// Supplies are what the profile foretold, for a side that has made nothing yet; 0: not known.
+	LocalSupply  float64 `json:"local_supply_rows_per_second"`
+	RemoteSupply float64 `json:"remote_supply_rows_per_second"`
+	// RemoteAway says that no worker is there now.
+	RemoteAway bool `json:"remote_away"`
+}
+
+// known replaces values that are no numbers, and have no form in JSON, by 0.
+func (in Inputs) known() Inputs {
+	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
+		&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply} {
+		if !(*v >= 0) || *v > most {
+			*v = 0
+		}
+	}
+	return in
+}
+
+// State is the memory of the law from decision to decision.
+type State struct {
+	Begun    bool    `json:"begun"`
+	Ratio    float64 `json:"ratio"`                  // in force while workers are there
+	Local    float64 `json:"local_rows_per_second"`  // as observed while busy, smoothed; 0: not yet
+	Remote   float64 `json:"remote_rows_per_second"` // likewise
+	Starving float64 `json:"starving_seconds"`       // for how long
+	Changed  float64 `json:"changed_at_seconds"`
+	Away     bool    `json:"away"`
+	Last     Inputs  `json:"last"` // of the decision before
+}
+
+// Tuning is a decision of the tuner: the ratio from now on.
+type Tuning struct {
+	Ratio   float64 `json:"ratio"`
+	Changed bool    `json:"changed"`
+	Why     string  `json:"why"`
+	After   State   `json:"after"`
+}
+
+// Record is a decision with its options, state and inputs.
+type Record struct {
+	Options  TunerOptions `json:"options"`
+	Before   State        `json:"before"`
+	Inputs   Inputs       `json:"inputs"`
+	Decision Tuning       `json:"decision"`
+}
+
+// Tuner changes the ratio while a job runs, when T, the load or the workers change. It has one owner.
+//
+// The law: nothing changes while the trainer does not wait. If the trainer waited for more than Stall of the time for
+// Up seconds without a break, the ratio goes to the share at which both sides are done at the same time, which is
+// Remote/(Local+Remote) of the rates that the sides showed while they worked; these rates contain what offloading costs
+// here, since XX worker is there the ratio is 0; when workers return, the ratio before is in force again.
+type Tuner struct {
+	options TunerOptions
+	state   State
+}
+
+// NewTuner makes a tuner that begins at a decision's ratio.
+func NewTuner(o TunerOptions, ratio float64) *Tuner {
+	return &Tuner{options: o.withDefaults(), state: State{Ratio: within(ratio)}}
+}
+
+// Decide makes the next decision and remembers it.
+func (t *Tuner) Decide(in Inputs) Record {
+	r := Record{Options: t.options, Before: t.state, Inputs: in.known()}
+	r.Decision = tune(r.Options, r.Before, r.Inputs)
+	t.state = r.Decision.After
+	return r
+}
+
+// tune is the law: a function of its arguments alone.
+func tune(o TunerOptions, s State, in Inputs) Tuning {
+	before, last := s.effective(), s.Last
+	dt := in.Seconds - last.Seconds
+	switch {
+	case !s.Begun:
+		s.Begun, s.Last, s.Away, s.Changed = true, in, in.RemoteAway, in.Seconds
+		return s.conclude(before, "the ratio of the decision before the job")
+	case !(dt >= leastInterval):
+		return s.conclude(before, "no time has passed")
+	}
+	stall := math.Min(math.Max(in.StallSeconds-last.StallSeconds, 0), dt)
+	local, remote := math.Max(in.LocalRows-last.LocalRows, 0), math.Max(in.RemoteRows-last.RemoteRows, 0)
+	observe(&s.Local, local, in.LocalBusy-last.LocalBusy, dt)
+	observe(&s.Remote, remote, in.RemoteBusy-last.RemoteBusy, dt)
+	s.Last = in
+	if in.RemoteAway != s.Away {
+		s.Away, s.Starving, s.Changed = in.RemoteAway, 0, in.Seconds
+		if s.Away {
+			s.Remote = 0 // those that return may be others
+			return s.conclude(before, "no worker is there: everything is local")
+		}
+		return s.conclude(before, "workers are there again")
+	}
+	switch {
+	case s.Away:
+		return s.conclude(before, "no worker is there")
+	case local+remote == 0 && stall == 0:
+		s.Starving = 0
+		return s.conclude(before, "the trainer takes nothing")
+	case stall <= o.Stall*dt:
+		s.Starving = 0
+		return s.conclude(before, "the trainer does not wait")
+	}
+	s.Starving += dt
+	if s.Starving < o.Up || in.Seconds-s.Changed < o.Settle {
+		return s.conclude(before, fmt.Sprintf("the trainer has waited for %.1f s", s.Starving))
+	}
+	target := s.balanced(in)
+	if s.gain(in, target) < o.Gain {
+		return s.conclude(before, fmt.Sprintf("the trainer waits, and both sides make all they can at %.3f", s.Ratio))
+	}
+	why := fmt.Sprintf("the trainer waited for %.1f s: local %.0f rows/s, remote %.0f: %.3f becomes %.3f", s.Starving,
+		s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply), s.Ratio, target)
+	s.Ratio, s.Starving, s.Changed = target, 0, in.Seconds
+	return s.conclude(before, why)
+}
+
+// observe updates a side's observed rate by what it made in an interval.
+func observe(rate *float64, rows, busy, dt float64) {
+	if rows <= 0 {
+		return
+	}
+	seen := rows / math.Min(math.Max(busy, leastBusyShare*dt), dt)
+	if *rate == 0 {
+		*rate = seen
+		return
+	}
+	*rate += float64((seen - *rate) * (1 - math.Exp(-dt/smoothingSeconds)))
+}
+
+// rateOf returns the observed rate, or what the profile foretold.
+func (s *State) rateOf(observed, foretold float64) float64 {
+	if observed > 0 {
+		return observed
+	}
+	return foretold
+}
+
+// balanced returns the ratio at which both sides are done at the same time, from their rates. A side of which nothing
+// is known is tried with a little.
+func (s *State) balanced(in Inputs) float64 {
+	local, remote := s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply)
+	switch {
+	case remote == 0:
+		return math.Max(s.Ratio, probeRatio)
+	case local == 0:
+		return math.Min(s.Ratio, 1-probeRatio)
+	}
+	return within(remote / (local + remote))
+}
+
+// gain returns by which share the throughput grows if a target replaces the ratio. It is infinite where a side is tried
+// of which nothing is known, and where the ratio leaves a side idle.
+func (s *State) gain(in Inputs, target float64) float64 {
+	if target == s.Ratio {
+		return 0
+	}
+	pace := func(ratio float64) float64 {
+		pace := math.Inf(1)
+		if ratio < 1 {
+			pace = s.rateOf(s.Local, in.LocalSupply) / (1 - ratio)
+		}
+		if ratio > 0 {
+			pace = math.Min(pace, s.rateOf(s.Remote, in.RemoteSupply)/ratio)
+		}
+		return pace
+	}
+	now := pace(s.Ratio)
+	if now == 0 || pace(target) == 0 {
+		return math.Inf(1)
+	}
+	return pace(target)/now - 1
+}
+
+// effective returns the ratio in force.
+func (s *State) effective() float64 {
+	if s.Away {
+		return 0
+	}
+	return s.Ratio
+}
+
+// conclude makes the decision.
+func (s State) conclude(before float64, why string) Tuning {
+	ratio := s.effective()
+	return Tuning{Ratio: ratio, Changed: ratio != before, Why: why, After: s}
+}
+
+// Replay computes every decision of a log again, and compares, as it does each state with the one before. Records are
+// of one job, in order; they may begin anywhere.
+func Replay(log []Record) error {
+	for i, r := range log {
+		if i > 0 && log[i-1].Decision.After != r.Before {
+			return fmt.Errorf("%w: decision %d does not begin where the one before ended: a record is missing",
+				ErrReplay, i)
+		}
+		if got := tune(r.Options.withDefaults(), r.Before, r.Inputs.known()); got != r.Decision {
+			return fmt.Errorf("%w: decision %d was %v (%s), the inputs lead to %v (%s)", ErrReplay, i,
+				r.Decision.Ratio, r.Decision.Why, got.Ratio, got.Why)
+		}
+	}
+	return nil
+}

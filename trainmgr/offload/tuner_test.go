@@ -1,0 +1,180 @@
+package offload
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// fluid is a job whose two sides have rates and whose splits are kept at the ratio: the side that is done first waits
+// for the other one.
+type fluid struct {
+	gthp, local, remote float64
+	away                bool
+	in                  Inputs
+}
+
+// run lets a second pass.
+func (f *fluid) run(ratio float64) {
+	rate := f.gthp
+	if f.away {
+		ratio = 0
+	}
+	if ratio < 1 {
+		rate = math.Min(rate, f.local/(1-ratio))
+	}
+	if ratio > 0 {
+		rate = math.Min(rate, f.remote/ratio)
+	}
+	f.in.Seconds++
+	f.in.StallSeconds += 1 - rate/f.gthp
+	f.in.LocalRows += rate * (1 - ratio)
+	f.in.RemoteRows += rate * ratio
+	f.in.LocalBusy += math.Min(1, rate*(1-ratio)/f.local)
+	f.in.RemoteBusy += math.Min(1, rate*ratio/f.remote)
+	f.in.RemoteAway = f.away
+}
+
+// rate returns what the job makes at a ratio.
+func (f *fluid) rate(ratio float64) float64 {
+	g := *f
+	before := g.in.LocalRows + g.in.RemoteRows
+	g.run(ratio)
+	return g.in.LocalRows + g.in.RemoteRows - before
+}
+
+func tuneFor(f *fluid, tuner *Tuner, ratio float64, seconds int) (float64, []Record) {
+	var log []Record
+	for range seconds {
+		f.run(ratio)
+		r := tuner.Decide(f.in)
+		ratio = r.Decision.Ratio
+		log = append(log, r)
+	}
+	return ratio, log
+}
+
+// TestTunerFindsTheBalance draws jobs, changes T, the load and the workers under the tuner, and checks that it comes to
+// within 5 % of the best ratio each time, that it then rests, and that its log replays.
+func TestTunerFindsTheBalance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := rapid.Float64Range(10, 1000)
+		ratio := rapid.Float64Range(0.05, 0.95).Draw(t, "ratio")
+		f := &fluid{gthp: rate.Draw(t, "gthp"), local: rate.Draw(t, "local"), remote: rate.Draw(t, "remote")}
+		tuner := NewTuner(TunerOptions{}, ratio)
+		var log []Record
+		for range 3 {
+			var part []Record
+			ratio, part = tuneFor(f, tuner, ratio, 60)
+			log = append(log, part...)
+			best := 0.0
+			for i := range 101 {
+				best = math.Max(best, f.rate(float64(i)/100))
+			}
+			require.GreaterOrEqual(t, f.rate(ratio), 0.95*best)
+			changes := 0
+			for _, r := range part[40:] { // it rests, a last small correction apart
+				if r.Decision.Changed {
+					changes++
+					require.InDelta(t, r.Before.Ratio, r.Decision.Ratio, 0.05, r.Decision.Why)
+				}
+			}
+			require.LessOrEqual(t, changes, 1)
+			switch rapid.IntRange(0, 2).Draw(t, "change") {
+			case 0:
+				f.gthp = rate.Draw(t, "gthp")
+			case 1:
+				f.local = rate.Draw(t, "local")
+			case 2:
+				f.remote = rate.Draw(t, "remote")
+			}
+		}
+		text, err := json.Marshal(log)
+		require.NoError(t, err)
+		var read []Record
+		require.NoError(t, json.Unmarshal(text, &read))
+		require.NoError(t, Replay(read))
+	})
+}
+
+func TestTunerRestsWhileTheTrainerDoesNotWait(t *testing.T) {
+	f := &fluid{gthp: 100, local: 1000, remote: 1000}
+	_, log := tuneFor(f, NewTuner(TunerOptions{}, 0.9), 0.9, 30)
+	for _, r := range log {
+		assert.False(t, r.Decision.Changed)
+		assert.InDelta(t, 0.9, r.Decision.Ratio, 0)
+	}
+}
+
+func TestTunerWithoutWorkers(t *testing.T) {
+	f := &fluid{gthp: 300, local: 100, remote: 200}
+	tuner := NewTuner(TunerOptions{}, 0.66)
+	ratio, _ := tuneFor(f, tuner, 0.66, 10)
+	f.away = true
+	ratio, log := tuneFor(f, tuner, ratio, 10)
+	assert.Zero(t, ratio)
+	said := 0
+	for _, r := range log {
+		if r.Decision.Changed {
+			said++
+			assert.Contains(t, r.Decision.Why, "everything is local")
+		}
+	}
+	assert.Equal(t, 1, said)
+	f.away, f.remote = false, 50 // other ones come
+	ratio, log = tuneFor(f, tuner, ratio, 40)
+	assert.InDelta(t, 0.66, log[0].Decision.Ratio, 0.01, "the ratio before")
+	assert.InDelta(t, 1.0/3, ratio, 0.03, "and then theirs")
+}
+
+// TestTunerTriesASideOfWhichNothingIsKnown begins with everything local and no profile of the workers.
+func TestTunerTriesASideOfWhichNothingIsKnown(t *testing.T) {
+	for _, begin := range []float64{0, 1} {
+		f := &fluid{gthp: 300, local: 100, remote: 100}
+		ratio, _ := tuneFor(f, NewTuner(TunerOptions{}, begin), begin, 60)
+		assert.InDelta(t, 0.5, ratio, 0.03)
+	}
+	f := &fluid{gthp: 300, local: 100, remote: 300, in: Inputs{RemoteSupply: 300}}
+	_, log := tuneFor(f, NewTuner(TunerOptions{}, 0), 0, 6)
+	assert.InDelta(t, 0.75, log[5].Decision.Ratio, 1e-9, "the profile's rate stands in")
+}
+
+func TestTunerTakesAnyNumbers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), -1, 0, most}))
+		tuner := NewTuner(TunerOptions{number.Draw(t, "stall"), number.Draw(t, "up"), number.Draw(t, "settle"),
+			number.Draw(t, "gain")}, number.Draw(t, "ratio"))
+		var log []Record
+		for range 20 {
+			var in Inputs
+			for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
+				&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply} {
+				*v = number.Draw(t, "input")
+			}
+			in.RemoteAway = rapid.Bool().Draw(t, "away")
+			r := tuner.Decide(in)
+			require.True(t, r.Decision.Ratio >= 0 && r.Decision.Ratio <= 1)
+			log = append(log, r)
+		}
+		text, err := json.Marshal(log)
+		require.NoError(t, err)
+		var read []Record
+		require.NoError(t, json.Unmarshal(text, &read))
+		require.NoError(t, Replay(read))
+	})
+}
+
+func TestReplayNotices(t *testing.T) {
+	f := &fluid{gthp: 300, local: 100, remote: 200}
+	_, log := tuneFor(f, NewTuner(TunerOptions{}, 0.2), 0.2, 20)
+	require.NoError(t, Replay(log))
+	require.NoError(t, Replay(log[5:]))
+	missing := append(append([]Record(nil), log[:8]...), log[9:]...)
+	require.ErrorIs(t, Replay(missing), ErrReplay)
+	log[10].Decision.Ratio += 0.1
+	require.ErrorIs(t, Replay(log), ErrReplay)
+}
