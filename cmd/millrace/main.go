@@ -4,6 +4,7 @@
 //	millrace up                           a control plane and a storage node on this machine
 //	millrace down                         their end
 //	millrace dataset ...                  RM1 to RM5 as Parquet; Criteo rows or Parquet in; where partitions lie
+//	millrace pipeline ...                 pipelines: draft one from what files hold, check one
 //	millrace preprocess                   a pipeline over files or a drive's members, to npy or Arrow
 //	millrace drive ...                    drives by URI, their health, and the files on them
 //	millrace image ...                    images: build, sign, load, activate, roll back

@@ -41,6 +41,8 @@ func everyCommand(t *testing.T) map[string]string {
 	do("dataset", "generate", "--rows", "100", "--out", dir+"/generated")
 	do("dataset", "import", "--input-format", "criteo-tsv", "--out", dir+"/imported", tsv)
 	do("dataset", "inspect", data)
+	do("pipeline", "init", data)
+	do("pipeline", "check", "rm1", "--in", data)
 	do("drive", "create", drive+"?size=8MiB&slm=64MiB")
 	do("drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet")
 	do("drive", "ls", drive)
@@ -99,7 +101,7 @@ var counts = map[string]bool{
 	"mini_batches_acknowledged": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
 	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true,
 	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true,
-	"fences_above": true, "from_byte": true,
+	"fences_above": true, "from_byte": true, "num_embeddings": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {

@@ -106,6 +106,7 @@ func newRoot(s streams) *cobra.Command {
 		preprocessCommand(c),
 		driveCommands{c}.command(),
 		imageCommands{c}.command(),
+		pipelineCommands{c}.command(),
 		trainCommand{c}.command(),
 		planCommand(c),
 		benchCommands{c}.command(),

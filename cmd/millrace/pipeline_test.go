@@ -1,0 +1,179 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/shared"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+// refusedDrafts are the files of the corpus for which no pipeline can be drafted, and what the refusal says.
+var refusedDrafts = map[string]string{
+	"binary.parquet":                                 "foo: its text is not hexadecimal",
+	"binary_truncated_min_max.parquet":               "its text is not hexadecimal",
+	"byte_array_decimal.parquet":                     "value: its values are DECIMAL(4, 2)",
+	"data_index_bloom_encoding_stats.parquet":        "String: its text is not hexadecimal",
+	"data_index_bloom_encoding_with_length.parquet":  "String: its text is not hexadecimal",
+	"datapage_v1-corrupt-checksum.parquet":           "page checksum mismatch",
+	"delta_length_byte_array.parquet":                "FRUIT: its text is not hexadecimal",
+	"fixed_length_byte_array.parquet":                "flba_field: its text is not hexadecimal",
+	"fixed_length_decimal.parquet":                   "value: its values are DECIMAL(25, 2)",
+	"fixed_length_decimal_legacy.parquet":            "value: its values are DECIMAL(13, 2)",
+	"float16_nonzeros_and_nans.parquet":              "x: its values are FLOAT16",
+	"float16_zeros_and_nans.parquet":                 "x: its values are FLOAT16",
+	"hadoop_lz4_compressed_larger.parquet":           "a: its text is not hexadecimal",
+	"incorrect_map_schema.parquet":                   "my_map.key_value.key",
+	"int96_from_spark.parquet":                       "a: int96_from_spark.parquet: type INT96",
+	"large_string_map.brotli.parquet":                "arr.key_value.key",
+	"lz4_raw_compressed_larger.parquet":              "a: its text is not hexadecimal",
+	"old_list_structure.parquet":                     "a.array.array",
+	"rle-dict-uncompressed-corrupt-checksum.parquet": "page checksum mismatch",
+	"unknown-logical-type.parquet":                   "column with known type: its text is not hexadecimal",
+	"ARROW-GH-41317.parquet":                         "footer",
+	"ARROW-GH-45185.parquet":                         "x: it cannot be read",
+	"ARROW-GH-47662.parquet":                         "flba_field: it cannot be read",
+	"ARROW-RS-GH-6229-DICTHEADER.parquet":            "footer",
+	"ARROW-RS-GH-6229-LEVELS.parquet":                "outer.list.item.c",
+	"PARQUET-1481.parquet":                           "Handle",
+}
+
+// TestDraftsOfRealFiles drafts a pipeline for every file of the corpus. A draft passes the check and preprocesses the
+// file; what cannot be drafted is refused with the names of its columns.
+func TestDraftsOfRealFiles(t *testing.T) {
+	files, err := filepath.Glob(shared.Path(t, "data/criteo") + "/*")
+	require.NoError(t, err)
+	for _, pattern := range []string{"/*.parquet", "/bad_data/*.parquet"} {
+		more, err := filepath.Glob(shared.Path(t, "data/parquet-testing") + pattern)
+		require.NoError(t, err)
+		files = append(files, more...)
+	}
+	require.Greater(t, len(files), 60)
+	refused := 0
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			if want, ok := refusedDrafts[filepath.Base(file)]; ok {
+				refused++
+				code, _, errs := millrace(t, "pipeline", "init", file)
+				require.Equal(t, exitFailed, code)
+				assert.Contains(t, errs, want)
+				return
+			}
+			requireDraftWorks(t, file)
+		})
+	}
+	assert.Len(t, refusedDrafts, refused, "a file that is said to be refused was not there")
+}
+
+// TestDraftsOfForeignFiles does the same for files of other writers.
+func TestDraftsOfForeignFiles(t *testing.T) {
+	dir := t.TempDir()
+	for i, f := range foreignparquet.Files() {
+		t.Run(f.Name, func(t *testing.T) {
+			path := filepath.Join(dir, fmt.Sprintf("%d.parquet", i))
+			require.NoError(t, os.WriteFile(path, f.Bytes, 0o600))
+			requireDraftWorks(t, path)
+		})
+	}
+}
+
+// requireDraftWorks drafts a pipeline for a file, checks the draft, and preprocesses the file with it.
+func requireDraftWorks(t *testing.T, file string) {
+	t.Helper()
+	dir := t.TempDir()
+	document, out := filepath.Join(dir, "p.yaml"), filepath.Join(dir, "out")
+	must(t, "pipeline", "init", file, "--out", document)
+	assert.Contains(t, must(t, "pipeline", "check", document, "--in", file), "no errors")
+	must(t, "preprocess", "--progress", "none", "--engine", "cpu", "--slm", "64MiB", "--pipeline", document, "--in", file,
+		"--out", out)
+	require.FileExists(t, filepath.Join(out, "keys.json"))
+}
+
+func TestPipelineInit(t *testing.T) {
+	dir := t.TempDir()
+	must(t, "dataset", "generate", "--rows", "300", "--out", dir, "--progress", "none", "--partitions", "2")
+	file := filepath.Join(dir, "part-00000.parquet")
+	printed := must(t, "pipeline", "init", file)
+	var result draftedPipeline
+	require.NoError(t, json.Unmarshal([]byte(must(t, "pipeline", "init", file, "--output", "json")), &result))
+	assert.Equal(t, printed, result.Document)
+	assert.Equal(t, 150, result.Rows)
+	assert.Empty(t, result.LeftOut)
+	spec, err := pipeline.Parse([]byte(printed))
+	require.NoError(t, err)
+	assert.Equal(t, "label", spec.Label.Column)
+
+	whole := must(t, "pipeline", "init", dir)
+	assert.Contains(t, whole, "and 1 more files: 300 rows")
+
+	document := filepath.Join(dir, "p.yaml")
+	assert.Contains(t, must(t, "pipeline", "init", file, "--out", document), "wrote")
+	code, _, errs := millrace(t, "pipeline", "init", file, "--out", document)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "exists: name another file, or say --overwrite")
+	must(t, "pipeline", "init", file, "--out", document, "--overwrite")
+	written, err := os.ReadFile(document)
+	require.NoError(t, err)
+	assert.Equal(t, printed, string(written))
+
+	code, _, _ = millrace(t, "pipeline", "init")
+	assert.Equal(t, exitUsage, code)
+}
+
+func TestPipelineCheck(t *testing.T) {
+	dir := t.TempDir()
+	must(t, "dataset", "generate", "--rows", "10", "--out", dir, "--progress", "none")
+	check := func(args ...string) (int, checkedPipeline) {
+		t.Helper()
+		code, out, errs := millrace(t, append([]string{"pipeline", "check", "--output", "json"}, args...)...)
+		var v checkedPipeline
+		require.NoError(t, json.Unmarshal([]byte(out), &v), "%s%s", out, errs)
+		return code, v
+	}
+	code, v := check("rm1", "--in", dir)
+	require.Zero(t, code)
+	assert.Len(t, v.Dense, 13)
+	assert.Len(t, v.Keys, 39)
+	assert.Len(t, v.Digest, 64)
+	assert.Equal(t, checkedKey{Name: "cat_0", NumEmbeddings: 500_000, List: false}, v.Keys[0])
+	code, v = check("rm1")
+	require.Zero(t, code)
+	assert.Empty(t, v.Digest)
+	spec, err := pipeline.Parse([]byte(v.Document))
+	require.NoError(t, err)
+	named, err := pipeline.Named("rm1")
+	require.NoError(t, err)
+	assert.Equal(t, string(named.YAML()), string(spec.YAML()))
+
+	wrong := filepath.Join(dir, "wrong.yaml")
+	require.NoError(t, os.WriteFile(wrong, []byte("dense:\n  - columns: [nothing]\n    ops: [log]\n"), 0o600))
+	code, v = check(wrong, "--in", dir)
+	assert.Equal(t, exitFailed, code)
+	require.Len(t, v.Errors, 1)
+	assert.Equal(t, pipelineProblem{Line: 2, Column: 15, Path: "dense[0].columns[0]",
+		Message: v.Errors[0].Message}, v.Errors[0])
+	assert.Contains(t, v.Errors[0].Message, `missing column: "nothing"`)
+	code, _, errs := millrace(t, "pipeline", "check", wrong, "--in", dir)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "wrong.yaml: line 2:15: dense[0].columns[0]: missing column")
+	assert.Contains(t, must(t, "pipeline", "check", "rm1"), "no errors")
+}
+
+func TestPipelineCheckReadsStandardInput(t *testing.T) {
+	var out, errs strings.Builder
+	in := strings.NewReader("sparse: [{columns: [a]}]")
+	code := run(t.Context(), []string{"pipeline", "check", "-"}, streams{in: in, out: &out, err: &errs})
+	assert.Zero(t, code, errs.String())
+	in = strings.NewReader("sparse: [{columns: [a], opps: []}]")
+	code = run(t.Context(), []string{"pipeline", "check", "-"}, streams{in: in, out: &out, err: &errs})
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs.String(), "standard input: line 1:25: sparse[0].opps: unknown key")
+}

@@ -1,0 +1,158 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// JSON writes the spec as a document in JSON, for programs: JSON is YAML, so [Parse] reads it back to the same spec
+// with other positions. A real number has a fraction or an exponent. Infinite borders, for which JSON has no word, are
+// the numbers 1e999 and -1e999, which readers of JSON take for infinities and Parse refuses.
+func (s *Spec) JSON() []byte {
+	w := jsonWriter{}
+	w.begin('{')
+	if s.Name != "" {
+		w.key("name").text(s.Name)
+	}
+	if s.Batch != 0 {
+		w.key("batch").raw(strconv.Itoa(s.Batch))
+	}
+	if s.IDs == program.IDs32 {
+		w.key("ids").text("int32")
+	}
+	if s.Label != nil {
+		w.key("label").begin('{')
+		w.key("column").text(s.Label.Column)
+		w.ops(s.Label.Ops)
+		w.end('}')
+	}
+	for _, list := range s.groupLists() {
+		if len(list.groups) == 0 {
+			continue
+		}
+		w.key(list.name).begin('[')
+		for i := range list.groups {
+			w.item().group(&list.groups[i])
+		}
+		w.end(']')
+	}
+	w.end('}')
+	return []byte(w.b.String())
+}
+
+// jsonWriter writes JSON without spaces.
+type jsonWriter struct {
+	b     strings.Builder
+	first bool // nothing was written since the last opening bracket
+}
+
+func (w *jsonWriter) raw(s string) { w.b.WriteString(s) }
+
+func (w *jsonWriter) begin(bracket byte) {
+	w.b.WriteByte(bracket)
+	w.first = true
+}
+
+func (w *jsonWriter) end(bracket byte) {
+	w.b.WriteByte(bracket)
+	w.first = false
+}
+
+// item begins the next item of a list.
+func (w *jsonWriter) item() *jsonWriter {
+	if !w.first {
+		w.b.WriteByte(',')
+	}
+	w.first = false
+	return w
+}
+
+// key begins the next member of an object.
+func (w *jsonWriter) key(name string) *jsonWriter {
+	w.item().text(name)
+	w.b.WriteByte(':')
+	return w
+}
+
+func (w *jsonWriter) text(s string) {
+	b, err := json.Marshal(s)
+	if err == nil { // a string always marshals
+		w.b.Write(b)
+	}
+}
+
+func (w *jsonWriter) group(g *Group) {
+	w.begin('{')
+	w.key("columns").begin('[')
+	for _, pattern := range g.Columns {
+		w.item().text(pattern.Text)
+	}
+	w.end(']')
+	if g.As != "" {
+		w.key("as").text(g.As)
+	}
+	if g.DropScores {
+		w.key("scores").text("drop")
+	}
+	w.ops(g.Ops)
+	w.end('}')
+}
+
+// ops writes the member "ops" if there are operators.
+func (w *jsonWriter) ops(ops []Op) {
+	if len(ops) == 0 {
+		return
+	}
+	w.key("ops").begin('[')
+	for i := range ops {
+		w.item().begin('{')
+		w.key(ops[i].Name).begin('{')
+		for _, a := range ops[i].Args {
+			w.key(a.Name).value(a.Value)
+		}
+		w.end('}')
+		w.end('}')
+	}
+	w.end(']')
+}
+
+func (w *jsonWriter) value(v Value) {
+	switch x := v.(type) {
+	case Number:
+		w.number(x)
+	case Text:
+		w.text(string(x))
+	case Borders:
+		if l := x.LogSpaced; l != nil {
+			w.begin('{')
+			w.key("log_spaced").begin('{')
+			w.key("from").number(Real(l.From))
+			w.key("to").number(Real(l.To))
+			w.key("count").raw(strconv.Itoa(l.Count))
+			w.end('}')
+			w.end('}')
+			return
+		}
+		w.begin('[')
+		for _, border := range x.List {
+			w.item().number(border)
+		}
+		w.end(']')
+	default:
+		w.raw("null")
+	}
+}
+
+func (w *jsonWriter) number(n Number) {
+	switch s := n.String(); s {
+	case ".inf":
+		w.raw("1e999")
+	case "-.inf":
+		w.raw("-1e999")
+	default:
+		w.raw(s)
+	}
+}
