@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// maxAttempts bounds the attempts at building a slice; see "Why it ends" in the package comment.
-const maxAttempts = 256
+// maxAttempts guards against a fault of this package: "Why it ends" in the package comment counts fewer attempts.
+const maxAttempts = 96
 
 // builder builds a slice. Portions are placed in order, each with room for its dictionary, its unpacked page and its
 // window, until the memory is full; what columns further off left in memory makes way, furthest first. Where everything
@@ -34,9 +34,8 @@ type joining struct{ coalesce, gap uint64 }
 
 // buildSlice places as many of the next portions as one slice takes, at least one.
 func (b *builder) buildSlice() error {
-	b.droppedWindows = false
-	for attempt := range maxAttempts {
-		b.batch.oneByOne = b.batch.oneByOne || attempt >= maxAttempts/2
+	b.droppedWindows, b.cutInShare = false, false
+	for range maxAttempts {
 		again := b.placePortions()
 		if len(b.placed) > 0 && !again {
 			return nil
@@ -98,25 +97,26 @@ func (b *builder) sliceIsFull(n int, bytes uint64) bool {
 	return len(b.placed)+n > b.maxTasks || bytes > maxSliceBytes || b.maxMoves > 0 && len(b.moves) > b.maxMoves/2
 }
 
-// placeGroup finds room for n portions that are one, and reports whether there is some.
+// placeGroup finds room for n portions that are one, and reports whether there is some. The first windows may hold more
+// than their portions want: room to grow, and what lies between two chunks of a joined read. Where the last windows
+// lack just that, the group is placed again without it.
 func (b *builder) placeGroup(i, n int) bool {
-	b.attemptNumber++
 	if n == 1 {
+		b.attemptNumber++
 		return b.placePortion(i)
 	}
-	before, growth := b.plannedMoves(), b.windowGrowth
-	ok := b.placeMembers(i, n)
-	if !ok {
-		// What one had beyond its window may be what the next one lacked.
-		b.undoPlannedMoves(before)
+	growth, joins := b.windowGrowth, b.joining
+	placed := b.placeMembers(i, n)
+	if !placed {
 		b.windowGrowth = 1
-		b.attemptNumber++
-		if ok = b.placeMembers(i, n); !ok {
-			b.undoPlannedMoves(before)
-		}
-		b.windowGrowth = growth
+		placed = b.placeMembers(i, n)
 	}
-	if !ok {
+	if !placed {
+		b.joining = joining{}
+		placed = b.placeMembers(i, n)
+	}
+	b.windowGrowth, b.joining = growth, joins
+	if !placed {
 		return false
 	}
 	group := b.batch.portions[i:][:n]
@@ -130,9 +130,14 @@ func (b *builder) placeGroup(i, n int) bool {
 	return true
 }
 
+// placeMembers finds room for each of n portions, and reports whether there is some. If not, nothing is planned for any
+// of them.
 func (b *builder) placeMembers(i, n int) bool {
+	b.attemptNumber++
+	before := b.plannedMoves()
 	for k := i; k < i+n; k++ {
 		if !b.placePortion(k) {
+			b.undoPlannedMoves(before)
 			return false
 		}
 	}

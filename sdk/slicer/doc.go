@@ -34,22 +34,33 @@
 //
 // # Why it ends
 //
-// Every step makes progress or changes what is wanted, and neither goes on for ever.
+// Every attempt at building a slice places a portion or gives something up for good, and every slice makes progress or
+// shrinks what the engine can still ask for.
 //
-// Building a slice: an attempt that places nothing divides the memory for more than was ever kept resident, ends a
-// guess (once a column), makes do with one output slot (once), makes a chunk do with less (twice), takes all windows to
-// make one run of what is free (once a slice), or cuts the rows of a task (at least by one row). When nothing is left
-// to do without, the error is a *[MemoryError]. An attempt may also rewind a chunk that lost its dictionary, once an
-// attempt. After half of maxAttempts portions are placed one by one and rows are halved, which takes some forty
-// attempts at most; maxAttempts itself is not reached.
+// Building a slice. An attempt that places nothing does one of these, and may be followed by one attempt that divides
+// the memory again:
 //
-// Executing: a result writes rows, reaches a further page, or asks for more than the slice gave; anything else is a
-// breach of the engine's contract and ends the stream. What is asked for is bounded by the chunk, so a chunk that keeps
-// its memory stalls for as many slices as it has needs: a header, a dictionary, a page, its room, the output. Chunks
-// that take memory from each other may forget what they had, and ask again; after patience slices, and four for every
-// portion, they are placed one by one, and keep what they have. What does not fit then is halved until it fits, or is
-// one row and a *[MemoryError]. maxStalledSlices is not reached by an engine that asks for what it needs; it guards
-// against one that asks for one byte more every time.
+//	once a mini-batch    it ends the guesses at what unpacked pages take
+//	once a slice         it drops all windows, to make one run of what is free
+//	once                 it makes do with one output slot
+//	twice a portion      it ends the guesses at a dictionary, and then those at a window
+//	once a slice         it cuts the rows of a task by the share of the input that fits
+//	log2(rows) times     it halves the rows of a task
+//
+// When nothing is left to give up, the error is a *[MemoryError]. That makes fewer than 2 * (5 + 1 + 32) + 1 attempts
+// for any mini-batch. maxAttempts lies above that: reaching it is a fault of this package, and the error says so
+// instead of trying for ever.
+//
+// Executing. A result writes rows, reaches a further page, or asks for more than the slice gave; anything else is a
+// breach of the engine's contract and ends the stream. A chunk that keeps its memory asks for its header, its
+// dictionary's page, its dictionary, its unpacked page and the output, once each, and for each page of its rows. Chunks
+// that take memory from each other forget what they had and ask again. So after a number of slices without progress
+// (patience, and four for every portion) portions are placed one by one and keep what they have; what does not fit then
+// is halved until it fits, or is one row and a *[MemoryError].
+//
+// The guard maxStalledSlices is for engines, not for this package. Each answer of an engine may be new and still lead
+// nowhere: an engine that asks for one byte more every time would have a chunk of 64 MiB moved 67 million times, and
+// nothing in a single answer tells that engine from one that reads a long header piece by piece.
 //
 // # Concurrency
 //

@@ -13,7 +13,9 @@ type sharing struct {
 	// mostResident is the most that was kept resident where the memory does not hold everything.
 	mostResident footprint
 
-	droppedWindows bool // at building this slice, to make one run of what is free
+	// What was done to find room for the slice that is being built.
+	droppedWindows bool // all windows were dropped, to make one run of what is free
+	cutInShare     bool // rows were cut by the share of the input that there is room for
 }
 
 // divideMemory gives the areas these sizes and what is left: to all of them if everything fits, else to the input.
@@ -154,14 +156,15 @@ func (s *sharing) defragment(f footprint) error {
 	return nil
 }
 
-// cutTaskRows makes portions take fewer rows in their next task: as many as the memory holds beside dictionary and
-// unpacked page. That takes it that bytes go with rows. A page may be too large however few its rows, so where portions
-// are placed one by one the rows are halved.
+// cutTaskRows makes portions take fewer rows in their next task. The first cut for a slice assumes that bytes go with
+// rows: it leaves as many rows as there is room for beside dictionary and unpacked page. A page may be too large
+// however few its rows are, so every further cut, and every cut where portions are placed one by one, halves the rows.
 func (s *sharing) cutTaskRows(group []portion, f footprint, free uint64) {
 	rows := uint64(group[0].taskRows)
 	have := free - min(free, f.dict+f.scratch)
 	cut := rows / 2
-	if f.input > 0 && have < f.input && !s.surveyor.batch.oneByOne {
+	if f.input > 0 && have < f.input && !s.surveyor.batch.oneByOne && !s.cutInShare {
+		s.cutInShare = true
 		cut = uint64(float64(rows) * float64(have) / float64(f.input))
 	}
 	most := uint32(min(max(cut, 1), rows-1))

@@ -46,6 +46,7 @@ type Slicer struct {
 	batch    miniBatch
 	arena    arena
 	surveyor surveyor
+	starter  starter
 	sharing  sharing
 	output   output
 	builder  builder
@@ -54,13 +55,15 @@ type Slicer struct {
 	next, end int64 // rows of the partition still to be made are [next, end)
 	batchRows int
 	state     state
-	asking    *chunk // whose page index was asked for
+	steps     steps
+}
 
+// steps are the steps that Next returns. Each is used again for the next step of its kind.
+type steps struct {
 	execute  Execute
+	slice    program.Slice // of execute
 	relocate Relocate
-	index    ReadIndex
 	done     Done
-	slice    program.Slice
 }
 
 // state says what a slicer does in Next.
@@ -81,6 +84,7 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 	s.columns = columns{program: c.Program, partition: p, learned: c.Learned.copyForColumns(len(c.Program.Columns))}
 	s.arena = arena{workspace: c.Memory}
 	s.surveyor = surveyor{columns: &s.columns, batch: &s.batch, direct: c.Options.Direct}
+	s.starter = starter{columns: &s.columns, batch: &s.batch, arena: &s.arena, direct: c.Options.Direct}
 	s.output = output{columns: &s.columns, batch: &s.batch, arena: &s.arena, ringSlots: max(c.Options.Slots, 1)}
 	s.sharing = sharing{surveyor: &s.surveyor, arena: &s.arena, output: &s.output}
 	s.builder = builder{
@@ -100,10 +104,11 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 	if err := s.columns.bindLeaves(s.next, s.end); err != nil {
 		return nil, err
 	}
-	s.slice.Digest, s.slice.Program = c.Program.digest, uint64(len(c.Program.Image))
-	s.execute.Slice = &s.slice
-	s.execute.Ranges[target.RangeProgram] = c.Program.ImageSpan()
-	s.execute.Ranges[target.RangeResult] = c.Memory.result
+	execute, slice := &s.steps.execute, &s.steps.slice
+	slice.Digest, slice.Program = c.Program.digest, uint64(len(c.Program.Image))
+	execute.Slice = slice
+	execute.Ranges[target.RangeProgram] = c.Program.ImageSpan()
+	execute.Ranges[target.RangeResult] = c.Memory.result
 	return s, nil
 }
 
@@ -127,10 +132,10 @@ func (s *Slicer) nextStep() (Step, error) {
 			s.batch.beginRows(s.next, uint32(min(int64(s.batchRows), s.end-s.next)), s.columns.partition)
 			s.state = starting
 		case starting:
-			if ask := s.beginChunks(); ask != nil {
+			if ask := s.starter.beginChunks(); ask != nil {
 				return ask, nil
 			}
-			s.listPortions()
+			s.starter.listPortions()
 			s.output.beginMiniBatch()
 			if err := s.output.acquireSlot(uint32(s.batchRows)); err != nil {
 				return nil, err
@@ -177,9 +182,7 @@ func (s *Slicer) Result(res *program.Result) error {
 
 // Index takes in the page index that ReadIndex asked for; nil where there is none.
 func (s *Slicer) Index(x partition.PageIndex) {
-	if s.asking != nil {
-		s.asking.pageIndex = x
-	}
+	s.starter.takeIndex(x)
 }
 
 // Abandon gives up the mini-batch in the making, because a step failed. The slicer is at its end.
@@ -197,78 +200,21 @@ func (s *Slicer) BatchRows() uint32 { return s.batch.rows }
 // Learned returns what was seen of the partition's pages, for later slicers of the program.
 func (s *Slicer) Learned() *Learned { return &s.columns.learned }
 
-// beginChunks begins the chunks of the mini-batch that are not begun, and returns what to ask for one of them.
-func (s *Slicer) beginChunks() Step {
-	if c := s.asking; c != nil {
-		s.asking = nil
-		s.placeCursor(c)
-	}
-	for column := range s.columns.leaves {
-		for _, r := range s.batch.rowGroups {
-			if s.columns.findBegunChunk(column, r.group) != nil {
-				continue
-			}
-			if ask := s.beginChunk(column, r.group, s.batch.firstRow+int64(r.row)); ask != nil {
-				return ask
-			}
-		}
-	}
-	return nil
-}
-
-// beginChunk begins the chunk of a column in a row group, with its cursor before a row of the partition. It returns a
-// step if the chunk's page index is worth a read.
-func (s *Slicer) beginChunk(column, group int, row int64) Step {
-	leaf := s.columns.leaves[column]
-	c := describeChunk(s.columns.partition, column, leaf, group, row-s.columns.partition.RowGroups()[group].First)
-	c.moveWholeBelow = min(smallChunk, s.arena.workspace.span.Len/uint64(8*len(s.columns.leaves)))
-	if leaf == nil || s.surveyor.direct || c.length <= smallChunk {
-		s.placeCursor(c)
-		return nil
-	}
-	s.asking = c
-	s.index = ReadIndex{RowGroup: group, Leaf: leaf, Row: c.row}
-	return &s.index
-}
-
-// placeCursor places a new chunk's cursor as near before its row as is known.
-func (s *Slicer) placeCursor(c *chunk) {
-	c.jumpToIndexedPage()
-	if leaf := s.columns.leaves[c.column]; leaf != nil && c.row > 0 {
-		c.findResumePoint(s.columns.partition, leaf.Index)
-	}
-	s.columns.begun[c.column] = append(s.columns.begun[c.column], c)
-}
-
-// listPortions lists the mini-batch's portions, in the program's order.
-func (s *Slicer) listPortions() {
-	b := &s.batch
-	for column := 0; column < len(s.columns.leaves); column += s.columns.program.Parts(column) {
-		for _, r := range b.rowGroups {
-			for part := column; part < column+s.columns.program.Parts(column); part++ {
-				b.portions = append(b.portions, portion{
-					chunk: s.columns.findBegunChunk(part, r.group), firstRow: r.row, rowsLeft: r.rows, taskRows: r.rows,
-				})
-			}
-		}
-	}
-}
-
 // relocateStep returns the step that brings the mini-batch to its slot, nil if it lies there.
 func (s *Slicer) relocateStep() Step {
 	if s.output.movedFrom == nil {
 		return nil
 	}
-	s.relocate.Moves = s.output.relocationMoves()
-	return &s.relocate
+	s.steps.relocate.Moves = s.output.relocationMoves()
+	return &s.steps.relocate
 }
 
 // composeExecute writes the slice that was built.
 func (s *Slicer) composeExecute() *Execute {
-	b, x := &s.builder, &s.execute
-	s.slice.Layout, s.slice.ValueCap = s.output.outputLayout()
-	s.slice.Rows, s.slice.Values = s.batch.rows, s.output.valuesWritten
-	s.slice.Tasks = b.appendTasks(s.slice.Tasks[:0])
+	b, x, slice := &s.builder, &s.steps.execute, &s.steps.slice
+	slice.Layout, slice.ValueCap = s.output.outputLayout()
+	slice.Rows, slice.Values = s.batch.rows, s.output.valuesWritten
+	slice.Tasks = b.appendTasks(slice.Tasks[:0])
 	x.Moves, x.Traffic = b.moves, b.traffic
 	s.arena.setMemoryRanges(&x.Ranges)
 	x.Ranges[target.RangeOutput] = s.output.slot.Span
@@ -279,11 +225,11 @@ func (s *Slicer) composeExecute() *Execute {
 // finishMiniBatch ends the mini-batch.
 func (s *Slicer) finishMiniBatch() *Done {
 	placement, _ := s.output.outputLayout()
-	s.done = Done{Slot: s.output.slot, Rows: s.batch.rows, Layout: placement, Values: s.output.packedValues()}
+	s.steps.done = Done{Slot: s.output.slot, Rows: s.batch.rows, Layout: placement, Values: s.output.packedValues()}
 	s.output.slot = nil
 	s.next += int64(s.batch.rows)
 	s.state = idle
-	return &s.done
+	return &s.steps.done
 }
 
 // ColumnsAt names the row group and the columns of the slice that a byte of the drive holds bytes of: two columns where
