@@ -33,7 +33,10 @@
 //	Acknowledge(job, session, epoch, runs, now)    // answer after Flush has been made durable
 //	Release(job, session, leases, reason, why, now)
 //	Detach(job, rank, why, now)                    // the rank's launcher has ended, or is silent
+//	Enlist(job, worker, ready, now)                // a worker of reach Any was prepared for the job
 //	Allocate(job, drives, now)                     // from the autoscaler
+//	AllowWorkers(job, workers, now)                // from the autoscaler: workers of reach Any beside the holders
+//	ShareSplits(job, share, now)                   // from a policy: the share of splits that such workers make
 //	Tick(now)                                      // several times a second: expiry, end of the adopt window
 //
 // A Lease call is Adopt (if asked), Hold, Want, then waiting until Ready has grants for its rank or its time is over,
@@ -62,6 +65,28 @@
 // (LeaseReport.Blocked) for Config.Patience loses its slot to a rank that waits for that drive. A mini-batch that has
 // been fetched needs no drive: a rank that reports it (LeaseReport.Fetched) frees the slot, and keeps the lease when
 // the drive dies.
+//
+// # Workers without data
+//
+// A worker of reach Any holds no partition and can make every split. The ledger keeps no list of splits for it: its
+// next split is the share's next one, so that a hundred such workers over a million splits take no more memory than
+// none. Holders come first. A worker of reach Any is granted
+//
+//   - splits of partitions that can be read and that no holder can make (orphans), always;
+//   - other splits only when no holder has a free slot, and as many workers at once as AllowWorkers says, since T is
+//     more than the holders sustain.
+//
+// A partition can be read while a drive that holds it, or an agent that was given it by URL (reach Source), lives, even
+// while the drive drains or the job excludes it (Job.Makers).
+//
+// With ShareSplits the splits are shared out by a ratio instead, kept for each rank by two counters. A worker that
+// serves one rank alone (Drive.Serves) is granted splits of that rank only. The others are assigned to ranks by
+// partitioned round robin (allocation.Assign), so that a launcher talks to few workers and a worker to few launchers.
+// Each job has an order of its own among the workers: with an allowance of n it takes the first n.
+//
+// A worker of reach Any that fails three leases in a row is set aside, for ten seconds at first and up to five minutes;
+// the partitions are not at fault. Its word alone that data are bad does not fail the job: another worker or a holder
+// has to say so too, or the same worker three times of the split.
 //
 // # Durability
 //

@@ -23,9 +23,12 @@ func (d DriveID) compare(o DriveID) int {
 // Drive is a drive that takes work.
 type Drive struct {
 	ID         DriveID
-	Slots      int      // leases at once: its streams; at least 1
-	Partitions []string // that it holds, in the words of Epoch.Partitions
+	Slots      int      // leases at once: its streams; at least 1, unless Reach is Source
+	Partitions []string // that it holds, in the words of Epoch.Partitions; none, if Reach is Any
 	Draining   bool     // no lease is granted on it, as after DrainDrive
+	Reach      Reach
+	Compute    Compute
+	Serves     *RankRef // the only rank that a worker of reach Any makes splits for; nil: every rank
 }
 
 type driveState uint8
@@ -48,6 +51,10 @@ type drive struct {
 	leases     []*lease  // fetched ones included
 	busy       int       // slots taken
 	round      uint64    // the last round of offers in which it was offered
+	reach      Reach
+	compute    Compute
+	serves     *RankRef
+	trouble
 
 	// Start-time fair queueing: a grant has a start tag, the later of the drive's virtual time and the job's last
 	// finish tag. Its finish tag is the start tag plus rows over weight. The grant with the least start tag goes first;
@@ -57,7 +64,9 @@ type drive struct {
 }
 
 // grantable reports whether leases may be granted on the drive.
-func (d *drive) grantable() bool { return d.state == driveReady && !d.draining }
+func (d *drive) grantable() bool {
+	return d.state == driveReady && !d.draining && !d.aside && d.reach != Source
+}
 
 // freeSlots counts the drive's slots that are not taken.
 func (d *drive) freeSlots() int { return max(d.slots-d.busy, 0) }
@@ -75,15 +84,29 @@ func (d *drive) startTag(j *job) float64 { return max(d.virtual, d.finish[j]) }
 
 // PutDrive adds a drive, or replaces its description; the drive is alive from then on. The error wraps ErrArgument.
 func (l *Ledger) PutDrive(p Drive, now time.Time) error {
-	if p.Slots < 1 {
+	switch {
+	case p.Slots < 1 && p.Reach != Source:
 		return fmt.Errorf("%w: drive %v: %d slots, want at least 1", ErrArgument, p.ID, p.Slots)
+	case p.Reach > Source || p.Compute > OnCard:
+		return fmt.Errorf("%w: drive %v: reach %d, compute %d", ErrArgument, p.ID, p.Reach, p.Compute)
+	case p.Reach == Any && len(p.Partitions) > 0:
+		return fmt.Errorf("%w: worker %v is of any reach and holds %d partitions", ErrArgument, p.ID, len(p.Partitions))
+	case p.Serves != nil && p.Reach != Any:
+		return fmt.Errorf("%w: drive %v serves one rank and is not of any reach", ErrArgument, p.ID)
 	}
 	d := l.drive(p.ID)
 	if d == nil {
 		d = l.addDrive(p.ID)
 	}
 	adopted := d.state == driveUnknown
+	if d.reach == Any && (p.Reach != Any || !sameRank(d.serves, p.Serves)) {
+		for _, j := range l.jobs {
+			j.delist(d) // it is another worker now
+		}
+	}
 	d.state, d.why, d.slots, d.draining = driveReady, "", p.Slots, p.Draining
+	d.reach, d.compute, d.serves = p.Reach, p.Compute, p.Serves
+	l.placementVersion++
 	for adopted && d.busy > d.slots { // leases were adopted for it from more than one earlier leader
 		i := len(d.leases) - 1
 		for d.leases[i].Fetched {
@@ -105,6 +128,8 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 	l.schedule(now)
 	return nil
 }
+
+func sameRank(a, b *RankRef) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
 func sameNames(has map[string]struct{}, names []string) bool {
 	if len(has) != len(names) {
@@ -140,6 +165,7 @@ func (l *Ledger) DrainDrive(id DriveID, drain bool, now time.Time) error {
 		return fmt.Errorf("%w: drive %v", ErrUnknown, id)
 	}
 	d.draining = drain
+	l.placementVersion++
 	l.schedule(now)
 	return nil
 }
@@ -158,6 +184,10 @@ func (l *Ledger) LoseDrive(id DriveID, why string, now time.Time) error {
 
 func (l *Ledger) loseDrive(d *drive, why string) {
 	d.state, d.why = driveDead, why
+	l.placementVersion++
+	for _, j := range l.jobs {
+		j.delist(d)
+	}
 	for _, le := range slices.Clone(d.leases) {
 		if !le.Fetched {
 			l.revoke(le, fmt.Sprintf("drive %v is lost: %s", d.id, why))

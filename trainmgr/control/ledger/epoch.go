@@ -36,6 +36,7 @@ type epoch struct {
 	announced  bool   // Effects.Done has named the epoch
 	journal    journal
 	placement
+	readability
 }
 
 // Begin makes an epoch's plan known. To begin a known epoch changes nothing. All ranks of a job start in the first

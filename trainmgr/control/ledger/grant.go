@@ -42,7 +42,11 @@ func (l *Ledger) schedule(now time.Time) {
 		for _, j := range l.jobs {
 			if j.failed == "" {
 				l.round++
-				offers = j.collectOffers(offers, free, l.round, now)
+				found := len(offers)
+				offers = l.collectOffers(offers, j, free, now)
+				if len(offers) == found { // holders come first
+					offers = l.partnerOffers(offers, j, now)
+				}
 			}
 		}
 		if len(offers) == 0 {
@@ -82,6 +86,7 @@ func (l *Ledger) grant(o offer, now time.Time) {
 	}
 	r.want--
 	r.turn = l.counter
+	j.countGrant(r, d)
 	j.addRunning(d)
 	l.startLease(le)
 	l.effects.Grants = append(l.effects.Grants, Grant{j.ID, r.number, le.Lease, again})
@@ -89,7 +94,7 @@ func (l *Ledger) grant(o offer, now time.Time) {
 
 // addRunning puts a drive among the job's running drives. Where there is no room it takes the place of an idle one.
 func (j *job) addRunning(d *drive) {
-	if slices.Contains(j.running, d) {
+	if d.reach != Held || slices.Contains(j.running, d) {
 		return
 	}
 	if j.Drives > 0 && len(j.running) >= j.Drives {
@@ -112,8 +117,16 @@ func (j *job) pruneRunning() {
 	}
 }
 
-// activeDrives counts the drives that work for the job now.
-func (j *job) activeDrives() int { return len(j.slots) }
+// activeDrives counts the holders that work for the job now.
+func (j *job) activeDrives() int {
+	n := len(j.slots)
+	for d := range j.slots {
+		if d.reach == Any {
+			n--
+		}
+	}
+	return n
+}
 
 // allowedRunning returns the running drives that may be granted more.
 func (j *job) allowedRunning() []*drive {
@@ -144,10 +157,11 @@ func (r *rank) avoidsDrive(d *drive, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
-// collectOffers appends the job's next possible grants, at most one a drive. Its running drives go first. Only if they
-// have no free slot and work for a waiting rank one more drive joins: the one with the most rows left.
-func (j *job) collectOffers(out []offer, free []*drive, round uint64, now time.Time) []offer {
-	ranks := j.waitingRanks()
+// collectOffers appends the next possible grants of a job on holders, at most one a drive. Its running drives go first.
+// Only if they have no free slot and work for a waiting rank one more drive joins: the one with the most rows left.
+func (l *Ledger) collectOffers(out []offer, j *job, free []*drive, now time.Time) []offer {
+	round, ranks := l.round, j.waitingRanks()
+	ranks = slices.DeleteFunc(ranks, func(r *rank) bool { return !j.holdersTurn(r, l.placementVersion) })
 	if len(ranks) == 0 {
 		return out
 	}
@@ -190,7 +204,7 @@ func (j *job) offersForRank(out []offer, r *rank, drives []*drive, round uint64,
 	e.refreshPlacement()
 	sh := &e.shares[r.number]
 	usable := func(d *drive) bool {
-		return d.round != round && d.grantable() && d.freeSlots() > 0 && !r.avoidsDrive(d, now)
+		return d.round != round && d.grantable() && j.employs(d) && d.freeSlots() > 0 && !r.avoidsDrive(d, now)
 	}
 	if j.Order == dataset.Deterministic {
 		place, ok := e.nextSplit(sh)
@@ -229,7 +243,7 @@ func (j *job) runningDriveServes(r *rank, now time.Time) bool {
 	sh := &e.shares[r.number]
 	for _, d := range j.allowedRunning() {
 		i, known := e.index[d]
-		if !known || !d.grantable() || r.avoidsDrive(d, now) {
+		if !known || !d.grantable() || !j.employs(d) || r.avoidsDrive(d, now) {
 			continue
 		}
 		if j.Order == dataset.Deterministic {
@@ -255,7 +269,7 @@ func (l *Ledger) preempt(now time.Time) {
 			e := j.epoch(r.epoch)
 			sh := &e.shares[r.number]
 			for i, d := range e.drives {
-				if d == nil || !d.grantable() || d.freeSlots() > 0 || r.avoidsDrive(d, now) {
+				if d == nil || !d.grantable() || !j.employs(d) || d.freeSlots() > 0 || r.avoidsDrive(d, now) {
 					continue
 				}
 				if j.Order == dataset.Deterministic {
@@ -265,16 +279,46 @@ func (l *Ledger) preempt(now time.Time) {
 				} else if _, ok := e.nextSplitOn(sh, i); !ok {
 					continue
 				}
-				if blocking := l.longestBlockedLease(d, r, now); blocking != nil {
-					l.revoke(blocking, "another rank waits for the drive, and this one's queue is full")
-					freed = true
-				}
+				freed = l.freeBlocked(d, r, now) || freed
 			}
+			freed = l.preemptPartners(j, r, now) || freed
 		}
 	}
 	if freed {
 		l.schedule(now)
 	}
+}
+
+// preemptPartners is preempt for the workers of reach Any that make splits for a rank.
+func (l *Ledger) preemptPartners(j *job, r *rank, now time.Time) (freed bool) {
+	if len(j.enlisted) == 0 {
+		return false
+	}
+	e := j.epoch(r.epoch)
+	e.refreshPlacement()
+	e.refreshReadable(l.placementVersion)
+	j.refreshCrew(l.placementVersion)
+	if _, ok := e.nextForPartner(&e.shares[r.number], j.partnersHelp(r)); !ok {
+		return false
+	}
+	j.partners(r, func(d *drive) bool {
+		if d.freeSlots() == 0 && !r.avoidsDrive(d, now) {
+			freed = l.freeBlocked(d, r, now) || freed
+		}
+		return true
+	})
+	return freed
+}
+
+// freeBlocked revokes the lease on a drive, not of rank r, whose rank has been blocked longest. It reports whether
+// there was one.
+func (l *Ledger) freeBlocked(d *drive, r *rank, now time.Time) bool {
+	blocking := l.longestBlockedLease(d, r, now)
+	if blocking == nil {
+		return false
+	}
+	l.revoke(blocking, "another rank waits for the drive, and this one's queue is full")
+	return true
 }
 
 // longestBlockedLease returns the lease on a drive, not of rank r, whose rank has been blocked longest; nil: none has

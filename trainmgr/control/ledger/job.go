@@ -29,7 +29,8 @@ type Job struct {
 	Tail   Tail
 	Order  dataset.Order // Deterministic grants a rank its numbers strictly in ascending order
 	Weight float64       // share of a drive among jobs; 0 means 1
-	Drives int           // that run at once; 0: no bound
+	Drives int           // holders that run at once; 0: no bound
+	Makers Makers        // workers that make no split of the job
 }
 
 // job is a job with its state.
@@ -44,6 +45,10 @@ type job struct {
 	redelivered uint64
 	dirtyRanks  bool
 	forgotten   []Record // deletions of epochs that all ranks have left
+	crew
+	ratio                   *ratio // nil: holders come first
+	grantedHeld, grantedAny uint64 // pieces, on holders and on workers of reach Any
+	doubts                  map[splitOf]doubt
 }
 
 // rank is one consumer's state.
@@ -60,6 +65,8 @@ type rank struct {
 	blocked  time.Time // since when its queue is full and nothing was acknowledged; zero: it is not
 	turn     uint64    // counter at its last grant
 	avoid    map[*drive]time.Time
+
+	splitsHeld, splitsAny uint64 // granted on holders and on workers of reach Any since the ratio was set
 }
 
 // AddJob makes a job known. The job has no epoch yet. The error wraps ErrArgument.
@@ -81,6 +88,8 @@ func (l *Ledger) AddJob(j Job) error {
 		return fmt.Errorf("%w: job %s: %d drives", ErrArgument, j.ID, j.Drives)
 	case j.Order > dataset.Deterministic || j.Tail > KeepTail:
 		return fmt.Errorf("%w: job %s: order %d, tail %d", ErrArgument, j.ID, j.Order, j.Tail)
+	case j.Makers&allMakers == allMakers || j.Makers > allMakers:
+		return fmt.Errorf("%w: job %s: no worker may make its splits", ErrArgument, j.ID)
 	}
 	n := &job{Job: j, slots: make(map[*drive]int), ranks: make([]*rank, j.Ranks)}
 	for i := range n.ranks {

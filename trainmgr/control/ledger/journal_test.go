@@ -32,7 +32,8 @@ func TestRestoredIsTheSame(t *testing.T) {
 				require.NoError(t, err)
 				st, err := w.l.Status(j.ID, w.now)
 				require.NoError(t, err)
-				st.Redelivered, st.Bound = 0, 0 // not of the durable state
+				st.Redelivered, st.Bound, st.Allowed = 0, 0, 0 // not of the durable state
+				st.Enlisted, st.Orphans = 0, 0
 				for i := range st.Ranks {
 					st.Ranks[i].Wanted, st.Ranks[i].Waiting, st.Ranks[i].Attached = 0, "", false
 				}

@@ -50,7 +50,7 @@ type Reason uint8
 const (
 	Stopped    Reason = iota // the trainer stops
 	NodeFailed               // another drive, or a later time, may do better
-	DataFailed               // the data are bad on every drive: the job fails
+	DataFailed               // the data are bad wherever the split is made: the job fails
 )
 
 // lease is a lease with its state. It ends when all its numbers are delivered, or when it comes back.
@@ -357,23 +357,35 @@ func (l *Ledger) Detach(id string, number uint32, why string, now time.Time) err
 }
 
 // Release gives leases back; leases that the rank does not hold are passed over. With NodeFailed the rank is not
-// granted that drive for Config.Avoid. With DataFailed the job fails.
+// granted that drive for Config.Avoid, and a worker of reach Any that fails again and again is set aside. With
+// DataFailed the job fails, unless only one worker of reach Any has said so of the split, and fewer than three times.
 func (l *Ledger) Release(id string, s Session, leases []uint64, reason Reason, why string, now time.Time) error {
 	j, r, err := l.findConsumer(id, s)
 	if err != nil {
 		return err
 	}
+	named, believed := false, false
 	for _, id := range leases {
 		le := l.leaseOfRank(r, id)
 		if le == nil {
 			continue
 		}
+		verdict := reason
+		if reason == DataFailed {
+			named = true
+			if l.believes(le) {
+				believed = true
+			} else {
+				verdict = NodeFailed
+			}
+		}
 		l.reclaim(le)
-		if reason == NodeFailed && le.drive != nil {
+		if verdict == NodeFailed && le.drive != nil {
 			r.avoid[le.drive] = now.Add(l.config.Avoid)
+			l.noteFailure(le.drive, why, now)
 		}
 	}
-	if reason == DataFailed {
+	if reason == DataFailed && (believed || !named) {
 		l.failJob(j, why)
 	}
 	l.schedule(now)

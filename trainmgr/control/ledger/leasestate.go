@@ -44,6 +44,12 @@ func (l *Ledger) transition(le *lease, on leaseEvent) {
 	if le.state == leaseWorking {
 		l.occupySlot(le, -1)
 	}
+	if le.drive != nil && next != leaseReturned {
+		le.drive.noteSuccess()
+	}
+	if next == leaseDelivered {
+		delete(le.job.doubts, splitOf{le.Epoch, le.Split})
+	}
 	le.state = next
 	le.Fetched = le.Fetched || next == leaseFetched
 	if leaseStates.Final(next) {

@@ -40,6 +40,9 @@ type Ledger struct {
 	counter uint64 // of leases and sessions
 	round   uint64 // of offers
 	effects Effects
+	// placementVersion grows with every change of which drives there are, what they hold and whether they can be
+	// granted.
+	placementVersion uint64
 }
 
 // New makes an empty ledger.
@@ -53,7 +56,7 @@ func New(c Config) *Ledger {
 	if c.Avoid <= 0 {
 		c.Avoid = DefaultAvoid
 	}
-	return &Ledger{config: c, leases: make(map[uint64]*lease)}
+	return &Ledger{config: c, leases: make(map[uint64]*lease), placementVersion: 1}
 }
 
 // EpochRef names an epoch.
@@ -99,6 +102,7 @@ func (l *Ledger) Tick(now time.Time) {
 			l.loseDrive(d, "it did not appear after a change of leader")
 		}
 	}
+	l.recall(now)
 	l.schedule(now)
 	l.preempt(now)
 }

@@ -84,6 +84,10 @@ func (e *epoch) refreshPlacement() {
 			splits[s.Partition]++
 		}
 		for i, stale := range e.stale {
+			if stale && !e.job.employs(e.drives[i]) {
+				e.lists[i], e.stale[i] = nil, false // it makes no split of the job
+				continue
+			}
 			if !stale {
 				continue
 			}
@@ -170,6 +174,9 @@ func (e *epoch) holds(i, place int) bool {
 // nextSplitOn returns the first split of a share that drive i holds and that has pending numbers; splits of which
 // leases came back go before fresh ones.
 func (e *epoch) nextSplitOn(sh *share, i int) (place int, ok bool) {
+	if !e.job.employs(e.drives[i]) {
+		return 0, false
+	}
 	for _, p := range sh.returned {
 		if e.holds(i, p) {
 			return p, true

@@ -26,7 +26,7 @@ func TestExactlyOnce(t *testing.T) {
 func (w *world) step() {
 	t := w.t
 	tr := w.trainers[rapid.IntRange(0, len(w.trainers)-1).Draw(t, "trainer")]
-	switch kind := rapid.IntRange(0, 19).Draw(t, "kind"); kind {
+	switch kind := rapid.IntRange(0, 22).Draw(t, "kind"); kind {
 	case 0: // a drive dies, and is noticed
 		d := w.drives[rapid.IntRange(0, len(w.drives)-1).Draw(t, "drive")]
 		if !w.dead[d.ID] {
@@ -38,7 +38,7 @@ func (w *world) step() {
 		for _, d := range w.drives {
 			if w.dead[d.ID] {
 				delete(w.dead, d.ID)
-				require.NoError(t, w.l.PutDrive(d, w.now))
+				w.put(d)
 				w.effects()
 				break
 			}
@@ -88,6 +88,26 @@ func (w *world) step() {
 	case 13: // the autoscaler
 		require.NoError(t, w.l.Allocate(tr.job, rapid.IntRange(0, 3).Draw(t, "bound"), w.now))
 		w.effects()
+	case 20: // the autoscaler, of workers without data
+		n := rapid.IntRange(AllWorkers, 3).Draw(t, "workers allowed")
+		w.helped[tr.job] = w.helped[tr.job] || n != 0
+		require.NoError(t, w.l.AllowWorkers(tr.job, n, w.now))
+		w.effects()
+	case 21: // a policy
+		share := rapid.SampledFrom([]float64{-1, 0, 0.3, 0.5, 1}).Draw(t, "share")
+		w.helped[tr.job] = true
+		require.NoError(t, w.l.ShareSplits(tr.job, share, w.now))
+		w.effects()
+	case 22: // a worker is drained, or a drive
+		d := w.drives[rapid.IntRange(0, len(w.drives)-1).Draw(t, "drained")]
+		if !w.dead[d.ID] {
+			w.helped[tr.job] = true // what a draining drive holds is nobody's
+			for _, j := range w.jobs {
+				w.helped[j.ID] = true
+			}
+			require.NoError(t, w.l.DrainDrive(d.ID, rapid.Bool().Draw(t, "drain"), w.now))
+			w.effects()
+		}
 	case 14, 15:
 		w.want(tr, rapid.IntRange(0, 4).Draw(t, "pieces"))
 	default: // some of a lease is fetched and delivered
@@ -134,7 +154,7 @@ func (w *world) finish() {
 	t := w.t
 	for _, d := range w.drives {
 		delete(w.dead, d.ID)
-		require.NoError(t, w.l.PutDrive(d, w.now))
+		w.put(d)
 	}
 	w.effects()
 	for _, tr := range w.trainers {

@@ -245,6 +245,10 @@ func (s *scripted) do(line string) string {
 		if s.arg("tail") == "keep" {
 			j.Tail = KeepTail
 		}
+		for _, w := range list(s.arg("without")) {
+			j.Makers |= map[string]Makers{"drives": NoDrives, "cpus": NoCPUs, "cards": NoCards, "any": NoAny,
+				"own": NoOwn}[w]
+		}
 		if s.arg("order") == "deterministic" {
 			j.Order = dataset.Deterministic
 		}
@@ -264,8 +268,37 @@ func (s *scripted) do(line string) string {
 		}
 		return s.effects(err)
 	case "drive":
-		return s.effects(s.l.PutDrive(Drive{ID: driveID(w[1]), Slots: s.number("slots"),
-			Partitions: list(s.arg("holds")), Draining: s.arg("state") == "draining"}, s.now))
+		d := Drive{ID: driveID(w[1]), Slots: s.number("slots"), Partitions: list(s.arg("holds")),
+			Draining: s.arg("state") == "draining"}
+		d.Reach = map[string]Reach{"any": Any, "source": Source}[s.arg("reach")]
+		d.Compute = map[string]Compute{"cpu": OnCPU, "card": OnCard}[s.arg("on")]
+		if job, rank, ok := strings.Cut(s.arg("serves"), "/"); ok {
+			d.Serves = &RankRef{job, uint32(s.atoi(rank))}
+		}
+		return s.effects(s.l.PutDrive(d, s.now))
+	case "enlist", "delist": // JOB WORKER...
+		out := ""
+		for _, worker := range w[2:] {
+			out += s.effects(s.l.Enlist(w[1], driveID(worker), w[0] == "enlist", s.now))
+		}
+		return out
+	case "workers": // JOB NUMBER or all
+		n := AllWorkers
+		if w[2] != "all" {
+			n = s.atoi(w[2])
+		}
+		return s.effects(s.l.AllowWorkers(w[1], n, s.now))
+	case "share": // JOB SHARE
+		share, err := strconv.ParseFloat(w[2], 64)
+		require.NoError(s.t, err)
+		return s.effects(s.l.ShareSplits(w[1], share, s.now))
+	case "granted":
+		held, any, err := s.l.GrantedSplits(w[1])
+		require.NoError(s.t, err)
+		return fmt.Sprintf("%d on holders, %d on workers without data\n", held, any)
+	case "missing":
+		names, total := s.l.Missing(w[1], 4)
+		return fmt.Sprintf("%d: %s\n", total, strings.Join(names, " "))
 	case "drain", "undrain":
 		return s.effects(s.l.DrainDrive(driveID(w[1]), w[0] == "drain", s.now))
 	case "lose":

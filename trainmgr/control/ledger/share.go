@@ -25,6 +25,9 @@ type share struct {
 
 	next   []int32 // by the placement's drive: index in its list below which nothing is fresh
 	cursor int     // place below which nothing is fresh
+
+	// Places below which nothing is fresh that a worker of reach Any can make, and that no holder can make.
+	partnerCursor, orphanCursor int
 }
 
 // prepareShare begins a share of which only the resumed numbers are delivered.
@@ -56,6 +59,7 @@ func (sh *share) reset() {
 // restart looks for fresh splits from the beginning.
 func (sh *share) restart() {
 	sh.cursor = sh.first
+	sh.partnerCursor, sh.orphanCursor = sh.first, sh.first
 	clear(sh.next)
 }
 

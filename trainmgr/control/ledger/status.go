@@ -20,7 +20,11 @@ type JobStatus struct {
 	Redelivered uint64 // leases of what had come back
 	Leases      int
 	Bound       int       // drives at once; 0: no bound
-	Running     []DriveID // drives that work for it now
+	Running     []DriveID // drives that work for it now, workers of reach Any included
+	Workers     int       // of reach Any that work for it now
+	Allowed     int       // workers of reach Any that may make what holders could make; AllWorkers: no bound
+	Enlisted    int       // workers of reach Any that are prepared for it
+	Orphans     int64     // rows of RowsLeft that no holder can make and that can be read
 	RowsLeft    int64     // of that epoch, neither delivered nor out
 	Ranks       []RankStatus
 }
@@ -59,13 +63,21 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 			st.MiniBatches += e.shares[i].owned
 			st.Delivered += e.shares[i].delivered
 		}
-		for _, n := range e.left {
+		e.refreshReadable(l.placementVersion)
+		for p, n := range e.left {
 			st.RowsLeft += n
+			if e.orphaned[p] {
+				st.Orphans += n
+			}
 		}
 	}
 	for d := range j.slots {
 		st.Running = append(st.Running, d.id)
+		if d.reach == Any {
+			st.Workers++
+		}
 	}
+	st.Allowed, st.Enlisted = j.allowedWorkers, len(j.enlisted)
 	slices.SortFunc(st.Running, DriveID.compare)
 	return st, nil
 }
@@ -132,13 +144,18 @@ func (l *Ledger) waitingReason(j *job, r *rank, e *epoch, sh *share, out bool, n
 		return "a new leader waits for the ranks to show what they hold"
 	}
 	e.refreshPlacement()
+	return l.partnerReasons(j, r, e, sh, l.holderReasons(j, r, e, sh, now), now)
+}
+
+// holderReasons says why no holder is granted for a rank; it is empty when one can be.
+func (l *Ledger) holderReasons(j *job, r *rank, e *epoch, sh *share, now time.Time) string {
 	if j.Order == dataset.Deterministic {
 		place, _ := e.nextSplit(sh)
 		return l.driveReasons(j, r, e, e.holders[e.split(place).Partition], e.partitions[e.split(place).Partition], now)
 	}
 	var holders []int32
 	for i, d := range e.drives {
-		if d == nil {
+		if d == nil || !j.employs(d) {
 			continue
 		}
 		if _, ok := e.nextSplitOn(sh, i); ok {
@@ -154,16 +171,50 @@ func (l *Ledger) waitingReason(j *job, r *rank, e *epoch, sh *share, out bool, n
 	return l.driveReasons(j, r, e, holders, name, now)
 }
 
+// partnerReasons adds to the reasons of holders why no worker of reach Any is granted; it is empty when a holder or a
+// worker can be.
+func (l *Ledger) partnerReasons(j *job, r *rank, e *epoch, sh *share, holders string, now time.Time) string {
+	if holders == "" || len(j.enlisted) == 0 {
+		return holders
+	}
+	j.refreshCrew(l.placementVersion)
+	e.refreshReadable(l.placementVersion)
+	if _, ok := e.nextForPartner(sh, j.partnersHelp(r)); !ok {
+		return holders
+	}
+	able, free := 0, 0
+	j.partners(r, func(d *drive) bool {
+		able++
+		if d.freeSlots() > 0 && !r.avoidsDrive(d, now) {
+			free++
+		}
+		return true
+	})
+	switch {
+	case free > 0:
+		return ""
+	case able == 0:
+		return fmt.Sprintf("%s; no worker without data takes work (%d are prepared)", holders, len(j.enlisted))
+	}
+	return fmt.Sprintf("%s; the workers without data that serve the rank (%d) are busy", holders, able)
+}
+
 // driveReasons says why each of the drives that hold pending numbers is not granted; it is empty when one of them can
 // be.
 func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partition string, now time.Time) string {
+	if len(holders) == 0 && j.Makers != 0 {
+		return fmt.Sprintf("no drive that may make splits of the job holds partition %s", partition)
+	}
 	if len(holders) == 0 {
 		return fmt.Sprintf("no drive holds partition %s", partition)
 	}
 	var busy, bad []string
-	bound := false
+	bound, excluded := false, false
 	for _, i := range holders {
 		switch d := e.drives[i]; {
+		case d.reach == Source:
+		case !j.employs(d):
+			excluded = true
 		case d.state == driveDead:
 			bad = append(bad, fmt.Sprintf("drive %v is dead (%s)", d.id, d.why))
 		case d.state == driveUnknown:
@@ -184,6 +235,13 @@ func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partit
 		return fmt.Sprintf("%d of at most %d drives run", j.activeDrives(), j.Drives)
 	}
 	const most = 4 // drives named
+	switch {
+	case len(busy)+len(bad) > 0:
+	case excluded:
+		return "no drive that holds the partitions may make splits of the job"
+	default:
+		return "the partitions can be read, and no drive holds them"
+	}
 	all := append(busy, bad...)
 	if len(all) > most {
 		all = append(all[:most], fmt.Sprintf("%d drives more", len(all)-most))
@@ -191,19 +249,21 @@ func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partit
 	return strings.Join(all, ", ")
 }
 
-// Missing lists partitions, in the words of Epoch.Partitions, of which a job has pending rows and that no drive holds
-// on which leases can be granted: at most most of them, and their total number.
+// Missing lists partitions, in the words of Epoch.Partitions, of which a job has pending rows, that no drive holds on
+// which leases can be granted, and that no worker of reach Any makes: at most most of them, and their total number.
 func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 	j := l.job(id)
 	if j == nil {
 		return nil, 0
 	}
+	j.refreshCrew(l.placementVersion)
+	helped := len(j.shared) > 0 // a worker that serves one rank alone does not make the other ranks' splits
 	for _, e := range j.epochs {
 		e.refreshPlacement()
+		e.refreshReadable(l.placementVersion)
 		for p, rows := range e.left {
-			if rows == 0 || slices.ContainsFunc(e.holders[p], func(i int32) bool {
-				return e.drives[i] != nil &&
-					e.drives[i].grantable()
+			if rows == 0 || helped && e.readable[p] || slices.ContainsFunc(e.holders[p], func(i int32) bool {
+				return e.drives[i] != nil && e.drives[i].grantable() && j.employs(e.drives[i])
 			}) {
 				continue
 			}
@@ -221,15 +281,21 @@ type DriveStatus struct {
 	Slots  int
 	Busy   int    // slots taken
 	Leases int    // fetched ones included
-	State  string // ready, draining, unknown, dead: why
+	State  string // ready, draining, unknown, dead: why, set aside: why
+
+	Failures uint64    // leases that came back because the worker failed, of a worker of reach Any
+	Aside    time.Time // until when a worker is set aside; zero: it is not
 }
 
 // Drives describes all drives, by name.
 func (l *Ledger) Drives() []DriveStatus {
 	out := make([]DriveStatus, 0, len(l.drives))
 	for _, d := range l.drives {
-		st := DriveStatus{Drive: d.id, Slots: d.slots, Busy: d.busy, Leases: len(d.leases), State: "ready"}
+		st := DriveStatus{Drive: d.id, Slots: d.slots, Busy: d.busy, Leases: len(d.leases), State: "ready",
+			Failures: d.failures}
 		switch {
+		case d.aside:
+			st.State, st.Aside = d.troubleWords(), d.asideUntil
 		case d.state == driveDead:
 			st.State = "dead: " + d.why
 		case d.state == driveUnknown:

@@ -27,6 +27,7 @@ type world struct {
 	drives   []Drive
 	dead     map[DriveID]bool
 	trainers []*trainer
+	helped   map[string]bool // jobs that were ever allowed workers of reach Any beside their holders
 }
 
 // trainer is one rank's process: what it delivered to the model is rolled back to the checkpoint when it is killed.
@@ -63,7 +64,7 @@ func copySeen(m map[uint64]map[uint64]int) map[uint64]map[uint64]int {
 func newWorld(t *rapid.T) *world {
 	w := &world{
 		t: t, now: scriptStart, fence: 1, store: map[string][]byte{}, epochs: map[string][]Epoch{},
-		last: map[string]uint64{}, dead: map[DriveID]bool{},
+		last: map[string]uint64{}, dead: map[DriveID]bool{}, helped: map[string]bool{},
 	}
 	parts := rapid.IntRange(1, 4).Draw(t, "partitions")
 	var data []string
@@ -83,12 +84,32 @@ func newWorld(t *rapid.T) *world {
 			}
 		}
 	}
+	workers := rapid.IntRange(0, 3).Draw(t, "workers")
+	for i := range workers {
+		w.drives = append(w.drives, Drive{ID: DriveID{fmt.Sprintf("w%d", i), "w"}, Reach: Any,
+			Slots: rapid.IntRange(1, 2).Draw(t, "slots")})
+	}
+	if workers > 0 && rapid.Bool().Draw(t, "a store") { // some partitions are held by no drive, and others also lie there
+		p := rapid.IntRange(0, parts-1).Draw(t, "partition of the store")
+		w.drives = append(w.drives, Drive{ID: DriveID{"w0", ""}, Reach: Source,
+			Partitions: []string{fmt.Sprintf("p%d", p)}})
+		for d := range n {
+			if rapid.Bool().Draw(t, "only there") {
+				w.drives[d].Partitions = slices.DeleteFunc(w.drives[d].Partitions, func(s string) bool {
+					return s == fmt.Sprintf("p%d", p)
+				})
+			}
+		}
+	}
 	for i := range rapid.IntRange(1, 2).Draw(t, "jobs") {
 		j := Job{
 			ID: fmt.Sprintf("j%d", i), Ranks: rapid.IntRange(1, 3).Draw(t, "ranks"),
 			Tail: Tail(rapid.IntRange(0, 1).Draw(t, "tail")), Order: dataset.Order(rapid.IntRange(0, 1).Draw(t,
 				"order")),
 			Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")), Drives: rapid.IntRange(0, 2).Draw(t, "bound"),
+		}
+		if workers > 0 {
+			j.Makers = rapid.SampledFrom([]Makers{0, 0, NoDrives | NoCPUs | NoCards, NoOwn}).Draw(t, "makers")
 		}
 		w.jobs = append(w.jobs, j)
 		w.last[j.ID] = uint64(rapid.IntRange(1, 2).Draw(t, "epochs"))
@@ -171,10 +192,21 @@ func (w *world) lead() {
 	}
 	for _, d := range w.drives {
 		if !w.dead[d.ID] {
-			require.NoError(w.t, w.l.PutDrive(d, w.now))
+			w.put(d)
 		}
 	}
 	w.effects()
+}
+
+// put makes a drive known; a worker of reach Any is then prepared for every job.
+func (w *world) put(d Drive) {
+	require.NoError(w.t, w.l.PutDrive(d, w.now))
+	if d.Reach != Any {
+		return
+	}
+	for _, j := range w.jobs {
+		require.NoError(w.t, w.l.Enlist(j.ID, d.ID, true, w.now))
+	}
 }
 
 // flush writes records, at most limit in all: a leader that dies leaves the rest out.
@@ -216,7 +248,14 @@ func (w *world) effects() {
 		b := w.epochs[g.Job][g.Epoch]
 		s, err := b.Plan.Split(g.Split)
 		require.NoError(w.t, err)
-		require.Contains(w.t, d.Partitions, b.Partitions[s.Partition], "granted on a drive that does not hold it")
+		name := b.Partitions[s.Partition]
+		if d.Reach == Any {
+			w.checkWorkerGrant(g, name)
+		} else {
+			require.Contains(w.t, d.Partitions, name, "granted on a drive that does not hold it")
+			require.Equal(w.t, Held, d.Reach, "granted on what can only be read")
+			require.Zero(w.t, w.l.job(g.Job).Makers&NoDrives, "the job excludes drives")
+		}
 		require.LessOrEqual(w.t, s.FirstNumber, g.From)
 		require.LessOrEqual(w.t, g.To, s.FirstNumber+uint64(s.MiniBatches), "a piece is at most a split")
 		require.True(w.t, tr.owned.covers(g.From, g.To), "granted what is not owned")
@@ -233,6 +272,24 @@ func (w *world) effects() {
 		}
 	}
 	require.NoError(w.t, w.l.verify())
+}
+
+// checkWorkerGrant checks a grant on a worker of reach Any of a split of the named partition.
+func (w *world) checkWorkerGrant(g Grant, name string) {
+	j := w.l.job(g.Job)
+	readable, held := false, false
+	for _, d := range w.drives {
+		if !w.dead[d.ID] && slices.Contains(d.Partitions, name) {
+			readable = true
+			held = held || d.Reach == Held
+		}
+	}
+	require.True(w.t, readable, "granted on a worker that can read it nowhere")
+	require.Zero(w.t, j.Makers&NoAny, "the job excludes workers without data")
+	if w.helped[g.Job] || j.Makers&NoDrives != 0 {
+		return
+	}
+	require.False(w.t, held, "granted on a worker without data although a holder lives and sustains the trainer")
 }
 
 // attach makes the trainer the rank's consumer; with its token, after it has begun once.

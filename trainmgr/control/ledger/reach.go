@@ -1,0 +1,171 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+)
+
+// Reach says which splits a worker can make.
+type Reach uint8
+
+// The reaches.
+const (
+	Held   Reach = iota // those of the partitions that it holds
+	Any                 // every split of a partition that can be read anywhere
+	Source              // none: its partitions can only be read from it
+)
+
+// Compute says what computes a holder's mini-batches.
+type Compute uint8
+
+// What computes.
+const (
+	OnDrive Compute = iota // the drive itself, beside its flash
+	OnCPU                  // the node's cores
+	OnCard                 // an accelerator in the node, which has no flash
+)
+
+// Makers says which workers make no split of a job. The zero value allows all of them.
+type Makers uint8
+
+// The workers that a job can exclude.
+const (
+	NoDrives Makers = 1 << iota // holders that are OnDrive
+	NoCPUs                      // holders that are OnCPU
+	NoCards                     // holders that are OnCard
+	NoAny                       // workers of reach Any that serve every rank
+	NoOwn                       // workers of reach Any that serve one rank alone
+
+	allMakers = NoDrives | NoCPUs | NoCards | NoAny | NoOwn
+)
+
+// RankRef names a rank of a job.
+type RankRef struct {
+	Job  string
+	Rank uint32
+}
+
+// AllWorkers, for AllowWorkers, is as many workers of reach Any as are enlisted.
+const AllWorkers = -1
+
+// partnersOfRank is how many of the workers that serve every rank one rank has at least.
+const partnersOfRank = 4
+
+// employs reports whether a job lets a worker make its splits.
+func (j *job) employs(d *drive) bool {
+	switch {
+	case d.reach == Source:
+		return false
+	case d.reach == Any && d.serves != nil:
+		return j.Makers&NoOwn == 0
+	case d.reach == Any:
+		return j.Makers&NoAny == 0
+	}
+	return j.Makers&(NoDrives<<d.compute) == 0
+}
+
+// Enlist says whether a worker of reach Any is ready to make splits of a job: it was prepared for it. The worker stays
+// enlisted until it is lost or removed. Its leases go on where it is enlisted no more. The error wraps ErrUnknown or
+// ErrArgument.
+func (l *Ledger) Enlist(id string, worker DriveID, ready bool, now time.Time) error {
+	j, err := l.findJob(id)
+	if err != nil {
+		return err
+	}
+	d := l.drive(worker)
+	switch {
+	case d == nil:
+		return fmt.Errorf("%w: worker %v", ErrUnknown, worker)
+	case d.reach != Any:
+		return fmt.Errorf("%w: job %s: drive %v holds its partitions: only workers of any reach are enlisted",
+			ErrArgument, id, worker)
+	case d.serves != nil && (d.serves.Job != id || int64(d.serves.Rank) >= int64(len(j.ranks))):
+		return fmt.Errorf("%w: job %s: worker %v serves rank %d of job %s alone", ErrArgument, id, worker,
+			d.serves.Rank, d.serves.Job)
+	}
+	if slices.Contains(j.enlisted, d) == ready {
+		return nil
+	}
+	if ready {
+		j.enlisted = append(j.enlisted, d)
+	} else {
+		j.delist(d)
+	}
+	l.placementVersion++
+	l.schedule(now)
+	return nil
+}
+
+// delist takes a worker out of a job.
+func (j *job) delist(d *drive) {
+	j.enlisted = slices.DeleteFunc(j.enlisted, func(o *drive) bool { return o == d })
+}
+
+// AllowWorkers sets how many workers of reach Any make splits of a job that holders could make, beside the holders. 0:
+// such workers make only what no holder can make. AllWorkers: no bound.
+func (l *Ledger) AllowWorkers(id string, workers int, now time.Time) error {
+	j, err := l.findJob(id)
+	if err != nil {
+		return err
+	}
+	if workers < AllWorkers {
+		return fmt.Errorf("%w: job %s: %d workers", ErrArgument, id, workers)
+	}
+	j.allowedWorkers = workers
+	j.crewVersion = 0
+	l.schedule(now)
+	return nil
+}
+
+// crew is the workers of reach Any from which a job's ranks are granted pieces now, in an order that is the job's own:
+// jobs begin with different workers, and one that leaves moves only those behind it.
+type crew struct {
+	enlisted       []*drive
+	allowedWorkers int
+	crewVersion    uint64   // of the ledger's placement, for which shared and own were found
+	shared         []*drive // that serve every rank
+	own            map[uint32][]*drive
+}
+
+// refreshCrew finds the workers that can be granted pieces.
+func (j *job) refreshCrew(version uint64) {
+	if j.crewVersion == version {
+		return
+	}
+	j.crewVersion, j.shared, j.own = version, nil, nil
+	for _, d := range j.enlisted {
+		switch {
+		case !d.grantable() || !j.employs(d):
+		case d.serves != nil:
+			if j.own == nil {
+				j.own = map[uint32][]*drive{}
+			}
+			j.own[d.serves.Rank] = append(j.own[d.serves.Rank], d)
+		default:
+			j.shared = append(j.shared, d)
+		}
+	}
+	slices.SortFunc(j.shared, func(a, b *drive) int {
+		return cmp.Or(cmp.Compare(crewOrder(j.ID, a.id), crewOrder(j.ID, b.id)), a.id.compare(b.id))
+	})
+	most := j.allowedWorkers
+	switch {
+	case most == 0 && j.ratio != nil:
+		most = AllWorkers
+	case most == 0:
+		most = 1 // a job without an allowance still has what no holder can make done
+	}
+	if most != AllWorkers && len(j.shared) > most {
+		j.shared = j.shared[:most]
+	}
+}
+
+// crewOrder is the place of a worker in a job's order of workers.
+func crewOrder(job string, d DriveID) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%s", job, d.Node, d.Name) // a hash takes every write
+	return h.Sum64()
+}

@@ -1,0 +1,96 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// Bounds of how a worker of reach Any that fails is set aside.
+const (
+	failuresAside = 3 // leases in a row that came back because the worker failed
+	firstAside    = 10 * time.Second
+	longestAside  = 5 * time.Minute
+)
+
+// trouble is what went wrong with a worker of reach Any. A holder has none: what fails on it is not set aside, since
+// nothing else may hold its partitions.
+type trouble struct {
+	failures   uint64 // leases that came back because the worker failed
+	inARow     int    // of them, since the last lease that went well
+	timesAside int    // since the last lease that went well
+	aside      bool   // no lease is granted on it
+	asideUntil time.Time
+	asideWhy   string
+}
+
+// noteFailure counts a lease that came back because its worker failed. A worker that fails again and again is set aside
+// for a time that doubles. Nothing is lost: the leases that come back are granted again elsewhere.
+func (l *Ledger) noteFailure(d *drive, why string, now time.Time) {
+	if d.reach != Any {
+		return
+	}
+	d.failures++
+	d.inARow++
+	if d.inARow < failuresAside || d.aside {
+		return
+	}
+	d.inARow = 0
+	d.aside, d.asideWhy = true, why
+	d.asideUntil = now.Add(min(longestAside, firstAside<<min(d.timesAside, 8)))
+	d.timesAside++
+	l.placementVersion++
+}
+
+// noteSuccess forgets the failures in a row of a worker: it made all of a lease.
+func (d *drive) noteSuccess() { d.inARow, d.timesAside = 0, 0 }
+
+// recall lets workers work again whose time aside is over.
+func (l *Ledger) recall(now time.Time) {
+	for _, d := range l.drives {
+		if d.aside && !now.Before(d.asideUntil) {
+			d.aside, d.asideWhy = false, ""
+			l.placementVersion++
+		}
+	}
+}
+
+// doubt is the word of a worker of reach Any that a split's data are bad. A worker that lies must not end a job, so a
+// holder or another worker is asked.
+type doubt struct {
+	worker DriveID
+	times  int
+}
+
+// mostDoubts is how often one worker may say of one split that its data are bad before it is believed: no other worker
+// has come to make it meanwhile.
+const mostDoubts = 3
+
+// splitOf names a split of a job.
+type splitOf struct {
+	epoch uint64
+	place int
+}
+
+// believes reports whether the word that a lease's data are bad ends the job. It does not until two workers, or a
+// holder, have said so of the split, or one worker has repeated it.
+func (l *Ledger) believes(le *lease) bool {
+	d, j := le.drive, le.job
+	if d == nil || d.reach != Any {
+		return true
+	}
+	at := splitOf{le.Epoch, le.Split}
+	before, known := j.doubts[at]
+	if known && (before.worker != d.id || before.times+1 >= mostDoubts) {
+		return true
+	}
+	if j.doubts == nil {
+		j.doubts = map[splitOf]doubt{}
+	}
+	j.doubts[at] = doubt{d.id, before.times + 1}
+	return false
+}
+
+// troubleWords says why a worker is set aside.
+func (d *drive) troubleWords() string {
+	return fmt.Sprintf("set aside after %d leases in a row failed on it (%s)", failuresAside, d.asideWhy)
+}
