@@ -10,9 +10,22 @@
 // and time of a file. Every later read demands that identity, so that all bytes of one partition are of one moment. An
 // identity that is given to Open is demanded from the first read on; workers get it from the job.
 //
+// [Stores] chooses the opener by the URI's scheme: [Files], [Web], and for S3 one that the
+// caller gives.
+//
+// A partition reads a source through a [Reader], which asks for up to 1.25 MiB at once, joins columns that lie near
+// each other, and asks ahead for what the open streams read next. All readers of a process share a [Cache], which
+// bounds their memory and the requests that are under way, and tries again what failed for a time ([Retry]):
+//
+//	cache, err := source.NewCache(source.Options{})
+//	reader := cache.NewReader(src)
+//	part, err := partition.Open(ctx, name, reader, src.Size(), program.Parquet, partition.Options{})
+//	reader.ExpectColumns(part.File, leaves)
+//
 // # Concurrency
 //
-// Sources and openers are safe for concurrent use.
+// Sources, openers, caches and readers are safe for concurrent use. A reader's requests run in goroutines of its own,
+// which end before its Close returns. The mutex of a cache guards the segments of all its readers.
 //
 // # Errors
 //
@@ -23,5 +36,6 @@
 //
 // # Debugging
 //
-// A source's Identity, printed, is what two machines compare when one reads other bytes than the other.
+// A source's Identity, printed, is what two machines compare when one reads other bytes than the other. A reader's
+// [Statistics] show requests, bytes that came in vain, retries, and how long reads stood still.
 package source

@@ -17,13 +17,14 @@ import (
 func TestErrorsSayWhatToDo(t *testing.T) {
 	cause := io.ErrUnexpectedEOF
 	old := source.Identity{Kind: source.ByETag, Value: `"a"`, Size: 4}
+	other := source.Identity{Kind: source.ByETag, Value: `"b"`, Size: 5}
 	for _, c := range []struct {
 		err       error
 		text      string
 		temporary bool
 		after     time.Duration
 	}{
-		{&source.ChangedError{Name: "s3://b/k", Pinned: old, Found: source.Identity{Kind: source.ByETag, Value: `"b"`, Size: 5}},
+		{&source.ChangedError{Name: "s3://b/k", Pinned: old, Found: other},
 			`s3://b/k changed: pinned etag:4:"a", found etag:5:"b": submit the job again over the new data, or put the ` +
 				`old data back`, false, 0},
 		{&source.ChangedError{Name: "k", Pinned: old}, `k changed: pinned etag:4:"a", the server has something else now: ` +

@@ -113,6 +113,7 @@ func (t *memoryTarget) Execute(ctx context.Context, x *target.Execution) (target
 	var o target.Outcome
 	came := time.Now()
 	// Windows are read before the slice takes a thread, so that a partition far away keeps no thread waiting.
+	prepareMoves(x)
 	if err := t.moveAll(ctx, x); err != nil {
 		return o, err
 	}
@@ -142,6 +143,19 @@ func (t *memoryTarget) Execute(ctx context.Context, x *target.Execution) (target
 	}, x.Args)
 	o.Execute = time.Since(moved)
 	return o, nil
+}
+
+// prepareMoves tells a reader that reads ahead which bytes an execution moves, so that they come by joined requests.
+func prepareMoves(x *target.Execution) {
+	r, ok := x.Partition.AheadReader()
+	if !ok {
+		return
+	}
+	runs := make([]partition.Run, len(x.Moves))
+	for i, m := range x.Moves {
+		runs[i] = partition.Run{From: m.From, Len: m.Len}
+	}
+	r.Prepare(runs)
 }
 
 // readsAtOnce is how many windows of a slice are read at once from a partition that is far away.

@@ -233,7 +233,7 @@ func (r *runner) begin(ctx context.Context, share *memoryShare, run Run) (Stream
 		return nil, fmt.Errorf("%s: open a stream: start a new processor, since of this one: %w",
 			run.Partition.Name, r.broken)
 	}
-	s := newStream(ctx, m)
+	s := newStream(ctx, m, run.Partition.ExpectRows(run.First, run.Rows))
 	r.open[s] = struct{}{}
 	return s, nil
 }

@@ -15,13 +15,14 @@ type stream struct {
 	maker  *maker
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	forget func()                 // tells the partition's reader that the rows are not read any more
 	out    chan *tensor.MiniBatch // closed at the end; err is then set. nil without a goroutine
 	err    error
 	once   sync.Once
 }
 
-func newStream(ctx context.Context, m *maker) *stream {
-	s := &stream{maker: m}
+func newStream(ctx context.Context, m *maker, forget func()) *stream {
+	s := &stream{maker: m, forget: forget}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	if !m.runner.opts.Sync {
 		s.out = make(chan *tensor.MiniBatch)
@@ -109,6 +110,7 @@ func (s *stream) Close() error {
 		} else if s.err == nil {
 			s.err = errStreamClosed
 		}
+		s.forget()
 		s.maker.runner.done(s)
 	})
 	return nil

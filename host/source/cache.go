@@ -1,0 +1,262 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// LongestRead is the most bytes of one request: DPP reads 1.25 MiB at once over its network.
+	LongestRead = 1280 << 10
+	// shortestRead is the least that one request of a file's columns asks for, where the memory is scarce.
+	shortestRead = 64 << 10
+	// DefaultMemory is the memory of a cache: forty columns of two streams, each with one read in use and one ahead.
+	DefaultMemory = 192 << 20
+	// MinMemory is the least memory of a cache.
+	MinMemory = 4 * LongestRead
+	// DefaultRequests is how many requests are under way at once.
+	DefaultRequests = 32
+)
+
+// Options of a cache. The zero value works.
+type Options struct {
+	Memory   int64 // bytes of all readers' segments together; 0 is DefaultMemory, at least MinMemory
+	Requests int   // under way at once; 0 is DefaultRequests
+	Retry    Retry
+}
+
+// Cache bounds what all readers of a process hold and ask for: memory and requests. It is safe for concurrent use.
+type Cache struct {
+	memory int64
+	retry  Retry
+	slots  chan struct{} // one token a request that may be under way
+
+	mu       sync.Mutex // guards what follows, and all segments and readers of the cache
+	used     int64      // bytes of segments and of spare buffers
+	spare    map[int][][]byte
+	freed    chan struct{} // closed and replaced when memory becomes free or evictable
+	clock    uint64        // counts uses of segments
+	segments map[*segment]struct{}
+	total    Statistics // of readers that were closed, and waits
+}
+
+// NewCache returns a cache without readers.
+func NewCache(o Options) (*Cache, error) {
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	if o.Requests == 0 {
+		o.Requests = DefaultRequests
+	}
+	if o.Memory < MinMemory || o.Requests < 1 {
+		return nil, fmt.Errorf("%d bytes of memory and %d requests at once: want at least %d bytes and one request",
+			o.Memory, o.Requests, MinMemory)
+	}
+	return &Cache{
+		memory: o.Memory, retry: o.Retry.withDefaults(), slots: make(chan struct{}, o.Requests),
+		spare: map[int][][]byte{}, freed: make(chan struct{}), segments: map[*segment]struct{}{},
+	}, nil
+}
+
+// Statistics count what readers did.
+type Statistics struct {
+	Requests int64         `json:"requests"`       // that were answered with bytes, or failed
+	Bytes    int64         `json:"bytes"`          // that came
+	Unneeded int64         `json:"unneeded_bytes"` // that came and were never read
+	Retries  int64         `json:"retries"`        // of requests
+	Waited   time.Duration `json:"waited_ns"`      // between attempts, as servers or the backoff asked
+	Stalled  time.Duration `json:"stalled_ns"`     // that reads stood still for bytes that had not come yet
+}
+
+func (s *Statistics) add(o Statistics) {
+	s.Requests += o.Requests
+	s.Bytes += o.Bytes
+	s.Unneeded += o.Unneeded
+	s.Retries += o.Retries
+	s.Waited += o.Waited
+	s.Stalled += o.Stalled
+}
+
+// segment is the bytes of one request.
+type segment struct {
+	reader   *Reader
+	from, to int64
+	buffer   []byte        // its capacity is a size class
+	done     chan struct{} // closed when the request ended; err is then set
+	err      error
+	pins     int  // reads that copy from it
+	early    bool // the request was begun before a read wanted it
+	touched  bool // a read took bytes from it
+	read     intervals
+	lastUse  uint64
+}
+
+// ended reports whether the request ended.
+func (g *segment) ended() bool {
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// exhausted reports whether every byte was read.
+func (g *segment) exhausted() bool { return g.read.total == g.to-g.from }
+
+// sizeClasses are the capacities of buffers.
+var sizeClasses = [...]int{4 << 10, 16 << 10, shortestRead, 128 << 10, 256 << 10, 512 << 10, LongestRead}
+
+// classOf returns the capacity of a buffer for n bytes.
+func classOf(n int64) int {
+	for _, class := range sizeClasses {
+		if n <= int64(class) {
+			return class
+		}
+	}
+	return LongestRead
+}
+
+// reserve returns a buffer of n bytes, or nil where the memory lacks room. With force, segments that no read finished
+// give way; without it a quarter of the memory stays free for reads that wait. The cache is locked.
+func (c *Cache) reserve(n int64, force bool) []byte {
+	class, memory := classOf(n), c.memory
+	if !force {
+		memory -= memory / 4
+	}
+	if list := c.spare[class]; len(list) > 0 {
+		b := list[len(list)-1]
+		c.spare[class] = list[:len(list)-1]
+		return b[:n]
+	}
+	for c.used+int64(class) > memory {
+		if !c.dropSpare() && !c.evict(force) {
+			return nil
+		}
+		if list := c.spare[class]; len(list) > 0 {
+			b := list[len(list)-1]
+			c.spare[class] = list[:len(list)-1]
+			return b[:n]
+		}
+	}
+	c.used += int64(class)
+	return make([]byte, n, class)
+}
+
+// dropSpare gives one spare buffer to the garbage collector.
+func (c *Cache) dropSpare() bool {
+	for class, list := range c.spare {
+		if len(list) > 0 {
+			list[len(list)-1] = nil
+			c.spare[class] = list[:len(list)-1]
+			c.used -= int64(class)
+			return true
+		}
+	}
+	return false
+}
+
+// evict drops the segment that is most likely not needed any more: one that was read whole before one that was read in
+// part, and that before one that was not read at all; of equals the one that was used longest ago. Without force only
+// segments that were read whole are dropped.
+func (c *Cache) evict(force bool) bool {
+	rank := func(g *segment) int {
+		switch {
+		case g.exhausted():
+			return 0
+		case g.touched:
+			return 1
+		}
+		return 2
+	}
+	var victim *segment
+	for g := range c.segments {
+		if g.pins > 0 || !g.ended() || !force && !g.exhausted() {
+			continue
+		}
+		if victim == nil || rank(g) < rank(victim) || rank(g) == rank(victim) && g.lastUse < victim.lastUse {
+			victim = g
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	c.drop(victim)
+	return true
+}
+
+// drop forgets a segment that nobody reads from, and keeps its buffer for another.
+func (c *Cache) drop(g *segment) {
+	delete(c.segments, g)
+	g.reader.forget(g)
+	if g.err == nil {
+		g.reader.statistics.Unneeded += g.to - g.from - g.read.total
+	}
+	class := cap(g.buffer)
+	c.spare[class] = append(c.spare[class], g.buffer)
+	g.buffer = nil
+	c.wake()
+}
+
+// wake tells the reads that wait for memory that some became free, or evictable.
+func (c *Cache) wake() {
+	close(c.freed)
+	c.freed = make(chan struct{})
+}
+
+// fetch carries out a segment's request under the reader's context.
+func (c *Cache) fetch(g *segment) {
+	defer g.reader.fetches.Done()
+	var seen Statistics
+	err := c.request(g, &seen)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.reader.statistics.add(seen)
+	g.err = err
+	close(g.done)
+	if err != nil {
+		var changed *ChangedError
+		if errors.As(err, &changed) {
+			g.reader.failed = err // no later read may mix old and new bytes
+		}
+		if g.pins == 0 {
+			c.drop(g)
+		}
+	}
+	c.wake()
+}
+
+// request fills a segment's buffer, and tries again what fails for a time.
+func (c *Cache) request(g *segment, seen *Statistics) error {
+	ctx, src := g.reader.ctx, g.reader.source
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	retry, waited := c.retry, c.retry.Waited
+	retry.Waited = func(d time.Duration) {
+		seen.Retries++
+		seen.Waited += d
+		if waited != nil {
+			waited(d)
+		}
+	}
+	return retry.Do(ctx, src.Name(), func(ctx context.Context) error {
+		seen.Requests++
+		n, err := src.ReadAt(ctx, g.buffer, g.from)
+		seen.Bytes += int64(n)
+		if n == len(g.buffer) {
+			return nil
+		}
+		if err == nil || errors.Is(err, io.EOF) {
+			err = &TruncatedError{Name: src.Name(), Offset: g.from, Want: int64(len(g.buffer)), Got: int64(n)}
+		}
+		return err
+	})
+}

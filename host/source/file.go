@@ -1,0 +1,130 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Files opens files of this machine, by path or as file:PATH. The zero value works.
+type Files struct{}
+
+// Open implements Opener.
+func (Files) Open(_ context.Context, uri string, pinned Identity) (Source, error) {
+	name := filePath(uri)
+	// The file's type is checked before the file is opened: opening a pipe would wait for its writer.
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, fileError(name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &UnsupportedError{Name: name, Lacks: "it is no regular file", Advice: "partitions are read from files"}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fileError(name, err)
+	}
+	s := &file{name: name, file: f}
+	if s.identity, err = fileIdentity(f); err == nil && !pinned.IsZero() && pinned != s.identity {
+		err = &ChangedError{Name: name, Pinned: pinned, Found: s.identity}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+// List implements Opener.
+func (Files) List(_ context.Context, pattern string) ([]Object, error) {
+	name := filePath(pattern)
+	if strings.HasSuffix(name, "/") {
+		name += "*"
+	}
+	paths, err := filepath.Glob(name)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", name, err)
+	}
+	var objects []Object
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fileError(path, err)
+		}
+		if !info.Mode().IsRegular() {
+			continue
+		}
+		if objects = append(objects, Object{URI: path, Size: info.Size()}); len(objects) > MaxListed {
+			return nil, tooManyError(pattern)
+		}
+	}
+	if len(objects) == 0 {
+		return nil, &NotFoundError{Name: name}
+	}
+	slices.SortFunc(objects, func(a, b Object) int { return strings.Compare(a.URI, b.URI) })
+	return objects, nil
+}
+
+// filePath returns the path of file:PATH, file:///PATH or PATH.
+func filePath(uri string) string {
+	name, found := strings.CutPrefix(uri, "file:")
+	if found && strings.HasPrefix(name, "///") {
+		return name[2:]
+	}
+	return name
+}
+
+// fileError gives an error of the file system its type.
+func fileError(name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &NotFoundError{Name: name, Err: err}
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: %w: give this user the right to read it", name, err)
+	}
+	return fmt.Errorf("open %s: %w", name, err)
+}
+
+// file is an open file. Every read looks at the file's identity behind the bytes.
+type file struct {
+	name     string
+	file     *os.File
+	identity Identity
+}
+
+// Name implements Source.
+func (s *file) Name() string { return s.name }
+
+// Size implements Source.
+func (s *file) Size() int64 { return s.identity.Size }
+
+// Identity implements Source.
+func (s *file) Identity() Identity { return s.identity }
+
+// ReadAt implements Source. A system call for a file does not end with ctx.
+func (s *file) ReadAt(ctx context.Context, b []byte, off int64) (int, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	n, err := s.file.ReadAt(b, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, fmt.Errorf("%s: bytes %d+%d: %w", s.name, off, len(b), err)
+	}
+	// The identity is looked at behind the read, so that a write that came before it is seen.
+	now, identityErr := fileIdentity(s.file)
+	switch {
+	case identityErr != nil:
+		return 0, identityErr
+	case now != s.identity:
+		return 0, &ChangedError{Name: s.name, Pinned: s.identity, Found: now}
+	}
+	return n, err
+}
+
+// Close implements Source.
+func (s *file) Close() error { return s.file.Close() }

@@ -1,0 +1,141 @@
+package source
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+// layout says which bytes of a source will be read: of a Parquet file the column chunks of the leaves that a pipeline
+// reads, and of those the part that holds the rows of the open streams, as far as the footer shows it. A layout only
+// decides how much is asked for at once and ahead; whatever is read comes.
+type layout struct {
+	groups []rowGroup   // without rows where they were not counted
+	chunks []chunkPlace // sorted by from
+}
+
+// rowGroup is the rows of a row group.
+type rowGroup struct{ first, end int64 }
+
+// chunkPlace is where a column chunk lies.
+type chunkPlace struct {
+	interval
+	data  int64 // of the first data page; what lies before is the dictionary
+	group int
+	leaf  int
+}
+
+// wholeLayout is the layout of a source of size bytes that is one run of rows.
+func wholeLayout(size, rows int64) layout {
+	return layout{groups: []rowGroup{{0, rows}}, chunks: []chunkPlace{{interval: interval{0, size}}}}
+}
+
+// parquetLayout is the layout of leaves of a Parquet file, by their number; nil are all that can be read.
+func parquetLayout(f *format.File, leaves []int) layout {
+	var l layout
+	row := int64(0)
+	for g := range f.RowGroups {
+		group := &f.RowGroups[g]
+		l.groups = append(l.groups, rowGroup{row, row + group.Rows})
+		row += group.Rows
+		for i := range group.Columns {
+			chunk := &group.Columns[i]
+			if chunk.Compressed <= 0 || leaves == nil && chunk.Unsupported != nil ||
+				leaves != nil && !slices.Contains(leaves, i) {
+				continue
+			}
+			place := chunkPlace{
+				interval: interval{chunk.Offset, chunk.Offset + chunk.Compressed}, data: chunk.DataOffset, group: g, leaf: i,
+			}
+			place.data = min(max(place.data, place.from), place.to)
+			l.chunks = append(l.chunks, place)
+		}
+	}
+	slices.SortFunc(l.chunks, func(a, b chunkPlace) int { return int(min(max(a.from-b.from, -1), 1)) })
+	return l
+}
+
+// widest returns the greatest number of chunks of one row group.
+func (l *layout) widest() int {
+	count := make([]int, len(l.groups))
+	most := 1
+	for i := range l.chunks {
+		g := l.chunks[i].group
+		count[g]++
+		most = max(most, count[g])
+	}
+	return most
+}
+
+// find returns the number of the first chunk that ends behind a byte, or the number of chunks.
+func (l *layout) find(at int64) int {
+	return sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].to > at })
+}
+
+// slackBytes and slackShare are how much more of a chunk than the share of its rows is expected to be read: pages lie
+// across the ends of a split.
+const (
+	slackBytes = 32 << 10
+	slackShare = 32 // a part of the chunk
+)
+
+// expected returns the part of a chunk that holds rows of streams, as far as rows are spread evenly over it. Without
+// streams it is the whole chunk. ok is false where no stream reads the chunk.
+func (l *layout) expected(c *chunkPlace, streams []rowGroup) (part interval, ok bool) {
+	g := l.groups[c.group]
+	if len(streams) == 0 || g.first == g.end {
+		return c.interval, true
+	}
+	for _, s := range streams {
+		first, end := max(s.first, g.first), min(s.end, g.end)
+		if first >= end {
+			continue
+		}
+		rows, bytes := float64(g.end-g.first), float64(c.to-c.data)
+		slack := slackBytes + (c.to-c.from)/slackShare
+		from := max(c.data+int64(float64(first-g.first)/rows*bytes)-slack, c.from)
+		to := min(c.data+int64(float64(end-g.first)/rows*bytes)+slack, c.to)
+		if !ok {
+			part, ok = interval{from, to}, true
+			continue
+		}
+		part.from, part.to = min(part.from, from), max(part.to, to)
+	}
+	return part, ok
+}
+
+// requestEnd returns where a request that begins at a byte ends: behind the last byte that is expected to be read
+// before limit, and not before least.
+func (l *layout) requestEnd(at, least, limit int64, streams []rowGroup) int64 {
+	end := least
+	for i := l.find(at); i < len(l.chunks) && l.chunks[i].from < limit; i++ {
+		c := &l.chunks[i]
+		part, ok := l.expected(c, streams)
+		if ok && part.to > at && part.from < limit {
+			end = max(end, min(part.to, limit))
+		}
+	}
+	return end
+}
+
+// next returns the byte that is read after the bytes [from, to) of a request: to, while more of the chunk there is
+// expected to be read, else the first byte of the next row group in the column that the request began with.
+func (l *layout) next(from, to int64, streams []rowGroup) (at int64, ok bool) {
+	i := l.find(to - 1)
+	if i == len(l.chunks) || l.chunks[i].from >= to {
+		return 0, false
+	}
+	if part, ok := l.expected(&l.chunks[i], streams); ok && part.from <= to && to < part.to {
+		return to, true
+	}
+	begun := &l.chunks[l.find(from)]
+	for i++; i < len(l.chunks); i++ {
+		c := &l.chunks[i]
+		if c.group == begun.group+1 && c.leaf == begun.leaf {
+			part, ok := l.expected(c, streams)
+			return part.from, ok
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,335 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/sdk/partition"
+)
+
+const (
+	// footerRead is how much of a file's end is read at once: most footers fit, with page indexes before them.
+	footerRead = 256 << 10
+	// strayRead is the least that is read where no column lies: page indexes are small and lie together.
+	strayRead = 64 << 10
+	// firstRead is the least that is read of a file whose footer is not known.
+	firstRead = 4 << 10
+	// furthestAhead is the most requests that one column is read ahead.
+	furthestAhead = 8
+)
+
+// ErrReaderClosed says that a read came after Close, or was not finished before it.
+var ErrReaderClosed = errors.New("the reader is closed")
+
+// Reader reads a source as a partition does: by windows of columns, each further than the one before. It asks for up to
+// LongestRead bytes at once, joins columns that lie near each other, and asks ahead for what the open streams read
+// next. It implements partition.AheadReader. It is safe for concurrent use.
+type Reader struct {
+	cache   *Cache
+	source  Source
+	ctx     context.Context // ends with Close
+	cancel  context.CancelCauseFunc
+	fetches sync.WaitGroup // requests under way
+
+	// What follows is guarded by cache.mu.
+	segments   []*segment // sorted by from; they do not overlap
+	layout     layout     // without chunks until it is known
+	longest    int64      // bytes of one request
+	ahead      int        // requests ahead of a column
+	streams    map[int]rowGroup
+	streamID   int
+	failed     error // every later read fails with it
+	statistics Statistics
+}
+
+var _ partition.AheadReader = (*Reader)(nil)
+
+// NewReader returns a reader of a source, which the caller closes after the reader.
+func (c *Cache) NewReader(src Source) *Reader {
+	r := &Reader{cache: c, source: src, longest: LongestRead, ahead: 1, streams: map[int]rowGroup{}}
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	return r
+}
+
+// Source returns what the reader reads.
+func (r *Reader) Source() Source { return r.source }
+
+// ExpectAll tells the reader that the source is one run of rows, as text is; rows is 0 until they were counted.
+func (r *Reader) ExpectAll(rows int64) { r.expect(wholeLayout(r.source.Size(), rows)) }
+
+// ExpectColumns tells the reader which leaves of a Parquet file will be read; nil are all that can be read.
+func (r *Reader) ExpectColumns(f *format.File, leaves []int) { r.expect(parquetLayout(f, leaves)) }
+
+func (r *Reader) expect(l layout) {
+	widest := int64(l.widest())
+	r.cache.mu.Lock()
+	defer r.cache.mu.Unlock()
+	r.layout = l
+	// Two streams have each column's segment in use and one ahead in memory.
+	r.longest = min(max(r.cache.memory/(4*widest), shortestRead), LongestRead)
+}
+
+// ExpectRows tells the reader that a stream reads the rows [first, first+rows) until forget is called. Without streams
+// all rows are expected to be read.
+func (r *Reader) ExpectRows(first, rows int64) (forget func()) {
+	r.cache.mu.Lock()
+	defer r.cache.mu.Unlock()
+	r.streamID++
+	id := r.streamID
+	r.streams[id] = rowGroup{first, first + rows}
+	return func() {
+		r.cache.mu.Lock()
+		defer r.cache.mu.Unlock()
+		delete(r.streams, id)
+	}
+}
+
+// Prepare begins the requests for runs that are read soon, as far as there is room. It does not wait.
+func (r *Reader) Prepare(runs []partition.Run) {
+	r.cache.mu.Lock()
+	defer r.cache.mu.Unlock()
+	for _, run := range runs {
+		at, end := int64(run.From), min(int64(run.From+run.Len), r.source.Size())
+		for at >= 0 && at < end {
+			g := r.find(at)
+			if g == nil {
+				if g = r.begin(at, end, false); g == nil {
+					return
+				}
+			}
+			at = g.to
+		}
+	}
+}
+
+// ReadAt implements io.ReaderAt.
+func (r *Reader) ReadAt(b []byte, off int64) (int, error) { return r.ReadAtContext(r.ctx, b, off) }
+
+// ReadAtContext reads as ReadAt does, and ends with ctx.
+func (r *Reader) ReadAtContext(ctx context.Context, b []byte, off int64) (int, error) {
+	want, end := clip(b, off, r.source.Size())
+	for n := 0; n < len(want); {
+		at := off + int64(n)
+		g, err := r.take(ctx, at, off+int64(len(want)))
+		if err != nil {
+			return n, err
+		}
+		copied := 0
+		if err = r.await(ctx, g); err == nil {
+			copied = copy(want[n:], g.buffer[at-g.from:])
+		}
+		r.give(g, at, int64(copied))
+		if err != nil {
+			return n, err
+		}
+		n += copied
+	}
+	return len(want), end
+}
+
+// take returns the segment that holds a byte, pinned. It begins the request where there is none, and waits for memory.
+func (r *Reader) take(ctx context.Context, at, end int64) (*segment, error) {
+	c := r.cache
+	for {
+		c.mu.Lock()
+		if r.failed != nil {
+			defer c.mu.Unlock()
+			return nil, r.failed
+		}
+		g := r.find(at)
+		if g == nil {
+			g = r.begin(at, end, true)
+		}
+		if g != nil {
+			g.pins++
+			if !g.touched {
+				g.touched = true
+				if g.early && !g.ended() { // it was begun too late, so that the next ones begin earlier
+					r.ahead = min(r.ahead+1, furthestAhead)
+				}
+				r.readAhead(g)
+			}
+			c.mu.Unlock()
+			return g, nil
+		}
+		freed := c.freed
+		c.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-r.ctx.Done():
+			return nil, context.Cause(r.ctx)
+		}
+	}
+}
+
+// await waits for a segment's bytes.
+func (r *Reader) await(ctx context.Context, g *segment) error {
+	if g.ended() {
+		return g.err
+	}
+	began := time.Now()
+	defer func() {
+		r.cache.mu.Lock()
+		r.statistics.Stalled += time.Since(began)
+		r.cache.mu.Unlock()
+	}()
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// give ends the use of a segment, of which n bytes from byte at were read.
+func (r *Reader) give(g *segment, at, n int64) {
+	c := r.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clock++
+	g.lastUse = c.clock
+	g.read.add(at, at+n)
+	g.pins--
+	if g.pins > 0 || !g.ended() {
+		return
+	}
+	if g.err != nil {
+		c.drop(g)
+		return
+	}
+	c.wake()
+}
+
+// find returns the segment that holds a byte, or nil. The cache is locked.
+func (r *Reader) find(at int64) *segment {
+	i := sort.Search(len(r.segments), func(i int) bool { return r.segments[i].to > at })
+	if i == len(r.segments) || r.segments[i].from > at || r.segments[i].ended() && r.segments[i].err != nil {
+		return nil
+	}
+	return r.segments[i]
+}
+
+// begin begins the request for a byte that no segment holds; bytes to end are wanted too. It returns nil where memory
+// lacks, which other segments give up only with force. The cache is locked.
+func (r *Reader) begin(at, end int64, force bool) *segment {
+	if r.ctx.Err() != nil || r.failed != nil {
+		return nil
+	}
+	i := sort.Search(len(r.segments), func(i int) bool { return r.segments[i].to > at })
+	if i < len(r.segments) && r.segments[i].from <= at {
+		return nil // it failed, and goes when the last read lets go of it
+	}
+	from, to := r.request(at, end)
+	if i < len(r.segments) {
+		to = min(to, r.segments[i].from)
+	}
+	if i > 0 {
+		from = max(from, r.segments[i-1].to)
+	}
+	buffer := r.cache.reserve(to-from, force)
+	if buffer == nil {
+		return nil
+	}
+	// What was evicted may have been this reader's.
+	i = sort.Search(len(r.segments), func(i int) bool { return r.segments[i].to > at })
+	g := &segment{reader: r, from: from, to: to, buffer: buffer, done: make(chan struct{})}
+	r.segments = slices.Insert(r.segments, i, g)
+	r.cache.segments[g] = struct{}{}
+	r.fetches.Add(1)
+	go r.cache.fetch(g)
+	return g
+}
+
+// request returns the bytes to ask for when those from at to end are wanted.
+func (r *Reader) request(at, end int64) (from, to int64) {
+	size := r.source.Size()
+	if len(r.layout.chunks) == 0 {
+		if tail := max(size-footerRead, 0); at >= tail {
+			return tail, size
+		}
+		return at, min(max(min(end, at+r.longest), at+firstRead), size)
+	}
+	limit := min(at+r.longest, size)
+	least := min(end, limit)
+	i := r.layout.find(at)
+	if i == len(r.layout.chunks) || r.layout.chunks[i].from > at {
+		return at, min(max(least, at+strayRead), limit)
+	}
+	return at, r.layout.requestEnd(at, least, limit, r.openStreams())
+}
+
+func (r *Reader) openStreams() []rowGroup {
+	streams := make([]rowGroup, 0, len(r.streams))
+	for _, s := range r.streams {
+		streams = append(streams, s)
+	}
+	return streams
+}
+
+// readAhead begins the requests for what is read after a segment, as far as memory and requests are free.
+func (r *Reader) readAhead(g *segment) {
+	streams := r.openStreams()
+	for range r.ahead {
+		at, ok := r.layout.next(g.from, g.to, streams)
+		if !ok || len(r.cache.slots) == cap(r.cache.slots) {
+			return
+		}
+		following := r.find(at)
+		if following == nil {
+			if following = r.begin(at, at+1, false); following == nil {
+				return
+			}
+			following.early = true
+		}
+		g = following
+	}
+}
+
+// forget takes a segment out of the reader's list. The cache is locked.
+func (r *Reader) forget(g *segment) {
+	if i := slices.Index(r.segments, g); i >= 0 {
+		r.segments = slices.Delete(r.segments, i, i+1)
+	}
+}
+
+// Failed returns the error that ended the reader for good, as a *ChangedError, or nil.
+func (r *Reader) Failed() error {
+	r.cache.mu.Lock()
+	defer r.cache.mu.Unlock()
+	return r.failed
+}
+
+// Statistics returns what the reader did so far. Bytes that no read took count as unneeded when their segment gives
+// way, at the latest when the reader is closed.
+func (r *Reader) Statistics() Statistics {
+	r.cache.mu.Lock()
+	defer r.cache.mu.Unlock()
+	return r.statistics
+}
+
+// Close ends the requests under way, and waits for their end. The source stays open.
+func (r *Reader) Close() error {
+	c := r.cache
+	c.mu.Lock() // so that no request begins after the end of the reader's context
+	r.cancel(ErrReaderClosed)
+	c.mu.Unlock()
+	r.fetches.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.failed == nil {
+		r.failed = ErrReaderClosed
+	}
+	for _, g := range slices.Clone(r.segments) {
+		if g.pins == 0 {
+			c.drop(g)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Stores is an Opener that chooses another by the scheme of a URI, and tries again what fails for a time.
+type Stores struct {
+	Web   Opener // http: and https:
+	S3    Opener // s3:
+	Retry Retry
+}
+
+// Open implements Opener.
+func (s *Stores) Open(ctx context.Context, uri string, pinned Identity) (src Source, err error) {
+	opener, err := s.choose(uri)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Retry.Do(ctx, Redact(uri), func(ctx context.Context) error {
+		src, err = opener.Open(ctx, uri, pinned)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return src, nil
+}
+
+// List implements Opener.
+func (s *Stores) List(ctx context.Context, pattern string) (objects []Object, err error) {
+	opener, err := s.choose(pattern)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Retry.Do(ctx, Redact(pattern), func(ctx context.Context) error {
+		objects, err = opener.List(ctx, pattern)
+		return err
+	})
+	return objects, err
+}
+
+// choose returns the opener of a URI's scheme.
+func (s *Stores) choose(uri string) (Opener, error) {
+	scheme := Scheme(uri)
+	var opener Opener
+	switch scheme {
+	case "http", "https":
+		opener = s.Web
+	case "s3":
+		opener = s.S3
+	case "", "file":
+		return Files{}, nil
+	default:
+		return nil, &UnsupportedError{
+			Name: Redact(uri), Lacks: fmt.Sprintf("%.20q names no store", scheme), Advice: "want http, https, s3 or a path",
+		}
+	}
+	if opener == nil {
+		return nil, &UnsupportedError{
+			Name: Redact(uri), Lacks: "this program was made without a client for " + strings.ToUpper(scheme),
+			Advice: "give one to source.Stores",
+		}
+	}
+	return opener, nil
+}
+
+// tooManyError says that a pattern matches more than may be listed.
+func tooManyError(pattern string) error {
+	return &UnsupportedError{
+		Name: Redact(pattern), Lacks: fmt.Sprintf("it matches more than %d objects", MaxListed),
+		Advice: "name fewer at once",
+	}
+}

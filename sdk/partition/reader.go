@@ -1,0 +1,24 @@
+package partition
+
+// AheadReader is a FarReader that is told what will be read, so that the bytes are there when they are asked for.
+type AheadReader interface {
+	FarReader
+	// Prepare says which runs are read soon. It does not wait, and does nothing where there is no room.
+	Prepare(runs []Run)
+	// ExpectRows says that a stream reads the rows [first, first+rows) until forget is called.
+	ExpectRows(first, rows int64) (forget func())
+}
+
+// AheadReader returns the partition's reader where it is one that reads ahead.
+func (p *Partition) AheadReader() (r AheadReader, ok bool) {
+	r, ok = p.reader.(AheadReader)
+	return r, ok
+}
+
+// ExpectRows tells a reader that reads ahead that a stream reads the rows [first, first+rows) until forget is called.
+func (p *Partition) ExpectRows(first, rows int64) (forget func()) {
+	if r, ok := p.AheadReader(); ok {
+		return r.ExpectRows(first, rows)
+	}
+	return func() {}
+}
