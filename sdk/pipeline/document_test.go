@@ -18,6 +18,7 @@ import (
 func TestDocuments(t *testing.T) {
 	golden(t, "../../docs/operators.md", Manual())
 	golden(t, "../../docs/pipeline.schema.json", JSONSchema())
+	golden(t, "../python/src/millrace/operators.py", PythonOperators())
 }
 
 func TestCatalogueIsComplete(t *testing.T) {

@@ -4,6 +4,8 @@ The core needs the standard library only:
 
 * :mod:`millrace.client`: :class:`Job`, a rank's consumer of a training job
 * :mod:`millrace.control`: :class:`Control`, to submit jobs and look at them
+* :mod:`millrace.pipeline`: :class:`Pipeline`, to build feature pipelines from the operators of
+  :mod:`millrace.operators`
 * :mod:`millrace.frame`: the form in which a mini-batch travels
 
 and, where the library is installed:
@@ -21,6 +23,7 @@ from .client import Job, Statistics
 from .control import Control
 from .errors import (
     AddressError,
+    BinaryError,
     ClosedError,
     ContextError,
     DataLossError,
@@ -32,6 +35,8 @@ from .errors import (
     NoMiniBatchWarning,
     OtherJobError,
     PartlyConsumedError,
+    PipelineError,
+    PipelineProblem,
     SchemaError,
     ServiceError,
     TLSError,
@@ -39,6 +44,7 @@ from .errors import (
     UnreachableError,
 )
 from .frame import MiniBatch, Name
+from .pipeline import Pipeline
 from .schema import Key, Schema
 from .token import Token
 
@@ -46,6 +52,7 @@ __version__ = "0.4.0"
 
 __all__ = [
     "AddressError",
+    "BinaryError",
     "ClosedError",
     "ContextError",
     "Control",
@@ -62,6 +69,9 @@ __all__ = [
     "NoMiniBatchWarning",
     "OtherJobError",
     "PartlyConsumedError",
+    "Pipeline",
+    "PipelineError",
+    "PipelineProblem",
     "Schema",
     "SchemaError",
     "ServiceError",

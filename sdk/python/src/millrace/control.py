@@ -28,6 +28,7 @@ from .errors import (
     TokenError,
     UnreachableError,
 )
+from .pipeline import Pipeline
 from .wire import BROKEN, TLS, Address, Connections
 
 __all__ = ["Control", "b64", "unb64"]
@@ -351,9 +352,9 @@ class Control:
         """Submits a job and returns its status.
 
         Args:
-            spec: JobSpec in protobuf's JSON; ``pipeline`` may be the YAML document as text or bytes, a
-                file's path, or the name of a pipeline that ships with Millrace, as "rm1"; ``resume`` a token as bytes,
-                sealed or not. In the patterns of ``partitions`` and ``exclude``, ``*`` does not cross ``/``.
+            spec: JobSpec in protobuf's JSON; ``pipeline`` may be a :class:`~millrace.Pipeline`, the YAML document as
+                text or bytes, a file's path, or the name of a pipeline that ships with Millrace, as "rm1"; ``resume`` a
+                token as bytes, sealed or not. In the patterns of ``partitions`` and ``exclude``, ``*`` does not cross ``/``.
             owner: by an operator: whose launchers may see the job, attach to it and cancel it (the name in their
                 certificates up to the first dot).
 
@@ -363,6 +364,9 @@ class Control:
         _known("job", spec, _SPEC)
         _known("job: plan", spec.get("plan") or {}, _PLAN)
         doc = dict(spec)
+        built = doc.get("pipeline")
+        if isinstance(built, Pipeline):
+            doc["pipeline"] = built.to_yaml().encode()
         for field in ("pipeline", "resume"):
             value = doc.get(field)
             if field == "pipeline" and isinstance(value, (str, os.PathLike)):
@@ -374,6 +378,8 @@ class Control:
                 self.call("SubmitJob", {"spec": doc, **({"owner": owner} if owner else {})}, wait=30).get("job", {})
             )
         except ServiceError as e:
+            if isinstance(built, Pipeline):
+                e = ServiceError(e.code, built.explain(e.message), e.where, e.details)
             raise of_token(e) from e
 
     def job(self, id: str) -> dict[str, Any]:

@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Optional
+from dataclasses import dataclass
+from typing import Mapping, Optional, Sequence
 
 
 class MillraceError(Exception):
     """The base class of every exception of this package."""
+
+
+class BinaryError(MillraceError):
+    """There is no ``millrace`` binary on this machine, or it cannot be run."""
+
+
+@dataclass(frozen=True)
+class PipelineProblem:
+    """One error of a pipeline.
+
+    Attributes:
+        message: what is wrong, with the place in the document and what to do.
+        path: the place in the document, as ``dense[0].ops[1]``.
+        file: the Python file that added what is wrong, or the document that was read; empty for a document in memory.
+        line: the line of that file; None if no line is at fault.
+    """
+
+    message: str
+    path: str = ""
+    file: str = ""
+    line: Optional[int] = None
+
+    def __str__(self) -> str:
+        if self.line is None:
+            return f"{self.file}: {self.message}" if self.file else self.message
+        return f"{self.file}:{self.line}: {self.message}" if self.file else f"line {self.line}: {self.message}"
+
+
+class PipelineError(MillraceError, ValueError):
+    """A pipeline has errors: :attr:`problems`, at most 20 of them."""
+
+    def __init__(self, problems: Sequence[PipelineProblem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
 
 
 class FrameError(MillraceError, ValueError):

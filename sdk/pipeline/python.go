@@ -1,0 +1,135 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+)
+
+// PythonOperators returns sdk/python/src/millrace/operators.py, made from the catalogue: one function an operator, for
+// pipelines that are built in Python. The functions check nothing that Parse checks.
+func PythonOperators() []byte {
+	var b strings.Builder
+	b.WriteString(`# Made from the catalogue in sdk/pipeline by "go generate ./sdk/pipeline". Do not edit.
+"""The operators of feature pipelines, one function each; see docs/operators.md of the repository.
+
+Each function returns an :class:` + "`" + `~millrace.pipeline.Operator` + "`" + ` for the ` + "``ops``" + ` of a group
+of :class:` + "`" + `~millrace.pipeline.Pipeline` + "`" + `. An ` + "``int``" + ` is a whole number, exact to 64 bits; a
+` + "``float``" + ` is a real number, which columns of integers refuse.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Sequence, Union
+
+from .pipeline import LogSpaced, Operator, given
+
+Number = Union[int, float]
+Borders = Union[Sequence[Number], LogSpaced]
+
+`)
+	list := Catalogue()
+	b.WriteString("__all__ = [\n")
+	for i := range list {
+		fmt.Fprintf(&b, "    %q,\n", list[i].Name)
+	}
+	b.WriteString("]\n")
+	for i := range list {
+		list[i].python(&b)
+	}
+	return []byte(b.String())
+}
+
+// python writes the function of an operator.
+func (o *Operator) python(b *strings.Builder) {
+	var parameters, passed, defaults []string
+	for i := range o.Params {
+		p := &o.Params[i]
+		hint := p.pythonType()
+		switch {
+		case p.Required():
+		case p.Default != nil:
+			hint += " = " + p.pythonDefault()
+			defaults = append(defaults, fmt.Sprintf("%q: %s", p.Name, p.pythonDefault()))
+		default:
+			hint = "Union[" + hint + ", None] = None"
+		}
+		if i == 1 && o.Params[0].Required() {
+			parameters = append(parameters, "*") // what follows the main parameter is given by name
+		}
+		parameters = append(parameters, p.Name+": "+hint)
+		passed = append(passed, p.Name+"="+p.Name)
+	}
+	if len(parameters) > 0 && !o.Params[0].Required() {
+		parameters = append([]string{"*"}, parameters...)
+	}
+	fmt.Fprintf(b, "\n\ndef %s(%s) -> Operator:\n", o.Name, strings.Join(parameters, ", "))
+	doc := []string{pythonText(o.Summary), ""}
+	doc = append(doc, pythonText("Takes "+o.Takes+"; yields "+o.Yields+". Nulls: "+o.Nulls+"."))
+	if len(o.Params) > 0 {
+		doc = append(doc, "", "Args:")
+		for i := range o.Params {
+			doc = append(doc, "    "+o.Params[i].Name+": "+pythonText(o.Params[i].Summary))
+		}
+	}
+	for i, line := range doc {
+		if i == 0 {
+			line = `"""` + line
+		}
+		writePythonLines(b, line)
+	}
+	b.WriteString("    \"\"\"\n")
+	if len(defaults) > 0 {
+		passed = append([]string{"{" + strings.Join(defaults, ", ") + "}"}, passed...)
+	}
+	writePythonLines(b, fmt.Sprintf("return Operator(%q, given(%s))", o.Name, strings.Join(passed, ", ")))
+}
+
+// pythonText turns Markdown's code into reStructuredText's.
+func pythonText(s string) string { return strings.ReplaceAll(s, "`", "``") }
+
+// writePythonLines writes a line of a docstring, folded at 120 columns.
+func writePythonLines(b *strings.Builder, line string) {
+	if line == "" {
+		b.WriteByte('\n')
+		return
+	}
+	indent := "    " + line[:len(line)-len(strings.TrimLeft(line, " "))]
+	row := indent
+	for i, word := range strings.Fields(line) {
+		if i > 0 && len(row)+1+len(word) > 120 {
+			b.WriteString(row + "\n")
+			row = indent + word
+			if strings.TrimLeft(line, " ") != line {
+				row = indent + "    " + word
+			}
+			continue
+		}
+		if i > 0 {
+			row += " "
+		}
+		row += word
+	}
+	b.WriteString(row + "\n")
+}
+
+func (p *Param) pythonType() string {
+	switch p.Type {
+	case ParamInteger:
+		return "int"
+	case ParamChoice:
+		return `Literal["` + strings.Join(p.Choices, `", "`) + `"]`
+	case ParamBorders:
+		return "Borders"
+	}
+	return "Number"
+}
+
+func (p *Param) pythonDefault() string {
+	switch v := p.Default.(type) {
+	case Number:
+		return strings.TrimSuffix(v.String(), ".0")
+	case Text:
+		return fmt.Sprintf("%q", string(v))
+	}
+	return "None"
+}

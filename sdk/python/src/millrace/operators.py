@@ -1,0 +1,137 @@
+# Made from the catalogue in sdk/pipeline by "go generate ./sdk/pipeline". Do not edit.
+"""The operators of feature pipelines, one function each; see docs/operators.md of the repository.
+
+Each function returns an :class:`~millrace.pipeline.Operator` for the ``ops`` of a group
+of :class:`~millrace.pipeline.Pipeline`. An ``int`` is a whole number, exact to 64 bits; a
+``float`` is a real number, which columns of integers refuse.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Sequence, Union
+
+from .pipeline import LogSpaced, Operator, given
+
+Number = Union[int, float]
+Borders = Union[Sequence[Number], LogSpaced]
+
+__all__ = [
+    "fill_null",
+    "clamp",
+    "log",
+    "bucketize",
+    "sigrid_hash",
+    "positive_modulus",
+    "hex_to_int",
+    "zero_extend",
+    "firstx",
+    "identity",
+]
+
+
+def fill_null(value: Number) -> Operator:
+    """Replaces a null by a constant.
+
+    Takes int64, float32, float64; yields the same. Nulls: become ``value``; from here on there are none.
+
+    Args:
+        value: what a null becomes; for float32 columns rounded to float32
+    """
+    return Operator("fill_null", given(value=value))
+
+
+def clamp(*, min: Union[Number, None] = None, max: Union[Number, None] = None) -> Operator:
+    """Bounds values: below ``min`` gives ``min``, above ``max`` gives ``max``. ``clamp: {min: 0}`` is Piper's Neg2Zero.
+
+    Takes int64, float32, float64; yields the same. Nulls: stay null.
+
+    Args:
+        min: lower bound; none when left out
+        max: upper bound; none when left out
+    """
+    return Operator("clamp", given(min=min, max=max))
+
+
+def log(*, add: Number = 0) -> Operator:
+    """The correctly rounded float32 of ln(x + ``add``), where x + ``add`` is rounded once in float32.
+
+    Takes float32; int64 and float64 become float32 (nearest, ties to even); yields float32. Nulls: stay null.
+
+    Args:
+        add: added first; rounded to float32
+    """
+    return Operator("log", given({"add": 0}, add=add))
+
+
+def bucketize(borders: Borders, *, side: Literal["left", "right"] = "left", nan: Literal["torcharrow", "first", "last", "error"] = "torcharrow", compare: Literal["float32", "float64", "int64"] = "float32") -> Operator:
+    """The number of the bucket that a value falls into, 0 to the number of borders.
+
+    Takes int64, float32, float64, converted to ``compare`` (nearest, ties to even); ``int64`` takes int64 alone; yields
+    int64. Nulls: stay null.
+
+    Args:
+        borders: a list of numbers that does not decrease, or ``{log_spaced: {from, to, count}}``
+        side: bucket of a value on a border: the one below it (left) or above it (right)
+        nan: bucket of a NaN; ``torcharrow`` is 0 with one border, else 1; ``error`` fails the split
+        compare: type in which value and border are compared
+    """
+    return Operator("bucketize", given({"side": "left", "nan": "torcharrow", "compare": "float32"}, borders=borders,
+    side=side, nan=nan, compare=compare))
+
+
+def sigrid_hash(*, salt: int = 0, max: int) -> Operator:
+    """Hashes an id into [0, ``max``).
+
+    Takes int64; yields int64 in [0, ``max``). Nulls: stay null.
+
+    Args:
+        salt: changes the hash
+        max: number of ids that come out: the rows of the embedding table
+    """
+    return Operator("sigrid_hash", given({"salt": 0}, salt=salt, max=max))
+
+
+def positive_modulus(modulus: int) -> Operator:
+    """The modulus that is never negative, in [0, ``modulus``).
+
+    Takes int64; yields int64 in [0, ``modulus``). Nulls: stay null.
+
+    Args:
+        modulus: number of ids that come out
+    """
+    return Operator("positive_modulus", given(modulus=modulus))
+
+
+def hex_to_int() -> Operator:
+    """Reads 1 to 8 hexadecimal digits as an unsigned 32-bit number.
+
+    Takes bytes; yields int64 in [0, 2^32). Nulls: stay null; an empty string becomes null.
+    """
+    return Operator("hex_to_int", given())
+
+
+def zero_extend() -> Operator:
+    """Re-reads an id as its low 32 bits, unsigned: for files that hold unsigned ids in an int32 column.
+
+    Takes int64; yields int64 in [0, 2^32). Nulls: stay null.
+    """
+    return Operator("zero_extend", given())
+
+
+def firstx(n: int) -> Operator:
+    """Keeps the first ``n`` elements of a list.
+
+    Takes lists of int64, float32, float64; yields the same. Nulls: a null list stays null.
+
+    Args:
+        n: elements to keep; 0 keeps none
+    """
+    return Operator("firstx", given(n=n))
+
+
+def identity() -> Operator:
+    """Changes nothing; it says on purpose that a column goes as it is.
+
+    Takes anything; yields the same. Nulls: stay null.
+    """
+    return Operator("identity", given())

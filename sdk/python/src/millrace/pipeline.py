@@ -1,0 +1,493 @@
+"""Feature pipelines, built in Python.
+
+A pipeline says which columns of a data set become the label, dense features and keys, and through which operators::
+
+    from millrace import Pipeline
+    from millrace.operators import bucketize, clamp, fill_null, log, sigrid_hash
+    from millrace.pipeline import LogSpaced
+
+    rm1 = (
+        Pipeline("rm1", batch=8192, ids="int32")
+        .label("label", null=0)
+        .dense("int_0..int_12", ops=[fill_null(0), clamp(min=0), log(add=1)])
+        .sparse("cat_0..cat_25", ops=[fill_null(0), sigrid_hash(max=500_000)])
+        .generated(
+            "int_0..int_12",
+            name="bucket_{n}",
+            ops=[fill_null(0), bucketize(LogSpaced(1, 1e6, 1024)), sigrid_hash(max=500_000)],
+        )
+    )
+
+It is the same as the YAML document that :meth:`Pipeline.to_yaml` writes, and makes the same job. What operators compute
+and accept is decided by the ``millrace`` binary and the control plane, never here: :meth:`Pipeline.check` asks the
+binary, and an error names the line of Python where the group was added. docs/pipelines.md of the repository describes
+documents, docs/operators.md operators.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Callable, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple, Union
+
+from . import binary
+from .errors import PipelineError, PipelineProblem
+
+__all__ = ["Checked", "CheckedKey", "Group", "Label", "LogSpaced", "Operator", "Pipeline"]
+
+_Number = Union[int, float]
+_Value = Union[int, float, str, "LogSpaced", Tuple[Any, ...]]
+_Columns = Union[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class LogSpaced:
+    """Borders of buckets from ``start`` to ``stop``, evenly spaced on a logarithmic scale; ``count`` of them, both ends
+    included.
+    """
+
+    start: float
+    stop: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator with its parameters. The functions of :mod:`millrace.operators` make them."""
+
+    name: str
+    parameters: Tuple[Tuple[str, _Value], ...] = ()
+
+
+def given(
+    defaults: Mapping[str, _Value] = MappingProxyType({}), /, **parameters: Any
+) -> Tuple[Tuple[str, _Value], ...]:
+    """The parameters that are neither None nor their defaults, in their order; lists become tuples."""
+    kept = []
+    for name, value in parameters.items():
+        default = defaults.get(name)
+        if value is None or value == default and type(value) is type(default):
+            continue
+        kept.append((name, tuple(value) if isinstance(value, (list, tuple)) else value))
+    return tuple(kept)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of Python."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Label:
+    """The column that the model is to predict."""
+
+    column: str
+    ops: Tuple[Operator, ...] = ()
+    place: Optional[Place] = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Columns that share a chain of operators."""
+
+    columns: Tuple[str, ...]
+    ops: Tuple[Operator, ...] = ()
+    name: str = ""
+    scores: Literal["keep", "drop"] = "keep"
+    place: Optional[Place] = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class CheckedKey:
+    """A key of the mini-batches that a pipeline makes of files.
+
+    Attributes:
+        name: the key.
+        num_embeddings: rows of its embedding table; 0 if the operators do not bound its ids.
+        list: whether a row may have no id, or several.
+    """
+
+    name: str
+    num_embeddings: int
+    list: bool
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What :meth:`Pipeline.check` found. Without files only ``name`` is known.
+
+    Attributes:
+        digest: SHA-256 of the canonical form, the pipeline's part of a job's digest.
+        notes: what is allowed and may be a mistake.
+    """
+
+    name: str
+    label: bool = False
+    dense: Tuple[str, ...] = ()
+    keys: Tuple[CheckedKey, ...] = ()
+    digest: str = ""
+    notes: Tuple[str, ...] = ()
+
+
+class Pipeline:
+    """A feature pipeline. Each method that adds something returns the pipeline itself.
+
+    Args:
+        name: for people; not part of a job's identity.
+        batch: rows of a mini-batch.
+        ids: the type of sparse values: ``"int64"``, or ``"int32"`` where every id provably fits.
+    """
+
+    def __init__(self, name: str = "", *, batch: int = 8192, ids: Literal["int64", "int32"] = "int64") -> None:
+        self.name = name
+        self.batch = batch
+        self.ids = ids
+        self.label_column: Optional[Label] = None
+        self.dense_groups: List[Group] = []
+        self.sparse_groups: List[Group] = []
+        self.generated_groups: List[Group] = []
+
+    def label(self, column: str, *, null: Optional[_Number] = None, ops: Iterable[Operator] = ()) -> "Pipeline":
+        """Says which column is the label.
+
+        Args:
+            column: its name.
+            null: what a null label becomes; None refuses a column that may hold one.
+            ops: operators, from the column to the tensor.
+        """
+        chain = _operators(ops)
+        if null is not None:
+            chain = (Operator("fill_null", given(value=null)), *chain)
+        self.label_column = Label(_text(column, "column"), chain, _caller())
+        return self
+
+    def dense(self, columns: _Columns, *, ops: Iterable[Operator] = (), name: str = "") -> "Pipeline":
+        """Adds columns that become columns of the dense tensor, float32.
+
+        Args:
+            columns: a name or a pattern (``"int_0..int_12"``, ``"int_*"``, ``"features[1..40]"``), or several.
+            ops: operators, from the column to the tensor.
+            name: names the features: ``{column}``, ``{n}`` (the number at the end of the column's name, or the key in a
+                map), ``{i}`` (the index in the group); the column's name if empty.
+        """
+        self.dense_groups.append(_group(columns, ops, name, "keep", _caller()))
+        return self
+
+    def sparse(
+        self,
+        columns: _Columns,
+        *,
+        ops: Iterable[Operator] = (),
+        name: str = "",
+        scores: Literal["keep", "drop"] = "keep",
+    ) -> "Pipeline":
+        """Adds columns that become keys. Arguments are those of :meth:`dense`, and ``scores``: ``"drop"`` leaves the
+        scores of scored lists out, which otherwise become weights.
+        """
+        self.sparse_groups.append(_group(columns, ops, name, scores, _caller()))
+        return self
+
+    def generated(
+        self,
+        columns: _Columns,
+        *,
+        ops: Iterable[Operator] = (),
+        name: str = "",
+        scores: Literal["keep", "drop"] = "keep",
+    ) -> "Pipeline":
+        """Adds keys that are made from other columns, as by :func:`~millrace.operators.bucketize`; they come behind
+        those of :meth:`sparse`, whose arguments these are.
+        """
+        self.generated_groups.append(_group(columns, ops, name, scores, _caller()))
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pipeline):
+            return NotImplemented
+        return self.to_yaml() == other.to_yaml()
+
+    __hash__ = None  # type: ignore[assignment]  # a pipeline can be changed
+
+    def __repr__(self) -> str:
+        return f"<Pipeline {self.name!r}: {len(self._groups())} groups>"
+
+    def _groups(self) -> List[Tuple[str, int, Group]]:
+        """Every group with the list that it stands in and its index there, in the document's order."""
+        return [
+            (kind, i, group)
+            for kind, groups in (
+                ("dense", self.dense_groups),
+                ("sparse", self.sparse_groups),
+                ("generated", self.generated_groups),
+            )
+            for i, group in enumerate(groups)
+        ]
+
+    def to_yaml(self) -> str:
+        """The pipeline as a document, which ``--pipeline``, :meth:`from_yaml` and ``Control.submit`` read."""
+        lines = []
+        if self.name:
+            lines.append(f"name: {_yaml_text(_text(self.name, 'name'))}")
+        lines.append(f"batch: {_yaml(self.batch)}")
+        if self.ids != "int64":
+            lines.append(f"ids: {_yaml_text(_text(self.ids, 'ids'))}")
+        if self.label_column is not None:
+            ops = f", ops: {_yaml_ops(self.label_column.ops)}" if self.label_column.ops else ""
+            lines.append(f"label: {{column: {_yaml_text(self.label_column.column)}{ops}}}")
+        for kind, i, group in self._groups():
+            if i == 0:
+                lines.append(f"{kind}:")
+            lines.append(f"  - columns: [{', '.join(map(_yaml_text, group.columns))}]")
+            if group.name:
+                lines.append(f"    as: {_yaml_text(group.name)}")
+            if group.scores != "keep":
+                lines.append(f"    scores: {_yaml_text(group.scores)}")
+            if group.ops:
+                lines.append(f"    ops: {_yaml_ops(group.ops)}")
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_yaml(cls, document: Union[str, "os.PathLike[str]"]) -> "Pipeline":
+        """Reads a document, with the ``millrace`` binary.
+
+        Args:
+            document: a file's path, the text of a document, or the name of a pipeline that ships with Millrace, as
+                ``"rm1"``. Text holds a colon or a line end and is no file's name.
+
+        Raises:
+            PipelineError: the document has errors.
+        """
+        name = os.fspath(document)
+        if isinstance(document, os.PathLike) or os.path.isfile(name):
+            answer, place = _ask([name], ""), name
+        elif "\n" in name or ":" in name:
+            answer, place = _ask(["-"], name), ""
+        else:
+            answer, place = _ask([name], ""), ""
+        _raise_problems(answer, lambda path: None, place)
+        return cls._from_document(json.loads(answer["document"]))
+
+    @classmethod
+    def _from_document(cls, document: Mapping[str, Any]) -> "Pipeline":
+        """Reads the JSON form of a document that was checked."""
+        p = cls(document.get("name", ""), batch=document["batch"], ids=document.get("ids", "int64"))
+        label = document.get("label")
+        if label is not None:
+            p.label_column = Label(label["column"], _read_ops(label))
+        for kind, groups in (
+            ("dense", p.dense_groups),
+            ("sparse", p.sparse_groups),
+            ("generated", p.generated_groups),
+        ):
+            for g in document.get(kind, ()):
+                groups.append(Group(tuple(g["columns"]), _read_ops(g), g.get("as", ""), g.get("scores", "keep")))
+        return p
+
+    def check(self, *files: Union[str, "os.PathLike[str]"]) -> Checked:
+        """Checks the pipeline with the ``millrace`` binary: by itself, or against files.
+
+        Args:
+            files: files, folders or patterns of one data set.
+
+        Raises:
+            PipelineError: the pipeline has errors; each names the line of Python where the group was added.
+        """
+        named = ["--in=" + _csv(os.fspath(f)) for f in files]
+        answer = _ask(["-", *named], self.to_yaml())
+        _raise_problems(answer, self.locate)
+        return Checked(
+            name=answer["name"],
+            label=answer["label"],
+            dense=tuple(answer.get("dense") or ()),
+            keys=tuple(CheckedKey(**key) for key in answer.get("keys") or ()),
+            digest=answer.get("pipeline_sha256", ""),
+            notes=tuple(answer.get("notes") or ()),
+        )
+
+    def locate(self, path: str) -> Optional[Place]:
+        """The line of Python that added what a path of the document names, as ``dense[0].ops[1]``; None if that is not
+        known.
+        """
+        if re.match(r"label\b", path) and self.label_column is not None:
+            return self.label_column.place
+        found = re.match(r"(dense|sparse|generated)\[(\d+)\]", path)
+        for kind, i, group in self._groups():
+            if found and (kind, i) == (found[1], int(found[2])):
+                return group.place
+        return None
+
+    def explain(self, message: str) -> str:
+        """An error message about the pipeline's document, as a control plane returns it, with the lines of Python that
+        added the groups that it names.
+        """
+
+        def with_place(found: "re.Match[str]") -> str:
+            place = self.locate(found[1])
+            return f"{place}: {found[1]}" if place else found[0]
+
+        path = r"(?:line \d+:\d+: )?\b((?:label\b|(?:dense|sparse|generated)\[\d+\])[\w\[\].]*)"
+        return re.sub(path, with_place, message)
+
+
+def _caller() -> Optional[Place]:
+    """The line outside this module that called into it."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return None if frame is None else Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is {value!r}, want text")
+    return value
+
+
+def _operators(ops: Iterable[Operator]) -> Tuple[Operator, ...]:
+    chain = (ops,) if isinstance(ops, Operator) else tuple(ops)
+    for op in chain:
+        if not isinstance(op, Operator):
+            raise TypeError(f"ops holds {op!r}, want operators, as millrace.operators.fill_null(0) makes one")
+    return chain
+
+
+def _group(columns: _Columns, ops: Iterable[Operator], name: str, scores: Any, place: Optional[Place]) -> Group:
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    for column in names:
+        _text(column, "a column")
+    return Group(names, _operators(ops), _text(name, "name"), _text(scores, "scores"), place)  # type: ignore[arg-type]
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+
+
+def _yaml_text(text: str) -> str:
+    """Text, plain if every reader of YAML takes it for text, and in double quotes otherwise."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    quoted = []
+    for c in text:
+        if c in '"\\':
+            quoted.append("\\" + c)
+        elif not c.isprintable() or 0xD800 <= ord(c) <= 0xDFFF:
+            quoted.append(f"\\U{ord(c):08x}")
+        else:
+            quoted.append(c)
+    return '"' + "".join(quoted) + '"'
+
+
+def _yaml(value: Any) -> str:
+    """A parameter's value."""
+    if isinstance(value, str):
+        return _yaml_text(value)
+    if isinstance(value, LogSpaced):
+        start, stop = _yaml(float(value.start)), _yaml(float(value.stop))
+        return f"{{log_spaced: {{from: {start}, to: {stop}, count: {_yaml(value.count)}}}}}"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_yaml, value)) + "]"
+    if isinstance(value, bool):
+        raise TypeError(f"{value!r} as a parameter: want a number, text or borders")
+    if isinstance(value, int) or hasattr(value, "__index__"):
+        return str(int(value))
+    if isinstance(value, float) or hasattr(value, "__float__"):
+        return _yaml_real(float(value))
+    raise TypeError(f"{value!r} as a parameter: want a number, text or borders")
+
+
+def _yaml_real(x: float) -> str:
+    if math.isnan(x):
+        return ".nan"
+    if math.isinf(x):
+        return ".inf" if x > 0 else "-.inf"
+    mantissa, e, exponent = repr(x).partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return mantissa + e + exponent
+
+
+def _yaml_ops(ops: Sequence[Operator]) -> str:
+    items = []
+    for op in ops:
+        parameters = ", ".join(f"{_yaml_text(name)}: {_yaml(value)}" for name, value in op.parameters)
+        items.append(f"{_yaml_text(op.name)}: {{{parameters}}}")
+    return "[" + ", ".join(items) + "]"
+
+
+def _read_ops(of: Mapping[str, Any]) -> Tuple[Operator, ...]:
+    """The operators of the JSON form of a document."""
+    from . import operators  # which imports this module
+
+    chain = []
+    for op in of.get("ops", ()):
+        ((name, parameters),) = op.items()
+        read = {key: _read_value(value) for key, value in parameters.items()}
+        # A newer binary may know more operators than this package.
+        known = name in operators.__all__
+        chain.append(getattr(operators, name)(**read) if known else Operator(name, given(**read)))
+    return tuple(chain)
+
+
+def _read_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        spaced = value["log_spaced"]
+        return LogSpaced(spaced["from"], spaced["to"], spaced["count"])
+    return value
+
+
+def _csv(path: str) -> str:
+    """A path as the flag --in reads it, which takes several separated by commas."""
+    if any(c in path for c in ',"\n\r'):
+        return '"' + path.replace('"', '""') + '"'
+    return path
+
+
+def _ask(arguments: List[str], document: str) -> Mapping[str, Any]:
+    """What ``millrace pipeline check`` answers.
+
+    Raises:
+        PipelineError: it failed for another reason than errors of the pipeline.
+    """
+    done = subprocess.run(
+        [binary.find(), "pipeline", "check", "--output", "json", *arguments],
+        input=document.encode("utf-8", "replace"),
+        capture_output=True,
+        check=False,
+    )
+    if done.stdout.strip():
+        answer = json.loads(done.stdout)
+        if done.returncode == 0 or answer.get("errors"):
+            return dict(answer)
+    message = done.stderr.decode("utf-8", "replace").strip()
+    raise PipelineError([PipelineProblem(message.removeprefix("millrace: "))])
+
+
+def _raise_problems(answer: Mapping[str, Any], locate: Callable[[str], Optional[Place]], document: str = "") -> None:
+    """Raises the errors of an answer, each with the line of Python or the line of the document that was read."""
+    problems = []
+    for error in answer.get("errors") or ():
+        place = locate(error["path"])
+        if place is None and document:
+            place = Place(document, error["line"])
+        problems.append(
+            PipelineProblem(
+                message=error["message"],
+                path=error["path"],
+                file=place.file if place else "",
+                line=place.line if place else error["line"] or None,
+            )
+        )
+    if problems:
+        raise PipelineError(problems)

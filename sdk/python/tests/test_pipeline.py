@@ -1,0 +1,255 @@
+"""Pipelines built in Python are the documents that a person would write, and errors name the line that is wrong."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import unittest
+from typing import Any
+from unittest import mock
+
+import millrace
+from millrace import BinaryError, Control, Pipeline, PipelineError, ServiceError, binary, operators
+from millrace.operators import (
+    bucketize,
+    clamp,
+    fill_null,
+    firstx,
+    hex_to_int,
+    identity,
+    log,
+    positive_modulus,
+    sigrid_hash,
+)
+from millrace.pipeline import LogSpaced, Operator
+
+MILLRACE = os.environ.get("MILLRACE_BIN", "")
+
+RM1 = """\
+name: rm1
+batch: 8192
+ids: int32
+label: {column: label}
+dense:
+  - columns: [int_0..int_12]
+    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]
+sparse:
+  - columns: [cat_0..cat_25]
+    ops: [fill_null: 0, sigrid_hash: {salt: 0, max: 500000}]
+generated:
+  - columns: [int_0..int_12]
+    as: "bucket_{n}"
+    ops: [fill_null: 0, bucketize: {borders: {log_spaced: {from: 1, to: 1.0e6, count: 1024}}}, sigrid_hash: {salt: 0, max: 500000}]
+"""
+
+
+def rm1() -> Pipeline:
+    return (
+        Pipeline("rm1", batch=8192, ids="int32")
+        .label("label")
+        .dense("int_0..int_12", ops=[fill_null(0), clamp(min=0), log(add=1)])
+        .sparse("cat_0..cat_25", ops=[fill_null(0), sigrid_hash(max=500_000)])
+        .generated(
+            "int_0..int_12",
+            name="bucket_{n}",
+            ops=[fill_null(0), bucketize(LogSpaced(1, 1e6, 1024)), sigrid_hash(max=500_000)],
+        )
+    )
+
+
+class Documents(unittest.TestCase):
+    """What needs no binary."""
+
+    def test_text_is_quoted_where_yaml_would_misread_it(self) -> None:
+        document = Pipeline("no").dense(["a b", "x*", "", 'q"\\', "\n", "null", "é", "\u2028"], ops=[identity()]).to_yaml()
+        self.assertEqual(
+            document,
+            'name: "no"\nbatch: 8192\ndense:\n  - columns: ["a b", "x*", "", "q\\"\\\\", "\\U0000000a", "null", "é", "\\U00002028"]\n'
+            "    ops: [identity: {}]\n",
+        )
+
+    def test_numbers_keep_their_type(self) -> None:
+        def written(x: float) -> str:
+            return Pipeline().dense("x", ops=[fill_null(x)]).to_yaml().split("value: ")[1].split("}")[0]
+
+        self.assertEqual(
+            [written(x) for x in (0, 2**63, -0.0, 1.0, 1e16, 1e-7, float("inf"), -float("inf"), float("nan"))],
+            ["0", "9223372036854775808", "-0.0", "1.0", "1.0e+16", "1.0e-07", ".inf", "-.inf", ".nan"],
+        )
+        with self.assertRaisesRegex(TypeError, "True as a parameter"):
+            written(True)
+
+    def test_wrong_arguments_fail_where_they_stand(self) -> None:
+        with self.assertRaisesRegex(TypeError, "want operators, as millrace.operators.fill_null"):
+            Pipeline().dense("x", ops=["log"])  # type: ignore[list-item]
+        with self.assertRaisesRegex(TypeError, "a column is 3, want text"):
+            Pipeline().dense(["x", 3])  # type: ignore[list-item]
+
+    def test_every_operator_is_a_documented_function(self) -> None:
+        self.assertGreaterEqual(len(operators.__all__), 10)
+        for name in operators.__all__:
+            function = getattr(operators, name)
+            self.assertGreater(len(inspect.getdoc(function) or ""), 40, name)
+            arguments: dict[str, Any] = {
+                p.name: 1 for p in inspect.signature(function).parameters.values() if p.default is p.empty
+            }
+            made = function(**arguments)
+            self.assertIsInstance(made, Operator)
+            self.assertEqual(made.name, name)
+
+    def test_explain_puts_lines_of_python_into_messages(self) -> None:
+        p = Pipeline().label("y")
+        p.dense("x", ops=[log()])
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+        self.assertEqual(
+            p.explain("pipeline: line 3:5: dense[0].ops[0]: wrong; pipeline: line 1:2: label.column: y; sparse[7]: ?"),
+            f"pipeline: {__file__}:{line}: dense[0].ops[0]: wrong; pipeline: {__file__}:{line - 1}: label.column: y; "
+            "sparse[7]: ?",
+        )
+
+    def test_submit_takes_a_pipeline(self) -> None:
+        p = Pipeline("mine").dense("x", ops=[log()])
+        with Control("http://127.0.0.1:1") as control:
+            with mock.patch.object(control, "call", return_value={"job": {"id": "j"}}) as call:
+                control.submit({"pipeline": p})
+            sent = call.call_args.args[1]["spec"]["pipeline"]
+            self.assertEqual(sent, millrace.control.b64(p.to_yaml().encode()))
+            refused = ServiceError("invalid_argument", "pipeline: line 3:5: dense[0]: it is wrong")
+            with mock.patch.object(control, "call", side_effect=refused):
+                with self.assertRaisesRegex(ServiceError, r"test_pipeline.py:\d+: dense\[0\]: it is wrong"):
+                    control.submit({"pipeline": p})
+
+    def test_no_binary(self) -> None:
+        with mock.patch.dict(os.environ, {"MILLRACE_BIN": "/nowhere/millrace"}):
+            self.assertRaisesRegex(BinaryError, "MILLRACE_BIN is /nowhere/millrace", binary.find)
+        with mock.patch.dict(os.environ, {"PATH": ""}):
+            os.environ.pop("MILLRACE_BIN", None)
+            held = pathlib.Path(binary.__file__).parent / "_bin" / "millrace"
+            if not held.exists():
+                self.assertRaisesRegex(BinaryError, "there is no millrace binary", binary.find)
+
+
+@unittest.skipUnless(MILLRACE, "wants MILLRACE_BIN")
+class Checked(unittest.TestCase):
+    """What the binary says to them."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.home = pathlib.Path(folder.name)
+        cls.run_binary("dataset", "generate", "--rows", "60", "--out", str(cls.home / "day, one"), "--progress", "none")
+        cls.data = cls.home / "day, one" / "part-00000.parquet"
+
+    @classmethod
+    def run_binary(cls, *arguments: str) -> str:
+        done = subprocess.run([MILLRACE, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def job_digest(self, document: str) -> str:
+        """The digest of the job of a document over the data."""
+        path, out = self.home / "p.yaml", self.home / "tensors.arrow"
+        path.write_text(document)
+        out.unlink(missing_ok=True)
+        printed = self.run_binary(
+            "preprocess", "--pipeline", str(path), '--in="' + str(self.data) + '"', "--engine", "cpu", "--slm", "32MiB",
+            "--format", "arrow", "--out", str(out), "--output", "json", "--progress", "none",
+        )  # fmt: skip
+        return str(json.loads(printed)["job"])
+
+    def test_the_job_is_that_of_the_document_written_by_hand(self) -> None:
+        self.assertEqual(self.job_digest(rm1().to_yaml()), self.job_digest(RM1))
+        self.assertEqual(Pipeline.from_yaml(RM1).check(self.data), rm1().check(self.data))
+        self.assertNotEqual(self.job_digest(rm1().to_yaml()), self.job_digest(RM1.replace("add: 1}", "add: 2}")))
+
+    def test_reads_texts_files_and_names(self) -> None:
+        path = self.home / "rm1.yaml"
+        path.write_text(RM1)
+        for document in (RM1, path, str(path), "rm1", rm1().to_yaml()):
+            self.assertEqual(Pipeline.from_yaml(document), rm1(), document)
+
+    def test_documents_are_read_back(self) -> None:
+        """Whatever is built, the document that is written is read to the same, and checks against data to the same
+        digest as the pipeline in JSON, which another writer wrote.
+        """
+        draw = random.Random(7)
+        for _ in range(12):
+            p = Pipeline(draw.choice(["", "a b", "é\n"]), batch=draw.choice([8192, 1, 300]))
+            by_hand: dict[str, Any] = {"batch": p.batch} if p.batch != 8192 else {}
+            if draw.random() < 0.5:
+                p.label("label", ops=[clamp(max=1)])
+                by_hand["label"] = {"column": "label", "ops": [{"clamp": {"max": 1}}]}
+            low = draw.randrange(12)
+            value = draw.choice([0, -1, 2**53 + 1])
+            p.dense(f"int_{low}..int_12", ops=[fill_null(value), log(add=1)], name="d_{i}")
+            by_hand["dense"] = [
+                {"columns": [f"int_{low}..int_12"], "as": "d_{i}", "ops": [{"fill_null": value}, {"log": {"add": 1}}]}
+            ]
+            modulus = draw.randrange(1, 10**6)
+            p.sparse(["cat_*"], ops=[positive_modulus(modulus)])
+            by_hand["sparse"] = [{"columns": ["cat_*"], "ops": [{"positive_modulus": {"modulus": modulus}}]}]
+            borders = sorted(draw.choice([-1.5, 0, 3, 1e10, float("inf")]) for _ in range(draw.randrange(1, 6)))
+            side = draw.choice(["left", "right"])
+            p.generated("int_0", name="b", ops=[fill_null(0), bucketize(borders, side=side)])  # type: ignore[arg-type]
+            finite = [x for x in borders if x != float("inf")]
+            if finite == borders:
+                by_hand["generated"] = [
+                    {
+                        "columns": ["int_0"],
+                        "as": "b",
+                        "ops": [{"fill_null": {"value": 0}}, {"bucketize": {"borders": borders, "side": side}}],
+                    }
+                ]
+                by_hand_digest = self.job_digest(json.dumps(by_hand))
+                self.assertEqual(self.job_digest(p.to_yaml()), by_hand_digest, p.to_yaml())
+            self.assertEqual(Pipeline.from_yaml(p.to_yaml()), p)
+
+    def test_features_are_known_before_the_first_mini_batch(self) -> None:
+        found = rm1().check(self.data)
+        self.assertEqual(found.dense, tuple(f"int_{i}" for i in range(13)))
+        self.assertEqual([k.name for k in found.keys][25:27], ["cat_25", "bucket_0"])
+        self.assertEqual({k.num_embeddings for k in found.keys}, {500_000})
+        self.assertEqual(len(found.digest), 64)
+        self.assertEqual(rm1().check().dense, ())
+
+    def test_errors_name_the_line_of_python(self) -> None:
+        p = rm1()
+        p.sparse(
+            "cat_0",
+            ops=[clamp()],
+        )
+        line = inspect.currentframe().f_lineno - 4  # type: ignore[union-attr]
+        with self.assertRaises(PipelineError) as caught:
+            p.check()
+        (problem,) = caught.exception.problems
+        self.assertEqual((problem.file, problem.path), (__file__, "sparse[1].ops[0].clamp"))
+        self.assertIn(problem.line, range(line, line + 4))
+        self.assertEqual(str(caught.exception), f"{__file__}:{problem.line}: {problem.message}")
+
+        p = Pipeline().dense("int_0", ops=[hex_to_int()]).sparse("cat_0", ops=[firstx(3)])
+        with self.assertRaises(PipelineError) as caught:
+            p.check(self.data)
+        self.assertEqual(len(caught.exception.problems), 2)
+        self.assertIn("hex_to_int takes strings", str(caught.exception))
+
+    def test_errors_name_the_line_of_the_document(self) -> None:
+        path = self.home / "wrong.yaml"
+        path.write_text("name: x\ndense:\n  - columns: [x]\n    opps: []\n")
+        with self.assertRaisesRegex(PipelineError, r"wrong.yaml:4: .*dense\[0\].opps: unknown key"):
+            Pipeline.from_yaml(path)
+        with self.assertRaisesRegex(PipelineError, r"^line 4: "):
+            Pipeline.from_yaml(path.read_text())
+        with self.assertRaisesRegex(PipelineError, "no such file"):
+            Pipeline.from_yaml(self.home / "none.yaml")
+        with self.assertRaisesRegex(PipelineError, "no such file"):
+            rm1().check(self.home / "none.parquet")
+
+
+if __name__ == "__main__":
+    unittest.main()
