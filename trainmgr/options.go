@@ -33,6 +33,8 @@ type Options struct {
 	SplitBatches int // 0 means dataset.DefaultSplitBatches
 	Window       int // of dataset.ShuffleRows, in mini-batches
 	Epochs       int // 0 means 1
+	// Share is the part of every epoch that the job delivers: one rank's of several. It is no part of the job's digest.
+	Share dataset.Share
 
 	Order      dataset.Order
 	QueueBytes int64 // bound of the input queue, 0 means DefaultQueueBytes
@@ -95,6 +97,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: T of %v rows/s", ErrOptions, o.RowsPerSecond)
 	case o.Order > dataset.Deterministic:
 		return o, fmt.Errorf("%w: order %d", ErrOptions, o.Order)
+	}
+	if err := o.Share.Check(); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	return o, nil
 }

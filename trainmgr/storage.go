@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
@@ -39,8 +40,8 @@ func (s *storageSource) Epoch(context.Context) (*Epoch, error) {
 		return nil, err
 	}
 	s.epoch++
-	return &Epoch{Number: s.epoch, Plan: plan, Progress: dataset.NewProgress(s.digest, s.epoch, plan.MiniBatches())},
-		nil
+	return &Epoch{Number: s.epoch, Plan: plan, Owned: s.options.ownedNumbers(plan),
+		Progress: dataset.NewProgress(s.digest, s.epoch, plan.MiniBatches())}, nil
 }
 
 // Acknowledged implements Source. The token alone keeps what was acknowledged, so nothing is left to do.
@@ -88,10 +89,14 @@ func (s *storageSource) Begin(_ context.Context, epoch *Epoch, delivery Delivery
 		if !ok || from >= end {
 			continue
 		}
+		if len(epoch.Owned) > 0 {
+			end = min(end, epoch.Owned[0].To)
+		}
 		pieces.schedule.Add(split.Rows, holders[split.Partition])
 		pieces.requests = append(pieces.requests, api.SplitRequest{
 			Job: s.digest, Epoch: epoch.Number, Split: split, From: int(from - split.FirstNumber),
 		})
+		pieces.ends = append(pieces.ends, end)
 	}
 	return pieces, nil
 }
@@ -100,6 +105,7 @@ func (s *storageSource) Begin(_ context.Context, epoch *Epoch, delivery Delivery
 type storagePieces struct {
 	source   *storageSource
 	requests []api.SplitRequest // by the schedule's index of the split, without the drive
+	ends     []uint64           // by the same index: the number at which the rank's part of the split ends
 
 	mu       sync.Mutex
 	schedule *allocation.Schedule
@@ -116,7 +122,7 @@ func (s *storagePieces) Next(ctx context.Context) (Piece, error) {
 		if ok {
 			request := s.requests[split]
 			request.Drive = s.source.data.Drives[drive].Name
-			return &storagePiece{pieces: s, split: split, request: request}, nil
+			return &storagePiece{pieces: s, split: split, request: request, end: s.ends[split]}, nil
 		}
 		if pending == 0 {
 			return nil, io.EOF
@@ -137,13 +143,13 @@ type storagePiece struct {
 	pieces  *storagePieces
 	split   int // the schedule's index of the split
 	request api.SplitRequest
+	end     uint64 // number at which the piece ends: the split's end, or that of the rank's share inside it
 }
 
 // Numbers implements Piece.
 func (p *storagePiece) Numbers() dataset.Range {
 	split := p.request.Split
-	return dataset.Range{From: split.FirstNumber + uint64(p.request.From),
-		To: split.FirstNumber + uint64(split.MiniBatches)}
+	return dataset.Range{From: split.FirstNumber + uint64(p.request.From), To: p.end}
 }
 
 // Drive implements Piece.
@@ -151,7 +157,32 @@ func (p *storagePiece) Drive() string { return p.request.Drive }
 
 // Open implements Piece.
 func (p *storagePiece) Open(ctx context.Context) (api.Stream, error) {
-	return p.pieces.source.storage.Open(ctx, p.request)
+	stream, err := p.pieces.source.storage.Open(ctx, p.request)
+	if err != nil {
+		return nil, err
+	}
+	if split := p.request.Split; p.end < split.FirstNumber+uint64(split.MiniBatches) {
+		return &boundedStream{Stream: stream, left: p.end - p.Numbers().From}, nil
+	}
+	return stream, nil
+}
+
+// boundedStream ends before the end of its split, where another rank owns the rest.
+type boundedStream struct {
+	api.Stream
+	left uint64 // mini-batches that the rank still owns
+}
+
+// Next implements api.Stream.
+func (s *boundedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
+	if s.left == 0 {
+		return nil, io.EOF
+	}
+	mb, err := s.Stream.Next(ctx)
+	if err == nil {
+		s.left--
+	}
+	return mb, err
 }
 
 // End implements Piece. Every error ends the job, since no other drive of this process could do better.

@@ -92,12 +92,33 @@ func (o *Options) firstEpoch(m *dataset.Manifest, digest dataset.Digest) (e *Epo
 	if e.Plan, err = dataset.NewPlan(m, o.planOptions(e.Number)); err != nil {
 		return nil, err
 	}
+	e.Owned = o.ownedNumbers(e.Plan)
 	if o.Resume == nil {
 		e.Progress = dataset.NewProgress(digest, e.Number, e.Plan.MiniBatches())
 	} else if e.Progress, err = dataset.Resume(*o.Resume, digest, e.Plan.MiniBatches()); err != nil {
 		return nil, fmt.Errorf("resume: %w", err)
 	}
+	if e.Owned != nil {
+		others := dataset.ComplementRanges(e.Owned, e.Plan.MiniBatches())
+		if foreign := dataset.IntersectRanges(e.Progress.Token().Acknowledged(), others); len(foreign) > 0 {
+			return nil, fmt.Errorf("resume: %w: the token acknowledges mini-batch %d, which is not of rank %d of %d: "+
+				"resume with as many ranks as the token was made with", ErrOptions, foreign[0].From, o.Share.Rank,
+				o.Share.Ranks)
+		}
+	}
 	return e, nil
+}
+
+// ownedNumbers returns the numbers of an epoch that are of the job's share; nil means all.
+func (o *Options) ownedNumbers(plan *dataset.Plan) []dataset.Range {
+	if o.Share.Ranks <= 1 {
+		return nil
+	}
+	numbers := o.Share.Numbers(plan.MiniBatches())
+	if numbers.From == numbers.To {
+		return []dataset.Range{}
+	}
+	return []dataset.Range{numbers}
 }
 
 // allocate measures T and P and decides how many drives run at once.

@@ -1,0 +1,45 @@
+package dataset
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestSharesFollowEachOtherAndDifferByOneAtMost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.Uint64Range(0, 1000).Draw(t, "total")
+		ranks := rapid.IntRange(1, 40).Draw(t, "ranks")
+		keep := rapid.Bool().Draw(t, "keep")
+		each, end := total/uint64(ranks), uint64(0)
+		for rank := range ranks {
+			r := Share{Rank: rank, Ranks: ranks, KeepTail: keep}.Numbers(total)
+			require.Equal(t, end, r.From)
+			n := r.To - r.From
+			require.True(t, n == each || keep && n == each+1)
+			end = r.To
+		}
+		if keep {
+			require.Equal(t, total, end)
+		} else {
+			require.Less(t, total-end, uint64(ranks))
+		}
+	})
+}
+
+func TestAShareOfOneRankIsEverything(t *testing.T) {
+	assert.Equal(t, Range{To: 7}, Share{}.Numbers(7))
+	assert.Equal(t, Range{To: math.MaxUint64}, Share{Ranks: 1}.Numbers(math.MaxUint64))
+}
+
+func TestSharesThatDoNotExistAreRefused(t *testing.T) {
+	for _, s := range []Share{{Rank: 1}, {Rank: -1}, {Rank: 3, Ranks: 3}, {Ranks: -1}} {
+		require.ErrorIs(t, s.Check(), ErrOptions, "%+v", s)
+	}
+	for _, s := range []Share{{}, {Ranks: 1}, {Rank: 2, Ranks: 3}} {
+		require.NoError(t, s.Check(), "%+v", s)
+	}
+}
