@@ -26,11 +26,15 @@ type DriveOptions struct {
 	SLM     uint64         // bytes of the drive's memory to use, 0 means all
 	// Jobs is how many jobs the drive holds at once, each with an equal part of its memory; 0 means 1. SLM, if given,
 	// is one job's part.
-	Jobs     int
-	Streams  int          // of a job at once, 0 means two, or one where memory is short
+	Jobs int
+	// Streams is how many splits of a job the drive makes at once. 0 means two, of files one more than engine threads,
+	// or fewer where memory is short.
+	Streams  int
 	Coalesce uint64       // see processor.Options
 	Commands sdk.Commands // OpenFiles: the command set
-	Threads  int          // OpenFiles, EngineCPU: engine threads, 0 means 1
+	// Threads are the engine threads of OpenFiles and of EngineCPU, 0 means 1. Package trainmgr/local gives drives made
+	// of files the machine's cores.
+	Threads int
 
 	// Skip is called for members of a volume that cannot be read as partitions, which are then left out. nil: such a
 	// member is an error, and so is a pattern of Members that matches nothing.

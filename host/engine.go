@@ -79,10 +79,18 @@ func (d *Drive) streams() int {
 	case d.engine == EngineCPU:
 		return d.threads()
 	}
-	if slm := d.memory(); slm == 0 && d.device.Compute().SLMSize() >= twoStreams || slm >= twoStreams {
-		return 2
+	wanted := 2
+	if d.volume == nil && d.maps == nil { // of files, whose engine threads are this machine's cores
+		wanted = max(wanted, d.threads()+1)
 	}
-	return 1
+	memory := d.memory()
+	if memory == 0 {
+		memory = d.device.Compute().SLMSize()
+	}
+	for wanted > 1 && memory < memoryOfStreams(wanted) {
+		wanted--
+	}
+	return wanted
 }
 
 // memory returns how much of the drive's memory a job has; 0 means all of it.
@@ -96,8 +104,9 @@ func (d *Drive) memory() uint64 {
 // memoryGrain divides the size of every job's part of a drive's memory.
 const memoryGrain = 1 << 16
 
-// twoStreams is the memory from which a job has two streams on a drive: the least memory of two streams, and a program.
-const twoStreams = 2*processor.MinStreamMemory + 16<<20
+// memoryOfStreams is the memory from which a job has so many streams on a drive: the least memory of each, and a
+// program.
+func memoryOfStreams(streams int) uint64 { return uint64(streams)*processor.MinStreamMemory + 16<<20 }
 
 // newProcessor makes a job's processor on the drive.
 func (d *Drive) newProcessor(ctx context.Context, l lowered) (processor.Processor, error) {

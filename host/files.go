@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 )
@@ -28,7 +29,7 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
 		var err error
 		d.device, extents, err = sdk.OpenFiles(ctx, paths, sdk.FilesOptions{
-			DeviceOptions: d.o.Device, SLM: int64(d.o.SLM), Threads: d.o.Threads, Commands: d.o.Commands,
+			DeviceOptions: d.o.Device, SLM: d.fileMemory(), Threads: d.o.Threads, Commands: d.o.Commands,
 		})
 		if err != nil {
 			return err
@@ -60,6 +61,15 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 		list = append(list, p)
 	}
 	return d.hold(list)
+}
+
+// fileMemory returns the bytes of memory of a drive made of files; 0 is the default, which is enough for a few engine
+// threads. More threads get as much as their streams need. Memory that is never used is never touched.
+func (d *Drive) fileMemory() int64 {
+	if need := memoryOfStreams(d.o.Threads + 1); d.o.SLM == 0 && need > csd.DefaultSLM {
+		return int64(need)
+	}
+	return int64(d.o.SLM)
 }
 
 // openRegularFile opens a file, which the drive closes, and returns its size.

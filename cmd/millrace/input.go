@@ -35,6 +35,7 @@ type input struct {
 	threads   int
 	streams   int
 	coalesce  string
+	noTrainer bool   // nothing trains beside it, so that files get every core
 	elsewhere string // the alternative to --in and --drive that the error names when both are missing
 }
 
@@ -51,9 +52,14 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	f.StringVar(&i.commands, "commands", "vendor",
 		"command set of the drive made of --in: vendor or standard; for --drive say it in the URI")
 	f.StringVar(&i.slm, "slm", "", "device memory to use, as 64MiB (default: all of it)")
-	f.IntVar(&i.threads, "threads", 1,
-		"engine threads of the drive made of --in, or of the CPU; for --drive say it in the URI")
-	f.IntVar(&i.streams, "streams", 0, "splits that a drive takes at once (default 2, 1 where memory is short)")
+	byDefault := "the machine's cores, less one for the trainer"
+	if i.noTrainer {
+		byDefault = "the machine's cores"
+	}
+	f.IntVar(&i.threads, "threads", 0, "engine threads of the drive made of --in, or of the CPU; for --drive say it "+
+		"in the URI (default: "+byDefault+"; 1 with --drive)")
+	f.IntVar(&i.streams, "streams", 0,
+		"splits that a drive takes at once (default 2, with --in one more than threads; fewer where memory is short)")
 	f.StringVar(&i.coalesce, "coalesce", "",
 		"largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
 }
@@ -96,9 +102,15 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	default:
 		return c, usagef("--commands %q: want vendor or standard", i.commands)
 	}
-	if i.threads < 1 || i.threads > sdk.MaxThreads || i.streams < 0 {
+	if i.threads < 0 || i.threads > sdk.MaxThreads || i.streams < 0 {
 		return c, usagef("--threads %d, --streams %d: want 1 to %d threads, streams not below 0", i.threads, i.streams,
 			sdk.MaxThreads)
+	}
+	if cmd.Flags().Changed("threads") && i.threads == 0 {
+		return c, usagef("--threads 0: want 1 to %d", sdk.MaxThreads)
+	}
+	if i.noTrainer {
+		c.TrainerCores = -1
 	}
 	if i.slm != "" {
 		n, err := quantity.Bytes(i.slm)

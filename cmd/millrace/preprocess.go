@@ -40,7 +40,7 @@ type preprocessResult struct {
 
 func preprocessCommand(c *console) *cobra.Command {
 	var (
-		in           input
+		in           = input{noTrainer: true}
 		pipe, out    string
 		format       string
 		batch        int

@@ -31,6 +31,10 @@ type Config struct {
 	Drives []string // URIs
 	Files  []string // paths
 	Spread int      // files are dealt in turn to so many in-process drives, 0 means 1
+	// TrainerCores is how many cores of this machine the drives made of Files leave to the trainer: 0 means one, below
+	// 0 none. The drives share the other cores as engine threads, at least one each, unless DriveOptions.Threads says
+	// how many.
+	TrainerCores int
 	host.DriveOptions
 	Manager host.Options
 }
@@ -63,6 +67,7 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 		drives = append(drives, d)
 	}
 	if len(c.Files) > 0 {
+		c.Threads = c.engineThreads(availableCores())
 		dealt := make([][]string, spread)
 		for i, f := range c.Files {
 			dealt[i%spread] = append(dealt[i%spread], f)
