@@ -87,7 +87,7 @@ func (d *Drive) streams() int {
 	if memory == 0 {
 		memory = d.device.Compute().SLMSize()
 	}
-	for wanted > 1 && memory < memoryOfStreams(wanted) {
+	for wanted > 1 && memory < MemoryOfStreams(wanted) {
 		wanted--
 	}
 	return wanted
@@ -104,9 +104,9 @@ func (d *Drive) memory() uint64 {
 // memoryGrain divides the size of every job's part of a drive's memory.
 const memoryGrain = 1 << 16
 
-// memoryOfStreams is the memory from which a job has so many streams on a drive: the least memory of each, and a
+// MemoryOfStreams is the memory from which a job has so many streams on a drive: the least memory of each, and a
 // program.
-func memoryOfStreams(streams int) uint64 { return uint64(streams)*processor.MinStreamMemory + 16<<20 }
+func MemoryOfStreams(streams int) uint64 { return uint64(streams)*processor.MinStreamMemory + 16<<20 }
 
 // newProcessor makes a job's processor on the drive.
 func (d *Drive) newProcessor(ctx context.Context, l lowered) (processor.Processor, error) {

@@ -66,7 +66,7 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 // fileMemory returns the bytes of memory of a drive made of files; 0 is the default, which is enough for a few engine
 // threads. More threads get as much as their streams need. Memory that is never used is never touched.
 func (d *Drive) fileMemory() int64 {
-	if need := memoryOfStreams(d.o.Threads + 1); d.o.SLM == 0 && need > csd.DefaultSLM {
+	if need := MemoryOfStreams(d.o.Threads + 1); d.o.SLM == 0 && need > csd.DefaultSLM {
 		return int64(need)
 	}
 	return int64(d.o.SLM)

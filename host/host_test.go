@@ -581,9 +581,9 @@ func TestStreamsFollowMemory(t *testing.T) {
 		o    DriveOptions
 		want int
 	}{
-		{memoryOfStreams(2), DriveOptions{}, 2}, {memoryOfStreams(2) - 4096, DriveOptions{}, 1},
+		{MemoryOfStreams(2), DriveOptions{}, 2}, {MemoryOfStreams(2) - 4096, DriveOptions{}, 1},
 		{0, DriveOptions{}, 2}, {0, DriveOptions{Threads: 2}, 3}, {0, DriveOptions{Threads: 9}, 10},
-		{memoryOfStreams(4), DriveOptions{Threads: 9}, 4},
+		{MemoryOfStreams(4), DriveOptions{Threads: 9}, 4},
 		{8 << 20, DriveOptions{Streams: 3}, 3},
 		{0, DriveOptions{Engine: EngineCPU, Threads: 3}, 3}, {0, DriveOptions{Engine: EngineCPU}, 1},
 	} {

@@ -111,8 +111,9 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
 		switch {
 		case c.Hidden, c.HasSubCommands(), name == "help", name == "completion": // print no result
-		case name == "drive reset", name == "drive serve", name == "node run", name == "control run":
-			// of a drive that the kernel has; until they are interrupted
+		case name == "drive reset", name == "drive serve", name == "node run", name == "control run",
+			name == "private":
+			// of a drive that the kernel has; until they are interrupted; until the trainer ends
 		default:
 			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)
 		}

@@ -104,6 +104,7 @@ func newRoot(s streams) *cobra.Command {
 		siteCommands{c}.down(),
 		datasetCommands{c}.command(),
 		preprocessCommand(c),
+		privateCommand(c),
 		driveCommands{c}.command(),
 		imageCommands{c}.command(),
 		pipelineCommands{c}.command(),

@@ -6,10 +6,10 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// engineThreads returns how many engine threads each of the drives made of files has: as many as the user asked for, or
+// EngineThreads returns how many engine threads each of the drives made of files has: as many as the user asked for, or
 // an equal part of the cores that the trainer leaves. cores is how many this process may use, by its affinity and its
 // control group's quota.
-func (c *Config) engineThreads(cores int) int {
+func (c *Config) EngineThreads(cores int) int {
 	if c.Threads > 0 {
 		return c.Threads
 	}

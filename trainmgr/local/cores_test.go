@@ -31,7 +31,7 @@ func TestFilesGetTheCoresThatTheTrainerLeaves(t *testing.T) {
 		{"a very large machine", 1024, 0, 1, 0, sdk.MaxThreads},
 	} {
 		config := Config{Spread: c.spread, TrainerCores: c.trainer, DriveOptions: host.DriveOptions{Threads: c.threads}}
-		assert.Equal(t, c.wantEngine, config.engineThreads(c.cores), c.name)
+		assert.Equal(t, c.wantEngine, config.EngineThreads(c.cores), c.name)
 	}
 }
 

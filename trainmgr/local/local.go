@@ -67,7 +67,7 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 		drives = append(drives, d)
 	}
 	if len(c.Files) > 0 {
-		c.Threads = c.engineThreads(availableCores())
+		c.Threads = c.EngineThreads(availableCores())
 		dealt := make([][]string, spread)
 		for i, f := range c.Files {
 			dealt[i%spread] = append(dealt[i%spread], f)

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/trainmgr/private"
+)
+
+// privateCommand is the command that millrace.open of the Python package starts.
+func privateCommand(c *console) *cobra.Command {
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:   "private",
+		Short: "The preprocessing of one trainer on this machine; millrace.open in Python starts it",
+		Long: `Preprocesses files of this machine for a trainer in Python, which starts this command by itself and
+is connected to it by standard input, one end of a unix socket. Mini-batches are handed over in
+shared memory. The process ends when its trainer does, however that happens, and leaves nothing
+behind; interrupts and hang-ups of the terminal are the trainer's and do not end it.`,
+		Example: "  millrace private --help",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			conn, parent, err := private.Inherited(os.Stdin)
+			if err != nil {
+				return usageError{err}
+			}
+			var log *slog.Logger
+			if verbose {
+				log = logger(c.err, "info", "auto")
+			}
+			return private.Serve(cmd.Context(), conn, private.Options{Logger: log, Parent: parent})
+		},
+	}
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "log files, ranks and their ends to standard error")
+	return cmd
+}

@@ -1,0 +1,148 @@
+package private
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// A trainer copies a mini-batch when fewer than two buffers would be left, so that two always come back.
+const leastBuffers = 3
+
+// bufferGrain divides the size of every buffer.
+const bufferGrain = 64 << 10
+
+// buffer is a memory file that holds one mini-batch at a time. The trainer has it mapped, too.
+type buffer struct {
+	id     int
+	file   *memoryFile
+	inUse  bool // it holds a mini-batch that the trainer has not given back
+	passed bool // the trainer has the descriptor
+}
+
+// bufferPool is the buffers of one rank. Its owner calls take, and sends the buffer; the trainer's messages call free.
+type bufferPool struct {
+	limit int64 // bytes
+
+	mu       sync.Mutex
+	buffers  map[int]*buffer
+	total    int64 // bytes of all buffers
+	nextID   int
+	returned chan struct{} // holds a value after a buffer was given back
+	closed   bool
+}
+
+func newBufferPool(limit int64) *bufferPool {
+	return &bufferPool{limit: limit, buffers: map[int]*buffer{}, returned: make(chan struct{}, 1)}
+}
+
+// errPoolClosed says that the pool's session has ended.
+var errPoolClosed = errors.New("the buffers are closed")
+
+// take waits for a buffer of at least size bytes, which the caller then fills. retired are buffers that the trainer
+// should forget: they were too small, and made room for this one.
+func (p *bufferPool) take(ctx context.Context, size int64) (b *buffer, retired []int, err error) {
+	for {
+		p.mu.Lock()
+		b, more, err := p.tryTake(size)
+		p.mu.Unlock()
+		retired = append(retired, more...)
+		if b != nil || err != nil {
+			return b, retired, err
+		}
+		select {
+		case <-p.returned:
+		case <-ctx.Done():
+			return nil, retired, context.Cause(ctx)
+		}
+	}
+}
+
+// tryTake returns a free buffer, or a new one if the bound allows one. It returns nil if a buffer has to come back
+// first. p.mu is held.
+func (p *bufferPool) tryTake(size int64) (b *buffer, retired []int, err error) {
+	if p.closed {
+		return nil, nil, errPoolClosed
+	}
+	var best *buffer
+	for _, free := range p.buffers {
+		if !free.inUse && free.file.size() >= size && (best == nil || free.file.size() < best.file.size()) {
+			best = free
+		}
+	}
+	if best != nil {
+		best.inUse = true
+		return best, nil, nil
+	}
+	rounded := (max(size, 1) + bufferGrain - 1) / bufferGrain * bufferGrain
+	for id, free := range p.buffers { // too small, every one
+		if p.fits(rounded) {
+			break
+		}
+		if !free.inUse {
+			if free.passed {
+				retired = append(retired, id)
+			}
+			if err := p.remove(free); err != nil {
+				return nil, retired, err
+			}
+		}
+	}
+	if !p.fits(rounded) {
+		return nil, retired, nil
+	}
+	file, err := createMemoryFile(rounded)
+	if err != nil {
+		return nil, retired, err
+	}
+	b = &buffer{id: p.nextID, file: file, inUse: true}
+	p.nextID++
+	p.buffers[b.id] = b
+	p.total += rounded
+	return b, retired, nil
+}
+
+// fits reports whether the bound allows another buffer: by bytes, or because there are fewer than the least number, all
+// of which a trainer may hold.
+func (p *bufferPool) fits(size int64) bool {
+	return p.total+size <= p.limit || len(p.buffers) < leastBuffers
+}
+
+// most returns how many buffers of a size there may be.
+func (p *bufferPool) most(size int64) int { return int(max(p.limit/max(size, 1), leastBuffers)) }
+
+// remove ends a buffer. The trainer's mappings of it stay valid. p.mu is held.
+func (p *bufferPool) remove(b *buffer) error {
+	delete(p.buffers, b.id)
+	p.total -= b.file.size()
+	return b.file.close()
+}
+
+// free takes a buffer back. The error wraps ErrProtocol if the trainer does not have it.
+func (p *bufferPool) free(id int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, ok := p.buffers[id]
+	if !ok || !b.inUse {
+		return fmt.Errorf("%w: buffer %d was given back, which the trainer does not have", ErrProtocol, id)
+	}
+	b.inUse = false
+	select {
+	case p.returned <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// close ends every buffer. Nobody fills one any more.
+func (p *bufferPool) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	var errs []error
+	for _, b := range p.buffers {
+		errs = append(errs, p.remove(b))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,122 @@
+package private
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr"
+)
+
+// The codes of Failed. The Python package has one exception for each.
+const (
+	CodePipeline = "pipeline" // the pipeline's document, or what it asks of the columns
+	CodeData     = "data"     // a page or a row is at fault, or a partition changed
+	CodeFiles    = "files"    // a file is missing or cannot be read as a partition
+	CodeOptions  = "options"  // an argument is out of range or contradicts another
+	CodeToken    = "token"    // the bytes are no token
+	CodeOtherJob = "other_job"
+	CodeRanks    = "ranks"   // the ranks of this machine do not agree, or do not come
+	CodeVersion  = "version" // of the protocol
+	CodeProtocol = "protocol"
+	CodeFailed   = "failed" // anything else
+)
+
+// OptionError says that an argument of Open is wrong.
+type OptionError struct{ Message string }
+
+func (e *OptionError) Error() string { return e.Message }
+
+// VersionError says that the trainer speaks another version of the protocol.
+type VersionError struct{ Theirs int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the Python package speaks version %d of the protocol, this binary version %d: "+
+		"install both from one release", e.Theirs, Version)
+}
+
+// RanksError says that the ranks of this machine do not agree.
+type RanksError struct{ Message string }
+
+func (e *RanksError) Error() string { return e.Message }
+
+// failureOf describes an error to the trainer.
+func failureOf(err error) *Failed {
+	f := &Failed{Code: codeOf(err), Message: err.Error()}
+	var data *partition.DataError
+	if errors.As(err, &data) {
+		f.File, f.Column, f.Line = data.Partition, data.Column, data.Line
+		if data.RowGroup >= 0 {
+			f.RowGroup = &data.RowGroup
+		}
+		if data.Page >= 0 {
+			f.Page = &data.Page
+		}
+		f.Row = &data.Row
+	}
+	var changed *host.ChangedError
+	if errors.As(err, &changed) {
+		f.File = changed.Partition
+	}
+	var missing *fs.PathError
+	if errors.As(err, &missing) {
+		f.File = missing.Path
+	}
+	var wrong pipeline.Errors
+	if errors.As(err, &wrong) {
+		for _, one := range wrong {
+			f.Problems = append(f.Problems, Problem{Line: one.Pos.Line, At: one.Pos.Column, Path: one.Path,
+				Column: one.Column, Message: one.Error()})
+		}
+	}
+	return f
+}
+
+// codeOf returns the code of an error.
+func codeOf(err error) string {
+	var (
+		version  *VersionError
+		option   *OptionError
+		ranks    *RanksError
+		wrong    pipeline.Errors
+		data     *partition.DataError
+		missing  *fs.PathError
+		mixed    *partitionfile.MixedFormatsError
+		unknown  *partitionfile.UnknownFormatError
+		badFiles *filesError
+	)
+	switch {
+	case errors.As(err, &version):
+		return CodeVersion
+	case errors.Is(err, ErrProtocol):
+		return CodeProtocol
+	case errors.As(err, &ranks):
+		return CodeRanks
+	case errors.As(err, &wrong):
+		return CodePipeline
+	case errors.As(err, &data), errors.Is(err, host.ErrChanged):
+		return CodeData
+	case errors.Is(err, dataset.ErrOtherJob):
+		return CodeOtherJob
+	case errors.Is(err, dataset.ErrToken):
+		return CodeToken
+	case errors.As(err, &option), errors.Is(err, trainmgr.ErrOptions), errors.Is(err, dataset.ErrOptions):
+		return CodeOptions
+	case errors.As(err, &missing), errors.As(err, &mixed), errors.As(err, &unknown), errors.As(err, &badFiles),
+		errors.Is(err, partitionfile.ErrNotRegular), errors.Is(err, host.ErrSchema):
+		return CodeFiles
+	}
+	return CodeFailed
+}
+
+// filesError is an error of opening the files.
+type filesError struct{ err error }
+
+func (e *filesError) Error() string { return e.err.Error() }
+
+func (e *filesError) Unwrap() error { return e.err }

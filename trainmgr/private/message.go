@@ -1,0 +1,286 @@
+package private
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// Version is the version of the protocol. Both sides must speak the same one, since one package brings both.
+const Version = 1
+
+// MaxMessage bounds a message: the largest holds the manifest of a job of a million files.
+const MaxMessage = 256 << 20
+
+// Bounds of what a trainer may ask for.
+const (
+	maxRanks  = 1 << 16
+	maxFiles  = 1 << 20
+	maxEpochs = 1 << 32
+	maxBuffer = 1 << 40 // bytes
+)
+
+// ErrProtocol says that bytes are not a message of this protocol, or one that makes no sense here.
+var ErrProtocol = errors.New("private process: protocol")
+
+// Message is one of the types below.
+type Message interface{ kind() string }
+
+// Open asks for the mini-batches of one rank. It is a trainer's first message.
+type Open struct {
+	Version int `json:"version"`
+
+	Files       []string `json:"files"`                  // names of files, folders and patterns
+	InputFormat string   `json:"input_format,omitempty"` // "" finds it by the files' contents
+	Label       string   `json:"label,omitempty"`        // of text: "present" (default) or "absent"
+	Malformed   string   `json:"malformed,omitempty"`    // of text: "fail" (default), "drop" or "null"
+	Pipeline    string   `json:"pipeline"`               // a YAML document, or the name of a built-in pipeline
+
+	Batch        int    `json:"batch,omitempty"` // 0 takes the pipeline's
+	Tail         string `json:"tail,omitempty"`
+	Shuffle      string `json:"shuffle,omitempty"`
+	Seed         uint64 `json:"seed,omitempty"`
+	SplitBatches int    `json:"split_batches,omitempty"`
+	Window       int    `json:"window,omitempty"`
+	Epochs       uint64 `json:"epochs,omitempty"` // 0 means 1
+	Order        string `json:"order,omitempty"`
+
+	QueueBytes   int64 `json:"queue_bytes,omitempty"`   // bound of the buffers, all local ranks together
+	Threads      int   `json:"threads,omitempty"`       // engine threads; 0: the cores that the trainers leave
+	TrainerCores int   `json:"trainer_cores,omitempty"` // cores left to the trainers; 0: one a local rank, -1: none
+
+	Rank       int    `json:"rank"`                  // of Ranks
+	Ranks      int    `json:"ranks,omitempty"`       // 0 means 1
+	RankTail   string `json:"rank_tail,omitempty"`   // "drop" (default) or "keep"
+	LocalRanks int    `json:"local_ranks,omitempty"` // of this machine, which share the process; 0 means 1
+	Listen     string `json:"listen,omitempty"`      // name of the abstract socket for the other local ranks
+	Patience   int    `json:"patience,omitempty"`    // seconds to wait for the other local ranks
+
+	Token string `json:"token,omitempty"` // where to go on
+}
+
+// Free gives a buffer back.
+type Free struct {
+	Buffer int `json:"buffer"`
+}
+
+// Seek goes to a position. Mini-batches of earlier generations may still be under way.
+type Seek struct {
+	Generation int    `json:"generation"`
+	Token      string `json:"token"` // "" is the beginning
+}
+
+// Leave says that the rank needs nothing more.
+type Leave struct{}
+
+// Opened answers Open.
+type Opened struct {
+	Version     int                `json:"version"`
+	Digest      string             `json:"digest"`
+	Schema      json.RawMessage    `json:"schema"`   // of sdk/tensor
+	Manifest    json.RawMessage    `json:"manifest"` // of sdk/dataset
+	MeanLength  map[string]float64 `json:"mean_length,omitempty"`
+	Batch       int                `json:"batch"`
+	Epochs      uint64             `json:"epochs"`
+	Order       string             `json:"order"`
+	MiniBatches uint64             `json:"minibatches"` // of every epoch, all ranks
+	From        uint64             `json:"from"`        // the rank owns numbers [From, To) of every epoch
+	To          uint64             `json:"to"`
+	Token       string             `json:"token"` // the position, of which epoch and acknowledged numbers are known
+	Threads     int                `json:"threads"`
+	PID         int                `json:"pid"`
+}
+
+// Buffer passes a buffer's descriptor.
+type Buffer struct {
+	Buffer int   `json:"buffer"`
+	Bytes  int64 `json:"bytes"`
+	Most   int   `json:"most"` // how many buffers of this size there may be
+}
+
+// Retired says that a buffer, which the trainer gave back, is not used again.
+type Retired struct {
+	Buffer int `json:"buffer"`
+}
+
+// MiniBatch says that a buffer holds a frame, from its first byte on.
+type MiniBatch struct {
+	Generation int    `json:"generation"`
+	Buffer     int    `json:"buffer"`
+	Bytes      int64  `json:"bytes"` // of the frame
+	Epoch      uint64 `json:"epoch"`
+	Number     uint64 `json:"number"`
+}
+
+// Sought answers Seek.
+type Sought struct {
+	Generation int    `json:"generation"`
+	Token      string `json:"token"`
+}
+
+// Failed says what ended a rank's session, or refused an Open or a Seek.
+type Failed struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+
+	File     string    `json:"file,omitempty"`
+	Column   string    `json:"column,omitempty"`
+	RowGroup *int      `json:"row_group,omitempty"`
+	Page     *int64    `json:"page,omitempty"`
+	Row      *int64    `json:"row,omitempty"`
+	Line     int64     `json:"line,omitempty"`
+	Problems []Problem `json:"problems,omitempty"` // of a pipeline
+
+	Generation int `json:"generation,omitempty"` // of the Seek that was refused; the session goes on
+}
+
+// Problem is one error of a pipeline.
+type Problem struct {
+	Line    int    `json:"line,omitempty"`
+	At      int    `json:"at,omitempty"` // the character of the line
+	Path    string `json:"path,omitempty"`
+	Column  string `json:"column,omitempty"`
+	Message string `json:"message"`
+}
+
+func (*Open) kind() string      { return "open" }
+func (*Free) kind() string      { return "free" }
+func (*Seek) kind() string      { return "seek" }
+func (*Leave) kind() string     { return "leave" }
+func (*Opened) kind() string    { return "opened" }
+func (*Buffer) kind() string    { return "buffer" }
+func (*Retired) kind() string   { return "retired" }
+func (*MiniBatch) kind() string { return "minibatch" }
+func (*Sought) kind() string    { return "sought" }
+func (*Failed) kind() string    { return "failed" }
+
+// newMessage returns an empty message of a kind, or nil if no message is of that kind.
+func newMessage(kind string) Message {
+	for _, m := range []Message{&Open{}, &Free{}, &Seek{}, &Leave{}, &Opened{}, &Buffer{}, &Retired{}, &MiniBatch{},
+		&Sought{}, &Failed{}} {
+		if m.kind() == kind {
+			return m
+		}
+	}
+	return nil
+}
+
+// Encode returns a message with its length before it.
+func Encode(m Message) ([]byte, error) {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.kind(), err)
+	}
+	// Every message is an object, so that its kind can be put before its first member.
+	kind := `{"kind":"` + m.kind() + `"`
+	if len(body) > len("{}") {
+		kind += ","
+	}
+	n := len(kind) + len(body) - 1
+	if n > MaxMessage {
+		return nil, fmt.Errorf("encode %s: %d bytes, at most %d", m.kind(), n, MaxMessage)
+	}
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+n), uint32(n))
+	b = append(b, kind...)
+	return append(b, body[1:]...), nil
+}
+
+// Read reads the next message. It returns io.EOF at the end of the connection, between two messages. Memory grows with
+// what comes, not with what the length claims.
+func Read(r io.Reader) (Message, error) {
+	var length [4]byte
+	if n, err := io.ReadFull(r, length[:]); err != nil {
+		if n == 0 && errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		}
+		return nil, fmt.Errorf("%w: the connection ended inside a length: %w", ErrProtocol, err)
+	}
+	n := binary.LittleEndian.Uint32(length[:])
+	if n > MaxMessage {
+		return nil, fmt.Errorf("%w: a message of %d bytes, at most %d", ErrProtocol, n, MaxMessage)
+	}
+	body, err := io.ReadAll(io.LimitReader(r, int64(n)))
+	if err != nil {
+		return nil, fmt.Errorf("%w: read a message: %w", ErrProtocol, err)
+	}
+	if len(body) < int(n) {
+		return nil, fmt.Errorf("%w: the connection ended after %d of %d bytes of a message", ErrProtocol, len(body), n)
+	}
+	return decode(body)
+}
+
+// decode reads a message without its length.
+func decode(body []byte) (Message, error) {
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal(body, &head); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	m := newMessage(head.Kind)
+	if m == nil {
+		return nil, fmt.Errorf("%w: a message of kind %.40q, which version %d does not know", ErrProtocol, head.Kind,
+			Version)
+	}
+	if err := json.Unmarshal(body, m); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrProtocol, head.Kind, err)
+	}
+	return m, nil
+}
+
+// check bounds the numbers of an Open.
+func (o *Open) check() error {
+	wrong := func(format string, a ...any) error {
+		return &OptionError{Message: fmt.Sprintf(format, a...)}
+	}
+	switch {
+	case o.Version != Version:
+		return &VersionError{Theirs: o.Version}
+	case len(o.Files) == 0:
+		return wrong("no files: name at least one")
+	case len(o.Files) > maxFiles:
+		return wrong("%d names of files, at most %d: use a folder or a pattern", len(o.Files), maxFiles)
+	case o.Epochs > maxEpochs:
+		return wrong("%d epochs, at most %d", o.Epochs, uint64(maxEpochs))
+	case o.Batch < 0 || o.Batch > math.MaxInt32:
+		return wrong("batch of %d rows", o.Batch)
+	case o.SplitBatches < 0 || o.SplitBatches > math.MaxInt32:
+		return wrong("split_batches of %d", o.SplitBatches)
+	case o.Window < 0 || o.Window > math.MaxInt32:
+		return wrong("window of %d", o.Window)
+	case o.QueueBytes < 0 || o.QueueBytes > maxBuffer:
+		return wrong("queue_bytes of %d, want 0 to %d", o.QueueBytes, int64(maxBuffer))
+	case o.Threads < 0 || o.Threads > maxThreads:
+		return wrong("threads of %d, want 0 to %d", o.Threads, maxThreads)
+	case o.TrainerCores < -1 || o.TrainerCores > math.MaxInt32:
+		return wrong("trainer_cores of %d, want -1 or more", o.TrainerCores)
+	case o.Ranks < 0 || o.Ranks > maxRanks || o.Rank < 0 || o.Rank >= max(o.Ranks, 1):
+		return wrong("rank %d of %d: ranks count from 0, and there are at most %d", o.Rank, o.Ranks, maxRanks)
+	case o.LocalRanks < 0 || o.LocalRanks > max(o.Ranks, 1):
+		return wrong("%d local ranks of %d", o.LocalRanks, max(o.Ranks, 1))
+	case o.RankTail != "" && o.RankTail != "drop" && o.RankTail != "keep":
+		return wrong("rank_tail %.40q: want drop or keep", o.RankTail)
+	case o.Patience < 0 || o.Patience > math.MaxInt32:
+		return wrong("patience of %d seconds", o.Patience)
+	case len(o.Listen) > 100:
+		return wrong("a socket's name of %d bytes, at most 100", len(o.Listen))
+	}
+	return nil
+}
+
+// token reads the position that a trainer asks for; nil is the beginning.
+func parseToken(text string) (*dataset.Token, error) {
+	if text == "" {
+		return nil, nil
+	}
+	t := new(dataset.Token)
+	if err := t.UnmarshalText([]byte(text)); err != nil {
+		return nil, err
+	}
+	return t, nil
+}

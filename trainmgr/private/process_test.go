@@ -1,0 +1,361 @@
+package private
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
+)
+
+// localFrames returns the frames of a job of trainmgr/local over the same files, by name.
+func localFrames(t *testing.T, o *Open) (digest string, frames map[tensor.Name][]byte) {
+	t.Helper()
+	config, err := o.localConfig()
+	require.NoError(t, err)
+	config.DriveOptions.Engine = host.EngineCPU
+	m, err := local.Open(t.Context(), config)
+	require.NoError(t, err)
+	options, err := o.jobOptions()
+	require.NoError(t, err)
+	options.QueueBytes = 0
+	job, err := trainmgr.Submit(t.Context(), m, options)
+	require.NoError(t, err)
+	frames = map[tensor.Name][]byte{}
+	for mb, err := range job.MiniBatches(t.Context()) {
+		require.NoError(t, err)
+		frames[mb.Name] = bytesOf(t, mb)
+	}
+	digest = job.Digest().String()
+	require.NoError(t, job.Close())
+	require.NoError(t, m.Close())
+	return digest, frames
+}
+
+func bytesOf(t *testing.T, mb *tensor.MiniBatch) []byte {
+	t.Helper()
+	f, err := tensor.EncodeFrame(mb)
+	require.NoError(t, err)
+	b := append([]byte(nil), f.Header...)
+	for _, d := range f.Data {
+		b = append(b, d...)
+	}
+	return b
+}
+
+func TestMiniBatchesAreThoseOfALocalJob(t *testing.T) {
+	for _, order := range []string{"", "deterministic"} {
+		for _, threads := range []int{0, 3} {
+			t.Run(fmt.Sprintf("order %q, %d threads", order, threads), func(t *testing.T) {
+				before := memoryFiles(t)
+				open := &Open{Version: Version, Files: []string{writeFiles(t, 250, 130, 90)}, Pipeline: features,
+					Epochs: 2, Order: order, SplitBatches: 3, Threads: threads, Seed: 5}
+				digest, want := localFrames(t, open)
+				tr, ended := start(t, Options{})
+				tr.send(open)
+				opened := must[*Opened](tr)
+				assert.Equal(t, digest, opened.Digest)
+				assert.Equal(t, 20, opened.Batch)
+				assert.EqualValues(t, 2, opened.Epochs)
+				assert.EqualValues(t, len(want), 2*opened.MiniBatches)
+				assert.Equal(t, os.Getpid(), opened.PID)
+				for i := range len(want) {
+					m, mb := tr.take()
+					require.Equal(t, want[mb.Name], bytesOf(t, mb))
+					delete(want, mb.Name)
+					if order == "deterministic" {
+						require.EqualValues(t, uint64(i)%opened.MiniBatches, m.Number)
+					}
+				}
+				assert.Empty(t, want)
+				tr.send(&Leave{})
+				require.NoError(t, awaitEnd(t, ended))
+				tr.close()
+				assert.Equal(t, before, memoryFiles(t), "shared memory is left")
+			})
+		}
+	}
+}
+
+func TestASeekGoesToATokensPlace(t *testing.T) {
+	open := &Open{Version: Version, Files: []string{writeFiles(t, 200)}, Pipeline: features, Order: "deterministic"}
+	tr, ended := start(t, Options{})
+	tr.send(open)
+	opened := must[*Opened](tr)
+	beginning, err := parseToken(opened.Token)
+	require.NoError(t, err)
+	for range 3 {
+		tr.take()
+	}
+	at := *beginning
+	at.Mark = 7
+	text, err := at.MarshalText()
+	require.NoError(t, err)
+	tr.send(&Seek{Generation: 1, Token: string(text)})
+	for { // mini-batches of the position before may still come
+		m, err := tr.next()
+		require.NoError(t, err)
+		if sought, ok := m.(*Sought); ok {
+			assert.Equal(t, string(text), sought.Token)
+			break
+		}
+		tr.send(&Free{Buffer: m.(*MiniBatch).Buffer})
+	}
+	for number := uint64(7); number < 10; {
+		m, _ := tr.take()
+		if m.Generation == 0 {
+			continue
+		}
+		require.Equal(t, number, m.Number)
+		number++
+	}
+	// A token of another job is refused, and the session goes on.
+	at.Job[0] ^= 1
+	text, err = at.MarshalText()
+	require.NoError(t, err)
+	tr.send(&Seek{Generation: 2, Token: string(text)})
+	refused := must[*Failed](tr)
+	assert.Equal(t, CodeOtherJob, refused.Code)
+	assert.Equal(t, 2, refused.Generation)
+	tr.send(&Seek{Generation: 2})
+	require.Equal(t, opened.Token, must[*Sought](tr).Token)
+	m, _ := tr.take()
+	assert.Equal(t, 2, m.Generation)
+	assert.Zero(t, m.Number)
+	require.NoError(t, tr.conn.Close())
+	assert.NoError(t, awaitEnd(t, ended))
+}
+
+func TestATrainerThatGivesNothingBackStopsTheEngines(t *testing.T) {
+	open := &Open{Version: Version, Files: []string{writeFiles(t, 2000)}, Pipeline: features, QueueBytes: 1}
+	tr, ended := start(t, Options{})
+	tr.send(open)
+	must[*Opened](tr)
+	for range leastBuffers {
+		must[*MiniBatch](tr)
+	}
+	assert.Len(t, tr.buffers, leastBuffers)
+	assert.Equal(t, leastBuffers, tr.most)
+	tr.send(&Seek{Generation: 1}) // a message that is answered although no buffer is free
+	must[*Sought](tr)
+	require.NoError(t, tr.conn.Close())
+	assert.NoError(t, awaitEnd(t, ended))
+}
+
+func TestFailuresNameThePlace(t *testing.T) {
+	files := writeFiles(t, 300, 100)
+	second := files[:len(files)-len("*.parquet")] + "1.parquet"
+	b, err := os.ReadFile(second)
+	require.NoError(t, err)
+	tr, ended := start(t, Options{})
+	for i := 4; i < len(b)/2; i++ { // pages, not the footer
+		b[i] ^= 0x5a
+	}
+	require.NoError(t, os.WriteFile(second, b, 0o644))
+	tr.send(&Open{Version: Version, Files: []string{files}, Pipeline: features, Shuffle: "none", Order: "deterministic"})
+	must[*Opened](tr)
+	for {
+		m, err := tr.next()
+		require.NoError(t, err)
+		if failed, ok := m.(*Failed); ok {
+			assert.Equal(t, CodeData, failed.Code)
+			assert.Equal(t, "day_1.parquet", failed.File)
+			assert.NotEmpty(t, failed.Column)
+			assert.NotNil(t, failed.RowGroup)
+			assert.Contains(t, failed.Message, "day_1.parquet")
+			break
+		}
+		tr.send(&Free{Buffer: m.(*MiniBatch).Buffer})
+	}
+	require.NoError(t, tr.conn.Close())
+	_ = awaitEnd(t, ended)
+}
+
+func TestWhatCannotBeOpened(t *testing.T) {
+	files := []string{writeFiles(t, 50)}
+	for name, c := range map[string]struct {
+		open Open
+		code string
+		says string
+	}{
+		"no file":          {Open{Files: []string{"/nowhere/x.parquet"}, Pipeline: features}, CodeFiles, "/nowhere/x.parquet"},
+		"no name":          {Open{Pipeline: features}, CodeOptions, "no files"},
+		"no pipeline":      {Open{Files: files}, CodePipeline, "pipeline"},
+		"a wrong pipeline": {Open{Files: files, Pipeline: features + "dens: 1\n"}, CodePipeline, "line "},
+		"no such column": {Open{Files: files, Pipeline: "name: x\nbatch: 2\nlabel: {column: lable}\n"}, CodePipeline,
+			"lable"},
+		"a wrong shuffle": {Open{Files: files, Pipeline: features, Shuffle: "all"}, CodeOptions, "shuffle"},
+		"a wrong order":   {Open{Files: files, Pipeline: features, Order: "any"}, CodeOptions, "order"},
+		"a wrong format":  {Open{Files: files, Pipeline: features, InputFormat: "csv"}, CodeOptions, "csv"},
+		"a wrong rank":    {Open{Files: files, Pipeline: features, Rank: 2, Ranks: 2}, CodeOptions, "rank 2 of 2"},
+		"a wrong token":   {Open{Files: files, Pipeline: features, Token: "x"}, CodeToken, "token"},
+		"another version": {Open{Version: 9, Files: files, Pipeline: features}, CodeVersion, "version 9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.open.Version == 0 {
+				c.open.Version = Version
+			}
+			tr, ended := start(t, Options{})
+			tr.send(&c.open)
+			failed := must[*Failed](tr)
+			assert.Equal(t, c.code, failed.Code, failed.Message)
+			assert.Contains(t, failed.Message, c.says)
+			if c.code == CodePipeline && c.open.Pipeline != "" {
+				require.NotEmpty(t, failed.Problems)
+				assert.NotEmpty(t, failed.Problems[0].Message)
+			}
+			require.NoError(t, tr.conn.Close())
+			_ = awaitEnd(t, ended)
+		})
+	}
+}
+
+// connectRank connects another local rank.
+func connectRank(t *testing.T, name string) *trainer {
+	t.Helper()
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: "@" + name})
+	require.NoError(t, err)
+	return newTrainer(t, conn)
+}
+
+func TestLocalRanksShareTheProcess(t *testing.T) {
+	const ranks = 3
+	name := fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name())
+	open := Open{Version: Version, Files: []string{writeFiles(t, 250, 130, 90)}, Pipeline: features, Epochs: 2,
+		Ranks: ranks, LocalRanks: ranks, RankTail: "keep", SplitBatches: 3}
+	whole := open
+	whole.Ranks, whole.LocalRanks = 0, 0
+	digest, want := localFrames(t, &whole)
+	tr, ended := start(t, Options{})
+	first := open
+	first.Listen = name
+	tr.send(&first)
+	trainers := []*trainer{tr}
+	for rank := 1; rank < ranks; rank++ {
+		var other *trainer
+		require.Eventually(t, func() bool { // until the first has opened the socket
+			conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: "@" + name})
+			if err == nil {
+				other = newTrainer(t, conn)
+			}
+			return err == nil
+		}, 10e9, 1e7)
+		mine := open
+		mine.Rank = rank
+		if rank == 1 {
+			// Who asks for something else, or for a rank that is there, is refused; the others wait on.
+			stranger := mine
+			stranger.Batch = 7
+			odd := connectRank(t, name)
+			odd.send(&stranger)
+			assert.Equal(t, CodeRanks, must[*Failed](odd).Code)
+			twin := open
+			odd = connectRank(t, name)
+			odd.send(&twin)
+			refused := must[*Failed](odd)
+			assert.Equal(t, CodeRanks, refused.Code)
+			assert.Contains(t, refused.Message, "RANK")
+		}
+		other.send(&mine)
+		trainers = append(trainers, other)
+	}
+	end := uint64(0)
+	for _, tr := range trainers {
+		opened := must[*Opened](tr)
+		assert.Equal(t, digest, opened.Digest)
+		assert.Equal(t, end, opened.From)
+		end = opened.To
+	}
+	for rank, tr := range trainers {
+		if rank == 1 { // the starter has left by now: the others are served to their end
+			trainers[0].send(&Leave{})
+			require.NoError(t, trainers[0].conn.Close())
+		}
+		share := localShare(rank, ranks, uint64(len(want)), end)
+		for range share {
+			_, mb := tr.take()
+			require.Equal(t, want[mb.Name], bytesOf(t, mb))
+			want[mb.Name] = nil
+		}
+	}
+	for name, frame := range want {
+		assert.Nil(t, frame, "%v came to nobody", name)
+	}
+	trainers[1].send(&Leave{})
+	require.NoError(t, trainers[2].conn.Close())
+	require.NoError(t, awaitEnd(t, ended))
+}
+
+// localShare returns how many mini-batches of two epochs a rank gets.
+func localShare(rank, ranks int, _, total uint64) int {
+	n := total / uint64(ranks)
+	if uint64(rank) < total%uint64(ranks) {
+		n++
+	}
+	return int(2 * n)
+}
+
+func TestTheEndOfTheStarterEndsEveryRank(t *testing.T) {
+	name := fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name())
+	open := Open{Version: Version, Files: []string{writeFiles(t, 500)}, Pipeline: features, Ranks: 2, LocalRanks: 2}
+	tr, ended := start(t, Options{})
+	first := open
+	first.Listen = name
+	tr.send(&first)
+	var other *trainer
+	require.Eventually(t, func() bool {
+		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: "@" + name})
+		if err == nil {
+			other = newTrainer(t, conn)
+		}
+		return err == nil
+	}, 10e9, 1e7)
+	second := open
+	second.Rank = 1
+	other.send(&second)
+	must[*Opened](tr)
+	must[*Opened](other)
+	require.NoError(t, tr.conn.Close()) // killed
+	require.NoError(t, awaitEnd(t, ended))
+	for {
+		if _, err := other.next(); err != nil {
+			return // the connection has ended
+		}
+	}
+}
+
+func TestRanksThatDoNotComeAreNamed(t *testing.T) {
+	tr, ended := start(t, Options{})
+	tr.send(&Open{Version: Version, Files: []string{writeFiles(t, 50)}, Pipeline: features, Ranks: 4, LocalRanks: 4,
+		Rank: 1, Patience: 1, Listen: fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name())})
+	failed := must[*Failed](tr)
+	assert.Equal(t, CodeRanks, failed.Code)
+	assert.Contains(t, failed.Message, "1 of 4 local ranks")
+	assert.Contains(t, failed.Message, "[1]")
+	require.Error(t, awaitEnd(t, ended))
+}
+
+func TestAStarterThatDiesWhileRanksAreAwaited(t *testing.T) {
+	tr, ended := start(t, Options{})
+	tr.send(&Open{Version: Version, Files: []string{writeFiles(t, 50)}, Pipeline: features, Ranks: 2, LocalRanks: 2,
+		Listen: fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name())})
+	require.NoError(t, tr.conn.Close())
+	require.ErrorIs(t, awaitEnd(t, ended), errParentEnded)
+}
+
+func TestNamedPipelinesAreKnown(t *testing.T) {
+	for _, name := range pipeline.Names() {
+		o := Open{Pipeline: name}
+		j, err := o.jobOptions()
+		require.NoError(t, err)
+		assert.NotNil(t, j.Pipeline)
+	}
+}

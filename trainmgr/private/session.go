@@ -1,0 +1,281 @@
+package private
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr"
+)
+
+// session is one rank: its connection, its position and its buffers.
+type session struct {
+	conn   *net.UnixConn
+	reader *bufio.Reader
+	open   *Open
+
+	writing sync.Mutex // held while a message is written
+
+	storage api.Storage
+	options trainmgr.Options
+	buffers *bufferPool
+
+	generation int // counts the trainer's Seeks; the runner's goroutine reads what it was started with
+}
+
+// errTrainerLeft says that the trainer is through with its rank.
+var errTrainerLeft = errors.New("the trainer has left")
+
+// newSession reads the Open of a connection.
+func newSession(conn *net.UnixConn) (*session, error) {
+	s := &session{conn: conn, reader: bufio.NewReader(conn)}
+	m, err := Read(s.reader)
+	if err != nil {
+		return s, err
+	}
+	open, ok := m.(*Open)
+	if !ok {
+		return s, fmt.Errorf("%w: the first message is %s, want open", ErrProtocol, m.kind())
+	}
+	s.open = open
+	return s, open.check()
+}
+
+// send writes a message, with a buffer's descriptor if it has one.
+func (s *session) send(m Message, file *memoryFile) error {
+	b, err := Encode(m)
+	if err != nil {
+		return err
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if file != nil {
+		n, _, err := s.conn.WriteMsgUnix(b, descriptorMessage(file.file), nil)
+		if err != nil {
+			return fmt.Errorf("send %s: %w", m.kind(), err)
+		}
+		b = b[n:]
+	}
+	if len(b) > 0 {
+		if _, err := s.conn.Write(b); err != nil {
+			return fmt.Errorf("send %s: %w", m.kind(), err)
+		}
+	}
+	return nil
+}
+
+// fail tells the trainer what ended its session. The trainer may be gone.
+func (s *session) fail(err error) { _ = s.send(failureOf(err), nil) }
+
+// run serves the rank until the trainer leaves (errTrainerLeft), dies (io.EOF), or something fails. A failure is sent,
+// and the connection is kept until the trainer ends it.
+func (s *session) run(ctx context.Context, threads int) (err error) {
+	defer func() { err = errors.Join(err, s.buffers.close()) }()
+	token, err := parseToken(s.open.Token)
+	if err != nil {
+		s.fail(err)
+		return s.awaitEnd()
+	}
+	job, err := s.submit(ctx, token)
+	if err != nil {
+		s.fail(err)
+		return s.awaitEnd()
+	}
+	opened, err := s.opened(ctx, job, threads)
+	if err != nil {
+		s.fail(err)
+		return errors.Join(job.Close(), s.awaitEnd())
+	}
+	if err := s.send(opened, nil); err != nil {
+		return errors.Join(err, job.Close())
+	}
+	for {
+		next, ended, err := s.serve(ctx, job)
+		if ended {
+			return err
+		}
+		job = next
+		s.generation++
+	}
+}
+
+// serve makes the mini-batches of a job and reads the trainer's messages, until the trainer goes to another position
+// (next is the job from there) or the session has ended. The job is closed when it returns.
+func (s *session) serve(ctx context.Context, job *trainmgr.Job) (next *trainmgr.Job, ended bool, err error) {
+	making, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	generation := s.generation
+	go func() {
+		defer close(done)
+		if err := s.makeMiniBatches(making, job, generation); err != nil && making.Err() == nil {
+			s.fail(err)
+		}
+	}()
+	next, err = s.read(ctx)
+	cancel(errTrainerLeft)
+	<-done
+	return next, err != nil, errors.Join(err, job.Close())
+}
+
+// submit makes the job of the session from a position on.
+func (s *session) submit(ctx context.Context, token *dataset.Token) (*trainmgr.Job, error) {
+	options := s.options
+	options.Resume = token
+	return trainmgr.Submit(ctx, s.storage, options)
+}
+
+// read handles the trainer's messages until one asks for another position, whose job it returns, or the session has
+// ended.
+func (s *session) read(ctx context.Context) (*trainmgr.Job, error) {
+	for {
+		m, err := Read(s.reader)
+		if err != nil {
+			return nil, err
+		}
+		switch m := m.(type) {
+		case *Free:
+			if err := s.buffers.free(m.Buffer); err != nil {
+				s.fail(err)
+				return nil, err
+			}
+		case *Seek:
+			job, err := s.seek(ctx, m)
+			if job != nil || err != nil {
+				return job, err
+			}
+		case *Leave:
+			return nil, errTrainerLeft
+		default:
+			err := fmt.Errorf("%w: %s is no message of a trainer that has opened", ErrProtocol, m.kind())
+			s.fail(err)
+			return nil, err
+		}
+	}
+}
+
+// seek makes the job of another position and answers. A position that is refused leaves the session as it was.
+func (s *session) seek(ctx context.Context, m *Seek) (*trainmgr.Job, error) {
+	if m.Generation != s.generation+1 {
+		err := fmt.Errorf("%w: seek of generation %d after %d", ErrProtocol, m.Generation, s.generation)
+		s.fail(err)
+		return nil, err
+	}
+	token, err := parseToken(m.Token)
+	var job *trainmgr.Job
+	if err == nil {
+		job, err = s.submit(ctx, token)
+	}
+	if err != nil {
+		refused := failureOf(err)
+		refused.Generation = m.Generation
+		return nil, s.send(refused, nil)
+	}
+	position := job.Checkpoint()
+	text, err := position.MarshalText()
+	if err != nil {
+		return nil, errors.Join(err, job.Close())
+	}
+	if err := s.send(&Sought{Generation: m.Generation, Token: string(text)}, nil); err != nil {
+		return nil, errors.Join(err, job.Close())
+	}
+	return job, nil
+}
+
+// opened describes the job to the trainer.
+func (s *session) opened(ctx context.Context, job *trainmgr.Job, threads int) (*Opened, error) {
+	schema, err := json.Marshal(job.Schema())
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.storage.Dataset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := json.Marshal(data.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	position := job.Checkpoint()
+	token, err := position.MarshalText()
+	if err != nil {
+		return nil, err
+	}
+	plan := job.Plan()
+	owned := s.options.Share.Numbers(plan.MiniBatches())
+	return &Opened{
+		Version: Version, Digest: job.Digest().String(), Schema: schema, Manifest: manifest,
+		MeanLength: data.MeanLength, Batch: plan.Options().Batch, Epochs: uint64(s.options.Epochs),
+		Order: s.options.Order.String(), MiniBatches: plan.MiniBatches(), From: owned.From, To: owned.To,
+		Token: string(token), Threads: threads, PID: processID(),
+	}, nil
+}
+
+// makeMiniBatches sends every mini-batch that the job still owes, epoch after epoch, as fast as buffers come back.
+func (s *session) makeMiniBatches(ctx context.Context, job *trainmgr.Job, generation int) error {
+	for mb, err := range job.MiniBatches(ctx) {
+		if errors.Is(err, trainmgr.ErrNothingLeft) {
+			return nil // the trainer knows from the token
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.sendMiniBatch(ctx, mb, generation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendMiniBatch copies a mini-batch into a buffer and names the buffer to the trainer.
+func (s *session) sendMiniBatch(ctx context.Context, mb *tensor.MiniBatch, generation int) error {
+	frame, err := tensor.EncodeFrame(mb)
+	if err != nil {
+		return err
+	}
+	b, retired, err := s.buffers.take(ctx, frame.Len())
+	for _, id := range retired {
+		if err := s.send(&Retired{Buffer: id}, nil); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	at := copy(b.file.data, frame.Header)
+	for _, part := range frame.Data {
+		at += copy(b.file.data[at:], part)
+	}
+	if !b.passed {
+		b.passed = true
+		passed := &Buffer{Buffer: b.id, Bytes: b.file.size(), Most: s.buffers.most(b.file.size())}
+		if err := s.send(passed, b.file); err != nil {
+			return err
+		}
+	}
+	return s.send(&MiniBatch{Generation: generation, Buffer: b.id, Bytes: int64(at), Epoch: mb.Name.Epoch,
+		Number: mb.Name.Number}, nil)
+}
+
+// awaitEnd reads until the trainer ends the connection, so that what was sent to the trainer arrives.
+func (s *session) awaitEnd() error {
+	for {
+		m, err := Read(s.reader)
+		if err != nil {
+			return err
+		}
+		if _, left := m.(*Leave); left {
+			return errTrainerLeft
+		}
+	}
+}
+
+// left reports whether an error of run says that the trainer has left or died, in which nothing went wrong here.
+func left(err error) bool { return errors.Is(err, errTrainerLeft) || errors.Is(err, io.EOF) }

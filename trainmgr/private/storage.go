@@ -1,0 +1,137 @@
+package private
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
+)
+
+// sharedStorage is the files of this machine as each of the local ranks sees them. The ranks' jobs are the same job of
+// the manager below, which the process finishes when all of them have ended.
+type sharedStorage struct {
+	api.Storage
+	streams int // of each rank at once, so that no rank takes what another waits for
+}
+
+// Dataset implements api.Storage.
+func (s sharedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
+	data, err := s.Storage.Dataset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := *data
+	own.Drives = append([]api.Drive(nil), data.Drives...)
+	for i := range own.Drives {
+		own.Drives[i].Streams = s.streams
+	}
+	return &own, nil
+}
+
+// Finish implements api.Storage. Another rank may still need the job.
+func (s sharedStorage) Finish(context.Context, dataset.Digest) error { return nil }
+
+// openStorage opens the files that a trainer names.
+func openStorage(ctx context.Context, o *Open, log host.Options) (m *host.Manager, s sharedStorage, threads int,
+	err error) {
+	config, err := o.localConfig()
+	if err != nil {
+		return nil, s, 0, err
+	}
+	config.Manager = log
+	localRanks := max(o.LocalRanks, 1)
+	if config.TrainerCores = o.TrainerCores; config.TrainerCores == 0 {
+		config.TrainerCores = localRanks
+	}
+	config.Threads = config.EngineThreads(runtime.GOMAXPROCS(0))
+	s.streams = max((config.Threads+localRanks)/localRanks, 1)
+	if localRanks == 1 {
+		s.streams = max(s.streams, 2)
+	}
+	config.Streams = s.streams * localRanks
+	config.SLM = max(host.MemoryOfStreams(config.Streams), host.MemoryOfStreams(defaultStreams))
+	if m, err = local.Open(ctx, config); err != nil {
+		return nil, s, 0, &filesError{err}
+	}
+	s.Storage = m
+	return m, s, config.Threads, nil
+}
+
+// defaultStreams is how many streams share the memory of a small machine.
+const defaultStreams = 3
+
+// localConfig finds the files and their format.
+func (o *Open) localConfig() (c local.Config, err error) {
+	format := partitionfile.Format(o.InputFormat)
+	if format == "" {
+		if format, err = partitionfile.FindFormat(o.Files); err != nil {
+			return c, &filesError{err}
+		}
+	}
+	source, known := format.Source()
+	if !known {
+		return c, &OptionError{fmt.Sprintf("input_format %.40q: want parquet, criteo-tsv or criteo-bin", o.InputFormat)}
+	}
+	c.Source = source
+	switch o.Label {
+	case "", "present":
+	case "absent":
+		c.Text.LabelAbsent = true
+	default:
+		return c, &OptionError{fmt.Sprintf("label %.40q: want present or absent", o.Label)}
+	}
+	policies := map[string]text.Policy{"": text.Fail, "fail": text.Fail, "drop": text.Drop, "null": text.Null}
+	if c.Text.Policy, known = policies[o.Malformed]; !known {
+		return c, &OptionError{fmt.Sprintf("malformed %.40q: want fail, drop or null", o.Malformed)}
+	}
+	if c.Files, err = partitionfile.Expand(o.Files, format); err != nil {
+		return c, &filesError{err}
+	}
+	return c, nil
+}
+
+// jobOptions turns what a trainer asks for into a job.
+func (o *Open) jobOptions() (j trainmgr.Options, err error) {
+	if j.Pipeline, err = pipeline.Named(o.Pipeline); err != nil {
+		if j.Pipeline, err = pipeline.Parse([]byte(o.Pipeline)); err != nil {
+			return j, err
+		}
+	}
+	j.Batch, j.Seed, j.SplitBatches, j.Window = o.Batch, o.Seed, o.SplitBatches, o.Window
+	j.Epochs = int(max(o.Epochs, 1))
+	j.AllDrives, j.QueueBytes = true, 1 // the buffers are the queue
+	j.Share = dataset.Share{Rank: o.Rank, Ranks: max(o.Ranks, 1), KeepTail: o.RankTail == "keep"}
+	if o.Tail != "" {
+		err = errors.Join(err, asOption("tail", j.Tail.UnmarshalText([]byte(o.Tail))))
+	}
+	if o.Shuffle != "" {
+		err = errors.Join(err, asOption("shuffle", j.Shuffle.UnmarshalText([]byte(o.Shuffle))))
+	}
+	if o.Order != "" {
+		var orderErr error
+		j.Order, orderErr = dataset.ParseOrder(o.Order)
+		err = errors.Join(err, asOption("order", orderErr))
+	}
+	return j, err
+}
+
+// asOption names the argument that an error is about.
+func asOption(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OptionError{name + ": " + err.Error()}
+}
+
+// processID is this process's number, for the trainer to show.
+func processID() int { return os.Getpid() }
