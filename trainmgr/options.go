@@ -53,6 +53,9 @@ type Options struct {
 	// same.
 	Resume *dataset.Token
 
+	// Offload shares the splits between the drives and the trainer's own CPUs.
+	Offload Offload
+
 	Recording Recording    // of moments in which the trainer starves
 	Logger    *slog.Logger // nil discards the log
 }
@@ -81,6 +84,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := o.Offload.check(&o); err != nil {
+		return o, err
 	}
 	switch {
 	case o.Epochs < 0:

@@ -38,6 +38,8 @@ type Report struct {
 	HeldBackBy          string            `json:"held_back_by"`
 	Notes               []string          `json:"notes,omitempty"`
 	PerDrive            []api.DriveReport `json:"per_drive"`
+	// Offload says how the splits were shared with the trainer's own CPUs; nil if they were not.
+	Offload *OffloadReport `json:"offload,omitempty"`
 }
 
 // Report says how the job goes.
@@ -73,6 +75,9 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	r.addQueues(epochs)
 	r.addDrives(drives)
 	r.HeldBackBy = r.bottleneck()
+	if source, ok := j.source.(*storageSource); ok && source.sharing != nil {
+		r.Offload = source.sharing.report()
+	}
 	return r, nil
 }
 

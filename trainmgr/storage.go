@@ -22,8 +22,9 @@ type storageSource struct {
 	data       *api.Dataset
 	digest     dataset.Digest
 	allocated  allocation.Allocation
-	firstEpoch *Epoch // the epoch that the first call of Epoch returns; nil after it
-	epoch      uint64 // number of the epoch that Epoch returned last
+	firstEpoch *Epoch   // the epoch that the first call of Epoch returns; nil after it
+	epoch      uint64   // number of the epoch that Epoch returned last
+	sharing    *sharing // with the trainer's own CPUs; nil if the drives make every split
 }
 
 // Epoch implements Source.
@@ -70,7 +71,7 @@ func (s *storageSource) Report(ctx context.Context) ([]api.DriveReport, []string
 func (s *storageSource) Close() error { return s.storage.Finish(context.Background(), s.digest) }
 
 // Begin implements Source. It makes a schedule of the splits that the epoch still owes.
-func (s *storageSource) Begin(_ context.Context, epoch *Epoch, delivery Delivery) (Pieces, error) {
+func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delivery) (Pieces, error) {
 	streams := make([]int, len(s.data.Drives))
 	holders := make([][]int, len(s.data.Manifest.Partitions))
 	for i, drive := range s.data.Drives {
@@ -79,9 +80,12 @@ func (s *storageSource) Begin(_ context.Context, epoch *Epoch, delivery Delivery
 			holders[p] = append(holders[p], i)
 		}
 	}
-	pieces := &storagePieces{
-		source: s, changed: make(chan struct{}),
-		schedule: allocation.NewSchedule(s.options.Order == dataset.Deterministic, s.allocated.Drives, streams),
+	planOrder := s.options.Order == dataset.Deterministic
+	pieces := &storagePieces{source: s, changed: make(chan struct{})}
+	if s.sharing != nil {
+		pieces.schedule = s.sharing.newSchedule(planOrder, s.data.Drives)
+	} else {
+		pieces.schedule = allocation.NewSchedule(planOrder, s.allocated.Drives, streams)
 	}
 	for split := range epoch.Plan.All() {
 		end := split.FirstNumber + uint64(split.MiniBatches)
@@ -97,6 +101,9 @@ func (s *storageSource) Begin(_ context.Context, epoch *Epoch, delivery Delivery
 			Job: s.digest, Epoch: epoch.Number, Split: split, From: int(from - split.FirstNumber),
 		})
 		pieces.ends = append(pieces.ends, end)
+	}
+	if s.sharing != nil {
+		return s.sharing.begin(ctx, pieces, delivery), nil
 	}
 	return pieces, nil
 }
@@ -120,9 +127,7 @@ func (s *storagePieces) Next(ctx context.Context) (Piece, error) {
 		pending, changed := s.schedule.Pending(), s.changed
 		s.mu.Unlock()
 		if ok {
-			request := s.requests[split]
-			request.Drive = s.source.data.Drives[drive].Name
-			return &storagePiece{pieces: s, split: split, request: request, end: s.ends[split]}, nil
+			return s.newPiece(split, s.source.data.Drives[drive].Name), nil
 		}
 		if pending == 0 {
 			return nil, io.EOF
@@ -133,6 +138,13 @@ func (s *storagePieces) Next(ctx context.Context) (Piece, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// newPiece returns the piece of a split on a drive.
+func (s *storagePieces) newPiece(split int, drive string) *storagePiece {
+	request := s.requests[split]
+	request.Drive = drive
+	return &storagePiece{pieces: s, split: split, request: request, end: s.ends[split]}
 }
 
 // Close implements Pieces.

@@ -19,7 +19,12 @@ func Submit(ctx context.Context, storage api.Storage, o Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := (&storageSource{storage: storage, options: o}).submit(ctx)
+	source := &storageSource{storage: storage, options: o}
+	if o.Offload.Local != nil {
+		source.sharing = newSharing(&source.options, storage)
+		source.storage = source.sharing.storage
+	}
+	job, err := source.submit(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("submit job: %w", err)
 	}
@@ -127,13 +132,16 @@ func (s *storageSource) allocate(ctx context.Context, schema *tensor.Schema) err
 	if err != nil {
 		return err
 	}
-	if s.options.AllDrives {
+	if s.options.AllDrives && s.sharing == nil {
 		s.allocated = s.allDrives()
 		return nil
 	}
 	rowsPerSecond, err := s.trainerThroughput(ctx, schema)
 	if err != nil {
 		return err
+	}
+	if s.sharing != nil {
+		return s.allocateShared(ctx, rowsPerSecond)
 	}
 	workers, err := s.measureDrives(ctx, holders)
 	if err != nil {
@@ -184,26 +192,38 @@ func (s *storageSource) trainerThroughput(ctx context.Context,
 func (s *storageSource) measureDrives(ctx context.Context, holders []int) ([]allocation.Worker, error) {
 	var workers []allocation.Worker
 	for _, drive := range s.data.Drives {
-		worker := allocation.Worker{Name: drive.Name}
-		heldRows := int64(0)
-		for _, p := range drive.Partitions {
-			rows := s.data.Manifest.Partitions[p].Rows
-			heldRows += rows
-			worker.Rows += rows / int64(holders[p])
-		}
-		if heldRows == 0 {
-			continue
-		}
-		measured, err := s.storage.Measure(ctx, s.digest, drive.Name)
+		worker, ok, err := s.measureDrive(ctx, drive, holders)
 		if err != nil {
-			return nil, fmt.Errorf("measure P of drive %s: %w", drive.Name, err)
+			return nil, err
 		}
-		worker.RowsPerSecond = measured.RowsPerSecond
-		workers = append(workers, worker)
-		s.options.Logger.Info("measured P", "digest", s.digest.String()[:12], "drive", drive.Name,
-			"p_rows_per_second", measured.RowsPerSecond)
+		if ok {
+			workers = append(workers, worker)
+		}
 	}
 	return workers, nil
+}
+
+// measureDrive measures P of a drive. ok is false if the drive holds no row.
+func (s *storageSource) measureDrive(ctx context.Context, drive api.Drive,
+	holders []int) (worker allocation.Worker, ok bool, err error) {
+	worker.Name = drive.Name
+	heldRows := int64(0)
+	for _, p := range drive.Partitions {
+		rows := s.data.Manifest.Partitions[p].Rows
+		heldRows += rows
+		worker.Rows += rows / int64(holders[p])
+	}
+	if heldRows == 0 {
+		return worker, false, nil
+	}
+	measured, err := s.storage.Measure(ctx, s.digest, drive.Name)
+	if err != nil {
+		return worker, false, fmt.Errorf("measure P of drive %s: %w", drive.Name, err)
+	}
+	worker.RowsPerSecond = measured.RowsPerSecond
+	s.options.Logger.Info("measured P", "digest", s.digest.String()[:12], "drive", drive.Name,
+		"p_rows_per_second", measured.RowsPerSecond)
+	return worker, true, nil
 }
 
 // countHolders returns, for each partition, how many drives hold it. It refuses a partition that no drive holds.

@@ -76,6 +76,8 @@ type Drive struct {
 	Compute    bool  // preprocesses itself; else its node's CPU does, with the same kernels
 	Threads    int   // engine threads
 	Streams    int   // that a job may have at once, at least 1
+	// Local says that it is the trainer's own CPUs, which make mini-batches beside the drives and workers elsewhere.
+	Local bool
 }
 
 // Job is what the storage side must know of a job.

@@ -1,5 +1,7 @@
 package allocation
 
+import "slices"
+
 // Schedule decides which split starts next on which worker. It is a pure machine: its owner reports each split that has
 // ended and asks which split to start.
 //
@@ -7,9 +9,12 @@ package allocation
 // worker goes on with the splits that it holds until none is left; then the worker with the most rows left takes its
 // place. In plan order splits start strictly in the plan's order, so that the split whose mini-batches the trainer
 // waits for always runs.
+//
+// Workers stand in groups, each with a limit of its own, for owners that decide which group makes the next split. A
+// schedule begins with group 0.
 type Schedule struct {
 	planOrder    bool
-	limit        int // workers at once
+	limits       []int // workers at once, by group
 	workers      []scheduledWorker
 	splits       []scheduledSplit
 	firstPending int // no split before it is pending
@@ -19,6 +24,8 @@ type Schedule struct {
 
 // scheduledWorker is what a schedule knows of one worker.
 type scheduledWorker struct {
+	group        int
+	suspended    bool
 	concurrency  int // splits at once
 	running      int
 	pendingRows  int64 // of the pending splits that the worker holds
@@ -45,11 +52,20 @@ const (
 // NewSchedule returns a schedule without splits. At most limit workers run at once, at least one. Worker w runs at most
 // concurrency[w] splits at once, at least one.
 func NewSchedule(planOrder bool, limit int, concurrency []int) *Schedule {
-	s := &Schedule{planOrder: planOrder, limit: max(limit, 1), workers: make([]scheduledWorker, len(concurrency))}
-	for w, n := range concurrency {
-		s.workers[w].concurrency = max(n, 1)
-	}
+	s := &Schedule{planOrder: planOrder}
+	s.AddGroup(limit, concurrency)
 	return s
+}
+
+// AddGroup adds workers that have a limit of their own, as NewSchedule does, and returns the index of their group. The
+// indices of the workers follow those of the workers before.
+func (s *Schedule) AddGroup(limit int, concurrency []int) (group int) {
+	group = len(s.limits)
+	s.limits = append(s.limits, max(limit, 1))
+	for _, n := range concurrency {
+		s.workers = append(s.workers, scheduledWorker{group: group, concurrency: max(n, 1)})
+	}
+	return group
 }
 
 // Add appends a pending split in plan order and returns its index. holders are the indices of the workers that hold it.
@@ -64,29 +80,32 @@ func (s *Schedule) Add(rows int64, holders []int) (split int) {
 	return split
 }
 
-// Start picks a pending split and a worker and marks the split as running. ok is false if no split may start now: none
-// is pending, or a running split has to end first.
-func (s *Schedule) Start() (split, worker int, ok bool) {
+// Start picks a pending split and a worker of group 0 and marks the split as running. ok is false if no split may start
+// now: none is pending, or a running split has to end first.
+func (s *Schedule) Start() (split, worker int, ok bool) { return s.StartIn(0) }
+
+// StartIn does what Start does for the workers of a group.
+func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 	if s.pending == 0 {
 		return 0, 0, false
 	}
 	if s.planOrder {
-		return s.startInPlanOrder()
+		return s.startInPlanOrder(group)
 	}
 	for w := range s.workers {
-		if running := s.workers[w].running; running > 0 && running < s.workers[w].concurrency {
+		if running := s.workers[w].running; running > 0 && running < s.workers[w].concurrency && s.usable(w, group) {
 			if next := s.nextPending(w); next >= 0 {
 				return s.markRunning(next, w)
 			}
 		}
 	}
-	if s.activeWorkers() >= s.limit {
+	if s.activeWorkers(group) >= s.limits[group] {
 		return 0, 0, false
 	}
 	best := -1
 	for w := range s.workers {
 		candidate := &s.workers[w]
-		if candidate.running == 0 && candidate.pendingRows > 0 &&
+		if s.usable(w, group) && candidate.running == 0 && candidate.pendingRows > 0 &&
 			(best < 0 || candidate.pendingRows > s.workers[best].pendingRows) {
 			best = w
 		}
@@ -97,12 +116,12 @@ func (s *Schedule) Start() (split, worker int, ok bool) {
 	return s.markRunning(s.nextPending(best), best)
 }
 
-// startInPlanOrder starts the first pending split if a worker that holds it is free.
-func (s *Schedule) startInPlanOrder() (split, worker int, ok bool) {
+// startInPlanOrder starts the first pending split if a worker of the group that holds it is free.
+func (s *Schedule) startInPlanOrder(group int) (split, worker int, ok bool) {
 	for s.splits[s.firstPending].state != splitPending {
 		s.firstPending++
 	}
-	worker = s.freeHolder(s.splits[s.firstPending].holders)
+	worker = s.freeHolder(group, s.splits[s.firstPending].holders)
 	if worker < 0 {
 		return 0, 0, false
 	}
@@ -117,27 +136,93 @@ func (s *Schedule) End(split int) {
 	s.running--
 }
 
+// Return marks a running split as pending: its worker did not make it.
+func (s *Schedule) Return(split int) {
+	returned := &s.splits[split]
+	s.End(split)
+	returned.state, returned.worker = splitPending, -1
+	for _, w := range returned.holders {
+		holder := &s.workers[w]
+		holder.pendingRows += returned.rows
+		at, _ := slices.BinarySearch(holder.splits, split)
+		holder.firstPending = min(holder.firstPending, at)
+	}
+	s.firstPending = min(s.firstPending, split)
+	s.pending++
+}
+
+// AddWorker adds a worker that came later to a group. splits are the indices of the splits that the worker holds,
+// ascending.
+func (s *Schedule) AddWorker(group, concurrency int, splits []int) (worker int) {
+	worker = len(s.workers)
+	added := scheduledWorker{group: group, concurrency: max(concurrency, 1), splits: splits}
+	for _, split := range splits {
+		held := &s.splits[split]
+		held.holders = append(slices.Clip(held.holders), worker)
+		if held.state == splitPending {
+			added.pendingRows += held.rows
+		}
+	}
+	s.workers = append(s.workers, added)
+	return worker
+}
+
+// SetLimit changes how many workers of a group run at once, at least one.
+func (s *Schedule) SetLimit(group, limit int) { s.limits[group] = max(limit, 1) }
+
+// Running returns how many splits run.
+func (s *Schedule) Running() int { return s.running }
+
+// Suspend keeps a worker from starting splits until Resume. Its running splits go on.
+func (s *Schedule) Suspend(worker int) { s.workers[worker].suspended = true }
+
+// Resume lets a suspended worker start splits again.
+func (s *Schedule) Resume(worker int) { s.workers[worker].suspended = false }
+
+// CanServe reports whether a worker of the group could start a pending split, now or when a running split has ended. In
+// plan order that is the first pending split.
+func (s *Schedule) CanServe(group int) bool {
+	if s.pending == 0 {
+		return false
+	}
+	if !s.planOrder {
+		return slices.ContainsFunc(s.workers, func(w scheduledWorker) bool {
+			return w.group == group && !w.suspended && w.pendingRows > 0
+		})
+	}
+	for s.splits[s.firstPending].state != splitPending {
+		s.firstPending++
+	}
+	return slices.ContainsFunc(s.splits[s.firstPending].holders, func(w int) bool { return s.usable(w, group) })
+}
+
+// usable reports whether a worker is of the group and not suspended.
+func (s *Schedule) usable(worker, group int) bool {
+	return s.workers[worker].group == group && !s.workers[worker].suspended
+}
+
 // Pending returns how many splits have not started.
 func (s *Schedule) Pending() int { return s.pending }
 
-// activeWorkers counts the workers that run a split.
-func (s *Schedule) activeWorkers() int {
+// activeWorkers counts the workers of a group that run a split.
+func (s *Schedule) activeWorkers(group int) int {
 	active := 0
 	for w := range s.workers {
-		if s.workers[w].running > 0 {
+		if s.workers[w].group == group && s.workers[w].running > 0 {
 			active++
 		}
 	}
 	return active
 }
 
-// freeHolder picks the holder that runs the fewest splits and may start another one, or returns -1. An idle holder may
-// start if fewer workers than the limit run.
-func (s *Schedule) freeHolder(holders []int) int {
+// freeHolder picks the holder of the group that runs the fewest splits and may start another one, or returns -1. An
+// idle holder may start if fewer workers than the group's limit run.
+func (s *Schedule) freeHolder(group int, holders []int) int {
 	best := -1
 	for _, w := range holders {
 		running := s.workers[w].running
-		if running >= s.workers[w].concurrency || (running == 0 && s.activeWorkers() >= s.limit) {
+		if !s.usable(w, group) || running >= s.workers[w].concurrency ||
+			(running == 0 && s.activeWorkers(group) >= s.limits[group]) {
 			continue
 		}
 		if best < 0 || running < s.workers[best].running {

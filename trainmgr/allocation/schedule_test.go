@@ -89,7 +89,7 @@ func TestScheduleProperties(t *testing.T) {
 				}
 				require.LessOrEqual(t, per, concurrency[st.worker])
 			}
-			require.LessOrEqual(t, s.activeWorkers(), limit)
+			require.LessOrEqual(t, s.activeWorkers(0), limit)
 			require.NotEmpty(t, running, "nothing runs and not all is done")
 			i := rapid.IntRange(0, len(running)-1).Draw(t, "end")
 			s.End(running[i].split)
@@ -110,4 +110,67 @@ func TestScheduleTakesAtLeastOne(t *testing.T) {
 	assert.Equal(t, []started{{1, 0}}, startAll(s))
 	s.End(1)
 	assert.Zero(t, s.Pending())
+}
+
+// TestScheduleGroups runs two groups whose splits come back now and then, and whose workers are suspended.
+func TestScheduleGroups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ordered := rapid.Bool().Draw(t, "ordered")
+		s := NewSchedule(ordered, 1, []int{1, 2})
+		require.Equal(t, 1, s.AddGroup(2, []int{2, 1})) // workers 2 and 3
+		n := rapid.IntRange(1, 30).Draw(t, "splits")
+		for range n {
+			held := rapid.SliceOfNDistinct(rapid.IntRange(0, 1), 0, 2, rapid.ID).Draw(t, "holders")
+			s.Add(int64(rapid.IntRange(1, 100).Draw(t, "rows")), append(held, 2, 3))
+		}
+		done := map[int]bool{}
+		var running []started
+		for steps := 0; !s.ended(); steps++ {
+			group := rapid.IntRange(0, 1).Draw(t, "group")
+			if steps == 10 {
+				s.SetLimit(0, 0) // at least one
+				var held []int
+				for split := range s.splits {
+					held = append(held, split)
+				}
+				require.Equal(t, 4, s.AddWorker(1, 0, held))
+				s.SetLimit(1, 3)
+			}
+			if worker := rapid.IntRange(0, 7).Draw(t, "suspend"); worker < 2 && steps < 100 {
+				s.Suspend(worker)
+			} else if worker < 4 {
+				s.Resume(worker - 2)
+			}
+			if !s.CanServe(group) {
+				group = 1
+			}
+			if split, worker, ok := s.StartIn(group); ok {
+				require.Equal(t, group, min(worker/2, 1))
+				require.False(t, s.workers[worker].suspended)
+				require.False(t, done[split])
+				running = append(running, started{split, worker})
+			} else {
+				require.NotEmpty(t, running, "nothing runs and nothing starts")
+			}
+			require.LessOrEqual(t, s.activeWorkers(0), 1)
+			require.LessOrEqual(t, s.activeWorkers(1), 3)
+			require.Equal(t, len(running), s.Running())
+			if len(running) == 0 || rapid.Bool().Draw(t, "wait") && s.pending > 0 {
+				continue
+			}
+			i := rapid.IntRange(0, len(running)-1).Draw(t, "end")
+			if steps < 100 && rapid.IntRange(0, 3).Draw(t, "fails") == 0 {
+				s.Return(running[i].split)
+			} else {
+				s.End(running[i].split)
+				done[running[i].split] = true
+			}
+			running = append(running[:i], running[i+1:]...)
+		}
+		require.Len(t, done, n)
+		for w := range s.workers {
+			require.Zero(t, s.workers[w].pendingRows)
+			require.Zero(t, s.workers[w].running)
+		}
+	})
 }

@@ -1,0 +1,187 @@
+package trainmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// localPrefix begins the names of the trainer's own workers in errors and reports, so that no drive has the same name.
+const localPrefix = "trainer/"
+
+// combinedStorage is the trainer's own CPUs and the drives elsewhere as one storage. The local part holds every
+// partition and must always answer. The remote part may be away: what it holds is then unknown.
+type combinedStorage struct {
+	local, remote api.Storage // remote may be nil
+	logger        *slog.Logger
+
+	mu       sync.Mutex
+	manifest *dataset.Manifest // of the local part; nil before Dataset
+	job      *api.Job          // as it was prepared; nil before
+	prepared bool              // the remote part has the job
+}
+
+// Dataset implements api.Storage: what the trainer's own CPUs hold. join asks for the drives elsewhere.
+func (c *combinedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
+	held, err := c.local.Dataset(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the trainer's own CPUs: %w", err)
+	}
+	data := *held
+	data.Drives = slices.Clone(held.Drives)
+	for i := range data.Drives {
+		data.Drives[i].Name = localPrefix + data.Drives[i].Name
+		data.Drives[i].Local = true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.manifest = data.Manifest
+	return &data, nil
+}
+
+// errNoRemote says that there is no storage beside the trainer's own CPUs.
+var errNoRemote = errors.New("the job names no drive and no worker")
+
+// remoteDrives asks the remote part which drives it has, with the partitions in the numbers of the job's manifest. A
+// partition of the job that is another file there is ErrOptions; partitions that the job does not have are left out, and
+// so are drives that hold none of it.
+func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error) {
+	if c.remote == nil {
+		return nil, errNoRemote
+	}
+	there, err := c.remote.Dataset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	manifest := c.manifest
+	c.mu.Unlock()
+	numbers := make([]int, len(there.Manifest.Partitions))
+	for i, p := range there.Manifest.Partitions {
+		numbers[i] = slices.IndexFunc(manifest.Partitions, func(own dataset.Partition) bool { return own.Name == p.Name })
+		if n := numbers[i]; n >= 0 {
+			if own := manifest.Partitions[n]; own.Footer != p.Footer || own.Rows != p.Rows || own.Bytes != p.Bytes {
+				return nil, fmt.Errorf("%w: partition %s is one file on the trainer's machine (%d rows, %d bytes) and "+
+					"another one elsewhere (%d rows, %d bytes): give both sides the same files", ErrOptions, p.Name,
+					own.Rows, own.Bytes, p.Rows, p.Bytes)
+			}
+		}
+	}
+	var drives []api.Drive
+	for _, d := range there.Drives {
+		held := []int{}
+		for _, p := range d.Partitions {
+			if numbers[p] >= 0 {
+				held = append(held, numbers[p])
+			}
+		}
+		d.Partitions = held
+		if len(held) > 0 {
+			drives = append(drives, d)
+		}
+	}
+	return drives, nil
+}
+
+// Prepare implements api.Storage. join hands the job to the remote part.
+func (c *combinedStorage) Prepare(ctx context.Context, job *api.Job) error {
+	if err := c.local.Prepare(ctx, job); err != nil {
+		return fmt.Errorf("the trainer's own CPUs: %w", err)
+	}
+	c.mu.Lock()
+	c.job = job
+	c.mu.Unlock()
+	return nil
+}
+
+// join looks whether the remote part is there, gives it the job and returns its drives.
+func (c *combinedStorage) join(ctx context.Context) ([]api.Drive, error) {
+	drives, err := c.remoteDrives(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	job := *c.job
+	job.Manifest = c.manifest
+	c.mu.Unlock()
+	if err := c.remote.Prepare(ctx, &job); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.prepared = true
+	return drives, nil
+}
+
+// part returns the part that a drive is of, and the drive's name there.
+func (c *combinedStorage) part(drive string) (api.Storage, string, error) {
+	if name, ok := strings.CutPrefix(drive, localPrefix); ok {
+		return c.local, name, nil
+	}
+	if c.remote == nil {
+		return nil, "", fmt.Errorf("drive %s: %w", drive, api.ErrUnknownDrive)
+	}
+	return c.remote, drive, nil
+}
+
+// Measure implements api.Storage.
+func (c *combinedStorage) Measure(ctx context.Context, job dataset.Digest, drive string) (api.Measurement, error) {
+	part, name, err := c.part(drive)
+	if err != nil {
+		return api.Measurement{}, err
+	}
+	return part.Measure(ctx, job, name)
+}
+
+// Open implements api.Storage.
+func (c *combinedStorage) Open(ctx context.Context, request api.SplitRequest) (api.Stream, error) {
+	part, name, err := c.part(request.Drive)
+	if err != nil {
+		return nil, err
+	}
+	request.Drive = name
+	return part.Open(ctx, request)
+}
+
+// Report implements api.Storage. A remote part that is away reports nothing.
+func (c *combinedStorage) Report(ctx context.Context, job dataset.Digest) ([]api.DriveReport, error) {
+	reports, err := c.local.Report(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	reports = slices.Clone(reports)
+	for i := range reports {
+		reports[i].Name = localPrefix + reports[i].Name
+	}
+	if !c.isPrepared() {
+		return reports, nil
+	}
+	there, err := c.remote.Report(ctx, job)
+	if err != nil {
+		c.logger.Warn("the drives elsewhere do not report", "error", err)
+	}
+	return slices.Concat(there, reports), nil
+}
+
+func (c *combinedStorage) isPrepared() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.prepared
+}
+
+// Finish implements api.Storage. A remote part that is away forgets the job by itself.
+func (c *combinedStorage) Finish(ctx context.Context, job dataset.Digest) error {
+	if c.isPrepared() {
+		if err := c.remote.Finish(ctx, job); err != nil {
+			c.logger.Warn("the drives elsewhere did not forget the job", "error", err)
+		}
+	}
+	return c.local.Finish(ctx, job)
+}

@@ -1,0 +1,170 @@
+package trainmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/trainmgr/allocation"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// Offload shares the splits of a job between the storage that Submit is given and the trainer's own CPUs (FastFlow). It
+// changes who makes a split, and no byte of a mini-batch. The zero value shares nothing.
+type Offload struct {
+	// Local makes mini-batches on the trainer's own CPUs. It must hold every partition of the job, and the storage that
+	// Submit is given may hold some of them, be away, come back, or be nil: what it does not make is made here.
+	Local api.Storage
+	// Policy decides which share leaves the trainer's machine.
+	Policy offload.Policy
+	// Cut is what the storage that Submit is given does of the pipeline; 0 means offload.ReadAndTransforms, which a
+	// drive under the launcher does.
+	Cut offload.Cut
+	// Ratio fixes the share of splits that the storage makes, 0 to 1; nil lets Policy decide, and change it while the
+	// job runs.
+	Ratio *float64
+	// Metrics are what an earlier profile measured; nil measures.
+	Metrics *offload.Metrics
+	Tuner   offload.TunerOptions
+	// RetryAfter is how long a drive that failed is left alone; 0 means DefaultRetryAfter.
+	RetryAfter time.Duration
+	// Record receives every decision that is made while the job runs, one a second; offload.Replay takes them. Nil
+	// discards them.
+	Record func(offload.Record)
+}
+
+// DefaultRetryAfter is how long a drive that failed is left alone if Offload.RetryAfter is 0.
+const DefaultRetryAfter = 5 * time.Second
+
+// check refuses options that make no sense.
+func (o *Offload) check(options *Options) error {
+	switch {
+	case o.Local == nil && (o.Ratio != nil || o.Metrics != nil || o.Record != nil || o.Cut != offload.None):
+		return fmt.Errorf("%w: offloading needs Offload.Local, the trainer's own CPUs", ErrOptions)
+	case o.Local == nil:
+		return nil
+	case o.Ratio != nil && !(*o.Ratio >= 0 && *o.Ratio <= 1):
+		return fmt.Errorf("%w: offload ratio %v: want 0 to 1", ErrOptions, *o.Ratio)
+	case o.Policy > offload.FastFlowCode:
+		return fmt.Errorf("%w: offload %v", ErrOptions, o.Policy)
+	case o.Cut > offload.All:
+		return fmt.Errorf("%w: offload %v", ErrOptions, o.Cut)
+	case o.RetryAfter < 0:
+		return fmt.Errorf("%w: retry drives after %v", ErrOptions, o.RetryAfter)
+	case options.AllDrives && o.Ratio == nil:
+		return fmt.Errorf("%w: AllDrives measures nothing: fix Offload.Ratio", ErrOptions)
+	}
+	return nil
+}
+
+// OffloadReport says how the splits were shared.
+type OffloadReport struct {
+	Decision offload.Decision `json:"decision"` // before the job
+	Metrics  *offload.Metrics `json:"metrics,omitempty"`
+	Ratio    float64          `json:"ratio"` // in force
+	// Retunings counts how often the ratio changed while the job ran.
+	Retunings    int    `json:"retunings"`
+	LocalRows    int64  `json:"local_rows"`
+	RemoteRows   int64  `json:"remote_rows"`
+	LocalSplits  uint64 `json:"local_splits"`
+	RemoteSplits uint64 `json:"remote_splits"`
+	Redone       uint64 `json:"redone_splits"` // that a drive began, and that had to begin again
+	RemoteAway   bool   `json:"remote_away"`
+	// FreeCores is how much of a CPU the trainer leaves free for the local side, as measured; 0: not measured.
+	FreeCores float64 `json:"free_cores"`
+}
+
+// allocateShared looks for the drives elsewhere, decides their share, and how many of them run at once.
+func (s *storageSource) allocateShared(ctx context.Context, rowsPerSecond float64) error {
+	share := s.sharing
+	drives, err := share.storage.join(ctx)
+	if errors.Is(err, ErrOptions) {
+		return err
+	}
+	if err != nil {
+		share.sayAway(err, true)
+	}
+	s.data.Drives = slices.Concat(drives, s.data.Drives)
+	holders, err := s.countHolders()
+	if err != nil {
+		return err
+	}
+	p := map[string]float64{}
+	locals := 0
+	for _, drive := range s.data.Drives {
+		if drive.Local {
+			locals++
+		}
+		if s.options.AllDrives {
+			continue
+		}
+		worker, ok, err := s.measureDrive(ctx, drive, holders)
+		switch {
+		case err != nil && !drive.Local:
+			share.sayAway(err, false)
+			continue
+		case err != nil:
+			return err
+		case !ok:
+			continue
+		}
+		p[worker.Name] = worker.RowsPerSecond
+		if drive.Local {
+			share.localSupply += worker.RowsPerSecond
+			continue
+		}
+		share.remoteSupply += worker.RowsPerSecond
+		share.remoteWorkers = append(share.remoteWorkers, worker)
+	}
+	share.metrics = share.options.Metrics
+	if share.metrics == nil {
+		share.metrics = metricsOfRates(rowsPerSecond, share.localSupply, share.remoteSupply, share.cut())
+	}
+	if share.decision, err = share.decide(*share.metrics); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	share.start()
+	if share.pace = share.decision.Expected; share.pace == 0 {
+		share.pace = rowsPerSecond
+	}
+	share.mu.Lock()
+	share.remoteCount = len(drives)
+	running := share.remoteDrives(share.decision.Ratio) + locals
+	share.mu.Unlock()
+	s.allocated = allocation.Allocation{RowsPerSecond: rowsPerSecond, Drives: running, Wanted: running, P: p,
+		Note: share.decision.Why}
+	if rows := float64(s.data.Manifest.Rows()); rowsPerSecond > 0 && share.pace > 0 {
+		s.allocated.TrainerTime = secondsOf(rows / rowsPerSecond)
+		s.allocated.Time = secondsOf(rows / math.Min(share.pace, rowsPerSecond))
+		s.allocated.ExpectedStall = s.allocated.Time - s.allocated.TrainerTime
+	}
+	s.options.Logger.Info("shared the splits", "digest", s.digest.String()[:12], "offload", share.decision.Offload,
+		"cut", share.decision.Cut.String(), "ratio", share.decision.Ratio, "drives", running, "why",
+		share.decision.Why)
+	return nil
+}
+
+// secondsOf converts seconds to a Duration. It returns the longest Duration for what does not fit into one.
+func secondsOf(seconds float64) time.Duration {
+	if !(seconds < math.MaxInt64/float64(time.Second)) {
+		return math.MaxInt64
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// metricsOfRates makes metrics of T and of the sums of P, where no step was given to profile. It knows nothing of CPU
+// time. A trainer of unknown speed counts as faster than all workers.
+func metricsOfRates(t, local, remote float64, cut offload.Cut) *offload.Metrics {
+	if t <= 0 {
+		t = 2 * (local + remote)
+	}
+	m := &offload.Metrics{Gthp: t, Lthp: math.Min(t, local), Supply: local}
+	if remote > 0 {
+		m.Candidates = []offload.Candidate{{Cut: cut, Rthp: math.Min(t, remote), Supply: remote}}
+	}
+	return m
+}

@@ -1,0 +1,473 @@
+package trainmgr
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/allocation"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// The groups of a shared schedule.
+const (
+	remoteGroup = iota // NewSchedule makes it
+	localGroup
+)
+
+// tunePeriod is how often the tuner looks at a running job.
+const tunePeriod = time.Second
+
+// sharing is what a job that shares its splits keeps from epoch to epoch.
+type sharing struct {
+	options *Offload
+	storage *combinedStorage
+	logger  *slog.Logger
+	now     func() time.Time
+
+	// What follows is set by allocateShared, before the first epoch.
+	decision                  offload.Decision
+	metrics                   *offload.Metrics
+	localSupply, remoteSupply float64
+	remoteWorkers             []allocation.Worker // those whose P is known
+	pace                      float64             // rows a second that are expected
+	maxDrives                 int
+	begun                     time.Time
+
+	mu        sync.Mutex // guards what follows
+	counters  *offload.Counters
+	tuner     *offload.Tuner // nil if the ratio is fixed
+	tuned     time.Time      // when the tuner decided last
+	meters    [2]sideMeter   // by offload.Side
+	splits    [2]uint64      // started, by offload.Side
+	redone    uint64
+	retunings int
+	away      bool // said, and no drive has made a split since
+	// remoteCount is how many drives elsewhere were ever there.
+	remoteCount int
+}
+
+// newSharing makes the sharing of a job. remote may be nil.
+func newSharing(o *Options, remote api.Storage) *sharing {
+	s := &sharing{options: &o.Offload, logger: o.Logger, now: time.Now, maxDrives: o.MaxDrives,
+		counters: offload.NewCounters(0)}
+	if s.options.RetryAfter == 0 {
+		s.options.RetryAfter = DefaultRetryAfter
+	}
+	s.storage = &combinedStorage{local: o.Offload.Local, remote: remote, logger: o.Logger}
+	return s
+}
+
+// cut returns what the storage elsewhere does of the pipeline.
+func (s *sharing) cut() offload.Cut {
+	if s.options.Cut == offload.None {
+		return offload.ReadAndTransforms
+	}
+	return s.options.Cut
+}
+
+// decide returns the fixed share, or what the policy decides.
+func (s *sharing) decide(m offload.Metrics) (offload.Decision, error) {
+	if s.options.Ratio == nil {
+		return offload.Decide(s.options.Policy, m)
+	}
+	ratio := *s.options.Ratio
+	d := offload.Decision{Offload: ratio > 0, Ratio: ratio, Raw: ratio,
+		Why: fmt.Sprintf("the job fixes the share of the drives at %g", ratio)}
+	if d.Offload {
+		d.Cut = s.cut()
+	}
+	return d, nil
+}
+
+// start makes the counters and the tuner of the decision.
+func (s *sharing) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun = s.now()
+	s.counters = offload.NewCounters(s.decision.Ratio)
+	if s.options.Ratio == nil {
+		s.tuner = offload.NewTuner(s.options.Tuner, s.decision.Ratio)
+	}
+}
+
+// remoteDrives returns how many drives elsewhere run at once for a share: as many as make it. s.mu is held.
+func (s *sharing) remoteDrives(ratio float64) int {
+	if ratio == 0 {
+		return 0
+	}
+	a, err := allocation.Allocate(ratio*s.pace, s.remoteWorkers, s.maxDrives)
+	switch {
+	case err == nil && len(s.remoteWorkers) == s.remoteCount:
+		return a.Drives
+	case s.maxDrives > 0:
+		return min(s.maxDrives, s.remoteCount)
+	}
+	return s.remoteCount // P of some is not known
+}
+
+// report says how the splits were shared so far.
+func (s *sharing) report() *OffloadReport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &OffloadReport{Decision: s.decision, Metrics: s.metrics, Ratio: s.counters.Ratio(), Retunings: s.retunings,
+		LocalRows: s.meters[offload.Local].read().rows, RemoteRows: s.meters[offload.Remote].read().rows,
+		LocalSplits: s.splits[offload.Local], RemoteSplits: s.splits[offload.Remote], Redone: s.redone,
+		RemoteAway: s.away}
+	if s.metrics != nil {
+		r.FreeCores = offload.FreeCores(*s.metrics, s.pace)
+	}
+	return r
+}
+
+// sideMeter counts what a side makes: rows, and the time in which at least one of its streams makes a mini-batch. A
+// stream that waits for room in the input queue makes none.
+type sideMeter struct {
+	mu     sync.Mutex
+	making int // streams
+	since  time.Time
+	made   sideTotals
+}
+
+// sideTotals are what a side has made.
+type sideTotals struct {
+	rows int64
+	busy time.Duration
+}
+
+func (m *sideMeter) enter() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.making++; m.making == 1 {
+		m.since = time.Now()
+	}
+}
+
+func (m *sideMeter) leave(rows int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.made.rows += int64(rows)
+	if m.making--; m.making == 0 {
+		m.made.busy += time.Since(m.since)
+	}
+}
+
+// read returns the totals until now.
+func (m *sideMeter) read() sideTotals {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	made := m.made
+	if m.making > 0 {
+		made.busy += time.Since(m.since)
+	}
+	return made
+}
+
+// meteredStream counts what a stream makes.
+type meteredStream struct {
+	api.Stream
+	meter *sideMeter
+}
+
+// Next implements api.Stream.
+func (s *meteredStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
+	s.meter.enter()
+	mb, err := s.Stream.Next(ctx)
+	rows := 0
+	if mb != nil {
+		rows = mb.Rows
+	}
+	s.meter.leave(rows)
+	return mb, err
+}
+
+// newSchedule makes the schedule of an epoch: one group of the drives elsewhere and one of the trainer's own workers.
+// drives has those elsewhere first.
+func (s *sharing) newSchedule(planOrder bool, drives []api.Drive) *allocation.Schedule {
+	var remote, local []int
+	for _, d := range drives {
+		if d.Local {
+			local = append(local, d.Streams)
+		} else {
+			remote = append(remote, d.Streams)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counters.Restart()
+	schedule := allocation.NewSchedule(planOrder, s.remoteDrives(s.counters.Ratio()), remote) // group remoteGroup
+	schedule.AddGroup(len(local), local)                                                      // group localGroup
+	return schedule
+}
+
+// tune lets the tuner look at the job once a second. changed is true if the ratio is another one since.
+func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if s.tuner == nil || now.Sub(s.tuned) < tunePeriod {
+		return false
+	}
+	s.tuned = now
+	local, remote := s.meters[offload.Local].read(), s.meters[offload.Remote].read()
+	r := s.tuner.Decide(offload.Inputs{
+		Seconds: now.Sub(s.begun).Seconds(), StallSeconds: stall.Seconds(),
+		LocalRows: float64(local.rows), RemoteRows: float64(remote.rows),
+		LocalBusy: local.busy.Seconds(), RemoteBusy: remote.busy.Seconds(),
+		LocalSupply: s.localSupply, RemoteSupply: s.remoteSupply, RemoteAway: remoteAway,
+	})
+	if s.options.Record != nil {
+		s.options.Record(r)
+	}
+	if !r.Decision.Changed {
+		return false
+	}
+	s.counters.SetRatio(r.Decision.Ratio)
+	s.retunings++
+	s.logger.Info("share of the drives", "ratio", r.Decision.Ratio, "why", r.Decision.Why)
+	return true
+}
+
+// sayAway logs that drives failed, once until one of them makes a split again.
+func (s *sharing) sayAway(err error, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return
+	}
+	s.away = true
+	text := "a drive is away: the others and the trainer's own CPUs make its splits"
+	if all {
+		text = "no drive and no worker is there: everything is local"
+	}
+	s.logger.Warn(text, "error", err)
+}
+
+// sayBack logs that a drive made a split again.
+func (s *sharing) sayBack(drive string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		s.away = false
+		s.logger.Info("drives and workers are there again", "drive", drive)
+	}
+}
+
+// sharedPieces hands out the splits of one epoch to the two groups of its schedule, at the ratio of the counters.
+type sharedPieces struct {
+	*storagePieces
+	sharing  *sharing
+	delivery Delivery
+	ctx      context.Context // of the iteration
+	joining  sync.WaitGroup  // the goroutine that looks for drives
+
+	// storagePieces.mu guards what follows.
+	drives    []api.Drive  // by the schedule's index of the worker
+	suspended map[int]bool // workers that are away
+	retryAt   time.Time    // when to look for drives that are away
+	looking   bool         // a goroutine looks for them
+}
+
+// begin shares the splits of an epoch.
+func (s *sharing) begin(ctx context.Context, pieces *storagePieces, delivery Delivery) *sharedPieces {
+	shared := &sharedPieces{storagePieces: pieces, sharing: s, delivery: delivery, ctx: ctx,
+		drives: slices.Clone(pieces.source.data.Drives), suspended: map[int]bool{}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		for w, d := range shared.drives {
+			if !d.Local {
+				shared.suspend(w)
+			}
+		}
+		shared.retryAt = s.now().Add(s.options.RetryAfter)
+	}
+	return shared
+}
+
+// suspend keeps a worker from starting splits. storagePieces.mu is held, or nobody else has the pieces yet.
+func (s *sharedPieces) suspend(worker int) {
+	s.schedule.Suspend(worker)
+	s.suspended[worker] = true
+}
+
+// Next implements Pieces. It waits until the side whose turn it is can start a split.
+func (s *sharedPieces) Next(ctx context.Context) (Piece, error) {
+	ticker := time.NewTicker(tunePeriod)
+	defer ticker.Stop()
+	for {
+		stall := s.delivery.Status().Queue.Stall
+		piece, changed, over := s.startPiece(stall)
+		switch {
+		case piece != nil:
+			return piece, nil
+		case over:
+			return nil, io.EOF
+		}
+		select {
+		case <-changed:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// startPiece starts a split if it can. over is true if every split has ended.
+func (s *sharedPieces) startPiece(stall time.Duration) (piece *sharedPiece, changed <-chan struct{}, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share := s.sharing
+	s.lookForDrives()
+	if share.tune(stall, !s.remoteThere()) {
+		share.mu.Lock()
+		s.schedule.SetLimit(remoteGroup, share.remoteDrives(share.counters.Ratio()))
+		share.mu.Unlock()
+	}
+	if s.schedule.Pending() == 0 {
+		return nil, s.changed, s.schedule.Running() == 0
+	}
+	share.mu.Lock()
+	side := share.counters.Next()
+	share.mu.Unlock()
+	forced := false
+	group := remoteGroup
+	if side == offload.Local {
+		group = localGroup
+	}
+	if !s.schedule.CanServe(group) { // this side holds nothing of what is left, or is away
+		forced = true
+		group, side = localGroup, offload.Local
+	}
+	split, worker, ok := s.schedule.StartIn(group)
+	if !ok {
+		return nil, s.changed, false
+	}
+	share.mu.Lock()
+	defer share.mu.Unlock()
+	if forced {
+		share.counters.Restart()
+	} else {
+		share.counters.Count(side)
+	}
+	share.splits[side]++
+	return &sharedPiece{storagePiece: s.newPiece(split, s.drives[worker].Name), shared: s, worker: worker, side: side},
+		s.changed, false
+}
+
+// remoteThere reports whether a drive elsewhere is there. storagePieces.mu is held.
+func (s *sharedPieces) remoteThere() bool {
+	for w, d := range s.drives {
+		if !d.Local && !s.suspended[w] {
+			return true
+		}
+	}
+	return false
+}
+
+// lookForDrives starts to look for the drives that are away, if it is time. storagePieces.mu is held.
+func (s *sharedPieces) lookForDrives() {
+	if s.looking || s.sharing.storage.remote == nil || len(s.suspended) == 0 && s.remoteThere() ||
+		s.sharing.now().Before(s.retryAt) {
+		return
+	}
+	s.looking = true
+	s.joining.Go(func() {
+		drives, err := s.sharing.storage.join(s.ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.looking = false
+		s.retryAt = s.sharing.now().Add(s.sharing.options.RetryAfter)
+		if err != nil {
+			s.sharing.logger.Debug("looked for drives", "error", err)
+			return
+		}
+		for _, d := range drives {
+			s.welcome(d)
+		}
+		s.wake()
+	})
+}
+
+// welcome lets a drive that is there start splits. storagePieces.mu is held.
+func (s *sharedPieces) welcome(drive api.Drive) {
+	worker := slices.IndexFunc(s.drives, func(d api.Drive) bool { return d.Name == drive.Name })
+	if worker >= 0 {
+		s.schedule.Resume(worker)
+		delete(s.suspended, worker)
+		return
+	}
+	var held []int
+	for split, request := range s.requests {
+		if slices.Contains(drive.Partitions, request.Split.Partition) {
+			held = append(held, split)
+		}
+	}
+	s.schedule.AddWorker(remoteGroup, drive.Streams, held)
+	s.drives = append(s.drives, drive)
+	s.source.data.Drives = slices.Insert(s.source.data.Drives, 0, drive) // for the next epoch
+	share := s.sharing
+	share.mu.Lock()
+	defer share.mu.Unlock()
+	share.remoteCount++
+	s.schedule.SetLimit(remoteGroup, share.remoteDrives(share.counters.Ratio()))
+}
+
+// wake wakes Next. storagePieces.mu is held.
+func (s *sharedPieces) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Close implements Pieces. The iteration's context has ended.
+func (s *sharedPieces) Close() error {
+	s.joining.Wait()
+	return s.storagePieces.Close()
+}
+
+// sharedPiece is a split on one of the two sides.
+type sharedPiece struct {
+	*storagePiece
+	shared *sharedPieces
+	worker int
+	side   offload.Side
+}
+
+// Open implements Piece.
+func (p *sharedPiece) Open(ctx context.Context) (api.Stream, error) {
+	stream, err := p.storagePiece.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &meteredStream{Stream: stream, meter: &p.shared.sharing.meters[p.side]}, nil
+}
+
+// End implements Piece. A split that a drive elsewhere did not make begins again on the trainer's own CPUs or another
+// drive: the mini-batches that came already are known by their numbers and come once. An error of the trainer's own
+// CPUs ends the job.
+func (p *sharedPiece) End(err error) error {
+	s := p.shared
+	if err == nil || p.side == offload.Local || s.ctx.Err() != nil {
+		if err == nil && p.side == offload.Remote {
+			s.sharing.sayBack(p.Drive())
+		}
+		return p.storagePiece.End(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.schedule.Return(p.split)
+	s.suspend(p.worker)
+	s.retryAt = s.sharing.now().Add(s.sharing.options.RetryAfter)
+	s.sharing.sayAway(err, !s.remoteThere())
+	s.sharing.mu.Lock()
+	s.sharing.redone++
+	s.sharing.mu.Unlock()
+	s.wake()
+	return nil
+}

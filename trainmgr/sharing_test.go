@@ -1,0 +1,400 @@
+package trainmgr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// elsewhere is a remote storage that can be away and come back. While it is away, everything fails, streams that are
+// open included.
+type elsewhere struct {
+	*fakeStorage
+	isAway atomic.Bool
+}
+
+var errGone = errors.New("connection refused")
+
+func (e *elsewhere) gone() error {
+	if e.isAway.Load() {
+		return errGone
+	}
+	return nil
+}
+
+func (e *elsewhere) Dataset(ctx context.Context) (*api.Dataset, error) {
+	if err := e.gone(); err != nil {
+		return nil, err
+	}
+	return e.fakeStorage.Dataset(ctx)
+}
+
+func (e *elsewhere) Prepare(ctx context.Context, job *api.Job) error {
+	if err := e.gone(); err != nil {
+		return err
+	}
+	return e.fakeStorage.Prepare(ctx, job)
+}
+
+func (e *elsewhere) Report(ctx context.Context, job dataset.Digest) ([]api.DriveReport, error) {
+	if err := e.gone(); err != nil {
+		return nil, err
+	}
+	return e.fakeStorage.Report(ctx, job)
+}
+
+func (e *elsewhere) Finish(ctx context.Context, job dataset.Digest) error {
+	if err := e.gone(); err != nil {
+		return err
+	}
+	return e.fakeStorage.Finish(ctx, job)
+}
+
+func (e *elsewhere) Open(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
+	if err := e.gone(); err != nil {
+		return nil, err
+	}
+	return e.fakeStorage.Open(ctx, o)
+}
+
+// said collects what a job logs, level by level.
+type said struct {
+	slog.Handler
+	mu    sync.Mutex
+	lines []string
+}
+
+func (s *said) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s *said) Handle(_ context.Context, r slog.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, r.Level.String()+" "+r.Message)
+	return nil
+}
+
+func (s *said) count(line string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, l := range s.lines {
+		if l == line {
+			n++
+		}
+	}
+	return n
+}
+
+const (
+	saysAllLocal = "WARN no drive and no worker is there: everything is local"
+	saysAway     = "WARN a drive is away: the others and the trainer's own CPUs make its splits"
+	saysBack     = "INFO drives and workers are there again"
+)
+
+// checkRows checks that rows are those of a data set, each once.
+func checkRows(t *testing.T, f *fakeStorage, perPartition int64, rows []int64) {
+	t.Helper()
+	want := allRows(f, perPartition)
+	for _, r := range rows {
+		require.True(t, want[r], "row %d came twice or from nowhere", r)
+		delete(want, r)
+	}
+	require.Empty(t, want)
+}
+
+// sharedOptions are a job of 4 mini-batches a split whose share of the drives is fixed, or decided if ratio is negative.
+func sharedOptions(local api.Storage, order dataset.Order, ratio float64) Options {
+	o := Options{Pipeline: spec(), Order: order, SplitBatches: 4, RowsPerSecond: 1500,
+		Offload: Offload{Local: local, RetryAfter: time.Millisecond}}
+	if ratio >= 0 {
+		o.Offload.Ratio = &ratio
+	}
+	return o
+}
+
+// TestSplitsAreSharedAtTheRatio runs a job at several shares: every row comes once, in plan order where that is asked
+// for, and the sides' splits are at the ratio.
+func TestSplitsAreSharedAtTheRatio(t *testing.T) {
+	for _, order := range []dataset.Order{dataset.Fastest, dataset.Deterministic} {
+		for _, ratio := range []float64{0, 0.3, 0.5, 0.75, 1} {
+			t.Run(fmt.Sprint(order, ratio), func(t *testing.T) {
+				local := newFake(t, 1005, []int{0, 1, 2, 3})
+				remote := newFake(t, 1005, []int{0, 1}, []int{2, 3})
+				j, err := Submit(t.Context(), remote, sharedOptions(local, order, ratio))
+				require.NoError(t, err)
+				rows, numbers := take(t, j, -1)
+				checkRows(t, local, 1005, rows)
+				if order == dataset.Deterministic {
+					assert.True(t, slices.IsSorted(numbers))
+				}
+				r, err := j.Report(t.Context())
+				require.NoError(t, err)
+				require.NotNil(t, r.Offload)
+				splits := float64(r.Offload.LocalSplits + r.Offload.RemoteSplits)
+				assert.InDelta(t, 104, splits, 0)
+				assert.InDelta(t, ratio*splits, float64(r.Offload.RemoteSplits), 1)
+				assert.EqualValues(t, 4*1005, r.Offload.LocalRows+r.Offload.RemoteRows)
+				assert.EqualValues(t, local.opened.Load(), r.Offload.LocalSplits)
+				assert.EqualValues(t, remote.opened.Load(), r.Offload.RemoteSplits)
+				assert.InDelta(t, ratio, r.Offload.Ratio, 0)
+				require.NoError(t, j.Close())
+				for _, f := range []*fakeStorage{local, remote} {
+					assert.Zero(t, f.alive.Load(), "mini-batches not released")
+					assert.Zero(t, f.running.Load(), "streams not closed")
+					assert.Equal(t, 1, f.finished)
+				}
+			})
+		}
+	}
+}
+
+// TestTheRatioIsDecidedFromRates submits without a step to profile: T, and the P of both sides, decide.
+func TestTheRatioIsDecidedFromRates(t *testing.T) {
+	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0}, []int{1})
+	local.p, remote.p = 300, 600
+	o := sharedOptions(local, dataset.Fastest, -1)
+	o.RowsPerSecond = 3000
+	j, err := Submit(t.Context(), remote, o)
+	require.NoError(t, err)
+	a := j.Allocation()
+	assert.Equal(t, 3, a.Drives, "both drives, and the trainer's own")
+	assert.InDelta(t, 1200/1500.0, j.source.(*storageSource).sharing.decision.Ratio, 0.002, "both sides are done at once")
+	assert.Equal(t, map[string]float64{"trainer/drive0": 300, "drive0": 600, "drive1": 600}, a.P)
+	assert.InDelta(t, 2010/1500.0, a.Time.Seconds(), 0.01)
+	assert.InDelta(t, 2010/1500.0-2010/3000.0, a.ExpectedStall.Seconds(), 0.01)
+	require.NoError(t, j.Close())
+	// A trainer that the local side sustains takes nothing from the drives.
+	o.RowsPerSecond = 250
+	j, err = Submit(t.Context(), remote, o)
+	require.NoError(t, err)
+	rows, _ := take(t, j, -1)
+	checkRows(t, local, 1005, rows)
+	assert.Zero(t, remote.opened.Load())
+	require.NoError(t, j.Close())
+	// Of drives that are not all needed, as many run as make their share.
+	o.RowsPerSecond = 500
+	o.Offload.Local.(*fakeStorage).p = 100
+	j, err = Submit(t.Context(), remote, o)
+	require.NoError(t, err)
+	assert.Equal(t, 2, j.Allocation().Drives)
+	require.NoError(t, j.Close())
+}
+
+// TestWithoutWorkersEverythingIsLocal has no drive at all, and drives that are away when the job begins: the job runs
+// the same, and says so once.
+func TestWithoutWorkersEverythingIsLocal(t *testing.T) {
+	away := &elsewhere{fakeStorage: newFake(t, 1005, []int{0, 1})}
+	away.isAway.Store(true)
+	for name, remote := range map[string]api.Storage{"none": nil, "away": away} {
+		t.Run(name, func(t *testing.T) {
+			local := newFake(t, 1005, []int{0, 1})
+			log := &said{}
+			o := sharedOptions(local, dataset.Fastest, -1)
+			o.Logger, o.Epochs = slog.New(log), 3
+			j, err := Submit(t.Context(), remote, o)
+			require.NoError(t, err)
+			rows, _ := take(t, j, -1)
+			require.Len(t, rows, 3*2010)
+			r, err := j.Report(t.Context())
+			require.NoError(t, err)
+			assert.True(t, r.Offload.RemoteAway)
+			require.NoError(t, j.Close())
+			assert.Equal(t, 1, log.count(saysAllLocal))
+			assert.Zero(t, log.count(saysBack))
+		})
+	}
+}
+
+// TestDrivesComeBack begins a job without drives, which come after some mini-batches, go away under it, and come again.
+func TestDrivesComeBack(t *testing.T) {
+	for _, order := range []dataset.Order{dataset.Fastest, dataset.Deterministic} {
+		t.Run(order.String(), func(t *testing.T) {
+			local := newFake(t, 4005, []int{0, 1})
+			remote := &elsewhere{fakeStorage: newFake(t, 4005, []int{0}, []int{1})}
+			remote.isAway.Store(true)
+			log := &said{}
+			o := sharedOptions(local, order, 0.8)
+			o.Logger, o.QueueBytes, o.Epochs = slog.New(log), 2000, 2
+			j, err := Submit(t.Context(), remote, o)
+			require.NoError(t, err)
+			var rows []int64
+			wait := func(what string, f func() bool) {
+				require.Eventually(t, f, time.Minute, time.Millisecond, what)
+			}
+			taken := 0
+			for mb, err := range j.MiniBatches(t.Context()) {
+				require.NoError(t, err)
+				rows = append(rows, mb.Values64...)
+				switch taken++; taken {
+				case 50:
+					assert.Zero(t, remote.opened.Load())
+					remote.isAway.Store(false)
+				case 300: // the second one says that they are used
+					wait("drives are used", func() bool { return remote.opened.Load() > 0 })
+					remote.isAway.Store(true)
+				case 500:
+					remote.isAway.Store(false)
+				}
+			}
+			for _, epoch := range [][]int64{rows[:8010], rows[8010:]} {
+				checkRows(t, local, 4005, epoch)
+			}
+			r, err := j.Report(t.Context())
+			require.NoError(t, err)
+			assert.Positive(t, r.Offload.RemoteRows)
+			require.NoError(t, j.Close())
+			assert.GreaterOrEqual(t, log.count(saysBack), 2)
+			assert.LessOrEqual(t, log.count(saysAllLocal)+log.count(saysAway), log.count(saysBack)+1, "each once")
+			assert.Zero(t, remote.running.Load(), "streams not closed")
+		})
+	}
+}
+
+// TestASplitThatADriveFailsIsMadeHere lets a drive fail in the middle of splits: what it brought stays, the rest is made
+// on the trainer's CPUs, and no row comes twice.
+func TestASplitThatADriveFailsIsMadeHere(t *testing.T) {
+	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
+	remote.failAt = map[uint64]error{}
+	for n := range uint64(202) {
+		if n%7 == 3 {
+			remote.failAt[n] = errGone
+		}
+	}
+	j, err := Submit(t.Context(), remote, sharedOptions(local, dataset.Fastest, 0.5))
+	require.NoError(t, err)
+	rows, _ := take(t, j, -1)
+	checkRows(t, local, 1005, rows)
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	assert.Positive(t, r.Offload.Redone)
+	require.NoError(t, j.Close())
+	assert.Zero(t, local.alive.Load()+remote.alive.Load())
+}
+
+// TestADriveThatLiesIsNotBelieved lets drives yield mini-batches of another job: their splits are made here.
+func TestADriveThatLiesIsNotBelieved(t *testing.T) {
+	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
+	j, err := Submit(t.Context(), liar{remote}, sharedOptions(local, dataset.Deterministic, 1))
+	require.NoError(t, err)
+	rows, _ := take(t, j, -1)
+	checkRows(t, local, 1005, rows)
+	require.NoError(t, j.Close())
+	assert.Zero(t, remote.alive.Load())
+}
+
+// liar yields mini-batches that were not asked for.
+type liar struct{ *fakeStorage }
+
+func (l liar) Open(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
+	o.Split.FirstNumber += 4
+	return l.fakeStorage.Open(ctx, o)
+}
+
+// TestAnErrorHereEndsTheJob lets the trainer's own CPUs fail, for which nobody else stands in.
+func TestAnErrorHereEndsTheJob(t *testing.T) {
+	broken := errors.New("page 3 of column cat_0 is damaged")
+	local, remote := newFake(t, 1005, []int{0}), newFake(t, 1005, []int{0})
+	local.failAt = map[uint64]error{5: broken}
+	remote.failAt = map[uint64]error{5: errGone}
+	j, err := Submit(t.Context(), remote, sharedOptions(local, dataset.Fastest, 1))
+	require.NoError(t, err)
+	var got error
+	for _, err := range j.MiniBatches(t.Context()) {
+		got = err
+	}
+	require.ErrorIs(t, got, broken)
+	require.NoError(t, j.Close())
+}
+
+// TestTheSidesMustHoldTheSameFiles refuses a partition that is another file elsewhere.
+func TestTheSidesMustHoldTheSameFiles(t *testing.T) {
+	local, remote := newFake(t, 1005, []int{0}), newFake(t, 1004, []int{0})
+	_, err := Submit(t.Context(), remote, sharedOptions(local, dataset.Fastest, 0.5))
+	require.ErrorIs(t, err, ErrOptions)
+	require.ErrorContains(t, err, "part-000")
+	assert.Equal(t, 1, local.finished)
+	// Partitions that the job does not have are left out.
+	remote = newFake(t, 1005, []int{1, 0}, []int{2})
+	j, err := Submit(t.Context(), remote, sharedOptions(local, dataset.Fastest, 1))
+	require.NoError(t, err)
+	rows, _ := take(t, j, -1)
+	checkRows(t, local, 1005, rows)
+	require.NoError(t, j.Close())
+}
+
+func TestOffloadOptionsAreChecked(t *testing.T) {
+	local := newFake(t, 10, []int{0})
+	half, more, none := 0.5, 1.01, math.NaN()
+	for name, o := range map[string]Offload{
+		"ratio without local":  {Ratio: &half},
+		"record without local": {Record: func(offload.Record) {}},
+		"cut without local":    {Cut: offload.All},
+		"ratio above 1":        {Local: local, Ratio: &more},
+		"ratio is no number":   {Local: local, Ratio: &none},
+		"policy":               {Local: local, Policy: offload.FastFlowCode + 1},
+		"cut":                  {Local: local, Cut: offload.All + 1},
+		"retry":                {Local: local, RetryAfter: -1},
+		"metrics":              {Local: local, Metrics: &offload.Metrics{Gthp: -1}},
+	} {
+		_, err := Submit(t.Context(), local, Options{Pipeline: spec(), RowsPerSecond: 1, Offload: o})
+		require.ErrorIs(t, err, ErrOptions, name)
+	}
+	_, err := Submit(t.Context(), local, Options{Pipeline: spec(), AllDrives: true, Offload: Offload{Local: local}})
+	require.ErrorIs(t, err, ErrOptions)
+	j, err := Submit(t.Context(), local, Options{Pipeline: spec(), AllDrives: true,
+		Offload: Offload{Local: local, Ratio: &half}})
+	require.NoError(t, err)
+	assert.Equal(t, 2, j.Allocation().Drives)
+	require.NoError(t, j.Close())
+}
+
+// TestTheRatioFollowsWhileTheJobRuns begins with everything local and a trainer that starves; the tuner moves splits to
+// the drives, and its log replays.
+func TestTheRatioFollowsWhileTheJobRuns(t *testing.T) {
+	local, remote := newFake(t, 200_000, []int{0, 1}), newFake(t, 200_000, []int{0, 1})
+	local.delay = 2 * time.Millisecond
+	var log []offload.Record
+	o := sharedOptions(local, dataset.Fastest, -1)
+	o.QueueBytes = 1000
+	o.Offload.Metrics = &offload.Metrics{Gthp: 100, Lthp: 100} // an old profile: the trainer was slower then
+	o.Offload.Tuner = offload.TunerOptions{Up: 1, Settle: 1}
+	o.Offload.Record = func(r offload.Record) { log = append(log, r) }
+	j, err := Submit(t.Context(), remote, o)
+	require.NoError(t, err)
+	share := j.source.(*storageSource).sharing
+	var ahead atomic.Int64 // a clock that runs faster than time
+	share.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	for _, err := range j.MiniBatches(t.Context()) {
+		require.NoError(t, err)
+		ahead.Add(int64(20 * time.Millisecond))
+		if share.report().RemoteRows > 1000 {
+			break
+		}
+	}
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	assert.Positive(t, r.Offload.Retunings)
+	assert.Positive(t, r.Offload.Ratio)
+	assert.Zero(t, r.Offload.Decision.Ratio)
+	require.NoError(t, j.Close())
+	text, err := json.Marshal(log)
+	require.NoError(t, err)
+	var read []offload.Record
+	require.NoError(t, json.Unmarshal(text, &read))
+	require.NoError(t, offload.Replay(read))
+}
