@@ -42,7 +42,7 @@ func (d *Drive) counters(ctx context.Context) (*api.Counters, error) {
 	if d.engine != EngineDrive {
 		return nil, nil
 	}
-	c, err := ReadCounters(ctx, d.device)
+	c, err := ReadCounters(ctx, d.computer())
 	if err != nil {
 		return nil, fmt.Errorf("read its counters: %w", err)
 	}
@@ -60,11 +60,15 @@ func (d *Drive) report(ctx context.Context, stats processor.Stats, counted *api.
 		Move: stats.Move, Decode: stats.Decode,
 		Transform: stats.Transform, Fetch: stats.Fetch, BytesMoved: stats.BytesPlanned,
 		BytesUnneeded: stats.BytesUnneeded, BytesOut: stats.BytesOut, RowsDropped: stats.Dropped,
+		BytesStored: stats.BytesStored, BytesAhead: stats.BytesAhead, BytesFetched: stats.BytesFetched,
 	}
 	if d.engine != EngineDrive {
 		return r, nil
 	}
-	r.Engine = fmt.Sprintf("drive (%s)", d.device.Info().Commands)
+	r.Engine = fmt.Sprintf("drive (%s)", d.computer().Info().Commands)
+	if d.Fed() {
+		r.Engine = fmt.Sprintf("drive (%s), fed by the host", d.computer().Info().Commands)
+	}
 	bounded, cancel := context.WithTimeout(ctx, countersTime)
 	defer cancel()
 	now, err := d.counters(bounded)

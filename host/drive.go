@@ -35,6 +35,9 @@ type DriveOptions struct {
 	// Threads are the engine threads of OpenFiles and of EngineCPU, 0 means 1. Package trainmgr/local gives drives made
 	// of files the machine's cores.
 	Threads int
+	// Accelerator is the URI of a drive that computes for this one: this host reads the partitions, of files or of a
+	// plain drive, and stores their windows in the accelerator's memory. It may be a drive without flash. Empty: none.
+	Accelerator string
 
 	// Skip is called for members of a volume that cannot be read as partitions, which are then left out. nil: such a
 	// member is an error, and so is a pattern of Members that matches nothing.
@@ -48,7 +51,8 @@ type DriveOptions struct {
 type Drive struct {
 	name    string
 	o       DriveOptions
-	device  *sdk.Device                           // nil for files that the CPU reads
+	device  *sdk.Device                           // that partitions lie on; nil for files that are read by path
+	card    *sdk.Device                           // that computes on what this host reads; nil: none does
 	engine  Engine                                // never auto
 	volume  *volume.Volume                        // nil for files
 	maps    map[*partition.Partition]*extents.Map // of files on a mounted file system
@@ -67,7 +71,8 @@ type Drive struct {
 }
 
 // OpenDrive opens a drive by URI, and its volume's members as partitions. Of a drive behind the kernel (nvme:) it opens
-// files of a file system on the drive, if all Members are paths.
+// files of a file system on the drive, if all Members are paths. Of a drive without flash Members are files anywhere,
+// by path or pattern: this host reads them, and stores their windows in the drive's memory.
 func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) {
 	if o.Name == "" {
 		o.Name = uri
@@ -76,10 +81,13 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := &Drive{name: o.Name, o: o, device: dev, closers: []func() error{dev.Close}}
-	if u, uerr := sdk.ParseURI(uri); uerr == nil && d.mounted(u.Scheme) {
+	d := &Drive{name: o.Name, o: o, closers: []func() error{dev.Close}}
+	if u, uerr := sdk.ParseURI(uri); dev.Diskless() {
+		d.card = dev
+		err = d.openFed(ctx)
+	} else if d.device = dev; uerr == nil && d.mounted(u.Scheme) {
 		err = d.openMounted(ctx, u.Name)
-	} else {
+	} else if err = d.openAccelerator(ctx); err == nil {
 		err = d.openVolume(ctx)
 	}
 	if err != nil {
@@ -105,8 +113,25 @@ func OpenFiles(ctx context.Context, paths []string, o DriveOptions) (*Drive, err
 // Name returns what reports call the drive.
 func (d *Drive) Name() string { return d.name }
 
-// Device returns the drive's device, or nil for files that the CPU reads.
-func (d *Drive) Device() *sdk.Device { return d.device }
+// Device returns the drive's device, or nil for files that the CPU reads. Of a drive without flash, and of files with an
+// accelerator, it is the device that computes.
+func (d *Drive) Device() *sdk.Device {
+	if d.device == nil {
+		return d.card
+	}
+	return d.device
+}
+
+// computer returns the device that computes, or nil where the node's CPU does.
+func (d *Drive) computer() *sdk.Device {
+	switch {
+	case d.engine != EngineDrive:
+		return nil
+	case d.card != nil:
+		return d.card
+	}
+	return d.device
+}
 
 // Partitions returns what the drive holds, in the volume's order.
 func (d *Drive) Partitions() []*partition.Partition {

@@ -33,7 +33,7 @@ func ParseEngine(s string) (Engine, error) {
 
 // chooseEngine decides who computes.
 func (d *Drive) chooseEngine() error {
-	computes := d.device != nil && d.device.HasCompute()
+	computes := d.device != nil && d.device.HasCompute() || d.card != nil
 	d.engine = d.o.Engine
 	if d.engine == EngineAuto {
 		d.engine = EngineCPU
@@ -64,7 +64,7 @@ func (d *Drive) Parquet() bool { return d.source() == program.Parquet }
 // threads returns the number of engine threads.
 func (d *Drive) threads() int {
 	if d.engine == EngineDrive {
-		return d.device.Compute().Threads()
+		return d.computer().Compute().Threads()
 	}
 	return max(d.o.Threads, 1)
 }
@@ -80,12 +80,12 @@ func (d *Drive) streams() int {
 		return d.threads()
 	}
 	wanted := 2
-	if d.volume == nil && d.maps == nil { // of files, whose engine threads are this machine's cores
+	if d.volume == nil && d.maps == nil && !d.Fed() { // of files, whose engine threads are this machine's cores
 		wanted = max(wanted, d.threads()+1)
 	}
 	memory := d.memory()
 	if memory == 0 {
-		memory = d.device.Compute().SLMSize()
+		memory = d.computer().Compute().SLMSize()
 	}
 	for wanted > 1 && memory < MemoryOfStreams(wanted) {
 		wanted--
@@ -98,7 +98,7 @@ func (d *Drive) memory() uint64 {
 	if d.o.SLM > 0 || d.o.Jobs <= 1 || d.engine != EngineDrive {
 		return d.o.SLM
 	}
-	return d.device.Compute().SLMSize() / uint64(d.o.Jobs) &^ (memoryGrain - 1)
+	return d.computer().Compute().SLMSize() / uint64(d.o.Jobs) &^ (memoryGrain - 1)
 }
 
 // memoryGrain divides the size of every job's part of a drive's memory.
@@ -117,6 +117,6 @@ func (d *Drive) newProcessor(ctx context.Context, l lowered) (processor.Processo
 		o := processor.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}
 		return cpu.New(ctx, l.program, l.schema, cpu.Options{Threads: d.threads(), Processor: o})
 	}
-	o := processor.Options{SLM: d.memory(), Streams: d.streams(), Coalesce: d.o.Coalesce}
-	return sdk.NewProcessor(ctx, d.device, l.program, l.schema, o)
+	o := processor.Options{SLM: d.memory(), Streams: d.streams(), Coalesce: d.o.Coalesce, FromHost: d.card != nil}
+	return sdk.NewProcessor(ctx, d.computer(), l.program, l.schema, o)
 }

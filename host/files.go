@@ -25,6 +25,16 @@ func (n baseNames) add(path string) (name string, err error) {
 
 // openFiles opens existing files as partitions.
 func (d *Drive) openFiles(ctx context.Context, paths []string) error {
+	if d.o.Accelerator != "" {
+		if err := d.openAccelerator(ctx); err != nil {
+			return err
+		}
+		if err := d.openByPath(ctx, paths, nil); err != nil {
+			return err
+		}
+		d.readActiveImage(ctx)
+		return nil
+	}
 	var extents []partition.Extent
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
 		var err error
@@ -36,6 +46,11 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 		}
 		d.closers = append(d.closers, d.device.Close)
 	}
+	return d.openByPath(ctx, paths, extents)
+}
+
+// openByPath opens files as partitions. extents says where each lies on the drive; nil: on none.
+func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partition.Extent) error {
 	if err := d.chooseEngine(); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
@@ -258,13 +259,17 @@ func (d *Drive) Running() int {
 
 // UUID returns the drive's own identity, or "" where it has none.
 func (d *Drive) UUID() string {
-	if d.device == nil {
+	if d.Device() == nil {
 		return ""
 	}
-	for _, ns := range d.device.Info().Namespaces {
-		if ns.ID == dataNamespace {
-			return ns.UUID
-		}
+	return namespaceUUID(d.Device())
+}
+
+// namespaceUUID returns the identity of a device's first namespace: of a drive without flash it is not the one with
+// blocks.
+func namespaceUUID(dev *sdk.Device) string {
+	if list := dev.Info().Namespaces; len(list) > 0 {
+		return list[0].UUID
 	}
 	return ""
 }
@@ -283,12 +288,12 @@ func (d *Drive) readActiveImage(ctx context.Context) {
 		return
 	}
 	id := ""
-	for _, p := range d.device.Info().Programs {
+	for _, p := range d.computer().Info().Programs {
 		if p.Active {
 			id = p.PUID
 		}
 	}
-	if r, err := d.device.ImageReport(ctx); err == nil {
+	if r, err := d.computer().ImageReport(ctx); err == nil {
 		if s, ok := r.Active(); ok {
 			id = s.Image.String()
 		}

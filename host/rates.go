@@ -113,6 +113,9 @@ func (r *rates) of(drive, image string) map[string]float64 {
 // Identity returns what a drive is known by in what is kept of it: its UUID where it has one, else its name.
 func (d *Drive) Identity() string {
 	if id := d.UUID(); id != "" {
+		if d.card != nil && d.device != nil {
+			return id + "+" + namespaceUUID(d.card) // P is that of the two together
+		}
 		return id
 	}
 	return fmt.Sprintf("name:%s", d.name)

@@ -33,6 +33,9 @@ func (d *Device) WriteBlocks(ctx context.Context, p []byte, lba uint64, fua bool
 
 // Flush returns when everything written before it is on stable storage.
 func (d *Device) Flush(ctx context.Context) error {
+	if d.info.Diskless {
+		return nil // nothing is volatile that could be kept
+	}
 	cmd := nvme.New(opFlush, 1)
 	_, err := d.queue.Submit(ctx, &cmd, nil).Wait()
 	return d.wrap("flush", err)
@@ -40,6 +43,9 @@ func (d *Device) Flush(ctx context.Context) error {
 
 // blocks splits a transfer of whole blocks at the largest transfer and keeps the queue full.
 func (d *Device) blocks(ctx context.Context, opcode uint8, p []byte, lba uint64, dw12 uint32) error {
+	if d.info.Diskless {
+		return ErrNoFlash
+	}
 	size := d.info.BlockSize
 	n := uint64(len(p) / size)
 	if len(p)%size != 0 {
@@ -88,6 +94,9 @@ func (d *Device) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (d *Device) readAt(ctx context.Context, p []byte, off int64) (int, error) {
+	if d.info.Diskless {
+		return 0, d.wrap("read", ErrNoFlash)
+	}
 	if off < 0 {
 		return 0, fmt.Errorf("%s: read at negative offset %d", d.name, off)
 	}
@@ -136,6 +145,9 @@ func (d *Device) readPart(ctx context.Context, p []byte, off int64) (int, error)
 // WriteAt calls of this Device that is one step; against other hosts it is not. It implements io.WriterAt.
 func (d *Device) WriteAt(p []byte, off int64) (int, error) {
 	ctx := context.Background()
+	if d.info.Diskless {
+		return 0, d.wrap("write", ErrNoFlash)
+	}
 	if off < 0 || off > d.info.Size || int64(len(p)) > d.info.Size-off {
 		return 0, fmt.Errorf("%s: write %d bytes at %d: behind the end at %d: %w",
 			d.name, len(p), off, d.info.Size, nvme.LBAOutOfRange)

@@ -13,6 +13,9 @@ import (
 // ErrNoCompute says that a plain drive was asked to compute.
 var ErrNoCompute = errors.New("drive does not compute")
 
+// ErrNoFlash says that a drive without flash was asked to read, write or hold something.
+var ErrNoFlash = errors.New("drive has no flash: it computes on what hosts store in its memory, and holds no files")
+
 // Device is an open drive: one association with its controller. It is safe for concurrent use. Close it.
 type Device struct {
 	name  string // how it was opened, for errors
@@ -33,7 +36,10 @@ type Device struct {
 // Info returns what the drive said about itself when it was opened.
 func (d *Device) Info() Info { return d.info }
 
-// BlockSize returns the size of a logical block in bytes.
+// Diskless reports whether the drive has no flash.
+func (d *Device) Diskless() bool { return d.info.Diskless }
+
+// BlockSize returns the size of a logical block in bytes, 0 for a drive without flash.
 func (d *Device) BlockSize() int { return d.info.BlockSize }
 
 // Size returns the capacity of namespace 1 in bytes.

@@ -13,12 +13,14 @@
 //	                     &keyfile=PATH&ctrlkeyfile=PATH; see package nvme/tcp
 //	nvme:/dev/nvme0      a drive behind the Linux kernel, local or over fabrics; see package nvme/passthru
 //
-// with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor. [OpenFiles] makes a drive whose namespace is some
+// with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor. With size=0 a drive that is opened here is diskless: it
+// has no flash, and computes on what hosts store in its memory. [OpenFiles] makes a drive whose namespace is some
 // existing files, not copied.
 //
 // [NewProcessor] runs a lowered pipeline on a drive. It makes a target (package target) of the drive and starts a
-// processor (package processor) on it; package cpu does the same for the node's CPU. The partition must be opened with
-// its extents on the drive:
+// processor (package processor) on it; package cpu does the same for the node's CPU. A partition that lies on the drive
+// is opened with its extents there. The windows of one without extents are read by this host and stored in the drive's
+// memory, those of a slice while the one before executes:
 //
 //	part, err := partition.Open(ctx, name, reader, size, program.Parquet, partition.Options{Extents: extents})
 //	p, err := sdk.NewProcessor(ctx, dev, prog, schema, processor.Options{})

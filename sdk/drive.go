@@ -20,8 +20,9 @@ const dataNamespace = 1
 const driveMoves = 4096
 
 // NewProcessor runs a lowered pipeline on a drive. It reserves Options.SLM bytes of the drive's local memory (all of it
-// if 0; an error that wraps ErrSLMFull if others hold some) until Close, and writes the program there. Partitions must
-// have been opened with Extents on this drive. The device stays the caller's: close it after the processor.
+// if 0; an error that wraps ErrSLMFull if others hold some) until Close, and writes the program there. Of partitions
+// with Extents the drive moves the windows from its flash; windows of others, which lie elsewhere, are read by this host
+// and stored in the drive's memory. The device stays the caller's: close it after the processor.
 func NewProcessor(
 	ctx context.Context, dev *Device, prog *program.Program, schema *tensor.Schema, opts processor.Options,
 ) (processor.Processor, error) {
@@ -37,14 +38,20 @@ func NewProcessor(
 	if err != nil {
 		return nil, err
 	}
-	return processor.Start(ctx, &drive{dev: dev, compute: c, slm: slm}, prog, schema, opts)
+	return processor.Start(ctx, newDrive(dev, c, slm), prog, schema, opts)
 }
 
-// drive is the target that is a drive: moves are copies from its flash to its local memory.
+// drive is the target that is a drive: moves are copies from its flash to its local memory, or what the host reads and
+// stores there.
 type drive struct {
 	dev     *Device
 	compute *Compute
 	slm     *SLM
+	feeder  *feeder
+}
+
+func newDrive(dev *Device, c *Compute, slm *SLM) *drive {
+	return &drive{dev: dev, compute: c, slm: slm, feeder: newFeeder(slm, dev.MaxTransfer())}
 }
 
 // Limits implements Target.
@@ -53,6 +60,7 @@ func (d *drive) Limits() target.Limits {
 	return target.Limits{
 		Engine: "drive", Memory: d.slm.Size(), Block: uint64(d.dev.BlockSize()), Device: true,
 		Moves: driveMoves, Tasks: max(args/program.SliceTask, 1),
+		Host: true, HostBlock: d.compute.set.granularity(),
 	}
 }
 
@@ -74,26 +82,49 @@ func (d *drive) View(s target.Span) ([]byte, bool) { return d.slm.View(s.Addr, s
 
 // Execute implements Target.
 func (d *drive) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
-	block := uint64(d.dev.BlockSize())
-	copies := make([]cs.Copy, len(x.Moves))
-	for i, m := range x.Moves {
-		if m.Source != target.FromPartition {
-			return target.Outcome{}, fmt.Errorf("%s: move %d bytes from %v: a drive moves from its flash only",
-				d.dev, m.Len, m.Source)
-		}
-		if m.From%block != 0 || m.Len%block != 0 || m.Len/block > 1<<32-1 {
-			return target.Outcome{}, fmt.Errorf("%s: move bytes %d+%d: no whole blocks of %d", d.dev, m.From, m.Len, block)
-		}
-		copies[i] = cs.Copy{NSID: dataNamespace, SLBA: m.From / block, NLB: uint32(m.Len / block), Dest: d.slm.Addr() + m.To}
+	copies, stores, err := d.parse(x.Moves)
+	if err != nil {
+		return target.Outcome{}, err
 	}
 	var ranges [target.Ranges]cs.Range
 	for i, s := range x.Ranges {
 		ranges[i] = d.slm.Range(s.Addr, s.Len)
 	}
 	start := time.Now()
-	ctx = d.slm.bind(ctx)
-	state, moved, err := d.compute.preprocess(ctx, copies, ranges[:], x.Args)
-	return target.Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}, d.unread(ctx, copies, err)
+	if err := d.feeder.feed(ctx, x.Partition, stores); err != nil {
+		return target.Outcome{}, err
+	}
+	fed := time.Since(start)
+	ahead := d.feeder.begin(ctx, x.Partition, x.Ahead)
+	defer ahead.cancel()
+	bound := d.slm.bind(ctx)
+	state, moved, err := d.compute.preprocess(bound, copies, ranges[:], x.Args)
+	moved += fed
+	outcome := target.Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}
+	if err != nil {
+		return outcome, d.unread(bound, copies, err)
+	}
+	return outcome, ahead.wait()
+}
+
+// parse turns the moves of an execution into copies from flash, and those that the host makes.
+func (d *drive) parse(moves []target.Move) (copies []cs.Copy, stores []target.Move, err error) {
+	if len(moves) > 0 && moves[0].Source == target.FromHost {
+		return nil, moves, nil // so are all: a partition's bytes have one source, which the feeder checks
+	}
+	block := uint64(d.dev.BlockSize())
+	copies = make([]cs.Copy, len(moves))
+	for i, m := range moves {
+		if m.Source != target.FromPartition || block == 0 {
+			return nil, nil, fmt.Errorf("%s: move %d bytes from %v: the drive moves from its flash or the host only",
+				d.dev, m.Len, m.Source)
+		}
+		if m.From%block != 0 || m.Len%block != 0 || m.Len/block > 1<<32-1 {
+			return nil, nil, fmt.Errorf("%s: move bytes %d+%d: no whole blocks of %d", d.dev, m.From, m.Len, block)
+		}
+		copies[i] = cs.Copy{NSID: dataNamespace, SLBA: m.From / block, NLB: uint32(m.Len / block), Dest: d.slm.Addr() + m.To}
+	}
+	return copies, nil, nil
 }
 
 // Close implements Target.

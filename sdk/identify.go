@@ -50,10 +50,11 @@ func (d *Device) identify(ctx context.Context) error {
 		}
 		d.info.Namespaces = append(d.info.Namespaces, ns)
 	}
-	if d.info.BlockSize == 0 {
-		return errors.New("there is no namespace 1 with blocks")
+	computes := d.hasNamespace(nvme.CSICompute)
+	if d.info.Diskless = d.info.BlockSize == 0; d.info.Diskless && !computes {
+		return errors.New("there is neither a namespace 1 with blocks nor one that computes")
 	}
-	if d.hasNamespace(nvme.CSICompute) {
+	if computes {
 		return d.identifyCompute(ctx)
 	}
 	return nil

@@ -10,6 +10,7 @@ type Info struct {
 	Size      int64  `json:"size_bytes"`
 	BlockSize int    `json:"lba_bytes"`
 	ReadOnly  bool   `json:"read_only"`
+	Diskless  bool   `json:"diskless"` // it has no namespace 1: windows are stored in its memory by hosts
 	MDTS      int    `json:"mdts_bytes"`
 
 	Namespaces []Namespace `json:"namespaces"`

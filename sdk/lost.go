@@ -16,6 +16,9 @@ type LostRange struct {
 
 // Lost returns the ranges that the drive reports as lost, in order. Of a drive that reports nothing no loss is known.
 func (d *Device) Lost(ctx context.Context) ([]LostRange, error) {
+	if d.info.Diskless {
+		return nil, nil
+	}
 	l, err := d.SMART(ctx)
 	if err != nil || l.CriticalWarning&nvme.WarningReliability == 0 {
 		return nil, err

@@ -45,7 +45,7 @@ func openNamed(name string, opt csd.Options) (d *csd.Drive, release func() error
 		return nil, nil, fmt.Errorf("a drive of that name is open: %w", fs.ErrExist)
 	default:
 		size, lba := n.d.Geometry()
-		if opt.Size != 0 && opt.Size != size || opt.LBA != 0 && opt.LBA != lba ||
+		if opt.Size != 0 && opt.Size != size || opt.Diskless && size != 0 || opt.LBA != 0 && opt.LBA != lba ||
 			opt.SLMBytes != 0 && opt.SLMBytes != orDefault(n.opt.SLMBytes, csd.DefaultSLM) ||
 			opt.Threads != 0 && opt.Threads != orDefault(n.opt.Threads, 1) {
 			return nil, nil, fmt.Errorf("the open drive of that name is another size: %w", csd.ErrGeometry)

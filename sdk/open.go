@@ -60,7 +60,7 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 	}
 	opt := o.drive()
 	opt.Create = create
-	opt.Size, opt.LBA, opt.SLMBytes, opt.Threads = u.Size, u.LBA, u.SLM, u.Threads
+	opt.Size, opt.LBA, opt.SLMBytes, opt.Threads, opt.Diskless = u.Size, u.LBA, u.SLM, u.Threads, u.Diskless
 	switch u.Scheme {
 	case "mem":
 		d, release, err := openNamed(u.Name, opt)

@@ -41,6 +41,7 @@ type URI struct {
 	Name     string // mem: its name, may be empty; file and nvme: the path; tcp: the subsystem's NQN
 	Host     string // tcp: host:port
 	Size     int64  // bytes of namespace 1
+	Diskless bool   // mem and file: size=0, a drive without flash
 	LBA      int    // bytes of a block: 512 or 4096
 	SLM      int64  // bytes of local memory
 	Threads  int    // engine threads
@@ -116,6 +117,9 @@ func ParseURI(s string) (URI, error) {
 			return URI{}, bad("%v", err)
 		}
 	}
+	if u.Diskless && u.LBA != 0 {
+		return URI{}, bad("lba=%d: size=0 is a drive without flash, which has no blocks", u.LBA)
+	}
 	return u, nil
 }
 
@@ -124,6 +128,13 @@ func (u *URI) set(key, value string) error {
 	var err error
 	switch key {
 	case "size":
+		if value == "0" {
+			if u.Scheme != "mem" && u.Scheme != "file" {
+				return fmt.Errorf("size=0: only a drive that is opened here, mem: or file:, can be one without flash")
+			}
+			u.Diskless = true
+			return nil
+		}
 		u.Size, err = quantity.Bytes(value)
 	case "slm":
 		u.SLM, err = quantity.Bytes(value)

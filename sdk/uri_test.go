@@ -31,6 +31,8 @@ func TestParseURI(t *testing.T) {
 		}},
 		{"mem:?size=1.5GB", URI{Scheme: "mem", Size: 15e8}},
 		{"mem:?size=512B", URI{Scheme: "mem", Size: 512}},
+		{"mem:?size=0", URI{Scheme: "mem", Diskless: true}},
+		{"file:state?size=0&slm=64MiB", URI{Scheme: "file", Name: "state", Diskless: true, SLM: 64 << 20}},
 		{"mem:?size=7KiB", URI{Scheme: "mem", Size: 7 << 10}},
 	} {
 		u, err := ParseURI(tt.in)
@@ -45,13 +47,14 @@ func TestParseURIRefuses(t *testing.T) {
 	for _, in := range []string{
 		"", "x", "/dev/nvme0", "ftp:x", "file:", "file:?size=1B", "nvme:", "mem:a#b", "mem:%zz", "mem:%00",
 		"tcp://host/nqn", "tcp://host:1", "tcp://host:1/", "tcp:host:1/n", "tcp://u@host:1/n",
-		"mem:?", "mem:?size", "mem:?size=", "mem:?size=0", "mem:?size=512", "mem:?size=-1B", "mem:?size=1XB",
+		"mem:?", "mem:?size", "mem:?size=", "mem:?size=512", "mem:?size=-1B", "mem:?size=1XB",
 		"mem:?size=1.5B", "mem:?size=+1B", "mem:?size=1 2B",
 		"mem:?hostnqn=nqn.2024-01.io.x:h", "mem:?digests=both", "tcp://h:1/n?hostnqn=x", "tcp://h:1/n?digests=some",
 		"mem:?keyfile=x", "tcp://h:1/n?keyfile=", "tcp://h:1/n?ctrlkeyfile=%00",
 		"mem:?size=9223372036854775807KiB", "mem:?size=1B&size=1B", "mem:?lba=1024", "mem:?lba=0512", "mem:?threads=0",
 		"mem:?threads=257", "mem:?threads=x", "mem:?commands=both", "mem:?commands=", "mem:?color=red", "mem:?size=1GiB&",
-		"mem:?&size=1GiB",
+		"mem:?&size=1GiB", "mem:?size=0&lba=512", "mem:?lba=4096&size=0", "mem:?size=00", "mem:?size=0&size=0",
+		"tcp://h:1/n?size=0", "nvme:/dev/nvme0?size=0",
 	} {
 		_, err := ParseURI(in)
 		require.ErrorIs(t, err, ErrURI, "%q", in)

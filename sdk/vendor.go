@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -57,14 +58,22 @@ func (v *vendorSet) giveBack(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// address sets the namespace of an I/O command: of a drive without flash the one that computes.
+func (v *vendorSet) address(cmd nvme.Command) *nvme.Command {
+	if v.d.info.Diskless {
+		cmd.SetNSID(cs.NamespaceCompute)
+	}
+	return &cmd
+}
+
 func (v *vendorSet) store(ctx context.Context, addr uint64, p []byte) *Future {
-	cmd := cs.Store(addr, uint32(len(p)))
-	return v.d.queue.Submit(ctx, &cmd, p)
+	cmd := v.address(cs.Store(addr, uint32(len(p))))
+	return v.d.queue.Submit(ctx, cmd, p)
 }
 
 func (v *vendorSet) fetch(ctx context.Context, addr uint64, p []byte) *Future {
-	cmd := cs.Fetch(addr, uint32(len(p)))
-	return v.d.queue.Submit(ctx, &cmd, p)
+	cmd := v.address(cs.Fetch(addr, uint32(len(p))))
+	return v.d.queue.Submit(ctx, cmd, p)
 }
 
 // Sizes of a range and a copy in a Preprocess; a test holds them against cs.Preprocess.Size.
@@ -91,7 +100,7 @@ func (v *vendorSet) preprocess(
 		return 0, 0, err
 	}
 	*buf = b
-	cmd := cs.PreprocessCommand(uint32(len(b)))
-	cpl, err := v.d.queue.Submit(ctx, &cmd, b).Wait()
+	cmd := v.address(cs.PreprocessCommand(uint32(len(b))))
+	cpl, err := v.d.queue.Submit(ctx, cmd, b).Wait()
 	return cpl.Result(), 0, err // the result block tells the moves
 }

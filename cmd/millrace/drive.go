@@ -64,7 +64,8 @@ func (c driveCommands) create() *cobra.Command {
 		Use:   "create URI",
 		Short: "Make a drive",
 		Long: `Makes a drive. file:PATH is flash byte for byte from block 0, sparse; its geometry, its identity and
-which images it takes are in PATH.json. An existing drive is not touched.`,
+which images it takes are in PATH.json. With ?size=0 the drive has no flash: PATH stays empty, and its identity,
+its images and which it takes are in PATH.json and beside it. An existing drive is not touched.`,
 		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'\n" +
 			"  millrace drive create file:d0.flash --image-policy require --image-key signing.pub.pem",
 		Args: exactArgs("URI"),
@@ -253,7 +254,11 @@ func (c driveCommands) printInfo(i driveInfo) error {
 	return c.print(i, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\nsubsystem\t%s\n", i.URI, i.Model, i.Serial,
 			i.Firmware, i.NQN)
-		fmt.Fprintf(w, "capacity\t%d bytes in blocks of %d, at most %d bytes a command\n", i.Size, i.BlockSize, i.MDTS)
+		if i.Diskless {
+			fmt.Fprintf(w, "capacity\tno flash: hosts store windows in its memory, at most %d bytes a command\n", i.MDTS)
+		} else {
+			fmt.Fprintf(w, "capacity\t%d bytes in blocks of %d, at most %d bytes a command\n", i.Size, i.BlockSize, i.MDTS)
+		}
 		if i.ReadOnly {
 			fmt.Fprintf(w, "writes\trefused: it is open for reading only\n")
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,9 @@ func (c driveCommands) printDrives(all []passthru.Controller) error {
 					s += fmt.Sprintf(" (%s)", ns.Generic)
 				}
 				spaces = append(spaces, s)
+			}
+			if !slices.ContainsFunc(d.Namespaces, func(ns passthru.Namespace) bool { return ns.Block != "" }) {
+				spaces = append(spaces, "no flash")
 			}
 			state := d.State
 			if d.Paths > 1 {

@@ -25,6 +25,7 @@ import (
 type input struct {
 	in        []string
 	drives    []string
+	card      string
 	format    string
 	label     string
 	malformed string
@@ -45,7 +46,10 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&i.in, "in", nil,
 		"files, folders or patterns (* does not cross /), several as --in a.parquet b.parquet; with --drive: members "+
 			"of its volume")
-	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again")
+	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again. For a drive "+
+		"without flash --in names files of this machine, which reads them and stores what is wanted in the drive's memory")
+	f.StringVar(&i.card, "accelerator", "", "a drive by URI that computes on what this machine reads of --in, or of "+
+		"plain drives, and stores in its memory; it needs no flash")
 	i.formatFlags(f, "what the files of --in are by name and content; parquet with --drive")
 	f.StringVar(&i.engine, "engine", "",
 		"who computes: reference, cpu or drive (default: the drive, where it computes)")
@@ -129,6 +133,11 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	if i.spread < 0 {
 		return c, usagef("--spread %d: want 0 or more", i.spread)
 	}
+	if c.Accelerator = i.card; i.card != "" {
+		if err := i.checkAccelerator(cmd, c.Engine); err != nil {
+			return c, err
+		}
+	}
 	if len(i.drives) > 0 {
 		if err := i.checkDrives(cmd); err != nil {
 			return c, err
@@ -173,6 +182,23 @@ func (i *input) checkDrives(cmd *cobra.Command) error {
 			"is for --in and for the CPU: with --drive say it in the URI, as file:d0.flash?threads=%d", i.threads)
 	case i.spread > 0:
 		return usagef("--spread deals files of --in to drives: with --drive the partitions lie where they are")
+	}
+	return nil
+}
+
+// checkAccelerator checks what goes with --accelerator.
+func (i *input) checkAccelerator(cmd *cobra.Command, engine host.Engine) error {
+	if err := checkURI(i.card); err != nil {
+		return err
+	}
+	given := func(flag string) bool { f := cmd.Flags().Lookup(flag); return f != nil && f.Changed }
+	switch {
+	case engine == host.EngineCPU || engine == host.EngineReference:
+		return usagef("--accelerator computes, and so does --engine %s: leave one of the two out", engine)
+	case given("commands"), given("threads"):
+		return usagef("--commands and --threads are not for --accelerator: say them in its URI, as %s?threads=2", i.card)
+	case i.spread > 1 || len(i.drives) > 1:
+		return usagef("--accelerator works for one drive of files or one --drive: its memory is not shared")
 	}
 	return nil
 }

@@ -30,6 +30,8 @@ type serveCommand struct{ *console }
 type serveFlags struct {
 	flash, size, lba, slm string
 	threads               int
+	diskless              bool
+	state                 string
 	listen, discovery     string
 	advertise, nqn, allow string
 	referrals             []string
@@ -52,6 +54,9 @@ func (c serveCommand) command() *cobra.Command {
 			"that come and go are logged on standard\n" +
 			"error. When it is interrupted, commands that run are completed and the flash is flushed. Keys given on a " +
 			"command line are seen by everybody on the machine: use @FILE.\n\n" +
+			"With --diskless the drive has no flash, and no namespace 1: hosts store windows of their files in its " +
+			"memory, as a network-attached accelerator is used.\nIn --state it keeps its identity, its images and which " +
+			"images it takes; without --state it keeps nothing. What hosts store in its memory is gone with them.\n\n" +
 			"With --namespaces the drive has more namespaces of blocks than its own, those of a list, which SIGHUP " +
 			"has it read again: what is new is added\n" +
 			"and what is gone is removed under the hosts that are connected.\n\n" +
@@ -61,7 +66,8 @@ func (c serveCommand) command() *cobra.Command {
 		Example: "  millrace drive serve --flash d0.flash --create --size 4GiB --listen 127.0.0.1:4420 --nqn " +
 			"nqn.2024-01.io.millrace:d0\n" +
 			"  millrace drive serve --flash d0.flash --listen 0.0.0.0:4420 --discovery-listen 0.0.0.0:8009 --advertise " +
-			"192.0.2.7 --allow nqn.2024-01.io.example:host1",
+			"192.0.2.7 --allow nqn.2024-01.io.example:host1\n" +
+			"  millrace drive serve --diskless --state card0 --create --slm 1GiB --listen 127.0.0.1:4421",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.log.check(); err != nil {
@@ -73,6 +79,9 @@ func (c serveCommand) command() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&f.flash, "flash", "", "file that holds the drive")
 	fl.BoolVar(&f.create, "create", false, "make the drive, with FILE.json beside it, if there is none")
+	fl.BoolVar(&f.diskless, "diskless", false, "serve a drive without flash, whose windows hosts store in its memory")
+	fl.StringVar(&f.state, "state", "", "file beside which a drive without flash keeps its identity and images "+
+		"(FILE.json, FILE.slot1.mimg)")
 	fl.StringVar(&f.size, "size", "", "capacity of a drive that is made (default 1GiB)")
 	fl.StringVar(&f.lba, "lba", "", "bytes of a block of a drive that is made: 512 or 4096 (default 512)")
 	fl.StringVar(&f.slm, "slm", "4GiB", "local memory")
@@ -106,6 +115,8 @@ type serving struct {
 	Address   string   `json:"address"`
 	Discovery []string `json:"discovery"`
 	URI       string   `json:"uri"`
+	Diskless  bool     `json:"diskless"`
+	State     string   `json:"state,omitempty"` // file of a diskless drive that keeps something
 	Size      int64    `json:"size_bytes"`
 	BlockSize int      `json:"lba_bytes"`
 	SLM       int64    `json:"slm_bytes"`
@@ -121,7 +132,7 @@ func (c serveCommand) serve(ctx context.Context, f serveFlags) (err error) {
 		return usageError{err}
 	}
 	if o.Drive.Create && !f.create {
-		return fmt.Errorf("there is no drive %s: with --create it is made; else look at the path", f.flash)
+		return fmt.Errorf("there is no drive %s: with --create it is made; else look at the path", o.Drive.Path)
 	}
 	o.Logger = c.log(f.log)
 	if o.Faults, err = f.script(); err != nil {
@@ -142,7 +153,7 @@ func (c serveCommand) serve(ctx context.Context, f serveFlags) (err error) {
 	s := serving{
 		NQN: sub.NQN(), Address: t.Address(), Discovery: t.DiscoveryAddresses(), URI: t.URI(), Hosts: o.Hosts,
 		Size: int64(sub.Blocks()) * int64(sub.BlockSize()), BlockSize: int(sub.BlockSize()), SLM: o.Drive.SLMBytes,
-		Threads: o.Drive.Threads, Faults: f.faults, Added: t.Namespaces(),
+		Diskless: f.diskless, State: f.state, Threads: o.Drive.Threads, Faults: f.faults, Added: t.Namespaces(),
 	}
 	if s.Hosts == nil {
 		s.Hosts = []string{}
@@ -168,9 +179,15 @@ func (c serveCommand) ready(s serving) error {
 		if len(s.Added) > 0 {
 			added = "; with further namespaces " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Added)), ", "), "[]")
 		}
-		fmt.Fprintf(w, "serving %s: %d bytes in blocks of %d, %d bytes of memory, %d engine threads, to %s; discovery at "+
-			"%s%s%s\n",
-			s.URI, s.Size, s.BlockSize, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "), added, faults)
+		flash := fmt.Sprintf("%d bytes in blocks of %d", s.Size, s.BlockSize)
+		switch {
+		case s.Diskless && s.State != "":
+			flash = "no flash (what it is and its images are kept in " + s.State + ".json and beside it)"
+		case s.Diskless:
+			flash = "no flash (nothing is kept; with --state FILE it keeps what it is and its images)"
+		}
+		fmt.Fprintf(w, "serving %s: %s, %d bytes of memory, %d engine threads, to %s; discovery at %s%s%s\n",
+			s.URI, flash, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "), added, faults)
 	})
 }
 
@@ -243,8 +260,16 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 	if o.Trust, err = f.trust.change(); err != nil {
 		return o, err
 	}
-	if f.flash == "" {
-		return o, errors.New("--flash is wanted: the file that holds the drive")
+	switch {
+	case f.diskless && (f.flash != "" || f.size != "" || f.lba != ""):
+		return o, errors.New("--diskless is a drive without flash: --flash, --size and --lba do not go with it; " +
+			"--state names the file that keeps its identity and images")
+	case f.diskless:
+		o.Diskless, o.Path = true, f.state
+	case f.state != "":
+		return o, errors.New("--state is for --diskless; a drive with flash keeps all in --flash")
+	case f.flash == "":
+		return o, errors.New("--flash is wanted: the file that holds the drive (or --diskless for a drive without flash)")
 	}
 	if f.size != "" {
 		if o.Size, err = quantity.Bytes(f.size); err != nil {
@@ -271,8 +296,10 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 			return o, fmt.Errorf("--nqn: %w", err)
 		}
 	}
-	_, err = os.Lstat(f.flash)
-	o.Create = errors.Is(err, os.ErrNotExist)
+	if o.Path != "" {
+		_, err = os.Lstat(o.Path)
+		o.Create = errors.Is(err, os.ErrNotExist)
+	}
 	return o, nil
 }
 

@@ -37,6 +37,9 @@ type Options struct {
 	// LBA is the block size, 512 or 4096. 0 means 512 for a new drive, and the block size that it has for one that exists.
 	LBA int
 
+	// Diskless makes a drive without flash: it has no namespace 1, computes on what hosts store in its memory, and has
+	// neither Size nor LBA. In a file it keeps its identity, its images and which images it takes.
+	Diskless bool
 	Plain    bool  // no computation: namespace 1 only
 	SLMBytes int64 // device memory; 0 means DefaultSLM
 	Threads  int   // engine threads; 0 means 1
@@ -118,7 +121,7 @@ func (d *Drive) open() error {
 		return err
 	}
 	opt := controller.Options{
-		Flash: d.flash, BlockSize: uint32(d.state.LBA), NoMap: o.NoMap, NQN: o.NQN, UUID: d.state.UUID, Logger: o.Logger,
+		BlockSize: uint32(d.state.LBA), NoMap: o.NoMap, NQN: o.NQN, UUID: d.state.UUID, Logger: o.Logger,
 		Lost: d.Lost,
 	}
 	if !o.Plain {
@@ -130,8 +133,15 @@ func (d *Drive) open() error {
 			opt.Compute = o.WrapCompute(d.comp)
 		}
 	}
-	if o.WrapFlash != nil {
+	switch {
+	case d.diskless():
+		if o.Plain {
+			return errors.New("it has no flash and does not compute: there is nothing it could do")
+		}
+	case o.WrapFlash != nil:
 		opt.Flash = o.WrapFlash(d.flash)
+	default:
+		opt.Flash = d.flash
 	}
 	if err := d.begin(); err != nil {
 		return err
@@ -152,10 +162,13 @@ func (d *Drive) openFlash() error {
 			return err
 		}
 	}
-	if d.state.LBA == 0 {
+	if o.Diskless && (o.Size != 0 || o.LBA != 0 || o.Flash != nil) {
+		return fmt.Errorf("a drive without flash has no size and no blocks: %w", ErrGeometry)
+	}
+	if d.state.LBA == 0 && !o.Diskless {
 		d.state.LBA = LBA512
 	}
-	if d.state.Size == 0 {
+	if d.state.Size == 0 && !o.Diskless {
 		d.state.Size = DefaultSize
 	}
 	switch {
@@ -205,6 +218,9 @@ func (d *Drive) openFile() error {
 		s, err := readState(o.Path)
 		if err != nil {
 			return err
+		}
+		if o.Diskless && s.Size != 0 {
+			return fmt.Errorf("it has %d bytes of flash, and was asked for as a drive without: %w", s.Size, ErrGeometry)
 		}
 		if o.Size != 0 && o.Size != s.Size || o.LBA != 0 && o.LBA != s.LBA {
 			return fmt.Errorf("size %d and block size %d, the drive has %d and %d: %w", d.state.Size, d.state.LBA, s.Size, s.LBA,
@@ -290,7 +306,10 @@ func (d *Drive) Remove() error {
 // Subsystem returns the drive's NVMe side.
 func (d *Drive) Subsystem() *controller.Subsystem { return d.sub }
 
-// Geometry returns the capacity of namespace 1 and the block size, in bytes.
+// diskless reports whether the drive has no flash.
+func (d *Drive) diskless() bool { return d.state.Size == 0 }
+
+// Geometry returns the capacity of namespace 1 and the block size, in bytes. Both are 0 for a drive without flash.
 func (d *Drive) Geometry() (size int64, lba int) { return d.flash.Size(), d.state.LBA }
 
 // Flash returns the flash that stores the blocks of namespace 1: for a drive whose flash is a namespace of another

@@ -22,8 +22,11 @@ const (
 	LBA4096 = 4096
 )
 
-// checkGeometry holds a size and block size against what a drive can have.
+// checkGeometry holds a size and block size against what a drive can have. A drive without flash has 0 and 0.
 func checkGeometry(size int64, lba int) error {
+	if size == 0 && lba == 0 {
+		return nil
+	}
 	if lba != LBA512 && lba != LBA4096 {
 		return fmt.Errorf("block size %d: want %d or %d: %w", lba, LBA512, LBA4096, ErrGeometry)
 	}
@@ -74,6 +77,9 @@ type memoryFlash struct {
 
 // newMemoryFlash makes an empty flash of size bytes.
 func newMemoryFlash(size int64) (*memoryFlash, error) {
+	if size == 0 {
+		return &memoryFlash{free: func() error { return nil }}, nil
+	}
 	mem, free, err := newMemory(size)
 	if err != nil {
 		return nil, fmt.Errorf("flash in memory: %w", err)

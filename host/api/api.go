@@ -117,7 +117,8 @@ type Stream interface {
 // elapsed time.
 type DriveReport struct {
 	Name string `json:"name"`
-	// who computed: "drive (vendor)", "drive (standard)", "cpu", "reference"
+	// who computed: "drive (vendor)", "drive (standard)", "cpu", "reference"; a drive whose windows the node reads and
+	// stores: "drive (vendor), fed by the host"
 	Engine        string        `json:"engine"`
 	RowsPerSecond float64       `json:"p_rows_per_second"`
 	Rows          int64         `json:"rows"`
@@ -129,6 +130,9 @@ type DriveReport struct {
 	Fetch         time.Duration `json:"fetch_ns"`
 	BytesMoved    int64         `json:"moved_bytes"`    // flash to device memory, or read by the node
 	BytesUnneeded int64         `json:"unneeded_bytes"` // moved and not wanted: joined gaps and block edges
+	BytesStored   int64         `json:"stored_bytes"`   // of those moved: read by the node and stored in device memory
+	BytesAhead    int64         `json:"ahead_bytes"`    // of those stored: while the device executed
+	BytesFetched  int64         `json:"fetched_bytes"`  // of tensors, copied from device memory to the node
 	BytesOut      int64         `json:"out_bytes"`      // of tensors
 	RowsDropped   int64         `json:"rows_dropped"`   // malformed text rows
 	Counters      *Counters     `json:"counters,omitempty"`

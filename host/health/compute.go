@@ -121,6 +121,9 @@ func (v *validation) move(ctx context.Context) (_ string, err error) {
 	if !v.dev.HasCompute() {
 		return "", skipf("the drive does not compute")
 	}
+	if v.dev.Diskless() {
+		return "", skipf("%s", noFlash)
+	}
 	m, err := stockImage()
 	if err != nil {
 		return "", err

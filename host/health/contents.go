@@ -13,6 +13,9 @@ import (
 // contents reads the volume's headers. It fails if members lie in bytes that the drive has lost, or if that cannot be
 // known.
 func (v *validation) contents(ctx context.Context) (string, error) {
+	if v.dev.Diskless() {
+		return "", skipf("%s", noFlash)
+	}
 	lost, err := v.dev.Lost(ctx)
 	if err != nil {
 		return "", err

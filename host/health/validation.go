@@ -152,9 +152,15 @@ func (v *validation) identify(context.Context) (string, error) {
 	if v.dev.HasCompute() {
 		compute = fmt.Sprintf("computes (%s, %d bytes of memory)", i.Backend, i.SLM.Size)
 	}
-	return fmt.Sprintf("%s, serial %s, %d namespaces, %d bytes in blocks of %d, %s", i.Model, i.Serial,
-		len(i.Namespaces), i.Size, i.BlockSize, compute), nil
+	flash := fmt.Sprintf("%d bytes in blocks of %d", i.Size, i.BlockSize)
+	if i.Diskless {
+		flash = "no flash"
+	}
+	return fmt.Sprintf("%s, serial %s, %d namespaces, %s, %s", i.Model, i.Serial, len(i.Namespaces), flash, compute), nil
 }
+
+// noFlash is why steps are skipped that try flash.
+const noFlash = "the drive has no flash"
 
 // noUUID is the UUID of a namespace that has none.
 const noUUID = "00000000-0000-0000-0000-000000000000"
@@ -162,6 +168,9 @@ const noUUID = "00000000-0000-0000-0000-000000000000"
 // flash writes, reads and verifies a range that is not in use, and then writes the zeros back that were there.
 func (v *validation) flash(ctx context.Context) (_ string, err error) {
 	dev := v.dev
+	if dev.Diskless() {
+		return "", skipf("%s", noFlash)
+	}
 	if dev.Info().ReadOnly {
 		return "", skipf("the drive is read-only")
 	}

@@ -60,16 +60,17 @@ type TLSConfig struct {
 
 // DriveConfig is one drive.
 type DriveConfig struct {
-	Name     string   `yaml:"name" doc:"name of the drive, unique on the node"`
-	URI      string   `yaml:"uri" doc:"the drive: mem:NAME, file:PATH, tcp://HOST:PORT/NQN or nvme:/dev/nvme0, with ?slm=, &threads= and others (docs/commands.md)"`
-	Engine   string   `yaml:"engine" doc:"who computes; empty: the drive if it can, else the node's CPU" enum:",drive,cpu,reference"`
-	Threads  int      `yaml:"threads" doc:"engine threads where the CPU computes; 0: 1"`
-	Streams  int      `yaml:"streams" doc:"splits of a job at once; 0: two, or one where memory is short"`
-	Jobs     int      `yaml:"jobs" doc:"jobs that the drive holds at once: each has an equal part of its memory; 0: 2"`
-	SLM      Bytes    `yaml:"slm" doc:"memory of the drive for one job; 0: all of it, divided by jobs"`
-	Coalesce Bytes    `yaml:"coalesce" doc:"largest read that joins neighbouring column chunks; 0: 64KiB, which suits flash"`
-	Format   string   `yaml:"format" doc:"what the partitions are; empty: parquet" enum:",parquet,criteo-tsv,criteo-bin"`
-	Members  []string `yaml:"members" doc:"members of the volume that are partitions, by name or pattern; empty: all; one that cannot be read is logged and left out"`
+	Name        string   `yaml:"name" doc:"name of the drive, unique on the node"`
+	URI         string   `yaml:"uri" doc:"the drive: mem:NAME, file:PATH, tcp://HOST:PORT/NQN or nvme:/dev/nvme0, with ?slm=, &threads= and others (docs/commands.md)"`
+	Accelerator string   `yaml:"accelerator" doc:"a drive that computes on what the node reads of this one, which is plain, and stores in its memory; it needs no flash; empty: none"`
+	Engine      string   `yaml:"engine" doc:"who computes; empty: the drive if it can, else the node's CPU" enum:",drive,cpu,reference"`
+	Threads     int      `yaml:"threads" doc:"engine threads where the CPU computes; 0: 1"`
+	Streams     int      `yaml:"streams" doc:"splits of a job at once; 0: two, or one where memory is short"`
+	Jobs        int      `yaml:"jobs" doc:"jobs that the drive holds at once: each has an equal part of its memory; 0: 2"`
+	SLM         Bytes    `yaml:"slm" doc:"memory of the drive for one job; 0: all of it, divided by jobs"`
+	Coalesce    Bytes    `yaml:"coalesce" doc:"largest read that joins neighbouring column chunks; 0: 64KiB, which suits flash"`
+	Format      string   `yaml:"format" doc:"what the partitions are; empty: parquet" enum:",parquet,criteo-tsv,criteo-bin"`
+	Members     []string `yaml:"members" doc:"members of the volume that are partitions, by name or pattern; empty: all; one that cannot be read is logged and left out; of a drive without flash: files of this machine, by path or pattern"`
 }
 
 // TextConfig says how text rows are read.
@@ -291,6 +292,14 @@ func (d *DriveConfig) check() error {
 	if u.Scheme == "file" && u.Name == "" {
 		return errors.New(".uri: file: wants a path")
 	}
+	if d.Accelerator != "" {
+		if _, err := sdk.ParseURI(d.Accelerator); err != nil {
+			return fmt.Errorf(".accelerator: %w", err)
+		}
+		if d.Engine == string(host.EngineCPU) || d.Engine == string(host.EngineReference) {
+			return fmt.Errorf(".accelerator: it computes, and so does engine %s: leave one of the two out", d.Engine)
+		}
+	}
 	for i, m := range d.Members {
 		if m == "" {
 			return fmt.Errorf(".members[%d]: it is empty", i)
@@ -304,7 +313,8 @@ func (d *DriveConfig) hostOptions(t TextConfig) host.DriveOptions {
 	o := host.DriveOptions{
 		Name: d.Name, Engine: host.Engine(d.Engine), Threads: d.Threads, Streams: d.Streams, SLM: uint64(d.SLM),
 		Coalesce: uint64(d.Coalesce), Members: d.Members, Jobs: cmp.Or(d.Jobs, defaultJobs),
-		Text: text.Options{LabelAbsent: t.LabelAbsent},
+		Accelerator: d.Accelerator,
+		Text:        text.Options{LabelAbsent: t.LabelAbsent},
 	}
 	switch d.Format {
 	case "criteo-tsv":

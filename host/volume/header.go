@@ -25,6 +25,7 @@ const (
 // Why an archive or a member is refused.
 var (
 	ErrNotTar  = errors.New("drive holds no tar archive")
+	ErrNoFlash = errors.New("drive has no flash, so it holds no files: name the files or the drive that they lie on")
 	ErrCorrupt = errors.New("tar archive is damaged")
 	ErrSparse  = errors.New("member is sparse, so its bytes are not contiguous: archive it again without tar's " +
 		"--sparse (-S), or put it with millrace drive put")

@@ -41,6 +41,9 @@ type Volume struct {
 
 // Open reads the archive on dev. An empty drive is an empty volume.
 func Open(ctx context.Context, dev BlockDevice) (*Volume, error) {
+	if dev.Size() == 0 {
+		return nil, fmt.Errorf("volume: %w", ErrNoFlash)
+	}
 	if bs := dev.BlockSize(); bs < sector || bs%sector != 0 {
 		return nil, fmt.Errorf("volume: block size %d is no multiple of %d", bs, sector)
 	}

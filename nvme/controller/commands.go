@@ -40,8 +40,9 @@ type tables struct {
 	io    map[uint8]*table // by command set
 }
 
-// newTables lists every command; the commands for computation only if the drive computes.
-func newTables(computes bool) tables {
+// newTables lists every command; the commands for computation only if the drive computes. Without flash there is no
+// namespace 1, so that the vendor set's I/O commands are sent to the namespace of computational programs.
+func newTables(flash, computes bool) tables {
 	admin := table{
 		nvme.AdminGetLogPage:        {"Get Log Page", supported, checkGetLog, runGetLog},
 		nvme.AdminIdentify:          {"Identify", supported, checkIdentify, runIdentify},
@@ -72,9 +73,6 @@ func newTables(computes bool) tables {
 	t.admin[cs.AdminImageActivate] = &handler{"Image Activate", supported, noData, runImageActivate}
 	t.admin[cs.AdminSLMReserve] = &handler{"SLM Reserve", supported, noData, runReserve}
 	t.admin[cs.AdminSLMRelease] = &handler{"SLM Release", supported, noData, runRelease}
-	nvm[cs.IOPreprocess] = &handler{"Preprocess", supported, checkPreprocess, runPreprocess}
-	nvm[cs.IOFetch] = &handler{"Fetch", supported, checkMemory(1), runFetch}
-	nvm[cs.IOStore] = &handler{"Store", supported, checkMemory(1), runStore}
 	t.io[nvme.CSISLM] = &table{
 		cs.SLMCopy:  {"Memory Copy", supported, checkMemoryCopy, runMemoryCopy},
 		cs.SLMRead:  {"Memory Read", supported, checkMemory(cs.SLMGranularity), runFetch},
@@ -84,6 +82,13 @@ func newTables(computes bool) tables {
 	t.io[nvme.CSICompute] = &table{
 		cs.ExecuteProgram: {"Execute Program", supported, checkExecute, runExecute},
 	}
+	vendor := &nvm
+	if !flash {
+		vendor = t.io[nvme.CSICompute]
+	}
+	vendor[cs.IOPreprocess] = &handler{"Preprocess", supported, checkPreprocess, runPreprocess}
+	vendor[cs.IOFetch] = &handler{"Fetch", supported, checkMemory(1), runFetch}
+	vendor[cs.IOStore] = &handler{"Store", supported, checkMemory(1), runStore}
 	return t
 }
 

@@ -58,7 +58,7 @@ func NewDiscovery(o DiscoveryOptions) *Subsystem {
 }
 
 func discoveryTables() tables {
-	all := newTables(false)
+	all := newTables(false, false)
 	t := tables{io: map[uint8]*table{}}
 	for _, op := range []uint8{nvme.AdminGetLogPage, nvme.AdminIdentify, nvme.AdminAbort, nvme.AdminSetFeatures,
 		nvme.AdminGetFeatures,

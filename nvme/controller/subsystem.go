@@ -30,9 +30,9 @@ const (
 	maxControllerID = 0xffef
 )
 
-// Options describe a subsystem. Flash is required; the zero value of every other field works.
+// Options describe a subsystem. Flash or Compute is required; the zero value of every other field works.
 type Options struct {
-	Flash     Flash
+	Flash     Flash   // nil: a drive without flash, which has no namespace 1
 	BlockSize uint32  // bytes of a logical block: 512 (default) or 4096
 	Compute   Compute // nil: a plain drive, with namespace 1 only
 	NoMap     bool    // Local does not lend views of subsystem local memory
@@ -78,15 +78,20 @@ type Subsystem struct {
 
 // New makes a subsystem over flash and, if there is one, a compute device.
 func New(opt Options) (*Subsystem, error) {
-	if opt.Flash == nil {
-		return nil, errors.New("new subsystem: no flash: Options.Flash is required")
+	if opt.Flash == nil && opt.Compute == nil {
+		return nil, errors.New("new subsystem: neither flash nor computation: Options.Flash or Options.Compute is required")
 	}
-	if opt.BlockSize == 0 {
-		opt.BlockSize = 512
-	}
-	own, err := newNamespace(cs.NamespaceNVM, opt.Flash, opt.BlockSize)
-	if err != nil {
-		return nil, fmt.Errorf("new subsystem: %w", err)
+	var own *namespace
+	if opt.Flash != nil {
+		if opt.BlockSize == 0 {
+			opt.BlockSize = 512
+		}
+		var err error
+		if own, err = newNamespace(cs.NamespaceNVM, opt.Flash, opt.BlockSize); err != nil {
+			return nil, fmt.Errorf("new subsystem: %w", err)
+		}
+	} else if opt.BlockSize = 0; opt.Lost != nil {
+		opt.Lost = nil // there are no bytes to lose
 	}
 	if opt.UUID == (uuid.UUID{}) {
 		id, err := uuid.NewRandom()
@@ -124,10 +129,12 @@ func New(opt Options) (*Subsystem, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Subsystem{
-		opt: opt, tables: newTables(opt.Compute != nil), log: opt.Logger,
+		opt: opt, tables: newTables(opt.Flash != nil, opt.Compute != nil), log: opt.Logger,
 		health: newHealth(opt.Counters, opt.Now), live: map[uint16]*Controller{},
 	}
-	own.uuid = s.namespaceUUID(own.id)
+	if own != nil {
+		own.uuid = s.namespaceUUID(own.id)
+	}
 	s.spaces.Store(&spaces{cs.NamespaceNVM: own})
 	if opt.Compute != nil {
 		s.slm = &memory{bytes: opt.Compute.SLM(), accesses: map[*access]struct{}{}}
@@ -149,11 +156,16 @@ func setDefault(s *string, v string) {
 // NQN returns the subsystem's qualified name.
 func (s *Subsystem) NQN() string { return s.opt.NQN }
 
-// BlockSize returns the size in bytes of a logical block of namespace 1.
+// BlockSize returns the size in bytes of a logical block of namespace 1, 0 for a drive without flash.
 func (s *Subsystem) BlockSize() uint32 { return s.opt.BlockSize }
 
-// Blocks returns the number of logical blocks of namespace 1.
-func (s *Subsystem) Blocks() uint64 { return s.space(cs.NamespaceNVM).blocks }
+// Blocks returns the number of logical blocks of namespace 1, 0 for a drive without flash.
+func (s *Subsystem) Blocks() uint64 {
+	if ns := s.space(cs.NamespaceNVM); ns != nil {
+		return ns.blocks
+	}
+	return 0
+}
 
 // Counters returns what the drive has counted in its life, for the owner of the drive to keep while it is off.
 func (s *Subsystem) Counters() Counters { return s.health.counters() }

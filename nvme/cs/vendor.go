@@ -6,7 +6,7 @@ import "github.com/millrace/millrace/nvme"
 const (
 	NamespaceNVM     = 1 // NVM command set; the vendor I/O commands are sent here too
 	NamespaceSLM     = 2 // Subsystem Local Memory command set
-	NamespaceCompute = 3 // Computational Programs command set
+	NamespaceCompute = 3 // Computational Programs command set; of a drive without flash, the vendor I/O commands too
 )
 
 // Opcodes of the vendor set. Their low two bits are the direction of the data.

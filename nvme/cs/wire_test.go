@@ -55,6 +55,18 @@ func TestPreprocessGolden(t *testing.T) {
 		"01000000"+"08000000"+"0900000000000000"+"0a00000000000000"+"0000000000000000"+"aabb", hex.EncodeToString(b))
 }
 
+// A slice whose windows a host has stored names no copies: that is the same version of the descriptor.
+func TestPreprocessOfStoredWindowsGolden(t *testing.T) {
+	p := Preprocess{Ranges: []Range{{1, 2}}, Args: []byte{0xaa, 0xbb}}
+	b, err := p.Marshal()
+	require.NoError(t, err)
+	assert.Equal(t, "01000100"+"00000000"+"02000000"+"00000000"+
+		"0100000000000000"+"0200000000000000"+"aabb", hex.EncodeToString(b))
+	var back Preprocess
+	require.NoError(t, back.Unmarshal(b))
+	assert.Empty(t, back.Copies)
+}
+
 func TestPreprocessRefusesWhatItDoesNotKnow(t *testing.T) {
 	p := Preprocess{Ranges: make([]Range, MaxRanges), Copies: []Copy{{NLB: 1}}}
 	good, err := p.Marshal()

@@ -26,6 +26,8 @@ type maker struct {
 	execution target.Execution
 	result    program.Result
 	block     []byte // a result block that was loaded
+
+	fed bool // the host reads the windows and stores them
 }
 
 func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*maker, error) {
@@ -34,10 +36,12 @@ func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*mak
 		slots = 1
 	}
 	m.takeBack()
+	fed := r.opts.FromHost || r.limits.Feeds(run.Partition)
 	s, err := slicer.New(slicer.Config{
 		Program: r.program, Limits: r.limits, Memory: m.workspace, Learned: learned,
 		Options: slicer.Options{
 			Coalesce: r.opts.Coalesce, Gap: r.opts.Gap, Slots: slots, Direct: r.target.Direct(run.Partition),
+			FromHost: fed,
 		},
 	}, run.Partition, slicer.Rows{First: run.First, Count: run.Rows, Batch: run.Batch})
 	if err != nil {
@@ -45,11 +49,12 @@ func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*mak
 	}
 	return &maker{
 		runner: r, memory: m, slicer: s, partition: run.Partition, execution: target.Execution{Partition: run.Partition},
+		fed: fed,
 	}, nil
 }
 
-// next makes one mini-batch; io.EOF behind the last.
-func (m *maker) next(ctx context.Context) (*tensor.MiniBatch, error) {
+// next makes one mini-batch, whose fetch may still be under way; io.EOF behind the last.
+func (m *maker) next(ctx context.Context) (*made, error) {
 	if !m.slicer.Ended() && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -103,9 +108,9 @@ func (m *maker) relocate(ctx context.Context, step *slicer.Relocate) error {
 // execute has the target execute a slice, and hands its result in.
 func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 	x, stats := &m.execution, &m.runner.stats
-	x.Moves, x.Ranges, x.Args = step.Moves, step.Ranges, step.Slice.AppendTo(x.Args[:0])
+	x.Moves, x.Ahead, x.Ranges, x.Args = step.Moves, step.Ahead, step.Ranges, step.Slice.AppendTo(x.Args[:0])
 	outcome, err := m.runner.target.Execute(ctx, x)
-	stats.countTraffic(step.Traffic)
+	stats.countTraffic(step.Traffic, m.fed)
 	if err != nil {
 		where := ""
 		if u := (*target.UnreadBlockError)(nil); errors.As(err, &u) {
@@ -155,8 +160,10 @@ func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state
 	return nil
 }
 
-// finish turns a slot into a mini-batch: lent where the memory is mapped and slots stay free, else copied.
-func (m *maker) finish(ctx context.Context, done *slicer.Done) (*tensor.MiniBatch, error) {
+// finish turns a slot into a mini-batch: lent where the memory is mapped and slots stay free, else copied. The windows
+// of a partition that the host reads travel on the link that tensors come back on; there a mini-batch is fetched while
+// the slices of the next one execute, as long as slots stay free.
+func (m *maker) finish(ctx context.Context, done *slicer.Done) (*made, error) {
 	r, out := m.runner, &m.runner.program.Output
 	size := max(out.Size(done.Rows, done.Values), program.Align)
 	extent := size
@@ -169,23 +176,25 @@ func (m *maker) finish(ctx context.Context, done *slicer.Done) (*tensor.MiniBatc
 		b := tensor.New(r.schema, int(done.Rows), func() { memory.giveBack(slot) })
 		setTensors(b, done.Layout, done.Values, view)
 		r.stats.lent.Add(b.Bytes())
-		return b, nil
+		return &made{batch: b}, nil
 	}
-	defer m.memory.workspace.Release(done.Slot)
-	start := time.Now()
 	own := alignedBytes(size)
 	at, _ := out.LayoutIn(done.Rows, size)
-	for _, run := range slotRuns(out, done, at, size) {
-		if mapped {
-			copy(own[run.to:][:run.length], view[run.from:])
-		} else if err := r.target.Load(ctx, done.Slot.Span.Addr+run.from, own[run.to:][:run.length]); err != nil {
-			first := m.slicer.FirstRow() - int64(done.Rows)
-			return nil, fmt.Errorf("%s: rows %d+%d: fetch: %w", m.partition.Name, first, done.Rows, err)
-		}
-	}
 	b := tensor.New(r.schema, int(done.Rows), nil)
 	setTensors(b, at, done.Values, own)
-	r.stats.fetched.Add(int64(size))
-	r.stats.fetch.Add(int64(time.Since(start)))
-	return b, nil
+	f := &fetch{
+		target: r.target, stats: &r.stats, slot: done.Slot, runs: slotRuns(out, done, at, size), to: own,
+		place: fmt.Sprintf("%s: rows %d+%d", m.partition.Name, m.slicer.FirstRow()-int64(done.Rows), done.Rows),
+	}
+	if mapped {
+		f.from = view
+	}
+	if m.fed && !mapped && !r.opts.Sync && m.memory.mayLend() {
+		return f.begin(ctx, b, m.memory), nil
+	}
+	defer m.memory.workspace.Release(done.Slot)
+	if err := f.run(ctx); err != nil {
+		return nil, err
+	}
+	return &made{batch: b}, nil
 }

@@ -53,6 +53,9 @@ type Options struct {
 	Coalesce uint64
 	// Gap is how many bytes between two chunks a joined read may bring in vain.
 	Gap uint64
+	// FromHost has the windows of every partition read by this host and stored in the device's memory. Without it that
+	// is done for partitions without extents: extents are those of another drive then.
+	FromHost bool
 	// Copy never lends the device's memory: every mini-batch has its own.
 	Copy bool
 	// Sync computes a mini-batch only when Next asks for it, instead of one ahead.
@@ -107,6 +110,9 @@ func start(
 	ctx context.Context, t target.Target, prog *program.Program, schema *tensor.Schema, opts Options,
 ) (*runner, error) {
 	limits := t.Limits()
+	if opts.FromHost && !limits.Host {
+		return nil, errors.New("it takes no windows from the host")
+	}
 	prepared, err := slicer.Prepare(prog, limits)
 	if err != nil {
 		return nil, err

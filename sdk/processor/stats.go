@@ -23,6 +23,8 @@ type Stats struct {
 	BytesPlanned  int64 // of moves planned; the drive's own counters must agree
 	BytesUnneeded int64 // of those, outside the chunks wanted: blocks' ends and gaps
 	BytesReread   int64 // of those, moved before
+	BytesStored   int64 // of those, read by the host and stored in the device's memory
+	BytesAhead    int64 // of those stored, while the device executed an earlier slice
 	BytesIn       int64 // window bytes decoded, as the engine counts them
 	BytesOut      int64 // tensor bytes written, as the engine counts them
 	BytesFetched  int64 // tensor bytes copied out of the device
@@ -39,6 +41,7 @@ type Stats struct {
 type counters struct {
 	rows, miniBatches, slices, reissued, dropped      atomic.Int64
 	planned, unneeded, reread, in, out, fetched, lent atomic.Int64
+	stored, ahead                                     atomic.Int64
 	wait, move, decode, transform, fetch              atomic.Int64
 }
 
@@ -47,6 +50,7 @@ func (c *counters) snapshot() Stats {
 		Rows: c.rows.Load(), MiniBatches: c.miniBatches.Load(), Slices: c.slices.Load(), Reissued: c.reissued.Load(),
 		Dropped:      c.dropped.Load(),
 		BytesPlanned: c.planned.Load(), BytesUnneeded: c.unneeded.Load(), BytesReread: c.reread.Load(),
+		BytesStored: c.stored.Load(), BytesAhead: c.ahead.Load(),
 		BytesIn: c.in.Load(), BytesOut: c.out.Load(), BytesFetched: c.fetched.Load(), BytesLent: c.lent.Load(),
 		Wait: time.Duration(c.wait.Load()), Move: time.Duration(c.move.Load()), Decode: time.Duration(c.decode.Load()),
 		Transform: time.Duration(c.transform.Load()), Fetch: time.Duration(c.fetch.Load()),
@@ -59,12 +63,16 @@ func (c *counters) countHandedOn(m *tensor.MiniBatch) {
 	c.miniBatches.Add(1)
 }
 
-// countTraffic counts a slice that was sent, with its moves.
-func (c *counters) countTraffic(t slicer.Traffic) {
+// countTraffic counts a slice that was sent, with its moves. With fed they were the host's.
+func (c *counters) countTraffic(t slicer.Traffic, fed bool) {
 	c.slices.Add(1)
 	c.planned.Add(int64(t.Planned))
 	c.unneeded.Add(int64(t.Unneeded))
 	c.reread.Add(int64(t.Reread))
+	if fed {
+		c.stored.Add(int64(t.Planned))
+		c.ahead.Add(int64(t.Ahead))
+	}
 }
 
 // countResult counts what came of a slice.
@@ -92,6 +100,8 @@ func (s Stats) Sub(earlier Stats) Stats {
 	s.BytesPlanned -= earlier.BytesPlanned
 	s.BytesUnneeded -= earlier.BytesUnneeded
 	s.BytesReread -= earlier.BytesReread
+	s.BytesStored -= earlier.BytesStored
+	s.BytesAhead -= earlier.BytesAhead
 	s.BytesIn -= earlier.BytesIn
 	s.BytesOut -= earlier.BytesOut
 	s.BytesFetched -= earlier.BytesFetched

@@ -15,9 +15,10 @@ type stream struct {
 	maker  *maker
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	forget func()                 // tells the partition's reader that the rows are not read any more
-	out    chan *tensor.MiniBatch // closed at the end; err is then set. nil without a goroutine
+	forget func()     // tells the partition's reader that the rows are not read any more
+	out    chan *made // closed at the end; err is then set. nil without a goroutine
 	err    error
+	failed error // of a fetch: the consumer's, which returns it from then on
 	once   sync.Once
 }
 
@@ -25,7 +26,7 @@ func newStream(ctx context.Context, m *maker, forget func()) *stream {
 	s := &stream{maker: m, forget: forget}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	if !m.runner.opts.Sync {
-		s.out = make(chan *tensor.MiniBatch)
+		s.out = make(chan *made)
 		go s.ahead()
 	}
 	return s
@@ -43,7 +44,7 @@ func (s *stream) ahead() {
 		select {
 		case s.out <- m:
 		case <-s.ctx.Done():
-			m.Release()
+			m.discard()
 			s.err = context.Cause(s.ctx)
 			return
 		}
@@ -52,7 +53,10 @@ func (s *stream) ahead() {
 
 // Next implements Stream.
 func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
-	var m *tensor.MiniBatch
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	var m *made
 	if s.out == nil {
 		if s.err == nil {
 			m, s.err = s.step(ctx)
@@ -70,13 +74,19 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if m == nil {
 		return nil, s.err
 	}
-	s.maker.runner.stats.countHandedOn(m)
-	return m, nil
+	b, err := m.wait()
+	if err != nil {
+		s.failed = err
+		s.cancel(err)
+		return nil, err
+	}
+	s.maker.runner.stats.countHandedOn(b)
+	return b, nil
 }
 
 // step makes one mini-batch in the caller's goroutine. It gives none and no error when ctx had ended before it began;
 // what has begun ends with the stream's context only.
-func (s *stream) step(ctx context.Context) (*tensor.MiniBatch, error) {
+func (s *stream) step(ctx context.Context) (*made, error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -88,7 +98,7 @@ func (s *stream) step(ctx context.Context) (*tensor.MiniBatch, error) {
 
 // next has the maker make a mini-batch. A panic in there ends this stream, and what it left in the target's memory is
 // not known: the processor opens no stream after it.
-func (s *stream) next() (m *tensor.MiniBatch, err error) {
+func (s *stream) next() (m *made, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			where := fmt.Sprintf("%s: rows from %d on", s.maker.partition.Name, s.maker.slicer.FirstRow())
@@ -105,7 +115,7 @@ func (s *stream) Close() error {
 		s.cancel(errStreamClosed)
 		if s.out != nil {
 			for m := range s.out {
-				m.Release()
+				m.discard()
 			}
 		} else if s.err == nil {
 			s.err = errStreamClosed

@@ -17,6 +17,7 @@ type builder struct {
 	*sharing
 	batch    *miniBatch
 	joining  joining
+	source   target.Source // of windows: the partition where it lies, or the host
 	maxTasks int
 	maxMoves int // 0 means no limit
 
@@ -27,6 +28,9 @@ type builder struct {
 	moves         []target.Move
 	runs          []partition.Run
 	traffic       Traffic
+
+	ahead         []target.Move // for later slices
+	planningAhead bool          // moves are planned for later slices
 }
 
 // joining says which reads are joined.
@@ -94,7 +98,11 @@ func (b *builder) placePortions() (again bool) {
 
 // sliceIsFull reports whether a slice with windows of so many bytes takes no n further tasks.
 func (b *builder) sliceIsFull(n int, bytes uint64) bool {
-	return len(b.placed)+n > b.maxTasks || bytes > maxSliceBytes || b.maxMoves > 0 && len(b.moves) > b.maxMoves/2
+	most := uint64(maxSliceBytes)
+	if b.source == target.FromHost {
+		most = min(most, b.arena.input.size/2) // the other half is for the windows of the next slice
+	}
+	return len(b.placed)+n > b.maxTasks || bytes > most || b.maxMoves > 0 && len(b.moves) > b.maxMoves/2
 }
 
 // placeGroup finds room for n portions that are one, and reports whether there is some. The first windows may hold more
@@ -253,6 +261,7 @@ func (b *builder) appendTasks(tasks []program.Task) []program.Task {
 			Scratch: program.Span{Off: c.scratchSegment.offset, Len: c.scratchSegment.size},
 		}
 		t.Window, t.WindowAt = b.windowOfTask(c)
+		p.windowEnd = t.WindowAt + t.Window.Len
 		tasks = append(tasks, t)
 	}
 	return tasks

@@ -172,7 +172,7 @@ func (c *chunk) skippedRows() int64 { return int64(min(c.cursor.Skip, uint64(c.r
 // rewindForDictionary begins the chunk again if its dictionary made way: the dictionary's page is the chunk's first.
 // Once the dictionary is decoded the stream goes on where it was.
 func (c *chunk) rewindForDictionary() {
-	if !c.dictionaryDecoded || c.cursor.Dict || c.cursor.Page == 0 || c.resumeAt != nil {
+	if !c.lostDictionary() {
 		return
 	}
 	at := c.cursor
@@ -180,6 +180,11 @@ func (c *chunk) rewindForDictionary() {
 	c.resumeAt = &at
 	c.cursor = program.Cursor{Skip: uint64(c.row)}
 	c.inputBytes = 0
+}
+
+// lostDictionary reports whether the chunk's dictionary made way, and is not being decoded again.
+func (c *chunk) lostDictionary() bool {
+	return c.dictionaryDecoded && !c.cursor.Dict && c.cursor.Page != 0 && c.resumeAt == nil
 }
 
 // resumeAfterDictionary goes back to where the stream was when the dictionary had to be decoded again.

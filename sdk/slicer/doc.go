@@ -23,12 +23,17 @@
 //
 //	| result | input | dictionaries | scratch | ... | slot | slot | slot |
 //
+// Where the partition does not lie on the target ([Options.FromHost]) the host reads the windows and stores them.
+// Execute.Ahead then has the windows of the next slices, which are brought while this one executes, into memory that
+// it does not touch.
+//
 // # Who decides what
 //
 //	chunk      where a stream stands in a column chunk, what it wants, what of it lies in memory
 //	surveyor   what portions want of the three areas (footprint)
 //	sharing    how the areas share the memory, and what to do without when it is short
 //	builder    which portions a slice takes, which windows grow, whose memory makes way
+//	ahead      which windows of later slices are brought while a slice executes
 //	output     the slot of the mini-batch, and when it must grow
 //	results    what a result says: rows, cursors, what was missing, faults
 //

@@ -139,11 +139,12 @@ func (f *fakeFile) index(group, column int) (x partition.PageIndex) {
 
 // fakeEngine executes slices over a fake file: it decodes nothing, and checks that what a slice says of memory is so.
 type fakeEngine struct {
-	file   *fakeFile
-	direct bool
-	moved  []target.Move  // what lies in memory, as it came there; none overlaps another
-	held   map[uint64]any // by address: the chunk whose dictionary, or the page that unpacked, begins there
-	groups []int          // of the slice's tasks
+	file     *fakeFile
+	direct   bool
+	fromHost bool
+	moved    []target.Move  // what lies in memory, as it came there; none overlaps another
+	held     map[uint64]any // by address: the chunk whose dictionary, or the page that unpacked, begins there
+	groups   []int          // of the slice's tasks
 }
 
 // heldDict and heldPage are what a fake engine left in memory.
@@ -164,11 +165,22 @@ func newFakeEngine(f *fakeFile) *fakeEngine { return &fakeEngine{file: f, held: 
 // move performs a slice's moves.
 func (e *fakeEngine) move(x *Execute) error {
 	in := x.Ranges[target.RangeInput]
-	for _, m := range x.Moves {
+	for _, m := range slices.Concat(x.Moves, x.Ahead) {
 		if m.To < in.Addr || m.To+m.Len > in.End() {
 			return fmt.Errorf("move %+v leaves the input range %+v", m, in)
 		}
+		if (m.Source == target.FromHost) != e.fromHost {
+			return fmt.Errorf("move %+v is from %v", m, m.Source)
+		}
 		e.record(m)
+	}
+	for _, m := range x.Ahead {
+		for i := range x.Slice.Tasks {
+			w := &x.Slice.Tasks[i].Window
+			if at := in.Addr + w.Off; m.To < at+w.Len && at < m.To+m.Len {
+				return fmt.Errorf("move %+v for a later slice writes the window of task %d", m, i)
+			}
+		}
 	}
 	return e.forget(x.Ranges)
 }
@@ -450,7 +462,7 @@ func (f *fakeFile) begin(memory uint64, c Config, rows Rows) (*fakeRun, error) {
 		return nil, err
 	}
 	e := newFakeEngine(f)
-	e.direct = c.Options.Direct
+	e.direct, e.fromHost = c.Options.Direct, c.Options.FromHost
 	return &fakeRun{slicer: s, engine: e, workspace: c.Memory}, nil
 }
 
@@ -482,6 +494,7 @@ func (r *fakeRun) execute(x *Execute) (*program.Result, error) {
 	r.portions = max(r.portions, len(r.slicer.batch.portions))
 	r.batchRows = max(r.batchRows, int(r.slicer.BatchRows()))
 	r.traffic.Planned += x.Traffic.Planned
+	r.traffic.Ahead += x.Traffic.Ahead
 	r.traffic.Unneeded += x.Traffic.Unneeded
 	r.traffic.Reread += x.Traffic.Reread
 	r.engine.groups = r.engine.groups[:0]

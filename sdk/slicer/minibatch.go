@@ -43,6 +43,8 @@ type portion struct {
 	rowsLeft    uint32 // rows left
 	taskRows    uint32 // rows of the next task: count, or less where memory is short
 	maxTaskRows uint32 // bound on take; 0 means none
+
+	windowEnd uint64 // chunk offset behind the window of the last task; the window may have grown since
 }
 
 // isFinished reports whether all portions are done.

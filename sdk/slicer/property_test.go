@@ -109,7 +109,9 @@ func TestEveryFileEnds(t *testing.T) {
 			Slots:    rapid.SampledFrom([]int{1, 4}).Draw(t, "slots"),
 			Coalesce: rapid.SampledFrom([]uint64{1, 0, 1 << 20}).Draw(t, "coalesce"),
 			Gap:      rapid.SampledFrom([]uint64{0, 1000}).Draw(t, "gap"),
+			FromHost: rapid.Bool().Draw(t, "from the host"),
 		}
+		c.Limits.HostBlock = rapid.SampledFrom([]uint64{0, 4, 64}).Draw(t, "host block")
 		first := rapid.Int64Range(0, f.partition.Rows-1).Draw(t, "first")
 		rows := Rows{First: first, Count: f.partition.Rows - first, Batch: rapid.IntRange(1, 700).Draw(t, "batch")}
 		memory := rapid.Uint64Range(8<<10, 500<<10).Draw(t, "memory")

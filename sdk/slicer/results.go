@@ -23,7 +23,8 @@ type results struct {
 	builder *builder
 	output  *output
 
-	stalledSlices int // slices since rows were written or a page was reached
+	stalledSlices int  // slices since rows were written or a page was reached
+	advanced      bool // the last slice wrote rows or reached a page
 	state         program.State
 }
 
@@ -87,6 +88,7 @@ func (r *results) checkTaskResult(res *program.Result, i int, p *portion) error 
 // checkProgress ends a stream whose engine asks for what it was given. changed says that the slice told something new,
 // further that rows were written or a page was reached.
 func (r *results) checkProgress(changed, further bool) error {
+	r.advanced = further
 	if r.stalledSlices++; further {
 		r.stalledSlices = 0
 	}
@@ -159,8 +161,7 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 				Message: fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need, left),
 			}
 		}
-		s, from := r.builder.windowOfTask(c)
-		news = news || need > from-c.cursor.Page+s.Len
+		news = news || c.cursor.Page+need > p.windowEnd
 		c.inputBytes, c.readyRows = need, t.Ready
 		if c.cursor.Page == 0 {
 			c.firstPageInput = max(c.firstPageInput, need)

@@ -32,6 +32,9 @@ type Options struct {
 	Slots int
 	// Direct says that the engine reads the partition where it lies, so that nothing is moved.
 	Direct bool
+	// FromHost says that the host reads the windows and stores them (target.FromHost). Extents are not looked at, and
+	// slices leave memory free for the windows of later slices, which Execute.Ahead brings.
+	FromHost bool
 }
 
 // Rows are the rows [First, First+Count) of a partition, cut into mini-batches of Batch rows; the last may be short.
@@ -91,13 +94,20 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 		sharing: &s.sharing, batch: &s.batch, maxTasks: c.Program.MaxTasks, maxMoves: c.Limits.Moves,
 		joining: joining{coalesce: c.Options.Coalesce, gap: c.Options.Gap},
 	}
+	if c.Options.FromHost {
+		s.builder.source = target.FromHost
+	}
 	if s.builder.joining.coalesce == 0 {
 		s.builder.joining.coalesce = DefaultCoalesce
 	}
 	s.results = results{columns: &s.columns, batch: &s.batch, builder: &s.builder, output: &s.output}
 	if !c.Options.Direct {
+		block, onDevice := c.Limits.Block, c.Limits.Device
+		if c.Options.FromHost {
+			block, onDevice = c.Limits.HostBlock, false
+		}
 		var err error
-		if s.surveyor.geometry, err = p.Geometry(c.Limits.Block, c.Limits.Device); err != nil {
+		if s.surveyor.geometry, err = p.Geometry(block, onDevice); err != nil {
 			return nil, err
 		}
 	}
@@ -215,7 +225,11 @@ func (s *Slicer) composeExecute() *Execute {
 	slice.Layout, slice.ValueCap = s.output.outputLayout()
 	slice.Rows, slice.Values = s.batch.rows, s.output.valuesWritten
 	slice.Tasks = b.appendTasks(slice.Tasks[:0])
-	x.Moves, x.Traffic = b.moves, b.traffic
+	x.Moves = b.moves
+	if b.ahead = b.ahead[:0]; s.results.advanced {
+		b.planAhead(s.batchRows, s.end)
+	}
+	x.Ahead, x.Traffic = b.ahead, b.traffic
 	s.arena.setMemoryRanges(&x.Ranges)
 	x.Ranges[target.RangeOutput] = s.output.slot.Span
 	s.output.slotWritten = true

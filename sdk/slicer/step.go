@@ -14,7 +14,10 @@ type Step interface{ isStep() }
 
 // Execute asks for the moves, in order, and then for the execution of the slice. Its result goes to Slicer.Result.
 type Execute struct {
-	Moves   []target.Move
+	Moves []target.Move
+	// Ahead are moves from the host for later slices, into memory that this slice does not touch: they may be performed
+	// while it executes, and must be done when the result is handed in.
+	Ahead   []target.Move
 	Ranges  [target.Ranges]target.Span
 	Slice   *program.Slice
 	Traffic Traffic
@@ -30,9 +33,10 @@ func (x *Execute) Columns() (list []int) {
 	return list
 }
 
-// Traffic counts the bytes that the moves of a slice bring.
+// Traffic counts the bytes that the moves of a slice bring, those ahead included.
 type Traffic struct {
 	Planned  uint64 // in all
+	Ahead    uint64 // of those, for later slices
 	Unneeded uint64 // of those, outside the chunks wanted: ends of blocks, and gaps
 	Reread   uint64 // of those, brought before
 }

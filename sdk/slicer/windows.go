@@ -85,6 +85,9 @@ func (b *builder) gatherWindows(i int, lo, hi uint64) bool {
 	for k := i + 1; k < len(b.batch.portions); k++ {
 		p := &b.batch.portions[k]
 		c := p.chunk
+		if b.planningAhead && c.lastSlice == b.sliceNumber {
+			break // its task is written, without this window
+		}
 		n := c.wantedInput(int64(p.taskRows), b.surveyor.columns.learnedPages(c))
 		from, to := g.Cover(c.start+c.windowStart(), c.start+max(c.cursor.Page+n, c.windowStart()))
 		if c.window != nil || c.cursor.Page+n != c.length || from < start || from > hi+b.joining.gap ||
@@ -115,7 +118,7 @@ func (b *builder) gatherWindows(i int, lo, hi uint64) bool {
 func (b *builder) planWindowMove(v *window, lo, hi uint64, chunks ...*chunk) {
 	g := &b.surveyor.geometry
 	b.runs = g.AppendRuns(b.runs[:0], lo, hi)
-	b.moves = appendMoves(b.moves, b.runs, b.arena.inputAddress(v.segment.offset+lo-v.from))
+	b.moves = appendMoves(b.moves, b.source, b.runs, b.arena.inputAddress(v.segment.offset+lo-v.from))
 	v.to, v.lastAttempt = hi, b.attemptNumber
 	wanted := uint64(0)
 	for _, c := range chunks {
@@ -135,13 +138,13 @@ func (b *builder) planWindowMove(v *window, lo, hi uint64, chunks ...*chunk) {
 }
 
 // appendMoves appends the moves that bring runs of the partition to address to. A move that continues the one before
-// it, on the drive and in memory, is joined with it.
-func appendMoves(moves []target.Move, runs []partition.Run, to uint64) []target.Move {
+// it, at its source and in memory, is joined with it.
+func appendMoves(moves []target.Move, source target.Source, runs []partition.Run, to uint64) []target.Move {
 	for _, r := range runs {
 		if k := len(moves) - 1; k >= 0 && moves[k].From+moves[k].Len == r.From && moves[k].To+moves[k].Len == to {
 			moves[k].Len += r.Len
 		} else {
-			moves = append(moves, target.Move{From: r.From, Len: r.Len, To: to})
+			moves = append(moves, target.Move{Source: source, From: r.From, Len: r.Len, To: to})
 		}
 		to += r.Len
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 func TestMovesAreJoined(t *testing.T) {
-	m := appendMoves(nil, []partition.Run{{From: 0, Len: 100}}, 1000)
-	m = appendMoves(m, []partition.Run{{From: 100, Len: 50}}, 1100)
-	m = appendMoves(m, []partition.Run{{From: 150, Len: 10}}, 5000)
+	m := appendMoves(nil, target.FromPartition, []partition.Run{{From: 0, Len: 100}}, 1000)
+	m = appendMoves(m, target.FromPartition, []partition.Run{{From: 100, Len: 50}}, 1100)
+	m = appendMoves(m, target.FromPartition, []partition.Run{{From: 150, Len: 10}}, 5000)
 	assert.Equal(t, []target.Move{{From: 0, Len: 150, To: 1000}, {From: 150, Len: 10, To: 5000}}, m)
 }
 

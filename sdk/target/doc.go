@@ -11,7 +11,8 @@
 //
 //	program | input | dictionaries | scratch | output | result
 //
-// A move says where its bytes come from ([Source]): the partition on the flash, or the target's own memory.
+// A move says where its bytes come from ([Source]): the partition on the flash, the target's own memory, or the host,
+// which reads a partition that the drive does not hold and stores its bytes in the drive's memory.
 //
 // # Concurrency
 //

@@ -33,12 +33,16 @@ type Source uint8
 const (
 	FromPartition Source = iota // the partition; with Limits.Device the flash of the drive that the partition lies on
 	FromMemory                  // the target's own memory
+	FromHost                    // the partition as the host reads it: the host stores the bytes in the target's memory
 )
 
 // String names the source.
 func (s Source) String() string {
-	if s == FromMemory {
+	switch s {
+	case FromMemory:
 		return "memory"
+	case FromHost:
+		return "host"
 	}
 	return "flash"
 }
@@ -47,18 +51,24 @@ func (s Source) String() string {
 type Move struct {
 	Source Source
 	// From is a byte of the partition. With Limits.Device it is a byte of the drive's flash and a multiple of
-	// Limits.Block. Of a move from memory it is an address.
+	// Limits.Block, except of a move from the host, which names a byte of the partition that is a multiple of
+	// Limits.HostBlock. Of a move from memory it is an address.
 	From uint64
-	Len  uint64 // a multiple of Limits.Block
-	To   uint64 // the address that the first byte goes to
+	// Len is a multiple of Limits.Block, of a move from the host a multiple of Limits.HostBlock: the last block of a
+	// partition may reach beyond its end, and is then filled with zeros.
+	Len uint64
+	To  uint64 // the address that the first byte goes to
 }
 
 // Execution is one slice: moves, performed in order, and then the program over the ranges.
 type Execution struct {
 	Partition *partition.Partition
 	Moves     []Move
-	Ranges    [Ranges]Span // disjoint; where Direct holds, the input range is the partition itself and is empty here
-	Args      []byte       // a marshalled program.Slice
+	// Ahead are moves from the host for later slices. They may be performed while the slice executes: they write memory
+	// that the slice neither reads nor writes. All are done when Execute returns.
+	Ahead  []Move
+	Ranges [Ranges]Span // disjoint; where Direct holds, the input range is the partition itself and is empty here
+	Args   []byte       // a marshalled program.Slice
 }
 
 // Outcome says how an execution ended.
@@ -77,6 +87,16 @@ type Limits struct {
 	Moves  int    // most moves of one execution; 0 means no limit
 	Device bool   // moves name bytes of the drive that the partition lies on, so that the partition needs extents
 	Tasks  int    // most tasks of one execution; 0 means no limit
+
+	// Host reports whether the target performs moves from the host, so that with Device it also takes partitions
+	// without extents, which do not lie on the drive.
+	Host      bool
+	HostBlock uint64 // granularity of a move from the host in bytes, a power of two of at most 64; 0 means 1
+}
+
+// Feeds reports whether the windows of a partition come from the host: the partition does not lie on the drive.
+func (l Limits) Feeds(p *partition.Partition) bool {
+	return l.Device && l.Host && len(p.Extents) == 0
 }
 
 // Target is memory with an engine behind it. A drive is a target, and so is a CPU with its own memory (package cpu).

@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +19,7 @@ import (
 
 // setup is one way to run a job. None of it may show in a mini-batch.
 type setup struct {
-	place    string // mem, file, files
+	place    string // mem, file, files, or with an accelerator without flash: beside files, beside mem, card
 	drives   int
 	lba      int
 	engine   string // vendor, standard, cpu, reference
@@ -67,17 +68,35 @@ func (s setup) config(t testing.TB, d *dataSet, shelf shelf) Config {
 	case "reference":
 		c.Engine = host.EngineReference
 	}
+	if strings.HasPrefix(s.place, "beside") || s.place == "card" {
+		c.Engine, query = host.EngineAuto, "&commands="+string(sdk.Vendor)
+		if s.engine == "standard" {
+			query = "&commands=" + string(sdk.Standard)
+		}
+	}
 	held := d.deal(rand.New(rand.NewPCG(s.seed, 5)), s.drives)
 	switch s.place {
 	case "mem":
 		c.Drives = d.memory(t, held, query)
 	case "file":
 		c.Drives = shelf.drives(t, d, s, held, query)
+	case "beside files":
+		c.Files, c.Spread, c.Accelerator = d.files(t), s.drives, diskless+query
+	case "beside mem":
+		c.Drives, c.Accelerator = d.memory(t, held, ""), diskless+query
+	case "card":
+		for i := range s.drives {
+			c.Drives = append(c.Drives, fmt.Sprintf("mem:card%d%s", i, strings.TrimPrefix(diskless, "mem:")+query))
+		}
+		c.Members = d.files(t)
 	default:
 		c.Files, c.Spread = d.files(t), s.drives
 	}
 	return c
 }
+
+// diskless is a drive without flash, of its own for whoever opens it.
+const diskless = "mem:?size=0&slm=64MiB"
 
 // options are a job's, shaped by what enters the plan, and the setup's.
 func (s setup) options(t testing.TB, plan trainmgr.Options, spec string) trainmgr.Options {
@@ -95,7 +114,7 @@ func (s setup) options(t testing.TB, plan trainmgr.Options, spec string) trainmg
 // drawSetup picks a setup; sampled together over a run, pairs of choices are all met.
 func drawSetup(rt *rapid.T) setup {
 	return setup{
-		place:    rapid.SampledFrom([]string{"mem", "file", "files"}).Draw(rt, "place"),
+		place:    rapid.SampledFrom([]string{"mem", "file", "files", "beside files", "beside mem", "card"}).Draw(rt, "place"),
 		drives:   rapid.IntRange(1, 3).Draw(rt, "drives"),
 		lba:      rapid.SampledFrom([]int{512, 4096}).Draw(rt, "lba"),
 		engine:   rapid.SampledFrom([]string{"vendor", "standard", "cpu"}).Draw(rt, "engine"),

@@ -1,0 +1,63 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/millrace/millrace/sdk"
+)
+
+// ErrAccelerator says that a drive cannot compute for another one.
+var ErrAccelerator = errors.New("cannot be used as an accelerator")
+
+// openAccelerator opens the drive that computes on what this host reads, if there is to be one.
+func (d *Drive) openAccelerator(ctx context.Context) error {
+	uri := d.o.Accelerator
+	switch {
+	case uri == "":
+		return nil
+	case d.o.Engine == EngineCPU || d.o.Engine == EngineReference:
+		return fmt.Errorf("accelerator %s: it %w where engine is %s: leave one of the two out", uri, ErrAccelerator, d.o.Engine)
+	}
+	o := d.o.Device
+	o.Owner = nil // that is who has the drive with the partitions
+	card, err := sdk.Open(ctx, uri, o)
+	if err != nil {
+		return fmt.Errorf("accelerator: %w", err)
+	}
+	d.closers = append(d.closers, card.Close)
+	if !card.HasCompute() {
+		return fmt.Errorf("accelerator %s: it %w: %w", uri, ErrAccelerator, sdk.ErrNoCompute)
+	}
+	d.card = card
+	return nil
+}
+
+// openFed opens the files that a drive without flash is to preprocess.
+func (d *Drive) openFed(ctx context.Context) error {
+	if d.o.Accelerator != "" {
+		return fmt.Errorf("accelerator %s: it %w beside a drive without flash, which computes itself",
+			d.o.Accelerator, ErrAccelerator)
+	}
+	if len(d.o.Members) == 0 {
+		return fmt.Errorf("%w: name the files that this machine is to read for it", sdk.ErrNoFlash)
+	}
+	var paths []string
+	for _, member := range d.o.Members {
+		found, err := filepath.Glob(member)
+		if err != nil {
+			return fmt.Errorf("%q: %w", member, err)
+		}
+		if len(found) == 0 {
+			return fmt.Errorf("no file is called %q: the drive has no flash, so that this machine reads the files", member)
+		}
+		paths = append(paths, found...)
+	}
+	return d.openByPath(ctx, paths, nil)
+}
+
+// Fed reports whether this host reads the partitions and stores their windows in the memory of the device that
+// computes.
+func (d *Drive) Fed() bool { return d.card != nil }

@@ -1,0 +1,76 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/sdk/slicer"
+	"github.com/millrace/millrace/sdk/target"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// made is a mini-batch that a maker made. Its tensors may still be on their way from the target.
+type made struct {
+	batch   *tensor.MiniBatch
+	fetched chan struct{} // closed at the end of the fetch; err is then set. nil: there was nothing to wait for
+	err     error
+}
+
+// wait waits for the tensors. Without them there is no mini-batch.
+func (m *made) wait() (*tensor.MiniBatch, error) {
+	if m.fetched != nil {
+		<-m.fetched
+	}
+	if m.err != nil {
+		m.batch.Release()
+		return nil, m.err
+	}
+	return m.batch, nil
+}
+
+// discard gives the mini-batch up once nothing writes to it any more.
+func (m *made) discard() {
+	if b, err := m.wait(); err == nil {
+		b.Release()
+	}
+}
+
+// fetch copies the tensors of a slot to a mini-batch's own memory.
+type fetch struct {
+	target target.Target
+	stats  *counters
+	slot   *slicer.Slot
+	from   []byte // the slot, where it is mapped
+	to     []byte
+	runs   []slotRun
+	place  string // the rows, for errors
+}
+
+// run copies.
+func (f *fetch) run(ctx context.Context) error {
+	start := time.Now()
+	for _, run := range f.runs {
+		if f.from != nil {
+			copy(f.to[run.to:][:run.length], f.from[run.from:])
+		} else if err := f.target.Load(ctx, f.slot.Span.Addr+run.from, f.to[run.to:][:run.length]); err != nil {
+			return fmt.Errorf("%s: fetch: %w", f.place, err)
+		}
+	}
+	f.stats.fetched.Add(int64(len(f.to)))
+	f.stats.fetch.Add(int64(time.Since(start)))
+	return nil
+}
+
+// begin copies in a goroutine of its own, which ends with ctx and gives the slot back to the share. The mini-batch is
+// whole when made.wait returns it.
+func (f *fetch) begin(ctx context.Context, b *tensor.MiniBatch, memory *memoryShare) *made {
+	m := &made{batch: b, fetched: make(chan struct{})}
+	go func() {
+		defer close(m.fetched)
+		defer memory.giveBack(f.slot)
+		defer Contain(f.place, &m.err)
+		m.err = f.run(ctx)
+	}()
+	return m
+}
