@@ -33,7 +33,10 @@ behind; interrupts and hang-ups of the terminal are the trainer's and do not end
 			if verbose {
 				log = logger(c.err, "info", "auto")
 			}
-			return private.Serve(cmd.Context(), conn, private.Options{Logger: log, Parent: parent})
+			if err := private.Serve(cmd.Context(), conn, private.Options{Logger: log, Parent: parent}); err != nil {
+				return errReported // the trainer was told
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "log files, ranks and their ends to standard error")

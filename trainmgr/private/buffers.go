@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// A trainer copies a mini-batch when fewer than two buffers would be left, so that two always come back.
-const leastBuffers = 3
+// leastBuffers is how many buffers a rank has, however large: the one of the step, the one before it, which a loop
+// drops a moment later, and two that are filled. A trainer copies a mini-batch where fewer than two would be left.
+const leastBuffers = 4
 
 // bufferGrain divides the size of every buffer.
 const bufferGrain = 64 << 10

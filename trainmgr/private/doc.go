@@ -4,8 +4,8 @@
 //
 // # Overview
 //
-// [Serve] talks to the trainer over one connected unix socket that the process was given. The trainer sends one [Open]:
-// files, pipeline, how rows are cut into mini-batches, its rank. The process opens the files as a drive of this machine
+// [Serve] talks to the trainer over one connected unix socket that the process was given. The trainer sends one
+// [Open]: files, pipeline, how rows are cut into mini-batches, its rank. The process opens the files as a drive of this machine
 // (package trainmgr/local), answers [Opened], and makes the rank's mini-batches ahead of the trainer, epoch after epoch.
 // Several local ranks share the process: the rank that starts the process names a socket in its Open, and the others
 // connect to that socket. The answers to all Opens are sent when all local ranks have come.

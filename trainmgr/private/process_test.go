@@ -186,7 +186,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		code string
 		says string
 	}{
-		"no file":          {Open{Files: []string{"/nowhere/x.parquet"}, Pipeline: features}, CodeFiles, "/nowhere/x.parquet"},
+		"no file": {Open{Files: []string{"/nowhere/x.parquet"}, Pipeline: features}, CodeFiles,
+			"/nowhere/x.parquet"},
 		"no name":          {Open{Pipeline: features}, CodeOptions, "no files"},
 		"no pipeline":      {Open{Files: files}, CodePipeline, "pipeline"},
 		"a wrong pipeline": {Open{Files: files, Pipeline: features + "dens: 1\n"}, CodePipeline, "line "},

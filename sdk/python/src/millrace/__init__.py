@@ -1,7 +1,12 @@
 """Millrace: train-ready mini-batches from the computational storage drives that hold the rows.
 
+::
+
+    for batch in millrace.open("day_*.parquet", pipeline="rm1", batch=8192): ...
+
 The core needs the standard library only:
 
+* :func:`millrace.open`: files of this machine, or of a control plane, as mini-batches
 * :mod:`millrace.client`: :class:`Job`, a rank's consumer of a training job
 * :mod:`millrace.control`: :class:`Control`, to submit jobs and look at them
 * :mod:`millrace.pipeline`: :class:`Pipeline`, to build feature pipelines from the operators of
@@ -28,6 +33,7 @@ from .errors import (
     ContextError,
     DataLossError,
     FencedError,
+    FilesError,
     FrameError,
     JobAbandonedError,
     JobEndedError,
@@ -35,6 +41,8 @@ from .errors import (
     NoMiniBatchWarning,
     OtherJobError,
     PartlyConsumedError,
+    PrivateProcessError,
+    RanksError,
     PipelineError,
     PipelineProblem,
     SchemaError,
@@ -44,6 +52,7 @@ from .errors import (
     UnreachableError,
 )
 from .frame import MiniBatch, Name
+from .opening import open
 from .pipeline import Pipeline
 from .schema import Key, Schema
 from .token import Token
@@ -58,6 +67,7 @@ __all__ = [
     "Control",
     "DataLossError",
     "FencedError",
+    "FilesError",
     "FrameError",
     "Job",
     "JobAbandonedError",
@@ -69,6 +79,8 @@ __all__ = [
     "NoMiniBatchWarning",
     "OtherJobError",
     "PartlyConsumedError",
+    "PrivateProcessError",
+    "RanksError",
     "Pipeline",
     "PipelineError",
     "PipelineProblem",
@@ -80,4 +92,5 @@ __all__ = [
     "Token",
     "TokenError",
     "UnreachableError",
+    "open",
 ]

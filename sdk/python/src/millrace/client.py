@@ -25,6 +25,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
 from .bounds import document, integer
 from .contexts import resolve
+from .consumption import Consumption
 from .control import Control, b64, unb64
 from .errors import JobEndedError, MillraceError, NoMiniBatchWarning, OtherJobError, TokenError
 from .frame import MAX_ROWS, MiniBatch, Name
@@ -36,7 +37,7 @@ from .statistics import Statistics
 from .token import Token, read_token
 from .wire import TLS
 
-__all__ = ["Job", "Statistics"]
+__all__ = ["Job", "Statistics", "position_bytes"]
 
 Position = Union[None, bytes, str, Token, Mapping[str, Any]]
 
@@ -107,22 +108,33 @@ class Job:
         if not id:
             raise ValueError("no job: give its id or name, as id='ads'")
         control, tls = resolve(control, tls)
-        position = _bytes_of(token)
-        self.id = id
-        self.rank = rank
-        self._manual = acknowledge == "manual"
-        self._last: Optional[int] = None  # number that was yielded and, in auto, not acknowledged
-        self._iterating = False
+        position = position_bytes(token)
         control_ = Control(control, tls=tls, patience=patience)
         nodes = Nodes(tls, check, timeout)
         try:
-            self._session = Session(
+            session = Session(
                 control_, nodes, id, rank, position, order, queue_bytes, splits, credits, run or default_run(), resume
             )
         except BaseException:
             control_.close()
             nodes.close()
             raise
+        self._use(session, acknowledge)
+
+    @classmethod
+    def of_session(cls, session: Consumption, acknowledge: str = "auto") -> "Job":
+        """A consumer of a session that has attached."""
+        job = cls.__new__(cls)
+        job._use(session, acknowledge)
+        return job
+
+    def _use(self, session: Any, acknowledge: str) -> None:
+        self.id = session.id
+        self.rank = session.rank
+        self._manual = acknowledge == "manual"
+        self._last: Optional[int] = None  # number that was yielded and, in auto, not acknowledged
+        self._iterating = False
+        self._session = session
         self._cond = self._session.cond  # guards the changing fields here, too
         self._session.intake.frame_bytes = self._estimate()
         self._session.start()
@@ -172,8 +184,8 @@ class Job:
         return dict(self._session.mean_length)
 
     def status(self) -> dict[str, Any]:
-        """The job's status in the control plane now (JobStatus)."""
-        return self._session.control.job(self._session.called)
+        """The job's status now: the control plane's JobStatus, or what a private process's session knows of it."""
+        return dict(self._session.status())
 
     def _estimate(self) -> int:
         """An estimate of the bytes of a mini-batch, before the first one has come."""
@@ -365,7 +377,7 @@ class Job:
         leader. Attaching takes ``sealed``; ``token`` is the same without the seal, to be read. When the job is done
         nothing is left to resume, and ``sealed`` is empty.
         """
-        state = {"version": 1, "job": self.digest, "rank": self.rank}
+        state = {"version": 1, "job": self.digest, "rank": self.rank, **self._session.place()}
         try:
             sealed = self.checkpoint()
         except JobEndedError:
@@ -378,7 +390,7 @@ class Job:
         """Goes to a position that :meth:`state_dict` returned, in this process or an earlier one. The next loop starts
         there.
         """
-        token = _bytes_of(state)
+        token = position_bytes(state)
         assert token is not None
         if self._iterating:
             raise MillraceError("load a state before or after the loop, not inside")
@@ -406,7 +418,7 @@ class Job:
         self._session.close()
 
 
-def _bytes_of(position: Position) -> Optional[bytes]:
+def position_bytes(position: Position) -> Optional[bytes]:
     """Returns the token that a position holds, without a check of its seal."""
     if position is None:
         return None

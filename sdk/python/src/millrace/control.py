@@ -31,7 +31,7 @@ from .errors import (
 from .pipeline import Pipeline
 from .wire import BROKEN, TLS, Address, Connections
 
-__all__ = ["Control", "b64", "unb64"]
+__all__ = ["Control", "b64", "pipeline_bytes", "unb64"]
 
 _MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
 # Fields of JobSpec and of its plan. The service passes over those that it does not know, as a newer client's.
@@ -152,7 +152,7 @@ def of_token(e: ServiceError) -> MillraceError:
     return TokenError(str(e)) if "checkpoint token" in e.message else e
 
 
-def _pipeline(text: "str | os.PathLike[str]") -> bytes:
+def pipeline_bytes(text: "str | os.PathLike[str]") -> bytes:
     """The bytes of a pipeline: a file's if there is one of the name, else the text itself, a document or a name."""
     if isinstance(text, str) and ("\n" in text or ":" in text or not os.path.isfile(text)):
         if text.endswith((".yaml", ".yml")) and "\n" not in text:
@@ -370,7 +370,7 @@ class Control:
         for field in ("pipeline", "resume"):
             value = doc.get(field)
             if field == "pipeline" and isinstance(value, (str, os.PathLike)):
-                value = _pipeline(value)
+                value = pipeline_bytes(value)
             if isinstance(value, (bytes, bytearray)):
                 doc[field] = b64(bytes(value))
         try:

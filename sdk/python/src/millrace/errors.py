@@ -100,7 +100,52 @@ class FencedError(MillraceError):
 
 
 class DataLossError(MillraceError):
-    """A page, a row or a program is at fault and would fail on every drive. The job fails."""
+    """A page, a row or a program is at fault and would fail on every drive. The job fails.
+
+    Attributes:
+        file: the partition; empty where it is not known.
+        column: of the file.
+        row_group, page, row: where in the column; None where they are not known.
+        line: of a text file, from 1; None elsewhere.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        file: str = "",
+        column: str = "",
+        row_group: Optional[int] = None,
+        page: Optional[int] = None,
+        row: Optional[int] = None,
+        line: Optional[int] = None,
+    ) -> None:
+        super().__init__(message)
+        self.file = file
+        self.column = column
+        self.row_group = row_group
+        self.page = page
+        self.row = row
+        self.line = line
+
+
+class FilesError(MillraceError, OSError):
+    """A file is missing, or is no partition that can be read. ``filename`` names it where one is at fault."""
+
+    def __init__(self, message: str, filename: str = "") -> None:
+        super().__init__(message)
+        self.filename = filename or None
+
+
+class RanksError(MillraceError, ValueError):
+    """The ranks of a run do not fit together. ``variable`` names what says so: a variable or an argument."""
+
+    def __init__(self, message: str, variable: str = "") -> None:
+        super().__init__(message)
+        self.variable = variable
+
+
+class PrivateProcessError(MillraceError):
+    """The private process does not start, or has ended although it was needed."""
 
 
 class JobEndedError(MillraceError):

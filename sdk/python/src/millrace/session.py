@@ -14,9 +14,9 @@ import time
 from typing import Any, Callable, Optional
 
 from .bounds import integer, real
+from .consumption import SILENCE, Consumption
 from .control import Control, b64, of_token, partly_consumed, unb64
 from .errors import (
-    ClosedError,
     FencedError,
     JobAbandonedError,
     JobEndedError,
@@ -27,11 +27,9 @@ from .errors import (
 )
 from .exit import AtExit, Leaving
 from .fetching import Fetchers
-from .frame import MiniBatch
 from .intake import Intake, Lease
 from .nodes import Nodes
 from .schema import Schema
-from .statistics import Statistics
 from .token import Ranges, read_token
 
 __all__ = ["Session"]
@@ -45,7 +43,6 @@ _COMPANY = 0.1  # seconds that an acknowledgement waits for others
 _RETELL = 5.0  # seconds without the next epoch after which acknowledgements are sent again
 _STUCK = 2.0  # seconds without a lease for the mini-batch that is due, before a later lease is given back
 _FAREWELL = 20.0  # seconds that closing waits for the last acknowledgements to be durable: longer than an election
-_SILENCE = 10.0  # seconds without a mini-batch after which the log says why
 _leaving = Leaving()  # sessions of this process that are being closed
 
 
@@ -53,7 +50,7 @@ class _NotYet(Exception):
     """The next epoch has not begun."""
 
 
-class Session:
+class Session(Consumption):
     """Attaches when it is made. ``order``, ``queue_bytes``, ``splits``, ``credits`` as in :class:`millrace.client.Job`.
 
     The caller of a method whose name begins with ``with_`` holds :attr:`cond`.
@@ -73,24 +70,14 @@ class Session:
         run: str,
         resume: bool,
     ) -> None:
+        super().__init__(id, rank)
         self.control = control
         self.nodes = nodes
-        self.id = id
-        self.rank = rank
         self._run = run
         self._resume = resume  # until this run has attached
         self._splits = splits
-        self._pid = os.getpid()
-
-        self.cond = threading.Condition()
-        self.statistics = Statistics()
-        self.throughput = 0.0  # T, once it was measured
-        self._error: Optional[BaseException] = None
-        self._closed = False
         self._gone = threading.Event()  # closing is over
         self._at_exit: Optional[AtExit] = None
-        self._waiting = ""  # why the control plane granted no lease last
-        self._job_done = False
         self._attaching = False  # answers to the old session do not count
         self._generation = 0  # counts attachments
         self._fence: Any = None  # of the leader that answered last
@@ -98,7 +85,6 @@ class Session:
         self._hurry = False  # a thread waits for acknowledgements to be durable
         self._again = False  # a lease was given back: ask for another
         self._stuck_since: Optional[float] = None
-        self._waited_from: Optional[float] = None  # since when the trainer waits
         self._releases: list[tuple[int, str]] = []
         self._releasing = False  # a Release call with what was taken from _releases has not returned
 
@@ -219,7 +205,7 @@ class Session:
                 self.flush()
 
     def _begin_epoch(self, following: int) -> Optional[dict[str, Any]]:
-        pause, begun, silence = 0.05, time.monotonic(), _SILENCE
+        pause, begun, silence = 0.05, time.monotonic(), SILENCE
         while True:
             # To ask for a lease of the next epoch is what begins it.
             message = {
@@ -257,22 +243,6 @@ class Session:
             pause = min(2 * pause, 2.0)
             silence = self._speak(f"epoch {following} does not begin", time.monotonic() - begun, silence)
 
-    def _speak(self, what: str, waited: float, silence: float) -> float:
-        """Says in the log what the trainer waits for, when it has for longer than ``silence``. Returns when to say it
-        again.
-        """
-        if waited < silence:
-            return silence
-        log.warning(
-            "job %s, rank %d: %s for %.0f s: %s",
-            self.id,
-            self.rank,
-            what,
-            waited,
-            self._waiting or "mini-batches are leased and under way",
-        )
-        return 3 * silence
-
     def _fenced(self, why: str) -> FencedError:
         return FencedError(
             f"rank {self.rank} of job {self.id}: {why}: attach again with the trainer's token to take it back "
@@ -289,53 +259,6 @@ class Session:
 
     # --- what the trainer's thread does -------------------------------------------------------------------------------
 
-    def with_look(self) -> None:
-        """Raises what ended the session."""
-        if self._closed:
-            raise ClosedError("the job was closed")
-        if os.getpid() != self._pid:
-            raise MillraceError("the job was attached before a fork: attach in the process that iterates")
-        if self._error is not None:
-            raise self._error
-
-    def with_take(self, stop: Optional[Callable[[], bool]], stall: bool) -> Optional[MiniBatch]:
-        """Waits for the next mini-batch; None when the epoch is over, or ``stop()``."""
-        self.with_look()
-        begun, silence = time.monotonic(), _SILENCE
-        self._waited_from = begun if stall else None
-        try:
-            while True:
-                batch = self.intake.take()
-                if batch is not None or self.intake.delivered or (stop is not None and stop()):
-                    break
-                self.cond.wait(1.0)
-                self.with_look()
-                silence = self._speak("no mini-batch", time.monotonic() - begun, silence)
-        finally:
-            self._waited_from = None
-            if stall:
-                self.with_stalled(time.monotonic() - begun)
-        if batch is not None:
-            s = self.statistics
-            s.minibatches, s.rows, s.nbytes = s.minibatches + 1, s.rows + batch.rows, s.nbytes + batch.nbytes
-            self.cond.notify_all()  # there is room in the queue
-        return batch
-
-    def with_stalled(self, seconds: float) -> None:
-        """The trainer stood still for so long."""
-        if not self.statistics.stall_seconds:
-            self.statistics.first_seconds = seconds
-        self.statistics.stall_seconds += seconds
-
-    def with_acknowledge(self, number: int) -> None:
-        """The trainer is done with a mini-batch."""
-        try:
-            self.intake.acknowledge(number)
-        except KeyError:
-            raise MillraceError(f"acknowledge mini-batch {number}: it was not delivered to this rank") from None
-        if len(self.intake.unsent) == 1:
-            self.cond.notify_all()
-
     def flush(self) -> None:
         """Waits until what was acknowledged is durable."""
         with self.cond:
@@ -348,6 +271,10 @@ class Session:
                     self.with_look()
             finally:
                 self._hurry = False
+
+    def status(self) -> dict[str, Any]:
+        """The job's status in the control plane now."""
+        return self.control.job(self.called)
 
     def seal(self) -> bytes:
         """This rank's token, sealed by the control plane: what was acknowledged before the call, or more."""
@@ -371,18 +298,6 @@ class Session:
                     raise MillraceError(f"a token of epoch {token.epoch}, this rank is in {self.intake.epoch}")
                 # The leader changed since it was told.
                 self.intake.retell(missing)
-
-    def with_nothing(self) -> str:
-        """Why a loop was given no mini-batch, in words."""
-        i = self.intake
-        who = f"rank {self.rank} of job {self.id}"
-        if self._job_done:
-            return (
-                f"{who}: the job is over, every epoch was acknowledged: submit it again to go over the data once more"
-            )
-        if not i.owned:
-            return f"{who} owns no mini-batch of epoch {i.epoch}: there are fewer of them than ranks"
-        return f"{who}: every mini-batch of epoch {i.epoch} was acknowledged before this loop began"
 
     def abandon(self) -> None:
         """Closes in the background. Any thread may call it at any time, the session's own threads included."""
@@ -488,24 +403,9 @@ class Session:
 
     # --- threads: leases ----------------------------------------------------------------------------------------------
 
-    @property
-    def ending(self) -> bool:
-        """Threads are to end."""
-        return self._closed or self._error is not None
-
     def with_told(self, seconds: float) -> None:
         """Waits until the control plane knows of every lease that was given back, for at most this many seconds."""
         self.cond.wait_for(lambda: self._closed or not (self._releases or self._releasing), seconds)
-
-    def guard(self, loop: Callable[[], None]) -> None:
-        """What a thread runs: its error is the session's."""
-        try:
-            loop()
-        except BaseException as e:
-            with self.cond:
-                if self._error is None and not self._closed:
-                    self._error = e
-                self.cond.notify_all()
 
     def _lease_loop(self) -> None:
         while True:

@@ -35,6 +35,7 @@ from .client import Job
 from .errors import MillraceError
 from .handover import Handover
 from .measure import Throughput, dummy_frame, untouched
+from .opening import Opening
 from .run import default_run
 from .schema import Schema
 from .staging import Pinned, Staged, Stager
@@ -64,6 +65,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         run: names the training run; None finds it, in the process that makes this object where it can: see
             :mod:`millrace.run`.
         resume: go on where another run stopped; see :class:`millrace.client.Job`.
+        opening: what :func:`millrace.open` was asked for, instead of all arguments about a job.
         job: more arguments of :class:`millrace.client.Job`: order, queue_bytes, credits, splits, check, tls, timeout,
             patience.
     """
@@ -81,6 +83,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         validate: bool = True,
         run: Optional[str] = None,
         resume: bool = False,
+        opening: Optional[Opening] = None,
         **job: Any,
     ) -> None:
         super().__init__()
@@ -89,11 +92,13 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         if prefetch < 1:
             raise ValueError("prefetch is at least 1")
         self._arguments = {"control": control, "id": id, "rank": rank, "resume": resume, **job}
+        self._opening = opening
         self._run = run
-        try:
-            self._named()
-        except MillraceError:
-            pass  # there may be a process group when the job is needed
+        if opening is None:
+            try:
+                self._named()
+            except MillraceError:
+                pass  # there may be a process group when the job is needed
         self._device = torch.device(device) if device is not None else torch.device("cpu")
         self._prefetch = prefetch
         self._torchrec = use_torchrec(torchrec)
@@ -114,7 +119,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         # A session is one process's: the other side attaches anew, where the ledger stands.
         if self._job is not None and self._pid == os.getpid():
             self._job.flush()
-            self._named()
+            if self._opening is None:
+                self._named()
         for name in ("_job", "_pid", "_last", "_handover", "_staged", "_pinned"):
             kept.pop(name)
         return kept
@@ -129,12 +135,24 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
     def job(self) -> Job:
         """The consumer behind it; attaches if it is not yet attached in this process."""
         if self._job is None or self._pid != os.getpid():
+            if self._pid and self._private:
+                raise MillraceError(
+                    "the files were opened before a fork: call millrace.open in the process that iterates"
+                )
             # Attached before a fork: the child goes on where the ledger stands.
             self._reset()
-            self._job = Job(**self._arguments, token=self._state, acknowledge="manual", run=self._named())
+            if self._opening is not None:
+                self._job = self._opening.job(self._state, "manual")
+            else:
+                self._job = Job(**self._arguments, token=self._state, acknowledge="manual", run=self._named())
             self._pid = os.getpid()
             self._state = None
         return self._job
+
+    @property
+    def _private(self) -> bool:
+        """Whether a private process of this machine preprocesses."""
+        return self._opening is not None and self._opening.private
 
     def _named(self) -> str:
         """The run, found once, so that the processes that a DataLoader starts are of the same."""
@@ -280,6 +298,11 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     def __iter__(self) -> Iterator[Batch]:
         info = get_worker_info()
+        if info is not None and self._private:
+            raise MillraceError(
+                f"num_workers={info.num_workers}: use num_workers=0. The private process preprocesses on this "
+                "machine's cores already, ahead of the loop; a worker would only copy mini-batches between processes"
+            )
         if info is not None and info.num_workers > 1:
             raise MillraceError(
                 f"num_workers={info.num_workers}: a rank has one consumer; "
@@ -327,6 +350,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
             batch = batch_of(mb, torchrec=self._torchrec, validate=self._validate)
             del mb
             yield batch if self._device.type == "cpu" else moved(batch, self._device)
+            del batch  # the trainer's, and its memory with it
 
     def _staging(self, job: Job) -> Iterator[Batch]:
         stager = Stager(job, self._pin(), self._staged, self._prefetch, self._validate)

@@ -1,0 +1,151 @@
+"""What :class:`millrace.client.Job` does with a session, whoever makes its mini-batches."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import Any, Callable, Optional
+
+from .errors import ClosedError, MillraceError
+from .frame import MiniBatch
+from .intake import Intake
+from .schema import Schema
+from .statistics import Statistics
+
+__all__ = ["SILENCE", "Consumption"]
+
+log = logging.getLogger("millrace")
+
+SILENCE = 10.0  # seconds without a mini-batch after which the log says why
+
+
+class Consumption:
+    """A session as the trainer's thread sees it. Other threads fill :attr:`intake` and notify :attr:`cond`.
+
+    The caller of a method whose name begins with ``with_`` holds :attr:`cond`.
+    """
+
+    id: str
+    rank: int
+    called: str  # the job's id or name in every call
+    digest: str
+    order: str
+    schema: Schema
+    spec: dict[str, Any]
+    manifest: bytes
+    mean_length: dict[str, float]
+    intake: Intake
+
+    def __init__(self, id: str, rank: int) -> None:
+        self.id = id
+        self.rank = rank
+        self._pid = os.getpid()
+        self.cond = threading.Condition()
+        self.statistics = Statistics()
+        self.throughput = 0.0  # T, once it was measured
+        self._error: Optional[BaseException] = None
+        self._closed = False
+        self._job_done = False
+        self._waiting = ""  # why nothing comes
+        self._waited_from: Optional[float] = None  # since when the trainer waits
+
+    @property
+    def ending(self) -> bool:
+        """Threads are to end."""
+        return self._closed or self._error is not None
+
+    def with_look(self) -> None:
+        """Raises what ended the session."""
+        if self._closed:
+            raise ClosedError("the job was closed")
+        if os.getpid() != self._pid:
+            raise MillraceError("the job was attached before a fork: attach in the process that iterates")
+        if self._error is not None:
+            raise self._error
+
+    def with_given(self, batch: MiniBatch) -> MiniBatch:
+        """What the trainer gets of a mini-batch."""
+        return batch
+
+    def with_take(self, stop: Optional[Callable[[], bool]], stall: bool) -> Optional[MiniBatch]:
+        """Waits for the next mini-batch; None when the epoch is over, or ``stop()``."""
+        self.with_look()
+        begun, silence = time.monotonic(), SILENCE
+        self._waited_from = begun if stall else None
+        try:
+            while True:
+                batch = self.intake.take()
+                if batch is not None or self.intake.delivered or (stop is not None and stop()):
+                    break
+                self.cond.wait(1.0)
+                self.with_look()
+                silence = self._speak("no mini-batch", time.monotonic() - begun, silence)
+        finally:
+            self._waited_from = None
+            if stall:
+                self.with_stalled(time.monotonic() - begun)
+        if batch is not None:
+            batch = self.with_given(batch)
+            s = self.statistics
+            s.minibatches, s.rows, s.nbytes = s.minibatches + 1, s.rows + batch.rows, s.nbytes + batch.nbytes
+            self.cond.notify_all()  # there is room in the queue
+        return batch
+
+    def with_stalled(self, seconds: float) -> None:
+        """The trainer stood still for so long."""
+        if not self.statistics.stall_seconds:
+            self.statistics.first_seconds = seconds
+        self.statistics.stall_seconds += seconds
+
+    def with_acknowledge(self, number: int) -> None:
+        """The trainer is done with a mini-batch."""
+        try:
+            self.intake.acknowledge(number)
+        except KeyError:
+            raise MillraceError(f"acknowledge mini-batch {number}: it was not delivered to this rank") from None
+        if len(self.intake.unsent) == 1:
+            self.cond.notify_all()
+
+    def with_nothing(self) -> str:
+        """Why a loop was given no mini-batch, in words."""
+        i = self.intake
+        who = f"rank {self.rank} of job {self.id}"
+        if self._job_done:
+            return f"{who}: the job is over, every epoch was acknowledged: {self.again} to go over the data once more"
+        if not i.owned:
+            return f"{who} owns no mini-batch of epoch {i.epoch}: there are fewer of them than ranks"
+        return f"{who}: every mini-batch of epoch {i.epoch} was acknowledged before this loop began"
+
+    again = "submit it again"  # what to do when the job is over
+
+    def place(self) -> dict[str, Any]:
+        """What a state says of this process beside its rank."""
+        return {}
+
+    def _speak(self, what: str, waited: float, silence: float) -> float:
+        """Says in the log what the trainer waits for, when it has for longer than ``silence``. Returns when to say it
+        again.
+        """
+        if waited < silence:
+            return silence
+        log.warning(
+            "job %s, rank %d: %s for %.0f s: %s",
+            self.id,
+            self.rank,
+            what,
+            waited,
+            self._waiting or "mini-batches are leased and under way",
+        )
+        return 3 * silence
+
+    def guard(self, loop: Callable[[], None]) -> None:
+        """What a thread runs: its error is the session's."""
+        try:
+            loop()
+        except BaseException as e:
+            with self.cond:
+                if self._error is None and not self._closed:
+                    self._error = e
+                self.cond.notify_all()

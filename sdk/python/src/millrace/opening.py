@@ -1,0 +1,239 @@
+"""Mini-batches of files in one call: :func:`open`.
+
+::
+
+    import millrace
+
+    for batch in millrace.open("day_*.parquet", pipeline="rm1", batch=8192):
+        step(batch)
+
+The files are of this machine, and a private process preprocesses them (:mod:`millrace.private`). With ``control=`` the
+same call takes the partitions of those names from the storage nodes of a control plane.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import itertools
+import os
+from dataclasses import dataclass, field
+from multiprocessing.process import parent_process
+from typing import Any, Iterable, Mapping, Optional, Union
+
+from .client import Job, position_bytes
+from .control import Control, pipeline_bytes
+from .errors import RanksError
+from .private import PrivateSession, Rendezvous
+from .ranks import Ranks, check_one_machine, find_ranks, machine
+from .run import default_run
+
+__all__ = ["Opening", "open"]
+
+_opened = itertools.count()  # calls of this process: ranks that open twice meet twice
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What :func:`open` was asked for. :meth:`job` attaches; another process may do that, too.
+
+    Attributes:
+        files: names and patterns.
+        pipeline: a YAML document, or the name of a built-in pipeline.
+        plan: how rows are cut into mini-batches: batch, tail, shuffle, seed, split_batches, window.
+        options: further members of the private process's message, or fields of the control plane's job.
+        ranks: this process's place.
+        control: of :class:`millrace.client.Job`; None preprocesses on this machine.
+        job_arguments: more arguments of :class:`millrace.client.Job`.
+        meeting: where the ranks of this machine find the private process.
+    """
+
+    files: tuple[str, ...]
+    pipeline: str
+    plan: Mapping[str, Any]
+    options: Mapping[str, Any]
+    ranks: Ranks
+    control: Union[None, str, Iterable[str]] = None
+    job_arguments: Mapping[str, Any] = field(default_factory=dict)
+    meeting: Optional[Rendezvous] = None
+    check: Optional[bool] = None
+
+    @property
+    def private(self) -> bool:
+        """Whether this machine preprocesses."""
+        return self.control is None
+
+    def job(self, token: Any, acknowledge: str) -> Job:
+        """Attaches, at a position that ``state_dict()`` gave, or a token."""
+        if not self.private:
+            return Job(self.control, rank=self.ranks.rank, token=token, acknowledge=acknowledge, **self.job_arguments)
+        if isinstance(token, Mapping):
+            self._check_world(token)
+        session = PrivateSession(
+            {"files": list(self.files), "pipeline": self.pipeline, **self.plan, **self.options},
+            self.ranks,
+            self.meeting,
+            position_bytes(token),
+            self.check,
+        )
+        return Job.of_session(session, acknowledge)
+
+    def _check_world(self, state: Mapping[str, Any]) -> None:
+        """A state counts one rank's mini-batches: another number of ranks would leave some out, or repeat them."""
+        for name, mine in (("rank", self.ranks.rank), ("world_size", self.ranks.world_size)):
+            theirs = state.get(name, mine)
+            if theirs != mine:
+                raise RanksError(
+                    f"the state is of {name} {theirs!r}, this is {name} {mine}: resume as many ranks as were saved, "
+                    "each from its own state",
+                    name,
+                )
+
+
+def open(  # noqa: A001 (millrace.open is what it is called)
+    files: Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]],
+    pipeline: Any,
+    *,
+    batch: Optional[int] = None,
+    epochs: int = 1,
+    shuffle: Optional[str] = None,
+    seed: int = 0,
+    order: Optional[str] = None,
+    tail: Optional[str] = None,
+    split_batches: Optional[int] = None,
+    window: Optional[int] = None,
+    rank: Optional[int] = None,
+    world_size: Optional[int] = None,
+    rank_tail: Optional[str] = None,
+    state: Any = None,
+    control: Union[None, str, Iterable[str]] = None,
+    id: Optional[str] = None,
+    run: Optional[str] = None,
+    resume: bool = False,
+    input_format: Optional[str] = None,
+    label: Optional[str] = None,
+    malformed: Optional[str] = None,
+    queue_bytes: Optional[int] = None,
+    threads: Optional[int] = None,
+    trainer_cores: Optional[int] = None,
+    patience: float = 300.0,
+    check: Optional[bool] = None,
+    tensors: Optional[str] = None,
+    **more: Any,
+) -> Any:
+    """Opens files as mini-batches.
+
+    Args:
+        files: names of files, folders and patterns (``*`` does not cross ``/``), one or several.
+        pipeline: the name of a built-in pipeline ("rm1"), a YAML file's path, a YAML document, or a
+            :class:`millrace.Pipeline`.
+        batch: rows of a mini-batch; None takes the pipeline's.
+        epochs: of the data. With torch, one ``for`` is one epoch.
+        shuffle: ``none``, ``splits`` (the default) or ``rows``; from ``seed``.
+        order: ``fastest`` (the default) or ``deterministic``, which gives the same sequence every time.
+        tail: of a partition, if it is short: ``keep`` (the default) or ``drop``.
+        split_batches, window: mini-batches of a split, and those whose rows ``shuffle="rows"`` mixes.
+        rank, world_size: this process's place among the ranks. None takes torch.distributed's, else torchrun's or
+            mpirun's. All ranks call ``open``, and each gets its part.
+        rank_tail: where mini-batches cannot be divided evenly: ``drop`` (the default), or ``keep`` for the first ranks.
+        state: where to go on: what ``state_dict()`` gave.
+        control: a control plane's URLs, or a context's name: storage nodes preprocess their partitions of those names.
+        id: the job's name there; None makes one of the arguments.
+        run, resume: as in :class:`millrace.client.Job`. ``run`` also tells ranks that were started one by one that they
+            belong together.
+        input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents. ``label`` and
+            ``malformed`` are text's, as of the command ``preprocess``.
+        queue_bytes: bound of the mini-batches that wait.
+        threads: engine threads. None takes the cores of this machine less ``trainer_cores`` (None: one a rank).
+        patience: seconds that the ranks of this machine wait for each other, or that a control plane may be away.
+        check: whether every frame's CRC32C is checked.
+        tensors: ``torch`` yields :class:`millrace.torch.Batch`, ``views`` yields :class:`millrace.MiniBatch` of
+            memoryviews. None is ``torch`` where it is installed.
+        more: with torch: device, prefetch, torchrec, validate; with control: tls, credits, splits, timeout.
+
+    Returns:
+        :class:`millrace.torch.MiniBatches`, or :class:`millrace.Job`.
+
+    Raises:
+        FilesError, PipelineError, DataLossError, RanksError, BinaryError, PrivateProcessError, TokenError
+    """
+    if tensors not in (None, "torch", "views"):
+        raise ValueError(f"tensors={tensors!r}: want torch or views")
+    names = (files,) if isinstance(files, (str, os.PathLike)) else tuple(files)
+    paths = tuple(os.fspath(name) for name in names)
+    place = find_ranks(rank, world_size)
+    plan = _given(
+        batch=batch, tail=tail, shuffle=shuffle, seed=seed or None, split_batches=split_batches, window=window
+    )
+    of_files = _given(
+        input_format=input_format, label=label, malformed=malformed, threads=threads, trainer_cores=trainer_cores
+    )
+    of_torch = {name: more.pop(name) for name in ("device", "prefetch", "torchrec", "validate") if name in more}
+    text = pipeline.to_yaml() if hasattr(pipeline, "to_yaml") else pipeline_bytes(pipeline).decode()
+    common = _given(epochs=epochs, order=order, rank_tail=rank_tail)
+    if control is None:
+        if more or resume or id:
+            wrong = sorted([*more, *(["resume"] if resume else []), *(["id"] if id else [])])
+            raise TypeError(f"{', '.join(wrong)}: only with control=; on this machine state= says where to go on")
+        check_one_machine(place)
+        opening = Opening(
+            paths,
+            text,
+            plan,
+            {**common, **of_files, **_given(queue_bytes=queue_bytes)},
+            place,
+            meeting=_meeting(place, run, patience),
+            check=check,
+        )
+    else:
+        if of_files:
+            raise TypeError(f"{', '.join(sorted(of_files))}: not with control=, where storage nodes read the files")
+        spec = {
+            "pipeline": text,
+            "partitions": [os.path.basename(path) for path in paths],
+            "plan": plan,
+            "ranks": place.world_size,
+            **common,
+        }
+        name = id or "open-" + hashlib.sha256(repr(sorted(spec.items())).encode()).hexdigest()[:24]
+        with Control(control, tls=more.get("tls"), patience=patience) as client:
+            submitted = client.submit({"name": name, **spec})
+        arguments = {"id": str(submitted.get("id") or name), "run": run, "resume": resume, "patience": patience}
+        arguments.update(_given(queue_bytes=queue_bytes, check=check))
+        opening = Opening(paths, text, plan, common, place, control, {**arguments, **more})
+    return _attached(opening, state, tensors, of_torch)
+
+
+def _attached(opening: Opening, state: Any, tensors: Optional[str], of_torch: dict[str, Any]) -> Any:
+    if tensors is None:
+        tensors = "torch" if of_torch or importlib.util.find_spec("torch") is not None else "views"
+    if tensors == "views":
+        if of_torch:
+            raise TypeError(f"{', '.join(sorted(of_torch))}: only with tensors='torch'")
+        return opening.job(state, "auto")
+    from .torch import MiniBatches
+
+    data = MiniBatches(opening=opening, state=state, **of_torch)
+    data.job  # what is wrong is said here, and the ranks meet here
+    return data
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _meeting(place: Ranks, run: Optional[str], patience: float) -> Optional[Rendezvous]:
+    """Where the ranks of this machine meet: a name that they share and no other run has."""
+    if place.local_size < 2:
+        return None
+    name = run or default_run()
+    if name.startswith("process-") and parent_process() is None:
+        raise RanksError(
+            f"rank {place.rank} of {place.world_size}, and nothing says which processes belong together: start them "
+            "with torchrun, call torch.distributed.init_process_group first, or give all ranks of the run the same "
+            "run= or MILLRACE_RUN",
+            "MILLRACE_RUN",
+        )
+    text = "\0".join((machine(), str(os.getuid()), name, str(next(_opened))))
+    return Rendezvous("millrace-" + hashlib.sha256(text.encode()).hexdigest()[:32], patience)

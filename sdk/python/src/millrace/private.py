@@ -1,0 +1,460 @@
+"""The private process: preprocessing on this machine, by a program that this process starts and that ends with it.
+
+The process is ``millrace private``, at the other end of a connected unix socket. It makes the mini-batches of a job of
+its own over files, ahead of the trainer, and hands them over in shared memory (:mod:`millrace.buffers`). One thread
+here receives. What the trainer acknowledged is known here alone: a token needs no call.
+
+The process ends when this one does, however that happens: its socket is closed by the kernel. A forked child closes its
+copy of the socket, and a child that was not forked by Python does not matter, since the process also watches the
+process that started it. Shared memory has no name and ends with its last user.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Mapping, Optional
+
+from . import binary
+from .bounds import integer, real
+from .buffers import Buffers
+from .channel import VERSION, Channel, ChannelError
+from .consumption import Consumption
+from .errors import (
+    DataLossError,
+    FilesError,
+    MillraceError,
+    OtherJobError,
+    PipelineError,
+    PipelineProblem,
+    PrivateProcessError,
+    RanksError,
+    ServiceError,
+    TokenError,
+)
+from .exit import AtExit
+from .frame import MAX_ROWS, MiniBatch, decode
+from .intake import Intake, Lease, Work
+from .ranks import Ranks
+from .schema import Schema
+from .token import Ranges, Token, read_token
+
+__all__ = ["PrivateSession"]
+
+log = logging.getLogger("millrace")
+
+_MAX_MEAN = 1e6  # elements a row of a list column
+_MAX_BYTES = 1 << 40  # of a buffer
+_MAX_BUFFERS = 1 << 30
+_SECONDS = 5.0  # that the process gets to end when it was told to
+
+
+@dataclass(frozen=True)
+class Rendezvous:
+    """How the ranks of one machine find the process.
+
+    Attributes:
+        name: of its abstract socket.
+        patience: seconds that ranks wait for each other.
+    """
+
+    name: str
+    patience: float
+
+
+class PrivateSession(Consumption):
+    """One rank's session with the private process, which the first rank of a machine starts.
+
+    Args:
+        request: the members of the message ``open``, but those about ranks.
+        ranks: this process's place.
+        meeting: how the ranks find each other; None if this is the only one of this machine.
+    """
+
+    again = "open it again"
+
+    def __init__(
+        self,
+        request: Mapping[str, Any],
+        ranks: Ranks,
+        meeting: Optional[Rendezvous],
+        token: Optional[bytes],
+        check: Optional[bool],
+    ) -> None:
+        super().__init__("private", ranks.rank)
+        self.ranks = ranks
+        self._check = bool(check)  # the bytes do not leave this machine's memory
+        self._process: Optional[subprocess.Popen[bytes]] = None
+        self._channel = self._connect(ranks, meeting)
+        self._buffers = Buffers(lambda buffer: self._channel.send("free", buffer=buffer))
+        self._generation = 0
+        self._sought: dict[int, dict[str, Any]] = {}  # answers to seeks, by generation
+        self._early: dict[int, list[MiniBatch]] = {}  # of epochs that have not begun, by epoch
+        self._where: dict[int, int] = {}  # buffer of each mini-batch that waits, by the identity of its data
+        self._gone = threading.Event()
+        self._at_exit: Optional[AtExit] = None
+        message = dict(request, version=VERSION, rank=ranks.rank, ranks=ranks.world_size, local_ranks=ranks.local_size)
+        if token is not None:
+            message["token"] = str(read_token(token))
+        if meeting is not None and ranks.local_rank == 0:
+            message.update(listen=meeting.name, patience=max(1, int(meeting.patience)))
+        try:
+            self._channel.send("open", **message)
+            self._begin(self._answer())
+        except BaseException:
+            self._end()
+            raise
+        self._receiving = threading.Thread(
+            target=self.guard, args=(self._receive_loop,), name="millrace-private", daemon=True
+        )
+
+    def start(self) -> None:
+        """Starts the thread. From now on the end of this process closes the session."""
+        self._receiving.start()
+        self._at_exit = AtExit(self.leave)
+
+    # --- opening ------------------------------------------------------------------------------------------------------
+
+    def _connect(self, ranks: Ranks, meeting: Optional[Rendezvous]) -> Channel:
+        if ranks.local_rank == 0 or meeting is None:
+            return self._start_process()
+        deadline = time.monotonic() + meeting.patience
+        while True:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                sock.connect("\0" + meeting.name)
+                credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                if int.from_bytes(credentials[4:8], "little") != os.getuid():
+                    raise PrivateProcessError(f"the process at @{meeting.name} is of another user")
+                return Channel(sock)
+            except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
+                sock.close()
+            except BaseException:
+                sock.close()
+                raise
+            if time.monotonic() > deadline:
+                raise RanksError(
+                    f"rank {ranks.rank}: the first rank of this machine (LOCAL_RANK=0) has not started the private "
+                    f"process in {meeting.patience:.0f} s: every rank calls millrace.open, in the same order; ranks "
+                    "that are started one by one need the same run= or MILLRACE_RUN",
+                    "LOCAL_RANK",
+                )
+            time.sleep(0.02)
+
+    def _start_process(self) -> Channel:
+        command = [binary.find(), "private"]
+        if os.environ.get("MILLRACE_PRIVATE_LOG"):
+            command.append("--verbose")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            # A session of its own: the terminal's interrupt is for the trainer.
+            self._process = subprocess.Popen(
+                command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True, close_fds=True
+            )
+        except OSError as e:
+            ours.close()
+            raise PrivateProcessError(f"{command[0]}: it does not start: {e}") from e
+        finally:
+            theirs.close()
+        return Channel(ours)
+
+    def _answer(self) -> dict[str, Any]:
+        answer = self._channel.receive()
+        if answer is None:
+            raise self._died()
+        if answer["kind"] == "failed":
+            raise failure(answer)
+        if answer["kind"] != "opened":
+            raise ChannelError(f"the private process answered {answer['kind'][:40]!r}")
+        return answer
+
+    def _begin(self, answer: dict[str, Any]) -> None:
+        try:
+            self.digest = str(answer["digest"])
+            self.called = self.digest[:12]
+            self.id = self.called
+            self.schema = Schema.from_json(json.dumps(answer["schema"]))
+            self.order = str(answer["order"])
+            self.manifest = json.dumps(answer.get("manifest") or {}).encode()
+            self.mean_length = {
+                str(k): real(v, f"mean length of {k!r}", _MAX_MEAN)
+                for k, v in (answer.get("mean_length") or {}).items()
+            }
+            self.spec = {
+                "epochs": integer(answer.get("epochs"), "epochs"),
+                "plan": {"batch": integer(answer.get("batch"), "batch", MAX_ROWS)},
+            }
+            self.owned = (integer(answer.get("from"), "from"), integer(answer.get("to"), "to"))
+            self.pid = integer(answer.get("pid"), "pid", 1 << 30)
+            self.threads = integer(answer.get("threads"), "threads", 1 << 20)
+            self.intake = Intake(self.order == "deterministic", _MAX_BYTES)
+            self._with_position(Token.parse(str(answer["token"])))
+        except MillraceError:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError) as e:
+            raise ChannelError(f"an answer that makes no sense: {e!r}") from e
+
+    def _with_position(self, token: Token) -> None:
+        """Starts the epoch of a token."""
+        self._job_done = False
+        self._early.clear()
+        self._where.clear()
+        self.intake.begin(self.digest, token.epoch, Ranges([self.owned]), Ranges([(0, token.mark), *token.runs]))
+
+    def place(self) -> dict[str, Any]:
+        """A state counts one rank's mini-batches of so many."""
+        return {"world_size": self.ranks.world_size}
+
+    # --- the thread ---------------------------------------------------------------------------------------------------
+
+    def _receive_loop(self) -> None:
+        while True:
+            message = self._channel.receive()
+            if self._closed:
+                return
+            if message is None:
+                raise self._died()
+            try:
+                self._take(message)
+            except MillraceError:
+                raise
+            except (ValueError, TypeError, KeyError, AttributeError) as e:
+                raise ChannelError(f"{message['kind'][:40]}: a message that makes no sense: {e!r}") from e
+
+    def _take(self, message: dict[str, Any]) -> None:
+        kind = message["kind"]
+        if kind == "minibatch":
+            self._take_minibatch(message)
+        elif kind == "buffer":
+            descriptor = self._channel.descriptor()
+            self._buffers.add(
+                integer(message.get("buffer"), "buffer", _MAX_BUFFERS),
+                descriptor,
+                integer(message.get("bytes"), "bytes", _MAX_BYTES),
+                integer(message.get("most"), "most", _MAX_BYTES),
+            )
+        elif kind == "retired":
+            self._buffers.retire(integer(message.get("buffer"), "buffer", _MAX_BUFFERS))
+        elif kind == "sought" or kind == "failed" and message.get("generation"):
+            generation = integer(message.get("generation"), "generation", _MAX_BUFFERS)
+            with self.cond:
+                if kind == "sought":  # here, since what comes next is of the new position
+                    self._generation = generation
+                    self._with_position(Token.parse(str(message.get("token"))))
+                self._sought[generation] = message
+                self.cond.notify_all()
+        elif kind == "failed":
+            raise failure(message)
+        else:
+            raise ChannelError(f"the private process sent {kind[:40]!r}")
+
+    def _take_minibatch(self, message: dict[str, Any]) -> None:
+        buffer = integer(message.get("buffer"), "buffer", _MAX_BUFFERS)
+        view = self._buffers.map(buffer, integer(message.get("bytes"), "bytes", _MAX_BYTES))
+        batch = decode(view, check=self._check)
+        epoch, number = integer(message.get("epoch"), "epoch"), integer(message.get("number"), "number")
+        if batch.name != (self.digest, epoch, number) or not self.owned[0] <= number < self.owned[1]:
+            raise ChannelError(f"mini-batch {batch.name} came where {epoch}/{number} was announced")
+        if batch.schema != self.schema:
+            raise ChannelError(f"mini-batch {batch.name} has another schema than the job")
+        generation = integer(message.get("generation"), "generation", _MAX_BUFFERS)
+        with self.cond:
+            if generation != self._generation or epoch < self.intake.epoch:
+                return  # the trainer went elsewhere meanwhile; the view goes, and with it the buffer
+            if epoch > self.intake.epoch:
+                self._early.setdefault(epoch, []).append(batch)
+            else:
+                self._with_arrived(batch)
+            self._where[id(batch)] = buffer
+            self.cond.notify_all()
+
+    def _with_arrived(self, batch: MiniBatch) -> None:
+        lease = Lease(0, batch.name.epoch, 0, batch.name.number, batch.name.number + 1, "", "files", ())
+        if not self.intake.fetched(Work(lease, batch.name.number), batch):
+            self.statistics.duplicates += 1
+
+    def with_given(self, batch: MiniBatch) -> MiniBatch:
+        """The mini-batch in its buffer, or a copy of it where too few buffers would be left."""
+        buffer = self._where.pop(id(batch))
+        whole = batch.data.obj
+        view = memoryview(whole)
+        del whole
+        kept = self._buffers.keep(buffer, view)
+        if kept is view:
+            return batch
+        return decode(kept, check=False)
+
+    def _died(self) -> MillraceError:
+        """The process is gone although nobody asked it to end."""
+        status = None
+        if self._process is not None:
+            try:
+                status = self._process.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+        if status is None:
+            why = "" if self._process is not None else ": the rank that started it has ended, or another rank's trainer"
+            return PrivateProcessError(f"the private process has closed its connection{why}")
+        if status == 2:
+            return PrivateProcessError(
+                "the program millrace does not know the command private: it is older than this package; install both "
+                "from one release"
+            )
+        how = f"by signal {-status}" if status < 0 else f"with status {status}"
+        return PrivateProcessError(
+            f"the private process ended {how}; what it said is on standard error. Resume from a checkpoint's state"
+        )
+
+    # --- what Job calls -----------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Nothing has to become durable: the trainer's token is the record."""
+        with self.cond:
+            self.with_look()
+            self.intake.sent(self.intake.epoch, self.intake.sending())
+
+    def seal(self) -> bytes:
+        """The token of what was acknowledged. No seal is needed: nobody else took part."""
+        with self.cond:
+            self.intake.sent(self.intake.epoch, self.intake.sending())
+            return self.intake.progress.token().to_bytes()
+
+    def advance(self) -> bool:
+        """Moves to the next epoch; False if there is none."""
+        with self.cond:
+            self.with_look()
+            epoch = self.intake.epoch + 1
+            if epoch >= self.spec["epochs"]:
+                self._job_done = True
+                return False
+            self.intake.begin(self.digest, epoch, Ranges([self.owned]), Ranges())
+            for batch in self._early.pop(epoch, ()):
+                self._with_arrived(batch)
+            self.cond.notify_all()
+            return True
+
+    def attach(self, token: Optional[bytes]) -> None:
+        """Goes to a token's position; None goes to the position that was acknowledged."""
+        with self.cond:
+            self.with_look()
+            position = read_token(token) if token is not None else self.intake.progress.token()
+            generation = self._generation + 1
+            self._channel.send("seek", generation=generation, token=str(position))
+            while generation not in self._sought:
+                self.cond.wait(1.0)
+                self.with_look()
+            answer = self._sought.pop(generation)
+            if answer["kind"] == "failed":
+                raise failure(answer)
+
+    def status(self) -> dict[str, Any]:
+        """The job as the control plane would describe it."""
+        with self.cond:
+            i = self.intake
+            done = self._job_done or (i.epoch + 1 >= self.spec["epochs"] and i.delivered and not i.yielded)
+            return {"state": "done" if done else "running", "epoch": str(i.epoch), "spec": self.spec}
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def abandon(self) -> None:
+        """Closes in the background. Any thread may call it at any time."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        try:
+            threading.Thread(target=self.leave, name="millrace-close", daemon=True).start()
+        except RuntimeError:  # the interpreter ends, and closes what is open
+            self._channel.shutdown()
+
+    def leave(self) -> None:
+        """Closes when nobody is there to be told what went wrong."""
+        self.close()
+
+    def close(self) -> None:
+        """Ends the session, and the process with its last session."""
+        if os.getpid() != self._pid:
+            return  # a fork: thread and process are the parent's
+        with self.cond:
+            first, self._closed = not self._closed, True
+            self.cond.notify_all()
+        if not first:
+            if threading.current_thread() is not self._receiving:
+                self._gone.wait(2 * _SECONDS)
+            return
+        try:
+            self._channel.send("leave")
+            self._end()
+            if threading.current_thread() is not self._receiving:
+                self._receiving.join(_SECONDS)
+        finally:
+            if self._at_exit is not None:
+                self._at_exit.cancel()
+            self._gone.set()
+
+    def _end(self) -> None:
+        """Closes the connection, and waits for the process if nobody else needs it."""
+        with self.cond:
+            if hasattr(self, "intake"):
+                self.intake.waiting.clear()
+            self._early.clear()
+            self._where.clear()
+        self._channel.shutdown()
+        receiving = getattr(self, "_receiving", None)
+        if receiving is not None and receiving.is_alive() and threading.current_thread() is not receiving:
+            receiving.join(_SECONDS)
+        self._channel.close()
+        self._buffers.close()
+        if self._process is None:
+            return
+        try:
+            self._process.wait(_SECONDS if self.ranks.local_size == 1 else 0.2)
+        except subprocess.TimeoutExpired:
+            if self.ranks.local_size == 1:
+                log.warning("the private process %d does not end: it is killed", self._process.pid)
+                self._process.kill()
+                self._process.wait()
+            else:  # it serves the other ranks to their end; Python is not to complain that it runs
+                threading.Thread(target=self._process.wait, name="millrace-wait", daemon=True).start()
+
+
+def failure(message: Mapping[str, Any]) -> MillraceError:
+    """What the private process said went wrong, as an exception of its own."""
+    code, said = str(message.get("code")), str(message.get("message"))
+    place = {
+        "file": str(message.get("file") or ""),
+        "column": str(message.get("column") or ""),
+        "row_group": message.get("row_group"),
+        "page": message.get("page"),
+        "row": message.get("row"),
+        "line": message.get("line"),
+    }
+    if code == "pipeline":
+        problems = [p for p in message.get("problems") or () if isinstance(p, dict)]
+        found = [
+            PipelineProblem(str(p.get("message")), path=str(p.get("path") or ""), line=p.get("line")) for p in problems
+        ]
+        return PipelineError(found or [PipelineProblem(said)])
+    if code == "data":
+        return DataLossError(said, **place)
+    if code == "files":
+        return FilesError(said, place["file"])
+    if code == "options":
+        return _OptionsError(said)
+    if code == "token":
+        return TokenError(said)
+    if code == "other_job":
+        return OtherJobError(said)
+    if code == "ranks":
+        return RanksError(said, "RANK" if "RANK" in said else "")
+    if code in ("version", "protocol"):
+        return ChannelError(said)
+    return ServiceError(code, said, "private process")
+
+
+class _OptionsError(MillraceError, ValueError):
+    """An argument of :func:`millrace.open` is out of range."""

@@ -1,0 +1,491 @@
+"""millrace.open: one line over files of this machine, its private process, and the ends of both."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+import unittest.mock
+import uuid
+from typing import Any, Callable, Iterator
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import torch
+except ImportError:
+    pa = None
+
+import millrace
+from millrace.errors import (
+    BinaryError,
+    DataLossError,
+    FilesError,
+    MillraceError,
+    OtherJobError,
+    PipelineError,
+    PrivateProcessError,
+    RanksError,
+)
+
+MILLRACE = os.environ.get("MILLRACE_BIN", "")
+PATIENCE = 120.0
+
+PIPELINE = """\
+name: mine
+batch: 64
+label: {column: clicked, null: -1}
+dense:
+  - columns: [price, row]
+    ops: [fill_null: 0]
+sparse:
+  - columns: [items]
+    ops: [sigrid_hash: {salt: 0, max: 1000}]
+"""
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {PATIENCE:.0f} s")
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"  # of a parent that does not wait: dead
+
+
+def shared_memory(pid: Any = "self") -> int:
+    """Mini-batches' buffers that a process has open or mapped."""
+    found = pathlib.Path(f"/proc/{pid}/maps").read_text().count("millrace-minibatch")
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            found += "millrace-minibatch" in os.readlink(f"/proc/{pid}/fd/{fd}")
+    return found
+
+
+def write(path: pathlib.Path, first: int, rows: int, group: int = 500) -> None:
+    numbers = range(first, first + rows)
+    table = pa.table(
+        {
+            "clicked": pa.array([n % 2 for n in numbers], pa.int32()),
+            "price": pa.array([n / 8 for n in numbers], pa.float32()),
+            "row": pa.array([float(n) for n in numbers], pa.float32()),
+            "items": pa.array([[n, n + 1][: n % 3] for n in numbers], pa.list_(pa.int64())),
+        }
+    )
+    pq.write_table(table, path, row_group_size=group)
+
+
+@unittest.skipUnless(pa is not None and MILLRACE, "wants torch, pyarrow and MILLRACE_BIN")
+class Open(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        write(self.folder / "day_0.parquet", 0, 1500)
+        write(self.folder / "day_1.parquet", 1500, 900)
+        self.files = str(self.folder / "day_*.parquet")
+        self.document = self.folder / "mine.yaml"
+        self.document.write_text(PIPELINE)
+
+    def open(self, **more: Any) -> Any:
+        data = millrace.open(more.pop("files", self.files), pipeline=more.pop("pipeline", self.document), **more)
+        self.addCleanup(data.close)
+        return data
+
+    def rows(self, batches: Iterator[Any]) -> list[int]:
+        return [int(v) for b in batches for v in b.dense[:, 1]]
+
+    def pid(self, data: Any) -> int:
+        job = getattr(data, "job", data)
+        return int(job._session.pid)
+
+    # --- mini-batches -------------------------------------------------------------------------------------------------
+
+    def test_one_line(self) -> None:
+        before = shared_memory()
+        rows: list[int] = []
+        for batch in millrace.open(self.files, pipeline=str(self.document), batch=100):
+            self.assertEqual(batch.dense.shape[1], 2)
+            self.assertEqual(batch.rows, len(batch.label))
+            rows += [int(v) for v in batch.dense[:, 1]]
+        self.assertEqual(sorted(rows), list(range(2400)))
+        del batch
+        # The loop's object is gone, and with it, soon, the process and the memory.
+        wait_for(lambda: shared_memory() == before, "shared memory is left")
+
+    def test_views_without_torch(self) -> None:
+        with self.open(tensors="views", order="deterministic", shuffle="none", epochs=2) as job:
+            names = [b.name.number for b in job]
+        self.assertEqual(names, 2 * list(range(24 + 15)))
+        self.assertEqual(job.batch, 64)
+        self.assertEqual(job.schema.dense, ("price", "row"))
+        self.assertEqual([p["name"] for p in job.manifest["partitions"]], ["day_0.parquet", "day_1.parquet"])
+
+    def test_the_sequence_is_the_same_every_time(self) -> None:
+        first = self.rows(self.open(order="deterministic", seed=3))
+        self.assertEqual(first, self.rows(self.open(order="deterministic", seed=3, threads=3)))
+        self.assertNotEqual(first, self.rows(self.open(order="deterministic", seed=4)))
+
+    def test_epochs(self) -> None:
+        data = self.open(epochs=3)
+        seen = []
+        for epoch in range(data.epoch, data.epochs):
+            seen.append(epoch)
+            self.assertEqual(sorted(self.rows(data)), list(range(2400)))
+        self.assertEqual(seen, [0, 1, 2])
+        with self.assertWarns(millrace.NoMiniBatchWarning):
+            self.assertEqual(self.rows(data), [])
+
+    def test_tensors_may_be_kept(self) -> None:
+        kept = list(self.open(batch=20, queue_bytes=1))  # four buffers, and the trainer keeps all mini-batches
+        self.assertEqual(sorted(self.rows(iter(kept))), list(range(2400)))
+        data = self.open(batch=20, queue_bytes=1)
+        kept = list(data)
+        self.assertGreater(data.job._session._buffers.copied, 100)
+        data.close()
+        self.assertFalse(alive(self.pid(data)))
+        self.assertEqual(sorted(self.rows(iter(kept))), list(range(2400)))
+
+    def test_buffers_come_back(self) -> None:
+        data = self.open(batch=20, queue_bytes=1)
+        for batch in data:  # a loop drops a batch when it has the next one
+            self.assertGreater(batch.rows, 0)
+        self.assertEqual(data.job._session._buffers.copied, 0)
+
+    def test_tensors_may_be_changed(self) -> None:
+        data = self.open(batch=20, queue_bytes=1, order="deterministic", shuffle="none", epochs=2)
+        for _ in range(2):  # the buffers are used many times, after the trainer wrote into all of them
+            at = 0
+            for batch in data:
+                self.assertEqual(self.rows(iter([batch])), list(range(at, at + batch.rows)))
+                at += batch.rows
+                batch.dense.zero_()
+                batch.label.fill_(9)
+                del batch
+
+    def test_a_label_of_every_row(self) -> None:
+        data = self.open(order="deterministic", shuffle="none")
+        labels = torch.cat([b.label for b in data])
+        self.assertTrue(torch.equal(labels, (torch.arange(2400) % 2).float()))
+
+    def test_measure_throughput(self) -> None:
+        data = self.open()
+        model = torch.nn.Linear(2, 1)
+        t = data.measure_throughput(lambda b: model(b.dense).sum().backward(), model=model, seconds=0.01)
+        self.assertGreater(t.rows_per_second, 0)
+        self.assertEqual(sorted(self.rows(data)), list(range(2400)))
+
+    # --- positions ----------------------------------------------------------------------------------------------------
+
+    def test_resume_in_a_new_process(self) -> None:
+        for order in ("fastest", "deterministic"):
+            with self.subTest(order):
+                data = self.open(order=order, epochs=2)
+                rows: list[int] = []
+                for i, batch in enumerate(data):
+                    rows += self.rows(iter([batch]))
+                    if i == 9:
+                        state = data.state_dict()
+                        break
+                data.close()
+                again = self.open(order=order, epochs=2, state=state)
+                self.assertEqual(again.epoch, 0)
+                rows += self.rows(again)
+                self.assertEqual(sorted(rows), list(range(2400)))
+                self.assertEqual(sorted(self.rows(again)), list(range(2400)))
+
+    def test_load_state_dict(self) -> None:
+        data = self.open(order="deterministic", shuffle="none", epochs=2)
+        beginning = data.state_dict()
+        numbers = []
+        for batch in data:
+            numbers.append(batch.name.number)
+            if len(numbers) == 5:
+                middle = data.state_dict()
+            if len(numbers) == 12:
+                break
+        data.load_state_dict(middle)
+        self.assertEqual([b.name.number for b in data], list(range(5, 39)))
+        data.load_state_dict(beginning)
+        self.assertEqual([(b.name.epoch, b.name.number) for b in data], [(0, n) for n in range(39)])
+        other = self.open(order="deterministic", batch=50)
+        with self.assertRaises(OtherJobError):
+            other.load_state_dict(middle)
+        self.assertEqual(sorted(self.rows(other)), list(range(2400)))
+        with self.assertRaises(OtherJobError):
+            self.open(batch=50, state=middle)
+
+    # --- what goes wrong ----------------------------------------------------------------------------------------------
+
+    def test_errors_name_the_place(self) -> None:
+        with self.assertRaises(FilesError) as missing:
+            self.open(files=str(self.folder / "nothing_*.parquet"))
+        self.assertIn("nothing_", str(missing.exception))
+        with self.assertRaises(PipelineError) as wrong:
+            self.open(pipeline=PIPELINE.replace("sigrid_hash", "sigrid_hush"))
+        self.assertEqual(wrong.exception.problems[0].line, 9)
+        with self.assertRaises(PipelineError) as absent:
+            self.open(pipeline=PIPELINE.replace("price", "prise"))
+        self.assertIn("prise", str(absent.exception))
+        with self.assertRaises(ValueError):
+            self.open(shuffle="everything")
+        with self.assertRaises(ValueError):
+            self.open(tensors="numpy")
+        for argument in ({"resume": True}, {"credits": 3}, {"id": "x"}):
+            with self.assertRaises(TypeError):
+                self.open(**argument)
+
+    def test_a_damaged_page(self) -> None:
+        path = self.folder / "day_1.parquet"
+        raw = bytearray(path.read_bytes())
+        for i in range(100, len(raw) // 3):
+            raw[i] ^= 0x5A
+        path.write_bytes(raw)
+        with self.assertRaises(DataLossError) as damaged:
+            self.rows(self.open())
+        self.assertEqual(damaged.exception.file, "day_1.parquet")
+        self.assertTrue(damaged.exception.column)
+        self.assertIsNotNone(damaged.exception.row_group)
+        self.assertIn("day_1.parquet", str(damaged.exception))
+
+    def test_without_the_program(self) -> None:
+        with unittest.mock.patch.dict(os.environ, {"MILLRACE_BIN": "/nowhere/millrace"}):
+            with self.assertRaises(BinaryError):
+                self.open()
+        with unittest.mock.patch.dict(os.environ, {"MILLRACE_BIN": "/bin/false"}):
+            with self.assertRaises(PrivateProcessError):
+                self.open()
+
+    def test_the_process_is_killed(self) -> None:
+        data = self.open(batch=20, queue_bytes=1)
+        with self.assertRaises(PrivateProcessError) as killed:
+            for batch in data:
+                os.kill(self.pid(data), signal.SIGKILL)
+                kept = batch
+        self.assertIn("signal 9", str(killed.exception))
+        self.assertEqual(kept.rows, len(self.rows(iter([kept]))))
+        state = data.state_dict()  # what was acknowledged is known here
+        data.close()
+        self.assertEqual(state["world_size"], 1)
+
+    def test_data_loader(self) -> None:
+        data = self.open()
+        loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=0)
+        self.assertEqual(sorted(self.rows(loader)), list(range(2400)))
+        for workers in (1, 2):
+            loader = torch.utils.data.DataLoader(self.open(), batch_size=None, num_workers=workers)
+            with self.assertRaises(MillraceError) as refused:
+                list(loader)
+            self.assertIn("num_workers=0", str(refused.exception))
+
+    def test_two_processes_over_the_same_files(self) -> None:
+        both = [iter(self.open()) for _ in range(2)]
+        rows: list[list[int]] = [[], []]
+        for a, b in zip(*both):
+            rows[0] += self.rows(iter([a]))
+            rows[1] += self.rows(iter([b]))
+        for found in rows:
+            self.assertEqual(sorted(found), list(range(2400)))
+
+    # --- lifetime -----------------------------------------------------------------------------------------------------
+
+    def script(self, body: str, *, env: Any = None, wait: bool = True) -> Any:
+        """Runs a script that prints the private process's pid first. Returns the script's process and that pid."""
+        text = textwrap.dedent(
+            f"""\
+            import os, signal, sys, time
+            import millrace
+            data = millrace.open({self.files!r}, {str(self.document)!r}, batch=20, epochs=50, queue_bytes=1,
+                                 tensors="views")
+            print(data._session.pid, flush=True)
+            """
+        ) + textwrap.dedent(body)
+        process = subprocess.Popen(
+            [sys.executable, "-c", text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(env or {})},
+            start_new_session=True,
+        )
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        line = process.stdout.readline()
+        if not line.strip():
+            self.fail(process.stderr.read())
+        return process, int(line)
+
+    def test_every_end_of_the_trainer_ends_the_process(self) -> None:
+        forever = "for b in data: pass\nwhile True: time.sleep(1)\n"
+        ends = {
+            "end of the script": "for i, b in enumerate(data):\n    if i == 5: break\n",
+            "sys.exit": "for b in data: sys.exit(3)\n",
+            "an exception": "for b in data: raise RuntimeError\n",
+            "os._exit": "for b in data: os._exit(4)\n",
+            "kill -9": "for b in data: os.kill(os.getpid(), signal.SIGKILL)\n",
+            "abort": "for b in data: os.abort()\n",
+            "exec": "for b in data: os.execv('/bin/true', ['true'])\n",
+            "closed": f"data.close()\nprint('closed', flush=True)\n{forever}",
+        }
+        for name, body in ends.items():
+            with self.subTest(name):
+                process, pid = self.script(body)
+                wait_for(lambda pid=pid: not alive(pid), f"the private process after {name}")
+                if name != "closed":
+                    process.wait(PATIENCE)
+
+    def test_interrupts(self) -> None:
+        # Ctrl-C reaches the terminal's process group: the trainer may still write a checkpoint.
+        process, pid = self.script(
+            """\
+            try:
+                for i, b in enumerate(data):
+                    if i == 3: print("loops", flush=True)
+                    time.sleep(0.05)
+            except KeyboardInterrupt:
+                print(len(data.state_dict()["sealed"]) > 0, next(iter(data.minibatches())).rows, flush=True)
+            """
+        )
+        self.assertEqual(process.stdout.readline(), "loops\n")
+        os.killpg(process.pid, signal.SIGINT)
+        os.kill(pid, signal.SIGINT)
+        os.kill(pid, signal.SIGTERM)
+        line = process.stdout.readline()
+        self.assertEqual(line, "True 20\n", line or process.stderr.read())
+        self.assertEqual(process.wait(PATIENCE), 0, process.stderr.read())
+        wait_for(lambda: not alive(pid), "the private process after an interrupt")
+
+    def test_forked_children_do_not_keep_it(self) -> None:
+        kinds = {
+            "os.fork": "child = os.fork()\nif not child: time.sleep(600)\n",
+            "libc's fork": "import ctypes\nchild = ctypes.CDLL(None).fork()\nif not child: time.sleep(600)\n",
+            "subprocess": "import subprocess\nchild = subprocess.Popen(['sleep', '600'], close_fds=False).pid\n",
+            "multiprocessing": "import multiprocessing\nm = multiprocessing.get_context('fork').Process("
+            "target=time.sleep, args=(600,))\nm.start()\nchild = m.pid\n",
+        }
+        for name, fork in kinds.items():
+            with self.subTest(name):
+                process, pid = self.script(
+                    "it = iter(data)\nkept = next(it)\n" + fork + "print(child, flush=True)\n"
+                    "print(next(it).rows, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+                )
+                child = int(process.stdout.readline())
+                try:
+                    self.assertEqual(process.stdout.readline(), "20\n", "the parent goes on")
+                    process.wait(PATIENCE)
+                    self.assertTrue(alive(child))
+                    wait_for(lambda pid=pid: not alive(pid), f"the private process after {name}")
+                finally:
+                    os.kill(child, signal.SIGKILL)
+
+    def test_a_forked_child_is_told(self) -> None:
+        process, pid = self.script(
+            """\
+            it = iter(data)
+            kept = next(it)
+            child = os.fork()
+            if not child:
+                try:
+                    next(it)
+                except millrace.MillraceError as e:
+                    print("fork" in str(e), kept.dense[0, 1] >= 0, flush=True)
+                os._exit(0)
+            os.waitpid(child, 0)
+            print(next(it).rows, flush=True)
+            """
+        )
+        self.assertEqual(process.stdout.read(), "True True\n20\n", process.stderr.read())
+        wait_for(lambda: not alive(pid), "the private process")
+
+    # --- ranks --------------------------------------------------------------------------------------------------------
+
+    RANK = """\
+        import os, sys
+        import millrace
+        data = millrace.open(sys.argv[1], sys.argv[2], batch=20, epochs=2, rank_tail="keep", patience=100)
+        print(data.job._session.pid)
+        for epoch in range(data.epoch, data.epochs):
+            print(*(int(v) for b in data for v in b.dense[:, 1]))
+        """
+
+    def rank(self, env: dict[str, str]) -> subprocess.Popen[str]:
+        kept = {k: v for k, v in os.environ.items() if "RANK" not in k and "WORLD_SIZE" not in k}
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(self.RANK), self.files, str(self.document)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**kept, **env},
+        )
+        self.addCleanup(process.kill)
+        return process
+
+    def test_ranks_share_one_process(self) -> None:
+        run = uuid.uuid4().hex
+        ranks = [self.rank({"RANK": str(r), "WORLD_SIZE": "3", "MILLRACE_RUN": run}) for r in (2, 0, 1)]
+        pids, epochs = set(), [[], []]
+        for process in ranks:
+            out, err = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 0, err)
+            lines = out.splitlines()
+            pids.add(int(lines[0]))
+            for rows, line in zip(epochs, lines[1:]):
+                rows.extend(map(int, line.split()))
+        self.assertEqual(len(pids), 1)
+        for rows in epochs:
+            self.assertEqual(sorted(rows), list(range(2400)))
+        wait_for(lambda: not alive(pids.pop()) if pids else True, "the private process of three ranks")
+
+    def test_wrong_ranks(self) -> None:
+        run = uuid.uuid4().hex
+        for env, variable in (
+            ({"RANK": "0"}, "WORLD_SIZE"),
+            ({"WORLD_SIZE": "2"}, "RANK"),
+            ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK"),
+            ({"RANK": "x", "WORLD_SIZE": "2"}, "RANK"),
+            ({"RANK": "0", "WORLD_SIZE": "4", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}, "control plane"),
+            ({"RANK": "0", "WORLD_SIZE": "2"}, "MILLRACE_RUN"),
+        ):
+            with self.subTest(env):
+                process = self.rank(env)
+                _, err = process.communicate(timeout=PATIENCE)
+                self.assertEqual(process.returncode, 1)
+                self.assertIn("Error", err.splitlines()[-1])
+                self.assertIn(variable, err.splitlines()[-1])
+        # Two processes that say they are the first: one of them is told, and the other serves who comes.
+        same = {"WORLD_SIZE": "2", "MILLRACE_RUN": run}
+        twins = [self.rank({"RANK": "0", **same}) for _ in range(2)]
+        wait_for(lambda: any(p.poll() is not None for p in twins), "a twin that is told")
+        told = next(p for p in twins if p.poll() is not None)
+        self.assertIn("RanksError", told.communicate()[1])
+        second = self.rank({"RANK": "1", **same})
+        for process in (*(p for p in twins if p is not told), second):
+            _, err = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 0, err)
+
+    def test_a_state_of_another_number_of_ranks(self) -> None:
+        data = self.open()
+        state = data.state_dict()
+        with self.assertRaises(RanksError) as wrong:
+            self.open(state={**state, "world_size": 2})
+        self.assertEqual(wrong.exception.variable, "world_size")
+
+
+if __name__ == "__main__":
+    unittest.main()
