@@ -13,6 +13,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -152,7 +153,7 @@ func (c jobCommands) submit() *cobra.Command {
 	var (
 		f          remoteFlags
 		spec       apiv1.JobSpec
-		plan       apiv1.PlanOptions
+		plan       planFlags
 		name       string
 		resume     string
 		wait       bool
@@ -200,21 +201,21 @@ With --follow, partitions that appear later are taken when all that was there is
 		"by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their "+
 			"certificates up to the first dot (default: every launcher may see it and attach)")
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
-	fl.Int64Var(&plan.Batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
-	fl.StringVar(&plan.Tail, "tail", "keep", "what becomes of a partition's last, short mini-batch: keep or drop")
-	fl.StringVar(&plan.Shuffle, "shuffle", "splits", "what is mixed: splits, rows or none")
-	fl.Uint64Var(&plan.Seed, "seed", 0, "seed of the shuffle")
-	fl.Int64Var(&plan.SplitBatches, "split-batches", 0, "mini-batches of a split (default 16)")
-	fl.Int64Var(&plan.Window, "window", 0, "mini-batches that --shuffle rows mixes (default 4)")
+	plan.addFlags(fl)
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		document, err := pipelineDocument(name)
 		if err != nil {
 			return err
 		}
+		if err := checkSpec(&spec, maxDrives, abandon); err != nil {
+			return err
+		}
+		if spec.Plan, err = plan.message(); err != nil {
+			return err
+		}
 		spec.AbandonAfterSeconds = abandon.Seconds()
-		spec.Pipeline, spec.Plan, spec.Partitions, spec.Exclude, spec.MaxDrives = document, &plan, partitions, exclude,
-			maxDrives
+		spec.Pipeline, spec.Partitions, spec.Exclude, spec.MaxDrives = document, partitions, exclude, maxDrives
 		if resume != "" {
 			if spec.Resume, err = readResume(resume); err != nil {
 				return err
@@ -260,6 +261,22 @@ func waitUntilRunning(ctx context.Context, client *remote.Client, job *apiv1.Job
 		}
 	}
 	return nil, fmt.Errorf("job %s: the control plane says no more", job.Id)
+}
+
+// checkSpec refuses values of flags that no job has, before a control plane is asked.
+func checkSpec(spec *apiv1.JobSpec, maxDrives int32, abandon time.Duration) error {
+	if _, err := dataset.ParseOrder(spec.Order); err != nil {
+		return usageError{err}
+	}
+	switch {
+	case spec.RankTail != "drop" && spec.RankTail != "keep":
+		return usagef("--rank-tail %q: want drop or keep", spec.RankTail)
+	case !(spec.Weight >= 0):
+		return usagef("--weight %v: want more than 0", spec.Weight)
+	case maxDrives < 0 || abandon < 0:
+		return usagef("--max-drives %d, --abandon-after %v: want nothing below 0", maxDrives, abandon)
+	}
+	return nil
 }
 
 func (c jobCommands) list() *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,6 +96,9 @@ that one which never comes costs nobody the majority. Remove a member that is to
 		Args:    exactArgs("PEER-URL"),
 	}
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		if u, err := url.Parse(args[0]); err != nil || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return usagef("%q: want http://HOST:PORT or https://HOST:PORT", args[0])
+		}
 		m, err := client.AddMember(ctx, args[0])
 		if err != nil {
 			return err

@@ -40,13 +40,11 @@ type preprocessResult struct {
 
 func preprocessCommand(c *console) *cobra.Command {
 	var (
-		in           = input{noTrainer: true}
-		pipe, out    string
-		format       string
-		batch        int
-		tail         string
-		queue        string
-		splitBatches int
+		in        = input{noTrainer: true}
+		pipe, out string
+		format    string
+		plan      planFlags
+		queue     string
 	)
 	cmd := &cobra.Command{
 		Use:   "preprocess",
@@ -73,16 +71,12 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 				return usagef("--format %q: want npy or arrow", format)
 			}
 			o := trainmgr.Options{
-				Pipeline: spec, Batch: batch, SplitBatches: splitBatches, Shuffle: dataset.ShuffleNone,
-				Order: dataset.Deterministic, AllDrives: true,
+				Pipeline: spec, Order: dataset.Deterministic, AllDrives: true,
 			}
-			if o.Tail, err = parseTail(tail); err != nil {
+			if err := plan.set(&o); err != nil {
 				return err
 			}
 			if o.QueueBytes, err = parseQueue(queue); err != nil {
-				return err
-			}
-			if err := checkPlan(o); err != nil {
 				return err
 			}
 			config, err := in.localConfig(cmd)
@@ -143,9 +137,7 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
 	f.StringVar(&out, "out", "", "folder (npy) or file (arrow) to write; must not exist")
 	f.StringVar(&format, "format", "npy", "npy or arrow")
-	f.IntVar(&batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
-	f.IntVar(&splitBatches, "split-batches", 0, "mini-batches of a split (default 16)")
-	f.StringVar(&tail, "tail", "keep", "a partition's short last mini-batch: keep or drop")
+	plan.addCutFlags(f)
 	f.StringVar(&queue, "queue", "", "bound of the queue, as 256MiB")
 	return cmd
 }

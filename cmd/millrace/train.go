@@ -21,27 +21,22 @@ import (
 
 // jobFlags are the flags that shape a job.
 type jobFlags struct {
-	batch, splitBatches, window, epochs, maxDrives int
-	tail, shuffle, order, queue, recording         string
-	seed                                           uint64
-	trainer                                        float64
-	measure                                        time.Duration
+	plan                    planFlags
+	epochs, maxDrives       int
+	order, queue, recording string
+	trainer                 float64
+	measure                 time.Duration
 }
 
 func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.IntVar(&j.batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
-	f.IntVar(&j.splitBatches, "split-batches", 0, "mini-batches of a split (default 16)")
-	f.IntVar(&j.window, "window", 0, "mini-batches whose rows --shuffle rows mixes (default 4)")
+	j.plan.addFlags(f)
 	f.IntVar(&j.epochs, "epochs", 1, "epochs")
 	f.IntVar(&j.maxDrives, "max-drives", 0, "most drives at once (default: as T/P says)")
-	f.StringVar(&j.tail, "tail", "keep", "a partition's short last mini-batch: keep or drop")
-	f.StringVar(&j.shuffle, "shuffle", "splits", "none, splits or rows")
 	f.StringVar(&j.order, "order", "fastest", "fastest or deterministic")
 	f.StringVar(&j.queue, "queue", "", "bound of the input queue (default 256MiB)")
 	f.StringVar(&j.recording, "record-starved", "",
 		"folder for a Go execution trace of the seconds before the trainer starved (go tool trace reads it)")
-	f.Uint64Var(&j.seed, "seed", 0, "seed of the shuffle")
 	j.trainer = 200_000
 	f.Var(quantity.RateFlag{To: &j.trainer}, "trainer-rows-per-second", "speed of the stand-in trainer")
 	f.DurationVar(&j.measure, "measure", time.Second, "how long T, and P of each drive, are measured")
@@ -49,21 +44,15 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 
 // options turns the flags into a job, with a stand-in trainer to measure T with.
 func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
-	o := trainmgr.Options{
-		Batch: j.batch, SplitBatches: j.splitBatches, Window: j.window, Epochs: j.epochs, MaxDrives: j.maxDrives,
-		Seed: j.seed,
-	}
+	o := trainmgr.Options{Epochs: j.epochs, MaxDrives: j.maxDrives}
 	if j.epochs < 1 || j.maxDrives < 0 || j.measure < 0 {
 		return o, nil,
 			usagef("--epochs %d, --max-drives %d, --measure %v: want at least 1 epoch, the others not below 0",
 				j.epochs, j.maxDrives, j.measure)
 	}
 	var err error
-	if o.Tail, err = parseTail(j.tail); err != nil {
+	if err := j.plan.set(&o); err != nil {
 		return o, nil, err
-	}
-	if err := o.Shuffle.UnmarshalText([]byte(j.shuffle)); err != nil {
-		return o, nil, usageError{err}
 	}
 	if o.Order, err = dataset.ParseOrder(j.order); err != nil {
 		return o, nil, usageError{err}
@@ -83,25 +72,7 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	}
 	o.Ranks = []trainmgr.Step{{Run: dummy.Step}}
 	o.Throughput = trainmgr.ThroughputOptions{Time: j.measure}
-	return o, trainer, checkPlan(o)
-}
-
-// checkPlan checks the options of the plan before any file is opened.
-func checkPlan(o trainmgr.Options) error {
-	_, err := dataset.NewPlan(&dataset.Manifest{}, dataset.Options{Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle,
-		SplitBatches: o.SplitBatches, Window: o.Window})
-	if err != nil {
-		return usageError{err}
-	}
-	return nil
-}
-
-func parseTail(s string) (dataset.Tail, error) {
-	var t dataset.Tail
-	if err := t.UnmarshalText([]byte(s)); err != nil {
-		return t, usageError{err}
-	}
-	return t, nil
+	return o, trainer, nil
 }
 
 func parseQueue(s string) (int64, error) {

@@ -120,14 +120,15 @@ func (s *serviceFlags) jobSpec(jf *jobFlags, pipe string, token []byte) (*apiv1.
 	if err != nil {
 		return nil, err
 	}
+	plan, err := jf.plan.message()
+	if err != nil {
+		return nil, err
+	}
 	return &apiv1.JobSpec{
 		Name: s.name, Pipeline: document, Epochs: uint64(jf.epochs), Ranks: s.ranks, RankTail: s.rankTail,
 		Order: jf.order, Weight: s.weight,
 		MaxDrives: int32(jf.maxDrives), TRowsPerSecond: jf.trainer * float64(s.ranks), Resume: token,
-		Plan: &apiv1.PlanOptions{
-			Batch: int64(jf.batch), Tail: jf.tail, Shuffle: jf.shuffle, Seed: jf.seed,
-			SplitBatches: int64(jf.splitBatches), Window: int64(jf.window),
-		},
+		Plan: plan,
 	}, nil
 }
 

@@ -71,13 +71,28 @@ type Request struct {
 	Lifetime time.Duration // 0 means CertificateLifetime
 }
 
+// Check refuses what no certificate may say: a holder that is none, hosts that no caller would accept, and a server
+// without a host.
+func (r *Request) Check() error {
+	if err := r.Identity.Check(); err != nil {
+		return err
+	}
+	if (r.Role == Control || r.Role == Node) && len(r.Hosts) == 0 {
+		return fmt.Errorf("a %s is called by name or address: say which (--host)", r.Role)
+	}
+	for _, h := range r.Hosts {
+		if net.ParseIP(h) == nil && !hostName.MatchString(h) {
+			return fmt.Errorf("host %q is no name and no address: want it as in node0.example.net or 10.0.0.7, "+
+				"without port or scheme", h)
+		}
+	}
+	return nil
+}
+
 // Issue signs a certificate with the authority in dir and writes it to certPath and keyPath, which must not exist.
 func Issue(dir string, r Request, certPath, keyPath string) error {
 	if err := r.Check(); err != nil {
 		return fmt.Errorf("issue certificate: %w", err)
-	}
-	if (r.Role == Control || r.Role == Node) && len(r.Hosts) == 0 {
-		return fmt.Errorf("issue certificate: a %s is called by name or address: say which (--host)", r.Role)
 	}
 	if r.Lifetime <= 0 {
 		r.Lifetime = CertificateLifetime
@@ -101,14 +116,10 @@ func Issue(dir string, r Request, certPath, keyPath string) error {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	for _, h := range r.Hosts {
-		switch ip := net.ParseIP(h); {
-		case ip != nil:
+		if ip := net.ParseIP(h); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
-		case hostName.MatchString(h):
+		} else {
 			template.DNSNames = append(template.DNSNames, h)
-		default:
-			return fmt.Errorf("issue certificate: host %q is no name and no address: want it as in node0.example.net "+
-				"or 10.0.0.7, without port or scheme", h)
 		}
 	}
 	if template.NotAfter.After(ca.NotAfter) {

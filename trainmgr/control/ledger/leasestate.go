@@ -6,24 +6,37 @@ import (
 	"github.com/millrace/millrace/internal/transition"
 )
 
-// leaseState is how far a lease is.
-type leaseState string
+// leaseState is how far a lease is. It is a small number, not a word, since every lease has one and looks it up twice.
+type leaseState uint8
 
 const (
-	leaseWorking   leaseState = "working"   // its mini-batches are being made and fetched: it takes a slot of its drive
-	leaseFetched   leaseState = "fetched"   // every mini-batch is at the launcher: it needs no drive
-	leaseDelivered leaseState = "delivered" // every number is acknowledged
-	leaseReturned  leaseState = "returned"  // it came back; numbers that are not acknowledged are pending again
+	leaseWorking   leaseState = iota // its mini-batches are being made and fetched: it takes a slot of its drive
+	leaseFetched                     // every mini-batch is at the launcher: it needs no drive
+	leaseDelivered                   // every number is acknowledged
+	leaseReturned                    // it came back; numbers that are not acknowledged are pending again
 )
+
+// String names the state.
+func (s leaseState) String() string {
+	return [...]string{"working", "fetched", "delivered", "returned"}[s]
+}
 
 // leaseEvent is what leads a lease from a state to another.
-type leaseEvent string
+type leaseEvent uint8
 
 const (
-	onFetched   leaseEvent = "the launcher has fetched all of it"
-	onDelivered leaseEvent = "the last number is acknowledged"
-	onReturned  leaseEvent = "expired, released, revoked or its rank is gone"
+	onFetched leaseEvent = iota
+	onDelivered
+	onReturned
 )
+
+// String says what happened.
+func (e leaseEvent) String() string {
+	return [...]string{
+		"the launcher has fetched all of it", "the last number is acknowledged",
+		"expired, released, revoked or its rank is gone",
+	}[e]
+}
 
 // leaseStates is the machine of a lease; docs/architecture.md has a picture of the events behind it. A lease begins as
 // working when it is granted; a lease that a new leader adopts may begin as fetched.

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+)
+
+// nobody is a control plane that is not there, and the flags to find that out at once.
+const nobody = " --control http://127.0.0.1:1 --patience 10ms"
+
+// commandStatus is, for a command, a call with a wrong value of a flag or an argument, which ends with exit status 2,
+// and a call with right ones that fails, which ends with 1. In both NONE is a path where nothing is and TEXT a file that
+// holds a word. A command that has no value to get wrong, or that cannot fail, says so with an empty call.
+type commandStatus struct{ wrong, fails string }
+
+// statuses has every command that is not a group.
+var statuses = map[string]commandStatus{
+	"bench rm":       {"--engine gpu", ""},
+	"bench roofline": {"--time 0s", ""},
+	"bench service":  {"--time 0s", ""},
+	"bench wire":     {"--size much", ""},
+	"completion":     {"csh", ""},
+
+	"config check":          {"", "NONE"},
+	"config print-defaults": {"launcher", ""},
+	"context add":           {"local --control ftp://", "local --control http://127.0.0.1:1 --cert NONE --key NONE --ca NONE"},
+	"context list":          {"--output xml", ""},
+	"context remove":        {"nosuch", ""},
+	"context show":          {"nosuch", ""},
+	"context use":           {"nosuch", ""},
+
+	"control backup":         {"NONE --patience soon", "NONE" + nobody},
+	"control members add":    {"10.0.0.4:7461" + nobody, "http://10.0.0.4:7461" + nobody},
+	"control members list":   {"--control ftp://x", nobody},
+	"control members remove": {"m --control ftp://x", "m" + nobody},
+	"control restore":        {"TEXT", "TEXT --data NONE"},
+	"control run":            {"--data NONE --request-memory much", "--data TEXT/data"},
+
+	"dataset generate":  {"--out NONE --model rm9", "--out TEXT --rows 10"},
+	"dataset import":    {"TEXT --out NONE --input-format csv", "NONE --out NONE"},
+	"dataset inspect":   {"TEXT --input-format csv", "NONE"},
+	"dataset place":     {"NONE --replicas 0", "NONE" + nobody},
+	"dataset replicate": {"[", nobody},
+	"dataset verify":    {"[", nobody},
+
+	"demo": {"--rows 0", "--rows 10 --dir TEXT"},
+	"down": {"--context", ""},
+
+	"drive create":   {"file:NONE?lba=1024", "file:NONE?size=777B"},
+	"drive info":     {"file:", "file:NONE"},
+	"drive list":     {"--output xml", ""},
+	"drive ls":       {"file:", "file:NONE"},
+	"drive put":      {"file: TEXT", "file:NONE TEXT"},
+	"drive reset":    {"mem:", "nvme:/dev/nvme99"},
+	"drive retire":   {"drive0", "node0/drive0" + nobody},
+	"drive serve":    {"--flash NONE --size much", "--flash NONE"},
+	"drive smart":    {"file:", "file:NONE"},
+	"drive trim":     {"file:", "file:NONE"},
+	"drive validate": {"file:", "file:NONE"},
+
+	"help": {"nosuch", ""},
+
+	"image activate": {"file:NONE first", "file:NONE 1"},
+	"image build":    {"TEXT --stock", "NONE --out NONE"},
+	"image diff":     {"TEXT TEXT --output xml", "TEXT NONE"},
+	"image info":     {"TEXT --output xml", "TEXT"},
+	"image list":     {"file:", "file:NONE"},
+	"image load":     {"file:NONE TEXT --slot 0", "file:NONE TEXT"},
+	"image rollback": {"file:", "file:NONE"},
+	"image sign":     {"TEXT", "TEXT --key NONE"},
+	"image trust":    {"mem: --image-policy warn", "file:NONE --image-policy warn"},
+	"image verify":   {"TEXT --revoke x", "TEXT"},
+
+	"jobs cancel":     {"j --control ftp://x", "j" + nobody},
+	"jobs checkpoint": {"j", "j --out NONE" + nobody},
+	"jobs list":       {"--control ftp://x", nobody},
+	"jobs show":       {"j --control ftp://x", "j" + nobody},
+	"jobs submit":     {"--pipeline rm1 --tail cut" + nobody, "--pipeline rm1" + nobody},
+	"jobs watch":      {"j --control ftp://x", "j" + nobody},
+
+	"manual":      {"NONE --output xml", "TEXT/man1"},
+	"node run":    {"--log-level loud --config TEXT", "--config TEXT"},
+	"nodes drain": {"n --control ftp://x", "n" + nobody},
+	"nodes list":  {"--control ftp://x", nobody},
+	"nodes show":  {"n --control ftp://x", "n" + nobody},
+
+	"pipeline check": {"--output xml TEXT", "TEXT"},
+	"pipeline init":  {"NONE --output xml", "NONE"},
+	"pki init":       {"--output xml", "--dir TEXT"},
+	"pki issue":      {"--role node --name n --dir NONE", "--role operator --name ann --dir NONE"},
+	"plan":           {"--t NaN", "--t 1 --prices NONE"},
+	"private":        {"--output xml", ""},
+	"preprocess":     {"--pipeline rm1 --in TEXT --out NONE --tail cut", "--pipeline rm1 --in NONE --out NONE"},
+	"train":          {"--pipeline rm1 --in TEXT --shuffle well", "--pipeline rm1 --in NONE"},
+	"up":             {"--drive-size much", "--dir TEXT"},
+	"version":        {"--output xml", ""},
+}
+
+// TestEveryCommandsStatus2 calls each command with a flag that there is not, with too few and too many arguments, with a
+// wrong value, and so that it fails. Status 2 is for what the caller wrote; 1 is for what happened.
+func TestEveryCommandsStatus2(t *testing.T) {
+	for _, c := range commands() {
+		if c.HasSubCommands() {
+			continue
+		}
+		path := strings.TrimPrefix(c.CommandPath(), "millrace ")
+		t.Run(path, func(t *testing.T) {
+			// A context, or a control plane of the environment, would decide what fails.
+			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+			t.Setenv("MILLRACE_CONTROL", "")
+			dir, text := t.TempDir(), file(t, "text", "word\n")
+			call := func(want int, args string) {
+				t.Helper()
+				args = strings.NewReplacer("NONE", dir+"/none", "TEXT", text).Replace(path + " " + args)
+				code, _, stderr := millrace(t, append(strings.Fields(args), "--progress", "none")...)
+				assert.Equal(t, want, code, "millrace %s: %s", args, stderr)
+			}
+			call(exitUsage, "--no-such-flag")
+			if path != "help" { // millrace help takes the words of any command
+				for _, n := range wrongCounts(c) {
+					call(exitUsage, strings.Repeat("NONE ", n))
+				}
+			}
+			s, ok := statuses[path]
+			if !assert.True(t, ok, "say in statuses of exitstatus_test.go what is a wrong value, and what fails") {
+				return
+			}
+			if s.wrong != "" {
+				call(exitUsage, s.wrong)
+			}
+			if s.fails != "" {
+				call(exitFailed, s.fails)
+			}
+		})
+	}
+}
+
+// wrongCounts returns a number of arguments below what the command's usage says, if there is one, and one above.
+func wrongCounts(c *cobra.Command) (counts []int) {
+	least, most, any := 0, 0, false
+	for _, word := range strings.Fields(c.Use)[1:] {
+		any = any || strings.Contains(word, "...")
+		if most++; !regexp.MustCompile(`^\[`).MatchString(word) {
+			least++
+		}
+	}
+	if least > 0 {
+		counts = append(counts, least-1)
+	}
+	if !any {
+		counts = append(counts, most+1)
+	}
+	return counts
+}
