@@ -58,6 +58,8 @@ type Drive struct {
 	maps    map[*partition.Partition]*extents.Map // of files on a mounted file system
 	closers []func() error
 
+	elsewhere *openPartitions // of a drive of reach any, which holds no partition; nil: it holds what it preprocesses
+
 	scanning sync.Mutex // held by Rescan
 
 	mu           sync.Mutex             // guards what follows

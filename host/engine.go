@@ -76,6 +76,8 @@ func (d *Drive) streams() int {
 		return d.o.Streams
 	case d.engine == EngineReference:
 		return min(2, runtime.NumCPU())
+	case d.engine == EngineCPU && d.elsewhere != nil:
+		return streamsElsewhere * d.threads() // some wait for the network while others compute
 	case d.engine == EngineCPU:
 		return d.threads()
 	}
@@ -92,6 +94,9 @@ func (d *Drive) streams() int {
 	}
 	return wanted
 }
+
+// streamsElsewhere is how many streams a thread has whose partitions lie elsewhere.
+const streamsElsewhere = 2
 
 // memory returns how much of the drive's memory a job has; 0 means all of it.
 func (d *Drive) memory() uint64 {

@@ -72,8 +72,11 @@ func (j *job) leaveProcessor(p *driveProcessor) {
 var ErrDigest = errors.New("the job's digest is not that of its manifest, pipeline and plan")
 
 // lower makes a job of its specification and of what the drives hold.
-func (m *Manager) lower(drives []*Drive, spec *api.Job) (*job, *api.Dataset, error) {
+func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*job, *api.Dataset, error) {
 	data, err := describe(drives, spec.Manifest)
+	if errors.Is(err, ErrNotHeld) {
+		data, err = describeElsewhere(ctx, drives, spec, err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,12 +177,20 @@ func (j *job) plan(epoch uint64) (*dataset.Plan, error) {
 	return p, nil
 }
 
+// entry returns a partition's entry of the job's manifest, by its index.
+func (j *job) entry(index int) (dataset.Partition, error) {
+	if index < 0 || index >= len(j.Manifest.Partitions) {
+		return dataset.Partition{}, fmt.Errorf("partition %d of %d", index, len(j.Manifest.Partitions))
+	}
+	return j.Manifest.Partitions[index], nil
+}
+
 // partition returns a partition of the job's manifest, by its index, as the drive holds it.
 func (j *job) partition(d *Drive, index int) (*partition.Partition, error) {
-	if index < 0 || index >= len(j.Manifest.Partitions) {
-		return nil, fmt.Errorf("partition %d of %d", index, len(j.Manifest.Partitions))
+	want, err := j.entry(index)
+	if err != nil {
+		return nil, err
 	}
-	want := j.Manifest.Partitions[index]
 	part := d.partition(want.Name)
 	if part == nil {
 		return nil, fmt.Errorf("drive %s does not hold partition %s: %w", d.name, want.Name, ErrNotHeld)
@@ -188,6 +199,39 @@ func (j *job) partition(d *Drive, index int) (*partition.Partition, error) {
 		return nil, &ChangedError{Drive: d.name, Partition: want.Name, Why: why}
 	}
 	return part, nil
+}
+
+// openPartition returns a partition of the job's manifest, by its index, as the drive holds it or reads it elsewhere.
+// The caller calls done when it does not use the partition any more.
+func (j *job) openPartition(ctx context.Context, d *Drive, index int) (*splitPartition, error) {
+	if d.elsewhere == nil {
+		held, err := j.partition(d, index)
+		if err != nil {
+			return nil, err
+		}
+		return &splitPartition{Partition: held, failed: func(context.Context, error) {}, done: func() {},
+			checkUnchanged: func(context.Context) error { return d.CheckUnchanged(held) }}, nil
+	}
+	want, err := j.entry(index)
+	if err != nil {
+		return nil, err
+	}
+	open, err := d.elsewhere.acquire(ctx, j.Digest, want)
+	if err != nil {
+		return nil, err
+	}
+	open.expect(j.lowered.program)
+	return &splitPartition{Partition: open.part, checkUnchanged: open.remote.CheckUnchanged,
+		failed: func(ctx context.Context, err error) { d.elsewhere.fail(ctx, open, err) },
+		done:   func() { d.elsewhere.release(open) }}, nil
+}
+
+// splitPartition is a partition while a split of it is made.
+type splitPartition struct {
+	*partition.Partition
+	checkUnchanged func(ctx context.Context) error      // returns an error when its bytes are not those of the manifest
+	failed         func(ctx context.Context, err error) // notes an error of a read
+	done           func()
 }
 
 // close ends the job's processors.

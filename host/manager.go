@@ -146,13 +146,13 @@ func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 	if ok {
 		return nil
 	}
-	j, data, err := m.lower(drives, spec)
+	j, data, err := m.lower(ctx, drives, spec)
 	if err != nil {
 		return fmt.Errorf("prepare job: %w", err)
 	}
 	n := 0
 	for i, d := range drives {
-		if j.hasManifest && len(data.Drives[i].Partitions) == 0 {
+		if j.hasManifest && len(data.Drives[i].Partitions) == 0 && !d.ReachesAny() {
 			continue
 		}
 		n++
@@ -287,22 +287,30 @@ func (d *Drive) isSuspended() bool {
 // have there, so that moves, executions and fetches overlap as they will in the job. A drive without rows yields an
 // error.
 func (m *Manager) Measure(ctx context.Context, digest dataset.Digest, drive string) (api.Measurement, error) {
-	rate, _, err := m.Rate(ctx, digest, drive, true)
+	rate, _, err := m.Rate(ctx, digest, drive, RateOptions{Again: true})
 	return rate, err
 }
 
+// RateOptions say how P is measured. The zero value takes what was measured before.
+type RateOptions struct {
+	Again bool // measure again even if P was measured before
+	// On says where the partition to measure on can be read, for a drive of reach any; nil: any partition of the job.
+	On *api.Source
+}
+
 // Rate returns P of a drive for a job: as it was measured before for the same drive, engine, pipeline, image and
-// mini-batch (kept), or, always if again is set, as it is measured now. What was measured while the drive had other
+// mini-batch (kept), or, always with RateOptions.Again, as it is measured now. What was measured while the drive had
+// other
 // streams open is returned and not kept.
 func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
-	again bool) (rate api.Measurement, kept bool, err error) {
+	o RateOptions) (rate api.Measurement, kept bool, err error) {
 	j, d, p, err := m.find(ctx, digest, drive)
 	if err != nil {
 		return rate, false, err
 	}
 	key := rateKey{Drive: d.Identity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(),
 		Batch: j.Plan.Batch, Threads: d.threads(), Streams: d.streams()}
-	if !again {
+	if !o.Again {
 		if rate, ok := m.rates.get(key); ok {
 			j.mu.Lock()
 			p.rate = rate
@@ -310,7 +318,7 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 			return rate, true, nil
 		}
 	}
-	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime}
+	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On}
 	alone := d.Running() == 0
 	rate, err = meter.measure(ctx)
 	if err != nil {
@@ -338,15 +346,22 @@ func (m *Manager) Open(ctx context.Context, request api.SplitRequest) (api.Strea
 	if err != nil {
 		return nil, err
 	}
-	part, err := j.partition(d, request.Split.Partition)
-	if err != nil {
-		return nil, fmt.Errorf("drive %s: split %d: %w", d.name, request.Split.Position, err)
+	if d.elsewhere == nil { // what will never be here is not waited for
+		if _, err := j.partition(d, request.Split.Partition); err != nil {
+			return nil, fmt.Errorf("drive %s: split %d: %w", d.name, request.Split.Position, err)
+		}
 	}
 	if !j.enterProcessor(p, d.streams()) {
 		return nil, fmt.Errorf("drive %s: %w", d.name, api.ErrBusy)
 	}
-	s, err := j.openStream(ctx, d, p, request, part)
+	part, err := j.openPartition(ctx, d, request.Split.Partition)
 	if err != nil {
+		j.leaveProcessor(p)
+		return nil, fmt.Errorf("drive %s: split %d: %w", d.name, request.Split.Position, err)
+	}
+	s, err := j.openStream(ctx, p, request, part)
+	if err != nil {
+		part.done()
 		j.leaveProcessor(p)
 		return nil, err
 	}
@@ -386,11 +401,18 @@ func (m *Manager) Finish(_ context.Context, digest dataset.Digest) error {
 	m.mu.Lock()
 	j, ok := m.jobs[digest]
 	delete(m.jobs, digest)
+	drives := m.drives
 	m.mu.Unlock()
 	if !ok {
 		return fmt.Errorf("job %s: %w", digest, api.ErrUnknownJob)
 	}
-	return j.close()
+	err := j.close()
+	for _, d := range drives {
+		if d.elsewhere != nil {
+			d.elsewhere.forget(digest)
+		}
+	}
+	return err
 }
 
 // Close finishes every job and closes the drives.

@@ -18,12 +18,18 @@ type meter struct {
 	drive     *Drive
 	processor *driveProcessor
 	least     time.Duration
+	on        *api.Source // the partition that a drive of reach any is measured on; nil: any of the job
 }
 
 // measure preprocesses partitions, over and over, until enough time has passed and a mini-batch was made.
 func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	parts, done, err := m.partitions(ctx)
+	if err != nil {
+		return api.Measurement{}, err
+	}
+	defer done()
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex
@@ -40,7 +46,7 @@ func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			err := m.run(ctx, i, func(n int) bool {
+			err := m.run(ctx, parts, i, func(n int) bool {
 				mu.Lock()
 				rows += int64(n)
 				mu.Unlock()
@@ -67,10 +73,9 @@ func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 	return api.Measurement{RowsPerSecond: float64(rows) / elapsed.Seconds(), Rows: rows, Elapsed: elapsed}, nil
 }
 
-// run preprocesses the drive's partitions, from the i-th on, until more reports false.
-func (m *meter) run(ctx context.Context, i int, more func(rows int) bool) error {
+// run preprocesses partitions, from the i-th on, until more reports false.
+func (m *meter) run(ctx context.Context, parts []*partition.Partition, i int, more func(rows int) bool) error {
 	batch := m.job.Plan.Batch
-	parts := m.partitions()
 	if len(parts) == 0 {
 		return nil
 	}
@@ -100,13 +105,40 @@ func (m *meter) run(ctx context.Context, i int, more func(rows int) bool) error 
 	}
 }
 
-// partitions returns the job's partitions on the drive that have rows.
-func (m *meter) partitions() []*partition.Partition {
-	var list []*partition.Partition
+// partitions returns the job's partitions on the drive that have rows; of a drive of reach any, one. done ends their
+// use.
+func (m *meter) partitions(ctx context.Context) (list []*partition.Partition, done func(), err error) {
+	if m.drive.elsewhere != nil {
+		return m.partitionElsewhere(ctx)
+	}
 	for i := range m.job.Manifest.Partitions {
 		if p, err := m.job.partition(m.drive, i); err == nil && p.Rows > 0 {
 			list = append(list, p)
 		}
 	}
-	return list
+	return list, func() {}, nil
+}
+
+// partitionElsewhere opens the partition that the measurement was asked for on, or the first one with rows.
+func (m *meter) partitionElsewhere(ctx context.Context) (list []*partition.Partition, done func(), err error) {
+	index := -1
+	if m.on != nil {
+		index = m.job.Manifest.Find(m.on.Partition)
+		if index >= 0 {
+			m.drive.elsewhere.from.Learn(m.job.Digest, []api.Source{*m.on})
+		}
+	}
+	for i := 0; index < 0 && i < len(m.job.Manifest.Partitions); i++ {
+		if m.job.Manifest.Partitions[i].Rows > 0 {
+			index = i
+		}
+	}
+	if index < 0 {
+		return nil, func() {}, nil
+	}
+	part, err := m.job.openPartition(ctx, m.drive, index)
+	if err != nil {
+		return nil, nil, err
+	}
+	return []*partition.Partition{part.Partition}, part.done, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -22,14 +21,14 @@ type stream struct {
 	source    processor.Stream
 	next      int                 // mini-batch of the split that the source makes next
 	mixed     []*tensor.MiniBatch // of the current window, with their rows mixed, not yet taken
-	unchanged func() error        // checks that the partition's bytes are still those of the job's manifest
+	partition *splitPartition
 	closed    bool
 }
 
 // openStream opens a stream. With mixed rows it begins at the first mini-batch of the window that the request begins
 // in.
-func (j *job) openStream(ctx context.Context, d *Drive, p *driveProcessor, request api.SplitRequest,
-	part *partition.Partition) (*stream, error) {
+func (j *job) openStream(ctx context.Context, p *driveProcessor, request api.SplitRequest,
+	part *splitPartition) (*stream, error) {
 	plan, err := j.plan(request.Epoch)
 	if err != nil {
 		return nil, err
@@ -42,20 +41,18 @@ func (j *job) openStream(ctx context.Context, d *Drive, p *driveProcessor, reque
 		return nil, fmt.Errorf("order of mini-batch %d of split %+v, the plan has %+v: both sides must plan alike",
 			request.From, request.Split, split)
 	}
-	s := &stream{
-		job: j, processor: p, request: request, plan: plan, next: request.From,
-		unchanged: func() error { return d.CheckUnchanged(part) },
-	}
+	s := &stream{job: j, processor: p, request: request, plan: plan, next: request.From, partition: part}
 	if o := plan.Options(); o.Shuffle == dataset.ShuffleRows {
 		s.next -= s.next % o.Window
 	}
-	if err := s.unchanged(); err != nil {
+	if err := part.checkUnchanged(ctx); err != nil {
+		part.failed(ctx, err)
 		return nil, err
 	}
 	batch := plan.Options().Batch
 	skipped := int64(s.next) * int64(batch)
 	s.source, err = p.Open(ctx, processor.Run{
-		Partition: part, First: split.First + skipped, Rows: split.Rows - skipped, Batch: batch,
+		Partition: part.Partition, First: split.First + skipped, Rows: split.Rows - skipped, Batch: batch,
 	})
 	if err != nil {
 		return nil, err
@@ -135,6 +132,9 @@ func (s *stream) mixWindow(ctx context.Context) error {
 func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 	mb, err := s.source.Next(ctx)
 	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			s.partition.failed(ctx, err)
+		}
 		return nil, err
 	}
 	split := &s.request.Split
@@ -147,7 +147,8 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 	s.next++
 	if s.next == split.MiniBatches {
 		// The blocks of the split were all read by now. They are the partition's if it did not change until now.
-		if err := s.unchanged(); err != nil {
+		if err := s.partition.checkUnchanged(ctx); err != nil {
+			s.partition.failed(ctx, err)
 			mb.Release()
 			return nil, err
 		}
@@ -166,6 +167,7 @@ func (s *stream) Close() error {
 	}
 	s.mixed = nil
 	err := s.source.Close()
+	s.partition.done()
 	s.job.leaveProcessor(s.processor)
 	return err
 }

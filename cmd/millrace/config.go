@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/ownership"
 )
 
@@ -130,16 +131,22 @@ func currentUser() string {
 
 func (c configCommands) printDefaults() *cobra.Command {
 	return &cobra.Command{
-		Use:     "print-defaults KIND",
-		Short:   "Print a configuration that says what is so anyway, with every field described",
-		Long:    "Prints the configuration of a daemon with every field, its default and what it means. KIND is node.",
+		Use:   "print-defaults KIND",
+		Short: "Print a configuration that says what is so anyway, with every field described",
+		Long: "Prints the configuration of a daemon with every field, its default and what it means. KIND is\n" +
+			"node or worker.",
 		Example: "  millrace config print-defaults node > node.yaml",
 		Args:    exactArgs("KIND"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if args[0] != "node" {
-				return usagef("%q: want node: that is the daemon with a configuration file", args[0])
+			var b []byte
+			switch args[0] {
+			case "node":
+				b = node.PrintDefaults()
+			case "worker":
+				b = worker.PrintDefaults()
+			default:
+				return usagef("%q: want node or worker: those are the daemons with a configuration file", args[0])
 			}
-			b := node.PrintDefaults()
 			var v map[string]any
 			if err := yaml.Unmarshal(b, &v); err != nil {
 				return err

@@ -14,6 +14,7 @@
 //	millrace bench ...                    RM1 to RM5, measured here
 //	millrace pki ...                      identities for mutual TLS between hosts
 //	millrace node ...                     a storage node
+//	millrace worker ...                   a worker without data
 //	millrace config ...                   check a daemon's configuration, or print its defaults
 //	millrace control ...                  the control plane: leader, ledger, jobs
 //	millrace context ...                  control planes by name: address and certificate in one word

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -47,6 +49,23 @@ type driveView struct {
 	Partitions []string `json:"partition_names"`
 	Image      string   `json:"image"`
 	Free       int64    `json:"free_bytes"`
+	Reach      string   `json:"reach"`       // held: the partitions that it holds; any: it holds none
+	ComputesOn string   `json:"computes_on"` // drive, cpu or card
+	Failures   uint64   `json:"source_failures"`
+	Failed     string   `json:"source_error"`
+}
+
+// holds says what a node holds, for a table: a worker without data holds nothing, and makes splits of all.
+func (v *nodeView) holds() string {
+	for _, d := range v.Drives {
+		if d.Reach != fleet.ReachAny {
+			return fmt.Sprint(v.Partitions)
+		}
+	}
+	if len(v.Drives) == 0 {
+		return fmt.Sprint(v.Partitions)
+	}
+	return "worker, reach any"
 }
 
 // shortImage returns the part of an image's id that image list shows.
@@ -75,6 +94,8 @@ func viewNode(r *apiv1.NodeRecord) nodeView {
 			Name: d.Name, UUID: d.Uuid, State: d.State, Computes: d.Computes, Threads: d.Threads, Streams: d.Streams,
 			Running: d.Running,
 			Busy:    d.Busy / float64(max(d.Threads, 1)), Partitions: names, Image: d.Image, Free: d.FreeBytes,
+			Reach: cmp.Or(d.Reach, fleet.ReachHeld), ComputesOn: fleet.ComputesOn(d), Failures: d.SourceFailures,
+			Failed: d.SourceError,
 		})
 	}
 	return v
@@ -110,8 +131,8 @@ func (c nodesCommands) list() *cobra.Command {
 					for _, d := range v.Drives {
 						splits += d.Running
 					}
-					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f s ago\t%.1f s\t%s\n", v.Name, v.State, len(v.Drives),
-						v.Partitions, splits, v.LastSeen, v.ClockSkew, strings.Join(v.URLs, ", "))
+					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%.1f s ago\t%.1f s\t%s\n", v.Name, v.State, len(v.Drives),
+						v.holds(), splits, v.LastSeen, v.ClockSkew, strings.Join(v.URLs, ", "))
 				}
 			})
 		})
@@ -146,10 +167,17 @@ with millrace drive info, smart and ls and millrace image list, which take NODE/
 					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew, v.Batches, v.Bytes,
 					v.Partitions)
 				fmt.Fprintf(w,
-					"drive\tstate\tthreads\tstreams\tsplits running\tbusy\tpartitions\tfree bytes\timage\tuuid\n")
+					"drive\tstate\treach\tthreads\tstreams\tsplits running\tbusy\tpartitions\tfree bytes\timage\tuuid\n")
 				for _, d := range v.Drives {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%d\t%s\t%s\n", d.Name, d.State, d.Threads,
-						d.Streams, d.Running, 100*d.Busy, len(d.Partitions), d.Free, dash(shortImage(d.Image)), d.UUID)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%d\t%s\t%s\n", d.Name, d.State, d.Reach,
+						d.Threads, d.Streams, d.Running, 100*d.Busy, len(d.Partitions), d.Free,
+						dash(shortImage(d.Image)), d.UUID)
+				}
+				for _, d := range v.Drives {
+					if d.Failures > 0 {
+						fmt.Fprintf(w, "\n%s could not read partitions %d times, the last time: %s\n", d.Name, d.Failures,
+							oneLine(d.Failed))
+					}
 				}
 			})
 		}

@@ -99,7 +99,7 @@ var counts = map[string]bool{
 	"drives_preprocessing_at_once": true, "cores": true, "cores_a_drive": true, "refusal_number": true,
 	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true,
 	"mini_batches_acknowledged": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
-	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true,
+	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true, "source_failures": true,
 	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true,
 	"fences_above": true, "from_byte": true, "num_embeddings": true,
 }
@@ -111,8 +111,8 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
 		switch {
 		case c.Hidden, c.HasSubCommands(), name == "help", name == "completion": // print no result
-		case name == "drive reset", name == "drive serve", name == "node run", name == "control run",
-			name == "private":
+		case name == "drive reset", name == "drive serve", name == "node run", name == "worker run",
+			name == "control run", name == "private":
 			// of a drive that the kernel has; until they are interrupted; until the trainer ends
 		default:
 			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)

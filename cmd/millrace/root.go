@@ -113,6 +113,7 @@ func newRoot(s streams) *cobra.Command {
 		benchCommands{c}.command(),
 		pkiCommands{c}.command(),
 		nodeCommand{c}.command(),
+		workerCommand{c}.command(),
 		configCommands{c}.command(),
 		controlCommands{c}.command(),
 		contextCommands{c}.command(),

@@ -88,6 +88,24 @@ type Job struct {
 	// Manifest is the job's, over all nodes: requests name its partitions, and those that the drives here hold must be
 	// the same files. nil: the job is over all partitions that are held here, which must have one schema.
 	Manifest *dataset.Manifest
+	// Sources say where partitions of the manifest can be read, for workers that hold none: some of them, or none where
+	// the worker asks for what it needs.
+	Sources []Source
+}
+
+// Source says where the bytes of a partition can be read. What they must be is in the job's manifest.
+type Source struct {
+	Partition string // its name
+	Copies    []Copy // on drives of nodes
+	URL       string // of a store, reached by every worker in the same way; "": only nodes hold it
+	Identity  string // what pins the content at URL (package host/source); "": nothing does
+}
+
+// Copy is a partition on a drive of a node.
+type Copy struct {
+	Node  string
+	URLs  []string // of the node
+	Drive string
 }
 
 // Measurement is one drive's throughput for one pipeline.

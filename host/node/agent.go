@@ -38,27 +38,30 @@ type Options struct {
 	Probe time.Duration
 	// Device changes how a drive is opened, in tests.
 	Device func(drive string, o *sdk.DeviceOptions)
+	// Elsewhere gives the node a drive of reach any beside those of its configuration; nil: none.
+	Elsewhere *ElsewhereOptions
 
 	wrap func(splits.Opener) splits.Opener // injects faults into streams, in tests
 }
 
 // Agent is a running node. It makes the node's parts and ends them; each part has only what it needs of the others.
 type Agent struct {
-	name      string
-	log       *slog.Logger
-	manager   *host.Manager
-	splits    *splits.Table
-	drives    *drives.Set
-	store     *partitions.Store
-	fence     *heartbeat.Fence
-	heartbeat *heartbeat.Sender
-	tickets   *ticket.Verifier
-	drain     *drainSwitch
-	status    *statusReader
-	metrics   *metrics.Metrics
-	listeners *listeners
-	server    *server
-	client    *http.Client // towards other nodes and the control plane
+	name        string
+	incarnation string
+	log         *slog.Logger
+	manager     *host.Manager
+	splits      *splits.Table
+	drives      *drives.Set
+	store       *partitions.Store
+	fence       *heartbeat.Fence
+	heartbeat   *heartbeat.Sender
+	tickets     *ticket.Verifier
+	drain       *drainSwitch
+	status      *statusReader
+	metrics     *metrics.Metrics
+	listeners   *listeners
+	server      *server
+	client      *http.Client // towards other nodes and the control plane
 
 	ctx       context.Context // ends with Close
 	stop      context.CancelFunc
@@ -84,6 +87,11 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.client, err = identity.HTTPClient(c.identity()); err != nil {
 		return nil, err
 	}
+	a.makeHeartbeat(&c)
+	list, err := a.driveConfigs(&c, &o)
+	if err != nil {
+		return nil, err
+	}
 	if err := a.openManager(&c); err != nil {
 		return nil, err
 	}
@@ -95,13 +103,13 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(ctx))
-	a.makeParts(&c, &o, image)
+	a.makeParts(&c, &o, image, list)
 	if err := a.makeServer(&c, &o); err != nil {
 		a.stop()
 		return nil, errors.Join(err, a.listeners.close())
 	}
 	a.startParts(&c)
-	a.log.Info("node", "node", c.Name, "urls", strings.Join(a.URLs(), " "), "drives", len(c.Drives),
+	a.log.Info("node", "node", c.Name, "urls", strings.Join(a.URLs(), " "), "drives", len(list),
 		"incarnation", a.status.incarnation)
 	return a, nil
 }
@@ -116,11 +124,19 @@ func (a *Agent) openManager(c *Config) (err error) {
 	return err
 }
 
-// makeParts makes the node's parts. None of them runs yet.
-func (a *Agent) makeParts(c *Config, o *Options, image drives.Image) {
-	incarnation := newIncarnation()
+// makeHeartbeat makes what talks to the control plane. It reads the node's status from the parts that makeParts makes.
+func (a *Agent) makeHeartbeat(c *Config) {
+	a.incarnation = newIncarnation()
 	a.fence = heartbeat.OpenFence(c.StateDir, a.log)
-	a.tickets = ticket.NewVerifier(c.Name, incarnation, time.Now)
+	a.tickets = ticket.NewVerifier(c.Name, a.incarnation, time.Now)
+	a.heartbeat = heartbeat.New(heartbeat.Options{
+		Members: c.Control, Client: a.client, Fence: a.fence, Log: a.log, Learn: a.tickets.Learn,
+		Status: func() (*apiv1.NodeStatus, error) { return a.status.read(true) },
+	})
+}
+
+// makeParts makes the node's other parts. None of them runs yet.
+func (a *Agent) makeParts(c *Config, o *Options, image drives.Image, list []drives.Config) {
 	changed := func() { a.heartbeat.SendSoon() }
 	open := splits.Opener(a.manager.Open)
 	if o.wrap != nil {
@@ -129,7 +145,7 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image) {
 	a.splits = splits.New(c.splitOptions(open, func(drive string, err error) { a.drives.Fail(drive, err) }, a.fence.Get,
 		a.log))
 	a.drives = drives.New(drives.Options{
-		Node: c.Name, Drives: c.driveConfigs(), Manager: a.manager, Splits: a.splits, Image: image,
+		Node: c.Name, Drives: list, Manager: a.manager, Splits: a.splits, Image: image,
 		Drain: time.Duration(c.DrainTime), Probe: o.Probe, Owner: driveOwner(c.Name, a.listeners.reached),
 		Changed: changed, Log: a.log, Device: o.Device,
 	})
@@ -139,13 +155,9 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image) {
 	})
 	a.drain = &drainSwitch{splits: a.splits, changed: changed, log: a.log}
 	a.status = &statusReader{
-		name: c.Name, incarnation: incarnation, version: o.Version, urls: a.listeners.urls,
+		name: c.Name, incarnation: a.incarnation, version: o.Version, urls: a.listeners.urls,
 		manager: a.manager, splits: a.splits, drives: a.drives.Statuses, draining: a.drain.on,
 	}
-	a.heartbeat = heartbeat.New(heartbeat.Options{
-		Members: c.Control, Client: a.client, Fence: a.fence, Log: a.log, Learn: a.tickets.Learn,
-		Status: func() (*apiv1.NodeStatus, error) { return a.status.read(true) },
-	})
 }
 
 // makeServer makes what serves the node's parts over HTTP.

@@ -31,8 +31,8 @@ func (f *fixture) askRange(method, link string, headers ...string) (*http.Respon
 	return resp, body
 }
 
-// TestRangesComeWithTheirChecksum checks the CRC32C behind ranges of every length, and that ranges outside the partition
-// or longer than the bound are refused, from both sides of the bound.
+// TestRangesComeWithTheirChecksum checks the CRC32C behind ranges of every length, and that ranges outside the
+// partition or longer than the bound are refused, from both sides of the bound.
 func TestRangesComeWithTheirChecksum(t *testing.T) {
 	b := makePartition(t, 1, 900)
 	f := start(t, nil, fill(t, "file", map[string][]byte{"day 1/a+b.parquet": b}))
@@ -58,8 +58,8 @@ func TestRangesComeWithTheirChecksum(t *testing.T) {
 	}
 }
 
-// TestAPartitionThatChangedIsNoticed checks that If-Match refuses another footer, and that HEAD reads the partition's end
-// again.
+// TestAPartitionThatChangedIsNoticed checks that If-Match refuses another footer, and that HEAD reads the partition's
+// end again.
 func TestAPartitionThatChangedIsNoticed(t *testing.T) {
 	b := makePartition(t, 1, 900)
 	uri := fill(t, "mem", map[string][]byte{"a.parquet": b})

@@ -136,8 +136,15 @@ func readJob(r *apiv1.PrepareRequest) (*api.Job, error) {
 		return nil, err
 	}
 	j.Plan = plan.Options()
+	if n := len(r.GetSources()); n > maxSources {
+		return nil, fmt.Errorf("%w: %d sources: want at most %d", errorcode.ErrRequest, n, maxSources)
+	}
+	j.Sources = apiv1.ReadSources(r.GetSources())
 	return &j, nil
 }
+
+// maxSources bounds the sources of a request, as millrace.proto says.
+const maxSources = 1024
 
 // Prepare prepares a job on the drives that hold partitions of it. A job that is prepared already stays as it is.
 func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.PrepareResponse, error) {
@@ -173,7 +180,11 @@ func (s *service) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.
 	if _, err := s.drives.Drive(r.GetDrive()); err != nil {
 		return nil, err
 	}
-	rate, kept, err := s.manager.Rate(ctx, job, r.GetDrive(), r.GetAgain())
+	o := host.RateOptions{Again: r.GetAgain()}
+	if r.GetSource() != nil {
+		o.On = &apiv1.ReadSources([]*apiv1.PartitionSource{r.GetSource()})[0]
+	}
+	rate, kept, err := s.manager.Rate(ctx, job, r.GetDrive(), o)
 	if err != nil {
 		s.drives.Fail(r.GetDrive(), err)
 		return nil, err

@@ -51,6 +51,12 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 	return status, nil
 }
 
+// The words for a drive that makes splits of partitions which it does not hold, by this machine's CPU.
+const (
+	reachAny      = "any"
+	computesOnCPU = "cpu"
+)
+
 // readDrive returns the status of one drive.
 func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.Drive {
 	status := &apiv1.Drive{Name: d.Name, State: d.State, Busy: d.Busy, Partitions: partitions}
@@ -59,6 +65,10 @@ func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.D
 	}
 	if d.Drive == nil {
 		return status
+	}
+	if d.Drive.ReachesAny() {
+		status.Reach, status.ComputesOn = reachAny, computesOnCPU
+		status.SourceFailures, status.SourceError = d.Drive.SourceFailures()
 	}
 	is := s.manager.Status(d.Drive)
 	status.Uuid, status.Image, status.Computes = is.UUID, is.Image, is.Computes

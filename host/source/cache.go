@@ -72,7 +72,8 @@ type Statistics struct {
 	Stalled  time.Duration `json:"stalled_ns"`     // that reads stood still for bytes that had not come yet
 }
 
-func (s *Statistics) add(o Statistics) {
+// Add adds what another reader did.
+func (s *Statistics) Add(o Statistics) {
 	s.Requests += o.Requests
 	s.Bytes += o.Bytes
 	s.Unneeded += o.Unneeded
@@ -215,7 +216,7 @@ func (c *Cache) fetch(g *segment) {
 	err := c.request(g, &seen)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g.reader.statistics.add(seen)
+	g.reader.statistics.Add(seen)
 	g.err = err
 	close(g.done)
 	if err != nil {

@@ -161,8 +161,8 @@ func prepareMoves(x *target.Execution) {
 // readsAtOnce is how many windows of a slice are read at once from a partition that is far away.
 const readsAtOnce = 8
 
-// moveAll carries out the moves of a slice. Those of a partition that is far away are carried out at the same time: they
-// go to different memory, and each waits for the network.
+// moveAll carries out the moves of a slice. Those of a partition that is far away are carried out at the same time:
+// they go to different memory, and each waits for the network.
 func (t *memoryTarget) moveAll(ctx context.Context, x *target.Execution) error {
 	if len(x.Moves) < 2 || !x.Partition.Remote() {
 		for _, m := range x.Moves {

@@ -59,7 +59,7 @@ type RowGroup struct{ First, Rows int64 }
 func (g RowGroup) End() int64 { return g.First + g.Rows }
 
 // Open reads as much of a partition as tells its rows: the footer of a Parquet file, or all of a text, whose rows have
-// to be counted. ctx ends the reading of a text. The error wraps ErrUnreadable.
+// to be counted. ctx ends the reading of a text, and of a partition that lies elsewhere. The error wraps ErrUnreadable.
 func Open(
 	ctx context.Context, name string, r io.ReaderAt, size int64, source program.Source, opts Options,
 ) (*Partition, error) {
@@ -78,7 +78,7 @@ func Open(
 	var err error
 	switch source {
 	case program.Parquet:
-		err = p.openParquet()
+		err = p.openParquet(ctx)
 	case program.CriteoTSV:
 		every := opts.Every
 		if every <= 0 {
@@ -96,8 +96,8 @@ func Open(
 	return p, nil
 }
 
-func (p *Partition) openParquet() error {
-	f, err := format.ReadFooter(p.reader, p.Size)
+func (p *Partition) openParquet(ctx context.Context) error {
+	f, err := format.ReadFooter(p.readerUntil(ctx), p.Size)
 	if err != nil {
 		return err
 	}
@@ -194,6 +194,23 @@ func (p *Partition) ReadAtContext(ctx context.Context, b []byte, off int64) (int
 	}
 	return p.reader.ReadAt(b, off)
 }
+
+// readerUntil returns the partition's reader. Reads of a partition that lies elsewhere end with ctx.
+func (p *Partition) readerUntil(ctx context.Context) io.ReaderAt {
+	if far, ok := p.reader.(FarReader); ok {
+		return &boundReader{far, ctx}
+	}
+	return p.reader
+}
+
+// boundReader reads a partition that lies elsewhere until a context ends.
+type boundReader struct {
+	FarReader
+	ctx context.Context
+}
+
+// ReadAt implements io.ReaderAt.
+func (b *boundReader) ReadAt(p []byte, off int64) (int, error) { return b.ReadAtContext(b.ctx, p, off) }
 
 // Describe is the partition's entry of a manifest. The digest is that of the footer; text has none, so it is that of
 // the whole file.

@@ -22,6 +22,8 @@ type Config struct {
 	Name string
 	URI  string
 	Host host.DriveOptions // how the drive is opened; the Set fills in Device and Skip
+	// Open opens a drive that has no URI; nil: URI is opened.
+	Open func(host.DriveOptions) (*host.Drive, error)
 }
 
 // Options are what a Set needs of its node. All but Image, Probe and Device are required.

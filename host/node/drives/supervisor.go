@@ -63,7 +63,7 @@ func (v *supervisor) run(ctx context.Context) {
 
 // openAndWatch opens the drive and returns when it is lost, or ctx ends. worked is how long it was open.
 func (v *supervisor) openAndWatch(ctx context.Context) (worked time.Duration, err error) {
-	d, err := host.OpenDrive(ctx, v.config.URI, v.driveOptions())
+	d, err := v.open(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -77,6 +77,14 @@ func (v *supervisor) openAndWatch(ctx context.Context) (worked time.Duration, er
 	begin := time.Now()
 	err = v.watch(ctx, d)
 	return time.Since(begin), err
+}
+
+// open opens the drive.
+func (v *supervisor) open(ctx context.Context) (*host.Drive, error) {
+	if v.config.Open != nil {
+		return v.config.Open(v.config.Host)
+	}
+	return host.OpenDrive(ctx, v.config.URI, v.driveOptions())
 }
 
 // driveOptions returns how the drive is opened.
@@ -248,7 +256,8 @@ func (v *supervisor) readHealth(ctx context.Context, d *host.Drive) {
 // questionsDrive reports whether a split's error puts its drive in question. What the split read or was asked for does
 // not, nor does a split that was stopped or kept away.
 func questionsDrive(err error) bool {
-	for _, ours := range []error{splits.ErrStopped, splits.ErrDraining, errorcode.ErrUnavailable, host.ErrSuspended} {
+	for _, ours := range []error{splits.ErrStopped, splits.ErrDraining, errorcode.ErrUnavailable, host.ErrSuspended,
+		host.ErrSource} {
 		if errors.Is(err, ours) {
 			return false
 		}

@@ -47,6 +47,7 @@ var codes = []struct {
 	{ErrRequest, connect.CodeInvalidArgument},
 	{partitions.ErrRequest, connect.CodeInvalidArgument},
 	{inspection.ErrKind, connect.CodeInvalidArgument},
+	{host.ErrSource, connect.CodeUnavailable}, // whatever could not be read: it may be read elsewhere, or later
 	{heartbeat.ErrReplaced, connect.CodeFailedPrecondition},
 	{ErrTooMany, connect.CodeResourceExhausted},
 	{api.ErrBusy, connect.CodeResourceExhausted},
@@ -66,6 +67,7 @@ var codes = []struct {
 	{host.ErrNotHeld, connect.CodeFailedPrecondition},
 	{host.ErrChanged, connect.CodeFailedPrecondition},
 	{extents.ErrMoved, connect.CodeFailedPrecondition},
+	{host.ErrFormat, connect.CodeFailedPrecondition},
 	{host.ErrDigest, connect.CodeFailedPrecondition},
 	{host.ErrSchema, connect.CodeFailedPrecondition},
 	{volume.ErrExists, connect.CodeAlreadyExists},

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -46,12 +48,14 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Sender sends heartbeats to the control plane's leader. It has one goroutine, Run's.
+// Sender sends heartbeats to the control plane's leader. It has one goroutine, Run's; SendSoon and
+// Locate are for the others.
 type Sender struct {
 	o       Options
 	trigger chan struct{} // asks for a heartbeat without waiting for the interval; capacity 1
 	members []string      // base URLs
 	current int           // index of the member that accepted the last heartbeat
+	known   atomic.Value  // []string: the members for Locate, the one that accepted the last heartbeat first
 
 	returnedFence uint64 // fence of the leader that last listed returned leases,
 	returnedSeen  uint64 // and the last of them that the node has seen
@@ -71,7 +75,15 @@ func New(o Options) *Sender {
 			s.members = append(s.members, base)
 		}
 	}
+	s.publish()
 	return s
+}
+
+// publish tells Locate the members.
+func (s *Sender) publish() {
+	if len(s.members) > 0 {
+		s.known.Store(slices.Concat(s.members[s.current:], s.members[:s.current]))
+	}
 }
 
 // SendSoon makes Run send a heartbeat without waiting for the interval, because something changed that the control
@@ -136,6 +148,7 @@ func (s *Sender) Send(ctx context.Context) (time.Duration, error) {
 		wait, err := s.sendTo(ctx, s.members[i])
 		if err == nil {
 			s.current = i
+			s.publish()
 			return wait, nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", s.members[i], err))

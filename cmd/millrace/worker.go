@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/worker"
+	"github.com/millrace/millrace/internal/quantity"
+)
+
+// workerCommand is the command that runs a worker without data.
+type workerCommand struct{ *console }
+
+func (c workerCommand) command() *cobra.Command {
+	return group("worker", "Run this machine as a worker without data", c.run())
+}
+
+// workerReady is what worker run prints when the worker serves.
+type workerReady struct {
+	Name    string   `json:"name"`
+	URLs    []string `json:"urls"`
+	Threads int      `json:"engine_threads"`
+	Memory  int64    `json:"memory_bytes"`
+	Control []string `json:"control"`
+}
+
+// workerFlags are the flags of worker run. Those that are given go before the configuration's fields.
+type workerFlags struct {
+	addressFlags
+	config  string
+	name    string
+	listen  []string
+	threads int
+	memory  int64
+	drainOn []string
+}
+
+func (c workerCommand) run() *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Preprocess on this machine's cores what storage nodes and stores hold",
+		Long: `Runs a worker without data until it is interrupted: it joins a control plane as a storage node does,
+takes splits as a drive does, reads the columns that a job needs from the nodes that hold them (ranges,
+each with a checksum) or from a URL, preprocesses on this machine's cores, and serves mini-batches over
+HTTP. They are byte for byte those of a drive. A worker keeps nothing: it may be started, drained and
+killed at any moment. One line says when it is ready; the log is on standard error. When it is
+interrupted it takes no new splits, lets those that run end (drain_time bounds that), and ends.
+Metrics are at /metrics, readiness at /readyz.
+
+The configuration is one YAML document (millrace config print-defaults worker shows every field), or
+none: flags say what is usually needed, and go before it. The certificate has the role node.`,
+		Example: "  millrace worker run --control http://127.0.0.1:7460\n" +
+			"  millrace config print-defaults worker > worker.yaml\n  millrace worker run --config worker.yaml --threads 8",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conf, err := f.configuration(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, stop, err := drainedBy(cmd.Context(), f.drainOn)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			return worker.Run(ctx, conf, worker.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format),
+				Version: buildVersion().Version}, func(a *node.Agent) {
+				r := workerReady{Name: conf.Name, URLs: a.URLs(), Threads: conf.Threads, Memory: int64(conf.Memory),
+					Control: conf.Control}
+				_ = c.print(r, func(w io.Writer) {
+					fmt.Fprintf(w, "worker %s serves %d threads at %s\n", r.Name, r.Threads, strings.Join(r.URLs, ", "))
+				})
+			})
+		},
+	}
+	f.addFlags(cmd, "")
+	fl := cmd.Flags()
+	fl.StringVar(&f.config, "config", "", "the worker's configuration, a YAML file")
+	fl.StringVar(&f.name, "name", "", "name of the worker, unique in the cluster (default: the host's)")
+	fl.StringSliceVar(&f.listen, "listen", nil, "where to serve, HOST:PORT or unix:PATH (default 127.0.0.1:7080)")
+	fl.IntVar(&f.threads, "threads", 0, "engine threads (default: the cores there are)")
+	fl.Var(quantity.BytesFlag[int64]{To: &f.memory}, "memory",
+		"most bytes that the worker holds (default: 512MiB a thread, 1GiB at least and 8GiB at most)")
+	fl.StringSliceVar(&f.drainOn, "drain-on", nil, "further signals that drain and end the worker: HUP, QUIT "+
+		"(INT and TERM always do)")
+	return cmd
+}
+
+// configuration returns what the file and the flags say.
+func (f *workerFlags) configuration(cmd *cobra.Command) (worker.Config, error) {
+	conf := worker.DefaultConfig()
+	if f.config != "" {
+		var err error
+		if conf, err = worker.ReadConfig(f.config); err != nil {
+			return conf, err
+		}
+	}
+	given := cmd.Flags().Changed
+	if given("control") || given("context") || len(conf.Control) == 0 {
+		target, err := f.target()
+		if err != nil {
+			return conf, err
+		}
+		if conf.Control = target.Control; len(conf.Control) == 0 {
+			conf.Control = []string{defaultControl}
+		}
+		if id := target.Identity; id.Cert != "" && conf.TLS == (node.TLSConfig{}) {
+			conf.TLS = node.TLSConfig{Cert: id.Cert, Key: id.Key, CA: id.CA}
+		}
+	}
+	if id := f.identity; given("cert") || given("key") || given("ca") {
+		conf.TLS = node.TLSConfig{Cert: id.Cert, Key: id.Key, CA: id.CA}
+	}
+	if given("name") {
+		conf.Name = f.name
+	}
+	if given("listen") {
+		conf.Listen = f.listen
+	}
+	if given("threads") {
+		conf.Threads = f.threads
+	}
+	if given("memory") {
+		conf.Memory = node.Bytes(f.memory)
+	}
+	if err := conf.Check(); err != nil {
+		return conf, fmt.Errorf("%w: %w", worker.ErrConfig, err)
+	}
+	return conf, nil
+}
+
+// drainSignals are the signals that may be named, beside those that interrupt every command.
+var drainSignals = map[string]os.Signal{"HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "INT": os.Interrupt,
+	"TERM": syscall.SIGTERM}
+
+// drainedBy returns a context that ends with ctx, or with a signal of a name.
+func drainedBy(ctx context.Context, names []string) (context.Context, context.CancelFunc, error) {
+	var signals []os.Signal
+	for _, name := range names {
+		s, ok := drainSignals[strings.TrimPrefix(strings.ToUpper(name), "SIG")]
+		if !ok {
+			return nil, nil, usagef("--drain-on %q: want HUP, QUIT, INT or TERM", name)
+		}
+		signals = append(signals, s)
+	}
+	if len(signals) == 0 {
+		return ctx, func() {}, nil
+	}
+	ctx, stop := signal.NotifyContext(ctx, signals...)
+	return ctx, stop, nil
+}

@@ -1,0 +1,74 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/host/api"
+)
+
+// maxDescribed is how many partitions are tried for one whose footer can be read. The footers of a job's partitions say
+// the same of its columns, so that one is enough.
+const maxDescribed = 4
+
+// describeElsewhere makes the data set of a job of which the drives hold nothing, for the first drive of reach any.
+// With no such drive it returns notHeld.
+func describeElsewhere(ctx context.Context, drives []*Drive, spec *api.Job, notHeld error) (*api.Dataset, error) {
+	for _, d := range drives {
+		if d.elsewhere == nil || spec.Manifest == nil {
+			continue
+		}
+		d.elsewhere.from.Learn(spec.Digest, spec.Sources)
+		data, err := d.describeOne(ctx, drives, spec)
+		if err != nil {
+			d.elsewhere.forget(spec.Digest)
+		}
+		return data, err
+	}
+	return nil, notHeld
+}
+
+// describeOne reads the columns of a job from the footer of one of its partitions: of those whose place is known first.
+func (d *Drive) describeOne(ctx context.Context, drives []*Drive, spec *api.Job) (*api.Dataset, error) {
+	var errs []error
+	for _, index := range describedFirst(spec) {
+		open, err := d.elsewhere.acquire(ctx, spec.Digest, spec.Manifest.Partitions[index])
+		if err != nil {
+			errs = append(errs, err)
+			if ctx.Err() != nil || !errors.Is(err, ErrSource) {
+				break
+			}
+			continue
+		}
+		var columns schema
+		err = columns.add(open.part, d.o.Text)
+		d.elsewhere.release(open)
+		if err != nil {
+			return nil, err
+		}
+		data := &api.Dataset{Manifest: spec.Manifest, Columns: columns.columns, MeanLength: columns.meanLength()}
+		for _, other := range drives {
+			data.Drives = append(data.Drives, api.Drive{Name: other.name, Compute: other.Computes(),
+				Threads: other.threads(), Streams: other.streams()})
+		}
+		return data, nil
+	}
+	return nil, fmt.Errorf("read the columns of the job: %w", errors.Join(errs...))
+}
+
+// describedFirst returns the indices of the partitions whose footers are tried.
+func describedFirst(spec *api.Job) []int {
+	var indices []int
+	for _, s := range spec.Sources {
+		if i := spec.Manifest.Find(s.Partition); i >= 0 && len(indices) < maxDescribed {
+			indices = append(indices, i)
+		}
+	}
+	for i := range min(len(spec.Manifest.Partitions), maxDescribed) {
+		if len(spec.Sources) == 0 {
+			indices = append(indices, i)
+		}
+	}
+	return indices
+}

@@ -1,0 +1,40 @@
+package node
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/node/drives"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// ElsewhereOptions describe a drive of reach any: it holds no partition, and this machine's CPU makes its splits.
+type ElsewhereOptions struct {
+	Drive host.DriveOptions
+	Open  func(Network) (host.Elsewhere, error) // makes what partitions are read by; called once
+}
+
+// Network is what a reader of partitions has of its node.
+type Network struct {
+	Client *http.Client // towards other nodes, with the node's identity
+	// Locate asks the control plane where partitions of a job lie, by name.
+	Locate func(ctx context.Context, job dataset.Digest, partitions []string) ([]api.Source, error)
+}
+
+// driveConfigs returns the node's drives: those of the configuration, and one of reach any if there is one.
+func (a *Agent) driveConfigs(c *Config, o *Options) ([]drives.Config, error) {
+	list := c.driveConfigs()
+	if o.Elsewhere == nil {
+		return list, nil
+	}
+	from, err := o.Elsewhere.Open(Network{Client: a.client, Locate: a.heartbeat.Locate})
+	if err != nil {
+		return nil, err
+	}
+	return append(list, drives.Config{
+		Name: o.Elsewhere.Drive.Name, Host: o.Elsewhere.Drive,
+		Open: func(o host.DriveOptions) (*host.Drive, error) { return host.OpenElsewhere(o, from) },
+	}), nil
+}

@@ -1,0 +1,134 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/strictyaml"
+	"github.com/millrace/millrace/sdk"
+)
+
+// ErrConfig says that a configuration cannot be used.
+var ErrConfig = errors.New("worker configuration")
+
+// Config is a worker's configuration: the YAML document that `millrace worker run --config` reads. DefaultConfig has
+// the values of fields that a document leaves out. Fields that a storage node has, too, mean the same.
+type Config struct {
+	Name            string           `yaml:"name" doc:"name of the worker, unique among nodes and workers of the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
+	Listen          []string         `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
+	Advertise       []string         `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this worker, best first: http(s)://HOST:PORT or unix:PATH; empty: those of listen"`
+	InsecureNetwork string           `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
+	TLS             node.TLSConfig   `yaml:"tls" doc:"identity of this worker towards others, of the role node; all three files or none (millrace pki)"`
+	Control         []string         `yaml:"control" doc:"URLs of the control plane's members; a worker does nothing without one"`
+	StateDir        string           `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, the latest leader's fence; empty: nothing is kept"`
+	Threads         int              `yaml:"threads" doc:"engine threads; 0: the cores there are"`
+	Memory          node.Bytes       `yaml:"memory" doc:"most bytes of what the worker holds: a half for the engine of all jobs, a quarter for mini-batches made and not yet taken, a quarter for what is read of partitions; 0: 512MiB a thread, 1GiB at least and 8GiB at most"`
+	Jobs            int              `yaml:"jobs" doc:"jobs prepared at once; each has an equal part of the engine's memory"`
+	Requests        int              `yaml:"requests" doc:"requests for ranges of partitions under way at once"`
+	ReadTime        node.Duration    `yaml:"read_time" doc:"how long one request for a range of a partition may take before another node is asked"`
+	ReadTries       int              `yaml:"read_tries" doc:"how often a range is asked for, at all places together, before its split goes to another worker"`
+	Runs            node.RunConfig   `yaml:"runs" doc:"splits that are open"`
+	Limits          node.LimitConfig `yaml:"limits" doc:"what clients may ask for"`
+	Measure         node.Duration    `yaml:"measure" doc:"how long P is measured, at least"`
+	DrainTime       node.Duration    `yaml:"drain_time" doc:"how long running splits may go on when the worker is told to stop"`
+	Log             node.LogConfig   `yaml:"log" doc:"the log, on standard error"`
+}
+
+// Bounds of a worker's memory.
+const (
+	memoryPerThread = 512 << 20
+	leastMemory     = 64 << 20
+	defaultMemory   = 1 << 30
+	mostMemory      = 8 << 30 // that a worker takes unless it is told to take more
+)
+
+// maxJobs bounds Config.Jobs: a job's part of the memory is to be of use.
+const maxJobs = 64
+
+// DefaultConfig returns the configuration that an empty document means.
+func DefaultConfig() Config {
+	n := node.DefaultConfig()
+	n.Limits.Jobs = 0 // Config.Jobs says it
+	return Config{
+		Listen: []string{"127.0.0.1:7080"}, Jobs: 2, Requests: source.DefaultRequests,
+		ReadTime: node.Duration(5 * time.Second), ReadTries: 8,
+		Runs: n.Runs, Limits: n.Limits, Measure: n.Measure, DrainTime: n.DrainTime, Log: n.Log,
+	}
+}
+
+// ReadConfig reads a configuration file. Errors wrap ErrConfig and name the file, and the line and the column where
+// there are any.
+func ReadConfig(path string) (Config, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	c := DefaultConfig()
+	if err := strictyaml.Decode(b, &c); err != nil {
+		return c, fmt.Errorf("%w %s: %w", ErrConfig, path, err)
+	}
+	return c, nil
+}
+
+// PrintDefaults returns DefaultConfig as a document, in which every field has its description.
+func PrintDefaults() []byte { return strictyaml.Print(DefaultConfig()) }
+
+// Check returns an error unless the configuration makes sense. The error begins with the field's path. Fields that are
+// 0 for what there is get it.
+func (c *Config) Check() error {
+	if c.Threads == 0 {
+		c.Threads = min(runtime.GOMAXPROCS(0), sdk.MaxThreads)
+	}
+	if c.Memory == 0 {
+		c.Memory = node.Bytes(min(max(int64(c.Threads)*memoryPerThread, defaultMemory), mostMemory))
+	}
+	switch {
+	case len(c.Control) == 0:
+		return errors.New("control: name the control plane (--control, or a context): a worker gets its work from there")
+	case c.Threads < 1 || c.Threads > sdk.MaxThreads:
+		return fmt.Errorf("threads: %d: want 0 to %d", c.Threads, sdk.MaxThreads)
+	case c.Jobs < 1 || c.Jobs > maxJobs:
+		return fmt.Errorf("jobs: %d: want 1 to %d", c.Jobs, maxJobs)
+	case c.Memory < leastMemory || c.parts().read < source.MinMemory:
+		return fmt.Errorf("memory: %d bytes: want at least 64MiB", int64(c.Memory))
+	case c.Requests < 1 || c.ReadTries < 1 || c.ReadTime <= 0:
+		return errors.New("requests, read_tries and read_time must be above 0")
+	case c.Limits.Jobs != 0:
+		return errors.New("limits.jobs: a worker's jobs are bounded by jobs: leave it out")
+	}
+	n := c.node()
+	if err := n.Check(); err != nil {
+		return err
+	}
+	c.Name = n.Name
+	return nil
+}
+
+// memoryParts is how a worker's memory is divided, in bytes.
+type memoryParts struct {
+	engine  int64 // of one job
+	batches int64 // made and not yet taken, of all jobs
+	read    int64 // of partitions
+}
+
+// parts divides the memory.
+func (c *Config) parts() memoryParts {
+	quarter := int64(c.Memory) / 4
+	return memoryParts{engine: 2 * quarter / int64(c.Jobs), batches: quarter, read: quarter}
+}
+
+// node returns the configuration of the node that a worker is to launchers and the control plane. It has no drive.
+func (c *Config) node() node.Config {
+	n := node.DefaultConfig()
+	n.Name, n.Listen, n.Advertise, n.InsecureNetwork = c.Name, c.Listen, c.Advertise, c.InsecureNetwork
+	n.TLS, n.Control, n.StateDir = c.TLS, c.Control, c.StateDir
+	n.Buffers = node.BufferConfig{Node: node.Bytes(c.parts().batches), Job: node.Bytes(c.parts().batches)}
+	n.Runs, n.Limits, n.Measure, n.DrainTime, n.Log = c.Runs, c.Limits, c.Measure, c.DrainTime, c.Log
+	n.Limits.Jobs = c.Jobs
+	return n
+}

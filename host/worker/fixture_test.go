@@ -1,0 +1,386 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/api"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+// row is a row of the generated partitions. Other is a column that the pipeline does not read.
+type row struct {
+	Label int32   `parquet:"label"`
+	Int0  *int32  `parquet:"int_0,optional"`
+	Other string  `parquet:"other"`
+	Cat0  int64   `parquet:"cat_0"`
+	List0 []int64 `parquet:"list_0,list"`
+}
+
+// makePartition makes the bytes of a Parquet file, the same for the same numbers.
+func makePartition(t testing.TB, seed uint64, rows int) []byte {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 3))
+	all := make([]row, rows)
+	for i := range all {
+		r := &all[i]
+		r.Label, r.Cat0, r.Other = int32(rng.IntN(2)), rng.Int64N(1<<40), fmt.Sprint(rng.Uint64())
+		if rng.IntN(4) > 0 {
+			v := int32(rng.IntN(5000))
+			r.Int0 = &v
+		}
+		for range rng.IntN(5) {
+			r.List0 = append(r.List0, rng.Int64N(1<<40))
+		}
+	}
+	var b bytes.Buffer
+	w := pq.NewGenericWriter[row](&b, pq.MaxRowsPerRowGroup(400), pq.PageBufferSize(1<<10), pq.Compression(&pq.Snappy))
+	_, err := w.Write(all)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// content is a data set of three partitions.
+func content(t testing.TB) map[string][]byte {
+	return map[string][]byte{"a.parquet": makePartition(t, 1, 1030), "day 1/b.parquet": makePartition(t, 2, 400),
+		"c.parquet": makePartition(t, 3, 75)}
+}
+
+const doc = `name: lists
+batch: 50
+label: {column: label}
+dense:
+  - columns: [int_0]
+    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]
+sparse:
+  - columns: [cat_0, list_0]
+    ops: [sigrid_hash: {salt: 0, max: 1000}]
+`
+
+// logger logs where MILLRACE_LOG says so.
+func logger() *slog.Logger {
+	if os.Getenv("MILLRACE_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+var drives int // makes mem: drives' names unique
+
+// startHolder starts a storage node with one drive, d0, that holds files. The drive is returned, so that it can be
+// written to.
+func startHolder(t testing.TB, name string, files map[string][]byte) (*node.Agent, *sdk.Device) {
+	t.Helper()
+	drives++
+	uri := fmt.Sprintf("mem:worker-%d-%d", os.Getpid(), drives)
+	dev, err := sdk.Create(t.Context(), uri+"?size=8MiB&slm=32MiB", sdk.DeviceOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, dev.Close()) })
+	vol, err := volume.Open(t.Context(), dev)
+	require.NoError(t, err)
+	for name, b := range files {
+		require.NoError(t, vol.Put(t.Context(), name, int64(len(b)), bytes.NewReader(b)))
+	}
+	c := node.DefaultConfig()
+	c.Name, c.Listen, c.Measure = name, []string{"127.0.0.1:0"}, node.Duration(time.Millisecond)
+	c.Drives = []node.DriveConfig{{Name: "d0", URI: uri}}
+	a, err := node.Start(t.Context(), c, node.Options{Logger: logger(), Probe: 20 * time.Millisecond})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, a.Close()) })
+	await(t, "the holder's drive", func() bool {
+		resp, err := http.Get(a.URLs()[0] + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	return a, dev
+}
+
+// await waits until something holds.
+func await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		require.True(t, time.Now().Before(end), "%s: never", what)
+	}
+}
+
+// leader is a control plane that does what a test says.
+type leader struct {
+	apiv1connect.UnimplementedControlHandler
+
+	mu      sync.Mutex
+	status  *apiv1.NodeStatus // the last heartbeat's
+	sources map[string]*apiv1.PartitionSource
+	located int
+}
+
+func (l *leader) Heartbeat(_ context.Context, r *apiv1.HeartbeatRequest) (*apiv1.HeartbeatResponse, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status = r.Status
+	return &apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "m0", Fence: 1, IntervalSeconds: 0.02}, nil
+}
+
+func (l *leader) Locate(_ context.Context, r *apiv1.LocateRequest) (*apiv1.LocateResponse, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.located++
+	answer := &apiv1.LocateResponse{}
+	for _, name := range r.Partitions {
+		s := l.sources[name]
+		if s == nil {
+			s = &apiv1.PartitionSource{Partition: name}
+		}
+		answer.Sources = append(answer.Sources, s)
+	}
+	return answer, nil
+}
+
+// place says where a partition lies from now on.
+func (l *leader) place(s *apiv1.PartitionSource) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sources[s.Partition] = s
+}
+
+// fixture is a worker under test.
+type fixture struct {
+	*node.Agent
+	t      testing.TB
+	leader *leader
+	client *http.Client
+	base   string
+	node   apiv1connect.NodeClient
+}
+
+// startWorker starts a worker under a control plane of its own.
+func startWorker(t testing.TB, change func(*Config)) *fixture {
+	t.Helper()
+	f := &fixture{t: t, leader: &leader{sources: map[string]*apiv1.PartitionSource{}}}
+	_, handler := apiv1connect.NewControlHandler(f.leader)
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	c := DefaultConfig()
+	c.Name, c.Listen, c.Control = "w0", []string{"127.0.0.1:0"}, []string{server.URL}
+	c.Measure, c.Threads, c.Memory = node.Duration(time.Millisecond), 2, 256<<20
+	c.ReadTries = 6
+	c.Runs.BusyWait = node.Duration(time.Minute)
+	if change != nil {
+		change(&c)
+	}
+	var err error
+	f.Agent, err = Start(t.Context(), c, Options{Logger: logger()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, f.Close()) })
+	f.client, err = identity.HTTPClient(identity.Options{})
+	require.NoError(t, err)
+	t.Cleanup(f.client.CloseIdleConnections)
+	f.base, err = identity.BaseURL(f.URLs()[0])
+	require.NoError(t, err)
+	f.node = apiv1connect.NewNodeClient(f.client, f.base)
+	await(t, "the worker's heartbeat", func() bool {
+		f.leader.mu.Lock()
+		defer f.leader.mu.Unlock()
+		return f.leader.status != nil && f.leader.status.Drives[0].State == "ready"
+	})
+	return f
+}
+
+// job is a job over what a holder holds.
+type job struct {
+	digest dataset.Digest
+	plan   *dataset.Plan
+	*apiv1.PrepareRequest
+}
+
+// describeJob makes a job of everything that a holder holds.
+func describeJob(t testing.TB, holder *node.Agent, o dataset.Options) *job {
+	t.Helper()
+	client := apiv1connect.NewNodeClient(http.DefaultClient, holder.URLs()[0])
+	r, err := client.Describe(t.Context(), &apiv1.DescribeRequest{})
+	require.NoError(t, err)
+	var list []dataset.Partition
+	for _, p := range r.Status.Partitions {
+		list = append(list, dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups,
+			Footer: dataset.Digest(p.FooterSha256)})
+	}
+	columns, err := api.DecodeColumns(r.Status.Schemas[0].Columns)
+	require.NoError(t, err)
+	manifest, err := dataset.NewManifest(list)
+	require.NoError(t, err)
+	spec, err := pipeline.Parse([]byte(doc))
+	require.NoError(t, err)
+	resolved, err := spec.Resolve(columns)
+	require.NoError(t, err)
+	o.Batch = 50
+	plan, err := dataset.NewPlan(manifest, o)
+	require.NoError(t, err)
+	o = plan.Options()
+	sum, err := manifest.Digest()
+	require.NoError(t, err)
+	j := &job{plan: plan}
+	j.digest, err = dataset.JobDigest(sum, resolved.Canonical(), o)
+	require.NoError(t, err)
+	text, err := manifest.MarshalJSON()
+	require.NoError(t, err)
+	j.PrepareRequest = &apiv1.PrepareRequest{Job: j.digest[:], Pipeline: []byte(doc), Manifest: text,
+		Plan: &apiv1.PlanOptions{Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed,
+			SplitBatches: int64(o.SplitBatches), Window: int64(o.Window)}}
+	_, err = client.Prepare(t.Context(), j.PrepareRequest)
+	require.NoError(t, err)
+	return j
+}
+
+// copyAt is a copy of every partition on a node's drive d0.
+func copyAt(name string, urls ...string) *apiv1.HeldCopy {
+	return &apiv1.HeldCopy{Node: name, Urls: urls, Drive: "d0"}
+}
+
+// placeAll says that every partition of a job lies at some copies, to the worker with the job and to the leader.
+func (f *fixture) placeAll(j *job, copies ...*apiv1.HeldCopy) {
+	j.Sources = nil
+	manifest, err := dataset.ReadManifest(j.Manifest)
+	require.NoError(f.t, err)
+	for _, p := range manifest.Partitions {
+		s := &apiv1.PartitionSource{Partition: p.Name, Copies: copies}
+		f.leader.place(s)
+		j.Sources = append(j.Sources, s)
+	}
+}
+
+// prepare hands a job over, which must go well.
+func (f *fixture) prepare(j *job) {
+	f.t.Helper()
+	_, err := f.node.Prepare(f.t.Context(), j.PrepareRequest)
+	require.NoError(f.t, err)
+}
+
+// fetch asks an agent for a mini-batch's frame.
+func (f *fixture) fetch(base string, j *job, drive string, number, until uint64) (int, []byte) {
+	f.t.Helper()
+	link := fmt.Sprintf("%s/v1/minibatch?job=%s&epoch=%d&drive=%s&number=%d&until=%d", base, j.digest,
+		j.plan.Options().Epoch, url.QueryEscape(drive), number, until)
+	resp, err := f.client.Get(link)
+	require.NoError(f.t, err)
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(f.t, errors.Join(err, resp.Body.Close()))
+	return resp.StatusCode, b
+}
+
+// sameAsHolder checks that every mini-batch of the worker is byte for byte the holder's. A request that fails for a
+// time is made again, as launchers do.
+func (f *fixture) sameAsHolder(j *job, holder *node.Agent) {
+	f.t.Helper()
+	for s := range j.plan.All() {
+		until := s.FirstNumber + uint64(s.MiniBatches)
+		for n := s.FirstNumber; n < until; n++ {
+			status, want := f.fetch(holder.URLs()[0], j, "d0", n, until)
+			require.Equal(f.t, http.StatusOK, status, "%s", want)
+			var got []byte
+			await(f.t, fmt.Sprintf("mini-batch %d", n), func() bool {
+				status, got = f.fetch(f.base, j, DriveName, n, until)
+				require.True(f.t, status == http.StatusOK || status == http.StatusServiceUnavailable, "%s", got)
+				return status == http.StatusOK
+			})
+			require.True(f.t, bytes.Equal(want, got), "mini-batch %d", n)
+		}
+	}
+}
+
+// proxy stands before a holder and changes what a test wants changed.
+type proxy struct {
+	*httptest.Server
+	mu     sync.Mutex
+	change func(*http.Response) error // of answers with bytes of partitions; nil: none
+	ranges int                        // that were asked for
+	plain  bool                       // ranges are asked for without a checksum
+}
+
+func newProxy(t testing.TB, to *node.Agent) *proxy {
+	target, err := url.Parse(to.URLs()[0])
+	require.NoError(t, err)
+	p := &proxy{}
+	back := &httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0)}
+	back.Rewrite = func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.plain {
+			r.Out.Header.Del("Te")
+		}
+	}
+	back.ModifyResponse = func(r *http.Response) error {
+		p.mu.Lock()
+		change := p.change
+		p.ranges++
+		p.mu.Unlock()
+		if change == nil || r.Request.Method != http.MethodGet {
+			return nil
+		}
+		return change(r)
+	}
+	p.Server = httptest.NewServer(back)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// do makes the proxy change answers, or ask for them without checksums.
+func (p *proxy) do(change func(*http.Response) error, plain bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.change, p.plain = change, plain
+}
+
+// asked returns how many answers went through.
+func (p *proxy) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ranges
+}
+
+// TestMain fails when a test leaves goroutines behind.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		http.DefaultClient.CloseIdleConnections()
+		end := time.Now().Add(20 * time.Second)
+		for runtime.NumGoroutine() > 2 && time.Now().Before(end) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := runtime.NumGoroutine(); n > 2 {
+			buf := make([]byte, 1<<20)
+			fmt.Fprintf(os.Stderr, "%d goroutines are left:\n%s\n", n, buf[:runtime.Stack(buf, true)])
+			code = 1
+		}
+	}
+	os.Exit(code)
+}

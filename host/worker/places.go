@@ -1,0 +1,351 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// Times of places.
+const (
+	// firstRest and longestRest are how long a place that failed is asked after the others, doubled with each failure.
+	firstRest   = 200 * time.Millisecond
+	longestRest = 30 * time.Second
+	// lostRest is how long a place that holds another partition, or none, is not asked at all.
+	lostRest = 10 * time.Second
+	// relocatePause is the least time between two questions where one partition lies.
+	relocatePause = 500 * time.Millisecond
+)
+
+// places reads one partition of a job at the places where it lies: copies on nodes, and a store. It implements
+// source.Source. Each read asks one place once; after a failure the next read asks another place, so that the retries
+// of its caller go around. When every place has failed it asks the control plane where the partition lies now.
+type places struct {
+	partitions *Partitions
+	job        dataset.Digest
+	want       dataset.Partition
+
+	mu        sync.Mutex
+	list      []*place
+	retired   []*place            // that are not named any more
+	suppliers map[*place]struct{} // that bytes came from
+	located   time.Time           // when the control plane was asked last
+}
+
+// place is one place of a partition. places.mu guards what it knows.
+type place struct {
+	name     string // for logs and errors
+	open     func(ctx context.Context) (source.Source, error)
+	store    bool          // a store, and not a copy on a node
+	key      string        // the same place has the same key
+	src      source.Source // nil: not open yet
+	failures int           // in a row
+	rests    time.Time     // until when others are asked before
+	lost     error         // why it is not asked again: it holds another partition, or none
+}
+
+// newPlaces makes a partition's places of what is known of them.
+func newPlaces(p *Partitions, job dataset.Digest, want dataset.Partition, known api.Source) *places {
+	s := &places{partitions: p, job: job, want: want, suppliers: map[*place]struct{}{}}
+	s.learn(known)
+	return s
+}
+
+// learn replaces the places by those that the control plane names. Places that were known keep what is known of them;
+// one that was lost a while ago may be asked again.
+func (s *places) learn(known api.Source) {
+	var list []*place
+	add := func(store bool, key, name string, open func(ctx context.Context) (source.Source, error)) {
+		list = append(list, &place{store: store, key: key, name: name, open: open})
+	}
+	for _, c := range known.Copies {
+		key, name := fmt.Sprintf("%q %q %q", c.Node, c.Drive, c.URLs), c.Node+"/"+c.Drive
+		add(false, key, name, func(context.Context) (source.Source, error) {
+			return openCopy(s.partitions.o.Client, c, s.want)
+		})
+	}
+	// Workers that read the same partition begin at different copies.
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	if known.URL != "" { // the nodes first: they are nearer, and their ranges have checksums
+		add(true, known.URL, source.Redact(known.URL), func(ctx context.Context) (source.Source, error) {
+			pinned, err := source.ParseIdentity(known.Identity)
+			if err != nil {
+				return nil, err
+			}
+			return s.partitions.o.Stores.Open(ctx, known.URL, pinned)
+		})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, p := range list {
+		if j := slices.IndexFunc(s.list, func(q *place) bool { return q.key == p.key }); j >= 0 {
+			list[i] = s.list[j]
+			if !list[i].rests.After(time.Now()) {
+				list[i].lost = nil
+			}
+		}
+	}
+	for _, q := range s.list {
+		if !slices.Contains(list, q) {
+			s.retired = append(s.retired, q)
+		}
+	}
+	s.list = list
+}
+
+// Name implements source.Source.
+func (s *places) Name() string { return s.want.Name }
+
+// Size implements source.Source.
+func (s *places) Size() int64 { return s.want.Bytes }
+
+// Identity implements source.Source.
+func (s *places) Identity() source.Identity {
+	return source.Identity{Kind: source.ByFooter, Value: s.want.Footer.String(), Size: s.want.Bytes}
+}
+
+// Close implements source.Source.
+func (s *places) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, p := range slices.Concat(s.list, s.retired) {
+		if p.src != nil {
+			errs = append(errs, p.src.Close())
+			p.src = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ReadAt implements source.Source.
+func (s *places) ReadAt(ctx context.Context, b []byte, off int64) (int, error) {
+	p, err := s.choose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.readFrom(ctx, p, b, off)
+	s.partitions.count(p, n, err)
+	if n == len(b) || err == nil {
+		s.succeeded(p)
+		return n, err
+	}
+	return n, s.failed(ctx, p, err)
+}
+
+// readFrom reads at one place, which it opens if that was not done yet.
+func (s *places) readFrom(ctx context.Context, p *place, b []byte, off int64) (int, error) {
+	src, err := s.sourceOf(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	return src.ReadAt(ctx, b, off)
+}
+
+// sourceOf opens a place, or returns its open source.
+func (s *places) sourceOf(ctx context.Context, p *place) (source.Source, error) {
+	s.mu.Lock()
+	src := p.src
+	s.mu.Unlock()
+	if src != nil {
+		return src, nil
+	}
+	src, err := p.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if src.Size() != s.want.Bytes {
+		err := &source.ChangedError{Name: src.Name(), Pinned: s.Identity(), Found: src.Identity()}
+		return nil, errors.Join(err, src.Close())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.src != nil { // another read was faster
+		return p.src, src.Close()
+	}
+	p.src = src
+	return src, nil
+}
+
+// choose returns the place to ask: the first that does not rest, or of those that rest the one that rests the shortest
+// time. Without any it asks the control plane.
+func (s *places) choose(ctx context.Context) (*place, error) {
+	if p := s.best(); p != nil {
+		return p, nil
+	}
+	if err := s.relocate(ctx); err != nil {
+		return nil, err
+	}
+	if p := s.best(); p != nil {
+		return p, nil
+	}
+	return nil, s.nowhere()
+}
+
+// best returns the place to ask, or nil if every place is lost.
+func (s *places) best() *place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var best *place
+	now := time.Now()
+	for _, p := range s.list {
+		switch {
+		case p.lost != nil:
+		case !p.rests.After(now):
+			return p
+		case best == nil || p.rests.Before(best.rests):
+			best = p
+		}
+	}
+	return best
+}
+
+// nowhere returns the error of a partition that lies nowhere: it changed everywhere, or it may come back.
+func (s *places) nowhere() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changed *source.ChangedError
+	others := false
+	for _, p := range s.list {
+		if !errors.As(p.lost, &changed) {
+			others = true
+		}
+	}
+	if changed != nil && !others {
+		return changed
+	}
+	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("no live node has it, and no store: %s",
+		describeLosses(s.list))}
+}
+
+// describeLosses says why places are not asked. The errors are texts here: a caller that looks for a change must not
+// find the change of one of several places.
+func describeLosses(list []*place) string {
+	if len(list) == 0 {
+		return "the control plane names no place"
+	}
+	text := ""
+	for _, p := range list {
+		if p.lost != nil {
+			text += fmt.Sprintf("; %v", p.lost)
+		}
+	}
+	return text[min(len(text), 2):]
+}
+
+// succeeded notes that bytes came from a place.
+func (s *places) succeeded(p *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.failures, p.rests = 0, time.Time{}
+	s.suppliers[p] = struct{}{}
+}
+
+// failed notes that a place failed, and returns the error as the caller's retries are to see it: an error after which
+// another place, or the same one later, may succeed is temporary.
+func (s *places) failed(ctx context.Context, p *place, err error) error {
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	p.failures++
+	p.rests = time.Now().Add(min(firstRest<<min(p.failures-1, 8), longestRest))
+	if isFinal(err) {
+		p.lost, p.rests = err, time.Now().Add(lostRest)
+	}
+	resting := true // every place has failed
+	for _, q := range s.list {
+		resting = resting && (q.lost != nil || q.failures > 0)
+	}
+	s.mu.Unlock()
+	s.partitions.o.Log.Debug("a place of a partition failed", "partition", s.want.Name, "place", p.name, "error", err)
+	if resting && ctx.Err() == nil {
+		if locateErr := s.relocate(ctx); locateErr != nil {
+			s.partitions.o.Log.Debug("no answer where a partition lies", "partition", s.want.Name, "error", locateErr)
+		}
+	}
+	if _, temporary := source.Temporary(err); temporary || ctx.Err() != nil {
+		return err
+	}
+	if s.best() == nil {
+		return s.nowhere()
+	}
+	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("at %s: %s", p.name, err)}
+}
+
+// isFinal reports whether a place is not asked again after an error.
+func isFinal(err error) bool {
+	var (
+		changed   *source.ChangedError
+		missing   *source.NotFoundError
+		forbidden *source.ForbiddenError
+		lacking   *source.UnsupportedError
+	)
+	return errors.As(err, &changed) || errors.As(err, &missing) || errors.As(err, &forbidden) ||
+		errors.As(err, &lacking) || errors.Is(err, source.ErrIdentity)
+}
+
+// relocate asks the control plane where the partition lies now, unless it was asked just before.
+func (s *places) relocate(ctx context.Context) error {
+	s.mu.Lock()
+	if time.Since(s.located) < relocatePause {
+		s.mu.Unlock()
+		return nil
+	}
+	s.located = time.Now()
+	s.mu.Unlock()
+	known, err := s.partitions.locate(ctx, s.job, s.want.Name)
+	if err != nil {
+		return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("ask the control plane where it lies: %w", err)}
+	}
+	s.learn(known)
+	return nil
+}
+
+// checkUnchanged looks at the partition again at every place that bytes came from. A place that cannot be asked is as
+// good as one whose partition changed: nobody can say what its bytes were.
+func (s *places) checkUnchanged(ctx context.Context) error {
+	s.mu.Lock()
+	suppliers := make([]*place, 0, len(s.suppliers))
+	for p := range s.suppliers {
+		suppliers = append(suppliers, p)
+	}
+	s.mu.Unlock()
+	for _, p := range suppliers {
+		src, err := s.sourceOf(ctx, p)
+		if err == nil {
+			err = checkSource(ctx, src)
+		}
+		if err == nil {
+			continue
+		}
+		s.partitions.count(p, 0, err)
+		err = s.failed(ctx, p, err)
+		var changed *source.ChangedError
+		if errors.As(err, &changed) {
+			return err
+		}
+		return fmt.Errorf("what was read of it cannot be checked any more: %w", err)
+	}
+	return nil
+}
+
+// checkSource checks that a source is what was pinned.
+func checkSource(ctx context.Context, src source.Source) error {
+	if h, ok := src.(*heldCopy); ok {
+		return h.check(ctx)
+	}
+	if src.Size() == 0 {
+		return nil
+	}
+	_, err := src.ReadAt(ctx, make([]byte, 1), 0)
+	return err
+}

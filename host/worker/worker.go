@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/source"
+)
+
+// DriveName is what a worker's drive of reach any is called.
+const DriveName = "cpu"
+
+// coalesce is the largest read that joins neighbouring column chunks: what DPP reads at once over its network.
+const coalesce = source.LongestRead
+
+// Options are what a program gives a worker beside its configuration. The zero value works.
+type Options struct {
+	Logger   *slog.Logger         // nil: silent
+	Registry *prometheus.Registry // where metrics are registered, and what /metrics serves; nil: one of the worker's own
+	Version  string               // of the program, for the control plane
+	Stores   source.Opener        // of partitions that have a URL; nil: files, http and https
+}
+
+// Start joins the control plane, listens, and serves until the agent is closed.
+func Start(ctx context.Context, c Config, o Options) (*node.Agent, error) {
+	conf, with, err := prepare(c, o)
+	if err != nil {
+		return nil, err
+	}
+	return node.Start(ctx, conf, with)
+}
+
+// Run is a worker's life under a service manager, as node.Run is a node's: when ctx ends, it drains for at most
+// Config.DrainTime and closes. ready is called when the worker serves.
+func Run(ctx context.Context, c Config, o Options, ready func(*node.Agent)) error {
+	conf, with, err := prepare(c, o)
+	if err != nil {
+		return err
+	}
+	return node.Run(ctx, conf, with, ready)
+}
+
+// prepare makes a node's configuration and options of a worker's.
+func prepare(c Config, o Options) (node.Config, node.Options, error) {
+	if err := c.Check(); err != nil {
+		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	if o.Stores == nil {
+		o.Stores = &source.Stores{Web: source.NewWeb(source.NewTransport(nil)), Retry: source.Retry{Attempts: 1}}
+	}
+	cache, err := source.NewCache(source.Options{
+		Memory: c.parts().read, Requests: c.Requests,
+		Retry: source.Retry{Attempts: c.ReadTries, Timeout: time.Duration(c.ReadTime), Longest: 2 * time.Second},
+	})
+	if err != nil {
+		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	with := node.Options{Logger: o.Logger, Registry: o.Registry, Version: o.Version}
+	with.Elsewhere = &node.ElsewhereOptions{
+		Drive: host.DriveOptions{
+			Name: DriveName, Engine: host.EngineCPU, Threads: c.Threads, SLM: uint64(c.parts().engine), Jobs: c.Jobs,
+			Coalesce: coalesce,
+		},
+		Open: func(n node.Network) (host.Elsewhere, error) {
+			p := NewPartitions(PartitionsOptions{Client: n.Client, Stores: o.Stores, Cache: cache, Locate: n.Locate,
+				Log: o.Logger})
+			return p, o.Registry.Register(newCollector(p))
+		},
+	}
+	return c.node(), with, nil
+}

@@ -1,0 +1,269 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// TestAWorkerGivesWhatAHolderGives: the frames are the same byte for byte, with and without mixed rows, whether the
+// places come with the job or the control plane is asked; the worker announces a drive of reach any that holds nothing.
+func TestAWorkerGivesWhatAHolderGives(t *testing.T) {
+	holder, _ := startHolder(t, "n0", content(t))
+	for _, o := range []dataset.Options{
+		{SplitBatches: 5, Seed: 9}, {Shuffle: dataset.ShuffleRows, SplitBatches: 4, Window: 3, Epoch: 0},
+	} {
+		f := startWorker(t, nil)
+		j := describeJob(t, holder, o)
+		f.placeAll(j, copyAt("n0", holder.URLs()...))
+		if o.Window > 0 {
+			j.Sources = nil // it asks
+		}
+		f.prepare(j)
+		f.sameAsHolder(j, holder)
+		f.leader.mu.Lock()
+		status := f.leader.status
+		assert.Equal(t, o.Window > 0, f.leader.located > 0)
+		f.leader.mu.Unlock()
+		require.Len(t, status.Drives, 1)
+		d := status.Drives[0]
+		assert.Equal(t, []string{DriveName, "any", "cpu"}, []string{d.Name, d.Reach, d.ComputesOn})
+		assert.Empty(t, d.Partitions)
+		assert.Empty(t, status.Partitions)
+		assert.EqualValues(t, 2, d.Threads)
+		assert.False(t, d.Computes)
+
+		m, err := f.node.Measure(t.Context(), &apiv1.MeasureRequest{Job: j.digest[:], Drive: DriveName})
+		require.NoError(t, err)
+		assert.Positive(t, m.RowsPerSecond)
+		resp, err := f.client.Get(f.base + "/metrics")
+		require.NoError(t, err)
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, errors.Join(err, resp.Body.Close()))
+		for _, name := range []string{`millrace_worker_read_bytes_total{source="node"}`,
+			"millrace_worker_read_requests_total",
+			"millrace_worker_read_unneeded_bytes_total", "millrace_node_buffered_minibatches", "process_cpu_seconds_total",
+			"process_resident_memory_bytes"} {
+			assert.Contains(t, string(text), name)
+		}
+		assert.NotContains(t, string(text), `millrace_worker_read_bytes_total{source="node"} 0`)
+		_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
+		require.NoError(t, err)
+	}
+}
+
+// flipped is a body with one bit of its first byte turned over.
+type flipped struct {
+	io.ReadCloser
+	done bool
+}
+
+func (f *flipped) Read(p []byte) (int, error) {
+	n, err := f.ReadCloser.Read(p)
+	if n > 0 && !f.done {
+		p[0] ^= 1
+		f.done = true
+	}
+	return n, err
+}
+
+// TestWhatIsReadIsChecked: bits that flip, answers that end early, answers without a checksum, other ranges than were
+// asked for, nodes that break off, hang, or answer errors: the bytes come right, from another copy or at another try.
+func TestWhatIsReadIsChecked(t *testing.T) {
+	holder, _ := startHolder(t, "n0", content(t))
+	for name, c := range map[string]struct {
+		change func(*http.Response) error
+		metric string // of the failures that are counted
+	}{
+		"a bit flips": {func(r *http.Response) error { r.Body = &flipped{ReadCloser: r.Body}; return nil }, "corrupt"},
+		"it is cut": {func(r *http.Response) error {
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.LimitReader(r.Body, 3), r.Body}
+			return nil
+		}, "truncated"},
+		"no checksum": {nil, "other"},
+		"another range": {func(r *http.Response) error {
+			r.Header.Set("Content-Range", "bytes 0-0/1")
+			return nil
+		}, "other"},
+		"another tag": {func(r *http.Response) error { r.Header.Set("Etag", `"0"`); return nil }, "changed"},
+		"it breaks":   {func(*http.Response) error { panic(http.ErrAbortHandler) }, "unreachable"},
+		"it hangs": {func(r *http.Response) error {
+			<-r.Request.Context().Done()
+			return r.Request.Context().Err()
+		}, ""},
+		"it has no time": {func(r *http.Response) error {
+			r.StatusCode, r.Body = http.StatusServiceUnavailable, io.NopCloser(strings.NewReader("{}"))
+			return nil
+		}, "throttled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startWorker(t, func(c *Config) { c.ReadTime = node.Duration(time.Second) })
+			bad, good := newProxy(t, holder), newProxy(t, holder)
+			j := describeJob(t, holder, dataset.Options{SplitBatches: 4})
+			f.placeAll(j, copyAt("n1", bad.URL), copyAt("n2", good.URL))
+			bad.do(c.change, c.change == nil)
+			f.prepare(j)
+			f.sameAsHolder(j, holder)
+			assert.Positive(t, good.asked())
+			if bad.asked() > 0 && c.metric != "" {
+				resp, err := f.client.Get(f.base + "/metrics")
+				require.NoError(t, err)
+				text, err := io.ReadAll(resp.Body)
+				require.NoError(t, errors.Join(err, resp.Body.Close()))
+				assert.False(t, strings.Contains(string(text), `read_failures_total{reason="`+c.metric+`"} 0`), c.metric)
+			}
+			if c.metric == "changed" || c.metric == "" {
+				return
+			}
+			// With the bad copy alone nothing wrong is delivered, and what is said may be tried again.
+			alone := startWorker(t, func(c *Config) { c.ReadTime, c.ReadTries = node.Duration(time.Second), 2 })
+			alone.placeAll(j, copyAt("n1", bad.URL))
+			_, err := alone.node.Prepare(t.Context(), j.PrepareRequest)
+			require.ErrorContains(t, err, "unavailable")
+		})
+	}
+}
+
+// TestAHolderThatDisappears: the holder dies while a split is read; the rest comes from the copy that the control plane
+// names, and the split's bytes are right.
+func TestAHolderThatDisappears(t *testing.T) {
+	holder, _ := startHolder(t, "n0", content(t))
+	first, second := newProxy(t, holder), newProxy(t, holder)
+	f := startWorker(t, nil)
+	j := describeJob(t, holder, dataset.Options{SplitBatches: 100})
+	f.placeAll(j, copyAt("n1", first.URL))
+	f.prepare(j)
+	status, _ := f.fetch(f.base, j, DriveName, 0, 1)
+	require.Equal(t, http.StatusOK, status)
+	sources := j.Sources
+	f.placeAll(j, copyAt("n2", second.URL))
+	j.Sources = sources
+	first.CloseClientConnections()
+	first.Close()
+	f.sameAsHolder(j, holder)
+	assert.Positive(t, second.asked())
+	f.leader.mu.Lock()
+	defer f.leader.mu.Unlock()
+	assert.Positive(t, f.leader.located)
+}
+
+// TestAPartitionThatChanged: a copy of another footer is passed over while there is another copy, and is a typed error
+// where there is none; a partition that is overwritten while it is read is noticed before the split's last mini-batch.
+func TestAPartitionThatChanged(t *testing.T) {
+	files := content(t)
+	holder, dev := startHolder(t, "n0", files)
+	other := map[string][]byte{}
+	for name := range files {
+		other[name] = makePartition(t, 99, 500)
+	}
+	impostor, _ := startHolder(t, "n1", other)
+	j := describeJob(t, holder, dataset.Options{SplitBatches: 100})
+
+	f := startWorker(t, nil)
+	f.placeAll(j, copyAt("n1", impostor.URLs()...), copyAt("n0", holder.URLs()...))
+	f.prepare(j)
+	f.sameAsHolder(j, holder)
+
+	alone := startWorker(t, nil)
+	alone.placeAll(j, copyAt("n1", impostor.URLs()...))
+	_, err := alone.node.Prepare(t.Context(), j.PrepareRequest)
+	require.ErrorContains(t, err, "failed_precondition")
+	require.ErrorContains(t, err, "not the one of the job's manifest")
+
+	// One split is a whole partition; its last mini-batch comes when the footer was looked at again.
+	late := startWorker(t, nil)
+	late.placeAll(j, copyAt("n0", holder.URLs()...))
+	late.prepare(j)
+	split, err := j.plan.Split(0)
+	require.NoError(t, err)
+	until := split.FirstNumber + uint64(split.MiniBatches)
+	status, b := late.fetch(late.base, j, DriveName, split.FirstNumber, split.FirstNumber+1)
+	require.Equal(t, http.StatusOK, status, "%s", b)
+	manifest, err := dataset.ReadManifest(j.Manifest)
+	require.NoError(t, err)
+	name := manifest.Partitions[split.Partition].Name
+	overwriteEnd(t, dev, files[name])
+	status, b = late.fetch(late.base, j, DriveName, until-1, until)
+	require.Equal(t, http.StatusBadRequest, status, "%s", b)
+	assert.Contains(t, string(b), "failed_precondition")
+	assert.Contains(t, string(b), name)
+}
+
+// overwriteEnd changes a byte of a partition's footer where it lies on a drive.
+func overwriteEnd(t *testing.T, dev interface {
+	ReadAt(p []byte, off int64) (int, error)
+	WriteAt(p []byte, off int64) (int, error)
+}, partition []byte) {
+	t.Helper()
+	all := make([]byte, 8<<20)
+	_, err := dev.ReadAt(all, 0)
+	require.NoError(t, err)
+	at := bytes.Index(all, partition)
+	require.NotEqual(t, -1, at)
+	_, err = dev.WriteAt([]byte{'?'}, int64(at+len(partition)-12))
+	require.NoError(t, err)
+}
+
+// TestAPartitionInAStore: a partition that no node holds is read from its URL, with its identity pinned.
+func TestAPartitionInAStore(t *testing.T) {
+	files := content(t)
+	holder, _ := startHolder(t, "n0", files)
+	tag := "1"
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Etag", `"`+tag+`"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(files[strings.TrimPrefix(r.URL.Path, "/")]))
+	}))
+	defer store.Close()
+	f := startWorker(t, nil)
+	j := describeJob(t, holder, dataset.Options{SplitBatches: 4})
+	manifest, err := dataset.ReadManifest(j.Manifest)
+	require.NoError(t, err)
+	for _, p := range manifest.Partitions {
+		s := &apiv1.PartitionSource{Partition: p.Name, Url: store.URL + "/" + strings.ReplaceAll(p.Name, " ", "%20")}
+		f.leader.place(s)
+		j.Sources = append(j.Sources, s)
+	}
+	f.prepare(j)
+	f.sameAsHolder(j, holder)
+
+	tag = "2"
+	changed := startWorker(t, nil)
+	for _, s := range j.Sources {
+		s.Identity = `etag:10:"1"`
+		changed.leader.place(s)
+	}
+	_, err = changed.node.Prepare(t.Context(), j.PrepareRequest)
+	require.ErrorContains(t, err, "failed_precondition")
+}
+
+// TestJobsAreBounded: a worker takes as many jobs as its configuration says, and frees what a finished job held.
+func TestJobsAreBounded(t *testing.T) {
+	holder, _ := startHolder(t, "n0", content(t))
+	f := startWorker(t, func(c *Config) { c.Jobs = 1 })
+	one := describeJob(t, holder, dataset.Options{SplitBatches: 4, Seed: 1})
+	two := describeJob(t, holder, dataset.Options{SplitBatches: 4, Seed: 2})
+	f.placeAll(one, copyAt("n0", holder.URLs()...))
+	two.Sources = one.Sources
+	f.prepare(one)
+	_, err := f.node.Prepare(t.Context(), two.PrepareRequest)
+	require.ErrorContains(t, err, "resource_exhausted")
+	_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: one.digest[:]})
+	require.NoError(t, err)
+	f.prepare(two)
+	f.sameAsHolder(two, holder)
+}
