@@ -24,7 +24,7 @@ type buffer struct {
 
 // bufferPool is the buffers of one rank. Its owner calls take, and sends the buffer; the trainer's messages call free.
 type bufferPool struct {
-	limit int64 // bytes
+	limit int64 // bytes, beside two mini-batches
 
 	mu       sync.Mutex
 	buffers  map[int]*buffer
@@ -104,14 +104,11 @@ func (p *bufferPool) tryTake(size int64) (b *buffer, retired []int, err error) {
 	return b, retired, nil
 }
 
-// fits reports whether the bound allows another buffer: by bytes, or because there are fewer than the least number, all
-// of which a trainer may hold.
+// fits reports whether the bound allows another buffer. A trainer keeps no more bytes than the bound, or two buffers
+// where these are larger; it copies the rest. So two buffers of any size always fit beside what it keeps.
 func (p *bufferPool) fits(size int64) bool {
-	return p.total+size <= p.limit || len(p.buffers) < leastBuffers
+	return p.total <= p.limit+size || len(p.buffers) < leastBuffers
 }
-
-// most returns how many buffers of a size there may be.
-func (p *bufferPool) most(size int64) int { return int(max(p.limit/max(size, 1), leastBuffers)) }
 
 // remove ends a buffer. The trainer's mappings of it stay valid. p.mu is held.
 func (p *bufferPool) remove(b *buffer) error {

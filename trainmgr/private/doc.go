@@ -5,10 +5,10 @@
 // # Overview
 //
 // [Serve] talks to the trainer over one connected unix socket that the process was given. The trainer sends one
-// [Open]: files, pipeline, how rows are cut into mini-batches, its rank. The process opens the files as a drive of this machine
-// (package trainmgr/local), answers [Opened], and makes the rank's mini-batches ahead of the trainer, epoch after epoch.
-// Several local ranks share the process: the rank that starts the process names a socket in its Open, and the others
-// connect to that socket. The answers to all Opens are sent when all local ranks have come.
+// [Open]: files, pipeline, how rows are cut into mini-batches, its rank. The process opens the files as a drive of this
+// machine (package trainmgr/local), answers [Opened], and makes the rank's mini-batches ahead of the trainer, epoch
+// after epoch. Several local ranks share the process: the rank that starts the process names a socket in its Open, and
+// the others connect to that socket. The answers to all Opens are sent when all local ranks have come.
 //
 // Each mini-batch lies as a frame (tensor.Frame, the bytes that a storage node sends) in shared memory: one memory file
 // (memfd) a [buffer], sealed against every change of its size and against writers other than this process. The
@@ -24,7 +24,7 @@
 //	trainer                                process
 //	open {version 1, files, ...}    ->
 //	                                <-     opened {digest, schema, epochs, owned, token} | failed {code, message, ...}
-//	                                <-     buffer {buffer 0, bytes, most} + descriptor
+//	                                <-     buffer {buffer 0, bytes, limit} + descriptor
 //	                                <-     minibatch {generation 0, buffer 0, bytes, epoch, number}
 //	free {buffer 0}                 ->
 //	                                <-     retired {buffer 0}          (too small for what comes; the trainer closes it)

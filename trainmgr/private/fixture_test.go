@@ -73,7 +73,7 @@ type trainer struct {
 	reader  *bufio.Reader
 	files   []*os.File // descriptors that came, not yet named by a Buffer
 	buffers map[int][]byte
-	most    int
+	limit   int64
 }
 
 // socketpair returns two connected unix sockets.
@@ -176,7 +176,7 @@ func (tr *trainer) next() (Message, error) {
 			require.NoError(tr.t, err)
 			require.NoError(tr.t, tr.files[0].Close())
 			tr.files = tr.files[1:]
-			tr.buffers[m.Buffer], tr.most = mapped, m.Most
+			tr.buffers[m.Buffer], tr.limit = mapped, m.Limit
 		case *Retired:
 			require.Contains(tr.t, tr.buffers, m.Buffer)
 			require.NoError(tr.t, unix.Munmap(tr.buffers[m.Buffer]))

@@ -100,7 +100,7 @@ type Opened struct {
 type Buffer struct {
 	Buffer int   `json:"buffer"`
 	Bytes  int64 `json:"bytes"`
-	Most   int   `json:"most"` // how many buffers of this size there may be
+	Limit  int64 `json:"limit"` // bytes that the trainer may keep, or two buffers
 }
 
 // Retired says that a buffer, which the trainer gave back, is not used again.

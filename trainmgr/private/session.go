@@ -255,7 +255,7 @@ func (s *session) sendMiniBatch(ctx context.Context, mb *tensor.MiniBatch, gener
 	}
 	if !b.passed {
 		b.passed = true
-		passed := &Buffer{Buffer: b.id, Bytes: b.file.size(), Most: s.buffers.most(b.file.size())}
+		passed := &Buffer{Buffer: b.id, Bytes: b.file.size(), Limit: s.buffers.limit}
 		if err := s.send(passed, b.file); err != nil {
 			return err
 		}

@@ -53,6 +53,7 @@ func openStorage(ctx context.Context, o *Open, log host.Options) (m *host.Manage
 	if config.TrainerCores = o.TrainerCores; config.TrainerCores == 0 {
 		config.TrainerCores = localRanks
 	}
+	config.Threads = o.Threads
 	config.Threads = config.EngineThreads(runtime.GOMAXPROCS(0))
 	s.streams = max((config.Threads+localRanks)/localRanks, 1)
 	if localRanks == 1 {

@@ -4,6 +4,7 @@ address or a certificate.
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
@@ -116,6 +117,47 @@ class NewUser(unittest.TestCase):
         self.assertEqual(sorted(set(before) | set(after)), every, "no row is lost")
         self.assertEqual(len(after), len(set(after)), "none comes twice in one run")
         self.assertIn("mine", self.millrace("jobs", "list"))
+
+
+    def test_one_line_changes_from_files_to_a_cluster(self) -> None:
+        self.millrace(
+            "up", "--detach", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0", "--drive-size", "64MiB"
+        )
+        self.addCleanup(self.millrace, "down", "--purge")
+        columns = {
+            "clicked": pa.array(range(1000), pa.float32()),
+            "price": pa.array([n / 10 for n in range(1000)], pa.float32()),
+            "item": pa.array([n * 31 for n in range(1000)], pa.int64()),
+        }
+        pq.write_table(pa.table(columns), self.home / "day_0.parquet", row_group_size=300)
+        (self.home / "pipeline.yaml").write_text(PIPELINE)
+        self.millrace("dataset", "place", "day_0.parquet")
+        said = []
+        for more in ("", ", control=os.environ['CONTEXT']"):
+            script = (
+                "import millrace, os, zlib\n"
+                f"data = millrace.open('day_*.parquet', 'pipeline.yaml', order='deterministic', seed=3{more})\n"
+                "print([(str(b.name), zlib.crc32(bytes(b.dense.flatten().tolist().__repr__(), 'ascii')),"
+                " b.label.tolist()) for b in data])\n"
+                "print(data.state_dict()['token'])\n"
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", script],
+                cwd=self.home,
+                env={**self.env, "CONTEXT": self.context()},
+                capture_output=True,
+                text=True,
+                timeout=170,
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said.append(done.stdout)
+        self.assertEqual(said[0], said[1], "names, tensors and token are the same")
+        self.assertIn("/0/15", said[0])
+
+    def context(self) -> str:
+        """The name of the context that `millrace up` made."""
+        listed = json.loads(self.millrace("context", "list", "--output", "json"))
+        return str(next(c["name"] for c in listed if c["current"]))
 
 
 if __name__ == "__main__":

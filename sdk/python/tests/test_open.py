@@ -160,6 +160,17 @@ class Open(unittest.TestCase):
         self.assertFalse(alive(self.pid(data)))
         self.assertEqual(sorted(self.rows(iter(kept))), list(range(2400)))
 
+    def test_mini_batches_of_many_sizes_are_kept(self) -> None:
+        # What the trainer keeps of one size must leave room for another.
+        write(self.folder / "day_2.parquet", 2400, 40)
+        table = pq.read_table(self.folder / "day_2.parquet")
+        long = pa.array([list(range(20_000))] * 40, pa.list_(pa.int64()))
+        pq.write_table(table.set_column(3, "items", long), self.folder / "day_2.parquet")
+        for limit in (1, 1 << 20, 10 << 20):
+            kept = list(self.open(batch=20, queue_bytes=limit, shuffle="none", order="deterministic", epochs=2))
+            self.assertEqual(self.rows(iter(kept)), list(range(2440)))
+            del kept
+
     def test_buffers_come_back(self) -> None:
         data = self.open(batch=20, queue_bytes=1)
         for batch in data:  # a loop drops a batch when it has the next one

@@ -19,6 +19,7 @@ from .pool import Pool
 __all__ = ["Buffers"]
 
 _FREE = 2  # buffers that the process must have, or a mini-batch is copied
+_LEAST = 4  # buffers that there may be, however large
 
 
 class Buffers:
@@ -32,14 +33,14 @@ class Buffers:
         self._give_back = give_back
         self._pid = os.getpid()
         self._files: dict[int, tuple[int, int]] = {}  # descriptor and size
-        self._most = 0
+        self._limit = 0  # bytes
         self._lock = threading.RLock()  # a finalizer may run inside
-        self._kept: set[int] = set()  # given to the trainer and not given back
+        self._kept: dict[int, int] = {}  # given to the trainer and not given back, and their sizes
         self._pool: Optional[Pool] = None
         self._closed = False
         self.copied = 0  # mini-batches; for tests and figures
 
-    def add(self, buffer: int, descriptor: int, size: int, most: int) -> None:
+    def add(self, buffer: int, descriptor: int, size: int, limit: int) -> None:
         """Takes a buffer and its descriptor."""
         with self._lock:
             if self._closed or buffer in self._files or os.fstat(descriptor).st_size != size:
@@ -48,7 +49,7 @@ class Buffers:
                     raise MillraceError(f"the private process sent buffer {buffer} of {size} bytes, which is not so")
                 return
             self._files[buffer] = (descriptor, size)
-            self._most = most
+            self._limit = limit
 
     def retire(self, buffer: int) -> None:
         """Forgets a buffer that was given back."""
@@ -73,8 +74,12 @@ class Buffers:
         The caller drops its own references to ``view``.
         """
         with self._lock:
-            if self._most - len(self._kept) - 1 >= _FREE:
-                self._kept.add(buffer)
+            size = self._files[buffer][1] if buffer in self._files else len(view)
+            if (
+                sum(self._kept.values()) + (1 + _FREE) * size <= self._limit
+                or len(self._kept) + 1 + _FREE <= _LEAST
+            ):
+                self._kept[buffer] = size
                 return view
             if self._pool is None:
                 self._pool = Pool()
@@ -87,7 +92,7 @@ class Buffers:
         if os.getpid() != self._pid:
             return  # a fork's mapping, which is the fork's own affair
         with self._lock:
-            self._kept.discard(buffer)
+            self._kept.pop(buffer, None)
             if self._closed:
                 return
         self._give_back(buffer)

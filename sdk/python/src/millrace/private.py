@@ -237,7 +237,7 @@ class PrivateSession(Consumption):
                 integer(message.get("buffer"), "buffer", _MAX_BUFFERS),
                 descriptor,
                 integer(message.get("bytes"), "bytes", _MAX_BYTES),
-                integer(message.get("most"), "most", _MAX_BYTES),
+                integer(message.get("limit"), "limit", _MAX_BYTES),
             )
         elif kind == "retired":
             self._buffers.retire(integer(message.get("buffer"), "buffer", _MAX_BUFFERS))
@@ -434,7 +434,8 @@ def failure(message: Mapping[str, Any]) -> MillraceError:
         "line": message.get("line"),
     }
     if code == "pipeline":
-        problems = [p for p in message.get("problems") or () if isinstance(p, dict)]
+        listed = message.get("problems")
+        problems = [p for p in listed if isinstance(p, dict)] if isinstance(listed, list) else []
         found = [
             PipelineProblem(str(p.get("message")), path=str(p.get("path") or ""), line=p.get("line")) for p in problems
         ]

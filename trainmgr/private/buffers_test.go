@@ -1,0 +1,71 @@
+package private
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestBuffersAreBounded: whatever a trainer keeps and gives back, the buffers' bytes stay under the bound and two
+// mini-batches, or there are no more than the least number. Whatever the sizes are, two buffers are there beside what a
+// trainer may keep.
+func TestBuffersAreBounded(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("memory files are Linux's")
+	}
+	errFull := errors.New("none is free")
+	rapid.Check(t, func(t *rapid.T) {
+		limit := int64(rapid.IntRange(1, 40).Draw(t, "limit")) * bufferGrain
+		p := newBufferPool(limit)
+		defer func() { require.NoError(t, p.close()) }()
+		var kept []int
+		known := map[int]bool{}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if len(kept) > 0 && rapid.Bool().Draw(t, "give back") {
+				i := rapid.IntRange(0, len(kept)-1).Draw(t, "which")
+				require.NoError(t, p.free(kept[i]))
+				require.ErrorIs(t, p.free(kept[i]), ErrProtocol, "it was given back already")
+				kept = append(kept[:i], kept[i+1:]...)
+				continue
+			}
+			size := rapid.Int64Range(1, 9*bufferGrain).Draw(t, "size")
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(errFull)
+			b, retired, err := p.take(ctx, size)
+			for _, id := range retired {
+				require.True(t, known[id], "the trainer does not know what is retired")
+				require.NotContains(t, kept, id)
+				delete(known, id)
+			}
+			if err != nil {
+				require.ErrorIs(t, err, errFull)
+				keptBytes := int64(0)
+				for _, id := range kept {
+					keptBytes += p.buffers[id].file.size()
+				}
+				rounded := (size + bufferGrain - 1) / bufferGrain * bufferGrain
+				require.Greater(t, keptBytes, limit+rounded, "a trainer that keeps so little waits for ever")
+				continue
+			}
+			require.GreaterOrEqual(t, b.file.size(), size)
+			require.NotContains(t, kept, b.id)
+			b.passed = true
+			known[b.id] = true
+			kept = append(kept, b.id)
+			require.True(t, p.total <= limit+20*bufferGrain || len(p.buffers) <= leastBuffers)
+		}
+	})
+}
+
+func TestAClosedPoolGivesNothing(t *testing.T) {
+	p := newBufferPool(1)
+	require.NoError(t, p.close())
+	_, _, err := p.take(t.Context(), 1)
+	require.ErrorIs(t, err, errPoolClosed)
+	assert.ErrorIs(t, p.free(0), ErrProtocol)
+}

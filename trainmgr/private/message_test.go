@@ -1,0 +1,131 @@
+package private
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// samples is a message of every kind.
+func samples() []Message {
+	row, page, group := int64(5), int64(2), 1
+	return []Message{
+		&Open{Version: Version, Files: []string{"a", "b/*"}, Pipeline: "name: x\n", Batch: 3, Seed: math.MaxUint64},
+		&Free{Buffer: 4}, &Seek{Generation: 1, Token: "t"}, &Leave{},
+		&Opened{Version: Version, Digest: "d", Schema: []byte(`{"Label":true}`), Manifest: []byte(`{}`), To: 9},
+		&Buffer{Buffer: 1, Bytes: 65536, Limit: 4}, &Retired{}, &MiniBatch{Generation: 2, Bytes: 77, Number: 1},
+		&Sought{Generation: 3}, &Failed{Code: CodeData, Message: "m", File: "f", RowGroup: &group, Page: &page, Row: &row,
+			Problems: []Problem{{Line: 1, At: 2, Message: "p"}}},
+	}
+}
+
+func TestEveryMessageComesBack(t *testing.T) {
+	var stream bytes.Buffer
+	for _, m := range samples() {
+		b, err := Encode(m)
+		require.NoError(t, err)
+		stream.Write(b)
+	}
+	for _, want := range samples() {
+		got, err := Read(&stream)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	_, err := Read(&stream)
+	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestWhatIsNoMessage(t *testing.T) {
+	framed := func(body string) []byte {
+		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
+	}
+	for name, b := range map[string][]byte{
+		"a length that is cut":     {1, 0},
+		"a body that is cut":       {5, 0, 0, 0, '{'},
+		"a length beyond the most": binary.LittleEndian.AppendUint32(nil, MaxMessage+1),
+		"the most, which is cut":   append(binary.LittleEndian.AppendUint32(nil, MaxMessage), '{'),
+		"no JSON":                  framed("x"),
+		"no object":                framed("[]"),
+		"no kind":                  framed("{}"),
+		"another kind":             framed(`{"kind":"close"}`),
+		"another type":             framed(`{"kind":"free","buffer":"x"}`),
+		"a number too large":       framed(`{"kind":"free","buffer":99999999999999999999}`),
+	} {
+		_, err := Read(bytes.NewReader(b))
+		require.ErrorIs(t, err, ErrProtocol, name)
+		assert.NotErrorIs(t, err, io.EOF, name)
+	}
+}
+
+func TestLimitsOfAnOpen(t *testing.T) {
+	base := func() *Open { return &Open{Version: Version, Files: []string{"x"}, Ranks: 4, Rank: 3} }
+	require.NoError(t, base().check())
+	for name, c := range map[string]struct{ good, bad func(*Open) }{
+		"files": {func(o *Open) { o.Files = make([]string, maxFiles) },
+			func(o *Open) { o.Files = make([]string, maxFiles+1) }},
+		"no files":      {func(*Open) {}, func(o *Open) { o.Files = nil }},
+		"epochs":        {func(o *Open) { o.Epochs = maxEpochs }, func(o *Open) { o.Epochs = maxEpochs + 1 }},
+		"batch":         {func(o *Open) { o.Batch = math.MaxInt32 }, func(o *Open) { o.Batch = math.MaxInt32 + 1 }},
+		"batch below 0": {func(o *Open) { o.Batch = 0 }, func(o *Open) { o.Batch = -1 }},
+		"split":         {func(o *Open) { o.SplitBatches = 1 }, func(o *Open) { o.SplitBatches = -1 }},
+		"window":        {func(o *Open) { o.Window = 1 }, func(o *Open) { o.Window = -1 }},
+		"queue":         {func(o *Open) { o.QueueBytes = maxBuffer }, func(o *Open) { o.QueueBytes = maxBuffer + 1 }},
+		"threads":       {func(o *Open) { o.Threads = maxThreads }, func(o *Open) { o.Threads = maxThreads + 1 }},
+		"cores":         {func(o *Open) { o.TrainerCores = -1 }, func(o *Open) { o.TrainerCores = -2 }},
+		"rank":          {func(o *Open) { o.Rank = 0 }, func(o *Open) { o.Rank = 4 }},
+		"rank below 0":  {func(o *Open) { o.Rank = 1 }, func(o *Open) { o.Rank = -1 }},
+		"ranks":         {func(o *Open) { o.Ranks = maxRanks }, func(o *Open) { o.Ranks = maxRanks + 1 }},
+		"local ranks":   {func(o *Open) { o.LocalRanks = 4 }, func(o *Open) { o.LocalRanks = 5 }},
+		"rank tail":     {func(o *Open) { o.RankTail = "keep" }, func(o *Open) { o.RankTail = "all" }},
+		"patience":      {func(o *Open) { o.Patience = 1 }, func(o *Open) { o.Patience = -1 }},
+		"socket": {func(o *Open) { o.Listen = strings.Repeat("x", 100) },
+			func(o *Open) { o.Listen = strings.Repeat("x", 101) }},
+	} {
+		good, bad := base(), base()
+		c.good(good)
+		require.NoError(t, good.check(), name)
+		c.bad(bad)
+		var option *OptionError
+		require.ErrorAs(t, bad.check(), &option, name)
+	}
+}
+
+// FuzzRead reads bytes of a trainer: a message, which says the same when it is written and read again, or an error.
+func FuzzRead(f *testing.F) {
+	for _, m := range samples() {
+		b, err := Encode(m)
+		require.NoError(f, err)
+		f.Add(b)
+		f.Add(b[:len(b)-1])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := Read(bytes.NewReader(b))
+		if err != nil {
+			if len(b) == 0 {
+				require.ErrorIs(t, err, io.EOF)
+			} else {
+				require.ErrorIs(t, err, ErrProtocol)
+			}
+			return
+		}
+		if o, ok := m.(*Open); ok && o.check() == nil {
+			_, err := o.jobOptions()
+			if err != nil {
+				require.NotEmpty(t, failureOf(err).Code)
+			}
+		}
+		again, err := Encode(m)
+		require.NoError(t, err)
+		same, err := Read(bytes.NewReader(again))
+		require.NoError(t, err)
+		once, err := Encode(same)
+		require.NoError(t, err)
+		require.Equal(t, again, once)
+	})
+}
