@@ -98,6 +98,7 @@ var statuses = map[string]commandStatus{
 	"train":          {"--pipeline rm1 --in TEXT --shuffle well", "--pipeline rm1 --in NONE"},
 	"up":             {"--drive-size much", "--dir TEXT"},
 	"version":        {"--output xml", ""},
+	"worker run":     {"--config TEXT --threads many", "--config NONE"},
 }
 
 // TestEveryCommandsStatus2 calls each command with a flag that there is not, with too few and too many arguments, with a

@@ -10,15 +10,15 @@ import (
 // Inherited returns the connection that a process was started with, and the process at its other end, which made both
 // ends. The file is closed.
 func Inherited(file *os.File) (conn *net.UnixConn, parent int, err error) {
-	any, err := net.FileConn(file)
+	generic, err := net.FileConn(file)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, 0, fmt.Errorf("%w: it is started by millrace.open of the Python package, with one end of a "+
 			"connected unix socket as standard input: %w", ErrNotInherited, err)
 	}
-	conn, ok := any.(*net.UnixConn)
+	conn, ok := generic.(*net.UnixConn)
 	if !ok {
 		return nil, 0, errors.Join(fmt.Errorf("%w: standard input is a socket, but no unix socket", ErrNotInherited),
-			any.Close())
+			generic.Close())
 	}
 	uid, parent, err := peerOf(conn)
 	if err == nil && uid != os.Getuid() {

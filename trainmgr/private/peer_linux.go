@@ -2,6 +2,7 @@ package private
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUser returns the user and the process at the other end of a unix socket.
+// peerOf returns the user and the process at the other end of a unix socket.
 func peerOf(conn *net.UnixConn) (uid, pid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -34,7 +35,7 @@ func peerOf(conn *net.UnixConn) (uid, pid int, err error) {
 func waitForEnd(ctx context.Context, pid int) bool {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
-		if err == unix.ESRCH {
+		if errors.Is(err, unix.ESRCH) {
 			return true
 		}
 		<-ctx.Done()

@@ -2,8 +2,8 @@
 
     MILLRACE_BIN=bin/millrace python -m tests.memory [--gigabytes 10] [--threads 1]
 
-One file is written and linked under many names, so that little disk is needed. ``make long LONG=python-memory`` runs it;
-it fails where the process has more than 400 MB (its proportional set size, PSS).
+One file is written and linked under many names, so that little disk is needed. ``make long LONG=python-memory`` runs
+it; it fails where the process has more than 400 MB (its proportional set size, PSS).
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ def main() -> None:
                 if batches % 50 == 0:
                     most = max(most, proportional(pid))
         took = time.monotonic() - begun
-    print(
-        f"{files} files, {rows} rows, {chosen.threads} threads: PSS at most {most / 1e6:.0f} MB, {rows / took:.0f} rows/s"
-    )
+    speed = f"{rows / took:.0f} rows/s"
+    print(f"{files} files, {rows} rows, {chosen.threads} threads: PSS at most {most / 1e6:.0f} MB, {speed}")
     if rows != files * 500_000:
         sys.exit(f"{rows} rows of {files * 500_000}")
     if most > _MOST:

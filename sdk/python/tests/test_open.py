@@ -463,6 +463,45 @@ class Open(unittest.TestCase):
             self.assertEqual(sorted(rows), list(range(2400)))
         wait_for(lambda: not alive(pids.pop()) if pids else True, "the private process of three ranks")
 
+    def test_ranks_of_torch_distributed(self) -> None:
+        script = textwrap.dedent(
+            """\
+            import sys
+            import torch.distributed as dist
+            import millrace
+            rank = int(sys.argv[4])
+            dist.init_process_group("gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=2)
+            for turn in range(2):
+                data = millrace.open(sys.argv[1], sys.argv[2], batch=20, patience=100)
+                assert data.job.rank == rank
+                print(data.job._session.pid, *(int(v) for b in data for v in b.dense[:, 1]))
+                data.close()
+            """
+        )
+        kept = {k: v for k, v in os.environ.items() if "RANK" not in k and "WORLD_SIZE" not in k}
+        ranks = []
+        for rank in range(2):
+            arguments = [self.files, str(self.document), str(self.folder / "group"), str(rank)]
+            ranks.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", script, *arguments],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env=kept,
+                )
+            )
+            self.addCleanup(ranks[-1].kill)
+        said = []
+        for process in ranks:
+            out, err = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 0, err)
+            said.append([[int(word) for word in line.split()] for line in out.splitlines()])
+        for first, second in zip(*said):
+            self.assertEqual(first[0], second[0], "one process for both")
+            self.assertEqual(sorted(first[1:] + second[1:]), list(range(2400)))
+        self.assertNotEqual(said[0][0][0], said[0][1][0], "the second call starts another")
+
     def test_wrong_ranks(self) -> None:
         run = uuid.uuid4().hex
         for env, variable in (
