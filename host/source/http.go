@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -218,7 +217,7 @@ func (s *webObject) statusError(resp *http.Response) error {
 
 // ReadAt implements Source.
 func (s *webObject) ReadAt(ctx context.Context, b []byte, off int64) (n int, err error) {
-	want, end := clip(b, off, s.Size())
+	want, end := Clip(b, off, s.Size())
 	if len(want) == 0 {
 		return 0, end
 	}
@@ -268,17 +267,4 @@ func (s *webObject) changed(etag string, header http.Header) error {
 		found = Identity{Kind: ByETag, Value: etag, Size: r.total}
 	}
 	return &ChangedError{Name: s.name, Pinned: s.identity, Found: found}
-}
-
-// clip cuts b to the bytes that a source of size bytes has from byte off. end is io.EOF where that is less than b.
-func clip(b []byte, off, size int64) (within []byte, end error) {
-	switch {
-	case off < 0:
-		return nil, fmt.Errorf("read at byte %d: there are no bytes before 0", off)
-	case off >= size && len(b) > 0:
-		return nil, io.EOF
-	case int64(len(b)) > size-off:
-		return b[:size-off], io.EOF
-	}
-	return b, nil
 }

@@ -112,7 +112,7 @@ func (r *Reader) ReadAt(b []byte, off int64) (int, error) { return r.ReadAtConte
 
 // ReadAtContext reads as ReadAt does, and ends with ctx.
 func (r *Reader) ReadAtContext(ctx context.Context, b []byte, off int64) (int, error) {
-	want, end := clip(b, off, r.source.Size())
+	want, end := Clip(b, off, r.source.Size())
 	for n := 0; n < len(want); {
 		at := off + int64(n)
 		g, err := r.take(ctx, at, off+int64(len(want)))

@@ -26,6 +26,27 @@ func ParseRetryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
+// Clip cuts b to the bytes that a source of size bytes has from byte off. end is io.EOF where that is less than b.
+func Clip(b []byte, off, size int64) (within []byte, end error) {
+	switch {
+	case off < 0:
+		return nil, fmt.Errorf("read at byte %d: there are no bytes before 0", off)
+	case off >= size && len(b) > 0:
+		return nil, io.EOF
+	case int64(len(b)) > size-off:
+		return b[:size-off], io.EOF
+	}
+	return b, nil
+}
+
+// TotalOf returns the size of an object by the header Content-Range of an answer, or -1 where it does not say.
+func TotalOf(header http.Header) int64 {
+	if r, ok := parseContentRange(header.Get("Content-Range")); ok {
+		return r.total
+	}
+	return -1
+}
+
 // CheckPart checks the headers of an answer to a request for n bytes from byte off of a source of size bytes.
 func CheckPart(name string, header http.Header, off, n, size int64) error {
 	refuse := func(problem string) error { return &AnswerError{Name: name, Problem: problem} }

@@ -8,6 +8,7 @@
 //   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
 //   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics, host/exposition and host/worker
 //     link Prometheus;
+//   - only host/source/s3 links the client library of S3, and no package that a launcher imports links host/source/s3;
 //   - examples import what a user may import (nvme, fpga, sdk, host, trainmgr) and each other; nothing else imports
 //     them.
 //
@@ -122,6 +123,8 @@ func CheckExternal(from, path string) string {
 		!strings.HasPrefix(from, "cmd/"):
 		return "only the daemons (host/node, host/node/metrics, host/exposition, host/worker, trainmgr/control) and " +
 			"cmd link Prometheus"
+	case strings.HasPrefix(path, "github.com/minio/") && from != "host/source/s3":
+		return "only host/source/s3 links the client library of S3"
 	case path == "C":
 		return "no cgo in the main module"
 	}

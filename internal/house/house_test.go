@@ -109,6 +109,8 @@ func TestCheckRefuses(t *testing.T) {
 	}
 	assert.NotEmpty(t, CheckExternal("sdk", "go.etcd.io/etcd/client/v3"))
 	assert.NotEmpty(t, CheckExternal("fpga/unit/logn", "C"))
+	assert.NotEmpty(t, CheckExternal("host", "github.com/minio/minio-go/v7"))
+	assert.Empty(t, CheckExternal("host/source/s3", "github.com/minio/minio-go/v7/pkg/credentials"))
 }
 
 // topLevel is every folder and file at the top level beside the floors, each with the reason why it is there. A folder
