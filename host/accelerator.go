@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -46,6 +47,10 @@ func (d *Drive) openFed(ctx context.Context) error {
 	}
 	var paths []string
 	for _, member := range d.o.Members {
+		if source.IsURI(member) {
+			paths = append(paths, member)
+			continue
+		}
 		found, err := filepath.Glob(member)
 		if err != nil {
 			return fmt.Errorf("%q: %w", member, err)

@@ -61,6 +61,7 @@ func (d *Drive) report(ctx context.Context, stats processor.Stats, counted *api.
 		Transform: stats.Transform, Fetch: stats.Fetch, BytesMoved: stats.BytesPlanned,
 		BytesUnneeded: stats.BytesUnneeded, BytesOut: stats.BytesOut, RowsDropped: stats.Dropped,
 		BytesStored: stats.BytesStored, BytesAhead: stats.BytesAhead, BytesFetched: stats.BytesFetched,
+		Source: d.farCounters(),
 	}
 	if d.engine != EngineDrive {
 		return r, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/extents"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
@@ -43,6 +44,8 @@ type DriveOptions struct {
 	// member is an error, and so is a pattern of Members that matches nothing.
 	Skip func(member string, err error)
 
+	Sources Sources // OpenFiles: of files that are named by a URI
+
 	// Device says how the device is opened, beside its URI: depth, trace, log, and faults in tests.
 	Device sdk.DeviceOptions
 }
@@ -51,11 +54,12 @@ type DriveOptions struct {
 type Drive struct {
 	name    string
 	o       DriveOptions
-	device  *sdk.Device                           // that partitions lie on; nil for files that are read by path
-	card    *sdk.Device                           // that computes on what this host reads; nil: none does
-	engine  Engine                                // never auto
-	volume  *volume.Volume                        // nil for files
-	maps    map[*partition.Partition]*extents.Map // of files on a mounted file system
+	device  *sdk.Device                             // that partitions lie on; nil for files that are read by path
+	card    *sdk.Device                             // that computes on what this host reads; nil: none does
+	engine  Engine                                  // never auto
+	volume  *volume.Volume                          // nil for files
+	maps    map[*partition.Partition]*extents.Map   // of files on a mounted file system
+	far     map[*partition.Partition]*source.Reader // of files that lie elsewhere; filled by OpenFiles
 	closers []func() error
 
 	elsewhere *openPartitions // of a drive of reach any, which holds no partition; nil: it holds what it preprocesses
@@ -100,7 +104,8 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 }
 
 // OpenFiles makes a drive of existing files, which are not copied. With EngineDrive it is an in-process drive whose
-// namespace 1 is the files; otherwise the node's CPU reads them. A partition's name is its file's base name.
+// namespace 1 is the files; otherwise the node's CPU reads them. A partition's name is its file's base name. A path may
+// be a URI of package source: such a file lies elsewhere, and the node's CPU preprocesses all files then.
 func OpenFiles(ctx context.Context, paths []string, o DriveOptions) (*Drive, error) {
 	if o.Name == "" {
 		o.Name = api.FilesDrive

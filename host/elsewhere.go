@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
@@ -35,8 +34,8 @@ type Elsewhere interface {
 // RemotePartition is the bytes of a partition that lies elsewhere. It is safe for concurrent use.
 type RemotePartition interface {
 	partition.AheadReader
-	// ExpectColumns says which leaves of the file will be read, by their number.
-	ExpectColumns(f *format.File, leaves []int)
+	// Describe says what the opened partition knows of its bytes: where column chunks lie.
+	Describe(p *partition.Partition)
 	// CheckUnchanged returns an error that wraps ErrChanged when the partition's bytes are not those that were opened.
 	CheckUnchanged(ctx context.Context) error
 	// Close ends the reads of the partition and frees what it holds.
@@ -103,23 +102,9 @@ type openPartition struct {
 	users   int
 	dropped bool // not found any more: its last user closes it
 
-	opening  sync.Mutex // held while the footer is read
-	remote   RemotePartition
-	part     *partition.Partition // nil: not open yet
-	expected sync.Once            // the reader was told the job's columns
-}
-
-// expect tells the partition's reader which columns a program reads.
-func (p *openPartition) expect(prog *program.Program) {
-	p.expected.Do(func() {
-		var leaves []int
-		for i := range prog.Columns {
-			if leaf, ok := p.part.File.Leaf(prog.Columns[i].Name); ok {
-				leaves = append(leaves, leaf.Index)
-			}
-		}
-		p.remote.ExpectColumns(p.part.File, leaves)
-	})
+	opening sync.Mutex // held while the footer is read
+	remote  RemotePartition
+	part    *partition.Partition // nil: not open yet
 }
 
 // acquire opens a partition, or finds it open. The caller calls release.
@@ -255,6 +240,7 @@ func (p *openPartition) open(ctx context.Context, from Elsewhere, drive string, 
 	if why := differs(part.Describe(), want); why != "" {
 		return errors.Join(&ChangedError{Drive: drive, Partition: want.Name, Why: why}, remote.Close())
 	}
+	remote.Describe(part)
 	p.part, p.remote = part, remote
 	return nil
 }

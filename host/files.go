@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 )
@@ -15,9 +16,14 @@ import (
 type baseNames map[string]string
 
 func (n baseNames) add(path string) (name string, err error) {
-	name = filepath.Base(path)
+	if !source.IsURI(path) {
+		name = filepath.Base(path)
+	} else if name, err = source.BaseName(path); err != nil {
+		return "", err
+	}
 	if other, ok := n[name]; ok {
-		return "", fmt.Errorf("%s and %s have the same base name: partitions are named by it", other, path)
+		return "", fmt.Errorf("%s and %s have the same base name: partitions are named by it", source.Redact(other),
+			source.Redact(path))
 	}
 	n[name] = path
 	return name, nil
@@ -34,6 +40,9 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 		}
 		d.readActiveImage(ctx)
 		return nil
+	}
+	if err := d.chooseFarEngine(paths); err != nil {
+		return err
 	}
 	var extents []partition.Extent
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
@@ -55,11 +64,22 @@ func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partit
 		return err
 	}
 	names := baseNames{}
+	given := make([]string, len(paths))
+	for i, path := range paths {
+		var err error
+		if given[i], err = names.add(path); err != nil {
+			return err
+		}
+	}
+	far, err := d.openFarFiles(ctx, paths)
+	if err != nil {
+		return err
+	}
 	list := make([]*partition.Partition, 0, len(paths))
 	for i, path := range paths {
-		name, err := names.add(path)
-		if err != nil {
-			return err
+		if p := far[path]; p != nil {
+			list = append(list, p)
+			continue
 		}
 		f, size, err := d.openRegularFile(path)
 		if err != nil {
@@ -69,7 +89,7 @@ func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partit
 		if extents != nil {
 			o.Extents = []partition.Extent{extents[i]}
 		}
-		p, err := partition.Open(ctx, name, f, size, d.source(), o)
+		p, err := partition.Open(ctx, given[i], f, size, d.source(), o)
 		if err != nil {
 			return err
 		}

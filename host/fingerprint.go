@@ -90,7 +90,13 @@ func takeFingerprint(p *partition.Partition) (fingerprint, error) {
 
 // CheckUnchanged looks again where a partition lies, and at its fingerprint. A file of a mounted file system that was
 // moved is an error that wraps extents.ErrMoved; a different fingerprint is a *ChangedError.
+//
+// Every read of a partition that lies elsewhere demands the identity that was pinned when the partition was opened, so
+// that only a read that failed for that reason is looked for.
 func (d *Drive) CheckUnchanged(p *partition.Partition) error {
+	if r := d.far[p]; r != nil {
+		return r.Failed()
+	}
 	if m := d.maps[p]; m != nil {
 		if err := m.Check(); err != nil {
 			return err

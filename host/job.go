@@ -220,7 +220,6 @@ func (j *job) openPartition(ctx context.Context, d *Drive, index int) (*splitPar
 	if err != nil {
 		return nil, err
 	}
-	open.expect(j.lowered.program)
 	return &splitPartition{Partition: open.part, checkUnchanged: open.remote.CheckUnchanged,
 		failed: func(ctx context.Context, err error) { d.elsewhere.fail(ctx, open, err) },
 		done:   func() { d.elsewhere.release(open) }}, nil

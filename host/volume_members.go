@@ -133,6 +133,9 @@ func (d *Drive) hold(list []*partition.Partition) error {
 			fingerprints[p] = f
 			continue
 		}
+		if d.far[p] != nil {
+			continue // its identity is pinned
+		}
 		f, err := takeFingerprint(p)
 		if err != nil {
 			return err

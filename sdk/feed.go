@@ -123,7 +123,7 @@ func (f *feeder) store(ctx context.Context, p *partition.Partition, m target.Mov
 	}
 	defer f.buffers.Put(buf)
 	b := (*buf)[:m.Len]
-	if n, err := p.ReadAt(b[:have], int64(m.From)); uint64(n) < have {
+	if n, err := p.ReadAtContext(ctx, b[:have], int64(m.From)); uint64(n) < have {
 		if err == nil || errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}

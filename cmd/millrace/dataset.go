@@ -144,7 +144,8 @@ func (c datasetCommands) inspect() *cobra.Command {
 		Use:   "inspect FILE...",
 		Short: "What files hold: rows, row groups, columns, and which of them a pipeline can read",
 		Example: "  millrace dataset inspect data/part-00000.parquet --output json\n" +
-			"  millrace dataset inspect day_0.tsv",
+			"  millrace dataset inspect day_0.tsv\n" +
+			"  millrace dataset inspect 's3://rows/2026-11-20/*.parquet' https://data.example/day_0.parquet",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("%s wants at least one FILE", cmd.CommandPath())
@@ -158,8 +159,9 @@ func (c datasetCommands) inspect() *cobra.Command {
 				return err
 			}
 			var list []partitionfile.Description
+			files := partitionfile.Resolver{Opener: config.Sources.Opener}
 			for _, path := range config.Files {
-				v, err := partitionfile.Describe(cmd.Context(), path, partitionfile.Format(in.format), config.Text)
+				v, err := files.Describe(cmd.Context(), path, partitionfile.Format(in.format), config.Text)
 				if err != nil {
 					return adviseImport(err)
 				}
@@ -182,6 +184,7 @@ func (c datasetCommands) inspect() *cobra.Command {
 	}
 	f := cmd.Flags()
 	in.formatFlags(f, "what the files are by name and content")
+	in.far.addFlags(f)
 	in.commands, in.threads = "vendor", 1
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -19,11 +20,15 @@ func (i *input) takeArguments(cmd *cobra.Command, args []string) error {
 }
 
 // findFormat finds the format of the files unless --input-format names it.
-func (i *input) findFormat(files []string) error {
+func (i *input) findFormat(ctx context.Context, files []string) error {
 	if i.format != "" {
 		return nil
 	}
-	format, err := partitionfile.FindFormat(files)
+	resolver, err := i.far.resolver(files)
+	if err != nil {
+		return err
+	}
+	format, err := resolver.FindFormat(ctx, files)
 	var (
 		mixed   *partitionfile.MixedFormatsError
 		unknown *partitionfile.UnknownFormatError

@@ -45,7 +45,7 @@ Parquet files are looked through, and copied as partitions when they are sound.`
 			if in.format == "" && slices.Contains(args, "-") {
 				return usagef("say with --input-format what standard input is: criteo-tsv or criteo-bin")
 			}
-			if err := in.findFormat(args); err != nil {
+			if err := in.findFormat(cmd.Context(), args); err != nil {
 				return err
 			}
 			if in.format == "parquet" {

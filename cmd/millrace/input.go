@@ -36,7 +36,8 @@ type input struct {
 	threads   int
 	streams   int
 	coalesce  string
-	noTrainer bool   // nothing trains beside it, so that files get every core
+	noTrainer bool // nothing trains beside it, so that files get every core
+	far       sourceFlags
 	elsewhere string // the alternative to --in and --drive that the error names when both are missing
 }
 
@@ -44,8 +45,8 @@ type input struct {
 func (i *input) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&i.in, "in", nil,
-		"files, folders or patterns (* does not cross /), several as --in a.parquet b.parquet; with --drive: members "+
-			"of its volume")
+		"files, folders or patterns (* does not cross /), several as --in a.parquet b.parquet; also https: URLs and "+
+			"s3://BUCKET/day_*.parquet; with --drive: members of its volume")
 	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again. For a drive "+
 		"without flash --in names files of this machine, which reads them and stores what is wanted in the drive's memory")
 	f.StringVar(&i.card, "accelerator", "", "a drive by URI that computes on what this machine reads of --in, or of "+
@@ -66,6 +67,7 @@ func (i *input) addFlags(cmd *cobra.Command) {
 		"splits that a drive takes at once (default 2, with --in one more than threads; fewer where memory is short)")
 	f.StringVar(&i.coalesce, "coalesce", "",
 		"largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
+	i.far.addFlags(f)
 }
 
 // formatFlags adds the flags that say what the files are; byDefault is what holds without --input-format.
@@ -138,6 +140,9 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 			return c, err
 		}
 	}
+	if c.Sources, err = i.far.open(i.in); err != nil {
+		return c, err
+	}
 	if len(i.drives) > 0 {
 		if err := i.checkDrives(cmd); err != nil {
 			return c, err
@@ -145,13 +150,14 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		c.Members = i.in
 		return c, nil
 	}
-	if err := i.findFormat(i.in); err != nil {
+	if err := i.findFormat(cmd.Context(), i.in); err != nil {
 		return c, err
 	}
 	if c.Source, err = i.source(); err != nil {
 		return c, err
 	}
-	if c.Files, err = partitionfile.Expand(i.in, partitionfile.Format(i.format)); err != nil {
+	files := partitionfile.Resolver{Opener: c.Sources.Opener}
+	if c.Files, err = files.Expand(cmd.Context(), i.in, partitionfile.Format(i.format)); err != nil {
 		return c, adviseImport(err)
 	}
 	if i.spread > len(c.Files) {

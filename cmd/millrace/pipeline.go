@@ -55,7 +55,9 @@ why. Read them: a draft is where a pipeline begins. Several files are one data s
 			if _, err := os.Lstat(out); out != "" && !overwrite && err == nil {
 				return fmt.Errorf("%s exists: name another file, or say --overwrite", out)
 			}
-			d, err := draft.New(cmd.Context(), config.Files, draft.Options{Source: config.Source, Text: config.Text})
+			d, err := draft.New(cmd.Context(), config.Files, draft.Options{
+				Source: config.Source, Text: config.Text, Sources: config.Sources,
+			})
 			if err != nil {
 				return adviseImport(err)
 			}
@@ -201,7 +203,7 @@ func (i *input) checkAgainstFiles(cmd *cobra.Command, spec *pipeline.Spec, resul
 		return err
 	}
 	drive, err := host.OpenFiles(cmd.Context(), config.Files, host.DriveOptions{
-		Engine: host.EngineCPU, Source: config.Source, Text: config.Text,
+		Engine: host.EngineCPU, Source: config.Source, Text: config.Text, Sources: config.Sources,
 	})
 	if err != nil {
 		return adviseImport(err)

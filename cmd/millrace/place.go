@@ -15,8 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/host/placement/cluster"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -85,7 +87,7 @@ func (c placementCommands) makeCopies(ctx context.Context, on *cluster.Cluster, 
 	for i, k := range copies {
 		from := k.From.String()
 		if k.From == (placement.Ref{}) {
-			from = files[k.Partition.Name]
+			from = source.Redact(files[k.Partition.Name])
 		}
 		views[i] = copyResult{
 			Partition: k.Partition.Name, Bytes: k.Partition.Bytes, Rows: k.Partition.Rows, From: from,
@@ -154,7 +156,8 @@ func (c placementCommands) place() *cobra.Command {
 		Long: `Puts Parquet files (or Criteo rows) on the drives of the nodes that a control plane knows: where
 rows / P is least, the largest first, replicas on different nodes. Each node checks a file as it
 comes in and reads it back from the drive before it counts. A file's partition is called by its base
-name, after --prefix. The control plane keeps --replicas as the number of copies that the partition
+name, after --prefix. A file may be an https: URL, or s3://BUCKET/KEY with *, which this command
+reads and sends on. The control plane keeps --replicas as the number of copies that the partition
 is to have, by which dataset replicate, dataset verify and drive retire go. Putting the same file
 again changes nothing, or makes the copies that are missing after a failure; another file of the
 same name is an error. While nodes are starting the command waits for them, --patience at most.`,
@@ -173,12 +176,22 @@ same name is an error. While nodes are starting the command waits for them, --pa
 		"drives that get each file; without the flag a file that is placed already keeps its number")
 	fl.BoolVar(&dry, "dry-run", false, "tell what would be done")
 	in.formatFlags(fl, "what the files are by name and content")
+	in.far.addFlags(fl)
 	changed := fl.Changed
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
-		if err := in.findFormat(args); err != nil {
+		if err := in.findFormat(ctx, args); err != nil {
 			return err
 		}
 		format, err := in.fileFormat()
+		if err != nil {
+			return err
+		}
+		sources, err := in.far.open(args)
+		if err != nil {
+			return err
+		}
+		format.Opener, format.Cache = sources.Opener, sources.Cache
+		args, err = expandURIs(ctx, sources.Opener, args, partitionfile.Format(in.format))
 		if err != nil {
 			return err
 		}
@@ -188,10 +201,16 @@ same name is an error. While nodes are starting the command waits for them, --pa
 		paths := map[string]string{}
 		var files []*cluster.File
 		for _, path := range args {
-			name := prefix + filepath.Base(path)
+			base := filepath.Base(path)
+			if source.IsURI(path) {
+				if base, err = source.BaseName(path); err != nil {
+					return err
+				}
+			}
+			name := prefix + base
 			if other, ok := paths[name]; ok {
-				return usagef("%s and %s would both be called %s: place them in turn with another --prefix", other,
-					path, name)
+				return usagef("%s and %s would both be called %s: place them in turn with another --prefix",
+					source.Redact(other), source.Redact(path), name)
 			}
 			p, err := cluster.OpenFile(ctx, path, name, format)
 			if err != nil {

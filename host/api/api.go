@@ -154,7 +154,19 @@ type DriveReport struct {
 	BytesOut      int64         `json:"out_bytes"`      // of tensors
 	RowsDropped   int64         `json:"rows_dropped"`   // malformed text rows
 	Counters      *Counters     `json:"counters,omitempty"`
-	Problem       string        `json:"problem,omitempty"` // why Counters are not told although the drive computed
+	// Source says what was read of partitions that lie elsewhere (HTTP, S3), by all jobs since they were opened.
+	Source  *SourceCounters `json:"source,omitempty"`
+	Problem string          `json:"problem,omitempty"` // why Counters are not told although the drive computed
+}
+
+// SourceCounters count the requests for partitions that no drive of the machine holds.
+type SourceCounters struct {
+	Requests      int64         `json:"requests"` // that were answered, or failed
+	Bytes         int64         `json:"received_bytes"`
+	BytesUnneeded int64         `json:"unneeded_bytes"` // received and given up before anything read them
+	Retries       int64         `json:"retries"`
+	Waited        time.Duration `json:"waited_ns"`  // between attempts
+	Stalled       time.Duration `json:"stalled_ns"` // that reads stood still for bytes, of all streams together
 }
 
 // Counters are the drive's own (vendor log C0h), for all of the drive's users. In a DriveReport they count since the

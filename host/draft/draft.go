@@ -15,8 +15,9 @@ import (
 
 // Options say how files are read. The zero value is for Parquet.
 type Options struct {
-	Source program.Source // format of the files; 0 means Parquet
-	Text   text.Options   // how text is read
+	Source  program.Source // format of the files; 0 means Parquet
+	Text    text.Options   // how text is read
+	Sources host.Sources   // of files that are named by a URI
 }
 
 // Draft is a pipeline that was guessed.
@@ -61,7 +62,7 @@ func (e *NothingError) Error() string {
 // New drafts a pipeline for files that belong to one data set.
 func New(ctx context.Context, files []string, o Options) (d *Draft, err error) {
 	drive, err := host.OpenFiles(ctx, files, host.DriveOptions{
-		Engine: host.EngineCPU, Source: o.Source, Text: o.Text,
+		Engine: host.EngineCPU, Source: o.Source, Text: o.Text, Sources: o.Sources,
 	})
 	if err != nil {
 		return nil, err

@@ -74,8 +74,13 @@ func Describe(ctx context.Context, path string, fileFormat Format, options text.
 	if err != nil {
 		return v, err
 	}
+	return describePartition(p, path, fileFormat, options), nil
+}
+
+// describePartition returns what an open partition holds.
+func describePartition(p *partition.Partition, path string, fileFormat Format, options text.Options) Description {
 	d := p.Describe()
-	v = Description{
+	v := Description{
 		Path: path, Format: fileFormat, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups,
 		Digest: d.Footer.String(),
 	}
@@ -105,7 +110,7 @@ func Describe(ctx context.Context, path string, fileFormat Format, options text.
 		}
 		v.Columns = append(v.Columns, x)
 	}
-	return v, nil
+	return v
 }
 
 // leavesType is the type of a column of a Parquet file: of its leaf, or of a map's leaves.

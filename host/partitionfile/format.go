@@ -66,7 +66,9 @@ func (e *UnknownFormatError) Error() string {
 
 // FindFormat returns the one format of files, folders and patterns. It takes a file that does not exist for Parquet,
 // whose reader then reports the error.
-func FindFormat(names []string) (Format, error) {
+func FindFormat(names []string) (Format, error) { return findFormat(names, formatOf) }
+
+func findFormat(names []string, formatOf func(name string) (Format, string, error)) (Format, error) {
 	var first string
 	var found Format
 	for _, name := range names {
@@ -101,18 +103,29 @@ func formatOf(name string) (format Format, file string, err error) {
 	case !info.Mode().IsRegular():
 		return Parquet, name, nil
 	}
-	switch filepath.Ext(name) {
-	case ".parquet":
-		return Parquet, name, nil
-	case ".tsv":
-		return CriteoTSV, name, nil
+	if format, known := formatOfName(name); known {
+		return format, name, nil
 	}
 	format, err = formatOfContent(name)
 	return format, name, err
 }
 
+// formatOfName returns the format that a file's name tells, and reports whether the name tells one.
+func formatOfName(name string) (format Format, known bool) {
+	switch filepath.Ext(name) {
+	case ".parquet":
+		return Parquet, true
+	case ".tsv":
+		return CriteoTSV, true
+	}
+	return "", false
+}
+
 // criteoTabs is the number of tabs in a row of Criteo's text without a label: 39 fields.
 const criteoTabs = 38
+
+// headBytes is how much of a file its format is found by.
+const headBytes = 64 << 10
 
 // formatOfContent returns the format that a file's first bytes have.
 func formatOfContent(name string) (format Format, err error) {
@@ -121,16 +134,20 @@ func formatOfContent(name string) (format Format, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	head := make([]byte, 64<<10)
+	head := make([]byte, headBytes)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
-	head = head[:n]
+	return formatOfHead(name, head[:n])
+}
+
+// formatOfHead returns the format that the first bytes of a file have.
+func formatOfHead(name string, head []byte) (Format, error) {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	tabs := bytes.Count(line, []byte("\t"))
 	switch {
-	case bytes.HasPrefix(head, []byte("PAR1")), n == 0:
+	case bytes.HasPrefix(head, []byte("PAR1")), len(head) == 0:
 		return Parquet, nil
 	case tabs == criteoTabs || tabs == criteoTabs+1, filepath.Ext(name) == ".txt":
 		return CriteoTSV, nil

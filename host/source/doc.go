@@ -20,7 +20,7 @@
 //	cache, err := source.NewCache(source.Options{})
 //	reader := cache.NewReader(src)
 //	part, err := partition.Open(ctx, name, reader, src.Size(), program.Parquet, partition.Options{})
-//	reader.ExpectColumns(part.File, leaves)
+//	reader.Describe(part)
 //
 // # Concurrency
 //

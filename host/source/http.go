@@ -63,7 +63,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 
 // List implements Opener. HTTP has no listing, so a name stands for itself, and a pattern is refused.
 func (w *Web) List(ctx context.Context, pattern string) ([]Object, error) {
-	if base, _, _ := strings.Cut(pattern, "?"); strings.ContainsAny(base, "*[") || strings.HasSuffix(base, "/") {
+	if IsPattern(pattern) {
 		return nil, &UnsupportedError{
 			Name: Redact(pattern), Lacks: "HTTP has no listing, so that patterns and folders match nothing",
 			Advice: "name each file",
@@ -147,7 +147,7 @@ func (s *webObject) request(ctx context.Context, off, n int64, etag string) (*ht
 	case errors.As(err, &answer):
 		return nil, err
 	case errors.As(err, &unknown):
-		return nil, fmt.Errorf("%s: %w: name the authority's certificate with --ca", s.name, err)
+		return nil, fmt.Errorf("%s: %w: name the authority's certificate with --source-ca", s.name, err)
 	}
 	return nil, &UnreachableError{Name: s.name, Err: err}
 }

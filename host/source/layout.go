@@ -31,8 +31,8 @@ func wholeLayout(size, rows int64) layout {
 	return layout{groups: []rowGroup{{0, rows}}, chunks: []chunkPlace{{interval: interval{0, size}}}}
 }
 
-// parquetLayout is the layout of leaves of a Parquet file, by their number; nil are all that can be read.
-func parquetLayout(f *format.File, leaves []int) layout {
+// parquetLayout is the layout of leaves of a Parquet file, by their number.
+func parquetLayout(f *format.File, leaves map[int]bool) layout {
 	var l layout
 	row := int64(0)
 	for g := range f.RowGroups {
@@ -41,8 +41,7 @@ func parquetLayout(f *format.File, leaves []int) layout {
 		row += group.Rows
 		for i := range group.Columns {
 			chunk := &group.Columns[i]
-			if chunk.Compressed <= 0 || leaves == nil && chunk.Unsupported != nil ||
-				leaves != nil && !slices.Contains(leaves, i) {
+			if chunk.Compressed <= 0 || !leaves[i] {
 				continue
 			}
 			place := chunkPlace{

@@ -38,9 +38,11 @@ type Reader struct {
 
 	// What follows is guarded by cache.mu.
 	segments   []*segment // sorted by from; they do not overlap
-	layout     layout     // without chunks until it is known
-	longest    int64      // bytes of one request
-	ahead      int        // requests ahead of a column
+	footer     *format.File
+	leaves     map[int]bool // of the footer, that streams read
+	layout     layout       // without chunks until it is known
+	longest    int64        // bytes of one request
+	ahead      int          // requests ahead of a column
 	streams    map[int]rowGroup
 	streamID   int
 	failed     error // every later read fails with it
@@ -51,7 +53,8 @@ var _ partition.AheadReader = (*Reader)(nil)
 
 // NewReader returns a reader of a source, which the caller closes after the reader.
 func (c *Cache) NewReader(src Source) *Reader {
-	r := &Reader{cache: c, source: src, longest: LongestRead, ahead: 1, streams: map[int]rowGroup{}}
+	r := &Reader{cache: c, source: src, longest: LongestRead, ahead: 1, streams: map[int]rowGroup{},
+		leaves: map[int]bool{}}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	return r
 }
@@ -59,29 +62,52 @@ func (c *Cache) NewReader(src Source) *Reader {
 // Source returns what the reader reads.
 func (r *Reader) Source() Source { return r.source }
 
-// ExpectAll tells the reader that the source is one run of rows, as text is; rows is 0 until they were counted.
-func (r *Reader) ExpectAll(rows int64) { r.expect(wholeLayout(r.source.Size(), rows)) }
-
-// ExpectColumns tells the reader which leaves of a Parquet file will be read; nil are all that can be read.
-func (r *Reader) ExpectColumns(f *format.File, leaves []int) { r.expect(parquetLayout(f, leaves)) }
-
-func (r *Reader) expect(l layout) {
-	widest := int64(l.widest())
+// Describe tells the reader what an opened partition says about the source: the footer, from which column chunks are
+// known, or the rows of a text.
+func (r *Reader) Describe(p *partition.Partition) {
+	if p.File == nil {
+		r.setLayout(wholeLayout(r.source.Size(), p.Rows))
+		return
+	}
 	r.cache.mu.Lock()
 	defer r.cache.mu.Unlock()
-	r.layout = l
-	// Two streams have each column's segment in use and one ahead in memory.
-	r.longest = min(max(r.cache.memory/(4*widest), shortestRead), LongestRead)
+	r.footer = p.File
 }
 
-// ExpectRows tells the reader that a stream reads the rows [first, first+rows) until forget is called. Without streams
-// all rows are expected to be read.
-func (r *Reader) ExpectRows(first, rows int64) (forget func()) {
+// ExpectAll tells the reader that the source is read from its beginning to its end, as text is whose rows are counted.
+func (r *Reader) ExpectAll() { r.setLayout(wholeLayout(r.source.Size(), 0)) }
+
+func (r *Reader) setLayout(l layout) {
+	r.cache.mu.Lock()
+	defer r.cache.mu.Unlock()
+	r.useLayout(l)
+}
+
+// useLayout has the cache locked.
+func (r *Reader) useLayout(l layout) {
+	r.layout = l
+	// Two streams have each column's segment in use and one ahead in memory.
+	r.longest = min(max(r.cache.memory/(4*int64(l.widest())), shortestRead), LongestRead)
+}
+
+// Expect implements partition.AheadReader. Columns that any stream read stay in the layout.
+func (r *Reader) Expect(columns []string, first, rows int64) (forget func()) {
 	r.cache.mu.Lock()
 	defer r.cache.mu.Unlock()
 	r.streamID++
 	id := r.streamID
 	r.streams[id] = rowGroup{first, first + rows}
+	if r.footer != nil {
+		before := len(r.leaves)
+		for _, name := range columns {
+			if leaf, ok := r.footer.Leaf(name); ok {
+				r.leaves[leaf.Index] = true
+			}
+		}
+		if len(r.leaves) > before {
+			r.useLayout(parquetLayout(r.footer, r.leaves))
+		}
+	}
 	return func() {
 		r.cache.mu.Lock()
 		defer r.cache.mu.Unlock()
@@ -314,18 +340,25 @@ func (r *Reader) Statistics() Statistics {
 	return r.statistics
 }
 
-// Close ends the requests under way, and waits for their end. The source stays open.
-func (r *Reader) Close() error {
+// End ends the requests under way; every read fails with cause from then on.
+func (r *Reader) End(cause error) {
 	c := r.cache
 	c.mu.Lock() // so that no request begins after the end of the reader's context
-	r.cancel(ErrReaderClosed)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	r.cancel(cause)
+	if r.failed == nil {
+		r.failed = cause
+	}
+	c.wake()
+}
+
+// Close ends the requests under way, and waits for their end. The source stays open.
+func (r *Reader) Close() error {
+	r.End(ErrReaderClosed)
+	c := r.cache
 	r.fetches.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.failed == nil {
-		r.failed = ErrReaderClosed
-	}
 	for _, g := range slices.Clone(r.segments) {
 		if g.pins == 0 {
 			c.drop(g)

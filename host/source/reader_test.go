@@ -119,14 +119,14 @@ func TestReaderReadsWhatLiesThere(t *testing.T) {
 		})
 		r := cache.NewReader(src)
 		if rapid.Bool().Draw(t, "whole") {
-			r.ExpectAll(int64(rapid.IntRange(0, 1000).Draw(t, "rows")))
+			r.setLayout(wholeLayout(src.Size(), int64(rapid.IntRange(0, 1000).Draw(t, "rows"))))
 		}
 		var group sync.WaitGroup
 		for i := range 3 {
 			seed := rapid.Uint64().Draw(t, "seed")
 			group.Go(func() {
 				rng := rand.New(rand.NewPCG(seed, 2))
-				defer r.ExpectRows(int64(100*i), 100)()
+				defer r.Expect(nil, int64(100*i), 100)()
 				for range 6 {
 					off := rng.Int64N(src.Size() + 2)
 					b := make([]byte, rng.IntN(1<<21))
@@ -186,7 +186,7 @@ func TestColumnsAreJoined(t *testing.T) {
 		l.chunks = append(l.chunks[:i], l.chunks[i+1:]...)
 	}
 	r := newCache(t, Options{}).NewReader(src)
-	r.expect(l)
+	r.setLayout(l)
 	b := make([]byte, 5000)
 	for at := int64(0); at < chunk; at += 5000 {
 		for _, c := range l.chunks {
@@ -212,8 +212,8 @@ func TestOnlyRowsOfStreamsAreRead(t *testing.T) {
 	const chunk = 20 << 20
 	src := newMemorySource(4 + 2*chunk)
 	r := newCache(t, Options{}).NewReader(src)
-	r.expect(columns(1, 2, chunk, 1000))
-	forget := r.ExpectRows(100, 100)
+	r.setLayout(columns(1, 2, chunk, 1000))
+	forget := r.Expect(nil, 100, 100)
 	b := make([]byte, 10_000)
 	for at := chunk/10 - 10_000; at < 2*chunk/10; at += len(b) {
 		for c := range 2 {
@@ -235,7 +235,7 @@ func TestReadAhead(t *testing.T) {
 	const chunk = 2 * LongestRead
 	src := newMemorySource(4 + 4*chunk)
 	r := newCache(t, Options{}).NewReader(src)
-	r.expect(columns(2, 2, chunk, 1000))
+	r.setLayout(columns(2, 2, chunk, 1000))
 	b := make([]byte, 100)
 	_, err := r.ReadAt(b, 4)
 	require.NoError(t, err)
@@ -360,7 +360,7 @@ func TestMemoryIsShared(t *testing.T) {
 	for i := range 8 {
 		src := newMemorySource(6<<20 + i)
 		r := c.NewReader(src)
-		r.ExpectAll(0)
+		r.ExpectAll()
 		group.Go(func() {
 			b := make([]byte, len(src.data))
 			_, err := r.ReadAt(b, 0)

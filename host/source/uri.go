@@ -68,3 +68,14 @@ func BaseName(uri string) (string, error) {
 	}
 	return base, nil
 }
+
+// IsPattern reports whether a URI stands for the objects that a listing finds: a folder, which ends in a slash or is a
+// bucket, or a name with *, ? or [. In a URL of HTTP ? begins the query.
+func IsPattern(uri string) bool {
+	_, rest, _ := strings.Cut(Redact(uri), "://")
+	wildcards := "*?["
+	if Scheme(uri) != "s3" {
+		wildcards = "*["
+	}
+	return strings.HasSuffix(rest, "/") || !strings.Contains(rest, "/") || strings.ContainsAny(rest, wildcards)
+}

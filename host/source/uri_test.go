@@ -48,3 +48,13 @@ func TestIsURI(t *testing.T) {
 		assert.Equal(t, want, source.IsURI(name), name)
 	}
 }
+
+func TestIsPattern(t *testing.T) {
+	for uri, want := range map[string]bool{
+		"s3://b": true, "s3://b/": true, "s3://b/day_*": true, "s3://b/day_?": true, "s3://b/[ab]": true, "s3://b/d/": true,
+		"s3://b/day_0": false, "https://h/day_0?sig=*": false, "https://h/day_*?sig=x": true, "https://h/days/?x=y": true,
+		"https://h": true,
+	} {
+		assert.Equal(t, want, source.IsPattern(uri), uri)
+	}
+}

@@ -176,7 +176,7 @@ func TestWebVerifiesServers(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	_, err := newWeb(t, nil).Open(ctx, server.URL+"/x", Identity{})
-	require.ErrorContains(t, err, "--ca")
+	require.ErrorContains(t, err, "--source-ca")
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	src, err := newWeb(t, roots).Open(ctx, server.URL+"/x", Identity{})

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/source"
@@ -166,11 +165,6 @@ func (r *remotePartition) CheckUnchanged(ctx context.Context) error {
 		return err
 	}
 	return r.readError(err)
-}
-
-// ExpectColumns implements host.RemotePartition.
-func (r *remotePartition) ExpectColumns(f *format.File, leaves []int) {
-	r.Reader.ExpectColumns(f, leaves)
 }
 
 // Close implements host.RemotePartition.

@@ -5,8 +5,9 @@ type AheadReader interface {
 	FarReader
 	// Prepare says which runs are read soon. It does not wait, and does nothing where there is no room.
 	Prepare(runs []Run)
-	// ExpectRows says that a stream reads the rows [first, first+rows) until forget is called.
-	ExpectRows(first, rows int64) (forget func())
+	// Expect says that a stream reads columns of the rows [first, first+rows) until forget is called. A column is the
+	// path of a leaf; text ignores columns.
+	Expect(columns []string, first, rows int64) (forget func())
 }
 
 // AheadReader returns the partition's reader where it is one that reads ahead.
@@ -15,10 +16,11 @@ func (p *Partition) AheadReader() (r AheadReader, ok bool) {
 	return r, ok
 }
 
-// ExpectRows tells a reader that reads ahead that a stream reads the rows [first, first+rows) until forget is called.
-func (p *Partition) ExpectRows(first, rows int64) (forget func()) {
+// Expect tells a reader that reads ahead that a stream reads columns of the rows [first, first+rows) until forget is
+// called.
+func (p *Partition) Expect(columns []string, first, rows int64) (forget func()) {
 	if r, ok := p.AheadReader(); ok {
-		return r.ExpectRows(first, rows)
+		return r.Expect(columns, first, rows)
 	}
 	return func() {}
 }

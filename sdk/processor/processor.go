@@ -78,6 +78,7 @@ type runner struct {
 	program *slicer.Program
 	schema  *tensor.Schema
 	opts    Options
+	columns []string // paths of the leaves that the program reads
 
 	memory  uint64            // bytes in use
 	idle    chan *memoryShare // shares that no stream has
@@ -122,6 +123,9 @@ func start(
 	}
 	r := &runner{
 		target: t, limits: limits, program: prepared, schema: schema, opts: opts, open: map[*stream]struct{}{},
+	}
+	for i := range prog.Columns {
+		r.columns = append(r.columns, prog.Columns[i].Name)
 	}
 	if err := r.shareMemory(); err != nil {
 		return nil, err
@@ -239,7 +243,7 @@ func (r *runner) begin(ctx context.Context, share *memoryShare, run Run) (Stream
 		return nil, fmt.Errorf("%s: open a stream: start a new processor, since of this one: %w",
 			run.Partition.Name, r.broken)
 	}
-	s := newStream(ctx, m, run.Partition.ExpectRows(run.First, run.Rows))
+	s := newStream(ctx, m, run.Partition.Expect(r.columns, run.First, run.Rows))
 	r.open[s] = struct{}{}
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,69 +19,113 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/placement"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// File is a local file that is to become a partition.
+// File is a file of this machine, or one that lies elsewhere, that is to become a partition.
 type File struct {
 	dataset.Partition
 	footerAt int64
 	sha256   [sha256.Size]byte
-	f        *os.File
+	content  io.ReaderAt
+	close    func() error
 }
 
 // Format is the format of a file.
 type Format struct {
 	Source program.Source // 0: Parquet
 	Text   text.Options   // of text
+	// Opener and Cache read files that are named by a URI; without an opener a URI is refused.
+	Opener source.Opener
+	Cache  *source.Cache
 }
 
-// OpenFile opens a local file as a partition of a name. It reads the file whole, for its SHA-256.
+// OpenFile opens a file as a partition of a name: by its path, or by a URI of package source. It reads the file whole,
+// for its SHA-256.
 func OpenFile(ctx context.Context, path, name string, format Format) (*File, error) {
-	f, err := os.Open(path)
+	var (
+		p   = &File{}
+		err error
+	)
+	if source.IsURI(path) {
+		err = p.openFar(ctx, path, format)
+	} else {
+		err = p.openHere(path)
+	}
 	if err != nil {
 		return nil, err
 	}
-	p, err := describe(ctx, f, name, format)
-	if err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := p.describe(ctx, name, format); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", source.Redact(path), err), p.close())
 	}
 	return p, nil
 }
 
-// describe makes the File of an open file.
-func describe(ctx context.Context, f *os.File, name string, format Format) (*File, error) {
+// openHere opens a file of this machine.
+func (p *File) openHere(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return errors.Join(err, f.Close())
 	}
+	p.content, p.close, p.Bytes = f, f.Close, info.Size()
+	return nil
+}
+
+// openFar opens a file that lies elsewhere. Its bytes are those of one moment: every read demands what was pinned. The
+// reads end with ctx.
+func (p *File) openFar(ctx context.Context, uri string, format Format) error {
+	if format.Opener == nil || format.Cache == nil {
+		return fmt.Errorf("%s: only files of this machine are read here", source.Redact(uri))
+	}
+	src, err := format.Opener.Open(ctx, uri, source.Identity{})
+	if err != nil {
+		return err
+	}
+	r := format.Cache.NewReader(src)
+	r.ExpectAll()
+	stop := context.AfterFunc(ctx, func() { r.End(context.Cause(ctx)) })
+	p.content, p.Bytes = r, src.Size()
+	p.close = func() error {
+		stop()
+		return errors.Join(r.Close(), src.Close())
+	}
+	return nil
+}
+
+// describe reads what the file holds, and its SHA-256.
+func (p *File) describe(ctx context.Context, name string, format Format) error {
+	size := p.Bytes
 	if format.Source == 0 {
 		format.Source = program.Parquet
 	}
-	part, err := partition.Open(ctx, name, f, info.Size(), format.Source, partition.Options{Text: format.Text})
+	part, err := partition.Open(ctx, name, p.content, size, format.Source, partition.Options{Text: format.Text})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := &File{Partition: part.Describe(), f: f}
+	p.Partition = part.Describe()
 	if format.Source == program.Parquet {
 		var end [8]byte
-		if _, err := f.ReadAt(end[:], info.Size()-int64(len(end))); err != nil {
-			return nil, err
+		if _, err := p.content.ReadAt(end[:], size-int64(len(end))); err != nil {
+			return err
 		}
-		p.footerAt = info.Size() - int64(len(end)) - int64(binary.LittleEndian.Uint32(end[:]))
+		p.footerAt = size - int64(len(end)) - int64(binary.LittleEndian.Uint32(end[:]))
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, info.Size())); err != nil {
-		return nil, err
+	if _, err := io.Copy(sum, io.NewSectionReader(p.content, 0, size)); err != nil {
+		return err
 	}
 	sum.Sum(p.sha256[:0])
-	return p, nil
+	return nil
 }
 
 // Close closes the file.
-func (p *File) Close() error { return p.f.Close() }
+func (p *File) Close() error { return p.close() }
 
 // descriptionHeader returns a partition's description for the header of a PUT.
 func descriptionHeader(p dataset.Partition) ([]byte, error) {
@@ -104,7 +149,7 @@ func (c *Cluster) put(ctx context.Context, to placement.Ref, p *File) error {
 	}
 	where := apiv1.PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(to.Drive)
 	return c.atEachURL(ctx, to.Node, func(base string) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPut, base+where, io.NewSectionReader(p.f, 0, p.Bytes))
+		r, err := http.NewRequestWithContext(ctx, http.MethodPut, base+where, io.NewSectionReader(p.content, 0, p.Bytes))
 		if err != nil {
 			return err
 		}

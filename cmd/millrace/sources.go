@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+
+	"github.com/spf13/pflag"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/host/source/s3"
+)
+
+// sourceFlags say how files that lie elsewhere are reached: those named by http:, https: and s3:.
+type sourceFlags struct {
+	endpoint  string
+	authority string
+
+	sources host.Sources // made when the first URI is met
+}
+
+func (s *sourceFlags) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&s.endpoint, "s3-endpoint", "",
+		"URL of the store of s3: (default: AWS_ENDPOINT_URL, or Amazon's); credentials as for other tools, from the "+
+			"environment or ~/.aws")
+	f.StringVar(&s.authority, "source-ca", "",
+		"certificates in PEM that servers of https: and s3: are verified by (default: the system's)")
+}
+
+// resolver returns what finds files by names that may be URIs.
+func (s *sourceFlags) resolver(names []string) (partitionfile.Resolver, error) {
+	sources, err := s.open(names)
+	return partitionfile.Resolver{Opener: sources.Opener}, err
+}
+
+// open returns how the files of names are read. Where no name is a URI it returns the zero value.
+func (s *sourceFlags) open(names []string) (host.Sources, error) {
+	far := false
+	store := false
+	for _, name := range names {
+		far = far || source.IsURI(name)
+		store = store || source.Scheme(name) == "s3"
+	}
+	if !far || s.sources.Opener != nil {
+		return s.sources, nil
+	}
+	var roots *x509.CertPool
+	if s.authority != "" {
+		b, err := readDocument(s.authority)
+		if err != nil {
+			return s.sources, err
+		}
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(b) {
+			return s.sources, usagef("--source-ca %s: it holds no certificate in PEM", s.authority)
+		}
+	}
+	transport := source.NewTransport(roots)
+	stores := &source.Stores{Web: source.NewWeb(transport)}
+	if store {
+		objects, err := s3.New(s3.Options{Endpoint: s.endpoint, Transport: transport})
+		if err != nil {
+			if s.endpoint != "" {
+				return s.sources, usagef("--s3-endpoint: %w", err)
+			}
+			return s.sources, err
+		}
+		stores.S3 = objects
+	}
+	cache, err := source.NewCache(source.Options{})
+	if err != nil {
+		return s.sources, err
+	}
+	s.sources = host.Sources{Opener: stores, Cache: cache}
+	return s.sources, nil
+}
+
+// expandURIs replaces the patterns among URIs by what they match. Names of this machine stay as they are.
+func expandURIs(
+	ctx context.Context, opener source.Opener, names []string, format partitionfile.Format,
+) ([]string, error) {
+	var files []string
+	for _, name := range names {
+		found := []string{name}
+		if source.IsURI(name) {
+			var err error
+			if found, err = (partitionfile.Resolver{Opener: opener}).Expand(ctx, found, format); err != nil {
+				return nil, err
+			}
+		}
+		files = append(files, found...)
+	}
+	return files, nil
+}

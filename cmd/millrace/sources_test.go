@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/internal/objectserver"
+)
+
+// served serves a folder's files as objects of the bucket rows, below days/, and points S3 there.
+func served(t *testing.T, folder string) *objectserver.Server {
+	t.Helper()
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
+		"AWS_ENDPOINT_URL_S3": "", "AWS_ENDPOINT_URL": "", "HOME": t.TempDir(),
+	} {
+		t.Setenv(name, value)
+	}
+	server := objectserver.New(t)
+	for name, text := range content(t, folder) {
+		server.Put("rows/days/"+name, []byte(text))
+	}
+	t.Setenv("AWS_ENDPOINT_URL", server.URL)
+	return server
+}
+
+// TestFilesThatLieElsewhere: the same tensors and the same job come of files here, behind HTTP and in S3, by every
+// engine that reads them, and also where some lie here and some there.
+func TestFilesThatLieElsewhere(t *testing.T) {
+	data := generate(t, "--rows", "2000", "--partitions", "3", "--row-group-rows", "300", "--codec", "snappy",
+		"--page-bytes", "2000")
+	server := served(t, data)
+	web := server.URL + "/rows/days/"
+	preprocess := func(in ...string) (preprocessResult, map[string]string) {
+		out := filepath.Join(t.TempDir(), "out")
+		r := decode[preprocessResult](t, must(t, append([]string{"preprocess", "--pipeline", "rm1", "--progress", "none",
+			"--out", out, "--output", "json", "--batch", "100"}, in...)...))
+		return r, content(t, out)
+	}
+	want, tensors := preprocess("--in", data)
+	require.Nil(t, want.PerDrive[0].Source)
+	all := []string{"part-00000.parquet", "part-00001.parquet", "part-00002.parquet"}
+	for name, in := range map[string][]string{
+		"http":      {"--in", web + all[0], web + all[1], web + all[2] + "?token=x"},
+		"pattern":   {"--in", "s3://rows/days/part-*.parquet"},
+		"folder":    {"--in", "s3://rows/days/", "--threads", "2"},
+		"reference": {"--in", "s3://rows/d*/part-0000?.parquet", "--engine", "reference"},
+		"mixed":     {"--in", "s3://rows/days/" + all[2], "--in", filepath.Join(data, all[0]), "--in", web + all[1]},
+		"card":      {"--in", "s3://rows/days/*", "--accelerator", "mem:?size=0&slm=64MiB"},
+		"diskless":  {"--drive", "mem:?size=0&slm=64MiB", "--in", web + all[0], web + all[1], web + all[2]},
+		"endpoint":  {"--in", "s3://rows/days/*", "--s3-endpoint", server.URL, "--engine", "cpu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, there := preprocess(in...)
+			assert.Equal(t, want.Job, got.Job)
+			assert.Equal(t, want.Rows, got.Rows)
+			require.Equal(t, len(tensors), len(there))
+			for file := range tensors {
+				assert.True(t, tensors[file] == there[file], file)
+			}
+			s := got.PerDrive[0].Source
+			require.NotNil(t, s)
+			assert.Positive(t, s.Requests)
+			assert.Positive(t, s.Bytes)
+			assert.Zero(t, s.Retries)
+		})
+	}
+
+	here := decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", filepath.Join(data, all[0]),
+		"--output", "json"))
+	there := decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", "s3://rows/days/part-00000.*",
+		web+all[0], "--output", "json"))
+	require.Len(t, there, 2)
+	for _, v := range there {
+		v.Path = here[0].Path
+		assert.Equal(t, here[0], v)
+	}
+
+	train := must(t, "train", "--pipeline", "rm1", "--in", "s3://rows/days/", "--trainer-rows-per-second", "1e9",
+		"--measure", "1ms", "--progress", "none", "--output", "json", "--batch", "100")
+	assert.Contains(t, train, `"rows": 2000`)
+}
+
+// TestTextThatLiesElsewhere: text is read from its beginning to its end.
+func TestTextThatLiesElsewhere(t *testing.T) {
+	row := "1" + strings.Repeat("\t7", 13) + strings.Repeat("\t0000002a", 26) + "\n"
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "day_0"), []byte(strings.Repeat(row, 5000)), 0o644))
+	served(t, dir)
+	outputs := make([]map[string]string, 2)
+	for i, in := range []string{filepath.Join(dir, "day_0"), "s3://rows/days/day_0"} {
+		out := filepath.Join(t.TempDir(), "out")
+		must(t, "preprocess", "--pipeline", "criteo", "--in", in, "--out", out, "--progress", "none")
+		outputs[i] = content(t, out)
+	}
+	assert.Equal(t, outputs[0], outputs[1])
+}
+
+// TestSourcesThatGoWrong: what is wrong is said in a line, with the file's name, and nothing is left.
+func TestSourcesThatGoWrong(t *testing.T) {
+	data := generate(t, "--rows", "20000", "--row-group-rows", "4000", "--codec", "none")
+	server := served(t, data)
+	const key = "rows/days/part-00000.parquet"
+	web := server.URL + "/" + key
+	for _, c := range []struct {
+		says []string
+		in   []string
+	}{
+		{[]string{"s3://rows/days/none.parquet", "does not exist"}, []string{"--in", "s3://rows/days/none.parquet"}},
+		{[]string{"s3://rows/days/none*", "does not exist"}, []string{"--in", "s3://rows/days/none*"}},
+		{[]string{server.URL + "/rows/none.parquet", "does not exist"},
+			[]string{"--in", server.URL + "/rows/none.parquet?s"}},
+		{[]string{"HTTP has no listing"}, []string{"--in", server.URL + "/rows/days/*.parquet"}},
+		{[]string{"--engine cpu", "dataset place"}, []string{"--in", web, "--engine", "drive"}},
+		{[]string{"the same base name"}, []string{"--in", web, "--in", "s3://" + key}},
+	} {
+		refused(t, c.says, append([]string{"--pipeline", "rm1"}, c.in...)...)
+	}
+	code, _, errs := millrace(t, "preprocess", "--pipeline", "rm1", "--in", "s3://"+key, "--out", "x", "--s3-endpoint",
+		"nowhere")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "--s3-endpoint")
+
+	// The object is written again while it is read.
+	var reads atomic.Int64
+	original := []byte(content(t, data)["part-00000.parquet"])
+	server.Before = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet && reads.Add(1) == 3 {
+			server.Put(key, bytes.Repeat([]byte{1}, len(original)))
+		}
+		return false
+	}
+	refusedAs(t, []string{"npy"}, []string{"s3://" + key, "changed: pinned etag:" + strconv.Itoa(len(original))},
+		"--pipeline", "rm1", "--in", "s3://"+key)
+
+	// It is throttled, truncated and reset now and then, which nobody sees in the result.
+	server.Put(key, original)
+	reads.Store(0)
+	server.Before = func(w http.ResponseWriter, r *http.Request) bool {
+		switch reads.Add(1) % 6 {
+		case 0:
+			objectserver.Refuse(w, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
+		case 2:
+			panic(http.ErrAbortHandler)
+		case 4:
+			r.Header.Set("Range", "bytes=0-0")
+			return false
+		default:
+			return false
+		}
+		return true
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	code, _, errs = millrace(t, "preprocess", "--pipeline", "rm1", "--in", "s3://"+key, "--out", out, "--progress", "none")
+	assert.Equal(t, exitFailed, code, "a server that lies about ranges is not asked again")
+	assert.Contains(t, errs, "makes no sense")
+	reads.Store(0)
+	server.Before = func(w http.ResponseWriter, r *http.Request) bool {
+		switch reads.Add(1) % 5 {
+		case 0:
+			objectserver.Refuse(w, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
+		case 3:
+			if r.Method == http.MethodHead {
+				return false
+			}
+			span := strings.TrimPrefix(r.Header.Get("Range"), "bytes=")
+			w.Header().Set("ETag", objectserver.ETag(original))
+			w.Header().Set("Content-Range", "bytes "+span+"/"+strconv.Itoa(len(original)))
+			w.WriteHeader(http.StatusPartialContent)
+			w.(http.Flusher).Flush() // and not a byte
+			panic(http.ErrAbortHandler)
+		default:
+			return false
+		}
+		return true
+	}
+	r := decode[preprocessResult](t, must(t, "preprocess", "--pipeline", "rm1", "--in", web, "--out", out,
+		"--progress", "none", "--output", "json"))
+	assert.EqualValues(t, 20000, r.Rows)
+	assert.Positive(t, r.PerDrive[0].Source.Retries)
+}
+
+// TestPageChecksumsOfSources: a page whose CRC is wrong is an error that names file, row group, column and page,
+// compressed or not; the same page without the damage is not.
+func TestPageChecksumsOfSources(t *testing.T) {
+	for _, codec := range []string{"none", "snappy"} {
+		data := generate(t, "--rows", "6000", "--row-group-rows", "3000", "--codec", codec, "--page-bytes", "1000",
+			"--encoding", "plain")
+		server := served(t, data)
+		b := []byte(content(t, data)["part-00000.parquet"])
+		f, err := format.ReadFooter(bytes.NewReader(b), int64(len(b)))
+		require.NoError(t, err)
+		leaf, ok := f.Leaf("int_3")
+		require.True(t, ok)
+		chunk := &f.RowGroups[1].Columns[leaf.Index]
+		pages, err := format.ReadOffsetIndex(bytes.NewReader(b), f, 1, leaf.Index)
+		require.NoError(t, err)
+		require.Greater(t, len(pages), 2, "the chunk has %d bytes", chunk.Compressed)
+		header, n, err := format.ParsePageHeader(b[pages[2].Offset:])
+		require.NoError(t, err)
+		require.True(t, header.HasCRC)
+		b[pages[2].Offset+int64(n)+int64(header.Compressed)-1] ^= 1 // a value's last byte
+		server.Put("rows/days/part-00000.parquet", b)
+		for _, in := range []string{"s3://rows/days/*", server.URL + "/rows/days/part-00000.parquet"} {
+			refusedAs(t, []string{"npy"}, []string{
+				"part-00000.parquet: row group 1: column \"int_3\": page 2", "page checksum mismatch",
+			}, "--pipeline", "rm1", "--in", in)
+		}
+	}
+}
+
+// TestPlaceFromElsewhere: files behind URLs go to storage nodes under their base names.
+func TestPlaceFromElsewhere(t *testing.T) {
+	data := generate(t, "--rows", "600", "--partitions", "2")
+	server := served(t, data)
+	control := controlRun(t)
+	nodesOf(t, control, 1)
+	at := func(args ...string) string {
+		return must(t, append(args, "--control", control, "--output", "json", "--progress", "none")...)
+	}
+	copies := decode[[]copyResult](t, at("dataset", "place", "s3://rows/days/part-*0.parquet",
+		server.URL+"/rows/days/part-00001.parquet?token=secret"))
+	require.Len(t, copies, 2)
+	for _, k := range copies {
+		assert.True(t, k.Done, k.Error)
+		assert.NotContains(t, k.From, "secret")
+	}
+	copies = decode[[]copyResult](t, at("dataset", "place", data+"/part-00000.parquet", data+"/part-00001.parquet"))
+	assert.Empty(t, copies, "they are the same partitions")
+}
