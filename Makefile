@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python sweep mutants generate deb container clean
+.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python sweep mutants generate deb wheel container clean
 
 all: build
 
@@ -92,6 +92,11 @@ generate:
 # A Debian package of binary, units, completions and documents, in dist/.
 deb:
 	tools/package/deb
+
+# Wheels of the Python package with the static binary inside, for Linux on x86_64 and aarch64, in dist/.
+# pip fetches setuptools and twine once. tools/package/wheel-check installs one and tries it.
+wheel:
+	tools/package/wheel
 
 # A container image of the static binary, offline, with buildah, podman or docker.
 container:
