@@ -29,6 +29,7 @@ from millrace.measure import dummy_frame, fingerprint, untouched
 from millrace.schema import Key, Schema
 
 from .fake import SCHEMA, Cluster, content
+from .torchrec_class import keyed_jagged_tensor
 
 
 def numbers(batches: Any) -> list[int]:
@@ -116,26 +117,27 @@ class Tensors(unittest.TestCase):
         with mock.patch.object(tensors, "_KeyedJaggedTensor", None), self.assertRaises(ImportError):
             mt.batch_of(mb, torchrec=True)
 
-    @unittest.skipIf(tensors._KeyedJaggedTensor is None, "torchrec is not installed")
     def test_torchrec_itself(self) -> None:
-        for s in (
-            SCHEMA,
-            Schema(True, (), (Key("a", 9), Key("b", 9)), "int32"),
-            Schema(keys=(Key("a", 3, True), Key("b")), weights=True),
-        ):
-            for rows in (1, 7):
-                mb = frame.decode(bytearray(content(0, 5, rows, s)))
-                ours, theirs = mt.batch_of(mb, torchrec=False).sparse, mt.batch_of(mb).sparse
-                self.assertEqual(theirs.keys(), list(ours.keys))
-                self.assertEqual(theirs.stride(), rows)
-                self.assertEqual(theirs.values().data_ptr(), ours.values.data_ptr())
-                self.assertTrue(torch.equal(theirs.offsets().long(), ours.offsets()))
-                for key in ours.keys:
-                    values, offsets = ours.feature(key)
-                    self.assertTrue(torch.equal(theirs[key].values(), values))
-                    self.assertTrue(
-                        torch.equal(theirs[key].offsets()[:-1].long() - theirs[key].offsets()[0].long(), offsets)
-                    )
+        with keyed_jagged_tensor() as torchrec_class:
+            for s in (
+                SCHEMA,
+                Schema(True, (), (Key("a", 9), Key("b", 9)), "int32"),
+                Schema(keys=(Key("a", 3, True), Key("b")), weights=True),
+            ):
+                for rows in (1, 7):
+                    mb = frame.decode(bytearray(content(0, 5, rows, s)))
+                    ours, theirs = mt.batch_of(mb, torchrec=False).sparse, mt.batch_of(mb).sparse
+                    self.assertEqual(theirs.keys(), list(ours.keys))
+                    self.assertEqual(theirs.stride(), rows)
+                    self.assertEqual(theirs.values().data_ptr(), ours.values.data_ptr())
+                    self.assertTrue(torch.equal(theirs.offsets().long(), ours.offsets()))
+                    for key in ours.keys:
+                        values, offsets = ours.feature(key)
+                        self.assertTrue(torch.equal(theirs[key].values(), values))
+                        self.assertTrue(
+                            torch.equal(theirs[key].offsets()[:-1].long() - theirs[key].offsets()[0].long(), offsets)
+                        )
+                    self.assertIsInstance(theirs, torchrec_class)
 
     def test_other_devices(self) -> None:
         b = tensors.moved(mt.batch_of(frame.decode(content(0, 5)), torchrec=False), torch.device("meta"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NamedTuple, Optional, Union
 
 import torch
@@ -11,7 +12,9 @@ from .errors import FrameError
 
 try:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor as _KeyedJaggedTensor
-except (ImportError, OSError):  # OSError: it is there, and its native part does not load
+except Exception as e:  # what TorchRec raises on a torch or a Python that it is not made for is anything
+    if not isinstance(e, ModuleNotFoundError):
+        logging.getLogger("millrace").warning("torchrec is installed and does not load, so Jagged is used: %r", e)
     _KeyedJaggedTensor = None
 
 __all__ = ["Batch", "Jagged", "assemble", "batch_of", "bytes_of", "check_lengths", "moved", "use_torchrec"]
