@@ -99,14 +99,16 @@ func wantFiles(cmd *cobra.Command, args []string) error {
 // checkedPipeline is what `millrace pipeline check` prints. Without files, features and digest are absent: patterns
 // and types follow from a schema.
 type checkedPipeline struct {
-	Name     string            `json:"name"`
-	Document string            `json:"document"` // the pipeline as a JSON document, for programs without a YAML reader
-	Digest   string            `json:"pipeline_sha256,omitempty"`
-	Label    bool              `json:"label"`
-	Dense    []string          `json:"dense,omitempty"`
-	Keys     []checkedKey      `json:"keys,omitempty"`
-	Notes    []string          `json:"notes,omitempty"`
-	Errors   []pipelineProblem `json:"errors"`
+	Name     string `json:"name"`
+	Document string `json:"document"` // the pipeline as a JSON document, for programs without a YAML reader
+	Digest   string `json:"pipeline_sha256,omitempty"`
+	// Canonical is the form that the digest is taken over, as text, since its bytes count.
+	Canonical string            `json:"canonical,omitempty"`
+	Label     bool              `json:"label"`
+	Dense     []string          `json:"dense,omitempty"`
+	Keys      []checkedKey      `json:"keys,omitempty"`
+	Notes     []string          `json:"notes,omitempty"`
+	Errors    []pipelineProblem `json:"errors"`
 }
 
 // checkedKey is a key of the mini-batches that a pipeline makes.
@@ -227,6 +229,7 @@ func (i *input) checkAgainstFiles(cmd *cobra.Command, spec *pipeline.Spec, resul
 		return err
 	}
 	digest := resolved.Digest()
+	result.Canonical = string(resolved.Canonical())
 	result.Digest, result.Dense, result.Notes = hex.EncodeToString(digest[:]), schema.Dense, resolved.Notes()
 	for _, key := range schema.Keys {
 		result.Keys = append(result.Keys, checkedKey{Name: key.Name, NumEmbeddings: key.NumEmbeddings, List: key.List})

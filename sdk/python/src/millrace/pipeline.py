@@ -129,7 +129,8 @@ class Checked:
     """What :meth:`Pipeline.check` found. Without files only ``name`` is known.
 
     Attributes:
-        digest: SHA-256 of the canonical form, the pipeline's part of a job's digest.
+        canonical: the canonical form, in JSON: the pipeline's part of a job's identity.
+        digest: its SHA-256.
         notes: what is allowed and may be a mistake.
     """
 
@@ -137,6 +138,7 @@ class Checked:
     label: bool = False
     dense: Tuple[str, ...] = ()
     keys: Tuple[CheckedKey, ...] = ()
+    canonical: str = ""
     digest: str = ""
     notes: Tuple[str, ...] = ()
 
@@ -312,6 +314,7 @@ class Pipeline:
             label=answer["label"],
             dense=tuple(answer.get("dense") or ()),
             keys=tuple(CheckedKey(**key) for key in answer.get("keys") or ()),
+            canonical=answer.get("canonical", ""),
             digest=answer.get("pipeline_sha256", ""),
             notes=tuple(answer.get("notes") or ()),
         )

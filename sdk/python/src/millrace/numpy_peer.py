@@ -1,0 +1,330 @@
+"""The same mini-batches by pyarrow and NumPy: what :mod:`millrace.compare` compares with.
+
+It is written as somebody would who knows both libraries: pyarrow decodes, NumPy computes whole columns, nothing loops
+over rows in Python. What it computes is read from the canonical form of a pipeline, so that both sides make the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Deque, Iterator, Mapping, Optional
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .errors import MillraceError
+
+__all__ = ["Tensors", "UnsupportedPipelineError", "minibatches", "version"]
+
+
+class UnsupportedPipelineError(MillraceError):
+    """The pipeline uses what this comparison does not have in NumPy."""
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """A mini-batch of B rows, D dense features and F keys.
+
+    Attributes:
+        label: float32 [B], or None.
+        dense: float32 [B, D], or None.
+        values: int64 or int32 [N], feature-major, or None without keys.
+        lengths: int32 [F, B], or None if every length is 1.
+    """
+
+    rows: int
+    label: Optional[np.ndarray]
+    dense: Optional[np.ndarray]
+    values: Optional[np.ndarray]
+    lengths: Optional[np.ndarray]
+
+
+def version() -> str:
+    """The libraries and their versions."""
+    return f"pyarrow {pa.__version__}, NumPy {np.__version__}"
+
+
+def minibatches(file: str, canonical: str, batch: int, cores: int) -> Iterator[Tensors]:
+    """The mini-batches of a Parquet file in the order of its rows.
+
+    Args:
+        file: its path.
+        canonical: the canonical form of the pipeline, as :attr:`millrace.pipeline.Checked.canonical` has it.
+        batch: rows of a mini-batch.
+        cores: threads that decode; and as many that compute, each a mini-batch, which NumPy does without the
+            interpreter lock where arrays are large.
+
+    Raises:
+        UnsupportedPipelineError: the pipeline names features of maps.
+    """
+    pipeline = _Pipeline(json.loads(canonical))
+    pa.set_cpu_count(cores)
+    pa.set_io_thread_count(max(cores, 1))
+    with pa.memory_map(file) as source:
+        tables = _tables(pq.ParquetFile(source), pipeline.columns, batch, cores)
+        if cores == 1:
+            for table in tables:
+                yield pipeline.run(table)
+            return
+        with ThreadPoolExecutor(cores) as pool:
+            ahead: Deque[Future[Tensors]] = deque()
+            for table in tables:
+                ahead.append(pool.submit(pipeline.run, table))
+                if len(ahead) > cores:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+
+
+def _tables(file: pq.ParquetFile, columns: list[str], batch: int, cores: int) -> Iterator[pa.Table]:
+    """Tables of ``batch`` rows, across row groups; the last may be short."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for part in file.iter_batches(batch_size=batch, columns=columns, use_threads=cores > 1):
+        while part.num_rows:
+            taken = part.slice(0, batch - rows)
+            waiting.append(taken)
+            rows += taken.num_rows
+            part = part.slice(taken.num_rows)
+            if rows == batch:
+                yield pa.Table.from_batches(waiting).combine_chunks()
+                waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+@dataclass
+class _Column:
+    """A column on its way through its operators.
+
+    Attributes:
+        values: of the rows, or of the elements of lists.
+        null: which values are null; None where none is.
+        lengths: int32 [B] of lists; None for a value a row.
+    """
+
+    values: Any
+    null: Optional[np.ndarray]
+    lengths: Optional[np.ndarray]
+
+
+class _Pipeline:
+    """The canonical form of a pipeline, run by NumPy."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.label = document.get("label")
+        self.dense = document["dense"]
+        self.keys = document["keys"]
+        self.ids = np.dtype("<i4" if document["ids"] == "int32" else "<i8")
+        self.fixed = bool(document["fixed"])
+        self.borders = [_borders(b) for b in document["borders"]]
+        features = [*([self.label] if self.label else []), *self.dense, *self.keys]
+        for feature in features:
+            if "key" in feature:
+                raise UnsupportedPipelineError(
+                    f"{feature['name']}: a feature of the map {feature['column']}, which pyarrow and NumPy have no "
+                    "vectorised way to take apart: name columns that are no maps"
+                )
+        self.columns = list(dict.fromkeys(feature["column"] for feature in features))
+
+    def run(self, table: pa.Table) -> Tensors:
+        """Makes a mini-batch of a table's rows."""
+        label = dense = values = lengths = None
+        if self.label:
+            label = self._number(table, self.label)
+        if self.dense:
+            dense = np.stack([self._number(table, feature) for feature in self.dense], axis=1)
+        if self.keys:
+            made = [self._ids(table, feature) for feature in self.keys]
+            values = np.concatenate([ids for ids, _ in made])
+            if not self.fixed:
+                lengths = np.stack([n for _, n in made])
+        return Tensors(table.num_rows, label, dense, values, lengths)
+
+    def _number(self, table: pa.Table, feature: Mapping[str, Any]) -> np.ndarray:
+        return self._column(table, feature).values.astype(np.float32, copy=False)
+
+    def _ids(self, table: pa.Table, feature: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """A key's ids, row by row, and how many ids each row has."""
+        column = self._column(table, feature)
+        values, lengths = column.values, column.lengths
+        if lengths is None:
+            if column.null is None:
+                return values.astype(self.ids, copy=False), np.ones(table.num_rows, np.int32)
+            return values[~column.null].astype(self.ids, copy=False), (~column.null).astype(np.int32)
+        if column.null is not None:
+            values, lengths = _without_nulls(values, column.null, lengths)
+        return values.astype(self.ids, copy=False), lengths
+
+    def _column(self, table: pa.Table, feature: Mapping[str, Any]) -> _Column:
+        array = table.column(feature["column"])
+        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+        lengths = None
+        ops = feature["ops"]
+        if feature["list"]:
+            lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int32)
+            array = array.flatten()
+        column = _decoded(array, feature["kind"], lengths)
+        kind = feature["kind"]
+        for op in ops:
+            ((name, parameters),) = op.items()
+            if column.lengths is not None and column.null is not None and name not in ("fill_null", "hex_to_int"):
+                column.values, column.lengths = _without_nulls(column.values, column.null, column.lengths)
+                column.null = None
+            kind = getattr(self, "_" + name)(column, kind, **parameters)
+        return column
+
+    # The operators. Each changes the column and returns the kind of its values.
+
+    def _fill_null(self, c: _Column, kind: str, value: Any) -> str:
+        if c.null is not None:
+            c.values = np.where(c.null, _number_of(value, kind), c.values)
+            c.null = None
+        return kind
+
+    def _clamp(self, c: _Column, kind: str, min: Any, max: Any) -> str:  # noqa: A002 (the operator's parameters)
+        low, high = _number_of(min, kind), _number_of(max, kind)
+        v = c.values
+        # A comparison, so that a NaN and the sign of a zero pass.
+        v = np.where(v < low, low, v)
+        c.values = np.where(v > high, high, v)
+        return kind
+
+    def _log(self, c: _Column, kind: str, add: str) -> str:
+        x = c.values.astype(np.float32) + _number_of(add, "float32")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            c.values = np.log(x, out=x)
+        return "float32"
+
+    def _bucketize(self, c: _Column, kind: str, borders: int, side: str, nan: str, compare: str) -> str:
+        table = self.borders[borders]
+        x = c.values.astype(table.dtype, copy=False)
+        bucket = np.searchsorted(table, x, side=side)  # type: ignore[call-overload]
+        last = len(table) - 1
+        if side == "left":
+            # Equal borders: TorchArrow goes one bucket on unless the value is below the next border.
+            following = table[np.minimum(bucket + 1, last)]
+            bucket = np.where((bucket < last) & (x >= following), bucket + 1, bucket)
+        if table.dtype.kind == "f":
+            nans = np.isnan(x)
+            if nans.any():
+                if nan == "error":
+                    raise ValueError("bucketize: a NaN, and nan is error")
+                bucket = np.where(nans, {"first": 0, "last": last + 1}.get(nan, int(last > 0)), bucket)
+        c.values = bucket.astype(np.int64, copy=False)
+        return "int64"
+
+    def _sigrid_hash(self, c: _Column, kind: str, salt: int, max: int) -> str:  # noqa: A002
+        k = c.values.view(np.uint64)
+        k = ~k + (k << np.uint64(21))
+        k ^= k >> np.uint64(24)
+        k *= np.uint64(265)
+        k ^= k >> np.uint64(14)
+        k *= np.uint64(21)
+        k ^= k >> np.uint64(28)
+        k *= np.uint64(1 + (1 << 31))
+        m, salted = np.uint64(0x9DDFEA08EB382D69), np.uint64(salt & (1 << 64) - 1)
+        k ^= salted
+        k *= m
+        k ^= k >> np.uint64(47)
+        k ^= salted
+        k *= m
+        k ^= k >> np.uint64(47)
+        k *= m
+        c.values = k.view(np.int64) % np.int64(max)
+        return kind
+
+    def _positive_modulus(self, c: _Column, kind: str, modulus: int) -> str:
+        c.values = c.values % np.int64(modulus)
+        return kind
+
+    def _hex_to_int(self, c: _Column, kind: str) -> str:
+        lengths = pc.binary_length(c.values).to_numpy(zero_copy_only=False)
+        if (lengths > 8).any():
+            raise ValueError("hex_to_int: text of more than eight digits")
+        digits = _HEX[np.frombuffer(_bytes(pc.utf8_lpad(c.values, 8, "0")), np.uint8)].reshape(-1, 8).astype(np.uint64)
+        if (digits > 15).any():
+            raise ValueError("hex_to_int: text that is not hexadecimal")
+        shifts = np.arange(28, -4, -4, dtype=np.uint64)
+        c.values = (digits << shifts).sum(axis=1, dtype=np.uint64).view(np.int64)
+        empty = lengths == 0
+        if empty.any():
+            c.null = empty if c.null is None else c.null | empty
+        return "int64"
+
+    def _zero_extend(self, c: _Column, kind: str) -> str:
+        c.values = c.values & np.int64(0xFFFFFFFF)
+        return kind
+
+    def _firstx(self, c: _Column, kind: str, n: int) -> str:
+        assert c.lengths is not None  # the check of the pipeline says so
+        if (c.lengths > n).any():
+            starts = np.cumsum(c.lengths) - c.lengths
+            place = np.arange(len(c.values)) - np.repeat(starts, c.lengths)
+            c.values = c.values[place < n]
+            c.lengths = np.minimum(c.lengths, n).astype(np.int32)
+        return kind
+
+
+_HEX = np.full(256, 255, np.uint8)
+for _digit, _characters in enumerate("0 1 2 3 4 5 6 7 8 9 aA bB cC dD eE fF".split()):
+    for _character in _characters:
+        _HEX[ord(_character)] = _digit
+
+
+def _bytes(padded: pa.Array) -> memoryview:
+    """The bytes of texts that are eight bytes long each."""
+    offsets = np.frombuffer(padded.buffers()[1], np.int64 if pa.types.is_large_string(padded.type) else np.int32)
+    first = int(offsets[padded.offset])
+    return memoryview(padded.buffers()[2])[first : first + 8 * len(padded)]
+
+
+def _decoded(array: pa.Array, kind: str, lengths: Optional[np.ndarray]) -> _Column:
+    """A column's values as NumPy has them, with a filler where they are null."""
+    null = None
+    if array.null_count:
+        null = pc.is_null(array).to_numpy(zero_copy_only=False)
+    if kind == "bytes":
+        text = array.cast(pa.string()) if not pa.types.is_large_string(array.type) else array
+        return _Column(pc.fill_null(text, "") if null is not None else text, null, lengths)
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        raise UnsupportedPipelineError(f"a column of {array.type}: this comparison has numbers, booleans and text")
+    if null is not None:
+        array = pc.fill_null(array, 0)
+    dtype = {"int64": np.int64, "float32": np.float32, "float64": np.float64}[kind]
+    values = array.to_numpy(zero_copy_only=False)
+    if values.dtype == np.uint64:
+        return _Column(values.view(np.int64), null, lengths)
+    return _Column(values.astype(dtype, copy=False), null, lengths)
+
+
+def _without_nulls(values: np.ndarray, null: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lists that hold a null become empty."""
+    ends = np.cumsum(lengths)
+    nulls = np.concatenate([[0], np.cumsum(null)])
+    harmed = nulls[ends] > nulls[ends - lengths]
+    return values[~np.repeat(harmed, lengths)], np.where(harmed, 0, lengths).astype(np.int32)
+
+
+def _number_of(value: Any, kind: str) -> Any:
+    """A parameter: an integer, or the hexadecimal digits of a float's bits."""
+    if kind == "int64":
+        return np.int64(value)
+    if kind == "float32":
+        return np.array([int(value, 16)], np.uint32).view(np.float32)[0]
+    return np.array([int(value, 16)], np.uint64).view(np.float64)[0]
+
+
+def _borders(table: Mapping[str, str]) -> np.ndarray:
+    """Borders, from the hexadecimal digits of their bits."""
+    ((kind, digits),) = table.items()
+    unsigned, dtype = {"float32": (">u4", np.float32), "float64": (">u8", np.float64), "int64": (">u8", np.int64)}[kind]
+    bits = np.frombuffer(bytes.fromhex(digits), unsigned)
+    return bits.astype(bits.dtype.newbyteorder("=")).view(dtype)

@@ -1,0 +1,184 @@
+"""The comparison makes the same mini-batches on both sides and says where they differ. No test looks at the speeds."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+import math
+import os
+import pathlib
+import tempfile
+import unittest
+from typing import Any
+
+try:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from millrace import compare as module
+    from millrace.compare import Difference, compare, difference, main, table
+except ImportError as e:
+    raise unittest.SkipTest(f"pyarrow and NumPy are not installed: {e}") from None
+
+from millrace import Pipeline
+from millrace.operators import (
+    bucketize,
+    clamp,
+    fill_null,
+    firstx,
+    hex_to_int,
+    log,
+    positive_modulus,
+    sigrid_hash,
+    zero_extend,
+)
+from millrace.pipeline import LogSpaced
+
+MILLRACE = os.environ.get("MILLRACE_BIN", "")
+ROWS = 1000
+
+
+def columns() -> dict[str, Any]:
+    """Columns with nulls, NaN, infinities, empty lists and lists of nulls."""
+    draw = np.random.default_rng(7)
+    whole = draw.integers(-(2**31), 2**31, ROWS)
+    odd = [None, math.nan, math.inf, -math.inf, -0.0, 0.0, 1.5, 1e-30]
+    real = [odd[i] if i < len(odd) else float(draw.normal() * 100) for i in draw.integers(0, 30, ROWS)]
+    lists = [
+        None if n == 0 else [None if v % 11 == 0 else int(v) for v in draw.integers(-(2**60), 2**60, n - 1)]
+        for n in draw.integers(0, 6, ROWS)
+    ]
+    text = [None if v % 7 == 0 else "" if v % 7 == 1 else f"{v % 2**32:x}" for v in draw.integers(0, 2**40, ROWS)]
+    return {
+        "label": pa.array([None if i % 9 == 0 else i % 2 for i in range(ROWS)], pa.int8()),
+        "whole": pa.array([None if i % 5 == 0 else int(v) for i, v in enumerate(whole)], pa.int32()),
+        "wide": pa.array(draw.integers(-(2**63), 2**63 - 1, ROWS), pa.int64()),
+        "unsigned": pa.array(draw.integers(0, 2**63 - 1, ROWS, dtype=np.uint64) * np.uint64(2), pa.uint64()),
+        "real": pa.array(real, pa.float32()),
+        "double": pa.array(real, pa.float64()),
+        "yes": pa.array([i % 3 == 0 for i in range(ROWS)]),
+        "list": pa.array(lists, pa.list_(pa.int64())),
+        "text": pa.array(text, pa.string()),
+    }
+
+
+def everything() -> Pipeline:
+    """Every operator, on every kind of column that takes it, but logarithms, which NumPy rounds otherwise."""
+    hashed = sigrid_hash(salt=-5, max=1000)
+    return (
+        Pipeline("everything", batch=64)
+        .label("label", null=-1)
+        .dense(["whole", "real", "double"], ops=[fill_null(7), clamp(min=-50, max=60)])
+        .dense(["wide", "unsigned", "yes"], ops=[fill_null(0)])
+        .sparse(["whole", "unsigned", "wide", "yes"], ops=[hashed])
+        .sparse("whole", name="modulus", ops=[zero_extend(), positive_modulus(977)])
+        .sparse("list", ops=[firstx(2), hashed])
+        .sparse("list", name="filled", ops=[fill_null(3), positive_modulus(97), firstx(3)])
+        .sparse("list", name="as it is")
+        .sparse("text", ops=[hex_to_int()])
+        .generated("real", name="left", ops=[fill_null(0), bucketize([-1, 0, 0, 1.5], nan="last")])
+        .generated("double", name="right", ops=[bucketize([-1, 0, 1.5, math.inf], side="right", compare="float64")])
+        .generated("real", name="one", ops=[bucketize([0.5])])
+        .generated("whole", name="spaced", ops=[bucketize(LogSpaced(1, 1e9, 50), nan="first")])
+        .generated("wide", name="exact", ops=[bucketize([-(2**60), 0, 2**60 + 1], compare="int64")])
+    )
+
+
+class Differences(unittest.TestCase):
+    def test_counts_and_distances(self) -> None:
+        x = np.array([1, -1, 0, 5], np.float32)
+        y = np.array([np.nextafter(np.float32(1), np.float32(2)), -1, 0, 5], np.float32)
+        self.assertEqual(difference("dense", x, x), Difference("dense", 4, 0, 0))
+        self.assertEqual(difference("dense", x, y), Difference("dense", 4, 1, 1))
+        self.assertEqual(difference("dense", x * 0, -x * 0).different, 4, "the sign of a zero is a bit")
+        y[0] = math.nan
+        self.assertEqual(difference("dense", x, y), Difference("dense", 4, 1, None))
+        tiny = np.array([1e-45, -1e-45], np.float32)
+        self.assertEqual(difference("dense", tiny, tiny[::-1]), Difference("dense", 2, 2, 2))
+
+    def test_other_shapes_and_types(self) -> None:
+        x = np.arange(4)
+        self.assertEqual(difference("values", x, x[:3]), Difference("values", 4, 4, None))
+        self.assertEqual(difference("values", x, x.astype(np.int32)).different, 4)
+        self.assertEqual(difference("lengths", None, x), Difference("lengths", 4, 4, None))
+        self.assertEqual(difference("values", x, np.array([0, 1, 2, 4])), Difference("values", 4, 1, 0))
+
+
+@unittest.skipUnless(MILLRACE, "wants MILLRACE_BIN")
+class OfAFile(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.file = str(pathlib.Path(folder.name) / "day, 0.parquet")
+        pq.write_table(pa.table(columns()), cls.file, row_group_size=300)
+
+    def test_the_results_are_equal(self) -> None:
+        for cores in (1, 2):
+            before = os.sched_getaffinity(0)
+            c = compare(self.file, everything(), turns=1, cores=cores)
+            self.assertEqual(os.sched_getaffinity(0), before)
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 6, 14, 64))
+            self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
+            for d in c.differences:
+                self.assertEqual(d.different, 0, d)
+                self.assertGreaterEqual(d.compared, ROWS)
+
+    def test_logarithms_differ_by_a_unit_of_the_last_place_at_most(self) -> None:
+        p = Pipeline().dense(["whole", "wide", "yes"], ops=[fill_null(0), clamp(min=0), log(add=1)])
+        (d,) = compare(self.file, p, turns=1, batch=100).differences
+        self.assertLessEqual(d.greatest_ulp or 0, 4, "NumPy's own bound")
+
+    def test_a_difference_is_told(self) -> None:
+        p = Pipeline().dense("wide", ops=[fill_null(0)]).sparse("wide", ops=[positive_modulus(100)])
+        c = compare(self.file, p, turns=1)
+        told = (Difference("values", 1000, 3, 0), Difference("dense", 5, 0, 0))
+        other = dataclasses.replace(c, differences=told)
+        self.assertIn("The same bits: dense.", table(other))
+        self.assertIn("Different: values: 3 of 1,000", table(other))
+
+    def test_what_it_prints(self) -> None:
+        def run(*arguments: str) -> tuple[int, str, str]:
+            out, errors = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+                status = main([self.file, "--turns", "1", *arguments])
+            return status, out.getvalue(), errors.getvalue()
+
+        status, out, _ = run("--batch", "128")  # a draft
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"^day, 0.parquet: 1,000 rows, \d dense features, \d keys, mini-batches of 128; ")
+        self.assertIn("pipeline: drafted by millrace pipeline init\n", out)
+        self.assertRegex(out, r"\n1 of \d+ cores for each side; Python 3[^\n]*pyarrow [^\n]*, NumPy [^\n]*load average ")
+        for side in (module.OURS, module.THEIRS):
+            for cache in ("cold", "warm"):
+                self.assertRegex(out, rf"\n{side.replace('+', '.')}, {cache} +[\d,]+ +\d+\.\d{{3}} +\d+\.\d{{3}}\n")
+        self.assertIn("The same bits: ", out)
+        status, out, _ = run("--output", "json")
+        self.assertEqual(status, 0)
+        document = json.loads(out)
+        self.assertEqual([s["cache"] for s in document["speeds"]], ["cold", "cold", "warm", "warm"])
+        for s in document["speeds"]:
+            self.assertGreater(s["rows_per_second"], 0)
+            self.assertLessEqual(s["first_seconds"], s["seconds"])
+        status, _, errors = run("--pipeline", "rm1")
+        self.assertEqual(status, 1)
+        self.assertIn("missing column", errors)
+
+    def test_maps_are_refused_by_name(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = folder.name + "/maps.parquet"
+        pq.write_table(pa.table({"m": pa.array([[(1, 2)]], pa.map_(pa.int64(), pa.int64()))}), path)
+        out = io.StringIO()
+        with contextlib.redirect_stderr(out):
+            pipeline = folder.name + "/p.yaml"
+            pathlib.Path(pipeline).write_text('dense: [{columns: ["m[1]"], ops: [fill_null: 0]}]\n')
+            self.assertEqual(main([path, "--pipeline", pipeline]), 1)
+        self.assertIn("m[1]: a feature of the map m", out.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()
