@@ -100,6 +100,15 @@ class Open(unittest.TestCase):
         self.files = str(self.folder / "day_*.parquet")
         self.document = self.folder / "mine.yaml"
         self.document.write_text(PIPELINE)
+        self.temporary = self.folder / "temporary"
+        self.temporary.mkdir()
+        self.addCleanup(self.no_files)
+
+    def no_files(self) -> None:
+        """Nothing was left where programs leave files."""
+        self.assertEqual(os.listdir(self.temporary), [])
+        made = {"day_0.parquet", "day_1.parquet", "day_2.parquet", "mine.yaml", "temporary", "group"}
+        self.assertLessEqual(set(os.listdir(self.folder)), made)
 
     def open(self, **more: Any) -> Any:
         data = millrace.open(more.pop("files", self.files), pipeline=more.pop("pipeline", self.document), **more)
@@ -330,7 +339,7 @@ class Open(unittest.TestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **(env or {})},
+            env={**os.environ, **(env or {}), "TMPDIR": str(self.temporary)},
             start_new_session=True,
         )
         self.addCleanup(process.stdout.close)

@@ -1,0 +1,112 @@
+"""A private process that lies: every message that makes no sense is a typed error, and nothing hangs or leaks."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+import millrace
+from millrace.errors import MillraceError
+from millrace.frame import Name, encode
+from millrace.schema import Schema
+from millrace.token import Token
+
+DIGEST = "ab" * 32
+SCHEMA = Schema(label=True, dense=("x",))
+
+# What stands where the program millrace would: it answers open, then does what the environment says.
+LIAR = """\
+import json, os, socket, struct, sys
+sock = socket.socket(fileno=os.dup(0))
+def send(_fds=(), **message):
+    body = json.dumps(message).encode()
+    socket.send_fds(sock, [struct.pack("<I", len(body)) + body], list(_fds))
+def memory(data, size=None):
+    fd = os.memfd_create("millrace-minibatch")
+    os.write(fd, data)
+    os.ftruncate(fd, size or len(data))
+    return fd
+n, = struct.unpack("<I", sock.recv(4, socket.MSG_WAITALL))
+sock.recv(n, socket.MSG_WAITALL)
+opened = {"kind": "opened", "version": 1, "digest": "%(digest)s", "schema": json.loads('''%(schema)s'''),
+          "manifest": {}, "batch": 2, "epochs": 1, "order": "fastest", "minibatches": 4, "from": 0, "to": 4,
+          "token": "%(token)s", "threads": 1, "pid": os.getpid()}
+frame = bytes.fromhex("%(frame)s")
+mb = {"kind": "minibatch", "generation": 0, "buffer": 0, "bytes": len(frame), "epoch": 0, "number": 1}
+buffer = {"kind": "buffer", "buffer": 0, "bytes": len(frame), "limit": 1 << 20}
+exec(os.environ["LIE"])
+while sock.recv(1 << 16):
+    pass
+"""
+
+GOOD = "send(**opened); send([memory(frame)], **buffer); send(**mb)"
+
+# Each makes the first mini-batch an error.
+LIES = {
+    "an answer of another kind": "send(kind='sought')",
+    "an answer without a digest": "del opened['digest']; send(**opened)",
+    "a schema of nothing": "send(**{**opened, 'schema': {}})",
+    "epochs below 0": "send(**{**opened, 'epochs': -1})",
+    "a token of nothing": "send(**{**opened, 'token': 'x'})",
+    "an owned range of text": "send(**{**opened, 'to': 'x'})",
+    "the end": "sys.exit(0)",
+    "the end after opened": "send(**opened); sys.exit(0)",
+    "a length beyond the most": "send(**opened); sock.sendall(b'\\xff' * 4)",
+    "no JSON": "send(**opened); sock.sendall(struct.pack('<I', 3) + b'abc')",
+    "no kind": "send(**opened); send(x=1)",
+    "an unknown kind": "send(**opened); send(kind='hello')",
+    "a kind of another type": "send(**opened); send(kind=['minibatch'])",
+    "a mini-batch without a buffer": "send(**opened); send(**mb)",
+    "a buffer without its descriptor": "send(**opened); send(**buffer)",
+    "a buffer of another size": "send(**opened); send([memory(frame, 1 << 16)], **buffer)",
+    "a buffer that is a pipe": "send(**opened); send([os.pipe()[0]], **buffer)",
+    "a buffer that comes twice": "send(**opened); send([memory(frame)], **buffer); send([memory(frame)], **buffer)",
+    "more bytes than the buffer": GOOD.replace("send(**mb)", "send(**{**mb, 'bytes': 1 << 30})"),
+    "no byte": GOOD.replace("send(**mb)", "send(**{**mb, 'bytes': 0})"),
+    "a part of the frame": GOOD.replace("send(**mb)", "send(**{**mb, 'bytes': len(frame) - 4})"),
+    "another number": GOOD.replace("send(**mb)", "send(**{**mb, 'number': 2})"),
+    "a number of another rank": GOOD.replace("send(**opened)", "send(**{**opened, 'to': 1})"),
+    "another epoch": GOOD.replace("send(**mb)", "send(**{**mb, 'epoch': 1})"),
+    "a number that is text": GOOD.replace("send(**mb)", "send(**{**mb, 'number': 'one'})"),
+    "bytes that are no frame": "frame = bytes(len(frame)); " + GOOD,
+    "another schema": GOOD.replace("send(**opened)", "opened['schema']['Dense'] = ['y']; send(**opened)"),
+    "too many descriptors": "send(**opened); send([memory(frame) for _ in range(40)], **buffer)",
+}
+
+
+class Hostile(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        frame = encode(Name(DIGEST, 0, 1), SCHEMA, 2, {"dense": bytes(8), "label": bytes(8)})
+        program = pathlib.Path(folder.name) / "millrace"
+        values = {"digest": DIGEST, "schema": SCHEMA.to_json(), "token": str(Token(DIGEST)), "frame": frame.hex()}
+        program.write_text(f"#!{sys.executable}\n" + LIAR % values)
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        self.program = str(program)
+
+    def first(self, lie: str) -> int:
+        with mock.patch.dict(os.environ, {"MILLRACE_BIN": self.program, "LIE": lie}):
+            with millrace.open("x", "rm1", tensors="views") as job:
+                return next(iter(job)).name.number
+
+    def test_the_truth(self) -> None:
+        self.assertEqual(self.first(GOOD), 1)
+
+    def test_lies(self) -> None:
+        descriptors = len(os.listdir("/proc/self/fd"))
+        for name, lie in LIES.items():
+            with self.subTest(name):
+                with self.assertRaises(MillraceError):
+                    self.first(lie)
+        # The last error may still hold its mini-batch.
+        self.assertLessEqual(len(os.listdir("/proc/self/fd")), descriptors + 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

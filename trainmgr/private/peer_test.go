@@ -1,0 +1,74 @@
+package private
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func skipPeers(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("processes are watched on Linux")
+	}
+}
+
+func TestTheEndOfAProcessIsSeen(t *testing.T) {
+	skipPeers(t)
+	cmd := exec.Command("sleep", "600")
+	require.NoError(t, cmd.Start())
+	ended := make(chan bool)
+	go func() { ended <- waitForEnd(context.Background(), cmd.Process.Pid) }()
+	select {
+	case <-ended:
+		require.Fail(t, "it runs")
+	default:
+	}
+	require.NoError(t, cmd.Process.Kill())
+	assert.True(t, <-ended)
+	_ = cmd.Wait()
+	assert.True(t, waitForEnd(context.Background(), cmd.Process.Pid), "it has ended before")
+}
+
+func TestAWatchEnds(t *testing.T) {
+	skipPeers(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan bool)
+	go func() { ended <- waitForEnd(ctx, os.Getpid()) }()
+	cancel()
+	assert.False(t, <-ended)
+}
+
+func TestAnInheritedConnectionKnowsWhoMadeIt(t *testing.T) {
+	skipPeers(t)
+	ours, theirs := socketpair(t)
+	uid, pid, err := peerOf(theirs)
+	require.NoError(t, err)
+	assert.Equal(t, os.Getuid(), uid)
+	assert.Equal(t, os.Getpid(), pid)
+	require.NoError(t, ours.Close())
+	require.NoError(t, theirs.Close())
+}
+
+func TestWhatIsNoConnection(t *testing.T) {
+	file, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	_, _, err = Inherited(file)
+	require.ErrorIs(t, err, ErrNotInherited)
+	require.ErrorContains(t, err, "millrace.open")
+	// A socket over which nobody speaks the protocol.
+	ours, theirs := socketpair(t)
+	_, err = ours.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+	require.NoError(t, err)
+	require.NoError(t, ours.CloseWrite())
+	require.ErrorIs(t, Serve(t.Context(), theirs, Options{}), ErrProtocol)
+	// A trainer that ends without a word is no error.
+	ours, theirs = socketpair(t)
+	require.NoError(t, ours.Close())
+	require.NoError(t, Serve(t.Context(), theirs, Options{}))
+}
