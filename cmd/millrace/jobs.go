@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -51,6 +53,12 @@ type jobView struct {
 	LastContact string     `json:"last_contact"`          // of any rank; empty: none since the present leader leads
 	Abandon     float64    `json:"abandon_after_seconds"` // 0: never
 	Ranks       []rankView `json:"per_rank"`
+
+	Placement    string `json:"placement"`
+	Workers      int32  `json:"workers"`       // without data, at once beside the drives; -1: all
+	WorkersReady int32  `json:"workers_ready"` // without data, prepared for the job
+	SplitsHeld   uint64 `json:"splits_held"`   // granted to drives that hold them
+	SplitsAny    uint64 `json:"splits_any"`    // granted to workers without data
 }
 
 type rankView struct {
@@ -75,6 +83,8 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(),
 		Follows: s.GetSpec().GetFollow(),
 		Abandon: s.GetAbandonAfterSeconds(), Owner: s.GetOwner(), Ranks: []rankView{},
+		Placement: s.GetSpec().GetPlacement(), Workers: s.GetWorkers(), WorkersReady: s.GetWorkersReady(),
+		SplitsHeld: s.GetSplitsHeld(), SplitsAny: s.GetSplitsAny(),
 	}
 	last := 0.0
 	for _, r := range s.GetRanks() {
@@ -121,6 +131,14 @@ func (v *jobView) formatShare() string {
 	return fmt.Sprintf("%.1f%%", 100*float64(v.Delivered)/float64(v.MiniBatches))
 }
 
+// formatWorkers returns how many workers without data may run, for a table.
+func (v *jobView) formatWorkers() string {
+	if v.Workers < 0 {
+		return "all"
+	}
+	return strconv.Itoa(int(v.Workers))
+}
+
 func printJob(w io.Writer, v jobView) {
 	fmt.Fprintf(w, "job\t%s\nname\t%s\nstate\t%s\ndigest\t%s\nsubmitted\t%s\n", v.ID, v.Name, v.State, v.Digest,
 		v.Submitted)
@@ -132,6 +150,9 @@ func printJob(w io.Writer, v jobView) {
 	fmt.Fprintf(w,
 		"T\t%s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\n"+
 			"leases redelivered\t%d\n", v.formatT(), v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
+	fmt.Fprintf(w, "placement\t%s\nworkers without data\t%s at once beside the drives, %d prepared\n"+
+		"splits granted\t%d to drives that hold them, %d to workers without data\n", dash(v.Placement),
+		v.formatWorkers(), v.WorkersReady, v.SplitsHeld, v.SplitsAny)
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}
@@ -189,6 +210,7 @@ With --follow, partitions that appear later are taken when all that was there is
 		"what becomes of mini-batches that cannot be shared out equally: drop, or keep (the first ranks get one more)")
 	fl.StringVar(&spec.Order, "order", "fastest",
 		"fastest, or deterministic: each rank gets its mini-batches in the plan's order")
+	fl.StringVar(&spec.Placement, "placement", "auto", placementUsage())
 	fl.Float64Var(&spec.Weight, "weight", 1, "share of a drive among jobs that want it")
 	fl.Var(quantity.RateFlag{To: &spec.TRowsPerSecond}, "t",
 		"T: rows a second that the trainer takes, all ranks together; 0: not known, every drive runs")
@@ -233,6 +255,12 @@ With --follow, partitions that appear later are taken when all that was there is
 		v := viewJob(job)
 		return c.print(v, func(w io.Writer) { printJob(w, v) })
 	})
+}
+
+// placementUsage is the usage of --placement.
+func placementUsage() string {
+	return "which workers may make the mini-batches, whose bytes are the same on all: " +
+		strings.Join(record.Placements(), ", ")
 }
 
 // pipelineDocument returns the YAML of a pipeline. It is checked here so that an error names the file.

@@ -53,12 +53,15 @@ type driveView struct {
 	ComputesOn string   `json:"computes_on"` // drive, cpu or card
 	Failures   uint64   `json:"source_failures"`
 	Failed     string   `json:"source_error"`
+	Leases     uint64   `json:"leases_failed"` // of a worker of reach any, since the present leader leads
+	SetAside   string   `json:"set_aside"`     // why no split is given to the worker now; empty: splits are
+	Aside      float64  `json:"aside_seconds"` // for so long
 }
 
 // holds says what a node holds, for a table: a worker without data holds nothing, and makes splits of all.
 func (v *nodeView) holds() string {
 	for _, d := range v.Drives {
-		if d.Reach != fleet.ReachAny {
+		if d.Reach != apiv1.ReachAny {
 			return fmt.Sprint(v.Partitions)
 		}
 	}
@@ -85,7 +88,12 @@ func viewNode(r *apiv1.NodeRecord) nodeView {
 	if v.Jobs == nil {
 		v.Jobs = []string{}
 	}
+	troubles := map[string]*apiv1.WorkerTrouble{}
+	for _, t := range r.GetTroubles() {
+		troubles[t.GetDrive()] = t
+	}
 	for _, d := range s.GetDrives() {
+		trouble := troubles[d.Name]
 		names := d.Partitions
 		if names == nil {
 			names = []string{}
@@ -94,11 +102,40 @@ func viewNode(r *apiv1.NodeRecord) nodeView {
 			Name: d.Name, UUID: d.Uuid, State: d.State, Computes: d.Computes, Threads: d.Threads, Streams: d.Streams,
 			Running: d.Running,
 			Busy:    d.Busy / float64(max(d.Threads, 1)), Partitions: names, Image: d.Image, Free: d.FreeBytes,
-			Reach: cmp.Or(d.Reach, fleet.ReachHeld), ComputesOn: fleet.ComputesOn(d), Failures: d.SourceFailures,
-			Failed: d.SourceError,
+			Reach: cmp.Or(d.Reach, apiv1.ReachHeld), ComputesOn: fleet.ComputesOn(d), Failures: d.SourceFailures,
+			Failed: d.SourceError, Leases: trouble.GetFailures(), SetAside: trouble.GetSetAside(),
+			Aside: trouble.GetSetAsideSeconds(),
 		})
 	}
 	return v
+}
+
+// heldBack returns how many workers of a node are set aside.
+func (v *nodeView) heldBack() (n int) {
+	for _, d := range v.Drives {
+		if d.SetAside != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// formatState returns a node's state, and how many of its workers are set aside, for a table.
+func (v *nodeView) formatState() string {
+	if n := v.heldBack(); n > 0 {
+		return fmt.Sprintf("%s, %d of %d workers set aside", v.State, n, len(v.Drives))
+	}
+	return v.State
+}
+
+// printTrouble prints what went wrong with a worker of any reach.
+func (d *driveView) printTrouble(w io.Writer) {
+	if d.Leases > 0 {
+		fmt.Fprintf(w, "\nworker %s\t%d leases failed on it\n", d.Name, d.Leases)
+	}
+	if d.SetAside != "" {
+		fmt.Fprintf(w, "for %.0f s\t%s\n", d.Aside, d.SetAside)
+	}
 }
 
 func (c nodesCommands) list() *cobra.Command {
@@ -131,8 +168,8 @@ func (c nodesCommands) list() *cobra.Command {
 					for _, d := range v.Drives {
 						splits += d.Running
 					}
-					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%.1f s ago\t%.1f s\t%s\n", v.Name, v.State, len(v.Drives),
-						v.holds(), splits, v.LastSeen, v.ClockSkew, strings.Join(v.URLs, ", "))
+					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%.1f s ago\t%.1f s\t%s\n", v.Name, v.formatState(),
+						len(v.Drives), v.holds(), splits, v.LastSeen, v.ClockSkew, strings.Join(v.URLs, ", "))
 				}
 			})
 		})
@@ -178,6 +215,9 @@ with millrace drive info, smart and ls and millrace image list, which take NODE/
 						fmt.Fprintf(w, "\n%s could not read partitions %d times, the last time: %s\n", d.Name, d.Failures,
 							oneLine(d.Failed))
 					}
+				}
+				for _, d := range v.Drives {
+					d.printTrouble(w)
 				}
 			})
 		}

@@ -9,12 +9,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -29,6 +31,8 @@ type serviceFlags struct {
 	run      string
 	resume   bool
 	weight   float64
+
+	placement string
 }
 
 func (s *serviceFlags) addFlags(cmd *cobra.Command) {
@@ -48,20 +52,22 @@ func (s *serviceFlags) addFlags(cmd *cobra.Command) {
 			"(default: $MILLRACE_RUN, else one is made up)")
 	f.BoolVar(&s.resume, "resume", false,
 		"for a job of the service: go on where another run stopped, without the mini-batches that it acknowledged")
+	f.StringVar(&s.placement, "placement", "auto", "for a job of the service: "+placementUsage())
 	f.Float64Var(&s.weight, "weight", 1, "for a job of the service: share of a drive among jobs")
 }
 
 // serviceOnly are flags that mean nothing to a job on drives of this machine, localOnly those that mean nothing to one
 // of the service.
 var (
-	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "run", "resume", "weight", "cert", "key", "ca"}
-	localOnly   = []string{
+	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "run", "resume", "weight", "placement",
+		"cert", "key", "ca"}
+	localOnly = []string{
 		"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads",
 		"streams", "coalesce",
 	}
 	submitOnly = []string{
 		"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives",
-		"tail", "shuffle", "order", "seed",
+		"tail", "shuffle", "order", "seed", "placement",
 	}
 )
 
@@ -108,6 +114,8 @@ func (s *serviceFlags) isService(cmd *cobra.Command) (service bool, err error) {
 		return true, usagef("--rank %d of --ranks %d: ranks count from 0", s.rank, s.ranks)
 	case s.rankTail != "drop" && s.rankTail != "keep":
 		return true, usagef("--rank-tail %q: want drop or keep", s.rankTail)
+	case !slices.Contains(record.Placements(), s.placement):
+		return true, usagef("--placement %q: want one of %s", s.placement, strings.Join(record.Placements(), ", "))
 	case !(s.weight > 0):
 		return true, usagef("--weight %v: want more than 0", s.weight)
 	}
@@ -126,7 +134,7 @@ func (s *serviceFlags) jobSpec(jf *jobFlags, pipe string, token []byte) (*apiv1.
 	}
 	return &apiv1.JobSpec{
 		Name: s.name, Pipeline: document, Epochs: uint64(jf.epochs), Ranks: s.ranks, RankTail: s.rankTail,
-		Order: jf.order, Weight: s.weight,
+		Order: jf.order, Weight: s.weight, Placement: s.placement,
 		MaxDrives: int32(jf.maxDrives), TRowsPerSecond: jf.trainer * float64(s.ranks), Resume: token,
 		Plan: plan,
 	}, nil

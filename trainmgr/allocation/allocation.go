@@ -38,6 +38,8 @@ type Allocation struct {
 	Time          time.Duration `json:"expected_ns"`
 	ExpectedStall time.Duration `json:"expected_stall_ns"` // Time - TrainerTime, or 0
 	Note          string        `json:"note"`              // says in words what binds
+	// Workers is how many workers of any reach run beside the drives, as a Gap says; -1 if they are not bounded.
+	Workers int `json:"workers,omitempty"`
 }
 
 // WorkersFor returns T/P rounded up: how many equal workers sustain the trainer. It is at least 1 and at most 2^31-1,

@@ -63,10 +63,17 @@
 //
 // # Where workers without data read
 //
-// A worker of any reach gets the sources of a generation's first 1,024 partitions with Prepare, and asks for every other
-// partition by Locate, 256 names a call, when it is granted a split of it. It asks again when every place that it knows
-// of a partition has failed. So no message grows with the number of partitions, and a node that dies or copies that move
-// cost one call for each partition that is being read then.
+// A worker of any reach gets the sources of a generation's first 1,024 partitions with Prepare, and asks for every
+// other partition by Locate, 256 names a call, when it is granted a split of it. It asks again when every place that it
+// knows of a partition has failed. So no message grows with the number of partitions, and a node that dies or copies
+// that move cost one call for each partition that is being read then.
+//
+// # Workers of any reach
+//
+// A job's placement says which workers may make its splits. Holders of the data come first. The leader prepares and
+// enlists workers of any reach for a job only when it needs them: T is more than the holders make (allocation.FillGap,
+// and later the autoscaler), some partition can be read and no holder can make it, or the placement excludes holders.
+// P of such a worker is measured when it has been enlisted, on another partition each time.
 //
 // # Generations
 //

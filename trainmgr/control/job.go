@@ -26,7 +26,8 @@ type job struct {
 	pipeline *pipeline.Spec
 	plan     dataset.Options // without an epoch
 	resume   *dataset.Token
-	storing  sync.Mutex // held while the state is written; locked before leader.mu
+	makers   ledger.Makers // by the placement
+	storing  sync.Mutex    // held while the state is written; locked before leader.mu
 
 	*lifecycle.Job                     // nil until the job is stored
 	generations    map[int]*generation // by number: those of Job, and the next one while it is being prepared
@@ -52,7 +53,12 @@ type autoscaling struct {
 	decisions     [][]byte             // the last ones
 	allowedDrives int                  // at once, as the ledger knows it; 0: no bound
 	measuring     bool                 // P of a drive that has joined
+	measuredOn    int                  // partition on which a worker of any reach was measured last
 	unmeasured    map[string]time.Time // drives whose P could not be measured, and when
+
+	allowedWorkers int  // of any reach, as the ledger knows it
+	wantedWorkers  int  // of any reach, by the autoscaler, whether or not there are as many
+	needsWorkers   bool // workers of any reach are prepared for the job
 }
 
 // generation is a set of partitions that a job goes over, for as many epochs as it asks for.
@@ -104,7 +110,8 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 		return nil, false, err
 	}
 	j := &job{
-		Submission: submission, spec: s.Job, pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume,
+		Submission: submission, spec: s.Job, makers: makersOf(record.Placement(s.Job.Placement)),
+		pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume,
 		generations: map[int]*generation{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
 		changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
@@ -128,7 +135,8 @@ func (j *job) terms() lifecycle.Terms {
 
 // ledgerJob is the job in the ledger's words.
 func (j *job) ledgerJob() ledger.Job {
-	v := ledger.Job{ID: j.Submission.ID, Ranks: int(j.spec.Ranks), Weight: j.spec.Weight, Drives: int(j.spec.MaxDrives)}
+	v := ledger.Job{ID: j.Submission.ID, Ranks: int(j.spec.Ranks), Weight: j.spec.Weight, Drives: int(j.spec.MaxDrives),
+		Makers: j.makers}
 	if j.spec.RankTail == "keep" {
 		v.Tail = ledger.KeepTail
 	}

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"slices"
 	"time"
 
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -30,12 +32,16 @@ func (c *conductor) measureJoined() {
 		return
 	}
 	at, ok := c.unmeasuredDrive(g, now)
+	var source *apiv1.PartitionSource
 	if !ok {
-		return
+		if at, ok = c.unmeasuredWorker(g, now); !ok {
+			return
+		}
+		source = c.sourceToMeasure(g)
 	}
 	c.job.measuring = true
 	c.wg.Go(func() {
-		rows, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest)
+		rows, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest, source)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.job.measuring = false
@@ -56,16 +62,52 @@ func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.DriveID
 	p := c.job.State().P
 	for _, holders := range g.holders(c.fleet) {
 		for _, h := range holders {
-			a, name := c.nodes[h.Node], driveName(h)
-			failed, tried := c.job.unmeasured[name]
-			if p[name] > 0 || a == nil || !a.preparedJobs[g.Digest] || a.drives[h.Drive] != driveReady || tried &&
-				now.Sub(failed) < measureAgain {
-				continue
+			if c.employs(c.job, h) && c.measurable(h, g, p, now) {
+				return h, true
 			}
-			return h, true
 		}
 	}
 	return fleet.DriveID{}, false
+}
+
+// measurable reports whether P of a worker is not known and can be measured now. l.mu is held.
+func (c *conductor) measurable(at fleet.DriveID, g *generation, p map[string]float64, now time.Time) bool {
+	a, name := c.nodes[at.Node], driveName(at)
+	failed, tried := c.job.unmeasured[name]
+	return p[name] <= 0 && a != nil && a.preparedJobs[g.Digest] && a.drives[at.Drive] == driveReady &&
+		!(tried && now.Sub(failed) < measureAgain)
+}
+
+// unmeasuredWorker finds a worker of any reach that is prepared for a generation and whose P is not known. l.mu is
+// held.
+func (c *conductor) unmeasuredWorker(g *generation, now time.Time) (fleet.DriveID, bool) {
+	p := c.job.State().P
+	for _, at := range c.workersFor() {
+		if c.measurable(at, g, p, now) {
+			return at, true
+		}
+	}
+	return fleet.DriveID{}, false
+}
+
+// sourceToMeasure chooses a partition on which P of a worker of any reach is measured, another one every time, so that
+// workers that join together do not all read from one drive. l.mu is held.
+func (c *conductor) sourceToMeasure(g *generation) *apiv1.PartitionSource {
+	partitions := g.data.Manifest.Partitions
+	for range len(partitions) {
+		c.job.measuredOn++
+		p := partitions[c.job.measuredOn%len(partitions)]
+		if p.Rows == 0 {
+			continue
+		}
+		if s := c.fleet.Source(p); len(s.Copies) > 0 || s.Url != "" {
+			return s
+		}
+		if c.job.measuredOn%64 == 0 {
+			break // few partitions can be read: the worker asks for another one itself
+		}
+	}
+	return nil
 }
 
 // driveJoined takes P of a drive that joined, and computes again how many drives T wants. The autoscaler decides how
@@ -79,9 +121,16 @@ func (c *conductor) driveJoined(g *generation, at fleet.DriveID, rows float64) {
 	c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows,
 		"joined", true)
 	st := c.job.State()
+	if !slices.Contains(c.workersFor(), at) {
+		c.countAgain(g, st)
+	}
+	c.job.poke()
+}
+
+// countAgain computes how many drives T wants. l.mu is held.
+func (c *conductor) countAgain(g *generation, st record.State) {
 	if a, err := allocation.Allocate(st.T, c.driveLoads(g, st.P), int(c.job.spec.MaxDrives)); err == nil && st.T > 0 {
 		st.Allocation.Wanted, st.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall
 		c.job.Allocated(st.Allocation)
 	}
-	c.job.poke()
 }

@@ -278,6 +278,7 @@ func (c *leaseCall) answer() error {
 		c.resp.Grants = append(c.resp.Grants, &apiv1.Grant{
 			Lease: g.ID, Epoch: g.Epoch, Split: uint32(g.Split), From: g.From, To: g.To,
 			Node: g.Drive.Node, Urls: c.l.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
+			Reach: c.l.reachOf(g.Drive),
 		})
 	}
 	c.issueTickets(now)

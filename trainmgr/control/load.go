@@ -210,7 +210,9 @@ func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) e
 			return err // records of an epoch that all ranks have left are passed over
 		}
 	}
-	return l.allow(j, j.State().Allocation.Drives, now)
+	a := j.State().Allocation
+	j.needsWorkers = j.workersMake() && (!j.drivesMake() || a.Workers != 0)
+	return l.allow(j, a.Drives, a.Workers, now)
 }
 
 // forget erases jobs that have ended, the oldest first, until keep are left.

@@ -46,7 +46,7 @@ func TestAWorkerIsToldWhereThePartitionsAre(t *testing.T) {
 	stopB := b.beats(t, c)
 	w.beats(t, c)
 	await(t, c, "a", "b", "w")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job"})
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 1e6}) // more than the drives make
 	until(t, c, "job", "running")
 
 	copies := func(p *apiv1.PartitionSource) (on []string) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/exposition"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
@@ -38,6 +39,14 @@ var described = []struct {
 	{"millrace_job_drives_wanted", "ceil(T/P)", []string{"job"}},
 	{"millrace_job_drives_allowed", "drives that may run at once", []string{"job"}},
 	{"millrace_job_drives_running", "drives that run now", []string{"job"}},
+	{"millrace_job_workers_allowed", "workers without data that may run beside the drives; -1: no bound",
+		[]string{"job"}},
+	{"millrace_job_workers_ready", "workers without data that are prepared", []string{"job"}},
+	{"millrace_job_workers_running", "workers without data that run now", []string{"job"}},
+	{"millrace_splits_granted_total", "splits granted, by the reach of the worker: held or any",
+		[]string{"job", "reach"}},
+	{"millrace_control_workers_aside", "workers without data that are set aside since leases failed on them", nil},
+	{"millrace_control_worker_failures_total", "leases that came back since a worker without data failed", nil},
 	{"millrace_job_delivered_batches", "mini-batches of the epoch that are acknowledged", []string{"job"}},
 	{"millrace_job_epoch", "the epoch, from 0", []string{"job"}},
 	{"millrace_split_leases", "leases that are out", []string{"job"}},
@@ -104,6 +113,15 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for s, n := range states {
 		gauge("millrace_control_nodes", float64(n), s)
 	}
+	aside, failures := 0, uint64(0)
+	for _, d := range l.ledger.Drives() {
+		failures += d.Failures
+		if !d.Aside.IsZero() {
+			aside++
+		}
+	}
+	gauge("millrace_control_workers_aside", float64(aside))
+	counter("millrace_control_worker_failures_total", float64(failures))
 	phases := map[record.Phase]int{}
 	for _, j := range l.jobs {
 		phases[j.Phase()]++
@@ -130,6 +148,13 @@ func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(stri
 		return // no epoch was begun
 	}
 	gauge("millrace_job_drives_running", float64(len(v.Running)), j.ID)
+	gauge("millrace_job_workers_allowed", float64(v.Allowed), j.ID)
+	gauge("millrace_job_workers_ready", float64(v.Enlisted), j.ID)
+	gauge("millrace_job_workers_running", float64(v.Workers), j.ID)
+	if held, others, err := l.ledger.GrantedSplits(j.ID); err == nil {
+		counter("millrace_splits_granted_total", float64(held), j.ID, apiv1.ReachHeld)
+		counter("millrace_splits_granted_total", float64(others), j.ID, apiv1.ReachAny)
+	}
 	gauge("millrace_job_delivered_batches", float64(v.Delivered), j.ID)
 	gauge("millrace_job_epoch", float64(v.Epoch), j.ID)
 	gauge("millrace_split_leases", float64(v.Leases), j.ID)

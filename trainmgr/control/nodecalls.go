@@ -59,11 +59,12 @@ func (n *nodeCalls) drain(ctx context.Context, node string, drain bool) error {
 	})
 }
 
-// measure asks a node for P of a drive, in rows a second.
-func (n *nodeCalls) measure(ctx context.Context, node, drive string, job dataset.Digest) (float64, error) {
+// measure asks a node for P of a drive, in rows a second. source is a partition to measure a worker of any reach on.
+func (n *nodeCalls) measure(ctx context.Context, node, drive string, job dataset.Digest,
+	source *apiv1.PartitionSource) (float64, error) {
 	rows := 0.0
 	err := n.call(ctx, node, measureTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
-		r, err := c.Measure(ctx, &apiv1.MeasureRequest{Job: job[:], Drive: drive})
+		r, err := c.Measure(ctx, &apiv1.MeasureRequest{Job: job[:], Drive: drive, Source: source})
 		if err == nil {
 			rows = r.RowsPerSecond
 		}

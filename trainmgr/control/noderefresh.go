@@ -74,8 +74,8 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 			continue
 		}
 		for _, g := range j.generations {
-			if g.onNodes && !a.preparedJobs[g.Digest] && (k.fleet.Reaches(a.name) ||
-				k.fleet.Holds(a.name, g.data.Manifest)) {
+			if g.onNodes && !a.preparedJobs[g.Digest] && (k.serves(a.name, j) ||
+				j.drivesMake() && k.fleet.Holds(a.name, g.data.Manifest)) {
 				items = append(items, item{j, g})
 			}
 		}
@@ -108,6 +108,8 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 	if !a.drivesListed {
 		k.listDrives(a, now)
 	}
+	k.enlist(a, now)
+	k.settle(now)
 	return ok
 }
 

@@ -85,7 +85,10 @@ func (s *Server) ListNodes(_ context.Context, _ *apiv1.ListNodesRequest) (*apiv1
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return &apiv1.ListNodesResponse{Nodes: l.fleet.Records(time.Now(), true)}, nil
+	now := time.Now()
+	records := l.fleet.Records(now, true)
+	l.addTroubles(records, now)
+	return &apiv1.ListNodesResponse{Nodes: records}, nil
 }
 
 // DrainNode implements the service.
@@ -277,8 +280,9 @@ func (k nodeKeeper) listDrives(a *nodeState, now time.Time) {
 		id := ledger.DriveID{Node: a.name, Name: d.Name}
 		have[d.Name] = true
 		state := driveState(d.State, draining)
-		err := k.ledger.PutDrive(ledger.Drive{ID: id, Slots: int(max(d.Streams, 1)), Partitions: words[d.Name],
-			Draining: state != driveReady}, now)
+		v := ledgerDrive(a.name, d, words[d.Name])
+		v.Draining = state != driveReady
+		err := k.ledger.PutDrive(v, now)
 		if err == nil && state == driveFailed {
 			err = k.ledger.LoseDrive(id, d.State, now)
 		}
@@ -289,12 +293,13 @@ func (k nodeKeeper) listDrives(a *nodeState, now time.Time) {
 		a.drives[d.Name] = state
 	}
 	for d := range a.drives {
-		if !have[d] {
+		if !have[d] && d != storeDrive(a.name).Name {
 			// an unknown drive is as good as removed
 			_ = k.ledger.RemoveDrive(ledger.DriveID{Node: a.name, Name: d}, now)
 			delete(a.drives, d)
 		}
 	}
+	k.listStore(a, now)
 	a.drivesListed = true
 	k.settle(now)
 }

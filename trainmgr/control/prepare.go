@@ -75,9 +75,12 @@ func (c *conductor) prepareOnce(g *generation) error {
 	nodes := map[string]error{}
 	for _, holders := range c.fleet.Holders(g.data.Manifest) {
 		for _, h := range holders {
-			nodes[h.Node] = nil
+			if c.job.drivesMake() {
+				nodes[h.Node] = nil
+			}
 		}
 	}
+	c.job.needsWorkers = c.job.needsWorkers || c.job.workersMake() && !c.job.drivesMake()
 	nodeKeeper{c.leader}.refreshWorkers()
 	c.mu.Unlock()
 	var (
@@ -121,9 +124,11 @@ func (c *conductor) preparationError(g *generation, nodes map[string]error) erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var wait error
-	for i, holders := range c.fleet.Holders(g.data.Manifest) {
+	holdersOf := c.fleet.Holders(g.data.Manifest)
+	readable := c.readable(g, holdersOf)
+	for i, holders := range holdersOf {
 		var why error
-		ok := false
+		ok := readable(i)
 		for _, h := range holders {
 			err, asked := nodes[h.Node]
 			ok = ok || asked && err == nil
@@ -149,6 +154,20 @@ func (c *conductor) preparationError(g *generation, nodes map[string]error) erro
 	return wait
 }
 
+// readable returns a function that reports whether workers of any reach may make a partition that no holder can make:
+// it lies at a URL, or on a node that the job lets make nothing. l.mu is held.
+func (c *conductor) readable(g *generation, holdersOf [][]fleet.DriveID) func(partition int) bool {
+	if !c.job.workersMake() {
+		return func(int) bool { return false }
+	}
+	return func(i int) bool {
+		if len(holdersOf[i]) > 0 {
+			return !c.job.drivesMake()
+		}
+		return c.fleet.GivenByURL(g.data.Manifest.Partitions[i])
+	}
+}
+
 // awaitHolders gives the nodes that a new leader has not heard of yet the time to beat.
 func (c *conductor) awaitHolders(g *generation) {
 	for time.Since(c.began) < c.o.DeadAfter+2*c.o.Beat {
@@ -171,6 +190,9 @@ func (c *conductor) measureAll(g *generation) (map[string]float64, error) {
 	drives := map[string]map[string]bool{} // by node
 	for _, holders := range c.fleet.Holders(g.data.Manifest) {
 		for _, h := range holders {
+			if !c.employs(c.job, h) {
+				continue
+			}
 			if drives[h.Node] == nil {
 				drives[h.Node] = map[string]bool{}
 			}
@@ -178,6 +200,9 @@ func (c *conductor) measureAll(g *generation) (map[string]float64, error) {
 		}
 	}
 	c.mu.Unlock()
+	if len(drives) == 0 && c.job.workersMake() {
+		return map[string]float64{}, nil // workers of any reach are measured when they join
+	}
 	var (
 		mu   sync.Mutex
 		wg   sync.WaitGroup
@@ -189,7 +214,7 @@ func (c *conductor) measureAll(g *generation) (map[string]float64, error) {
 		go func() {
 			defer wg.Done()
 			for name := range names {
-				rows, err := c.calls.measure(c.ctx, node, name, g.Digest)
+				rows, err := c.calls.measure(c.ctx, node, name, g.Digest, nil)
 				mu.Lock()
 				if err != nil {
 					errs = append(errs, err)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"time"
 
@@ -21,14 +22,18 @@ func (c *conductor) scale() {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.job.Phase() != record.Running {
+	if c.job.Phase().Ended() {
 		return
 	}
-	c.learnTrainerRate(now)
 	v, err := c.ledger.Status(c.job.ID, now)
 	if err != nil {
 		return // no epoch was begun
 	}
+	c.reviewWorkers(&v) // of a job that waits too: what no drive can make, a worker without data may
+	if c.job.Phase() != record.Running {
+		return
+	}
+	c.learnTrainerRate(now)
 	if c.job.scaler == nil {
 		c.job.scaler = autoscale.New(autoscale.Options{})
 	}
@@ -40,17 +45,18 @@ func (c *conductor) scale() {
 	}
 	c.job.decisions = append(c.job.decisions, b)
 	c.job.decisions = c.job.decisions[max(0, len(c.job.decisions)-maxDecisions):]
-	if r.Decision.Drives == c.job.allowedDrives {
+	workers := c.allowedWorkers(r.Decision)
+	if r.Decision.Drives == c.job.allowedDrives && workers == c.job.allowedWorkers {
 		return
 	}
-	c.logger.Info("scaled", "job", c.job.ID, "from", c.job.allowedDrives, "to", r.Decision.Drives, "why",
-		r.Decision.Why, "inputs", r.Inputs)
-	if err := c.allow(c.job, r.Decision.Drives, now); err != nil {
+	c.logger.Info("scaled", "job", c.job.ID, "from", c.job.allowedDrives, "to", r.Decision.Drives,
+		"workers_from", c.job.allowedWorkers, "workers_to", workers, "why", r.Decision.Why, "inputs", r.Inputs)
+	if err := c.allow(c.job, r.Decision.Drives, workers, now); err != nil {
 		c.logger.Error("allow drives", "job", c.job.ID, "error", err)
 		return
 	}
 	a := c.job.State().Allocation
-	a.Drives, a.Note = r.Decision.Drives, r.Decision.Why
+	a.Drives, a.Workers, a.Note = r.Decision.Drives, workers, r.Decision.Why
 	c.job.Allocated(a)
 	c.job.poke()
 	c.settle(now)
@@ -99,8 +105,13 @@ func (c *conductor) autoscaleInputs(v *ledger.JobStatus, now time.Time) autoscal
 				seen[h] = true
 			}
 		}
-		in.Holders = len(seen)
+		for h := range seen {
+			if c.employs(c.job, h) {
+				in.Holders++
+			}
+		}
 	}
+	in.Workers = len(c.workersFor())
 	least := math.Inf(1)
 	in.Blocked = true
 	for i := range c.job.launchers {
@@ -166,7 +177,7 @@ func (l *leader) driveLoads(g *generation, p map[string]float64) []allocation.Wo
 				measured++
 			}
 		}
-		for _, h := range holders {
+		for _, h := range holders { // P is known of those that the job lets make its splits
 			name := driveName(h)
 			if p[name] <= 0 {
 				continue
@@ -187,17 +198,35 @@ func (l *leader) driveLoads(g *generation, p map[string]float64) []allocation.Wo
 // allocate decides how many drives a job starts with: ceil(T/P). l.mu is held.
 func (c *conductor) allocate(g *generation, p map[string]float64, t float64, now time.Time) (allocation.Allocation,
 	error) {
-	a, err := allocation.Allocate(t, c.driveLoads(g, p), int(c.job.spec.MaxDrives))
+	drives := c.driveLoads(g, p)
+	a, err := allocation.Allocate(t, drives, int(c.job.spec.MaxDrives))
+	if errors.Is(err, allocation.ErrNoWorker) && c.job.workersMake() {
+		a, err = allocation.Allocation{RowsPerSecond: t, P: map[string]float64{}}, nil // all rows are for such workers
+	}
 	if err != nil {
 		return a, err
 	}
-	c.logger.Info("allocated drives", "job", c.job.ID, "drives", a.Drives, "wanted", a.Wanted, "t_rows_per_second", t,
-		"expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
-	return a, c.allow(c.job, a.Drives, now)
+	a.Workers = c.gap(g, drives, p, t)
+	a.Note = gapWords(a.Note, a.Workers)
+	if a.Workers > 0 && len(c.workersFor()) >= a.Workers {
+		a.ExpectedStall, a.Time = 0, a.TrainerTime // they make what the drives cannot
+	}
+	c.logger.Info("allocated drives", "job", c.job.ID, "drives", a.Drives, "wanted", a.Wanted, "workers", a.Workers,
+		"t_rows_per_second", t, "expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
+	return a, c.allow(c.job, a.Drives, a.Workers, now)
 }
 
-// allow tells the ledger how many drives a job may run. l.mu is held.
-func (l *leader) allow(j *job, drives int, now time.Time) error {
-	j.allowedDrives = drives
-	return l.ledger.Allocate(j.ID, drives, now)
+// allow tells the ledger how many drives a job may run, and how many workers of any reach beside them. l.mu is held.
+func (l *leader) allow(j *job, drives, workers int, now time.Time) error {
+	j.allowedDrives, j.allowedWorkers = drives, workers
+	return errors.Join(l.ledger.Allocate(j.ID, drives, now), l.ledger.AllowWorkers(j.ID, workers, now))
+}
+
+// allowedWorkers is the number of workers of any reach by a decision. Ranks that have workers of their own have all of
+// them. l.mu is held.
+func (c *conductor) allowedWorkers(d autoscale.Decision) int {
+	if c.job.workersMake() && c.job.makers&ledger.NoAny != 0 {
+		return ledger.AllWorkers
+	}
+	return d.Workers
 }

@@ -14,17 +14,18 @@ import (
 
 // piece is one lease. It implements trainmgr.Piece.
 type piece struct {
-	leases  *leases
-	lease   uint64 // the leader's number of the lease
-	numbers dataset.Range
-	split   dataset.Split
-	node    *node
-	urls    []string // where the node is reached
-	drive   string
-	ticket  atomic.Pointer[string] // in base64, as the node reads it; nil: none came with the lease
-	ctx     context.Context        // ends when the lease is revoked, or with the delivery
-	cancel  context.CancelCauseFunc
-	ended   bool // every mini-batch has come; guarded by leases.mu
+	leases      *leases
+	lease       uint64 // the leader's number of the lease
+	numbers     dataset.Range
+	split       dataset.Split
+	node        *node
+	urls        []string // where the node is reached
+	drive       string
+	withoutData bool                   // the leader decides whether the worker's word that data are bad ends the job
+	ticket      atomic.Pointer[string] // in base64, as the node reads it; nil: none came with the lease
+	ctx         context.Context        // ends when the lease is revoked, or with the delivery
+	cancel      context.CancelCauseFunc
+	ended       bool // every mini-batch has come; guarded by leases.mu
 }
 
 // newPiece checks a grant and makes a piece of it.
@@ -41,6 +42,7 @@ func (l *leases) newPiece(grant *apiv1.Grant) (*piece, error) {
 	p := &piece{
 		leases: l, lease: grant.Lease, split: split, numbers: dataset.Range{From: grant.From, To: grant.To},
 		node: l.rank.node(grant.Node), urls: grant.Urls, drive: grant.Drive,
+		withoutData: grant.Reach == apiv1.ReachAny,
 	}
 	p.setTicket(grant.Ticket)
 	p.ctx, p.cancel = context.WithCancelCause(l.ctx)
@@ -104,8 +106,20 @@ func (p *piece) End(err error) error {
 			err = fmt.Errorf("%w: %w", ErrData, err)
 		}
 		l.release(p.lease, reasonData+shortened(err.Error()))
+		if p.withoutData {
+			p.noteFailure(err)
+			return nil
+		}
 		return err
 	}
+	p.noteFailure(err)
+	l.release(p.lease, reasonNode+shortened(err.Error()))
+	return nil
+}
+
+// noteFailure notes that the piece's node failed. leases.mu is held.
+func (p *piece) noteFailure(err error) {
+	l := p.leases
 	p.node.noteResult(false)
 	l.rank.mu.Lock()
 	l.rank.failedLeases++
@@ -113,8 +127,6 @@ func (p *piece) End(err error) error {
 	l.rank.client.options.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name,
 		"drive", p.drive,
 		"error", err)
-	l.release(p.lease, reasonNode+shortened(err.Error()))
-	return nil
 }
 
 // maxReason is how many bytes of an error fit the reason that the control plane takes.

@@ -23,6 +23,12 @@ const (
 	Oldest   = 1 // that this program still understands
 )
 
+// The words of Drive.reach and Grant.reach.
+const (
+	ReachHeld = "held" // a worker makes the splits of the partitions that it holds; the empty word means the same
+	ReachAny  = "any"  // a worker holds no partition and makes any split
+)
+
 // Content types of a mini-batch on the wire, and the paths of the plain HTTP bindings.
 const (
 	FrameType = "application/vnd.millrace.minibatch"

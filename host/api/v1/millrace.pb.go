@@ -3052,6 +3052,7 @@ type NodeRecord struct {
 	State            string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`                                                // "ready", "draining", "silent", "dead", "refused: why"
 	LastSeenSeconds  float64                `protobuf:"fixed64,3,opt,name=last_seen_seconds,json=lastSeenSeconds,proto3" json:"last_seen_seconds,omitempty"` // ago
 	ClockSkewSeconds float64                `protobuf:"fixed64,4,opt,name=clock_skew_seconds,json=clockSkewSeconds,proto3" json:"clock_skew_seconds,omitempty"`
+	Troubles         []*WorkerTrouble       `protobuf:"bytes,5,rep,name=troubles,proto3" json:"troubles,omitempty"` // of its workers of reach any
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -3114,6 +3115,82 @@ func (x *NodeRecord) GetClockSkewSeconds() float64 {
 	return 0
 }
 
+func (x *NodeRecord) GetTroubles() []*WorkerTrouble {
+	if x != nil {
+		return x.Troubles
+	}
+	return nil
+}
+
+// WorkerTrouble says what went wrong with a worker of reach any since the present leader leads.
+type WorkerTrouble struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Drive           string                 `protobuf:"bytes,1,opt,name=drive,proto3" json:"drive,omitempty"`                                                // its name on the node
+	Failures        uint64                 `protobuf:"varint,2,opt,name=failures,proto3" json:"failures,omitempty"`                                         // leases that came back because the worker failed
+	SetAside        string                 `protobuf:"bytes,3,opt,name=set_aside,json=setAside,proto3" json:"set_aside,omitempty"`                          // why no split is given to it now; empty: splits are
+	SetAsideSeconds float64                `protobuf:"fixed64,4,opt,name=set_aside_seconds,json=setAsideSeconds,proto3" json:"set_aside_seconds,omitempty"` // for so long from now on
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *WorkerTrouble) Reset() {
+	*x = WorkerTrouble{}
+	mi := &file_millrace_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerTrouble) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerTrouble) ProtoMessage() {}
+
+func (x *WorkerTrouble) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerTrouble.ProtoReflect.Descriptor instead.
+func (*WorkerTrouble) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *WorkerTrouble) GetDrive() string {
+	if x != nil {
+		return x.Drive
+	}
+	return ""
+}
+
+func (x *WorkerTrouble) GetFailures() uint64 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *WorkerTrouble) GetSetAside() string {
+	if x != nil {
+		return x.SetAside
+	}
+	return ""
+}
+
+func (x *WorkerTrouble) GetSetAsideSeconds() float64 {
+	if x != nil {
+		return x.SetAsideSeconds
+	}
+	return 0
+}
+
 // PartitionCopies is the number of copies that a partition is to have, and what the partition was when the number was set.
 type PartitionCopies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3127,7 +3204,7 @@ type PartitionCopies struct {
 
 func (x *PartitionCopies) Reset() {
 	*x = PartitionCopies{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3216,7 @@ func (x *PartitionCopies) String() string {
 func (*PartitionCopies) ProtoMessage() {}
 
 func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3229,7 @@ func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionCopies.ProtoReflect.Descriptor instead.
 func (*PartitionCopies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PartitionCopies) GetPartition() string {
@@ -3192,7 +3269,7 @@ type SetCopiesRequest struct {
 
 func (x *SetCopiesRequest) Reset() {
 	*x = SetCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3281,7 @@ func (x *SetCopiesRequest) String() string {
 func (*SetCopiesRequest) ProtoMessage() {}
 
 func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3294,7 @@ func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesRequest.ProtoReflect.Descriptor instead.
 func (*SetCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SetCopiesRequest) GetPartitions() []*PartitionCopies {
@@ -3235,7 +3312,7 @@ type SetCopiesResponse struct {
 
 func (x *SetCopiesResponse) Reset() {
 	*x = SetCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3247,7 +3324,7 @@ func (x *SetCopiesResponse) String() string {
 func (*SetCopiesResponse) ProtoMessage() {}
 
 func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3260,7 +3337,7 @@ func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesResponse.ProtoReflect.Descriptor instead.
 func (*SetCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 type ListCopiesRequest struct {
@@ -3271,7 +3348,7 @@ type ListCopiesRequest struct {
 
 func (x *ListCopiesRequest) Reset() {
 	*x = ListCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3283,7 +3360,7 @@ func (x *ListCopiesRequest) String() string {
 func (*ListCopiesRequest) ProtoMessage() {}
 
 func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3296,7 +3373,7 @@ func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesRequest.ProtoReflect.Descriptor instead.
 func (*ListCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 type ListCopiesResponse struct {
@@ -3308,7 +3385,7 @@ type ListCopiesResponse struct {
 
 func (x *ListCopiesResponse) Reset() {
 	*x = ListCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3320,7 +3397,7 @@ func (x *ListCopiesResponse) String() string {
 func (*ListCopiesResponse) ProtoMessage() {}
 
 func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3333,7 +3410,7 @@ func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesResponse.ProtoReflect.Descriptor instead.
 func (*ListCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListCopiesResponse) GetPartitions() []*PartitionCopies {
@@ -3353,7 +3430,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +3442,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +3455,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -3404,7 +3481,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3416,7 +3493,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3429,7 +3506,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -3440,29 +3517,33 @@ func (x *DrainNodeResponse) GetLeases() int32 {
 }
 
 type JobSpec struct {
-	state               protoimpl.MessageState `protogen:"open.v1"`
-	Name                string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`             // unique among jobs that run; 1 to 63 of a-z 0-9 -
-	Pipeline            []byte                 `protobuf:"bytes,2,opt,name=pipeline,proto3" json:"pipeline,omitempty"`     // the YAML document
-	Partitions          []string               `protobuf:"bytes,3,rep,name=partitions,proto3" json:"partitions,omitempty"` // patterns (path.Match) of partition names; none means all
-	Plan                *PlanOptions           `protobuf:"bytes,4,opt,name=plan,proto3" json:"plan,omitempty"`
-	Epochs              uint64                 `protobuf:"varint,5,opt,name=epochs,proto3" json:"epochs,omitempty"`                                                          // 0 means 1
-	Ranks               uint32                 `protobuf:"varint,6,opt,name=ranks,proto3" json:"ranks,omitempty"`                                                            // 0 means 1
-	RankTail            string                 `protobuf:"bytes,7,opt,name=rank_tail,json=rankTail,proto3" json:"rank_tail,omitempty"`                                       // "drop" (default): every rank gets the same number of mini-batches, at most ranks-1 at the end are not delivered; "keep": the first ranks get one more
-	Order               string                 `protobuf:"bytes,8,opt,name=order,proto3" json:"order,omitempty"`                                                             // fastest (default), deterministic
-	Weight              float64                `protobuf:"fixed64,9,opt,name=weight,proto3" json:"weight,omitempty"`                                                         // 0 means 1
-	TRowsPerSecond      float64                `protobuf:"fixed64,10,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"`              // T of all ranks together; 0: unknown, every drive runs
-	MaxDrives           int32                  `protobuf:"varint,11,opt,name=max_drives,json=maxDrives,proto3" json:"max_drives,omitempty"`                                  // 0: no bound
-	Resume              []byte                 `protobuf:"bytes,12,opt,name=resume,proto3" json:"resume,omitempty"`                                                          // a token of Checkpoint, or of sdk/dataset
-	Follow              bool                   `protobuf:"varint,13,opt,name=follow,proto3" json:"follow,omitempty"`                                                         // go on with partitions that appear later, as further epochs
-	Exclude             []string               `protobuf:"bytes,14,rep,name=exclude,proto3" json:"exclude,omitempty"`                                                        // patterns of partitions that are not taken: the validation split of one job is what the other excludes
-	AbandonAfterSeconds float64                `protobuf:"fixed64,15,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // the job ends, abandoned, when no rank has called for so long; 0: as long as the control plane says (control run --abandon-after)
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`             // unique among jobs that run; 1 to 63 of a-z 0-9 -
+	Pipeline       []byte                 `protobuf:"bytes,2,opt,name=pipeline,proto3" json:"pipeline,omitempty"`     // the YAML document
+	Partitions     []string               `protobuf:"bytes,3,rep,name=partitions,proto3" json:"partitions,omitempty"` // patterns (path.Match) of partition names; none means all
+	Plan           *PlanOptions           `protobuf:"bytes,4,opt,name=plan,proto3" json:"plan,omitempty"`
+	Epochs         uint64                 `protobuf:"varint,5,opt,name=epochs,proto3" json:"epochs,omitempty"`                                             // 0 means 1
+	Ranks          uint32                 `protobuf:"varint,6,opt,name=ranks,proto3" json:"ranks,omitempty"`                                               // 0 means 1
+	RankTail       string                 `protobuf:"bytes,7,opt,name=rank_tail,json=rankTail,proto3" json:"rank_tail,omitempty"`                          // "drop" (default): every rank gets the same number of mini-batches, at most ranks-1 at the end are not delivered; "keep": the first ranks get one more
+	Order          string                 `protobuf:"bytes,8,opt,name=order,proto3" json:"order,omitempty"`                                                // fastest (default), deterministic
+	Weight         float64                `protobuf:"fixed64,9,opt,name=weight,proto3" json:"weight,omitempty"`                                            // 0 means 1
+	TRowsPerSecond float64                `protobuf:"fixed64,10,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"` // T of all ranks together; 0: unknown, every drive runs
+	MaxDrives      int32                  `protobuf:"varint,11,opt,name=max_drives,json=maxDrives,proto3" json:"max_drives,omitempty"`                     // 0: no bound
+	Resume         []byte                 `protobuf:"bytes,12,opt,name=resume,proto3" json:"resume,omitempty"`                                             // a token of Checkpoint, or of sdk/dataset
+	Follow         bool                   `protobuf:"varint,13,opt,name=follow,proto3" json:"follow,omitempty"`                                            // go on with partitions that appear later, as further epochs
+	Exclude        []string               `protobuf:"bytes,14,rep,name=exclude,proto3" json:"exclude,omitempty"`                                           // patterns of partitions that are not taken: the validation split of one job is what the other excludes
+	// Which workers may make the job's splits: "auto" (default: drives and CPUs that hold the data first, workers of reach any for the rest),
+	// "held" (only those that hold the data), "in-storage" (drives beside their flash), "node-cpu" (CPUs of nodes over plain drives), "node-card"
+	// (cards in nodes, fed by plain drives), "pool" (workers of reach any), "trainer" (each rank's own CPUs). Never part of the digest.
+	Placement           string  `protobuf:"bytes,16,opt,name=placement,proto3" json:"placement,omitempty"`
+	AbandonAfterSeconds float64 `protobuf:"fixed64,15,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // the job ends, abandoned, when no rank has called for so long; 0: as long as the control plane says (control run --abandon-after)
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3474,7 +3555,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3487,7 +3568,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *JobSpec) GetName() string {
@@ -3588,6 +3669,13 @@ func (x *JobSpec) GetExclude() []string {
 	return nil
 }
 
+func (x *JobSpec) GetPlacement() string {
+	if x != nil {
+		return x.Placement
+	}
+	return ""
+}
+
 func (x *JobSpec) GetAbandonAfterSeconds() float64 {
 	if x != nil {
 		return x.AbandonAfterSeconds
@@ -3607,7 +3695,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3619,7 +3707,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3632,7 +3720,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -3658,7 +3746,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3670,7 +3758,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3683,7 +3771,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -3714,13 +3802,17 @@ type JobStatus struct {
 	WaitsFor             string                 `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                                      // partitions that no drive can make now, and why; empty: there are none
 	Owner                string                 `protobuf:"bytes,18,opt,name=owner,proto3" json:"owner,omitempty"`                                                            // whose launchers it is for; empty: every launcher's
 	AbandonAfterSeconds  float64                `protobuf:"fixed64,19,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // without a call of any rank the job ends after so long; 0: never
+	Workers              int32                  `protobuf:"varint,20,opt,name=workers,proto3" json:"workers,omitempty"`                                                       // of reach any, allowed beside the drives; -1: no bound
+	WorkersReady         int32                  `protobuf:"varint,21,opt,name=workers_ready,json=workersReady,proto3" json:"workers_ready,omitempty"`                         // of reach any, prepared for the job
+	SplitsHeld           uint64                 `protobuf:"varint,22,opt,name=splits_held,json=splitsHeld,proto3" json:"splits_held,omitempty"`                               // granted to workers that hold their partitions, since the present leader leads
+	SplitsAny            uint64                 `protobuf:"varint,23,opt,name=splits_any,json=splitsAny,proto3" json:"splits_any,omitempty"`                                  // granted to workers of reach any
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3732,7 +3824,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3745,7 +3837,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *JobStatus) GetId() string {
@@ -3881,6 +3973,34 @@ func (x *JobStatus) GetAbandonAfterSeconds() float64 {
 	return 0
 }
 
+func (x *JobStatus) GetWorkers() int32 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
+func (x *JobStatus) GetWorkersReady() int32 {
+	if x != nil {
+		return x.WorkersReady
+	}
+	return 0
+}
+
+func (x *JobStatus) GetSplitsHeld() uint64 {
+	if x != nil {
+		return x.SplitsHeld
+	}
+	return 0
+}
+
+func (x *JobStatus) GetSplitsAny() uint64 {
+	if x != nil {
+		return x.SplitsAny
+	}
+	return 0
+}
+
 type RankStatus struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Rank               uint32                 `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
@@ -3897,7 +4017,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3909,7 +4029,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3922,7 +4042,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -3989,7 +4109,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4001,7 +4121,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4014,7 +4134,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 type ListJobsResponse struct {
@@ -4026,7 +4146,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4038,7 +4158,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4051,7 +4171,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -4070,7 +4190,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4082,7 +4202,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4095,7 +4215,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -4114,7 +4234,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4126,7 +4246,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4139,7 +4259,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -4158,7 +4278,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4170,7 +4290,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4183,7 +4303,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -4202,7 +4322,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4214,7 +4334,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4227,7 +4347,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -4245,7 +4365,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4257,7 +4377,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4270,7 +4390,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{68}
+	return file_millrace_proto_rawDescGZIP(), []int{69}
 }
 
 type DecisionsRequest struct {
@@ -4282,7 +4402,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4294,7 +4414,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4307,7 +4427,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{69}
+	return file_millrace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -4326,7 +4446,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4338,7 +4458,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4351,7 +4471,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{70}
+	return file_millrace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -4381,7 +4501,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4393,7 +4513,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4406,7 +4526,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{71}
+	return file_millrace_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -4467,7 +4587,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4479,7 +4599,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4492,7 +4612,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{72}
+	return file_millrace_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -4561,7 +4681,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4573,7 +4693,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4586,7 +4706,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{73}
+	return file_millrace_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -4662,7 +4782,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4794,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +4807,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{74}
+	return file_millrace_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -4718,7 +4838,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4730,7 +4850,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4743,7 +4863,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{75}
+	return file_millrace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -4806,7 +4926,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4818,7 +4938,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4831,7 +4951,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{76}
+	return file_millrace_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -4919,7 +5039,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4931,7 +5051,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4944,7 +5064,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -5014,7 +5134,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5026,7 +5146,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5039,7 +5159,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{78}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -5115,7 +5235,7 @@ type LeaseTicket struct {
 
 func (x *LeaseTicket) Reset() {
 	*x = LeaseTicket{}
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5127,7 +5247,7 @@ func (x *LeaseTicket) String() string {
 func (*LeaseTicket) ProtoMessage() {}
 
 func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5140,7 +5260,7 @@ func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
 func (*LeaseTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{79}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *LeaseTicket) GetLease() uint64 {
@@ -5168,13 +5288,14 @@ type Grant struct {
 	Urls          []string               `protobuf:"bytes,7,rep,name=urls,proto3" json:"urls,omitempty"` // of the node
 	Drive         string                 `protobuf:"bytes,8,opt,name=drive,proto3" json:"drive,omitempty"`
 	Ticket        []byte                 `protobuf:"bytes,9,opt,name=ticket,proto3" json:"ticket,omitempty"` // a SignedTicket, to be shown to the node
+	Reach         string                 `protobuf:"bytes,10,opt,name=reach,proto3" json:"reach,omitempty"`  // of the worker; the word of one of reach any that data are bad goes to the leader, and does not end the rank
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5186,7 +5307,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5199,7 +5320,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{80}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -5265,6 +5386,13 @@ func (x *Grant) GetTicket() []byte {
 	return nil
 }
 
+func (x *Grant) GetReach() string {
+	if x != nil {
+		return x.Reach
+	}
+	return ""
+}
+
 type AcknowledgeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -5277,7 +5405,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5289,7 +5417,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5302,7 +5430,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{81}
+	return file_millrace_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -5342,7 +5470,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5354,7 +5482,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5367,7 +5495,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{82}
+	return file_millrace_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -5391,7 +5519,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5403,7 +5531,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5416,7 +5544,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{83}
+	return file_millrace_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -5455,7 +5583,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5467,7 +5595,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5480,7 +5608,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{84}
+	return file_millrace_proto_rawDescGZIP(), []int{85}
 }
 
 type CheckpointRequest struct {
@@ -5493,7 +5621,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5505,7 +5633,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5518,7 +5646,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{85}
+	return file_millrace_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -5544,7 +5672,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5556,7 +5684,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5569,7 +5697,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{86}
+	return file_millrace_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -5589,7 +5717,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5601,7 +5729,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5614,7 +5742,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{87}
+	return file_millrace_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -5859,13 +5987,19 @@ const file_millrace_proto_rawDesc = "" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\"\x12\n" +
 	"\x10ListNodesRequest\"B\n" +
 	"\x11ListNodesResponse\x12-\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x17.millrace.v1.NodeRecordR\x05nodes\"\xad\x01\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x17.millrace.v1.NodeRecordR\x05nodes\"\xe5\x01\n" +
 	"\n" +
 	"NodeRecord\x12/\n" +
 	"\x06status\x18\x01 \x01(\v2\x17.millrace.v1.NodeStatusR\x06status\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12*\n" +
 	"\x11last_seen_seconds\x18\x03 \x01(\x01R\x0flastSeenSeconds\x12,\n" +
-	"\x12clock_skew_seconds\x18\x04 \x01(\x01R\x10clockSkewSeconds\"q\n" +
+	"\x12clock_skew_seconds\x18\x04 \x01(\x01R\x10clockSkewSeconds\x126\n" +
+	"\btroubles\x18\x05 \x03(\v2\x1a.millrace.v1.WorkerTroubleR\btroubles\"\x8a\x01\n" +
+	"\rWorkerTrouble\x12\x14\n" +
+	"\x05drive\x18\x01 \x01(\tR\x05drive\x12\x1a\n" +
+	"\bfailures\x18\x02 \x01(\x04R\bfailures\x12\x1b\n" +
+	"\tset_aside\x18\x03 \x01(\tR\bsetAside\x12*\n" +
+	"\x11set_aside_seconds\x18\x04 \x01(\x01R\x0fsetAsideSeconds\"q\n" +
 	"\x0fPartitionCopies\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06copies\x18\x02 \x01(\rR\x06copies\x12\x14\n" +
@@ -5885,7 +6019,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\bR\x05drain\"+\n" +
 	"\x11DrainNodeResponse\x12\x16\n" +
-	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\xc8\x03\n" +
+	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\xe6\x03\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1e\n" +
@@ -5904,13 +6038,14 @@ const file_millrace_proto_rawDesc = "" +
 	"max_drives\x18\v \x01(\x05R\tmaxDrives\x12\x16\n" +
 	"\x06resume\x18\f \x01(\fR\x06resume\x12\x16\n" +
 	"\x06follow\x18\r \x01(\bR\x06follow\x12\x18\n" +
-	"\aexclude\x18\x0e \x03(\tR\aexclude\x122\n" +
+	"\aexclude\x18\x0e \x03(\tR\aexclude\x12\x1c\n" +
+	"\tplacement\x18\x10 \x01(\tR\tplacement\x122\n" +
 	"\x15abandon_after_seconds\x18\x0f \x01(\x01R\x13abandonAfterSeconds\"R\n" +
 	"\x10SubmitJobRequest\x12(\n" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\x80\x05\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xff\x05\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -5933,7 +6068,13 @@ const file_millrace_proto_rawDesc = "" +
 	"\vredelivered\x18\x10 \x01(\x04R\vredelivered\x12\x1b\n" +
 	"\twaits_for\x18\x11 \x01(\tR\bwaitsFor\x12\x14\n" +
 	"\x05owner\x18\x12 \x01(\tR\x05owner\x122\n" +
-	"\x15abandon_after_seconds\x18\x13 \x01(\x01R\x13abandonAfterSeconds\"\x94\x02\n" +
+	"\x15abandon_after_seconds\x18\x13 \x01(\x01R\x13abandonAfterSeconds\x12\x18\n" +
+	"\aworkers\x18\x14 \x01(\x05R\aworkers\x12#\n" +
+	"\rworkers_ready\x18\x15 \x01(\x05R\fworkersReady\x12\x1f\n" +
+	"\vsplits_held\x18\x16 \x01(\x04R\n" +
+	"splitsHeld\x12\x1d\n" +
+	"\n" +
+	"splits_any\x18\x17 \x01(\x04R\tsplitsAny\"\x94\x02\n" +
 	"\n" +
 	"RankStatus\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x1a\n" +
@@ -6034,7 +6175,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\atickets\x18\t \x03(\v2\x18.millrace.v1.LeaseTicketR\atickets\";\n" +
 	"\vLeaseTicket\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x16\n" +
-	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"\xc3\x01\n" +
+	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"\xd9\x01\n" +
 	"\x05Grant\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -6044,7 +6185,9 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04node\x18\x06 \x01(\tR\x04node\x12\x12\n" +
 	"\x04urls\x18\a \x03(\tR\x04urls\x12\x14\n" +
 	"\x05drive\x18\b \x01(\tR\x05drive\x12\x16\n" +
-	"\x06ticket\x18\t \x01(\fR\x06ticket\"\x88\x01\n" +
+	"\x06ticket\x18\t \x01(\fR\x06ticket\x12\x14\n" +
+	"\x05reach\x18\n" +
+	" \x01(\tR\x05reach\"\x88\x01\n" +
 	"\x12AcknowledgeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x14\n" +
@@ -6115,7 +6258,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),        // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),       // 1: millrace.v1.InspectResponse
@@ -6167,52 +6310,53 @@ var file_millrace_proto_goTypes = []any{
 	(*ListNodesRequest)(nil),      // 47: millrace.v1.ListNodesRequest
 	(*ListNodesResponse)(nil),     // 48: millrace.v1.ListNodesResponse
 	(*NodeRecord)(nil),            // 49: millrace.v1.NodeRecord
-	(*PartitionCopies)(nil),       // 50: millrace.v1.PartitionCopies
-	(*SetCopiesRequest)(nil),      // 51: millrace.v1.SetCopiesRequest
-	(*SetCopiesResponse)(nil),     // 52: millrace.v1.SetCopiesResponse
-	(*ListCopiesRequest)(nil),     // 53: millrace.v1.ListCopiesRequest
-	(*ListCopiesResponse)(nil),    // 54: millrace.v1.ListCopiesResponse
-	(*DrainNodeRequest)(nil),      // 55: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 56: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),               // 57: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),      // 58: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 59: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),             // 60: millrace.v1.JobStatus
-	(*RankStatus)(nil),            // 61: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),       // 62: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 63: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 64: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 65: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 66: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),      // 67: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 68: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),      // 69: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),     // 70: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),         // 71: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),        // 72: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),        // 73: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 74: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 75: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 76: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 77: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 78: millrace.v1.LeaseResponse
-	(*LeaseTicket)(nil),           // 79: millrace.v1.LeaseTicket
-	(*Grant)(nil),                 // 80: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 81: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 82: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 83: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 84: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 85: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 86: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 87: millrace.v1.NotLeader
-	nil,                           // 88: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 89: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 90: millrace.v1.AttachResponse.MeanLengthEntry
+	(*WorkerTrouble)(nil),         // 50: millrace.v1.WorkerTrouble
+	(*PartitionCopies)(nil),       // 51: millrace.v1.PartitionCopies
+	(*SetCopiesRequest)(nil),      // 52: millrace.v1.SetCopiesRequest
+	(*SetCopiesResponse)(nil),     // 53: millrace.v1.SetCopiesResponse
+	(*ListCopiesRequest)(nil),     // 54: millrace.v1.ListCopiesRequest
+	(*ListCopiesResponse)(nil),    // 55: millrace.v1.ListCopiesResponse
+	(*DrainNodeRequest)(nil),      // 56: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 57: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),               // 58: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),      // 59: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 60: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),             // 61: millrace.v1.JobStatus
+	(*RankStatus)(nil),            // 62: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),       // 63: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 64: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),         // 65: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 66: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 67: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),      // 68: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 69: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),      // 70: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),     // 71: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),         // 72: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),        // 73: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),        // 74: millrace.v1.AttachResponse
+	(*NumberRange)(nil),           // 75: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 76: millrace.v1.RankReport
+	(*LeaseRequest)(nil),          // 77: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 78: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 79: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),           // 80: millrace.v1.LeaseTicket
+	(*Grant)(nil),                 // 81: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 82: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 83: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 84: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 85: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 86: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 87: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 88: millrace.v1.NotLeader
+	nil,                           // 89: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 90: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 91: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	11, // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	88, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	89, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	89, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	90, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	7,  // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
 	9,  // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
 	6,  // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
@@ -6231,92 +6375,93 @@ var file_millrace_proto_depIdxs = []int32{
 	8,  // 18: millrace.v1.LocateResponse.sources:type_name -> millrace.v1.PartitionSource
 	49, // 19: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
 	11, // 20: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	50, // 21: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
-	50, // 22: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
-	14, // 23: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	57, // 24: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	60, // 25: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	57, // 26: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	61, // 27: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	60, // 28: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	60, // 29: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	60, // 30: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	74, // 31: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	90, // 32: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	75, // 33: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	77, // 34: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	80, // 35: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	79, // 36: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
-	74, // 37: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,  // 38: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	12, // 39: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	15, // 40: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	17, // 41: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	19, // 42: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	21, // 43: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	23, // 44: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	25, // 45: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	27, // 46: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,  // 47: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	29, // 48: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	40, // 49: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	42, // 50: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
-	47, // 51: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	55, // 52: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	51, // 53: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	53, // 54: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	58, // 55: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	62, // 56: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	64, // 57: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	67, // 58: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	66, // 59: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	69, // 60: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	71, // 61: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	76, // 62: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	81, // 63: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	83, // 64: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	85, // 65: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	34, // 66: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	36, // 67: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	38, // 68: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	31, // 69: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,  // 70: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	13, // 71: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	16, // 72: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	18, // 73: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	20, // 74: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	22, // 75: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	24, // 76: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	26, // 77: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	28, // 78: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,  // 79: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	30, // 80: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	41, // 81: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	43, // 82: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
-	48, // 83: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	56, // 84: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	52, // 85: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	54, // 86: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	59, // 87: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	63, // 88: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	65, // 89: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	68, // 90: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	65, // 91: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	70, // 92: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	73, // 93: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	78, // 94: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	82, // 95: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	84, // 96: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	86, // 97: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	35, // 98: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	37, // 99: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	39, // 100: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	32, // 101: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	70, // [70:102] is the sub-list for method output_type
-	38, // [38:70] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	50, // 21: millrace.v1.NodeRecord.troubles:type_name -> millrace.v1.WorkerTrouble
+	51, // 22: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
+	51, // 23: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
+	14, // 24: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
+	58, // 25: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	61, // 26: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	58, // 27: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	62, // 28: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	61, // 29: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	61, // 30: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	61, // 31: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	75, // 32: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	91, // 33: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	76, // 34: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	78, // 35: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	81, // 36: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	80, // 37: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	75, // 38: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,  // 39: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	12, // 40: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	15, // 41: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	17, // 42: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	19, // 43: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	21, // 44: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	23, // 45: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	25, // 46: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	27, // 47: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,  // 48: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	29, // 49: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	40, // 50: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	42, // 51: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
+	47, // 52: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	56, // 53: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	52, // 54: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	54, // 55: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	59, // 56: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	63, // 57: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	65, // 58: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	68, // 59: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	67, // 60: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	70, // 61: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	72, // 62: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	77, // 63: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	82, // 64: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	84, // 65: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	86, // 66: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	34, // 67: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	36, // 68: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	38, // 69: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	31, // 70: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,  // 71: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	13, // 72: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	16, // 73: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	18, // 74: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	20, // 75: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	22, // 76: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	24, // 77: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	26, // 78: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	28, // 79: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,  // 80: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	30, // 81: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	41, // 82: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	43, // 83: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
+	48, // 84: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	57, // 85: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	53, // 86: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	55, // 87: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	60, // 88: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	64, // 89: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	66, // 90: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	69, // 91: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	66, // 92: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	71, // 93: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	74, // 94: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	79, // 95: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	83, // 96: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	85, // 97: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	87, // 98: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	35, // 99: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	37, // 100: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	39, // 101: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	32, // 102: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	71, // [71:103] is the sub-list for method output_type
+	39, // [39:71] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -6330,7 +6475,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   91,
+			NumMessages:   92,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

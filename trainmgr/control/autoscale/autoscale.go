@@ -52,7 +52,8 @@ type Inputs struct {
 	T            float64 `json:"t_rows_per_second"`   // as measured before the job, all ranks; 0: not known
 	P            float64 `json:"p_rows_per_second"`   // of one drive, as measured before the job; 0: not known
 	Holders      int     `json:"holders"`             // live drives that hold rows not yet delivered
-	MaxDrives    int     `json:"max_drives"`          // 0: no bound
+	Workers      int     `json:"workers,omitempty"`   // of any reach, that could run beside the holders
+	MaxDrives    int     `json:"max_drives"`          // of both kinds; 0: no bound
 	Running      int     `json:"running"`             // drives that work for the job now
 	QueueBatches float64 `json:"queue_batches"`       // in the input queue of the rank that has least
 	QueueLimit   float64 `json:"queue_limit_batches"` // that this queue can hold; 0: not known
@@ -66,7 +67,7 @@ type Inputs struct {
 // State is the memory of the law from decision to decision.
 type State struct {
 	Target   int     `json:"target"`              // drives wanted, without the bounds; 0: nothing was decided yet
-	Drives   int     `json:"drives"`              // decided last
+	Drives   int     `json:"drives"`              // decided last, of both kinds
 	T        float64 `json:"t_rows_per_second"`   // as seen; 0: not yet
 	P        float64 `json:"p_rows_per_second"`   // as seen; 0: not yet
 	Busy     float64 `json:"busy"`                // smoothed; 0: not known
@@ -81,11 +82,12 @@ type State struct {
 	Trying   bool    `json:"trying"`              // the last change was a try
 }
 
-// Decision is how many drives the job runs at once from now on.
+// Decision is how many drives the job runs at once from now on, and how many workers of any reach beside them.
 type Decision struct {
-	Drives int    `json:"drives"`
-	Why    string `json:"why"`
-	After  State  `json:"after"`
+	Drives  int    `json:"drives"`
+	Workers int    `json:"workers,omitempty"`
+	Why     string `json:"why"`
+	After   State  `json:"after"`
 }
 
 // Record is a decision with its options, state and inputs.
@@ -122,20 +124,31 @@ func (in Inputs) known() Inputs {
 		}
 	}
 	in.Holders, in.MaxDrives, in.Running = max(in.Holders, 0), max(in.MaxDrives, 0), max(in.Running, 0)
+	in.Workers = max(in.Workers, 0)
 	return in
 }
 
-// bound is the most drives that can run.
+// bound is the most drives and workers that can run.
 func (in Inputs) bound() int {
-	n := in.Holders
+	n := in.Holders + in.Workers
 	if in.MaxDrives > 0 {
 		n = min(n, in.MaxDrives)
 	}
 	return max(n, 1)
 }
 
-// decide is the law: a function of its arguments alone.
+// decide is the law: a function of its arguments alone. Holders come first; what is decided beyond them are workers of
+// any reach.
 func decide(o Options, s State, in Inputs) Decision {
+	d := decideBoth(o, s, in)
+	if most := max(in.Holders, 1); in.Workers > 0 && d.Drives > in.Holders {
+		d.Workers, d.Drives = d.Drives-in.Holders, min(d.Drives, most)
+	}
+	return d
+}
+
+// decideBoth decides how many drives and workers there are in all.
+func decideBoth(o Options, s State, in Inputs) Decision {
 	bound := in.bound()
 	if s.Target == 0 {
 		return first(s, in, bound)
@@ -162,7 +175,7 @@ func decide(o Options, s State, in Inputs) Decision {
 		s.Starving, s.Full = 0, 0
 	}
 	if n := min(s.Target, bound); n != s.Drives { // the bound moved
-		return change(s, in, s.Target, bound, fmt.Sprintf("%d drives hold rows", in.Holders))
+		return change(s, in, s.Target, bound, boundWords(in))
 	}
 	t, p := s.T, s.P
 	if t == 0 {
@@ -195,6 +208,9 @@ func first(s State, in Inputs, bound int) Decision {
 		return conclude(s, bound, fmt.Sprintf("T/P = %.0f/%.0f", in.T, in.P))
 	}
 	s.Target = bound
+	if in.Workers > 0 && in.Holders > 0 {
+		s.Target = min(bound, in.Holders) // workers of any reach are for what holders cannot sustain
+	}
 	return conclude(s, bound, "T or P is not known: every holder runs")
 }
 
@@ -234,8 +250,11 @@ func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
 
 func more(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 	switch {
-	case s.Target >= bound && in.MaxDrives > 0 && in.MaxDrives <= in.Holders:
+	case s.Target >= bound && in.MaxDrives > 0 && in.MaxDrives <= in.Holders+in.Workers:
 		return conclude(s, bound, fmt.Sprintf("the trainer starves, and the job allows %d drives at once", bound))
+	case s.Target >= bound && in.Workers > 0:
+		return conclude(s, bound, fmt.Sprintf("the trainer starves, and all %d drives that hold rows and %d workers "+
+			"without data run", in.Holders, in.Workers))
 	case s.Target >= bound:
 		return conclude(s, bound, fmt.Sprintf("the trainer starves, and all %d drives that hold rows run", bound))
 	case in.Busy > 0 && in.Busy < idle:
@@ -284,6 +303,14 @@ func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s: try %d drives", s.Full, n))
 	}
 	return conclude(s, bound, fmt.Sprintf("the queue has been full for %.1f s, and T/P = %.0f/%.0f", s.Full, t, p))
+}
+
+// boundWords says why the bound moved.
+func boundWords(in Inputs) string {
+	if in.Workers > 0 {
+		return fmt.Sprintf("%d drives hold rows, and there are %d workers without data", in.Holders, in.Workers)
+	}
+	return fmt.Sprintf("%d drives hold rows", in.Holders)
 }
 
 // change sets another target.

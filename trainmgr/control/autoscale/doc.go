@@ -33,7 +33,9 @@
 //     and while drives idle although the trainer starves: then something else is the bottleneck, and the decision says
 //     so.
 //
-// The number is never below 1, nor above the drives that hold undelivered rows, nor above the job's bound.
+// The number is never below 1, nor above the drives that hold undelivered rows and the workers of any reach together,
+// nor above the job's bound. Holders come first: what is decided beyond their number are workers of any reach. Where T
+// is not known a job begins with its holders, and with workers only when the trainer starves.
 //
 // # Errors
 //

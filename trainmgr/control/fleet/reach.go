@@ -8,12 +8,6 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// The words of apiv1.Drive.reach.
-const (
-	ReachHeld = "held" // a worker makes the splits of the partitions that it holds; the empty word means the same
-	ReachAny  = "any"  // a worker holds no partition and makes any split
-)
-
 // The words of apiv1.Drive.computes_on.
 const (
 	OnDrive = "drive" // beside the drive's own flash
@@ -22,7 +16,7 @@ const (
 )
 
 // ReachesAny reports whether a worker can make splits of partitions that it does not hold.
-func ReachesAny(d *apiv1.Drive) bool { return d.GetReach() == ReachAny }
+func ReachesAny(d *apiv1.Drive) bool { return d.GetReach() == apiv1.ReachAny }
 
 // ComputesOn says what computes a worker's mini-batches: OnDrive, OnCPU or OnCard.
 func ComputesOn(d *apiv1.Drive) string {
@@ -38,9 +32,10 @@ func ComputesOn(d *apiv1.Drive) string {
 // checkReach checks what a status says of a worker's reach.
 func checkReach(node string, d *apiv1.Drive) error {
 	switch d.Reach {
-	case "", ReachHeld, ReachAny:
+	case "", apiv1.ReachHeld, apiv1.ReachAny:
 	default:
-		return fmt.Errorf("node %s: drive %s: reach %.20q: want %s or %s", node, d.Name, d.Reach, ReachHeld, ReachAny)
+		return fmt.Errorf("node %s: drive %s: reach %.20q: want %s or %s", node, d.Name, d.Reach, apiv1.ReachHeld,
+			apiv1.ReachAny)
 	}
 	switch d.ComputesOn {
 	case "", OnDrive, OnCPU, OnCard:
@@ -51,9 +46,9 @@ func checkReach(node string, d *apiv1.Drive) error {
 	switch {
 	case ReachesAny(d) && len(d.Partitions) > 0:
 		return fmt.Errorf("node %s: worker %s is of reach %s and lists %d partitions: list them as sources, or "+
-			"announce reach %s", node, d.Name, ReachAny, len(d.Partitions), ReachHeld)
+			"announce reach %s", node, d.Name, apiv1.ReachAny, len(d.Partitions), apiv1.ReachHeld)
 	case d.Serves != nil && !ReachesAny(d):
-		return fmt.Errorf("node %s: drive %s serves one rank alone: announce reach %s", node, d.Name, ReachAny)
+		return fmt.Errorf("node %s: drive %s serves one rank alone: announce reach %s", node, d.Name, apiv1.ReachAny)
 	case d.Serves != nil && (d.Serves.Job == "" || len(d.Serves.Job) > MaxName):
 		return fmt.Errorf("node %s: worker %s serves a rank of a job whose id has %d bytes, want 1 to %d", node, d.Name,
 			len(d.Serves.Job), MaxName)

@@ -15,7 +15,7 @@ import (
 func workerAgent(name string) *apiv1.NodeStatus {
 	return &apiv1.NodeStatus{
 		Name: name, Incarnation: name + "-1", Urls: []string{"http://" + name}, Protocol: apiv1.Protocol,
-		Inventory: []byte(name), Drives: []*apiv1.Drive{{Name: "w", State: "ready", Streams: 2, Reach: ReachAny}},
+		Inventory: []byte(name), Drives: []*apiv1.Drive{{Name: "w", State: "ready", Streams: 2, Reach: apiv1.ReachAny}},
 	}
 }
 
@@ -25,7 +25,7 @@ func TestWhatAStatusSaysOfReachIsChecked(t *testing.T) {
 		want   string // empty: the node is taken
 	}{
 		"any":               {func(*apiv1.NodeStatus) {}, ""},
-		"held":              {func(s *apiv1.NodeStatus) { s.Drives[0].Reach = ReachHeld }, ""},
+		"held":              {func(s *apiv1.NodeStatus) { s.Drives[0].Reach = apiv1.ReachHeld }, ""},
 		"another reach":     {func(s *apiv1.NodeStatus) { s.Drives[0].Reach = "all" }, `reach "all": want held or any`},
 		"any with holdings": {func(s *apiv1.NodeStatus) { s.Drives[0].Partitions = []string{"p"} }, "lists 1 partitions"},
 		"one rank":          {func(s *apiv1.NodeStatus) { s.Drives[0].Serves = &apiv1.RankName{Job: "j-1", Rank: 3} }, ""},

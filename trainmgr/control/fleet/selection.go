@@ -164,7 +164,7 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 	}
 	s.Holders = f.Holders(m)
 	for i, h := range s.Holders {
-		if len(h) == 0 && !f.givenByURL(m.Partitions[i]) {
+		if len(h) == 0 && !f.GivenByURL(m.Partitions[i]) {
 			return nil, fmt.Errorf("%w: node %s lists %s, and none of its drives holds it", ErrSelect,
 				first[m.Partitions[i].Name], m.Partitions[i].Name)
 		}

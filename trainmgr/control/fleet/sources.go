@@ -70,8 +70,8 @@ func (n *node) hasAs(p dataset.Partition) bool {
 	return have != nil && have.Bytes == p.Bytes && have.Rows == p.Rows && bytes.Equal(have.FooterSha256, p.Footer[:])
 }
 
-// givenByURL reports whether a live agent was given the partition by URL.
-func (f *Fleet) givenByURL(p dataset.Partition) bool {
+// GivenByURL reports whether a live agent was given the partition by URL.
+func (f *Fleet) GivenByURL(p dataset.Partition) bool {
 	for _, n := range f.nodes {
 		if n.alive && n.hasAs(p) && n.sources().urls[p.Name] != nil {
 			return true

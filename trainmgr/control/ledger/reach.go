@@ -54,18 +54,23 @@ const AllWorkers = -1
 // partnersOfRank is how many of the workers that serve every rank one rank has at least.
 const partnersOfRank = 4
 
-// employs reports whether a job lets a worker make its splits.
-func (j *job) employs(d *drive) bool {
+// Allows reports whether a worker is not excluded.
+func (m Makers) Allows(d Drive) bool { return m.allows(d.Reach, d.Compute, d.Serves != nil) }
+
+func (m Makers) allows(reach Reach, compute Compute, own bool) bool {
 	switch {
-	case d.reach == Source:
+	case reach == Source:
 		return false
-	case d.reach == Any && d.serves != nil:
-		return j.Makers&NoOwn == 0
-	case d.reach == Any:
-		return j.Makers&NoAny == 0
+	case reach == Any && own:
+		return m&NoOwn == 0
+	case reach == Any:
+		return m&NoAny == 0
 	}
-	return j.Makers&(NoDrives<<d.compute) == 0
+	return m&(NoDrives<<compute) == 0
 }
+
+// employs reports whether a job lets a worker make its splits.
+func (j *job) employs(d *drive) bool { return j.Makers.allows(d.reach, d.compute, d.serves != nil) }
 
 // Enlist says whether a worker of reach Any is ready to make splits of a job: it was prepared for it. The worker stays
 // enlisted until it is lost or removed. Its leases go on where it is enlisted no more. The error wraps ErrUnknown or

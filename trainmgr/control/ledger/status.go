@@ -24,6 +24,7 @@ type JobStatus struct {
 	Workers     int       // of reach Any that work for it now
 	Allowed     int       // workers of reach Any that may make what holders could make; AllWorkers: no bound
 	Enlisted    int       // workers of reach Any that are prepared for it
+	Shared      bool      // the splits are shared out by a ratio, as ShareSplits says
 	Orphans     int64     // rows of RowsLeft that no holder can make and that can be read
 	RowsLeft    int64     // of that epoch, neither delivered nor out
 	Ranks       []RankStatus
@@ -78,6 +79,7 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 		}
 	}
 	st.Allowed, st.Enlisted = j.allowedWorkers, len(j.enlisted)
+	st.Shared = j.ratio != nil
 	slices.SortFunc(st.Running, DriveID.compare)
 	return st, nil
 }
@@ -284,7 +286,7 @@ type DriveStatus struct {
 	State  string // ready, draining, unknown, dead: why, set aside: why
 
 	Failures uint64    // leases that came back because the worker failed, of a worker of reach Any
-	Aside    time.Time // until when a worker is set aside; zero: it is not
+	Aside    time.Time // until when a worker is set aside; zero: it is not set aside
 }
 
 // Drives describes all drives, by name.

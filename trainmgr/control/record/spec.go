@@ -60,6 +60,9 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	if spec.Order == "" {
 		spec.Order = "fastest"
 	}
+	if spec.Placement == "" {
+		spec.Placement = string(PlacementAuto)
+	}
 	switch {
 	case !jobName.MatchString(spec.Name):
 		return nil, false, fmt.Errorf("%w: name %q: want 1 to 63 of a-z 0-9 -", ErrSpec, spec.Name)
@@ -71,6 +74,8 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 		return nil, false, fmt.Errorf("%w: %d ranks, at most %d", ErrSpec, spec.Ranks, MaxRanks)
 	case spec.RankTail != "drop" && spec.RankTail != "keep":
 		return nil, false, fmt.Errorf("%w: rank_tail %q: want drop or keep", ErrSpec, spec.RankTail)
+	case !validPlacement(spec.Placement):
+		return nil, false, fmt.Errorf("%w: placement %q: want %s", ErrSpec, spec.Placement, placementWords())
 	case spec.Order != "fastest" && spec.Order != "deterministic":
 		return nil, false, fmt.Errorf("%w: order %q: want fastest or deterministic", ErrSpec, spec.Order)
 	case !(spec.Weight > 0) || spec.Weight > 1e6:

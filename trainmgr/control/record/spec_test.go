@@ -24,7 +24,8 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	assert.True(t, proto.Equal(before, given))
 	want := &apiv1.JobSpec{
 		Name: "job", Pipeline: []byte(document), Epochs: 1, Ranks: 1, Weight: 1, RankTail: "drop", Order: "fastest",
-		Plan: &apiv1.PlanOptions{Batch: 10, Tail: "keep", Shuffle: "splits", SplitBatches: dataset.DefaultSplitBatches},
+		Placement: "auto",
+		Plan:      &apiv1.PlanOptions{Batch: 10, Tail: "keep", Shuffle: "splits", SplitBatches: dataset.DefaultSplitBatches},
 	}
 	assert.True(t, proto.Equal(want, s.Job), "%v", s.Job)
 	assert.Equal(t, 10, s.Plan.Batch)
@@ -48,6 +49,7 @@ func TestSpecsThatCanNeverBe(t *testing.T) {
 		"T":             func(j *apiv1.JobSpec) { j.TRowsPerSecond = math.Inf(1) },
 		"no T":          func(j *apiv1.JobSpec) { j.TRowsPerSecond = math.NaN() },
 		"drives":        func(j *apiv1.JobSpec) { j.MaxDrives = -1 },
+		"placement":     func(j *apiv1.JobSpec) { j.Placement = "moon" },
 		"abandon":       func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = -1 },
 		"abandon soon":  func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = 0.5 },
 		"abandon late":  func(j *apiv1.JobSpec) { j.AbandonAfterSeconds = MaxAbandon.Seconds() + 1 },
