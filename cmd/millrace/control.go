@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/trainmgr/control"
+	"github.com/millrace/millrace/trainmgr/control/hook"
 	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -52,7 +53,8 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 			"ca.pem " +
 			"--peers m0=https://10.0.0.1:7461,m1=https://10.0.0.2:7461,m2=https://10.0.0.3:7461\n" +
 			"  millrace control run --data d3 --name m3 --peers m3=https://10.0.0.4:7461 --join " +
-			"https://10.0.0.1:7460 --listen 10.0.0.4:7460 --cert m3.pem --key m3.key --ca ca.pem",
+			"https://10.0.0.1:7460 --listen 10.0.0.4:7460 --cert m3.pem --key m3.key --ca ca.pem\n" +
+			"  millrace control run --data d0 --worker-hook /etc/millrace/worker-hook --workers-most 40",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Peers = peers
@@ -99,6 +101,16 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 			"come back")
 	f.DurationVar(&o.AbandonAfter, "abandon-after", control.DefaultAbandonAfter,
 		"a job ends, abandoned, when no rank has called for so long, unless it says otherwise itself; negative: never")
+	f.StringVar(&o.WorkerHook, "worker-hook", "",
+		"shell command that starts and stops workers without data, as $MILLRACE_WORKER_ACTION, _COUNT, _NAMES, _JOBS "+
+			"and _CONTROL say (default: none are started)")
+	f.DurationVar(&o.WorkerHookTimeout, "worker-hook-timeout", hook.DefaultTimeout,
+		"how long one run of the hook may take; it is tried three times")
+	f.IntVar(&o.WorkersLeast, "workers-least", 0, "workers without data that are kept, whatever jobs want")
+	f.IntVar(&o.WorkersMost, "workers-most", control.DefaultWorkersMost,
+		"workers without data, those included that the hook did not start, beyond which none is started")
+	f.DurationVar(&o.WorkerIdle, "worker-idle", control.DefaultWorkerIdle,
+		"how long there have to be too many workers before the hook stops some")
 	f.BoolVar(&o.TicketsOptional, "tickets-optional", false,
 		"have nodes serve launchers that show no ticket with their requests: only as long as launchers run that are "+
 			"older than tickets are")

@@ -75,6 +75,12 @@
 // and later the autoscaler), some partition can be read and no holder can make it, or the placement excludes holders.
 // P of such a worker is measured when it has been enlisted, on another partition each time.
 //
+// # The pool
+//
+// With Options.WorkerHook the leader starts and stops workers of any reach through a command of the operator (package
+// hook), as many as all jobs want (autoscale.DecidePool). A worker that is to be stopped is drained first. The names of
+// these workers begin with "pool-", by which a later leader knows them.
+//
 // # Generations
 //
 // A job with follow looks for new partitions when all its epochs are delivered. The partitions that match its patterns

@@ -58,6 +58,7 @@ type autoscaling struct {
 
 	allowedWorkers int  // of any reach, as the ledger knows it
 	wantedWorkers  int  // of any reach, by the autoscaler, whether or not there are as many
+	leastWorkers   int  // of any reach, without which the job cannot go on
 	needsWorkers   bool // workers of any reach are prepared for the job
 }
 

@@ -90,6 +90,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 	}
 	l.wg.Add(1)
 	go l.tickLoop()
+	l.startPool()
 	return l, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/trainmgr/control/autoscale"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
@@ -51,6 +53,13 @@ type Options struct {
 	AbandonAfter time.Duration
 	ScaleEvery   time.Duration // between two decisions of the autoscaler; 0: DefaultScaleEvery
 
+	// WorkerHook is a shell command that starts and stops workers without data (package hook); empty: nothing does.
+	WorkerHook        string
+	WorkerHookTimeout time.Duration // of one run of it; 0: hook.DefaultTimeout
+	// WorkersLeast and WorkersMost bound the workers that live; WorkersMost 0: DefaultWorkersMost.
+	WorkersLeast, WorkersMost int
+	WorkerIdle                time.Duration // workers that nobody wants for so long are stopped; 0: DefaultWorkerIdle
+
 	// TicketsOptional has nodes serve launchers that show no ticket: for launchers of a version before tickets.
 	TicketsOptional bool
 
@@ -67,12 +76,14 @@ type Options struct {
 
 // Defaults and bounds.
 const (
-	DefaultListen     = "127.0.0.1:7460"
-	DefaultScaleEvery = 2 * time.Second
-	DefaultMaxJobs    = 256
-	DefaultMaxSplits  = 16 << 20 // bitmaps of 2 MiB, a few hundred MB of plan
-	DefaultHistory    = 100
-	DefaultRate       = 20_000
+	DefaultListen      = "127.0.0.1:7460"
+	DefaultScaleEvery  = 2 * time.Second
+	DefaultMaxJobs     = 256
+	DefaultWorkersMost = 16
+	DefaultWorkerIdle  = time.Duration(autoscale.DefaultPoolIdle * float64(time.Second))
+	DefaultMaxSplits   = 16 << 20 // bitmaps of 2 MiB, a few hundred MB of plan
+	DefaultHistory     = 100
+	DefaultRate        = 20_000
 	// DefaultMaxConnections is several times the number that a hundred nodes and as many ranks open.
 	DefaultMaxConnections = 4096
 	// DefaultAbandonAfter leaves a night and a morning to come back to a job whose script was
@@ -123,6 +134,12 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Rate == 0 {
 		o.Rate = DefaultRate
 	}
+	if o.WorkersMost == 0 {
+		o.WorkersMost = max(DefaultWorkersMost, o.WorkersLeast)
+	}
+	if o.WorkerIdle == 0 {
+		o.WorkerIdle = DefaultWorkerIdle
+	}
 	if o.MaxConnections == 0 {
 		o.MaxConnections = DefaultMaxConnections
 	}
@@ -130,6 +147,12 @@ func (o Options) withDefaults() (Options, error) {
 	case o.MaxJobs < 0 || o.MaxSplits < 0 || o.History < 0 || !(o.Rate > 0):
 		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: want none "+
 			"below 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)
+	case o.WorkersLeast < 0 || o.WorkersMost < o.WorkersLeast || o.WorkersMost > fleet.MaxNodes:
+		return o, fmt.Errorf("control plane: %d to %d workers: want at least 0 and at most %d", o.WorkersLeast,
+			o.WorkersMost, fleet.MaxNodes)
+	case o.WorkerIdle < 0 || o.WorkerHookTimeout < 0:
+		return o, fmt.Errorf("control plane: workers idle for %v are stopped, by a command that may take %v: want "+
+			"neither below 0", o.WorkerIdle, o.WorkerHookTimeout)
 	case o.MaxConnections < 0 || o.RequestMemory < 0:
 		return o, fmt.Errorf("control plane: %d connections, %d bytes of requests: want none below 0", o.MaxConnections,
 			o.RequestMemory)

@@ -46,6 +46,7 @@ func (c *conductor) scale() {
 	c.job.decisions = append(c.job.decisions, b)
 	c.job.decisions = c.job.decisions[max(0, len(c.job.decisions)-maxDecisions):]
 	workers := c.allowedWorkers(r.Decision)
+	c.job.wantedWorkers = r.Decision.Workers
 	if r.Decision.Drives == c.job.allowedDrives && workers == c.job.allowedWorkers {
 		return
 	}
@@ -111,7 +112,7 @@ func (c *conductor) autoscaleInputs(v *ledger.JobStatus, now time.Time) autoscal
 			}
 		}
 	}
-	in.Workers = len(c.workersFor())
+	in.Workers, in.Startable = len(c.workersFor()), c.startable()
 	least := math.Inf(1)
 	in.Blocked = true
 	for i := range c.job.launchers {

@@ -146,6 +146,21 @@ func (c *conductor) reviewWorkers(v *ledger.JobStatus) {
 		nodeKeeper{c.leader}.refreshWorkers()
 	}
 	c.job.needsWorkers = c.job.needsWorkers || needs // those that are prepared stay so
+	c.job.leastWorkers = 0
+	attached := slices.ContainsFunc(v.Ranks, func(r ledger.RankStatus) bool { return r.Attached })
+	if attached && v.RowsLeft > 0 && c.job.makers&ledger.NoAny == 0 && (!c.job.drivesMake() || v.Orphans > 0) {
+		c.job.leastWorkers = 1
+	}
+}
+
+// startable counts the workers that the hook can start for a job. l.mu is held.
+func (c *conductor) startable() int {
+	if c.o.WorkerHook == "" || c.job.makers&ledger.NoAny != 0 {
+		return 0
+	}
+	live := 0
+	c.fleet.Live(func(s *apiv1.NodeStatus) { live += sharedWorkers(s) })
+	return max(c.o.WorkersMost-live, 0)
 }
 
 // workersFor names the live workers of any reach that could serve a job. l.mu is held.

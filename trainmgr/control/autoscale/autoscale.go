@@ -53,6 +53,7 @@ type Inputs struct {
 	P            float64 `json:"p_rows_per_second"`   // of one drive, as measured before the job; 0: not known
 	Holders      int     `json:"holders"`             // live drives that hold rows not yet delivered
 	Workers      int     `json:"workers,omitempty"`   // of any reach, that could run beside the holders
+	Startable    int     `json:"startable,omitempty"` // workers that could be started beside those
 	MaxDrives    int     `json:"max_drives"`          // of both kinds; 0: no bound
 	Running      int     `json:"running"`             // drives that work for the job now
 	QueueBatches float64 `json:"queue_batches"`       // in the input queue of the rank that has least
@@ -124,24 +125,27 @@ func (in Inputs) known() Inputs {
 		}
 	}
 	in.Holders, in.MaxDrives, in.Running = max(in.Holders, 0), max(in.MaxDrives, 0), max(in.Running, 0)
-	in.Workers = max(in.Workers, 0)
+	in.Workers, in.Startable = max(in.Workers, 0), max(in.Startable, 0)
 	return in
 }
 
 // bound is the most drives and workers that can run.
 func (in Inputs) bound() int {
-	n := in.Holders + in.Workers
+	n := in.Holders + in.others()
 	if in.MaxDrives > 0 {
 		n = min(n, in.MaxDrives)
 	}
 	return max(n, 1)
 }
 
+// others counts the workers of any reach that run, or that can be started.
+func (in Inputs) others() int { return in.Workers + in.Startable }
+
 // decide is the law: a function of its arguments alone. Holders come first; what is decided beyond them are workers of
 // any reach.
 func decide(o Options, s State, in Inputs) Decision {
 	d := decideBoth(o, s, in)
-	if most := max(in.Holders, 1); in.Workers > 0 && d.Drives > in.Holders {
+	if most := max(in.Holders, 1); in.others() > 0 && d.Drives > in.Holders {
 		d.Workers, d.Drives = d.Drives-in.Holders, min(d.Drives, most)
 	}
 	return d
@@ -208,8 +212,11 @@ func first(s State, in Inputs, bound int) Decision {
 		return conclude(s, bound, fmt.Sprintf("T/P = %.0f/%.0f", in.T, in.P))
 	}
 	s.Target = bound
-	if in.Workers > 0 && in.Holders > 0 {
+	switch {
+	case in.others() > 0 && in.Holders > 0:
 		s.Target = min(bound, in.Holders) // workers of any reach are for what holders cannot sustain
+	case in.Startable > 0:
+		s.Target = min(bound, max(in.Workers, 1)) // more are started when the trainer starves
 	}
 	return conclude(s, bound, "T or P is not known: every holder runs")
 }
@@ -250,11 +257,11 @@ func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
 
 func more(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 	switch {
-	case s.Target >= bound && in.MaxDrives > 0 && in.MaxDrives <= in.Holders+in.Workers:
+	case s.Target >= bound && in.MaxDrives > 0 && in.MaxDrives <= in.Holders+in.others():
 		return conclude(s, bound, fmt.Sprintf("the trainer starves, and the job allows %d drives at once", bound))
-	case s.Target >= bound && in.Workers > 0:
+	case s.Target >= bound && in.others() > 0:
 		return conclude(s, bound, fmt.Sprintf("the trainer starves, and all %d drives that hold rows and %d workers "+
-			"without data run", in.Holders, in.Workers))
+			"without data run", in.Holders, in.others()))
 	case s.Target >= bound:
 		return conclude(s, bound, fmt.Sprintf("the trainer starves, and all %d drives that hold rows run", bound))
 	case in.Busy > 0 && in.Busy < idle:
@@ -307,8 +314,8 @@ func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 
 // boundWords says why the bound moved.
 func boundWords(in Inputs) string {
-	if in.Workers > 0 {
-		return fmt.Sprintf("%d drives hold rows, and there are %d workers without data", in.Holders, in.Workers)
+	if in.others() > 0 {
+		return fmt.Sprintf("%d drives hold rows, and there can be %d workers without data", in.Holders, in.others())
 	}
 	return fmt.Sprintf("%d drives hold rows", in.Holders)
 }

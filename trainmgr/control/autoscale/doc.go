@@ -37,6 +37,13 @@
 // nor above the job's bound. Holders come first: what is decided beyond their number are workers of any reach. Where T
 // is not known a job begins with its holders, and with workers only when the trainer starves.
 //
+// # The pool of workers
+//
+// [DecidePool] decides how many workers of any reach are started and stopped, from what all jobs' decisions want and
+// from what the machines of the live workers report, as DPP's Master does with "CPU, memory and network utilization"
+// and buffered tensors. It has hysteresis of its own: a want that lasts for seconds starts workers, a surplus has to
+// last ten times as long, and workers whose mini-batches wait are not joined by others.
+//
 // # Errors
 //
 // Decide takes any numbers: a negative, infinite or undefined one counts as not known. [ErrReplay] says that a log

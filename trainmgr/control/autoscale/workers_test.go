@@ -22,6 +22,9 @@ func TestHoldersComeFirst(t *testing.T) {
 		"no worker":                 {Inputs{T: 500, P: 100, Holders: 3}, 3, 0},
 		"T is not known":            {Inputs{P: 100, Holders: 3, Workers: 9}, 3, 0},
 		"T is not known, no holder": {Inputs{P: 100, Workers: 9}, 1, 9},
+		"some can be started":       {Inputs{T: 900, P: 100, Holders: 3, Workers: 1, Startable: 4}, 3, 5},
+		"start with one":            {Inputs{P: 100, Startable: 4}, 1, 1},
+		"start with what lives":     {Inputs{P: 100, Workers: 2, Startable: 4}, 1, 2},
 		"the job allows four":       {Inputs{T: 900, P: 100, Holders: 3, Workers: 9, MaxDrives: 4}, 3, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,14 +73,15 @@ func TestNoMoreThanThereAre(t *testing.T) {
 			in.Seconds += rapid.Float64Range(0, 5).Draw(t, "seconds")
 			in.Holders = rapid.IntRange(0, 5).Draw(t, "holders")
 			in.Workers = rapid.IntRange(0, 5).Draw(t, "workers")
+			in.Startable = rapid.IntRange(0, 3).Draw(t, "startable")
 			in.MaxDrives = rapid.IntRange(0, 6).Draw(t, "most")
 			in.StallSeconds += rapid.Float64Range(0, 2).Draw(t, "stall")
 			in.Rows += rapid.Float64Range(0, 1e4).Draw(t, "rows")
 			d := c.Decide(in).Decision
-			require.LessOrEqual(t, d.Workers, in.Workers)
+			require.LessOrEqual(t, d.Workers, in.Workers+in.Startable)
 			require.LessOrEqual(t, d.Drives, max(in.Holders, 1))
 			require.Positive(t, d.Drives)
-			if in.Workers > 0 && d.Workers > 0 && in.Holders > 0 {
+			if d.Workers > 0 && in.Holders > 0 {
 				require.Equal(t, in.Holders, d.Drives, "workers only beside all holders")
 			}
 			if in.MaxDrives > 0 && in.Holders > 0 {

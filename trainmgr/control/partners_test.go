@@ -1,0 +1,122 @@
+package control
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+)
+
+// countedWorker is a worker that serves mini-batches of nothing over real HTTP, and counts the connections that were
+// opened to it.
+type countedWorker struct {
+	*fakeNode
+	mu     sync.Mutex
+	opened int
+	served int
+}
+
+func newCountedWorker(t *testing.T, name string) *countedWorker {
+	w := &countedWorker{fakeNode: newWorker(t, name)}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		w.mu.Lock()
+		w.served++
+		w.mu.Unlock()
+		_, _ = io.WriteString(rw, "frame")
+	}))
+	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			w.mu.Lock()
+			w.opened++
+			w.mu.Unlock()
+		}
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	// The control plane calls the fake node at its first URL, launchers find the counted one behind it.
+	w.set(func(s *apiv1.NodeStatus) { s.Urls = append(s.Urls, srv.URL) })
+	return w
+}
+
+// TestLaunchersTalkToFewWorkers: a hundred ranks and a hundred workers, each rank with connections of its own, over
+// real HTTP. Every rank and every worker takes part, with at most four connections each.
+func TestLaunchersTalkToFewWorkers(t *testing.T) {
+	t.Parallel()
+	const ranks, workers, fan, splitsOfRank = 100, 100, 4, 8
+	o := testOptions(t)
+	o.Beat, o.DeadAfter, o.LeaseTTL, o.SessionTTL = time.Second, 10*time.Minute, 10*time.Minute, 10*time.Minute
+	_, c := start(t, o)
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", ranks*splitsOfRank*10)}})
+	all := make([]*countedWorker, workers)
+	beatAll := func() {
+		require.NoError(t, a.beat(t, c))
+		for _, w := range all {
+			require.NoError(t, w.beat(t, c))
+		}
+	}
+	for i := range all {
+		all[i] = newCountedWorker(t, fmt.Sprintf("w%03d", i))
+	}
+	beatAll()
+	beatAll() // with inventory
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", Ranks: ranks,
+		Plan: &apiv1.PlanOptions{SplitBatches: 1}})
+	require.Eventually(t, func() bool { return get(t, c, "job").WorkersReady == workers }, 60*time.Second,
+		20*time.Millisecond)
+
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, 8) // ranks that ask at once: the machine is small
+	for r := range uint32(ranks) {
+		wg.Go(func() {
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			transport := &http.Transport{MaxIdleConnsPerHost: 1}
+			defer transport.CloseIdleConnections()
+			web := &http.Client{Transport: transport}
+			k := newConsumer(t, c, st.Id, r)
+			if !assert.NoError(t, k.attach(nil)) {
+				return
+			}
+			for left := splitsOfRank; left > 0; {
+				_, err := k.lease(8, 0, 1)
+				if !assert.NoError(t, err) {
+					return
+				}
+				for _, g := range k.held {
+					g = proto.CloneOf(g)
+					resp, err := web.Get(g.Urls[len(g.Urls)-1])
+					if !assert.NoError(t, err) {
+						return
+					}
+					_, _ = io.Copy(io.Discard, resp.Body)
+					assert.NoError(t, resp.Body.Close())
+					assert.NoError(t, k.acknowledge(g))
+					left--
+				}
+			}
+		})
+	}
+	wg.Wait()
+	until(t, c, "job", "done")
+	total, served := 0, 0
+	for _, w := range all {
+		w.mu.Lock()
+		assert.LessOrEqual(t, w.opened, fan, "connections of %s", w.name)
+		assert.Positive(t, w.served, "mini-batches of %s", w.name)
+		total, served = total+w.opened, served+w.served
+		w.mu.Unlock()
+	}
+	assert.Equal(t, ranks*splitsOfRank, served)
+	assert.LessOrEqual(t, total, ranks*fan, "connections in all")
+	t.Logf("%d connections between %d ranks and %d workers", total, ranks, workers)
+}

@@ -1,0 +1,258 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/control/autoscale"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/hook"
+	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/record"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// poolPrefix begins the names of workers that the control plane starts. It stops no others.
+const poolPrefix = "pool-"
+
+// joinPatience is how long a worker that was started may take to join before another one is started in its place.
+const joinPatience = 2 * time.Minute
+
+// pool starts and stops workers without data through the operator's hook. Its loop is one goroutine; leader.mu guards
+// the maps.
+type pool struct {
+	*leader
+	hook     *hook.Hook
+	state    autoscale.PoolState
+	named    int                  // workers that this leader named
+	starting map[string]time.Time // by name: until when the worker is expected
+	stopping map[string]bool      // by name: the hook was told to stop it
+}
+
+// startPool begins to look after the pool, where there is a hook.
+func (l *leader) startPool() {
+	if l.o.WorkerHook == "" {
+		return
+	}
+	p := &pool{leader: l, starting: map[string]time.Time{}, stopping: map[string]bool{},
+		hook: hook.New(hook.Options{Command: l.o.WorkerHook, Timeout: l.o.WorkerHookTimeout, Logger: l.logger})}
+	l.wg.Go(p.run)
+}
+
+func (p *pool) run() {
+	ticker := time.NewTicker(p.o.ScaleEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			p.step(time.Now())
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// step looks at the pool once.
+func (p *pool) step(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	live := p.review(now)
+	in := p.inputs(live, now)
+	d := autoscale.DecidePool(p.state, in)
+	p.state = d.After
+	if d.Start > 0 || d.Stop > 0 {
+		p.logger.Info("pool of workers", "start", d.Start, "stop", d.Stop, "why", d.Why, "inputs", in)
+	}
+	p.start(d.Start, now)
+	p.drainSurplus(live, d.Stop, now)
+	p.stopDrained()
+}
+
+// review forgets workers that have joined or left, and returns the nodes whose workers take work of every rank. p.mu is
+// held.
+func (p *pool) review(now time.Time) (live []*apiv1.NodeStatus) {
+	for name, until := range p.starting {
+		switch {
+		case p.fleet.Alive(name):
+			delete(p.starting, name)
+		case now.After(until):
+			delete(p.starting, name)
+			p.logger.Warn("a worker that was started has not joined", "node", name, "waited", joinPatience)
+		}
+	}
+	for name := range p.stopping {
+		if p.fleet.Alive(name) {
+			continue
+		}
+		delete(p.stopping, name)
+		if err := p.fleet.Drain(name, false); err == nil { // it is gone; its record may be forgotten
+			p.storeNode(name)
+		}
+	}
+	p.fleet.Live(func(s *apiv1.NodeStatus) {
+		if strings.HasPrefix(s.Name, poolPrefix) && p.fleet.Asked(s.Name) {
+			if _, known := p.stopping[s.Name]; !known {
+				p.stopping[s.Name] = false // drained by an earlier leader, or by an operator
+			}
+		}
+		if !p.fleet.Draining(s.Name) && sharedWorkers(s) > 0 {
+			live = append(live, s)
+		}
+	})
+	return live
+}
+
+// sharedWorkers counts the workers of any reach of a node that serve every rank.
+func sharedWorkers(s *apiv1.NodeStatus) (n int) {
+	for _, d := range s.Drives {
+		if fleet.ReachesAny(d) && d.Serves == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// storeNode stores a node's record in the background. p.mu is held.
+func (p *pool) storeNode(name string) {
+	if stored, ok := p.fleet.Stored(name); ok {
+		p.storeLater("a node's record", store.Put(record.NodePrefix+name, stored))
+	}
+}
+
+// inputs collects the inputs of the law. p.mu is held.
+func (p *pool) inputs(live []*apiv1.NodeStatus, now time.Time) autoscale.PoolInputs {
+	in := autoscale.PoolInputs{Seconds: now.Sub(p.began).Seconds(), Starting: len(p.starting), Least: p.o.WorkersLeast,
+		Most: p.o.WorkersMost, Idle: p.o.WorkerIdle.Seconds()}
+	for _, j := range p.jobs {
+		in.Wanted += p.wantedBy(j)
+	}
+	for _, s := range live {
+		in.Live += sharedWorkers(s)
+		share := 1 / float64(len(live))
+		in.CPU += share * bounded(s.Load.GetCpu())
+		in.Memory += share * bounded(s.Load.GetMemory())
+		in.Network += share * bounded(s.Load.GetNetwork())
+		in.Buffered += share * float64(max(s.BufferedBatches, 0))
+	}
+	return in
+}
+
+// bounded is a share from 0 to 1; what is none is not known, 0.
+func bounded(share float64) float64 {
+	if !(share > 0) {
+		return 0
+	}
+	return min(share, 1)
+}
+
+// wantedBy counts the workers of any reach that a job wants. p.mu is held.
+func (p *pool) wantedBy(j *job) int {
+	if j.Phase().Ended() || j.makers&ledger.NoAny != 0 {
+		return 0
+	}
+	if j.Phase() != record.Running {
+		return j.leastWorkers
+	}
+	return max(j.wantedWorkers, j.leastWorkers)
+}
+
+// jobsThatWant names the jobs that want workers. p.mu is held.
+func (p *pool) jobsThatWant() (ids []string) {
+	for id, j := range p.jobs {
+		if p.wantedBy(j) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// start has the hook start workers. p.mu is held.
+func (p *pool) start(count int, now time.Time) {
+	if count == 0 {
+		return
+	}
+	names := make([]string, count)
+	for i := range names {
+		p.named++
+		names[i] = fmt.Sprintf("%s%x-%d", poolPrefix, p.term.Fence(), p.named)
+		p.starting[names[i]] = now.Add(joinPatience)
+	}
+	call := hook.Call{Action: hook.Start, Names: names, Jobs: p.jobsThatWant(), Control: p.s.url}
+	p.wg.Go(func() {
+		if err := p.hook.Run(p.ctx, call); err != nil && p.ctx.Err() == nil {
+			p.logger.Error("start workers", "names", names, "error", err)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, name := range names {
+				delete(p.starting, name) // the law decides again
+			}
+		}
+	})
+}
+
+// drainSurplus drains workers of the pool, those with the fewest leases first. p.mu is held.
+func (p *pool) drainSurplus(live []*apiv1.NodeStatus, count int, now time.Time) {
+	if count == 0 {
+		return
+	}
+	leases := p.leasesByNode()
+	live = slices.DeleteFunc(slices.Clone(live), func(s *apiv1.NodeStatus) bool {
+		return !strings.HasPrefix(s.Name, poolPrefix)
+	})
+	slices.SortFunc(live, func(a, b *apiv1.NodeStatus) int {
+		return cmp.Or(cmp.Compare(leases[a.Name], leases[b.Name]), cmp.Compare(a.Name, b.Name))
+	})
+	for _, s := range live[:min(count, len(live))] {
+		if err := p.fleet.Drain(s.Name, true); err != nil {
+			p.logger.Error("drain a worker", "node", s.Name, "error", err)
+			continue
+		}
+		p.stopping[s.Name] = false
+		p.storeNode(s.Name)
+		nodeKeeper{p.leader}.driveStates(s, now)
+		nodeKeeper{p.leader}.refreshNode(s.Name)
+	}
+	p.settle(now)
+}
+
+func (p *pool) leasesByNode() map[string]int {
+	leases := map[string]int{}
+	for _, d := range p.ledger.Drives() {
+		leases[d.Drive.Node] += d.Busy
+	}
+	return leases
+}
+
+// stopDrained has the hook stop the drained workers whose leases have ended. p.mu is held.
+func (p *pool) stopDrained() {
+	var names []string
+	leases := p.leasesByNode()
+	for name, told := range p.stopping {
+		if !told && leases[name] == 0 {
+			names = append(names, name)
+			p.stopping[name] = true
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	call := hook.Call{Action: hook.Stop, Names: names, Jobs: p.jobsThatWant(), Control: p.s.url}
+	p.wg.Go(func() {
+		if err := p.hook.Run(p.ctx, call); err != nil && p.ctx.Err() == nil {
+			p.logger.Error("stop workers", "names", names, "error", err)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, name := range names {
+				if _, known := p.stopping[name]; known {
+					p.stopping[name] = false // told again
+				}
+			}
+		}
+	})
+}

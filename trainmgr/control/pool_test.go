@@ -1,0 +1,114 @@
+package control
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+)
+
+// lines returns the lines of a file that another process writes; none while it is not there.
+func lines(path string) []string {
+	b, _ := os.ReadFile(path)
+	return strings.Fields(string(b))
+}
+
+// TestTheHookStartsAndStopsWorkers runs a real command: the job wants workers, the command starts the first one, the
+// job is delivered, and the command stops the worker, which holds no lease then.
+func TestTheHookStartsAndStopsWorkers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := filepath.Join(dir, "hook.sh")
+	require.NoError(t, os.WriteFile(script, []byte(`
+[ "$MILLRACE_WORKER_COUNT" -eq $(echo $MILLRACE_WORKER_NAMES | wc -w) ] || exit 1
+[ -n "$MILLRACE_WORKER_CONTROL" ] || exit 1
+[ -e `+dir+`/failed ] || { touch `+dir+`/failed; exit 1; }
+echo $MILLRACE_WORKER_NAMES >> `+dir+`/$MILLRACE_WORKER_ACTION
+echo $MILLRACE_WORKER_JOBS >> `+dir+`/jobs
+`), 0o700))
+	o := testOptions(t)
+	o.WorkerHook, o.WorkersMost, o.WorkerIdle = "sh "+script, 1, time.Second
+	s, c := start(t, o)
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
+	a.beats(t, c)
+	await(t, c, "a")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", TRowsPerSecond: 1000,
+		Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	k := newConsumer(t, c, st.Id, 0)
+	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 20*time.Second, 10*time.Millisecond)
+
+	var names []string
+	require.Eventually(t, func() bool {
+		_, err := k.lease(1, 0, 0)
+		require.NoError(t, err)
+		names = lines(filepath.Join(dir, "start"))
+		return len(names) > 0
+	}, 60*time.Second, 10*time.Millisecond)
+	require.Len(t, names, 1, "one worker, which is all that is allowed")
+	assert.True(t, strings.HasPrefix(names[0], "pool-"), names[0])
+	assert.Equal(t, []string{st.Id}, lines(filepath.Join(dir, "jobs")))
+	w := newWorker(t, names[0])
+	stop := w.beats(t, c)
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	assert.Len(t, k.got, 400)
+
+	require.Eventually(t, func() bool { return len(lines(filepath.Join(dir, "stop"))) > 0 }, 60*time.Second,
+		10*time.Millisecond)
+	assert.Equal(t, names, lines(filepath.Join(dir, "stop")))
+	assert.Contains(t, []string{"draining", "silent"}, nodeRecord(t, s, names[0]).State)
+	stop()
+	l, err := s.leader()
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.fleet.Alive(names[0]) && !l.fleet.Asked(names[0])
+	}, 60*time.Second, 10*time.Millisecond, "its record may be forgotten")
+	assert.Equal(t, names, lines(filepath.Join(dir, "start")), "no other was started")
+}
+
+// TestNobodyElsesWorkerIsStopped: the hook stops only workers that it started.
+func TestNobodyElsesWorkerIsStopped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := testOptions(t)
+	o.WorkerHook, o.WorkerIdle = "echo $MILLRACE_WORKER_NAMES >> "+dir+"/$MILLRACE_WORKER_ACTION", time.Millisecond
+	s, c := start(t, o)
+	mine := newWorker(t, "mine")
+	theirs := newWorker(t, "pool-1-1")
+	mine.beats(t, c)
+	theirs.beats(t, c)
+	await(t, c, "mine", "pool-1-1")
+	require.Eventually(t, func() bool { return len(lines(filepath.Join(dir, "stop"))) > 0 }, 60*time.Second,
+		10*time.Millisecond)
+	assert.Equal(t, []string{"pool-1-1"}, lines(filepath.Join(dir, "stop")))
+	assert.Contains(t, lively, nodeRecord(t, s, "mine").State)
+}
+
+func TestOptionsOfThePool(t *testing.T) {
+	for name, bad := range map[string]Options{
+		"below 0":      {WorkersLeast: -1},
+		"most < least": {WorkersLeast: 3, WorkersMost: 2},
+		"too many":     {WorkersMost: 10_001},
+		"idle":         {WorkerIdle: -1},
+		"time":         {WorkerHookTimeout: -1},
+	} {
+		_, err := bad.withDefaults()
+		assert.Error(t, err, name)
+	}
+	o, err := Options{WorkersLeast: 20}.withDefaults()
+	require.NoError(t, err)
+	assert.Equal(t, 20, o.WorkersMost)
+	o, err = Options{}.withDefaults()
+	require.NoError(t, err)
+	assert.Equal(t, 30*time.Second, o.WorkerIdle)
+	_, err = Options{WorkersMost: 10_000}.withDefaults()
+	assert.NoError(t, err)
+}
