@@ -320,6 +320,7 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	}
 	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On}
 	alone := d.Running() == 0
+	before := p.Stats()
 	rate, err = meter.measure(ctx)
 	if err != nil {
 		return rate, false, fmt.Errorf("drive %s: measure P: %w", drive, err)
@@ -329,7 +330,12 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 		return rate, false, fmt.Errorf("drive %s: measure P: %w", drive, err)
 	}
 	j.mu.Lock()
-	p.rate, p.measured, p.counted = rate, p.Stats(), counted
+	p.rate, p.counted = rate, counted
+	if d.elsewhere == nil {
+		p.measured = p.Stats()
+	} else { // a worker joins jobs that run, and is measured while it makes splits, which stay in its reports
+		p.measured = p.measured.Add(p.Stats().Sub(before).Share(rate.Rows))
+	}
 	j.mu.Unlock()
 	if alone && d.Running() == 0 {
 		m.rates.put(key, rate)

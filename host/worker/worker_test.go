@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -48,6 +49,17 @@ func TestAWorkerGivesWhatAHolderGives(t *testing.T) {
 		m, err := f.node.Measure(t.Context(), &apiv1.MeasureRequest{Job: j.digest[:], Drive: DriveName})
 		require.NoError(t, err)
 		assert.Positive(t, m.RowsPerSecond)
+		report, err := f.node.Report(t.Context(), &apiv1.ReportRequest{Job: j.digest[:]})
+		require.NoError(t, err)
+		var made struct {
+			Rows   int64 `json:"rows"`
+			Moved  int64 `json:"moved_bytes"`
+			Engine string
+		}
+		require.NoError(t, json.Unmarshal(report.Drives[0], &made))
+		assert.EqualValues(t, 1030+400+75, made.Rows, "what was made before P was measured is in the report")
+		assert.Positive(t, made.Moved)
+		assert.Equal(t, "cpu", made.Engine)
 		resp, err := f.client.Get(f.base + "/metrics")
 		require.NoError(t, err)
 		text, err := io.ReadAll(resp.Body)

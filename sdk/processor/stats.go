@@ -92,24 +92,41 @@ func (c *counters) countResult(o target.Outcome, res *program.Result) {
 
 // Sub returns what was done since earlier.
 func (s Stats) Sub(earlier Stats) Stats {
-	s.Rows -= earlier.Rows
-	s.MiniBatches -= earlier.MiniBatches
-	s.Slices -= earlier.Slices
-	s.Reissued -= earlier.Reissued
-	s.Dropped -= earlier.Dropped
-	s.BytesPlanned -= earlier.BytesPlanned
-	s.BytesUnneeded -= earlier.BytesUnneeded
-	s.BytesReread -= earlier.BytesReread
-	s.BytesStored -= earlier.BytesStored
-	s.BytesAhead -= earlier.BytesAhead
-	s.BytesIn -= earlier.BytesIn
-	s.BytesOut -= earlier.BytesOut
-	s.BytesFetched -= earlier.BytesFetched
-	s.BytesLent -= earlier.BytesLent
-	s.Wait -= earlier.Wait
-	s.Move -= earlier.Move
-	s.Decode -= earlier.Decode
-	s.Transform -= earlier.Transform
-	s.Fetch -= earlier.Fetch
+	return s.combine(earlier, func(a, b int64) int64 { return a - b })
+}
+
+// Add returns what was done in both.
+func (s Stats) Add(o Stats) Stats { return s.combine(o, func(a, b int64) int64 { return a + b }) }
+
+// Share returns the part of what was done that some of its rows took, as far as all rows took the same.
+func (s Stats) Share(rows int64) Stats {
+	if rows >= s.Rows {
+		return s
+	}
+	part := float64(rows) / float64(s.Rows)
+	return s.combine(s, func(a, _ int64) int64 { return int64(math.Round(float64(a) * part)) })
+}
+
+// combine combines each number with the same of o.
+func (s Stats) combine(o Stats, combine func(a, b int64) int64) Stats {
+	s.Rows = combine(s.Rows, o.Rows)
+	s.MiniBatches = combine(s.MiniBatches, o.MiniBatches)
+	s.Slices = combine(s.Slices, o.Slices)
+	s.Reissued = combine(s.Reissued, o.Reissued)
+	s.Dropped = combine(s.Dropped, o.Dropped)
+	s.BytesPlanned = combine(s.BytesPlanned, o.BytesPlanned)
+	s.BytesUnneeded = combine(s.BytesUnneeded, o.BytesUnneeded)
+	s.BytesReread = combine(s.BytesReread, o.BytesReread)
+	s.BytesStored = combine(s.BytesStored, o.BytesStored)
+	s.BytesAhead = combine(s.BytesAhead, o.BytesAhead)
+	s.BytesIn = combine(s.BytesIn, o.BytesIn)
+	s.BytesOut = combine(s.BytesOut, o.BytesOut)
+	s.BytesFetched = combine(s.BytesFetched, o.BytesFetched)
+	s.BytesLent = combine(s.BytesLent, o.BytesLent)
+	s.Wait = time.Duration(combine(int64(s.Wait), int64(o.Wait)))
+	s.Move = time.Duration(combine(int64(s.Move), int64(o.Move)))
+	s.Decode = time.Duration(combine(int64(s.Decode), int64(o.Decode)))
+	s.Transform = time.Duration(combine(int64(s.Transform), int64(o.Transform)))
+	s.Fetch = time.Duration(combine(int64(s.Fetch), int64(o.Fetch)))
 	return s
 }
