@@ -45,28 +45,9 @@ func (s *sourceFlags) open(names []string) (host.Sources, error) {
 	if !far || s.sources.Opener != nil {
 		return s.sources, nil
 	}
-	var roots *x509.CertPool
-	if s.authority != "" {
-		b, err := readDocument(s.authority)
-		if err != nil {
-			return s.sources, err
-		}
-		roots = x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(b) {
-			return s.sources, usagef("--source-ca %s: it holds no certificate in PEM", s.authority)
-		}
-	}
-	transport := source.NewTransport(roots)
-	stores := &source.Stores{Web: source.NewWeb(transport)}
-	if store {
-		objects, err := s3.New(s3.Options{Endpoint: s.endpoint, Transport: transport})
-		if err != nil {
-			if s.endpoint != "" {
-				return s.sources, usagef("--s3-endpoint: %w", err)
-			}
-			return s.sources, err
-		}
-		stores.S3 = objects
+	stores, err := s.stores(store)
+	if err != nil {
+		return s.sources, err
 	}
 	cache, err := source.NewCache(source.Options{})
 	if err != nil {
@@ -74,6 +55,35 @@ func (s *sourceFlags) open(names []string) (host.Sources, error) {
 	}
 	s.sources = host.Sources{Opener: stores, Cache: cache}
 	return s.sources, nil
+}
+
+// stores returns what opens URIs, those of S3 only if they are wanted.
+func (s *sourceFlags) stores(wantS3 bool) (*source.Stores, error) {
+	var roots *x509.CertPool
+	if s.authority != "" {
+		b, err := readDocument(s.authority)
+		if err != nil {
+			return nil, err
+		}
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(b) {
+			return nil, usagef("--source-ca %s: it holds no certificate in PEM", s.authority)
+		}
+	}
+	transport := source.NewTransport(roots)
+	stores := &source.Stores{Web: source.NewWeb(transport)}
+	if !wantS3 {
+		return stores, nil
+	}
+	objects, err := s3.New(s3.Options{Endpoint: s.endpoint, Transport: transport})
+	switch {
+	case err != nil && s.endpoint != "":
+		return nil, usagef("--s3-endpoint: %w", err)
+	case err != nil:
+		return nil, err
+	}
+	stores.S3 = objects
+	return stores, nil
 }
 
 // expandURIs replaces the patterns among URIs by what they match. Names of this machine stay as they are.

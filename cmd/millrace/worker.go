@@ -41,6 +41,7 @@ type workerFlags struct {
 	threads int
 	memory  int64
 	drainOn []string
+	far     sourceFlags
 }
 
 func (c workerCommand) run() *cobra.Command {
@@ -66,13 +67,18 @@ none: flags say what is usually needed, and go before it. The certificate has th
 			if err != nil {
 				return err
 			}
+			stores, err := f.far.stores(true)
+			if err != nil {
+				return err
+			}
+			stores.Retry.Attempts = 1 // the worker asks another place
 			ctx, stop, err := drainedBy(cmd.Context(), f.drainOn)
 			if err != nil {
 				return err
 			}
 			defer stop()
 			return worker.Run(ctx, conf, worker.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format),
-				Version: buildVersion().Version}, func(a *node.Agent) {
+				Version: buildVersion().Version, Stores: stores}, func(a *node.Agent) {
 				r := workerReady{Name: conf.Name, URLs: a.URLs(), Threads: conf.Threads, Memory: int64(conf.Memory),
 					Control: conf.Control}
 				_ = c.print(r, func(w io.Writer) {
@@ -83,6 +89,7 @@ none: flags say what is usually needed, and go before it. The certificate has th
 	}
 	f.addFlags(cmd, "")
 	fl := cmd.Flags()
+	f.far.addFlags(fl)
 	fl.StringVar(&f.config, "config", "", "the worker's configuration, a YAML file")
 	fl.StringVar(&f.name, "name", "", "name of the worker, unique in the cluster (default: the host's)")
 	fl.StringSliceVar(&f.listen, "listen", nil, "where to serve, HOST:PORT or unix:PATH (default 127.0.0.1:7080)")

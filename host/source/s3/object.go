@@ -66,6 +66,9 @@ func (o *object) ReadAt(ctx context.Context, b []byte, off int64) (n int, err er
 			Name: o.uri, Problem: fmt.Sprintf("bytes %d+%d were asked for, status %d came", off, len(want), seen.status),
 		}
 	}
+	if strings.EqualFold(header.Get("Content-Encoding"), uploadEncoding) {
+		header.Del("Content-Encoding")
+	}
 	if err := source.CheckPart(o.uri, header, off, int64(len(want)), o.Size()); err != nil {
 		return 0, err
 	}
@@ -74,6 +77,10 @@ func (o *object) ReadAt(ctx context.Context, b []byte, off int64) (n int, err er
 	}
 	return n, end
 }
+
+// uploadEncoding is the encoding in which clients send an object's parts. Some stores keep it among what they know of the
+// object, although the bytes that they give are not encoded.
+const uploadEncoding = "aws-chunked"
 
 // readError is the error of a read that brought no bytes.
 func (o *object) readError(ctx context.Context, err error, seen *exchange, off int64, n int) error {
