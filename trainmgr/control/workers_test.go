@@ -60,8 +60,8 @@ func TestAWorkerFillsTheGap(t *testing.T) {
 	a.beats(t, c)
 	stopW := w.beats(t, c)
 	await(t, c, "a", "w")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 3000, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	st = until(t, c, "job", "running")
+	submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 3000, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	st := until(t, c, "job", "running")
 	assert.Contains(t, st.Allocation, "workers without data are allowed for the rest")
 	assert.Positive(t, st.Workers)
 	k := newConsumer(t, c, st.Id, 0)
@@ -111,8 +111,8 @@ func TestWorkersAreNotPreparedForNothing(t *testing.T) {
 		{Name: "slow", TRowsPerSecond: 500}, {Name: "unknown"},
 		{Name: "held", TRowsPerSecond: 5000, Placement: "held"},
 	} {
-		st := submit(t, c, spec)
-		st = until(t, c, spec.Name, "running")
+		submit(t, c, spec)
+		st := until(t, c, spec.Name, "running")
 		assert.Zero(t, st.Workers)
 		k := newConsumer(t, c, st.Id, 0)
 		require.NoError(t, k.attach(nil))

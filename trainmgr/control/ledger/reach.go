@@ -48,7 +48,7 @@ type RankRef struct {
 	Rank uint32
 }
 
-// AllWorkers, for AllowWorkers, is as many workers of reach Any as are enlisted.
+// AllWorkers stands for as many workers of reach Any as are enlisted, where AllowWorkers takes a number.
 const AllWorkers = -1
 
 // partnersOfRank is how many of the workers that serve every rank one rank has at least.

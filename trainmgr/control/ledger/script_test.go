@@ -293,9 +293,9 @@ func (s *scripted) do(line string) string {
 		require.NoError(s.t, err)
 		return s.effects(s.l.ShareSplits(w[1], share, s.now))
 	case "granted":
-		held, any, err := s.l.GrantedSplits(w[1])
+		held, others, err := s.l.GrantedSplits(w[1])
 		require.NoError(s.t, err)
-		return fmt.Sprintf("%d on holders, %d on workers without data\n", held, any)
+		return fmt.Sprintf("%d on holders, %d on workers without data\n", held, others)
 	case "missing":
 		names, total := s.l.Missing(w[1], 4)
 		return fmt.Sprintf("%d: %s\n", total, strings.Join(names, " "))
