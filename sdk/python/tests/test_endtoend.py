@@ -95,6 +95,40 @@ class EndToEnd(unittest.TestCase):
         with Job(self.service.url, self.submit(**spec), check=True) as job:
             return [digest(b) for b in job]
 
+    def test_workers_without_data_give_the_same(self) -> None:
+        """A worker without data serves Python as a drive does, also when it is killed and another takes its place."""
+        want = self.undisturbed(plan={"seed": "77"})
+        s = self.service
+        workers = [self.worker(f"w{i}") for i in range(2)]
+        s.wait_nodes(5)
+        try:
+            got = []
+            # The seed is that of the job before, and so are the names: a placement is no part of them.
+            with Job(s.url, self.submit(plan={"seed": "77"}, placement="pool"), check=True) as job:
+                for b in job:
+                    got.append(digest(b))
+                    if len(got) == 7:
+                        workers[0].kill()
+            self.assertEqual(got, want)
+            with Control(s.url) as c:
+                status = c.job(self.submitted[-1])
+            self.assertEqual(int(status.get("splitsHeld", 0)), 0, status)
+            self.assertGreater(int(status.get("splitsAny", 0)), 0, status)
+        finally:
+            for w in workers:
+                w.stop()
+
+    def worker(self, name: str) -> Any:
+        """Starts a worker without data."""
+        command = [service.program(), "worker", "run", "--control", self.service.url, "--name", name, "--listen"]
+        process = service.Process(
+            os.path.join(self.service.folder, name + ".log"),
+            [*command, "127.0.0.1:0", "--threads", "1", "--memory", "512MiB", "--output", "json"],
+        )
+        self.addCleanup(process.stop)
+        process.wait_ready()
+        return process
+
     def test_bytes_are_those_of_preprocess(self) -> None:
         s = self.service
         got: list[dict[str, bytes]] = []

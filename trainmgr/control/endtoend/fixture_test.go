@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
@@ -264,6 +266,44 @@ func startNode(t testing.TB, c node.Config, o node.Options) *node.Agent {
 	a, err := node.Start(t.Context(), c, o)
 	require.NoError(t, err)
 	return a
+}
+
+// workerConfig is the configuration of a worker without data.
+func workerConfig(name string, members []string) worker.Config {
+	c := worker.DefaultConfig()
+	c.Name, c.Listen, c.Control, c.Measure = name, []string{"127.0.0.1:0"}, members, node.Duration(time.Millisecond)
+	c.Threads, c.Memory, c.Jobs, c.ReadTime = 1, 128<<20, 4, node.Duration(2*time.Second)
+	c.Runs.Abandoned, c.Runs.BusyWait = node.Duration(500*time.Millisecond), node.Duration(200*time.Millisecond)
+	return c
+}
+
+func startWorker(t testing.TB, c worker.Config) *node.Agent {
+	t.Helper()
+	a, err := worker.Start(t.Context(), c, worker.Options{Logger: logger()})
+	require.NoError(t, err)
+	return a
+}
+
+// awaitReady waits until nodes of these names take splits.
+func awaitReady(t testing.TB, c *remote.Client, names ...string) {
+	t.Helper()
+	var list []*apiv1.NodeRecord
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var err error
+		list, err = c.Nodes(t.Context())
+		require.NoError(t, err)
+		ready := 0
+		for _, n := range list {
+			if drives := n.GetStatus().GetDrives(); slices.Contains(names, n.GetStatus().GetName()) && n.State == "ready" &&
+				len(drives) > 0 && drives[0].State == "ready" {
+				ready++
+			}
+		}
+		if ready == len(names) {
+			return
+		}
+	}
+	require.FailNow(t, "they do not get ready", "%v: %v", names, list)
 }
 
 // dial makes a client of members.

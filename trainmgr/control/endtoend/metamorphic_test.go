@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -29,10 +31,11 @@ type way struct {
 	kind   string // mem, file, tcp
 	order  string
 	fault  string
+	makers string // who makes the mini-batches
 }
 
 func (w way) String() string {
-	return fmt.Sprintf("%d %s %s %s", w.drives, w.kind, w.order, w.fault)
+	return fmt.Sprintf("%d %s %s %s %s", w.drives, w.kind, w.order, w.fault, w.makers)
 }
 
 var (
@@ -41,6 +44,8 @@ var (
 	allOrders = []string{"fastest", "deterministic"}
 	allFaults = []string{"no fault", "worker kill", "leader kill", "cut link", "slow drive", "corrupt page",
 		"full disk"}
+	// those who hold the partitions, workers that hold none, or both
+	allMakers = []string{"holders", "workers", "both"}
 )
 
 // ways are all of them, in an order that is the same every time.
@@ -49,7 +54,9 @@ func ways() (all []way) {
 		for _, k := range allKinds {
 			for _, o := range allOrders {
 				for _, f := range allFaults {
-					all = append(all, way{d, k, o, f})
+					for _, m := range allMakers {
+						all = append(all, way{d, k, o, f, m})
+					}
 				}
 			}
 		}
@@ -61,7 +68,7 @@ func ways() (all []way) {
 
 // pairs are the pairs of choices that a way has.
 func (w way) pairs() []string {
-	v := []string{fmt.Sprint(w.drives), w.kind, w.order, w.fault}
+	v := []string{fmt.Sprint(w.drives), w.kind, w.order, w.fault, w.makers}
 	var out []string
 	for i := range v {
 		for j := range i {
@@ -102,7 +109,7 @@ func pairwise(all []way) (out []way) {
 
 func TestPairwiseMeetsEveryPair(t *testing.T) {
 	all := ways()
-	require.Len(t, all, 126)
+	require.Len(t, all, 378)
 	met := map[string]bool{}
 	some := pairwise(all)
 	for _, w := range some {
@@ -110,13 +117,13 @@ func TestPairwiseMeetsEveryPair(t *testing.T) {
 			met[p] = true
 		}
 	}
-	assert.Len(t, met, 3*3+3*2+3*7+3*2+3*7+2*7)
-	assert.Less(t, len(some), 30)
+	assert.Len(t, met, 3*3+3*2+3*7+3*3+3*2+3*7+3*3+2*7+2*3+7*3)
+	assert.Less(t, len(some), 35)
 }
 
-// TestOneJobManyWays: however many drives hold the partitions, of whatever kind, in either order, whatever goes wrong
-// meanwhile: the mini-batches are those that one machine makes, each once. A page that cannot be read ends the job, and
-// what came before is right.
+// TestOneJobManyWays: however many drives hold the partitions, of whatever kind, in either order, made by the drives,
+// by workers without data or by both, whatever goes wrong meanwhile: the mini-batches are those that one machine makes,
+// each once. A page that cannot be read ends the job, and what came before is right.
 func TestOneJobManyWays(t *testing.T) {
 	list := pairwise(ways())
 	if os.Getenv("MILLRACE_METAMORPHIC") == "full" {
@@ -142,6 +149,8 @@ type stage struct {
 	options node.Options
 	nodes   []*node.Agent
 	proxies []*proxy
+	hired   []worker.Config
+	workers []*node.Agent
 }
 
 // slow is flash that takes its time.
@@ -169,7 +178,16 @@ func (w way) run(t *testing.T, data map[string][]byte, want *result) {
 	s.startNodes(data)
 	c := dial(t, s.url)
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
-	st, err := c.Submit(t.Context(), &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Order: w.order})
+	spec := &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Order: w.order}
+	if w.makers != "holders" {
+		s.startWorkers()
+		awaitReady(t, c, "w0", "w1")
+		spec.TRowsPerSecond = 1e12 // more than holders can make
+	}
+	if w.makers == "workers" {
+		spec.Placement = "pool"
+	}
+	st, err := c.Submit(t.Context(), spec)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -184,7 +202,9 @@ func (w way) run(t *testing.T, data map[string][]byte, want *result) {
 	defer faulting.Wait()
 	for mb, err := range j.MiniBatches(ctx) {
 		if err != nil && w.fault == "corrupt page" {
-			require.ErrorIs(t, err, remote.ErrData)
+			if w.makers == "holders" || !errors.Is(err, remote.ErrEnded) { // of workers the leader decides
+				require.ErrorIs(t, err, remote.ErrData)
+			}
 			assert.ErrorContains(t, err, "part-00001.parquet")
 			for name, sum := range got.sums {
 				require.Equal(t, want.sums[name], sum)
@@ -201,6 +221,26 @@ func (w way) run(t *testing.T, data map[string][]byte, want *result) {
 	require.NotEqual(t, "corrupt page", w.fault, "nobody noticed")
 	require.NoError(t, j.Close())
 	check(t, want, got, w.order == "deterministic")
+	if w.makers != "workers" {
+		return
+	}
+	st, err = c.Get(ctx, st.Id)
+	require.NoError(t, err)
+	assert.Zero(t, st.SplitsHeld, "workers made it all")
+}
+
+// startWorkers starts two workers without data.
+func (s *stage) startWorkers() {
+	for _, name := range []string{"w0", "w1"} {
+		c := workerConfig(name, []string{s.url})
+		s.hired = append(s.hired, c)
+		s.workers = append(s.workers, startWorker(s.t, c))
+	}
+	s.t.Cleanup(func() {
+		for _, w := range s.workers {
+			assert.NoError(s.t, w.Close())
+		}
+	})
 }
 
 // startMember starts a control plane of one member: a process where it is to be killed.
@@ -265,6 +305,10 @@ func (s *stage) startNodes(data map[string][]byte) {
 func (s *stage) goWrong() {
 	switch s.way.fault {
 	case "worker kill":
+		if len(s.workers) > 0 {
+			assert.NoError(s.t, s.workers[0].Close())
+			s.workers[0] = startWorker(s.t, s.hired[0])
+		}
 		assert.NoError(s.t, s.nodes[0].Close())
 		s.nodes[0] = startNode(s.t, s.configs[0], s.options)
 	case "leader kill":

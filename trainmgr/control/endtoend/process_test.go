@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -30,6 +31,7 @@ const roleEnv = "MILLRACE_ENDTOEND_ROLE"
 type role struct {
 	Member  *control.Options
 	Node    *node.Config
+	Worker  *worker.Config
 	Trainer *trainer
 
 	Link *link // nil: in the network of this process; else in one of its own, behind a link
@@ -90,6 +92,10 @@ func play(text string) error {
 		fmt.Println("ready", strings.Join(a.URLs(), " "))
 		<-ctx.Done()
 		return a.Close()
+	case r.Worker != nil:
+		return worker.Run(ctx, *r.Worker, worker.Options{Logger: logger()}, func(a *node.Agent) {
+			fmt.Println("ready", strings.Join(a.URLs(), " "))
+		})
 	}
 	fmt.Println("ready")
 	return r.Trainer.run(ctx)

@@ -16,10 +16,10 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// TestSoak kills processes at random, with kill -9, in any order: storage nodes, whoever leads, trainers; and starts
-// them again. Each trainer, which resumes from its own token, has been trained on every mini-batch of its share once,
-// and each is byte for byte that of an undisturbed run. It goes on, one job after another, for 20 s, or as long as
-// MILLRACE_SOAK says; MILLRACE_SEED repeats a run's choices.
+// TestSoak kills processes at random, with kill -9, in any order: storage nodes, workers without data, whoever leads,
+// trainers; and starts them again. Each trainer, which resumes from its own token, has been trained on every mini-batch
+// of its share once, and each is byte for byte that of an undisturbed run. It goes on, one job after another, for 20 s,
+// or as long as MILLRACE_SOAK says; MILLRACE_SEED repeats a run's choices.
 func TestSoak(t *testing.T) {
 	length := 20 * time.Second
 	if s := os.Getenv("MILLRACE_SOAK"); s != "" {
@@ -45,6 +45,11 @@ func TestSoak(t *testing.T) {
 		c := nodeConfig([]string{"n0", "n1"}[i], urls, makeDrive(t, "file", held))
 		nodes = append(nodes, start(t, role{Node: &c}))
 	}
+	var workers []*process
+	for _, name := range []string{"w0", "w1"} {
+		c := workerConfig(name, urls)
+		workers = append(workers, start(t, role{Worker: &c}))
+	}
 	c := dial(t, urls...)
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
 	kills := map[string]int{}
@@ -52,7 +57,8 @@ func TestSoak(t *testing.T) {
 	for jobs := 0; jobs == 0 || time.Now().Before(end); jobs++ {
 		order := []string{"fastest", "deterministic"}[jobs%2]
 		st := submitWhole(t, c, want, len(data), &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Epochs: 2,
-			Order: order, Ranks: 2, RankTail: "keep"})
+			Order: order, Ranks: 2, RankTail: "keep", TRowsPerSecond: 1e12, // more than the drives make
+			Placement: []string{"", "pool", "held"}[jobs%3]})
 		var models []string
 		var trainers []*process
 		for rank := range uint32(2) {
@@ -78,7 +84,7 @@ func TestSoak(t *testing.T) {
 				break
 			}
 			time.Sleep(time.Duration(200+rng.IntN(1500)) * time.Millisecond)
-			switch i := rng.IntN(2); rng.IntN(4) {
+			switch i := rng.IntN(2); rng.IntN(5) {
 			case 0:
 				kills["node"]++
 				nodes[i].kill()
@@ -103,8 +109,14 @@ func TestSoak(t *testing.T) {
 				nodes[0].kill()
 				nodes[1].kill()
 				members[0].kill()
+				workers[0].kill()
 				nodes[0], members[0], nodes[1] = start(t, nodes[0].role), start(t, members[0].role), start(t,
 					nodes[1].role)
+				workers[0] = start(t, workers[0].role)
+			case 4:
+				kills["worker"]++
+				workers[i].kill()
+				workers[i] = start(t, workers[i].role)
 			}
 		}
 		check(t, want, resultOf(t, digestOf(t, c, st.Id), models...), false)
