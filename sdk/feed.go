@@ -55,6 +55,7 @@ func (f *feeder) begin(ctx context.Context, p *partition.Partition, moves []targ
 	if len(moves) == 0 {
 		return a
 	}
+	prepareReads(p, moves)
 	ctx, a.stop = context.WithCancel(ctx)
 	a.done.Go(func() {
 		for _, m := range moves {
@@ -76,6 +77,19 @@ func (f *feeder) begin(ctx context.Context, p *partition.Partition, moves []targ
 		}
 	})
 	return a
+}
+
+// prepareReads tells a reader that reads ahead which bytes are moved, so that they come by joined requests.
+func prepareReads(p *partition.Partition, moves []target.Move) {
+	r, ok := p.AheadReader()
+	if !ok {
+		return
+	}
+	runs := make([]partition.Run, len(moves))
+	for i, m := range moves {
+		runs[i] = partition.Run{From: m.From, Len: m.Len}
+	}
+	r.Prepare(runs)
 }
 
 // fail notes the first error and gives the rest up.

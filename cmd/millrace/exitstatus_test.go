@@ -19,11 +19,12 @@ type commandStatus struct{ wrong, fails string }
 
 // statuses has every command that is not a group.
 var statuses = map[string]commandStatus{
-	"bench rm":       {"--engine gpu", ""},
-	"bench roofline": {"--time 0s", ""},
-	"bench service":  {"--time 0s", ""},
-	"bench wire":     {"--size much", ""},
-	"completion":     {"csh", ""},
+	"bench rm":        {"--engine gpu", ""},
+	"bench roofline":  {"--time 0s", ""},
+	"bench placement": {"--modes moon", ""},
+	"bench service":   {"--time 0s", ""},
+	"bench wire":      {"--size much", ""},
+	"completion":      {"csh", ""},
 
 	"config check":          {"", "NONE"},
 	"config print-defaults": {"launcher", ""},
