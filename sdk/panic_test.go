@@ -1,7 +1,6 @@
 package sdk_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -117,18 +116,4 @@ func TestADriveInThisProcessThatPanics(t *testing.T) {
 			require.NoError(t, d.Close())
 		})
 	}
-}
-
-func TestContain(t *testing.T) {
-	contained := func(f func() error) (err error) {
-		defer processor.Contain("a test", &err)
-		return f()
-	}
-	require.NoError(t, contained(func() error { return nil }))
-	require.ErrorIs(t, contained(func() error { return context.Canceled }), context.Canceled)
-	err := contained(func() error { panic("a bug") })
-	require.ErrorIs(t, err, processor.ErrPanic)
-	assert.EqualError(t, err, "a test: the program panicked: a bug")
-	outOfRange := func() error { var none []int; return errors.New(string(rune(none[len(none)]))) }
-	require.ErrorIs(t, contained(outOfRange), processor.ErrPanic)
 }

@@ -25,6 +25,6 @@
 //
 // # Debugging
 //
-// Wrap a target to see, count, delay or break what a processor asks of it: every step of a stream passes through
-// Execute, Load and Store.
+// Package targettest holds the contract as tests. Wrap a target to see, count, delay or break what a processor asks of
+// it: every step of a stream passes through Execute, Load and Store.
 package target

@@ -1,0 +1,26 @@
+package processor
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/slicer"
+	"github.com/millrace/millrace/sdk/target"
+)
+
+// TestCounters counts slices and what came of them. Times that a result block states beyond all reason are bounded.
+func TestCounters(t *testing.T) {
+	var c counters
+	c.countTraffic(slicer.Traffic{Planned: 100, Unneeded: 10, Reread: 5}, false)
+	c.countTraffic(slicer.Traffic{Planned: 50, Ahead: 20}, true)
+	c.countResult(target.Outcome{Wait: 1}, &program.Result{State: program.MoreInput, Wait: 2, BytesIn: 7, Dropped: 3})
+	c.countResult(target.Outcome{Move: 4}, &program.Result{Decode: math.MaxUint64, BytesOut: 9})
+	assert.Equal(t, Stats{
+		Slices: 2, Reissued: 1, Dropped: 3, BytesPlanned: 150, BytesUnneeded: 10, BytesReread: 5, BytesStored: 50,
+		BytesAhead: 20, BytesIn: 7, BytesOut: 9, Wait: 3, Move: 4, Decode: time.Duration(math.MaxInt64 / 2),
+	}, c.snapshot())
+}
