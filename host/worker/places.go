@@ -278,7 +278,8 @@ func (s *places) failed(ctx context.Context, p *place, err error) error {
 	if s.best() == nil {
 		return s.nowhere()
 	}
-	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("at %s: %s", p.name, err)}
+	// The error's text alone: a caller that looks for a change must not find the change of one of several places.
+	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("at %s: %s", p.name, err.Error())}
 }
 
 // isFinal reports whether a place is not asked again after an error.
