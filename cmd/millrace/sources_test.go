@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,12 +10,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/objectserver"
 )
 
@@ -238,4 +242,34 @@ func TestPlaceFromElsewhere(t *testing.T) {
 	}
 	copies = decode[[]copyResult](t, at("dataset", "place", data+"/part-00000.parquet", data+"/part-00001.parquet"))
 	assert.Empty(t, copies, "they are the same partitions")
+}
+
+// TestJobsOverStores: no node holds the partitions; a worker was given them by a pattern, and tells the control plane.
+// The job is the one over files of this machine.
+func TestJobsOverStores(t *testing.T) {
+	data := generate(t, "--rows", "2000", "--partitions", "3")
+	served(t, data)
+	control := controlRun(t)
+	conf := worker.DefaultConfig()
+	conf.Name, conf.Listen, conf.Control = "w0", []string{"127.0.0.1:0"}, []string{control}
+	conf.Threads, conf.Memory, conf.Measure = 1, 256<<20, node.Duration(time.Millisecond)
+	conf.Partitions = []string{"s3://rows/days/part-*.parquet"}
+	var far sourceFlags
+	stores, err := far.stores(true)
+	require.NoError(t, err)
+	agent, err := worker.Start(context.Background(), conf, worker.Options{Stores: stores})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, agent.Close()) })
+	listedNodes(t, control, func(nodes []nodeView) bool { return len(nodes) == 1 && nodes[0].Partitions == 3 })
+	out := must(t, "train", "--control", control, "--pipeline", "rm1", "--batch", "100",
+		"--trainer-rows-per-second", "1e6", "--measure", "1ms", "--progress", "none", "--output", "json")
+	assert.Contains(t, out, `"rows": 2000`)
+
+	conf.Name = "w1"
+	for _, partitions := range []string{"s3://rows/days/none*", data, "https://u:secret@host/x"} {
+		conf.Partitions = []string{partitions}
+		_, err = worker.Start(context.Background(), conf, worker.Options{Stores: stores})
+		require.ErrorContains(t, err, "partitions: ")
+		assert.NotContains(t, err.Error(), "secret")
+	}
 }

@@ -40,6 +40,8 @@ type Options struct {
 	Device func(drive string, o *sdk.DeviceOptions)
 	// Elsewhere gives the node a drive of reach any beside those of its configuration; nil: none.
 	Elsewhere *ElsewhereOptions
+	// Given is partitions of a store that the agent tells the control plane of; nil: none.
+	Given *host.Given
 
 	wrap func(splits.Opener) splits.Opener // injects faults into streams, in tests
 }
@@ -157,6 +159,7 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image, list []driv
 	a.status = &statusReader{
 		name: c.Name, incarnation: a.incarnation, version: o.Version, urls: a.listeners.urls,
 		manager: a.manager, splits: a.splits, drives: a.drives.Statuses, draining: a.drain.on,
+		given: o.Given,
 	}
 }
 

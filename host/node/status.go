@@ -1,6 +1,8 @@
 package node
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/millrace/millrace/host"
@@ -19,6 +21,7 @@ type statusReader struct {
 	splits   *splits.Table
 	drives   func() []drives.Status
 	draining func() bool
+	given    *host.Given // partitions of a store, or nil
 }
 
 // read returns the node's status. With full, it has the node's partitions and their schemas, too.
@@ -45,10 +48,32 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 		// has not announced yet. A list that differs from what the digest stands for would never be corrected.
 		status.Drives = append(status.Drives, s.readDrive(&d, partitions[d.Name]))
 	}
-	if full {
-		return status, addInventory(status, inventory)
+	if s.given != nil {
+		status.Inventory = s.digestWithGiven(inventory)
 	}
-	return status, nil
+	if !full {
+		return status, nil
+	}
+	if err := addInventory(status, inventory); err != nil || s.given == nil {
+		return status, err
+	}
+	for _, source := range s.given.Sources {
+		status.Sources = append(status.Sources, &apiv1.PartitionSource{
+			Partition: source.Partition, Url: source.URL, Identity: source.Identity,
+		})
+	}
+	return status, addInventory(status, s.given.Inventory)
+}
+
+// digestWithGiven returns the digest of what the drives hold and of what the agent was given.
+func (s *statusReader) digestWithGiven(inventory *host.Inventory) []byte {
+	h := sha256.New()
+	h.Write(inventory.Digest[:])
+	h.Write(s.given.Inventory.Digest[:])
+	for _, source := range s.given.Sources {
+		fmt.Fprintf(h, "%q %q %q\n", source.Partition, source.URL, source.Identity)
+	}
+	return h.Sum(nil)
 }
 
 // The words for a drive that makes splits of partitions which it does not hold, by this machine's CPU.

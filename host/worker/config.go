@@ -32,6 +32,7 @@ type Config struct {
 	Requests        int              `yaml:"requests" doc:"requests for ranges of partitions under way at once"`
 	ReadTime        node.Duration    `yaml:"read_time" doc:"how long one request for a range of a partition may take before another node is asked"`
 	ReadTries       int              `yaml:"read_tries" doc:"how often a range is asked for, at all places together, before its split goes to another worker"`
+	Partitions      []string         `yaml:"partitions" doc:"URLs of partitions that lie in a store and on no node, as s3://rows/2026-11-20/*.parquet, of which this worker tells the control plane when it starts; http(s) has no patterns"`
 	Runs            node.RunConfig   `yaml:"runs" doc:"splits that are open"`
 	Limits          node.LimitConfig `yaml:"limits" doc:"what clients may ask for"`
 	Measure         node.Duration    `yaml:"measure" doc:"how long P is measured, at least"`

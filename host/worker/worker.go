@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
 )
 
@@ -29,7 +30,7 @@ type Options struct {
 
 // Start joins the control plane, listens, and serves until the agent is closed.
 func Start(ctx context.Context, c Config, o Options) (*node.Agent, error) {
-	conf, with, err := prepare(c, o)
+	conf, with, err := prepare(ctx, c, o)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func Start(ctx context.Context, c Config, o Options) (*node.Agent, error) {
 // Run is a worker's life under a service manager, as node.Run is a node's: when ctx ends, it drains for at most
 // Config.DrainTime and closes. ready is called when the worker serves.
 func Run(ctx context.Context, c Config, o Options, ready func(*node.Agent)) error {
-	conf, with, err := prepare(c, o)
+	conf, with, err := prepare(ctx, c, o)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(*node.Agent)) erro
 }
 
 // prepare makes a node's configuration and options of a worker's.
-func prepare(c Config, o Options) (node.Config, node.Options, error) {
+func prepare(ctx context.Context, c Config, o Options) (node.Config, node.Options, error) {
 	if err := c.Check(); err != nil {
 		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -68,6 +69,9 @@ func prepare(c Config, o Options) (node.Config, node.Options, error) {
 		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	with := node.Options{Logger: o.Logger, Registry: o.Registry, Version: o.Version}
+	if with.Given, err = describeGiven(ctx, c.Partitions, host.Sources{Opener: o.Stores, Cache: cache}); err != nil {
+		return node.Config{}, node.Options{}, err
+	}
 	with.Elsewhere = &node.ElsewhereOptions{
 		Drive: host.DriveOptions{
 			Name: DriveName, Engine: host.EngineCPU, Threads: c.Threads, SLM: uint64(c.parts().engine), Jobs: c.Jobs,
@@ -80,4 +84,21 @@ func prepare(c Config, o Options) (node.Config, node.Options, error) {
 		},
 	}
 	return c.node(), with, nil
+}
+
+// describeGiven describes the partitions of a store that the worker was given by URL or pattern; none are nil.
+func describeGiven(ctx context.Context, patterns []string, sources host.Sources) (*host.Given, error) {
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	files := partitionfile.Resolver{Opener: sources.Opener}
+	uris, err := files.Expand(ctx, patterns, partitionfile.Parquet)
+	if err != nil {
+		return nil, fmt.Errorf("partitions: %w", err)
+	}
+	given, err := host.DescribeGiven(ctx, uris, sources)
+	if err != nil {
+		return nil, fmt.Errorf("partitions: %w", err)
+	}
+	return given, nil
 }

@@ -1,0 +1,45 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/source"
+)
+
+// Given is partitions of a store, which no node holds: what an agent that was given their URLs tells the control plane.
+type Given struct {
+	Inventory *Inventory   // their descriptions and schemas; no drive holds them
+	Sources   []api.Source // where each is read, with its identity
+}
+
+// DescribeGiven opens partitions by their URIs, describes them and closes them again. A worker that makes mini-batches
+// of them opens them by what Given says.
+func DescribeGiven(ctx context.Context, uris []string, sources Sources) (given *Given, err error) {
+	for _, uri := range uris {
+		if !source.IsURI(uri) || source.Redact(uri) != uri {
+			return nil, fmt.Errorf("%s: want an http:, https: or s3: URL without credentials and query: every worker "+
+				"is told it", source.Redact(uri))
+		}
+	}
+	d, err := OpenFiles(ctx, uris, DriveOptions{Engine: EngineCPU, Sources: sources})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	inventory, err := takeInventory([]*Drive{d})
+	if err != nil {
+		return nil, err
+	}
+	inventory.Drives = nil
+	inventory.Digest = inventory.sum()
+	given = &Given{Inventory: inventory}
+	for i, p := range d.Partitions() {
+		given.Sources = append(given.Sources, api.Source{
+			Partition: p.Name, URL: uris[i], Identity: d.far[p].Source().Identity().String(),
+		})
+	}
+	return given, nil
+}
