@@ -109,8 +109,8 @@ func (d *Drive) memory() uint64 {
 // memoryGrain divides the size of every job's part of a drive's memory.
 const memoryGrain = 1 << 16
 
-// MemoryOfStreams is the memory from which a job has so many streams on a drive: the least memory of each, and a
-// program.
+// MemoryOfStreams is the memory from which a job has a given number of streams on a drive: the least memory of each,
+// and a program.
 func MemoryOfStreams(streams int) uint64 { return uint64(streams)*processor.MinStreamMemory + 16<<20 }
 
 // newProcessor makes a job's processor on the drive.

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/host/node"
 )
 
-// nodesOf runs so many storage nodes of one empty drive each under a control plane, until the test ends.
+// nodesOf runs a given number of storage nodes of one empty drive each under a control plane, until the test ends.
 func nodesOf(t *testing.T, control string, n int) []*node.Agent {
 	t.Helper()
 	return moreNodes(t, control, 0, n)

@@ -405,8 +405,8 @@ func writeCache(t *testing.T, h *tcp.Host, on bool) {
 	require.Zero(t, cpl.DW0())
 }
 
-// killUnderLoad writes until so many writes are done as the seeds say, kills the target, and returns how many commands
-// that cut off.
+// killUnderLoad writes until a given number of writes are done as the seeds say, kills the target, and returns how many
+// commands that cut off.
 func killUnderLoad(t *testing.T, v *victim, h *tcp.Host, l *ledger, seeds *rand.Rand, through bool) int {
 	t.Helper()
 	var killed atomic.Bool
@@ -443,7 +443,7 @@ func killUnderLoad(t *testing.T, v *victim, h *tcp.Host, l *ledger, seeds *rand.
 	return int(cut.Load())
 }
 
-// TestKillIsNotSeen kills the target of a host that connects anew: its commands take longer, and that is all.
+// TestKillIsNotSeen kills the target of a host that connects again: its commands take longer, and that is all.
 func TestKillIsNotSeen(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, false)

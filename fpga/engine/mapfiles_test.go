@@ -17,7 +17,7 @@ import (
 type mapColumn struct {
 	name     string
 	key      format.Type // Int32 or Int64
-	value    testColumn  // of a value, or of an element of its list; its optional tells whether it may be null
+	value    testColumn  // of a value, or of an element of its list; its optional shows whether it may be null
 	list     bool
 	scored   bool
 	score    testColumn

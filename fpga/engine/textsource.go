@@ -11,7 +11,7 @@ import (
 )
 
 // executeText executes the one task of a slice over text or binary rows. Decoding is part of the check, because only
-// decoding tells whether the window holds the rows.
+// decoding reports whether the window holds the rows.
 //
 // Where every value's place is known beforehand, as it is with fixed lengths, rows are decoded and transformed in
 // blocks that stay in the second-level cache. A slice that turns out to lack input has then written rows. They do not

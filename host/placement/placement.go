@@ -197,7 +197,8 @@ func (c *cluster) mostRoom(name string) int64 {
 	return most
 }
 
-// better reports whether drive a is the better choice for a copy of so many rows. nodes are those that hold a copy.
+// better reports whether drive a is the better choice for a copy of a given number of rows. nodes are those that hold a
+// copy.
 func better(a, b *state, nodes map[string]bool, rows float64) bool {
 	if nodes[a.Node] != nodes[b.Node] {
 		return nodes[b.Node]

@@ -26,5 +26,5 @@
 //
 // # Debugging
 //
-// MILLRACE_CPU=generic tells whether a wrong checksum is the kernel's.
+// MILLRACE_CPU=generic shows whether a wrong checksum is the kernel's.
 package crc32c

@@ -79,7 +79,7 @@ type options struct {
 	typedRoot           bool
 	noRepetition        bool // of "id"
 	emptyName           bool // of "id"
-	deep                int  // one more column, below so many groups
+	deep                int  // one more column, below that many nested groups
 }
 
 // column is a leaf and its levels.

@@ -37,7 +37,7 @@ type Budget struct {
 // patience is how long a call waits for memory that others hold before it is refused.
 const patience = 5 * time.Second
 
-// NewBudget makes a budget of so many bytes; 0 means DefaultMemory.
+// NewBudget makes a budget of a given number of bytes; 0 means DefaultMemory.
 func NewBudget(bytes int64) *Budget {
 	if bytes <= 0 {
 		bytes = DefaultMemory

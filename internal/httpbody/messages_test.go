@@ -97,7 +97,7 @@ func serve(t *testing.T, memory, most int64) *service {
 	return s
 }
 
-// describes is a description of a file with so many messages, of about a kilobyte each.
+// describes is a description of a file with a given number of messages, of about a kilobyte each.
 func describes(messages int) *descriptorpb.FileDescriptorProto {
 	f := &descriptorpb.FileDescriptorProto{}
 	for i := range messages {

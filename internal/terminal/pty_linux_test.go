@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pseudoTerminal returns both ends of a terminal of so many columns.
+// pseudoTerminal returns both ends of a terminal of a given number of columns.
 func pseudoTerminal(t *testing.T, columns uint16) (controller, terminal *os.File) {
 	t.Helper()
 	controller, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

@@ -73,7 +73,7 @@ func (r *run) play(change func(n int, m []byte) []byte) *run {
 	}
 }
 
-// both tells whether both sides hold the other authentic.
+// both reports whether both sides hold the other authentic.
 func (r *run) both() bool {
 	return r.host.State() == Authenticated && r.controller.State() == Authenticated && r.hostErr == nil && r.ctrlErr == nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sweep tells whether the long checks were asked for: MILLRACE_SWEEP=1 go test ./nvme/auth
+// sweep reports whether the long checks were asked for: MILLRACE_SWEEP=1 go test ./nvme/auth
 func sweep() bool { return os.Getenv("MILLRACE_SWEEP") != "" }
 
 type hexBytes []byte

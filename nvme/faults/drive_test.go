@@ -286,7 +286,7 @@ func TestDelay(t *testing.T) {
 	require.EqualValues(t, 1, h.Stats().Requeued)
 }
 
-// Keep Alive answered too late is a drive that is dead, and the host connects anew.
+// Keep Alive answered too late is a drive that is dead, and the host connects again.
 func TestDelayKeepAlive(t *testing.T) {
 	d := serve(t, "delay: [{by: 1h, opcode: keep_alive, times: 1}]")
 	h := d.dial(tcp.DialOptions{KeepAlive: 200 * time.Millisecond})

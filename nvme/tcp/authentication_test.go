@@ -326,7 +326,7 @@ func TestAuthenticationTakesTooLong(t *testing.T) {
 	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// A connection that is lost authenticates when it is made anew; a host whose key was taken away is told at once.
+// A connection that is lost authenticates when it is made again; a host whose key was taken away learns that at once.
 func TestAuthenticationAfterReconnect(t *testing.T) {
 	noLeaks(t)
 	k, o := keys(t)

@@ -13,7 +13,7 @@ import (
 // Sizes of what is written at a time.
 const (
 	writeBuffer = 64 << 10
-	copyLimit   = 8 << 10 // data of at most so many bytes is copied beside its header; more is written from where it lies
+	copyLimit   = 8 << 10 // larger data is written from where it lies, not copied beside its header
 	flushRounds = 4       // batches that a sender writes for others before it goes on its way
 )
 

@@ -20,7 +20,7 @@ func TestQueuesTakeTurns(t *testing.T) {
 		}
 		return n
 	}
-	l.next.Store(math.MaxUint32 - 10) // the count of turns begins anew
+	l.next.Store(math.MaxUint32 - 10) // the count of turns begins again
 	assert.Equal(t, 30, func() int { n := picked(); return n[0] + n[1] + n[2] }(), "where none has room any will do")
 	for _, q := range l.io {
 		q.free <- 0

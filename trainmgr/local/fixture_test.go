@@ -107,7 +107,7 @@ type dataSet struct {
 	rows  []int
 }
 
-// newDataSet makes partitions of so many rows each.
+// newDataSet makes partitions of a given number of rows each.
 func newDataSet(t testing.TB, group, page int, rows ...int) *dataSet {
 	t.Helper()
 	d := &dataSet{rows: rows}

@@ -82,10 +82,10 @@ type cluster struct {
 	submits      int
 	notFirst     bool                            // the first SubmitJob succeeds and its answer is lost
 	acknowledged func(*apiv1.AcknowledgeRequest) // hears of every call; set before use
-	lose         int                             // of so many Lease answers with grants, one is lost; 0: none
+	lose         int                             // one of every lose Lease answers with grants is lost; 0: none
 	answers      int                             // of Lease, with grants
 	spoil        func(*apiv1.Grant)
-	issue        int // of tickets, from 0: when it is above that, those of what is held are said anew
+	issue        int // of tickets; above 0 the tickets of held leases are sent again
 	renewed      int // answers with tickets of what is held
 }
 

@@ -56,7 +56,7 @@ func TestAnswersThatAreLostAreSaidAgain(t *testing.T) {
 	got := take(t, c, j, 12, nil)
 	require.NoError(t, got.err)
 	asked := false
-	rest := take(t, c, j, -1, func(*tensor.MiniBatch) { // the asking was broken off, and has begun anew
+	rest := take(t, c, j, -1, func(*tensor.MiniBatch) { // the request was broken off and repeated
 		j.rank.mu.Lock()
 		l := j.rank.leases
 		j.rank.mu.Unlock()

@@ -13,10 +13,10 @@ const (
 	least  = 1024 // below, it does not pay
 )
 
-// folds tells whether the processor has what the kernel takes beside the level AVX512.
+// folds reports whether the processor has what the kernel takes beside the level AVX512.
 var folds = cpu.X86.HasAVX512VPCLMULQDQ
 
-// Folds tells whether kernels that fold as this one does may be used.
+// Folds reports whether kernels that fold as this one does may be used.
 func Folds() bool { return folds && simd.Current() >= simd.AVX512 }
 
 // folded returns the checksum after the first done bytes of b.

@@ -84,7 +84,7 @@ func (t *columnTargets) columns(s vectorSet, rows *byte, first, n, ahead int) (d
 // signed is how many of a group's fields hold signed cells: the first so many.
 func signed(group int) int { return max(0, min(1+Dense-8*group, 8)) }
 
-// validity moves the planes' first n rows, and tells whether it did.
+// validity moves the planes' first n rows, and reports whether it did.
 func (t *columnTargets) validity(s vectorSet, planes *[groups][blockRows]byte, first, n int) bool {
 	if s != bytes512 && n < blockRows {
 		return false

@@ -31,7 +31,7 @@ type row struct {
 	Cat   int64 `parquet:"cat_0"`
 }
 
-// file writes a Parquet file of so many rows.
+// file writes a Parquet file of a given number of rows.
 func file(t *testing.T, seed uint64, rows int) string {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -46,7 +46,7 @@ func file(t *testing.T, seed uint64, rows int) string {
 	return path
 }
 
-// startNode runs a node with so many empty drives.
+// startNode runs a node with a given number of empty drives.
 func startNode(t *testing.T, name string, drives int) *node.Agent {
 	t.Helper()
 	c := node.DefaultConfig()

@@ -107,7 +107,7 @@ func (h Header) String() string {
 // PDU.
 type Rules struct {
 	HeaderDigest, DataDigest bool
-	Align                    int    // the data offset is a multiple of so many bytes: 4 (CPDA or HPDA 0) to 128; 0 means 4
+	Align                    int    // the data offset is a multiple of Align bytes: 4 (CPDA or HPDA 0) to 128; 0 means 4
 	MaxData                  uint32 // most bytes of data in a PDU
 }
 

@@ -241,7 +241,7 @@ func TestAnyEndingAndAnotherRun(t *testing.T) {
 		default:
 			require.Equal(t, all, append(consumed[:len(consumed):len(consumed)], second.given...), said)
 		}
-		_ = c.Cancel(t.Context(), id) // a drive holds so many jobs
+		_ = c.Cancel(t.Context(), id) // a drive holds a limited number of jobs
 	}
 
 	// Two ranks: each is told for itself, and gets the rest of its own.

@@ -53,7 +53,7 @@ func (w *world) step() {
 		}
 	case 4: // a trainer dies
 		w.kill(tr)
-	case 5: // a trainer loses its connection and attaches anew with what it has
+	case 5: // a trainer loses its connection and attaches again with what it has
 		w.attach(tr, tr.token())
 	case 6:
 		tr.save()

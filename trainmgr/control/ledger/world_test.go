@@ -326,7 +326,7 @@ func (w *world) kill(tr *trainer) {
 	require.Equal(w.t, showRuns(tr.checkpoint.has), showRuns(tr.has), "the token is the truth")
 }
 
-// call runs a call that fails when the session is gone; then the trainer attaches anew with what it has.
+// call runs a call that fails when the session is gone; then the trainer attaches again with what it has.
 func (w *world) call(tr *trainer, err error) {
 	if errors.Is(err, ErrSession) {
 		w.attach(tr, tr.token())
@@ -345,7 +345,7 @@ func (w *world) want(tr *trainer, n int) {
 		}
 		// The launcher acknowledges all before it goes on.
 		w.acknowledge(tr, tr.owned)
-		if !tr.complete() || tr.epoch != e { // attached anew meanwhile
+		if !tr.complete() || tr.epoch != e { // attached again meanwhile
 			return
 		}
 		st, err := w.l.Rank(tr.job, tr.rank, w.now)

@@ -70,7 +70,7 @@ func (j *Job) PartitionsFound(digest dataset.Digest) {
 	j.next, j.nextStep = &record.Generation{Number: number, First: first, Digest: digest}, found
 }
 
-// GenerationStored says that the data of the further generation are in etcd, in so many pieces.
+// GenerationStored says that the data of the further generation are in etcd, in a given number of pieces.
 func (j *Job) GenerationStored(pieces int) {
 	if j.next != nil {
 		j.next.Pieces, j.nextStep = pieces, stored

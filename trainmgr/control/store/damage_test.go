@@ -106,7 +106,7 @@ func garbageless(at int64) func([]byte) []byte {
 	}
 }
 
-// TestWhatToDoDependsOnTheMembers: one of several is made anew from the others.
+// TestWhatToDoDependsOnTheMembers: one of several members is made again from the others.
 func TestWhatToDoDependsOnTheMembers(t *testing.T) {
 	alone := Options{Name: "m0"}
 	assert.Contains(t, alone.recovery(), "control restore")

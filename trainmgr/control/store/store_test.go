@@ -195,7 +195,7 @@ func TestAnotherLeadsAfterADeath(t *testing.T) {
 	}
 }
 
-// TestFencesGrowWhereverTheyAreCounted: over a restart, and where etcd is begun anew because all of it was lost.
+// TestFencesGrowWhereverTheyAreCounted: over a restart, and where etcd is begun again because all of it was lost.
 func TestFencesGrowWhereverTheyAreCounted(t *testing.T) {
 	t.Parallel()
 	last := uint64(0)

@@ -20,7 +20,7 @@
 //
 // # Debugging
 //
-// MILLRACE_CPU=generic tells whether a wrong result is a path's or everybody's.
+// MILLRACE_CPU=generic shows whether a wrong result is a path's or everybody's.
 package simd
 
 import (

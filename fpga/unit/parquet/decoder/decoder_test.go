@@ -341,7 +341,7 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 			continue
 		}
 		if c.Codec == format.Brotli {
-			continue // the library makes its tables anew
+			continue // the library makes its tables again
 		}
 		file := c.File(rand.New(rand.NewSource(1)))
 		f, err := format.ReadFooter(bytes.NewReader(file), int64(len(file)))

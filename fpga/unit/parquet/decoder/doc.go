@@ -26,6 +26,6 @@
 //
 // # Debugging
 //
-// reference.ReadColumn on a column that fails tells whether the decoder or the file is at fault: the two must agree on
+// reference.ReadColumn on a column that fails shows whether the decoder or the file is at fault: the two must agree on
 // the rows, and on whether there are any.
 package decoder

@@ -156,7 +156,7 @@ func (d *Decoder) checkListNesting(end int) error {
 			next |= l.starts[w+1] << 63
 		}
 		if last := l.end - 1; last>>6 == w {
-			next |= 1 << (last & 63) // the next batch tells whether a row follows
+			next |= 1 << (last & 63) // the next batch shows whether a row follows
 		}
 		if not&^next != 0 {
 			return format.Corrupt("an empty or null list goes on")
