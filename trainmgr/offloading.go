@@ -27,9 +27,19 @@ type Offload struct {
 	// Ratio fixes the share of splits that the storage makes, 0 to 1; nil lets Policy decide, and change it while the
 	// job runs.
 	Ratio *float64
-	// Metrics are what an earlier profile measured; nil measures.
+	// Metrics are what an earlier profile measured; nil measures: with Options.Ranks the trainer and both sides are
+	// profiled, without it T and P decide.
 	Metrics *offload.Metrics
-	Tuner   offload.TunerOptions
+	// Model names the model for Store: a model of another architecture has another name. Without a name nothing is
+	// stored.
+	Model string
+	// Store keeps metrics from one job to the next, so that a job of the same model, pipeline and workers is not
+	// profiled again; nil keeps none. NewMetricFile makes one.
+	Store MetricStore
+	// ProfileSteps is how many mini-batches are counted in each of the five measurements at least; twice as many at
+	// most. 0 means DefaultProfileSteps.
+	ProfileSteps int
+	Tuner        offload.TunerOptions
 	// RetryAfter is how long a drive that failed is left alone; 0 means DefaultRetryAfter.
 	RetryAfter time.Duration
 	// Record receives every decision that is made while the job runs, one a second; offload.Replay takes them. Nil
@@ -55,6 +65,8 @@ func (o *Offload) check(options *Options) error {
 		return fmt.Errorf("%w: offload %v", ErrOptions, o.Cut)
 	case o.RetryAfter < 0:
 		return fmt.Errorf("%w: retry drives after %v", ErrOptions, o.RetryAfter)
+	case o.ProfileSteps < 0:
+		return fmt.Errorf("%w: a profile of %d mini-batches", ErrOptions, o.ProfileSteps)
 	case options.AllDrives && o.Ratio == nil:
 		return fmt.Errorf("%w: AllDrives measures nothing: fix Offload.Ratio", ErrOptions)
 	}
@@ -74,12 +86,17 @@ type OffloadReport struct {
 	RemoteSplits uint64 `json:"remote_splits"`
 	Redone       uint64 `json:"redone_splits"` // that a drive began, and that had to begin again
 	RemoteAway   bool   `json:"remote_away"`
+	// Known says which metrics the store had, and were not measured again.
+	Known offload.Known `json:"known"`
+	// ProfileSeconds is how long the profile took, and ProfileShare its share of the whole so far.
+	ProfileSeconds float64 `json:"profile_seconds"`
+	ProfileShare   float64 `json:"profile_share"`
 	// FreeCores is how much of a CPU the trainer leaves free for the local side, as measured; 0: not measured.
 	FreeCores float64 `json:"free_cores"`
 }
 
 // allocateShared looks for the drives elsewhere, decides their share, and how many of them run at once.
-func (s *storageSource) allocateShared(ctx context.Context, rowsPerSecond float64) error {
+func (s *storageSource) allocateShared(ctx context.Context) error {
 	share := s.sharing
 	drives, err := share.storage.join(ctx)
 	if errors.Is(err, ErrOptions) {
@@ -120,8 +137,21 @@ func (s *storageSource) allocateShared(ctx context.Context, rowsPerSecond float6
 		share.remoteSupply += worker.RowsPerSecond
 		share.remoteWorkers = append(share.remoteWorkers, worker)
 	}
+	profiles := share.options.Metrics == nil && share.options.Ratio == nil && len(s.options.Ranks) > 0
+	rowsPerSecond := s.options.RowsPerSecond
+	if !profiles || len(s.options.Ranks) > 1 { // of several ranks the slowest counts
+		if rowsPerSecond, err = s.trainerThroughput(ctx, s.schema); err != nil {
+			return err
+		}
+	}
 	share.metrics = share.options.Metrics
-	if share.metrics == nil {
+	switch {
+	case profiles:
+		if share.metrics, err = s.profile(ctx, rowsPerSecond); err != nil {
+			return err
+		}
+		rowsPerSecond = share.metrics.Gthp
+	case share.metrics == nil:
 		share.metrics = metricsOfRates(rowsPerSecond, share.localSupply, share.remoteSupply, share.cut())
 	}
 	if share.decision, err = share.decide(*share.metrics); err != nil {

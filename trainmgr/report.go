@@ -77,6 +77,9 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	r.HeldBackBy = r.bottleneck()
 	if source, ok := j.source.(*storageSource); ok && source.sharing != nil {
 		r.Offload = source.sharing.report()
+		if whole := r.ElapsedSeconds + r.Offload.ProfileSeconds; whole > 0 {
+			r.Offload.ProfileShare = r.Offload.ProfileSeconds / whole
+		}
 	}
 	return r, nil
 }

@@ -39,6 +39,8 @@ type sharing struct {
 	pace                      float64             // rows a second that are expected
 	maxDrives                 int
 	begun                     time.Time
+	known                     offload.Known // metrics that the store had
+	profileTime               time.Duration
 
 	mu        sync.Mutex // guards what follows
 	counters  *offload.Counters
@@ -97,6 +99,16 @@ func (s *sharing) start() {
 	}
 }
 
+// remoteThroughput returns Rthp of the cut, if it was profiled.
+func (s *sharing) remoteThroughput() float64 {
+	for _, c := range s.metrics.Candidates {
+		if c.Cut == s.cut() {
+			return c.Rthp
+		}
+	}
+	return 0
+}
+
 // remoteDrives returns how many drives elsewhere run at once for a share: as many as make it. s.mu is held.
 func (s *sharing) remoteDrives(ratio float64) int {
 	if ratio == 0 {
@@ -119,7 +131,7 @@ func (s *sharing) report() *OffloadReport {
 	r := &OffloadReport{Decision: s.decision, Metrics: s.metrics, Ratio: s.counters.Ratio(), Retunings: s.retunings,
 		LocalRows: s.meters[offload.Local].read().rows, RemoteRows: s.meters[offload.Remote].read().rows,
 		LocalSplits: s.splits[offload.Local], RemoteSplits: s.splits[offload.Remote], Redone: s.redone,
-		RemoteAway: s.away}
+		RemoteAway: s.away, Known: s.known, ProfileSeconds: s.profileTime.Seconds()}
 	if s.metrics != nil {
 		r.FreeCores = offload.FreeCores(*s.metrics, s.pace)
 	}
@@ -221,6 +233,7 @@ func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
 		LocalRows: float64(local.rows), RemoteRows: float64(remote.rows),
 		LocalBusy: local.busy.Seconds(), RemoteBusy: remote.busy.Seconds(),
 		LocalSupply: s.localSupply, RemoteSupply: s.remoteSupply, RemoteAway: remoteAway,
+		LocalThroughput: s.metrics.Lthp, RemoteThroughput: s.remoteThroughput(),
 	})
 	if s.options.Record != nil {
 		s.options.Record(r)

@@ -21,6 +21,8 @@ type storageSource struct {
 	options    Options
 	data       *api.Dataset
 	digest     dataset.Digest
+	canonical  []byte // form of the pipeline
+	schema     *tensor.Schema
 	allocated  allocation.Allocation
 	firstEpoch *Epoch   // the epoch that the first call of Epoch returns; nil after it
 	epoch      uint64   // number of the epoch that Epoch returned last

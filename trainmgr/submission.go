@@ -65,7 +65,8 @@ func (s *storageSource) plan(ctx context.Context) (schema *tensor.Schema, err er
 	if err != nil {
 		return nil, err
 	}
-	if s.digest, err = dataset.JobDigest(manifest, resolved.Canonical(), s.options.planOptions(0)); err != nil {
+	s.canonical, s.schema = resolved.Canonical(), schema
+	if s.digest, err = dataset.JobDigest(manifest, s.canonical, s.options.planOptions(0)); err != nil {
 		return nil, err
 	}
 	s.firstEpoch, err = s.options.firstEpoch(s.data.Manifest, s.digest)
@@ -136,12 +137,12 @@ func (s *storageSource) allocate(ctx context.Context, schema *tensor.Schema) err
 		s.allocated = s.allDrives()
 		return nil
 	}
+	if s.sharing != nil {
+		return s.allocateShared(ctx)
+	}
 	rowsPerSecond, err := s.trainerThroughput(ctx, schema)
 	if err != nil {
 		return err
-	}
-	if s.sharing != nil {
-		return s.allocateShared(ctx, rowsPerSecond)
 	}
 	workers, err := s.measureDrives(ctx, holders)
 	if err != nil {

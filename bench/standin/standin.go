@@ -21,6 +21,7 @@ var ErrSpeed = errors.New("stand-in trainer: rows per second must be above 0")
 // Trainer takes mini-batches at a fixed speed.
 type Trainer struct {
 	rowsPerSecond float64
+	cpuShare      float64   // of a step, on a processor
 	due           time.Time // when the step that runs ends
 }
 
@@ -32,17 +33,38 @@ func New(rowsPerSecond float64) (*Trainer, error) {
 	return &Trainer{rowsPerSecond: rowsPerSecond}, nil
 }
 
+// NewBusy returns a trainer that takes rowsPerSecond rows a second, and uses a processor for a share of that time, 0 to
+// 1: a step first uses so much processor time, however long that takes, and then waits as for a device.
+func NewBusy(rowsPerSecond, cpuShare float64) (*Trainer, error) {
+	if !(cpuShare >= 0 && cpuShare <= 1) {
+		return nil, fmt.Errorf("%w: a share of %v on a processor is not from 0 to 1", ErrSpeed, cpuShare)
+	}
+	t, err := New(rowsPerSecond)
+	if err == nil {
+		t.cpuShare = cpuShare
+	}
+	return t, err
+}
+
 // late is how late a timer may wake up on a busy machine.
 const late = 20 * time.Millisecond
 
 // Step is busy with a mini-batch. A step that begins soon after the last one's end goes on from that end, so that a
 // timer's lateness does not add up and slow the trainer.
 func (t *Trainer) Step(ctx context.Context, mb *tensor.MiniBatch) error {
+	seconds := float64(mb.Rows) / t.rowsPerSecond
+	if t.cpuShare > 0 {
+		if err := spin(ctx, time.Duration(t.cpuShare*seconds*float64(time.Second))); err != nil {
+			return err
+		}
+		seconds *= 1 - t.cpuShare
+		t.due = time.Now() // what the processor took longer, the device does not make up for
+	}
 	now := time.Now()
 	if t.due.IsZero() || now.Sub(t.due) > late {
 		t.due = now
 	}
-	t.due = t.due.Add(time.Duration(float64(mb.Rows) / t.rowsPerSecond * float64(time.Second)))
+	t.due = t.due.Add(time.Duration(seconds * float64(time.Second)))
 	wait := t.due.Sub(now)
 	if wait <= 0 {
 		return ctx.Err()

@@ -3,6 +3,7 @@ package standin
 import (
 	"context"
 	"math"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -32,6 +34,29 @@ func TestStepEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, tr.Step(ctx, tensor.New(&tensor.Schema{}, 1000, nil)), context.Canceled)
+}
+
+// TestABusyTrainerUsesAProcessor checks that a step uses its share of a processor, and takes as long as it says at
+// least.
+func TestABusyTrainerUsesAProcessor(t *testing.T) {
+	tr, err := NewBusy(1000, 0.5)
+	require.NoError(t, err)
+	mb := tensor.New(&tensor.Schema{}, 40, nil)
+	begin, used := time.Now(), processors.Time()
+	require.NoError(t, tr.Step(t.Context(), mb))
+	assert.GreaterOrEqual(t, time.Since(begin), 39*time.Millisecond)
+	if runtime.GOOS == "linux" {
+		assert.GreaterOrEqual(t, processors.Time()-used, 15*time.Millisecond)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, tr.Step(ctx, mb), context.Canceled)
+	for _, share := range []float64{-0.1, 1.1, math.NaN()} {
+		_, err := NewBusy(1000, share)
+		require.ErrorIs(t, err, ErrSpeed)
+	}
+	_, err = NewBusy(0, 1)
+	require.ErrorIs(t, err, ErrSpeed)
 }
 
 func TestSpeedsRefused(t *testing.T) {

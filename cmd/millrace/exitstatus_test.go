@@ -25,6 +25,7 @@ var statuses = map[string]commandStatus{
 	"bench service":   {"--time 0s", ""},
 	"bench wire":      {"--size much", ""},
 	"completion":      {"csh", ""},
+	"bench offload":   {"--cases 2000000", "--replay NONE"},
 
 	"config check":          {"", "NONE"},
 	"config print-defaults": {"launcher", ""},

@@ -60,6 +60,7 @@ func everyCommand(t *testing.T) map[string]string {
 	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "roofline", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "placement", "--time", "1ms", "--rows", "500", "--batch", "100", "--slm", "64MiB")
+	do("bench", "offload", "--cases", "2")
 	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")
 	t.Setenv(asCommand, "1") // the control plane is a process of this binary
 	do("bench", "service", "--time", "40ms", "--nodes", "1", "--transports", "unix", "--rows", "256", "--splits",
@@ -104,6 +105,7 @@ var counts = map[string]bool{
 	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true,
 	"fences_above": true, "from_byte": true, "num_embeddings": true,
 	"workers": true, "workers_ready": true, "splits_held": true, "splits_any": true, "leases_failed": true,
+	"cases": true, "seed": true, "mean_workers": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {

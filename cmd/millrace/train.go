@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
@@ -24,7 +25,7 @@ type jobFlags struct {
 	plan                    planFlags
 	epochs, maxDrives       int
 	order, queue, recording string
-	trainer                 float64
+	trainer, trainerCPU     float64
 	measure                 time.Duration
 }
 
@@ -39,6 +40,8 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 		"folder for a Go execution trace of the seconds before the trainer starved (go tool trace reads it)")
 	j.trainer = 200_000
 	f.Var(quantity.RateFlag{To: &j.trainer}, "trainer-rows-per-second", "speed of the stand-in trainer")
+	f.Float64Var(&j.trainerCPU, "trainer-cpu", 0,
+		"share of a step of the stand-in trainer that uses a processor, 0 to 1")
 	f.DurationVar(&j.measure, "measure", time.Second, "how long T, and P of each drive, are measured")
 }
 
@@ -61,12 +64,12 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	if o.QueueBytes, err = parseQueue(j.queue); err != nil {
 		return o, nil, err
 	}
-	trainer, err := standin.New(j.trainer)
+	trainer, err := standin.NewBusy(j.trainer, j.trainerCPU)
 	if err != nil {
 		return o, nil, usageError{err}
 	}
 	// T is measured on a second stand-in of the same speed: the one that trains keeps its own clock.
-	dummy, err := standin.New(j.trainer)
+	dummy, err := standin.NewBusy(j.trainer, j.trainerCPU)
 	if err != nil {
 		return o, nil, err
 	}
@@ -94,6 +97,7 @@ func (c trainCommand) command() *cobra.Command {
 		in = input{elsewhere: ", or a control plane with --control or --context (millrace up makes one on " +
 			"this machine)"}
 		jf         jobFlags
+		share      offloadFlags
 		service    serviceFlags
 		pipe       string
 		checkpoint string
@@ -111,6 +115,10 @@ With --in or --drive the job runs on drives of this machine. Without, it runs on
 of a control plane, that of --control or of a context (millrace context list), and this command is
 one of its ranks.
 
+With --local beside --drive, the CPUs of this machine preprocess a share of the splits, from files
+that hold the same partitions: the share is profiled and decided as FastFlow does, and followed
+while the job runs. Drives may be away, fail and come back.
+
 A mini-batch that a run has acknowledged never comes again. So a job that another run has partly
 consumed is refused, with how far it is, unless --checkpoint has a token or --resume says that this
 run wants the rest. All ranks of a run say the same --run.
@@ -119,6 +127,8 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 there when it ends.`,
 		Example: "  millrace train --pipeline rm1 --drive file:d0.flash --drive file:d1.flash " +
 			"--trainer-rows-per-second 500000\n" +
+			"  millrace train --pipeline rm1 --drive tcp://10.0.0.7:4420/nqn.2026-01.dev.millrace:d0 --local data/ " +
+			"--offload extended\n" +
 			"  millrace train --pipeline rm1 --in data/ --spread 4 --order deterministic --checkpoint job.token\n" +
 			"  millrace train --pipeline rm1 --trainer-rows-per-second 500000\n" +
 			"  millrace train --control https://control-0:7460 --ca ca.pem --cert gpu0.pem --key gpu0.key --job ads " +
@@ -160,12 +170,23 @@ there when it ends.`,
 			}
 			config.Manager = host.Options{Logger: o.Logger, MeasureTime: jf.measure}
 			ctx := cmd.Context()
-			manager, err := local.Open(ctx, config)
-			if err != nil {
-				return err
+			var storage api.Storage
+			if share.given() {
+				drives, closeDrives, err2 := share.options(cmd, &in, config, &o)
+				if err2 != nil {
+					return err2
+				}
+				defer func() { err = errors.Join(err, closeDrives()) }()
+				storage = drives
+			} else {
+				manager, err2 := local.Open(ctx, config)
+				if err2 != nil {
+					return err2
+				}
+				defer func() { err = errors.Join(err, manager.Close()) }()
+				storage = manager
 			}
-			defer func() { err = errors.Join(err, manager.Close()) }()
-			job, err := trainmgr.Submit(ctx, manager, o)
+			job, err := trainmgr.Submit(ctx, storage, o)
 			if err != nil {
 				return namePipeline(err, pipe)
 			}
@@ -194,6 +215,7 @@ there when it ends.`,
 	}
 	in.addFlags(cmd)
 	jf.addFlags(cmd)
+	share.addFlags(cmd)
 	service.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
@@ -317,6 +339,7 @@ func printReport(w io.Writer, r *trainmgr.Report) {
 			"%.2f s, decode %.2f s, transform %.2f s, fetch %.2f s, wait for an engine thread %.2f s (all streams "+
 			"added up)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds, r.WaitSeconds)
 	fmt.Fprintf(w, "held back by\t%s\n", r.HeldBackBy)
+	printOffload(w, r.Offload)
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note\t%s\n", n)
 	}

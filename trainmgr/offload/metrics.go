@@ -52,8 +52,8 @@ func (c *Cut) UnmarshalText(text []byte) error {
 // Candidate holds the metrics of one cut, measured with all remote workers that the job may use.
 type Candidate struct {
 	Cut    Cut     `json:"cut"`
-	Rthp   float64 `json:"rthp_rows_per_second"`       // everything remote, with the trainer
-	Ocycle float64 `json:"ocycle_cpu_seconds_per_row"` // on the trainer's machine, without the trainer
+	Rthp   float64 `json:"rthp_rows_per_second"`   // everything remote, with the trainer
+	Ocycle float64 `json:"ocycle_row_cpu_seconds"` // on the trainer's machine, without the trainer
 	// Supply is the throughput of everything remote without the trainer: workers and network. 0: not measured.
 	Supply float64 `json:"supply_rows_per_second,omitempty"`
 }
@@ -61,13 +61,13 @@ type Candidate struct {
 // Metrics are what the policies decide by. Algorithm 1 uses Gthp, Lthp, Pcycle and each candidate's Rthp and Ocycle;
 // the other fields are for Extended and may be 0, which means not measured.
 type Metrics struct {
-	Gthp       float64     `json:"gthp_rows_per_second"`       // the trainer alone, on one cached mini-batch
-	Lthp       float64     `json:"lthp_rows_per_second"`       // everything local, with the trainer
-	Pcycle     float64     `json:"pcycle_cpu_seconds_per_row"` // of everything local, without the trainer
+	Gthp       float64     `json:"gthp_rows_per_second"`   // the trainer alone, on one cached mini-batch
+	Lthp       float64     `json:"lthp_rows_per_second"`   // everything local, with the trainer
+	Pcycle     float64     `json:"pcycle_row_cpu_seconds"` // of everything local, without the trainer
 	Candidates []Candidate `json:"candidates,omitempty"`
 
-	Tcycle float64 `json:"tcycle_cpu_seconds_per_row,omitempty"` // of the trainer alone
-	Cores  float64 `json:"cores,omitempty"`                      // CPUs that the trainer's machine may use
+	Tcycle float64 `json:"tcycle_row_cpu_seconds,omitempty"` // of the trainer alone
+	Cores  float64 `json:"cores,omitempty"`                  // CPUs that the trainer's machine may use
 	// Supply is the throughput of everything local without the trainer. 0: not measured.
 	Supply float64 `json:"supply_rows_per_second,omitempty"`
 }

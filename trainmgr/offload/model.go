@@ -13,8 +13,16 @@ const (
 	leastGain = 1.03
 	// boundBy is the share of a bound that a measured rate has reached when the bound explains the rate.
 	boundBy = 0.97
+	// busyShare is the share of the machine's CPUs that work where they are what binds.
+	busyShare = 0.8
+	// mostCorrection bounds the correction of what the model foretells.
+	mostCorrection = 0.3
+	// equalShare is the share of the highest throughput that a cheaper choice may give away.
+	equalShare = 0.01
+	// certainShare is the share of a foretold throughput that a measured one is preferred to.
+	certainShare = 0.05
 	// shares is into how many steps the share of offloaded splits is cut where the best one is searched.
-	shares = 1000
+	shares = 200
 )
 
 // model foretells the throughput of one trainer node at every share of offloaded splits, for one cut.
@@ -27,13 +35,18 @@ type model struct {
 	remoteCPU    float64 // of receiving
 	localCores   float64 // CPUs that are usable with everything local; +Inf: not known
 	remoteCores  float64 // CPUs that are usable with everything remote
+	cores        float64 // CPUs of the trainer's machine; 0: not known
+	// localCorrection and remoteCorrection are what was measured over what the model foretells, with everything local
+	// and with everything remote.
+	localCorrection, remoteCorrection float64
 }
 
 // newModel makes the model of a candidate.
 func newModel(m *Metrics, c Candidate) model {
 	o := model{
 		gthp: m.Gthp, localSupply: math.Inf(1), remoteSupply: math.Max(c.Supply, c.Rthp),
-		trainerCPU: m.Tcycle, localCPU: m.Pcycle, remoteCPU: c.Ocycle,
+		trainerCPU: m.Tcycle, localCPU: m.Pcycle, remoteCPU: c.Ocycle, cores: m.Cores,
+		localCorrection: 1, remoteCorrection: 1,
 	}
 	if m.Supply > 0 {
 		o.localSupply = math.Max(m.Supply, m.Lthp)
@@ -51,20 +64,35 @@ func newModel(m *Metrics, c Candidate) model {
 	if math.IsInf(o.remoteCores, 1) {
 		o.remoteCores = o.localCores
 	}
+	o.localCorrection = correction(m.Lthp, o.rate(0))
+	o.remoteCorrection = correction(c.Rthp, o.rate(1))
 	return o
 }
 
+// correction returns what was measured over what was foretold, within bounds: a greater error than that is no error of
+// the model alone.
+func correction(measured, foretold float64) float64 {
+	if !(measured > 0) || !(foretold > 0) || math.IsInf(foretold, 1) {
+		return 1
+	}
+	return math.Min(math.Max(measured/foretold, 1-mostCorrection), 1+mostCorrection)
+}
+
 // usableCores returns how many CPUs the trainer's machine had for work of cpuSeconds a row when it was measured at a
-// rate: those that the rate used, if nothing else bounded the rate, and at least the machine's cores otherwise.
+// rate: those that the rate used, if nothing else bounded the rate and the machine has hardly more, and the machine's
+// cores otherwise.
 func usableCores(rate, cpuSeconds, otherBound, cores float64) float64 {
 	used := float64(rate * cpuSeconds)
+	bound := rate < float64(boundBy*otherBound)
 	switch {
 	case used == 0:
 		return math.Inf(1)
-	case rate < float64(boundBy*otherBound):
+	case cores > 0 && bound && used > float64(busyShare*cores):
 		return used
 	case cores > 0:
 		return math.Max(cores, used)
+	case bound:
+		return used
 	}
 	return math.Inf(1)
 }
@@ -94,14 +122,62 @@ func (o *model) supply(share float64) float64 {
 }
 
 // rate returns the training throughput that the model foretells for a share.
-func (o *model) rate(share float64) float64 { return math.Min(o.gthp, o.supply(share)) }
+func (o *model) rate(share float64) float64 {
+	rate := math.Min(o.delayed(share), o.supply(share))
+	rate *= float64((1-share)*o.localCorrection) + float64(share*o.remoteCorrection)
+	return math.Min(rate, o.gthp)
+}
 
-// highest returns the share with the highest supply.
+// delayed returns the throughput of a trainer that always has a mini-batch, and shares the CPUs of its machine with
+// preprocessing and receiving. Where more threads want to run than there are CPUs, each of them is slower, and the part
+// of the trainer's step on the CPU takes longer; its part on a device does not.
+func (o *model) delayed(share float64) float64 {
+	if o.trainerCPU == 0 || o.cores == 0 {
+		return o.gthp
+	}
+	device := math.Max(0, 1/o.gthp-float64(o.trainerCPU*o.slowdown(0)))
+	others := float64((1-share)*o.localCPU) + float64(share*o.remoteCPU)
+	low, high := 0.0, o.gthp
+	for range 24 {
+		rate := (low + high) / 2
+		// The mean number of other threads that run, which are slower themselves the more of them run.
+		running := float64(rate * others)
+		for range 3 {
+			running = float64(rate*others) * o.slowdown(running+math.Min(1, float64(rate*o.trainerCPU))-1)
+			running = math.Min(running, 64)
+		}
+		if rate*(device+float64(o.trainerCPU*o.slowdown(running))) <= 1 {
+			low = rate
+		} else {
+			high = rate
+		}
+	}
+	return high
+}
+
+// undisturbed reports whether the trainer hardly notices preprocessing at a share: it uses no CPU, or the machine has
+// twice what all of them use.
+func (o *model) undisturbed(share float64) bool {
+	return o.trainerCPU == 0 || o.cores == 0 || float64(o.gthp*o.cpuSeconds(share)) <= o.cores/2
+}
+
+// slowdown returns how much longer a thread takes beside a mean number of other threads: between whole numbers of
+// threads it is interpolated.
+func (o *model) slowdown(others float64) float64 {
+	at := func(n float64) float64 { return math.Max(1, (1+n)/o.cores) }
+	others = math.Max(others, 0)
+	whole := math.Floor(others)
+	return at(whole) + float64((others-whole)*(at(whole+1)-at(whole)))
+}
+
+// highest returns the share with the highest throughput; of equals the one with the highest supply.
 func (o *model) highest() (share float64) {
-	most := -1.0
+	most, supply := -1.0, -1.0
 	for i := range shares + 1 {
-		if rate := o.supply(float64(i) / shares); rate > most {
-			share, most = float64(i)/shares, rate
+		at := float64(i) / shares
+		rate, there := o.rate(at), o.supply(at)
+		if rate > most*(1+1e-9) || rate >= most*(1-1e-9) && there > supply {
+			share, most, supply = at, math.Max(rate, most), there
 		}
 	}
 	return share
@@ -117,12 +193,18 @@ func (o *model) least(rate float64) (share float64, ok bool) {
 	return 1, false
 }
 
-// wanted returns the share to choose: the least that leaves headroom, or the one with the highest supply.
+// wanted returns the share to choose: the least that gives next to the highest throughput with headroom over it, or the
+// one with the highest throughput.
 func (o *model) wanted() float64 {
-	if share, ok := o.least(headroom * o.gthp); ok {
-		return share
+	highest := o.highest()
+	enough := o.rate(highest) * (1 - equalShare)
+	for i := range shares + 1 {
+		share := float64(i) / shares
+		if o.supply(share) >= headroom*o.gthp && o.rate(share) >= enough && o.undisturbed(share) {
+			return share
+		}
 	}
-	return o.highest()
+	return highest
 }
 
 // extended is the policy Extended.
@@ -143,12 +225,16 @@ func extended(m *Metrics) Decision {
 	for _, c := range m.Candidates {
 		o := newModel(m, c)
 		at := o.wanted()
-		// Of cuts that reach Gthp the first one with the most supply is the safest.
-		if supply := math.Min(o.supply(at), headroom*m.Gthp); supply > highest {
-			chosen, best, share, highest = c, o, at, supply
+		if rate := o.rate(at); rate > highest*(1+equalShare) {
+			chosen, best, share, highest = c, o, at, rate
 		}
 	}
 	rate := best.rate(share)
+	if c, ok := m.highestMeasured(); ok && !best.undisturbed(share) && c.Rthp >= rate*(1-certainShare) {
+		// To offload everything was measured: nothing has to be foretold.
+		chosen, best, share = c, newModel(m, c), 1
+		rate = best.rate(share)
+	}
 	if rate < leastGain*m.Lthp || share == 0 {
 		return Decision{Expected: m.Lthp,
 			Why: fmt.Sprintf("offloading would raise %.0f rows/s to %.0f: less than 3%%", m.Lthp, rate)}
@@ -156,11 +242,21 @@ func extended(m *Metrics) Decision {
 	leastShare, _ := best.least(rate * (1 - 1e-9))
 	d := Decision{
 		Offload: true, Cut: chosen.Cut, Ratio: share, Raw: share, Expected: rate,
-		Upper: best.remoteSupply, Lower: float64(leastShare * rate),
+		Upper: best.remoteSupply, Lower: float64(math.Min(leastShare, share) * rate),
 	}
 	d.Why = fmt.Sprintf("%.0f%% at cut %v: %.0f rows/s are expected, %.0f with everything local; %s", 100*share,
 		chosen.Cut, rate, m.Lthp, best.binding(share))
 	return d
+}
+
+// highestMeasured returns the candidate with the highest Rthp, if that is above Lthp.
+func (m *Metrics) highestMeasured() (highest Candidate, ok bool) {
+	for _, c := range m.Candidates {
+		if c.Rthp > m.Lthp && c.Rthp > highest.Rthp {
+			highest, ok = c, true
+		}
+	}
+	return highest, ok
 }
 
 // binding says in words what bounds the throughput at a share.

@@ -3,7 +3,6 @@ package offload
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // DecideNodes decides for several trainer nodes that step together, as data-parallel training does, and share workers
@@ -75,33 +74,4 @@ func highestPace(models []model, limit, supply float64) float64 {
 		}
 	}
 	return low
-}
-
-// ChooseWorkers returns the indices of the fewest workers whose supplies add up to needed rows a second, the fastest
-// first, for workers that are not alike. All workers are returned if they do not add up to it. Workers that make
-// nothing are left out.
-func ChooseWorkers(needed float64, supplies []float64) []int {
-	order := make([]int, 0, len(supplies))
-	for i, s := range supplies {
-		if s > 0 {
-			order = append(order, i)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case supplies[a] > supplies[b]:
-			return -1
-		case supplies[a] < supplies[b]:
-			return 1
-		}
-		return 0
-	})
-	sum := 0.0
-	for n, i := range order {
-		if sum >= needed {
-			return order[:n]
-		}
-		sum += supplies[i]
-	}
-	return order
 }

@@ -45,7 +45,7 @@ type Decision struct {
 	Cut     Cut     `json:"cut"`
 	Ratio   float64 `json:"ratio"` // share of the splits that workers make, 0 to 1
 	// Raw is the ratio before it was bounded to 1. Algorithm 1 exceeds 1 where workers outrun the trainer.
-	Raw   float64 `json:"ratio_raw"`
+	Raw   float64 `json:"raw_ratio"`
 	Upper float64 `json:"upper_rows_per_second"` // to offload more makes the workers or the network the bottleneck
 	Lower float64 `json:"lower_rows_per_second"` // to offload less makes the trainer's CPUs the bottleneck
 	// Expected is the training throughput that the policy foretells; 0 if the policy foretells none.

@@ -90,13 +90,13 @@ type (
 	modelEntry struct {
 		Key    Key     `json:"key"`
 		Gthp   float64 `json:"gthp_rows_per_second"`
-		Tcycle float64 `json:"tcycle_cpu_seconds_per_row"`
+		Tcycle float64 `json:"tcycle_row_cpu_seconds"`
 		Cores  float64 `json:"cores"`
 	}
 	pipelineEntry struct {
 		Key    Key     `json:"key"`
 		Lthp   float64 `json:"lthp_rows_per_second"`
-		Pcycle float64 `json:"pcycle_cpu_seconds_per_row"`
+		Pcycle float64 `json:"pcycle_row_cpu_seconds"`
 		Supply float64 `json:"supply_rows_per_second"`
 	}
 	remoteEntry struct {

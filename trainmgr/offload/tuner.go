@@ -19,6 +19,8 @@ const (
 	smoothingSeconds = 4    // time constant of the observed rates
 	probeRatio       = 0.25 // the first ratio of a side of which nothing is known
 	leastBusyShare   = 0.05 // of the time: a side that was less busy is at least as fast as this share says
+	firstHold        = 8    // of Settle: after the first try that failed
+	mostHold         = 3600 // seconds
 	leastInterval    = 1e-3 // seconds: a shorter time is too short to divide by
 )
 
@@ -57,6 +59,9 @@ type Inputs struct {
 	// Supplies are what the profile foretold, for a side that has made nothing yet; 0: not known.
 	LocalSupply  float64 `json:"local_supply_rows_per_second"`
 	RemoteSupply float64 `json:"remote_supply_rows_per_second"`
+	// Throughputs are what the profile measured with the trainer, Lthp and Rthp; 0: not known.
+	LocalThroughput  float64 `json:"local_throughput_rows_per_second"`
+	RemoteThroughput float64 `json:"remote_throughput_rows_per_second"`
 	// RemoteAway says that no worker is there now.
 	RemoteAway bool `json:"remote_away"`
 }
@@ -64,7 +69,7 @@ type Inputs struct {
 // known replaces values that are no numbers, and have no form in JSON, by 0.
 func (in Inputs) known() Inputs {
 	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
-		&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply} {
+		&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput} {
 		if !(*v >= 0) || *v > most {
 			*v = 0
 		}
@@ -81,7 +86,16 @@ type State struct {
 	Starving float64 `json:"starving_seconds"`       // for how long
 	Changed  float64 `json:"changed_at_seconds"`
 	Away     bool    `json:"away"`
-	Last     Inputs  `json:"last"` // of the decision before
+	// A change is a try until it has been seen to gain: Previous is the ratio before it, and PreviousRate what was made
+	// there.
+	Trying       bool    `json:"trying"`
+	Previous     float64 `json:"previous_ratio"`
+	PreviousRate float64 `json:"previous_rows_per_second"`
+	// Rows and RowsSeconds are what was made since the last change settled.
+	Rows        float64 `json:"rows_since_change"`
+	RowsSeconds float64 `json:"seconds_since_change"`
+	Hold        float64 `json:"hold_seconds"` // after a try that failed; doubles each time
+	Last        Inputs  `json:"last"`         // of the decision before
 }
 
 // Tuning is a decision of the tuner: the ratio from now on.
@@ -105,7 +119,11 @@ type Record struct {
 // The law: nothing changes while the trainer does not wait. If the trainer waited for more than Stall of the time for
 // Up seconds without a break, the ratio goes to the share at which both sides are done at the same time, which is
 // Remote/(Local+Remote) of the rates that the sides showed while they worked; these rates contain what offloading costs
-// here, since XX worker is there the ratio is 0; when workers return, the ratio before is in force again.
+// here, since they were observed under it. A change that promises less than Gain is not made, and none within Settle of
+// the last one. Where the job makes less than the profile measured with everything local, or with everything remote, the
+// ratio goes there. A change is a try: if the job makes less than before when it has settled, the ratio goes back, and the
+// next try waits, twice as long each time. While no worker is there the ratio is 0; when workers return, the ratio
+// before is in force again.
 type Tuner struct {
 	options TunerOptions
 	state   State
@@ -141,12 +159,23 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 	observe(&s.Remote, remote, in.RemoteBusy-last.RemoteBusy, dt)
 	s.Last = in
 	if in.RemoteAway != s.Away {
-		s.Away, s.Starving, s.Changed = in.RemoteAway, 0, in.Seconds
+		s.Away, s.Starving, s.Changed, s.Trying, s.Hold = in.RemoteAway, 0, in.Seconds, false, 0
+		s.Rows, s.RowsSeconds = 0, 0
 		if s.Away {
 			s.Remote = 0 // those that return may be others
 			return s.conclude(before, "no worker is there: everything is local")
 		}
 		return s.conclude(before, "workers are there again")
+	}
+	if in.Seconds-s.Changed > o.Settle/2 {
+		s.Rows += local + remote
+		s.RowsSeconds += dt
+	}
+	if s.Trying && in.Seconds-s.Changed >= o.Settle+o.Up {
+		if s.Trying = false; s.made() < s.PreviousRate {
+			return s.goBack(o, in, before)
+		}
+		s.Hold = 0
 	}
 	switch {
 	case s.Away:
@@ -159,8 +188,13 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 		return s.conclude(before, "the trainer does not wait")
 	}
 	s.Starving += dt
-	if s.Starving < o.Up || in.Seconds-s.Changed < o.Settle {
+	if s.Starving < o.Up || s.Trying || in.Seconds-s.Changed < math.Max(o.Settle, s.Hold) {
 		return s.conclude(before, fmt.Sprintf("the trainer has waited for %.1f s", s.Starving))
+	}
+	if end, rate := in.betterEnd(); s.RowsSeconds > 0 && s.Ratio != end && s.made() < rate*(1-o.Gain) {
+		why := fmt.Sprintf("the job makes %.0f rows/s, and made %.0f when it was profiled at %.0f: %.3f becomes %.0f",
+			s.made(), rate, end, s.Ratio, end)
+		return s.try(in, end, before, why)
 	}
 	target := s.balanced(in)
 	if s.gain(in, target) < o.Gain {
@@ -168,7 +202,38 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 	}
 	why := fmt.Sprintf("the trainer waited for %.1f s: local %.0f rows/s, remote %.0f: %.3f becomes %.3f", s.Starving,
 		s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply), s.Ratio, target)
-	s.Ratio, s.Starving, s.Changed = target, 0, in.Seconds
+	return s.try(in, target, before, why)
+}
+
+// try changes the ratio, and keeps what to go back to.
+func (s State) try(in Inputs, target, before float64, why string) Tuning {
+	s.Trying, s.Previous, s.PreviousRate = true, s.Ratio, s.made()
+	s.Ratio, s.Starving, s.Changed, s.Rows, s.RowsSeconds = target, 0, in.Seconds, 0, 0
+	return s.conclude(before, why)
+}
+
+// betterEnd returns the ratio, 0 or 1, at which the profile measured more, and what it measured there.
+func (in *Inputs) betterEnd() (ratio, rate float64) {
+	if in.RemoteThroughput > in.LocalThroughput {
+		return 1, in.RemoteThroughput
+	}
+	return 0, in.LocalThroughput
+}
+
+// made returns what was made a second since the last change settled.
+func (s *State) made() float64 {
+	if s.RowsSeconds == 0 {
+		return 0
+	}
+	return s.Rows / s.RowsSeconds
+}
+
+// goBack takes a change back that made the job slower.
+func (s State) goBack(o TunerOptions, in Inputs, before float64) Tuning {
+	why := fmt.Sprintf("at %.3f the job made %.0f rows/s, and %.0f before: back to %.3f", s.Ratio, s.made(),
+		s.PreviousRate, s.Previous)
+	s.Ratio, s.Starving, s.Changed, s.Rows, s.RowsSeconds = s.Previous, 0, in.Seconds, 0, 0
+	s.Hold = math.Min(math.Max(2*s.Hold, firstHold*o.Settle), mostHold)
 	return s.conclude(before, why)
 }
 

@@ -69,7 +69,7 @@ func TestTunerFindsTheBalance(t *testing.T) {
 		var log []Record
 		for range 3 {
 			var part []Record
-			ratio, part = tuneFor(f, tuner, ratio, 60)
+			ratio, part = tuneFor(f, tuner, ratio, 150)
 			log = append(log, part...)
 			best := 0.0
 			for i := range 101 {
@@ -77,13 +77,12 @@ func TestTunerFindsTheBalance(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, f.rate(ratio), 0.95*best)
 			changes := 0
-			for _, r := range part[40:] { // it rests, a last small correction apart
+			for _, r := range part[100:] { // it rests, a last try apart
 				if r.Decision.Changed {
 					changes++
-					require.InDelta(t, r.Before.Ratio, r.Decision.Ratio, 0.05, r.Decision.Why)
 				}
 			}
-			require.LessOrEqual(t, changes, 1)
+			require.LessOrEqual(t, changes, 2)
 			switch rapid.IntRange(0, 2).Draw(t, "change") {
 			case 0:
 				f.gthp = rate.Draw(t, "gthp")
@@ -99,6 +98,46 @@ func TestTunerFindsTheBalance(t *testing.T) {
 		require.NoError(t, json.Unmarshal(text, &read))
 		require.NoError(t, Replay(read))
 	})
+}
+
+// TestTunerTakesALossBack has a machine on which the balance of the observed rates is wrong: each local row slows the
+// trainer down. The tuner tries, goes back, and waits longer before each further try.
+func TestTunerTakesALossBack(t *testing.T) {
+	tuner, ratio := NewTuner(TunerOptions{}, 1), 1.0
+	var in Inputs
+	at := map[float64]int{}
+	for range 600 {
+		rate := 100 * (1 - 2*(1-ratio)) // of 120
+		in.Seconds++
+		in.StallSeconds += 0.2
+		in.LocalRows += rate * (1 - ratio)
+		in.RemoteRows += rate * ratio
+		in.LocalBusy += 0.3
+		in.RemoteBusy++
+		in.LocalSupply, in.RemoteSupply = 50, 100
+		ratio = tuner.Decide(in).Decision.Ratio
+		at[ratio]++
+	}
+	assert.Greater(t, at[1], 540, "of 600 seconds")
+	assert.Greater(t, len(at), 1, "it tried")
+}
+
+// TestTunerGoesWhereTheProfileWasBetter has a machine on which any sharing loses.
+func TestTunerGoesWhereTheProfileWasBetter(t *testing.T) {
+	for _, end := range []float64{0, 1} {
+		f := &fluid{gthp: 500, local: 200, remote: 200, in: Inputs{LocalThroughput: 200 * (1 - end),
+			RemoteThroughput: 200 * end}}
+		tuner, ratio := NewTuner(TunerOptions{}, 0.5), 0.5
+		for range 20 {
+			f.run(ratio)
+			if ratio != end {
+				f.in.LocalRows -= 150
+				f.in.RemoteRows -= 150
+			}
+			ratio = tuner.Decide(f.in).Decision.Ratio
+		}
+		assert.InDelta(t, end, ratio, 0)
+	}
 }
 
 func TestTunerRestsWhileTheTrainerDoesNotWait(t *testing.T) {
@@ -152,7 +191,7 @@ func TestTunerTakesAnyNumbers(t *testing.T) {
 		for range 20 {
 			var in Inputs
 			for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
-				&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply} {
+				&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput} {
 				*v = number.Draw(t, "input")
 			}
 			in.RemoteAway = rapid.Bool().Draw(t, "away")

@@ -1,0 +1,21 @@
+// Package offload compares what a policy of trainmgr/offload decides with a sweep of cuts and ratios (FastFlow, figures
+// 9 and 10): how far the training throughput of its decision is from the sweep's best.
+//
+// # Overview
+//
+//	results, err := offload.Simulate(ctx, offload.SimulateOptions{Cases: 1000})
+//	results, err := offload.Run(ctx, offload.Options{Command: ..., Cores: []float64{0.3, 0.7, 1}})
+//
+// [Simulate] draws machines, trainers and workers, and runs each of them in virtual time: a trainer whose step takes
+// CPU and device time, engine threads beside it, a quota of CPU that they share, workers of unlike speed, a link, an
+// input queue, and whole splits dealt out by two counters. The policies see what a profile of 50 to 100 mini-batches
+// would measure, with noise, and nothing else. [Run] does the same with processes under quotas on this machine.
+//
+// # Concurrency
+//
+// Simulate and Run return when everything that they started has ended.
+//
+// # Errors
+//
+// [ErrOptions] says that options make no sense.
+package offload

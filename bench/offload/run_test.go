@@ -1,0 +1,38 @@
+package offload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOptionsAreChecked(t *testing.T) {
+	for name, o := range map[string]Options{
+		"no command": {},
+		"share":      {Command: []string{"x"}, Cores: []float64{1.1}},
+		"quota":      {Command: []string{"x"}, TrainerCores: 0.01},
+		"drive":      {Command: []string{"x"}, DriveCores: MaxCores + 1},
+		"speed":      {Command: []string{"x"}, RowsPerSecond: -1},
+		"rows":       {Command: []string{"x"}, Rows: -1},
+		"steps":      {Command: []string{"x"}, Steps: MaxSteps + 1},
+		"timeout":    {Command: []string{"x"}, Timeout: -1},
+	} {
+		_, err := Run(t.Context(), o)
+		require.ErrorIs(t, err, ErrOptions, name)
+	}
+}
+
+func TestACommandThatFailsSaysWhy(t *testing.T) {
+	_, err := Run(t.Context(), Options{Command: []string{"/bin/sh", "-c", "echo no disk >&2; exit 1"}})
+	require.ErrorContains(t, err, "no disk")
+	_, err = Run(t.Context(), Options{Command: []string{"/nowhere/millrace"}})
+	require.ErrorContains(t, err, "/nowhere/millrace")
+	_, err = Run(t.Context(), Options{Command: []string{"/bin/sh", "-c", "sleep 600"}, Timeout: time.Millisecond})
+	require.Error(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Run(ctx, Options{Command: []string{"/bin/sh", "-c", "sleep 600"}})
+	require.Error(t, err)
+}

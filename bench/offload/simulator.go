@@ -1,0 +1,388 @@
+package offload
+
+import (
+	"math"
+
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// Machine is a trainer's machine with the workers elsewhere, as the simulator knows it. Work is in seconds of one
+// processor or worker for a mini-batch.
+type Machine struct {
+	Cores         float64 // quota of the trainer's machine
+	StepSeconds   float64 // of the trainer, on its device
+	StepCPU       float64 // of the trainer, before that, on a processor of its machine
+	LocalCPU      float64 // to preprocess here
+	LocalThreads  int
+	WorkerSeconds []float64 // of each worker, with everything offloaded
+	LinkSeconds   float64   // of the link to the trainer, with everything offloaded
+	QueueBatches  int       // of the input queue
+	SplitBatches  int
+	Cuts          []CutCost
+}
+
+// CutCost says what a cut costs.
+type CutCost struct {
+	Cut        offload.Cut
+	ReceiveCPU float64 // CPU of the trainer's machine for a mini-batch that comes from elsewhere
+	WorkerWork float64 // of WorkerSeconds
+	LinkWork   float64 // of LinkSeconds
+}
+
+// phase is what a stream or the trainer does.
+type phase uint8
+
+const (
+	idle      phase = iota
+	preparing       // local: preprocessing, on the CPU; trainer: the part of the step on the CPU
+	making          // on a worker
+	sending         // on the link
+	receiving       // on the CPU
+	blocked         // a mini-batch waits for room in the queue
+	stepping        // the trainer's device
+)
+
+// lane is a stream of mini-batches: one split after the other.
+type lane struct {
+	phase  phase
+	left   float64 // work of the phase
+	split  int     // mini-batches of the split that are still to make
+	worker int     // -1: local
+	turn   int     // grows: who asked for an engine thread first gets it
+}
+
+// simulation is a run in virtual time.
+type simulation struct {
+	m        *Machine
+	cut      CutCost
+	counters *offload.Counters
+	trains   bool // false: mini-batches are taken and thrown away
+
+	now     float64
+	cpuUsed float64
+	lanes   []lane
+	trainer lane
+	queued  int
+	taken   int
+	turns   int // for engine threads, so far
+
+	rates []float64 // of the lanes, and last of the trainer
+
+	seen offload.Inputs // what a tuner sees, in seconds of virtual time
+}
+
+// measuredRun is what a simulated run measured after its warm-up.
+type measuredRun struct {
+	batchesPerSecond float64
+	cpuPerBatch      float64
+}
+
+// streamsOfWorker is how many splits a worker makes at once.
+const streamsOfWorker = 2
+
+// run lets a job take mini-batches with a share of its splits offloaded at a cut. The first ones do not count.
+func (m *Machine) run(cut CutCost, ratio float64, trains bool, warmup, counted int) measuredRun {
+	s := m.newSimulation(cut, ratio, trains)
+	s.advanceTo(warmup)
+	return s.measureTo(warmup + counted)
+}
+
+// runTuned is run with a tuner that looks at the job now and then while it warms up.
+func (m *Machine) runTuned(cut CutCost, ratio float64, profile *offload.Metrics, warmup, counted int) measuredRun {
+	s := m.newSimulation(cut, ratio, true)
+	// The tuner's constants are in seconds of a real job. A second here is the time in which a profile says that some
+	// splits are made.
+	second := float64(max(2*m.SplitBatches*len(s.lanes)/3, 32)) / math.Max(profile.Lthp, profile.Gthp/4)
+	tuner := offload.NewTuner(offload.TunerOptions{}, ratio)
+	trying := false
+	for i := 1; i <= tunedSeconds || trying; i++ {
+		s.advance(math.MaxInt, float64(i)*second)
+		in := s.seen
+		in.Seconds = float64(i)
+		in.StallSeconds /= second
+		in.LocalBusy /= second
+		in.RemoteBusy /= second
+		in.LocalSupply, in.RemoteSupply = profile.Supply*second, candidateOf(profile, cut.Cut).Supply*second
+		in.LocalThroughput = profile.Lthp * second
+		in.RemoteThroughput = candidateOf(profile, cut.Cut).Rthp * second
+		decision := tuner.Decide(in).Decision
+		s.counters.SetRatio(decision.Ratio)
+		trying = decision.After.Trying // a try is part of a job's beginning, and rarer than that later
+	}
+	s.advanceTo(s.taken + warmup)
+	return s.measureTo(s.taken + counted)
+}
+
+// tunedSeconds is how many times the tuner looks at a job before its throughput counts.
+const tunedSeconds = 40
+
+// newSimulation makes a simulation at its beginning.
+func (m *Machine) newSimulation(cut CutCost, ratio float64, trains bool) *simulation {
+	s := &simulation{m: m, cut: cut, counters: offload.NewCounters(ratio), trains: trains}
+	for range m.LocalThreads + 1 {
+		s.lanes = append(s.lanes, lane{worker: -1})
+	}
+	for w := range m.WorkerSeconds {
+		for range streamsOfWorker {
+			s.lanes = append(s.lanes, lane{worker: w})
+		}
+	}
+	s.rates = make([]float64, len(s.lanes)+1)
+	return s
+}
+
+// measureTo runs on and measures.
+func (s *simulation) measureTo(taken int) measuredRun {
+	begun, used, from := s.now, s.cpuUsed, s.taken
+	s.advanceTo(taken)
+	took, batches := s.now-begun, float64(s.taken-from)
+	return measuredRun{batches / took, (s.cpuUsed - used) / batches}
+}
+
+// trainerAlone is the trainer on one cached mini-batch.
+func (m *Machine) trainerAlone() measuredRun {
+	seconds := m.StepCPU/math.Min(1, m.Cores) + m.StepSeconds
+	return measuredRun{1 / seconds, m.StepCPU}
+}
+
+// advanceTo runs until the trainer has taken a number of mini-batches.
+func (s *simulation) advanceTo(taken int) { s.advance(taken, math.Inf(1)) }
+
+// advance runs until the trainer has taken a number of mini-batches, or until a moment.
+func (s *simulation) advance(taken int, until float64) {
+	for s.taken < taken && s.now < until {
+		s.startWork()
+		s.setRates()
+		step := until - s.now
+		for i := range s.lanes {
+			if s.rates[i] > 0 {
+				step = math.Min(step, s.lanes[i].left/s.rates[i])
+			}
+		}
+		last := len(s.lanes)
+		if s.rates[last] > 0 {
+			step = math.Min(step, s.trainer.left/s.rates[last])
+		}
+		s.now += step
+		s.watch(step)
+		for i := range s.lanes {
+			l := &s.lanes[i]
+			l.left -= step * s.rates[i]
+			s.use(l.phase, step*s.rates[i])
+			if s.rates[i] > 0 && l.left <= 1e-12 {
+				s.endPhase(l)
+			}
+		}
+		s.trainer.left -= step * s.rates[last]
+		s.use(s.trainer.phase, step*s.rates[last])
+		if s.rates[last] > 0 && s.trainer.left <= 1e-12 {
+			s.endStep()
+		}
+	}
+}
+
+// watch counts what a tuner sees.
+func (s *simulation) watch(step float64) {
+	local, remote := false, false
+	for i := range s.lanes {
+		if l := &s.lanes[i]; l.phase != idle && l.phase != blocked {
+			local = local || l.worker < 0
+			remote = remote || l.worker >= 0
+		}
+	}
+	if local {
+		s.seen.LocalBusy += step
+	}
+	if remote {
+		s.seen.RemoteBusy += step
+	}
+	if s.trainer.phase == idle {
+		s.seen.StallSeconds += step
+	}
+}
+
+// use counts the CPU time of the trainer's machine.
+func (s *simulation) use(p phase, work float64) {
+	if p == preparing || p == receiving {
+		s.cpuUsed += work
+	}
+}
+
+// startWork lets whoever waits go on, until nobody can.
+func (s *simulation) startWork() {
+	for changed := true; changed; {
+		changed = false
+		for i := range s.lanes {
+			if l := &s.lanes[i]; l.phase == blocked && s.queued < s.m.QueueBatches {
+				s.queued++
+				s.nextBatch(l)
+				changed = true
+			}
+		}
+		if s.trainer.phase == idle && s.queued > 0 {
+			s.queued--
+			changed = true
+			if !s.trains {
+				s.taken++
+				continue
+			}
+			s.trainer.phase, s.trainer.left = preparing, s.m.StepCPU
+			if s.m.StepCPU == 0 {
+				s.trainer.phase, s.trainer.left = stepping, s.m.StepSeconds
+			}
+		}
+		changed = s.startSplit() || changed
+	}
+}
+
+// startSplit starts the next split on a free lane of the side whose turn it is.
+func (s *simulation) startSplit() bool {
+	side := s.counters.Next()
+	best := -1
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		if l.phase != idle || (l.worker >= 0) != (side == offload.Remote) {
+			continue
+		}
+		if best < 0 || s.busy(l.worker) < s.busy(s.lanes[best].worker) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	s.counters.Count(side)
+	s.lanes[best].split = s.m.SplitBatches
+	s.nextBatch(&s.lanes[best])
+	return true
+}
+
+// busy counts the lanes of a worker that have work.
+func (s *simulation) busy(worker int) (n int) {
+	for i := range s.lanes {
+		if l := &s.lanes[i]; l.worker == worker && l.phase != idle {
+			n++
+		}
+	}
+	return n
+}
+
+// nextBatch begins the next mini-batch of a lane's split, if there is one.
+func (s *simulation) nextBatch(l *lane) {
+	if l.split == 0 {
+		l.phase = idle
+		return
+	}
+	l.split--
+	s.turns++
+	l.turn = s.turns
+	if l.worker < 0 {
+		l.phase, l.left = preparing, s.m.LocalCPU
+	} else {
+		l.phase, l.left = making, s.m.WorkerSeconds[l.worker]*s.cut.WorkerWork
+	}
+}
+
+// endPhase goes on to the next phase of a mini-batch.
+func (s *simulation) endPhase(l *lane) {
+	switch l.phase {
+	case making:
+		l.phase, l.left = sending, s.m.LinkSeconds*s.cut.LinkWork
+	case sending:
+		l.phase, l.left = receiving, s.cut.ReceiveCPU
+	default:
+		l.phase = blocked
+		if l.worker < 0 {
+			s.seen.LocalRows++
+		} else {
+			s.seen.RemoteRows++
+		}
+	}
+	if l.phase != blocked && l.left == 0 {
+		s.endPhase(l)
+	}
+}
+
+// endStep ends a part of the trainer's step.
+func (s *simulation) endStep() {
+	if s.trainer.phase == preparing && s.m.StepSeconds > 0 {
+		s.trainer.phase, s.trainer.left = stepping, s.m.StepSeconds
+		return
+	}
+	s.trainer.phase = idle
+	s.taken++
+}
+
+// setRates shares processors and the link equally among those that use them. An engine thread, and a worker, makes one
+// mini-batch at a time.
+func (s *simulation) setRates() {
+	local, received, sent := 0, 0, 0
+	for i := range s.lanes {
+		s.rates[i] = 0
+		switch l := &s.lanes[i]; l.phase {
+		case preparing, making:
+			if s.hasThread(l) {
+				s.rates[i] = 1
+				if l.phase == preparing {
+					local++
+				}
+			}
+		case receiving:
+			received++
+		case sending:
+			sent++
+		}
+	}
+	trainer := 0
+	if s.trainer.phase == preparing {
+		trainer = 1
+	}
+	fair := 1.0
+	if users := float64(local + received + trainer); users > s.m.Cores {
+		fair = s.m.Cores / users
+	}
+	for i := range s.lanes {
+		switch s.lanes[i].phase {
+		case preparing:
+			s.rates[i] *= fair
+		case receiving:
+			s.rates[i] = fair
+		case sending:
+			s.rates[i] = 1 / float64(sent)
+		}
+	}
+	last := len(s.lanes)
+	switch s.trainer.phase {
+	case preparing:
+		s.rates[last] = fair
+	case stepping:
+		s.rates[last] = 1
+	default:
+		s.rates[last] = 0
+	}
+}
+
+// hasThread reports whether a lane that makes a mini-batch has an engine thread: a worker has one.
+func (s *simulation) hasThread(l *lane) bool {
+	threads, before := 1, 0
+	if l.worker < 0 {
+		threads = s.m.LocalThreads
+	}
+	for i := range s.lanes {
+		other := &s.lanes[i]
+		if other.worker == l.worker && other.phase == l.phase && other.turn < l.turn {
+			before++
+		}
+	}
+	return before < threads
+}
+
+// candidateOf returns what a profile measured of a cut.
+func candidateOf(profile *offload.Metrics, cut offload.Cut) (c offload.Candidate) {
+	for _, c := range profile.Candidates {
+		if c.Cut == cut {
+			return c
+		}
+	}
+	return c
+}

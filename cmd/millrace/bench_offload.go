@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	bench "github.com/millrace/millrace/bench/offload"
+	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+func (c benchCommands) offload() *cobra.Command {
+	var (
+		o      bench.SimulateOptions
+		replay string
+		real   bool
+		run    bench.Options
+	)
+	cmd := &cobra.Command{
+		Use:   "offload",
+		Short: "What the offloading policies decide beside a sweep of cuts and ratios",
+		Long: `Draws trainers, quotas of CPU, workers of unlike speed and links, and runs each in virtual time:
+with what every policy decides from a profile of 100 mini-batches, and with every cut at every tenth
+of the splits. Distance is how far the training throughput is from the sweep's best; below 0, it is
+better than any ratio of the sweep. The last table has how many equal workers each policy would start
+with.
+
+With --real it trains on this machine instead: a drive is served by one process, and a stand-in
+trainer that uses 0.3, 0.7 and 1 of a CPU runs in another, each under a quota of CPU (cpu.max, or
+cpu.cfs_quota_us), at several shares and under the policies. Where quotas are not permitted it says
+so and runs without.
+
+With --replay FILE it computes the decisions of a log of train --offload-log again and compares.`,
+		Example: "  millrace bench offload --cases 50\n" +
+			"  millrace bench offload --cases 1000 --seed 7 --output json",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if replay != "" {
+				return c.replayOffload(replay)
+			}
+			if real {
+				return c.measureOffload(cmd.Context(), run)
+			}
+			s, err := bench.Simulate(cmd.Context(), o)
+			if errors.Is(err, bench.ErrOptions) {
+				return usageError{err}
+			}
+			if err != nil {
+				return err
+			}
+			return c.print(s, func(w io.Writer) { printSimulation(w, s) })
+		},
+	}
+	f := cmd.Flags()
+	f.Var(quantity.CountFlag[int]{To: &o.Cases}, "cases", "machines to draw (default 1000)")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of the draw")
+	f.Float64Var(&o.Noise, "noise", 0.01, "standard deviation of what a profile measures, as a share; negative: none")
+	f.BoolVar(&real, "real", false, "train on this machine, for minutes, instead of drawing cases")
+	f.Float64SliceVar(&run.Cores, "trainer-cpu", []float64{0.3, 0.7, 1}, "with --real: shares of a CPU of the trainers")
+	f.Float64Var(&run.TrainerCores, "trainer-cores", 1, "with --real: quota of the trainer's machine")
+	f.Float64Var(&run.DriveCores, "drive-cores", 0.5, "with --real: quota of the drive")
+	f.IntVar(&run.Steps, "steps", 4, "with --real: shares of the sweep, beside 0")
+	run.RowsPerSecond = 400_000
+	f.Var(quantity.RateFlag{To: &run.RowsPerSecond}, "trainer-rows-per-second", "with --real: speed of the trainer")
+	f.StringVar(&replay, "replay", "", "check a log of train --offload-log")
+	return cmd
+}
+
+// measureOffload trains on this machine and prints what came of it.
+func (c benchCommands) measureOffload(ctx context.Context, o bench.Options) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	o.Command, o.Progress = []string{self}, c.announce
+	results, err := bench.Run(ctx, o)
+	if errors.Is(err, bench.ErrOptions) {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(results, func(w io.Writer) {
+		fmt.Fprintf(w, "trainer's CPU\tbest of the sweep\tat\textended\tat\tdistance\tpaper\tat\tdistance\n")
+		for _, r := range results {
+			fmt.Fprintf(w, "%g\t%.0f\t%.2f", r.TrainerCPU, r.Best.RowsPerSecond, r.Best.Ratio)
+			for _, outcome := range r.Outcomes {
+				fmt.Fprintf(w, "\t%.0f\t%.2f\t%.1f%%", outcome.RowsPerSecond, outcome.Decision.Ratio,
+					100*outcome.Distance)
+			}
+			fmt.Fprintln(w)
+		}
+		for _, r := range results[:min(1, len(results))] {
+			if r.Note != "" {
+				fmt.Fprintf(w, "\nnote\t%s\n", r.Note)
+			}
+		}
+	})
+}
+
+// printSimulation prints the tables of a simulation.
+func printSimulation(w io.Writer, s *bench.Simulation) {
+	fmt.Fprintf(w, "policy\tmean distance\tmedian\tlargest\twithin 5%%\toffloads\tmean ratio\n")
+	for _, p := range s.Summary {
+		fmt.Fprintf(w, "%s\t%.1f%%\t%.1f%%\t%.1f%%\t%.1f%%\t%.0f%%\t%.2f\n", p.Policy, 100*p.Mean, 100*p.Median,
+			100*p.Largest, 100*p.Within5, 100*p.Offloads, p.Offloaded)
+	}
+	fmt.Fprintf(w, "\nfarthest of extended\t%s: %v at %.2f decided, %v at %.2f is best\n", s.Farthest.Name,
+		s.Farthest.Outcomes[0].Decision.Cut, s.Farthest.Outcomes[0].Decision.Ratio, s.Farthest.BestCut,
+		s.Farthest.BestRatio)
+	fmt.Fprintf(w, "\nfirst workers by\tmean\n")
+	for _, p := range s.Workers {
+		fmt.Fprintf(w, "%s\t%.1f\n", p.Policy, p.Mean)
+	}
+}
+
+// maxRecordBytes bounds a line of a log of decisions, which has about 1.5 kB.
+const maxRecordBytes = 64 << 10
+
+// replayOffload computes the decisions of a log again.
+func (c benchCommands) replayOffload(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("--replay: %w", err)
+	}
+	var log []offload.Record
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, maxRecordBytes)
+	for lines.Scan() {
+		var r offload.Record
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return errors.Join(fmt.Errorf("--replay: %s:%d: %w", path, len(log)+1, err), file.Close())
+		}
+		log = append(log, r)
+	}
+	if err := errors.Join(lines.Err(), file.Close()); err != nil {
+		return fmt.Errorf("--replay: %s:%d: %w", path, len(log)+1, err)
+	}
+	if err := offload.Replay(log); err != nil {
+		return fmt.Errorf("--replay: %s: %w", path, err)
+	}
+	changes := 0
+	for _, r := range log {
+		if r.Decision.Changed {
+			changes++
+		}
+	}
+	result := struct {
+		Decisions int `json:"decisions"`
+		Changes   int `json:"changes"`
+	}{len(log), changes}
+	return c.print(result, func(w io.Writer) {
+		fmt.Fprintf(w, "%d decisions follow from their inputs; %d changed the share\n", len(log), changes)
+	})
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// offloadFlags are the flags of a job that shares its splits between drives and the trainer's own CPUs.
+type offloadFlags struct {
+	files   []string
+	policy  string
+	model   string
+	metrics string
+	log     string
+}
+
+func (o *offloadFlags) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&o.files, "local", nil,
+		"with --drive: the same partitions as files of this machine, whose CPUs preprocess what the drives do not")
+	f.StringVar(&o.policy, "offload", "extended",
+		"with --local: share of the splits for the drives: extended, paper, fastflow-code, or a number from 0 to 1")
+	f.StringVar(&o.model, "offload-model", "",
+		"with --local: name of the model, under which its profile is kept for the next job")
+	f.StringVar(&o.metrics, "offload-metrics", "",
+		"with --offload-model: file in which profiles are kept (default: in the user's cache)")
+	f.StringVar(&o.log, "offload-log", "",
+		"with --local: file for a line of JSON a decision while the job runs; millrace bench offload --replay checks it")
+}
+
+// given reports whether the job shares its splits.
+func (o *offloadFlags) given() bool { return len(o.files) > 0 }
+
+// options turns the flags into a job's options. remote is the configuration of the drives elsewhere. The caller closes
+// what is returned.
+func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Config,
+	job *trainmgr.Options) (drives *local.Elsewhere, close func() error, err error) {
+	if len(in.drives) == 0 {
+		return nil, nil, usagef("--local is for jobs over drives: name them with --drive")
+	}
+	share := &job.Offload
+	if ratio, numeric := strconv.ParseFloat(o.policy, 64); numeric == nil {
+		if !(ratio >= 0 && ratio <= 1) {
+			return nil, nil, usagef("--offload %s: a share is from 0 to 1", o.policy)
+		}
+		share.Ratio = &ratio
+	} else if share.Policy, err = offload.ParsePolicy(o.policy); err != nil {
+		return nil, nil, usageError{err}
+	}
+	if o.metrics != "" && o.model == "" {
+		return nil, nil, usagef("--offload-metrics wants --offload-model: a profile is kept under the model's name")
+	}
+	if o.model != "" {
+		if share.Store, err = trainmgr.NewMetricFile(o.metrics); err != nil {
+			return nil, nil, err
+		}
+		share.Model = o.model
+	}
+	files, err := partitionfile.Expand(o.files, partitionfile.Parquet)
+	if err != nil {
+		return nil, nil, adviseImport(err)
+	}
+	own, err := local.Open(cmd.Context(), local.Config{Files: files,
+		DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Source: remote.Source}, Manager: remote.Manager})
+	if err != nil {
+		return nil, nil, err
+	}
+	share.Local = own
+	drives = local.NewElsewhere(remote)
+	closers := []func() error{drives.Close, own.Close}
+	if o.log != "" {
+		file, err := os.Create(o.log)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("--offload-log: %w", err), own.Close())
+		}
+		var failed error
+		encoder := json.NewEncoder(file)
+		share.Record = func(r offload.Record) {
+			if failed == nil {
+				failed = encoder.Encode(r)
+			}
+		}
+		closers = append(closers, func() error { return errors.Join(failed, file.Close()) })
+	}
+	return drives, func() error {
+		var errs []error
+		for _, f := range closers {
+			errs = append(errs, f())
+		}
+		return errors.Join(errs...)
+	}, nil
+}
+
+// printOffload prints how the splits were shared.
+func printOffload(w io.Writer, r *trainmgr.OffloadReport) {
+	if r == nil {
+		return
+	}
+	fmt.Fprintf(w, "share of the drives\t%.1f%% of the splits now, %.1f%% decided before: %s\n", 100*r.Ratio,
+		100*r.Decision.Ratio, r.Decision.Why)
+	fmt.Fprintf(w, "made\t%d rows in %d splits here, %d rows in %d splits on drives; %d splits begun again\n",
+		r.LocalRows, r.LocalSplits, r.RemoteRows, r.RemoteSplits, r.Redone)
+	fmt.Fprintf(w, "profile\t%.2f s, %.1f%% of the whole; the share was changed %d times since\n", r.ProfileSeconds,
+		100*r.ProfileShare, r.Retunings)
+}

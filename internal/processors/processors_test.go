@@ -1,0 +1,57 @@
+package processors
+
+import (
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestAvailable(t *testing.T) {
+	got := Available()
+	assert.Positive(t, got)
+	assert.LessOrEqual(t, got, float64(runtime.NumCPU()))
+}
+
+func TestTimeGrows(t *testing.T) {
+	if Time() == 0 {
+		t.Skip("the processor time is not known here")
+	}
+	begin := Time()
+	for end := time.Now().Add(time.Minute); Time() == begin; {
+		if time.Now().After(end) {
+			t.Fatal("a minute of work used no processor time")
+		}
+	}
+}
+
+func TestParseMax(t *testing.T) {
+	for text, want := range map[string]float64{
+		"max 100000\n": math.Inf(1), "30000 100000\n": 0.3, "200000 100000": 2, "": math.Inf(1), "5": math.Inf(1),
+		"-1 100000": math.Inf(1), "0 100000": math.Inf(1), "1 0": math.Inf(1), "1 x": math.Inf(1),
+		"9007199254740993 1": math.Inf(1),
+	} {
+		assert.InDelta(t, want, parseMax(text), 0, "%q", text)
+	}
+	assert.InDelta(t, math.Inf(1), ratio("-1\n", "100000\n"), 0, "no quota in cgroup v1")
+	assert.InDelta(t, 1.5, ratio("150000\n", "100000\n"), 0)
+}
+
+func TestParseGroups(t *testing.T) {
+	assert.Equal(t, groups{unified: "/user.slice/a:b"}, parseGroups("0::/user.slice/a:b\n"))
+	assert.Equal(t, groups{unified: "/", cpu: "/job"},
+		parseGroups("9:name=systemd:/x\n4:cpu,cpuacct:/job\n1:cpuset:/y\n0::/\nnothing\n2:cpu:relative\n"))
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("30000 100000")
+	f.Add("4:cpu,cpuacct:/job\n0::/\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := parseMax(text); !(got > 0) {
+			t.Fatal(got)
+		}
+		parseGroups(text)
+	})
+}

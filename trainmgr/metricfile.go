@@ -1,0 +1,101 @@
+package trainmgr
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/internal/filelock"
+	"github.com/millrace/millrace/internal/wholefile"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// MetricStore keeps the metrics of profiles from one job to the next.
+type MetricStore interface {
+	// Lookup returns what is known of the keys.
+	Lookup(keys offload.Keys) (offload.Metrics, offload.Known, error)
+	// Put keeps the metrics that have says are there.
+	Put(keys offload.Keys, m offload.Metrics, have offload.Known) error
+}
+
+// MetricFile is a MetricStore in a file. Several processes may use it: one at a time changes it, and it is replaced in
+// one step.
+type MetricFile struct{ path string }
+
+// NewMetricFile returns the store in a file. "" means offload-metrics.json in the folder millrace of the user's cache
+// (os.UserCacheDir). The file need not be there.
+func NewMetricFile(path string) (*MetricFile, error) {
+	if path == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("offload metrics: %w", err)
+		}
+		path = filepath.Join(cache, "millrace", "offload-metrics.json")
+	}
+	return &MetricFile{path}, nil
+}
+
+// read returns the table in the file. A file that is not there is an empty table, and so is a file that this program
+// cannot read as one: damaged then says why.
+func (f *MetricFile) read() (table *offload.Table, damaged, err error) {
+	file, err := os.Open(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &offload.Table{}, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("offload metrics: %w", err)
+	}
+	b, err := io.ReadAll(io.LimitReader(file, offload.MaxTableBytes+1))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, nil, fmt.Errorf("offload metrics: %w", err)
+	}
+	table, damaged = offload.DecodeTable(b)
+	if damaged != nil {
+		return &offload.Table{}, fmt.Errorf("%s: %w: the metrics are measured again", f.path, damaged), nil
+	}
+	return table, nil, nil
+}
+
+// Lookup implements MetricStore. A damaged file is an error that wraps offload.ErrTable; the next Put replaces it.
+func (f *MetricFile) Lookup(keys offload.Keys) (offload.Metrics, offload.Known, error) {
+	table, damaged, err := f.read()
+	if err = errors.Join(err, damaged); err != nil {
+		return offload.Metrics{}, offload.Known{}, err
+	}
+	m, known := table.Lookup(keys)
+	return m, known, nil
+}
+
+// Put implements MetricStore.
+func (f *MetricFile) Put(keys offload.Keys, m offload.Metrics, have offload.Known) (err error) {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return fmt.Errorf("offload metrics: %w", err)
+	}
+	lock, err := os.OpenFile(f.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("offload metrics: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := filelock.Lock(lock); err != nil {
+		return fmt.Errorf("offload metrics: %s.lock: %w", f.path, err)
+	}
+	table, _, err := f.read()
+	if err != nil {
+		return err
+	}
+	table.Lookup(keys) // what is used stays
+	if err := table.Put(keys, m, have); err != nil {
+		return err
+	}
+	b, err := table.Encode()
+	if err != nil {
+		return fmt.Errorf("offload metrics: %w", err)
+	}
+	if err := wholefile.Write(f.path, b); err != nil {
+		return fmt.Errorf("offload metrics: %w", err)
+	}
+	return nil
+}

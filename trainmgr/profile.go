@@ -1,0 +1,324 @@
+package trainmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/processors"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// DefaultProfileSteps is how many mini-batches are counted in each measurement of a profile if Offload.ProfileSteps is
+// 0, and twice as many at most: "profiling 50 ~ 100 steps (batches) leads to high accuracy with small overheads"
+// (FastFlow, 5.1).
+const DefaultProfileSteps = 50
+
+// profile measures the metrics of FastFlow, or takes those that the store has. It runs no mini-batch of the job: the
+// passes over the data are forgotten, and the trainer's step works on a copy of the model or between its snapshot and
+// the restore. gthp is T, which was measured before.
+func (s *storageSource) profile(ctx context.Context, gthp float64) (m *offload.Metrics, err error) {
+	share := s.sharing
+	begun := time.Now()
+	defer func() { share.profileTime = time.Since(begun) }()
+	keys := s.metricKeys()
+	stored := offload.Metrics{}
+	if share.options.Store != nil && share.options.Model != "" {
+		if stored, share.known, err = share.options.Store.Lookup(keys); err != nil {
+			share.logger.Warn("stored metrics are not used", "error", err)
+			stored, share.known = offload.Metrics{}, offload.Known{}
+		}
+	}
+	step := s.options.Ranks[0]
+	if step.Snapshot != nil && !share.known.All() {
+		restore, snapshotErr := step.Snapshot()
+		if snapshotErr != nil {
+			return nil, fmt.Errorf("profile: snapshot: %w", snapshotErr)
+		}
+		defer func() {
+			if restoreErr := restore(); restoreErr != nil {
+				m, err = nil, errors.Join(err, fmt.Errorf("profile: restore: %w", restoreErr))
+			}
+		}()
+	}
+	p := profiler{source: s, run: step.Run, steps: share.options.ProfileSteps}
+	if p.steps == 0 {
+		p.steps = DefaultProfileSteps
+	}
+	have, err := p.measure(ctx, &stored, share.known, gthp)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if share.options.Store != nil && share.options.Model != "" && !share.known.All() {
+		if err := share.options.Store.Put(keys, stored, have); err != nil {
+			share.logger.Warn("metrics are not stored", "error", err)
+		}
+	}
+	return &stored, nil
+}
+
+// metricKeys returns the keys of the job's metrics.
+func (s *storageSource) metricKeys() offload.Keys {
+	parts := offload.KeyParts{
+		Model: s.sharing.options.Model, Batch: s.firstEpoch.Plan.Options().Batch, Pipeline: s.canonical,
+		Machine: fmt.Sprintf("%s/%s, %d processors, %.2f usable", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+			processors.Available()),
+	}
+	for _, d := range s.data.Drives {
+		worker := fmt.Sprintf("%s, compute %v, %d threads, %d streams", d.Name, d.Compute, d.Threads, d.Streams)
+		if d.Local {
+			parts.Machine += "; " + worker
+		} else {
+			parts.Workers = append(parts.Workers, fmt.Sprintf("%v, %s", s.sharing.cut(), worker))
+		}
+	}
+	return parts.Keys()
+}
+
+// profiler measures one job.
+type profiler struct {
+	source *storageSource
+	run    func(ctx context.Context, mb *tensor.MiniBatch) error
+	steps  int
+}
+
+// measured is what a pass measured.
+type measured struct {
+	rowsPerSecond float64
+	cpuPerRow     float64 // processor seconds of this process
+}
+
+// measure fills in what is not known. Where the trainer does not stall, the workers are not measured (Algorithm 1,
+// lines 3 and 4).
+func (p *profiler) measure(ctx context.Context, m *offload.Metrics, known offload.Known,
+	gthp float64) (have offload.Known, err error) {
+	have = known
+	if !known.Model {
+		alone, err := p.trainer(ctx)
+		if err != nil {
+			return have, err
+		}
+		m.Gthp, m.Tcycle, m.Cores, have.Model = alone.rowsPerSecond, alone.cpuPerRow, processors.Available(), true
+		if gthp > 0 {
+			m.Gthp = gthp // of all ranks, measured the same way
+		}
+	}
+	if !known.Pipeline {
+		both, pipeline, err := p.side(ctx, true)
+		if err != nil {
+			return have, err
+		}
+		m.Lthp, m.Pcycle, m.Supply, have.Pipeline = both.rowsPerSecond, pipeline.cpuPerRow, pipeline.rowsPerSecond, true
+	}
+	if known.Remote || m.Gthp <= m.Lthp || !p.remoteThere() {
+		return have, nil
+	}
+	both, pipeline, err := p.side(ctx, false)
+	if err != nil {
+		p.source.sharing.sayAway(err, false)
+		return have, nil
+	}
+	m.Candidates = []offload.Candidate{{Cut: p.source.sharing.cut(), Rthp: both.rowsPerSecond,
+		Ocycle: pipeline.cpuPerRow, Supply: pipeline.rowsPerSecond}}
+	if m.Pcycle == 0 { // processor times are not known here
+		m.Candidates[0].Ocycle = 0
+	}
+	have.Remote = true
+	return have, nil
+}
+
+func (p *profiler) remoteThere() bool {
+	for _, d := range p.source.data.Drives {
+		if !d.Local && len(d.Partitions) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// trainer times the trainer alone, on one mini-batch that it is given again and again.
+func (p *profiler) trainer(ctx context.Context) (measured, error) {
+	s := p.source
+	dummy, err := Dummy(s.schema, s.firstEpoch.Plan.Options().Batch, s.data.MeanLength)
+	if err != nil {
+		return measured{}, err
+	}
+	window := newWindow(p.steps, 2)
+	for !window.whole() {
+		if err := errors.Join(p.run(ctx, dummy), ctx.Err()); err != nil {
+			return measured{}, err
+		}
+		window.count(dummy.Rows)
+	}
+	return window.measured(), nil
+}
+
+// side times one side: everything local or everything elsewhere, with the trainer, and then without it.
+func (p *profiler) side(ctx context.Context, local bool) (both, pipeline measured, err error) {
+	var drives []api.Drive
+	for _, d := range p.source.data.Drives {
+		if d.Local == local && len(d.Partitions) > 0 {
+			drives = append(drives, d)
+		}
+	}
+	if limit := p.source.options.MaxDrives; !local && limit > 0 {
+		drives = drives[:min(limit, len(drives))]
+	}
+	if both, err = p.pass(ctx, drives, p.run); err != nil {
+		return both, pipeline, err
+	}
+	pipeline, err = p.pass(ctx, drives, nil)
+	return both, pipeline, err
+}
+
+// errPassOver ends the streams of a pass.
+var errPassOver = errors.New("the profile has what it needs")
+
+// pass takes mini-batches of some drives, with a step of the trainer on each or without one, and times them. It begins
+// at the first split that a drive holds, and goes around where the data is short.
+func (p *profiler) pass(ctx context.Context, drives []api.Drive,
+	step func(ctx context.Context, mb *tensor.MiniBatch) error) (measured, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var streams sync.WaitGroup
+	batches := make(chan *tensor.MiniBatch)
+	defer func() {
+		cancel(errPassOver)
+		streams.Wait()
+	}()
+	concurrent := 0
+	for _, d := range drives {
+		splits := p.splitsOn(d)
+		if len(splits) == 0 {
+			continue
+		}
+		var next atomic.Int64
+		for range min(max(d.Streams, 1), len(splits)) {
+			concurrent++
+			streams.Go(func() {
+				for ctx.Err() == nil {
+					split := splits[int(next.Add(1)-1)%len(splits)]
+					if err := p.takeSplit(ctx, d, split, batches); err != nil {
+						cancel(err)
+					}
+				}
+			})
+		}
+	}
+	if concurrent == 0 {
+		return measured{}, fmt.Errorf("%w: no split is there to profile with", ErrOptions)
+	}
+	window := newWindow(p.steps, 2+2*concurrent)
+	for !window.whole() {
+		select {
+		case mb := <-batches:
+			rows := mb.Rows
+			var err error
+			if step != nil {
+				err = step(ctx, mb)
+			}
+			mb.Release()
+			if err != nil {
+				return measured{}, err
+			}
+			window.count(rows)
+		case <-ctx.Done():
+			return measured{}, context.Cause(ctx)
+		}
+	}
+	return window.measured(), nil
+}
+
+// splitsOn returns the splits of the first epoch that a drive holds and that have rows.
+func (p *profiler) splitsOn(d api.Drive) (splits []dataset.Split) {
+	held := map[int]bool{}
+	for _, partition := range d.Partitions {
+		held[partition] = true
+	}
+	for split := range p.source.firstEpoch.Plan.All() {
+		if held[split.Partition] && split.MiniBatches > 0 {
+			splits = append(splits, split)
+		}
+	}
+	return splits
+}
+
+// takeSplit hands the mini-batches of a split over, until the pass is over.
+func (p *profiler) takeSplit(ctx context.Context, d api.Drive, split dataset.Split,
+	batches chan<- *tensor.MiniBatch) (err error) {
+	stream, err := p.source.storage.Open(ctx, api.SplitRequest{Job: p.source.digest, Drive: d.Name,
+		Epoch: p.source.firstEpoch.Number, Split: split})
+	if err != nil {
+		return fmt.Errorf("drive %s: %w", d.Name, err)
+	}
+	defer func() { err = errors.Join(err, stream.Close()) }()
+	for {
+		mb, err := stream.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("drive %s: %w", d.Name, err)
+		}
+		select {
+		case batches <- mb:
+		case <-ctx.Done():
+			mb.Release()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// window is the part of a pass that counts: what comes after the warm-up, at least steps mini-batches and at most twice
+// as many, fewer than that only if leastTime has passed.
+type window struct {
+	steps, warmup int
+	seen          int
+	rows          int64
+	begun         time.Time
+	begunCPU      time.Duration
+	took, tookCPU time.Duration
+}
+
+// leastTime is how long the measurement of a side lasts if twice the steps do not last longer.
+const leastTime = 500 * time.Millisecond
+
+func newWindow(steps, warmup int) *window {
+	return &window{steps: steps, warmup: warmup}
+}
+
+// count counts a mini-batch that the trainer is done with.
+func (w *window) count(rows int) {
+	w.seen++
+	if w.seen < w.warmup {
+		return
+	}
+	now, cpu := time.Now(), processors.Time()
+	if w.seen == w.warmup {
+		w.begun, w.begunCPU = now, cpu
+		return
+	}
+	w.rows += int64(rows)
+	w.took, w.tookCPU = now.Sub(w.begun), cpu-w.begunCPU
+}
+
+// whole reports whether the window has what it needs.
+func (w *window) whole() bool {
+	counted := w.seen - w.warmup
+	return counted >= w.steps && w.took >= leastTime || counted >= 2*w.steps
+}
+
+// measured returns what the window measured.
+func (w *window) measured() measured {
+	seconds := math.Max(w.took.Seconds(), 1e-9) // of a clock that stands still
+	rows := math.Max(float64(w.rows), 1)
+	return measured{rowsPerSecond: rows / seconds, cpuPerRow: math.Max(w.tookCPU.Seconds(), 0) / rows}
+}

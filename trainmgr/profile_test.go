@@ -1,0 +1,227 @@
+package trainmgr
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// profiledOptions are a job whose trainer is profiled over few mini-batches.
+func profiledOptions(local *fakeStorage, step Step) Options {
+	o := sharedOptions(local, dataset.Fastest, -1)
+	o.RowsPerSecond, o.Ranks = 0, []Step{step}
+	o.Offload.ProfileSteps = 5
+	return o
+}
+
+// TestProfileMeasuresFiftyToAHundred checks FastFlow 5.1: "FastFlow executes only a few iterations and estimates the
+// metrics without processing the entire data. We empirically found that profiling 50 ~ 100 steps (batches) leads to high
+// accuracy with small overheads".
+func TestProfileMeasuresFiftyToAHundred(t *testing.T) {
+	for took, want := range map[time.Duration]int{0: 100, leastTime: 50} {
+		w := newWindow(DefaultProfileSteps, 3)
+		for !w.whole() {
+			w.count(10)
+			w.took += took
+		}
+		assert.Equal(t, 3+want, w.seen)
+		assert.EqualValues(t, 10*want, w.rows)
+	}
+}
+
+// TestProfileChangesNothing profiles a model that the step trains: its weights are as before, the job begins at its
+// first row, and nothing is left open.
+func TestProfileChangesNothing(t *testing.T) {
+	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0}, []int{1})
+	local.delay = time.Millisecond // so that the trainer stalls
+	weights, trained, restored := 1.0, 0, 0
+	step := Step{
+		Run: func(_ context.Context, mb *tensor.MiniBatch) error {
+			weights *= 1 + float64(mb.Label[0])/2 + 1e-3
+			trained++
+			return nil
+		},
+		Snapshot: func() (func() error, error) {
+			kept := weights
+			return func() error { weights = kept; restored++; return nil }, nil
+		},
+	}
+	j, err := Submit(t.Context(), remote, profiledOptions(local, step))
+	require.NoError(t, err)
+	assert.InDelta(t, 1.0, weights, 0)
+	assert.Equal(t, 1, restored)
+	assert.GreaterOrEqual(t, trained, 3*5)
+	assert.Zero(t, j.Checkpoint().Mark)
+	for _, f := range []*fakeStorage{local, remote} {
+		assert.Zero(t, f.running.Load(), "streams not closed")
+		assert.Zero(t, f.alive.Load(), "mini-batches not released")
+	}
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	m := r.Offload.Metrics
+	assert.Greater(t, m.Gthp, m.Lthp)
+	assert.Positive(t, m.Supply)
+	assert.Positive(t, m.Cores)
+	require.Len(t, m.Candidates, 1)
+	assert.Greater(t, m.Candidates[0].Rthp, m.Lthp)
+	assert.Equal(t, offload.ReadAndTransforms, m.Candidates[0].Cut)
+	assert.True(t, r.Offload.Decision.Offload)
+	assert.InDelta(t, m.Gthp, j.Allocation().RowsPerSecond, 0)
+	assert.Positive(t, r.Offload.ProfileSeconds)
+	assert.InDelta(t, 1, r.Offload.ProfileShare, 0, "nothing has run yet")
+	rows, _ := take(t, j, -1)
+	checkRows(t, local, 1005, rows)
+	r, err = j.Report(t.Context())
+	require.NoError(t, err)
+	assert.Less(t, r.Offload.ProfileShare, 1.0)
+	require.NoError(t, j.Close())
+}
+
+// TestWithoutAStallTheWorkersAreNotProfiled checks FastFlow 7.4: "Workloads with low prep stalls (...) also have little
+// overheads as FastFlow prevents measuring other metrics after a short profiling of Lthp and Gthp".
+func TestWithoutAStallTheWorkersAreNotProfiled(t *testing.T) {
+	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
+	o := profiledOptions(local, Step{Run: func(ctx context.Context, mb *tensor.MiniBatch) error {
+		time.Sleep(time.Millisecond)
+		return nil
+	}})
+	o.RowsPerSecond = 1 // T is known, and the local side makes more
+	j, err := Submit(t.Context(), remote, o)
+	require.NoError(t, err)
+	assert.Zero(t, remote.opened.Load())
+	rows, _ := take(t, j, -1)
+	checkRows(t, local, 1005, rows)
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, r.Offload.Metrics.Candidates)
+	assert.False(t, r.Offload.Decision.Offload)
+	require.NoError(t, j.Close())
+}
+
+// TestStoredMetricsAreNotMeasured checks FastFlow 5.2: "FastFlow further reduces the profiling overhead by storing
+// metrics and reloading them if the same input pipeline and model are trained again".
+func TestStoredMetricsAreNotMeasured(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache", "metrics.json")
+	store, err := NewMetricFile(path)
+	require.NoError(t, err)
+	var steps atomic.Int64
+	step := Step{Run: func(context.Context, *tensor.MiniBatch) error { steps.Add(1); return nil }}
+	submit := func(change func(o *Options)) *OffloadReport {
+		t.Helper()
+		local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
+		local.delay = time.Millisecond
+		o := profiledOptions(local, step)
+		o.Offload.Store, o.Offload.Model = store, "regression"
+		change(&o)
+		steps.Store(0)
+		j, err := Submit(t.Context(), remote, o)
+		require.NoError(t, err)
+		r, err := j.Report(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, j.Close())
+		return r.Offload
+	}
+	same := func(*Options) {}
+	first := submit(same)
+	assert.Equal(t, offload.Known{}, first.Known)
+	second := submit(same)
+	assert.True(t, second.Known.All())
+	assert.Zero(t, steps.Load())
+	assert.Equal(t, first.Metrics, second.Metrics)
+	assert.Equal(t, first.Decision, second.Decision)
+	// What another key is measured again, and no more.
+	assert.Equal(t, offload.Known{Model: true, Pipeline: true}, submit(func(o *Options) { o.Offload.Cut = offload.All }).Known)
+	assert.Positive(t, steps.Load())
+	pipeline := submit(func(o *Options) {
+		o.Pipeline = spec()
+		o.Pipeline.Sparse[0].Ops = o.Pipeline.Sparse[0].Ops[:1]
+	})
+	assert.Equal(t, offload.Known{Model: true}, pipeline.Known)
+	assert.Equal(t, offload.Known{}, submit(func(o *Options) { o.Batch = 20 }).Known)
+	assert.Equal(t, offload.Known{}, submit(func(o *Options) { o.Offload.Model = "forest" }).Known)
+	assert.Equal(t, offload.Known{}, submit(func(o *Options) { o.Offload.Model = "" }).Known, "nothing names the model")
+	assert.True(t, submit(same).Known.All(), "the others took nothing away")
+	// A damaged file is measured again and replaced.
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	_, _, err = store.Lookup(offload.Keys{})
+	require.ErrorIs(t, err, offload.ErrTable)
+	assert.Equal(t, offload.Known{}, submit(same).Known)
+	assert.True(t, submit(same).Known.All())
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		assert.Equal(t, os.FileMode(0o600), info.Mode())
+	}
+}
+
+func TestMetricFileErrors(t *testing.T) {
+	dir := t.TempDir()
+	store, err := NewMetricFile(dir) // a folder has the name
+	require.NoError(t, err)
+	_, _, err = store.Lookup(offload.Keys{})
+	require.Error(t, err)
+	require.Error(t, store.Put(offload.Keys{}, offload.Metrics{}, offload.Known{}))
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	store, err = NewMetricFile(filepath.Join(file, "below"))
+	require.NoError(t, err)
+	require.ErrorContains(t, store.Put(offload.Keys{}, offload.Metrics{}, offload.Known{}), "offload metrics")
+	store, err = NewMetricFile(filepath.Join(dir, "metrics"))
+	require.NoError(t, err)
+	require.ErrorIs(t, store.Put(offload.Keys{}, offload.Metrics{Gthp: -1}, offload.Known{}), offload.ErrMetrics)
+	t.Setenv("XDG_CACHE_HOME", dir)
+	store, err = NewMetricFile("")
+	require.NoError(t, err)
+	if runtime.GOOS == "linux" {
+		assert.Equal(t, filepath.Join(dir, "millrace", "offload-metrics.json"), store.path)
+	}
+}
+
+// TestProfileThatFails lets a step, a snapshot and either side fail while it is profiled.
+func TestProfileThatFails(t *testing.T) {
+	broken := errors.New("out of memory")
+	good := Step{Run: func(context.Context, *tensor.MiniBatch) error { return nil }}
+	fresh := func() (*fakeStorage, *fakeStorage) {
+		local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
+		local.delay = time.Millisecond
+		return local, remote
+	}
+	for name, step := range map[string]Step{
+		"step":     {Run: func(context.Context, *tensor.MiniBatch) error { return broken }},
+		"snapshot": {Run: good.Run, Snapshot: func() (func() error, error) { return nil, broken }},
+		"restore":  {Run: good.Run, Snapshot: func() (func() error, error) { return func() error { return broken }, nil }},
+	} {
+		local, remote := fresh()
+		_, err := Submit(t.Context(), remote, profiledOptions(local, step))
+		require.ErrorIs(t, err, broken, name)
+		assert.Zero(t, local.running.Load()+remote.running.Load()+local.alive.Load(), name)
+		assert.Equal(t, 1, local.finished, name)
+		assert.Equal(t, 1, remote.finished, name)
+	}
+	local, remote := fresh()
+	local.failAt = map[uint64]error{2: broken}
+	_, err := Submit(t.Context(), remote, profiledOptions(local, good))
+	require.ErrorIs(t, err, broken)
+
+	local, remote = fresh()
+	remote.failAt = map[uint64]error{2: errGone}
+	j, err := Submit(t.Context(), remote, profiledOptions(local, good))
+	require.NoError(t, err, "without the drives everything is local")
+	rows, _ := take(t, j, -1)
+	checkRows(t, local, 1005, rows)
+	require.NoError(t, j.Close())
+	_, err = Submit(t.Context(), remote, Options{Pipeline: spec(), Offload: Offload{Local: local, ProfileSteps: -1}})
+	require.ErrorIs(t, err, ErrOptions)
+}
