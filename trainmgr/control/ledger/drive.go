@@ -105,6 +105,9 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 		}
 	}
 	d.state, d.why, d.slots, d.draining = driveReady, "", p.Slots, p.Draining
+	if (d.reach == Any) != (p.Reach == Any) {
+		l.countActive(d, p.Reach == Any)
+	}
 	d.reach, d.compute, d.serves = p.Reach, p.Compute, p.Serves
 	l.placementVersion++
 	for adopted && d.busy > d.slots { // leases were adopted for it from more than one earlier leader
@@ -127,6 +130,20 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 	}
 	l.schedule(now)
 	return nil
+}
+
+// countActive counts a drive among the active workers of reach Any of the jobs that it works for, or no longer does: an
+// adopted lease may be of a worker whose reach was not known.
+func (l *Ledger) countActive(d *drive, worker bool) {
+	for _, j := range l.jobs {
+		switch {
+		case j.slots[d] == 0:
+		case worker:
+			j.activeWorkers++
+		default:
+			j.activeWorkers--
+		}
+	}
 }
 
 func sameRank(a, b *RankRef) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }

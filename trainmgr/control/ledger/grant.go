@@ -118,15 +118,7 @@ func (j *job) pruneRunning() {
 }
 
 // activeDrives counts the holders that work for the job now.
-func (j *job) activeDrives() int {
-	n := len(j.slots)
-	for d := range j.slots {
-		if d.reach == Any {
-			n--
-		}
-	}
-	return n
-}
+func (j *job) activeDrives() int { return len(j.slots) - j.activeWorkers }
 
 // allowedRunning returns the running drives that may be granted more.
 func (j *job) allowedRunning() []*drive {
@@ -204,7 +196,7 @@ func (j *job) offersForRank(out []offer, r *rank, drives []*drive, round uint64,
 	e.refreshPlacement()
 	sh := &e.shares[r.number]
 	usable := func(d *drive) bool {
-		return d.round != round && d.grantable() && j.employs(d) && d.freeSlots() > 0 && !r.avoidsDrive(d, now)
+		return d.freeSlots() > 0 && d.round != round && d.grantable() && j.employs(d) && !r.avoidsDrive(d, now)
 	}
 	if j.Order == dataset.Deterministic {
 		place, ok := e.nextSplit(sh)

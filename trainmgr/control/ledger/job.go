@@ -36,15 +36,17 @@ type Job struct {
 // job is a job with its state.
 type job struct {
 	Job
-	failed      string
-	ranks       []*rank
-	epochs      []*epoch // live, ascending
-	begun       bool     // the ranks' epochs are set
-	running     []*drive // in the order they joined; the first Drives of them are granted more
-	slots       map[*drive]int
-	redelivered uint64
-	dirtyRanks  bool
-	forgotten   []Record // deletions of epochs that all ranks have left
+	failed  string
+	ranks   []*rank
+	epochs  []*epoch // live, ascending
+	begun   bool     // the ranks' epochs are set
+	running []*drive // in the order they joined; the first Drives of them are granted more
+	slots   map[*drive]int
+
+	activeWorkers int // of slots: workers of reach Any
+	redelivered   uint64
+	dirtyRanks    bool
+	forgotten     []Record // deletions of epochs that all ranks have left
 	crew
 	ratio                   *ratio // nil: holders come first
 	grantedHeld, grantedAny uint64 // pieces, on holders and on workers of reach Any

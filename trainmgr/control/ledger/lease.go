@@ -113,8 +113,16 @@ func (l *Ledger) occupySlot(le *lease, n int) {
 	j, d := le.job, le.drive
 	d.busy += n
 	le.rank.slots += n
+	before := j.slots[d]
 	if j.slots[d] += n; j.slots[d] == 0 {
 		delete(j.slots, d)
+	}
+	switch {
+	case d.reach != Any:
+	case before == 0:
+		j.activeWorkers++
+	case before+n == 0:
+		j.activeWorkers--
 	}
 }
 

@@ -34,6 +34,15 @@ func (l *Ledger) verify() error {
 		}
 	}
 	for _, j := range l.jobs {
+		workers := 0
+		for d := range j.slots {
+			if d.reach == Any {
+				workers++
+			}
+		}
+		if workers != j.activeWorkers {
+			return fmt.Errorf("job %s counts %d active workers, there are %d", j.ID, j.activeWorkers, workers)
+		}
 		for _, e := range j.epochs {
 			if err := e.verify(); err != nil {
 				return fmt.Errorf("job %s epoch %d: %w", j.ID, e.number, err)
