@@ -41,7 +41,6 @@ type Cache struct {
 	freed    chan struct{} // closed and replaced when memory becomes free or evictable
 	clock    uint64        // counts uses of segments
 	segments map[*segment]struct{}
-	total    Statistics // of readers that were closed, and waits
 }
 
 // NewCache returns a cache without readers.

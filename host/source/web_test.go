@@ -164,10 +164,10 @@ func TestWebFollowsRedirects(t *testing.T) {
 // connection in clear, too.
 func TestWebVerifiesServers(t *testing.T) {
 	ctx := context.Background()
-	clear := serve(t, honest)
+	plain := serve(t, honest)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/away" {
-			http.Redirect(w, r, clear, http.StatusFound)
+			http.Redirect(w, r, plain, http.StatusFound)
 			return
 		}
 		honest(w, r)
