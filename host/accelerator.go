@@ -20,7 +20,8 @@ func (d *Drive) openAccelerator(ctx context.Context) error {
 	case uri == "":
 		return nil
 	case d.o.Engine == EngineCPU || d.o.Engine == EngineReference:
-		return fmt.Errorf("accelerator %s: it %w where engine is %s: leave one of the two out", uri, ErrAccelerator, d.o.Engine)
+		return fmt.Errorf("accelerator %s: it %w where engine is %s: leave one of the two out",
+			uri, ErrAccelerator, d.o.Engine)
 	}
 	o := d.o.Device
 	o.Owner = nil // that is who has the drive with the partitions

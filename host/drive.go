@@ -120,8 +120,8 @@ func OpenFiles(ctx context.Context, paths []string, o DriveOptions) (*Drive, err
 // Name returns what reports call the drive.
 func (d *Drive) Name() string { return d.name }
 
-// Device returns the drive's device, or nil for files that the CPU reads. Of a drive without flash, and of files with an
-// accelerator, it is the device that computes.
+// Device returns the drive's device, or nil for files that the CPU reads. Of a drive without flash, and of files with
+// an accelerator, it is the device that computes.
 func (d *Drive) Device() *sdk.Device {
 	if d.device == nil {
 		return d.card

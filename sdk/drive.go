@@ -21,8 +21,8 @@ const driveMoves = 4096
 
 // NewProcessor runs a lowered pipeline on a drive. It reserves Options.SLM bytes of the drive's local memory (all of it
 // if 0; an error that wraps ErrSLMFull if others hold some) until Close, and writes the program there. Of partitions
-// with Extents the drive moves the windows from its flash; windows of others, which lie elsewhere, are read by this host
-// and stored in the drive's memory. The device stays the caller's: close it after the processor.
+// with Extents the drive moves the windows from its flash; windows of others, which lie elsewhere, are read by this
+// host and stored in the drive's memory. The device stays the caller's: close it after the processor.
 func NewProcessor(
 	ctx context.Context, dev *Device, prog *program.Program, schema *tensor.Schema, opts processor.Options,
 ) (processor.Processor, error) {

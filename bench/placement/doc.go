@@ -11,14 +11,14 @@
 //
 // [Run] makes a data set, and lets each mode make all its mini-batches once to count bytes and to compare the
 // mini-batches, which must be the same in every mode, and then again for Options.Time to measure. The storage node, the
-// worker and the trainer are parts of one process that speak HTTP over loopback, with package host/source at the reading
-// end; drives are software. So bytes are what real machines would move, and times are this machine's: all parts share
+// worker and the trainer are parts of one process that speak HTTP over loopback, with package host/source where they
+// read; drives are software. So bytes are what real machines would move, and times are this machine's: all parts share
 // its cores, and a link costs what loopback costs.
 //
 // Bytes of flash are those of NVMe Read commands and of moves inside the drive; bytes to and from a drive's memory are
 // the drive's own counters, result blocks and the program included; bytes of HTTP are those of bodies. The
-// CPU seconds that the engine of a software drive uses are left out of cpu_rows_per_second, since a drive has processors
-// of its own: that is a model, and Result.Notes say so.
+// CPU seconds that the engine of a software drive uses are left out of cpu_rows_per_second, since a drive has its own
+// processors: that is a model, and Result.Notes say so.
 //
 // # Errors
 //

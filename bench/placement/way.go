@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// way is the link between whoever preprocesses and the trainer: HTTP over loopback, a GET a mini-batch, as storage nodes
-// give them.
+// way is the link between the part that preprocesses and the trainer: HTTP over loopback, a GET a mini-batch, as
+// storage nodes give them.
 type way struct {
 	url    string
 	server *http.Server

@@ -51,7 +51,8 @@ func TestServeDiskless(t *testing.T) {
 	assert.Contains(t, line, "no flash (nothing is kept; with --state FILE it keeps what it is and its images)")
 	stop()
 	for _, wrong := range [][]string{
-		{"--diskless", "--flash", "x"}, {"--diskless", "--size", "1GiB"}, {"--diskless", "--lba", "512"}, {"--state", "x"}, {},
+		{"--diskless", "--flash", "x"}, {"--diskless", "--size", "1GiB"}, {"--diskless", "--lba", "512"},
+		{"--state", "x"}, {},
 	} {
 		fails(2, append([]string{"drive", "serve"}, wrong...)...)
 	}

@@ -12,8 +12,8 @@ import (
 // partition that the stream ends before.
 //
 // What is planned is what the builder would plan for the next slices, as far as the input area holds it beside the
-// windows of this one; it decides nothing about a mini-batch. Only moves from the host are planned ahead: a drive brings
-// its own flash's blocks itself, and other streams use its engine meanwhile.
+// windows of this one; it decides nothing about a mini-batch. Only moves from the host are planned ahead: a drive
+// brings its own flash's blocks itself, and other streams use its engine meanwhile.
 func (b *builder) planAhead(batchRows int, end int64) {
 	if b.source != target.FromHost || b.batch.oneByOne {
 		return
