@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/machineload"
 	"github.com/millrace/millrace/host/node/delivery"
 	"github.com/millrace/millrace/host/node/drives"
 	"github.com/millrace/millrace/host/node/heartbeat"
@@ -160,6 +161,7 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image, list []driv
 		name: c.Name, incarnation: a.incarnation, version: o.Version, urls: a.listeners.urls,
 		manager: a.manager, splits: a.splits, drives: a.drives.Statuses, draining: a.drain.on,
 		given: o.Given,
+		load:  machineload.New(machineload.Options{}),
 	}
 }
 

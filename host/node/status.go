@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/machineload"
 	"github.com/millrace/millrace/host/node/drives"
 	"github.com/millrace/millrace/host/node/splits"
 )
@@ -22,6 +23,7 @@ type statusReader struct {
 	drives   func() []drives.Status
 	draining func() bool
 	given    *host.Given // partitions of a store, or nil
+	load     *machineload.Meter
 }
 
 // read returns the node's status. With full, it has the node's partitions and their schemas, too.
@@ -34,7 +36,7 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 	status := &apiv1.NodeStatus{
 		Name: s.name, Incarnation: s.incarnation, Urls: s.urls, Protocol: apiv1.Protocol, Version: s.version,
 		Inventory: inventory.Digest[:], ClockSeconds: float64(time.Now().UnixNano()) / 1e9, Draining: s.draining(),
-		BufferedBatches: held.Batches, BufferedBytes: held.Bytes,
+		BufferedBatches: held.Batches, BufferedBytes: held.Bytes, Load: s.readLoad(),
 	}
 	for _, job := range s.manager.Jobs() {
 		status.Jobs = append(status.Jobs, job.String())
@@ -74,6 +76,13 @@ func (s *statusReader) digestWithGiven(inventory *host.Inventory) []byte {
 		fmt.Fprintf(h, "%q %q %q\n", source.Partition, source.URL, source.Identity)
 	}
 	return h.Sum(nil)
+}
+
+// readLoad returns how much of the machine is in use.
+func (s *statusReader) readLoad() *apiv1.Load {
+	load := s.load.Measure()
+	return &apiv1.Load{Cpu: load.CPU, Memory: load.Memory, Network: load.Network,
+		ReceivedBytesPerSecond: load.ReceivedBytesPerSecond, SentBytesPerSecond: load.SentBytesPerSecond}
 }
 
 // The words for a drive that makes splits of partitions which it does not hold, by this machine's CPU.

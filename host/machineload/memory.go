@@ -1,0 +1,26 @@
+package machineload
+
+import (
+	"strconv"
+	"strings"
+)
+
+// readMemoryShare returns the share of the group's limit that is in use, where it has one, else of the machine's memory.
+// Pages of files that the kernel can drop at once are not in use.
+func (m *Meter) readMemoryShare() float64 {
+	limit, err := strconv.ParseUint(strings.TrimSpace(m.groupFile("memory.max")), 10, 64)
+	if err == nil && limit > 0 {
+		used, err := strconv.ParseUint(strings.TrimSpace(m.groupFile("memory.current")), 10, 64)
+		if err == nil {
+			droppable, _ := field(m.groupFile("memory.stat"), "inactive_file")
+			return share(float64(used)-float64(droppable), float64(limit))
+		}
+	}
+	text := m.read("proc/meminfo")
+	total, known := field(text, "MemTotal:")
+	available, knownToo := field(text, "MemAvailable:")
+	if !known || !knownToo {
+		return 0
+	}
+	return share(float64(total)-float64(available), float64(total))
+}

@@ -1,0 +1,22 @@
+package node
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+)
+
+func TestTheStatusSaysHowMuchOfTheMachineIsInUse(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the counters are Linux's")
+	}
+	f := start(t, nil, fill(t, "mem", nil))
+	f.wait("the machine's memory is in use", func() bool {
+		r, err := f.node.Describe(t.Context(), &apiv1.DescribeRequest{})
+		require.NoError(t, err)
+		return r.Status.Load.GetMemory() > 0
+	})
+}
