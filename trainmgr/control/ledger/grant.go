@@ -216,7 +216,7 @@ func (j *job) offersForRank(out []offer, r *rank, drives []*drive, round uint64,
 		return out
 	}
 	for _, d := range drives {
-		if !usable(d) {
+		if d.busy >= d.slots || !usable(d) { // most drives of a busy cluster have no free slot
 			continue
 		}
 		if i, known := e.index[d]; known {
