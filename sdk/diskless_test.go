@@ -98,7 +98,7 @@ func TestDisklessDrivesAgree(t *testing.T) {
 						assert.Equal(t, s.BytesPlanned, s.BytesStored)
 						stored := int64(after.HostToDRAM.Bytes - before.HostToDRAM.Bytes)
 						assert.GreaterOrEqual(t, stored, s.BytesStored)
-						programBytes := int64(64<<10 + 16*s.Slices)
+						programBytes := 64<<10 + 16*s.Slices
 						assert.LessOrEqual(t, stored, s.BytesStored+programBytes, "windows and the program, no more")
 						if slm > 1<<20 {
 							assert.Equal(t, link == "mapped", s.BytesLent > 0)

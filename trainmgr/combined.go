@@ -50,8 +50,8 @@ func (c *combinedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
 var errNoRemote = errors.New("the job names no drive and no worker")
 
 // remoteDrives asks the remote part which drives it has, with the partitions in the numbers of the job's manifest. A
-// partition of the job that is another file there is ErrOptions; partitions that the job does not have are left out, and
-// so are drives that hold none of it.
+// partition of the job that is another file there is ErrOptions; partitions that the job does not have are left out,
+// and so are drives that hold none of it.
 func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error) {
 	if c.remote == nil {
 		return nil, errNoRemote

@@ -27,8 +27,8 @@ func profiledOptions(local *fakeStorage, step Step) Options {
 }
 
 // TestProfileMeasuresFiftyToAHundred checks FastFlow 5.1: "FastFlow executes only a few iterations and estimates the
-// metrics without processing the entire data. We empirically found that profiling 50 ~ 100 steps (batches) leads to high
-// accuracy with small overheads".
+// metrics without processing the entire data. We empirically found that profiling 50 ~ 100 steps (batches) leads to
+// high accuracy with small overheads".
 func TestProfileMeasuresFiftyToAHundred(t *testing.T) {
 	for took, want := range map[time.Duration]int{0: 100, leastTime: 50} {
 		w := newWindow(DefaultProfileSteps, 3)
@@ -142,7 +142,8 @@ func TestStoredMetricsAreNotMeasured(t *testing.T) {
 	assert.Equal(t, first.Metrics, second.Metrics)
 	assert.Equal(t, first.Decision, second.Decision)
 	// What another key is measured again, and no more.
-	assert.Equal(t, offload.Known{Model: true, Pipeline: true}, submit(func(o *Options) { o.Offload.Cut = offload.All }).Known)
+	all := submit(func(o *Options) { o.Offload.Cut = offload.All })
+	assert.Equal(t, offload.Known{Model: true, Pipeline: true}, all.Known)
 	assert.Positive(t, steps.Load())
 	pipeline := submit(func(o *Options) {
 		o.Pipeline = spec()

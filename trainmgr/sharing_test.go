@@ -117,7 +117,8 @@ func checkRows(t *testing.T, f *fakeStorage, perPartition int64, rows []int64) {
 	require.Empty(t, want)
 }
 
-// sharedOptions are a job of 4 mini-batches a split whose share of the drives is fixed, or decided if ratio is negative.
+// sharedOptions are a job of 4 mini-batches a split whose share of the drives is fixed, or decided if ratio is
+// negative.
 func sharedOptions(local api.Storage, order dataset.Order, ratio float64) Options {
 	o := Options{Pipeline: spec(), Order: order, SplitBatches: 4, RowsPerSecond: 1500,
 		Offload: Offload{Local: local, RetryAfter: time.Millisecond}}
@@ -265,8 +266,8 @@ func TestDrivesComeBack(t *testing.T) {
 	}
 }
 
-// TestASplitThatADriveFailsIsMadeHere lets a drive fail in the middle of splits: what it brought stays, the rest is made
-// on the trainer's CPUs, and no row comes twice.
+// TestASplitThatADriveFailsIsMadeHere lets a drive fail in the middle of splits: what it brought stays, the rest is
+// made on the trainer's CPUs, and no row comes twice.
 func TestASplitThatADriveFailsIsMadeHere(t *testing.T) {
 	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
 	remote.failAt = map[uint64]error{}

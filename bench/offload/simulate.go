@@ -233,8 +233,8 @@ func (m *Machine) profile(rng *rand.Rand, noise float64) offload.Metrics {
 	return metrics
 }
 
-// throughput returns the training throughput at a cut and a share, which a tuner changes while the job runs if a profile
-// is given.
+// throughput returns the training throughput at a cut and a share, which a tuner changes while the job runs if a
+// profile is given.
 func (m *Machine) throughput(cut offload.Cut, ratio float64, profile *offload.Metrics) float64 {
 	cost := CutCost{}
 	for _, c := range m.Cuts {

@@ -20,7 +20,7 @@ func (c benchCommands) offload() *cobra.Command {
 	var (
 		o      bench.SimulateOptions
 		replay string
-		real   bool
+		trains bool
 		run    bench.Options
 	)
 	cmd := &cobra.Command{
@@ -45,7 +45,7 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 			if replay != "" {
 				return c.replayOffload(replay)
 			}
-			if real {
+			if trains {
 				return c.measureOffload(cmd.Context(), run)
 			}
 			s, err := bench.Simulate(cmd.Context(), o)
@@ -62,7 +62,7 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 	f.Var(quantity.CountFlag[int]{To: &o.Cases}, "cases", "machines to draw (default 1000)")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of the draw")
 	f.Float64Var(&o.Noise, "noise", 0.01, "standard deviation of what a profile measures, as a share; negative: none")
-	f.BoolVar(&real, "real", false, "train on this machine, for minutes, instead of drawing cases")
+	f.BoolVar(&trains, "real", false, "train on this machine, for minutes, instead of drawing cases")
 	f.Float64SliceVar(&run.Cores, "trainer-cpu", []float64{0.3, 0.7, 1}, "with --real: shares of a CPU of the trainers")
 	f.Float64Var(&run.TrainerCores, "trainer-cores", 1, "with --real: quota of the trainer's machine")
 	f.Float64Var(&run.DriveCores, "drive-cores", 0.5, "with --real: quota of the drive")

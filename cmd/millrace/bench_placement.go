@@ -69,7 +69,8 @@ software: what a row says about that stands below the table.`,
 // printPlacements prints the table, and below it what each row's numbers are.
 func printPlacements(w io.Writer, results []placement.Result) {
 	fmt.Fprintf(w, "placement\tflash to drive B/row\tflash to node B/row\tto worker B/row\tto card B/row\t"+
-		"from drive B/row\tto trainer B/row\tbetween machines B/row\trows/s\trows/CPU-s\tmove ms\tdecode ms\ttransform ms\tfetch ms\n")
+		"from drive B/row\tto trainer B/row\tbetween machines B/row\trows/s\trows/CPU-s\tmove ms\tdecode ms\t"+
+		"transform ms\tfetch ms\n")
 	for _, r := range results {
 		each := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/float64(max(r.Rows, 1))) }
 		l := &r.Links

@@ -13,8 +13,8 @@ import (
 const nobody = " --control http://127.0.0.1:1 --patience 10ms"
 
 // commandStatus is, for a command, a call with a wrong value of a flag or an argument, which ends with exit status 2,
-// and a call with right ones that fails, which ends with 1. In both NONE is a path where nothing is and TEXT a file that
-// holds a word. A command that has no value to get wrong, or that cannot fail, says so with an empty call.
+// and a call with right ones that fails, which ends with 1. In both NONE is a path where nothing is and TEXT a file
+// that holds a word. A command that has no value to get wrong, or that cannot fail, says so with an empty call.
 type commandStatus struct{ wrong, fails string }
 
 // statuses has every command that is not a group.
@@ -29,11 +29,12 @@ var statuses = map[string]commandStatus{
 
 	"config check":          {"", "NONE"},
 	"config print-defaults": {"launcher", ""},
-	"context add":           {"local --control ftp://", "local --control http://127.0.0.1:1 --cert NONE --key NONE --ca NONE"},
-	"context list":          {"--output xml", ""},
-	"context remove":        {"nosuch", ""},
-	"context show":          {"nosuch", ""},
-	"context use":           {"nosuch", ""},
+	"context add": {"local --control ftp://",
+		"local --control http://127.0.0.1:1 --cert NONE --key NONE --ca NONE"},
+	"context list":   {"--output xml", ""},
+	"context remove": {"nosuch", ""},
+	"context show":   {"nosuch", ""},
+	"context use":    {"nosuch", ""},
 
 	"control backup":         {"NONE --patience soon", "NONE" + nobody},
 	"control members add":    {"10.0.0.4:7461" + nobody, "http://10.0.0.4:7461" + nobody},
@@ -103,8 +104,8 @@ var statuses = map[string]commandStatus{
 	"worker run":     {"--config TEXT --threads many", "--config NONE"},
 }
 
-// TestEveryCommandsStatus2 calls each command with a flag that there is not, with too few and too many arguments, with a
-// wrong value, and so that it fails. Status 2 is for what the caller wrote; 1 is for what happened.
+// TestEveryCommandsStatus2 calls each command with a flag that there is not, with too few and too many arguments, with
+// a wrong value, and so that it fails. Status 2 is for what the caller wrote; 1 is for what happened.
 func TestEveryCommandsStatus2(t *testing.T) {
 	for _, c := range commands() {
 		if c.HasSubCommands() {
@@ -144,9 +145,9 @@ func TestEveryCommandsStatus2(t *testing.T) {
 
 // wrongCounts returns a number of arguments below what the command's usage says, if there is one, and one above.
 func wrongCounts(c *cobra.Command) (counts []int) {
-	least, most, any := 0, 0, false
+	least, most, repeated := 0, 0, false
 	for _, word := range strings.Fields(c.Use)[1:] {
-		any = any || strings.Contains(word, "...")
+		repeated = repeated || strings.Contains(word, "...")
 		if most++; !regexp.MustCompile(`^\[`).MatchString(word) {
 			least++
 		}
@@ -154,7 +155,7 @@ func wrongCounts(c *cobra.Command) (counts []int) {
 	if least > 0 {
 		counts = append(counts, least-1)
 	}
-	if !any {
+	if !repeated {
 		counts = append(counts, most+1)
 	}
 	return counts

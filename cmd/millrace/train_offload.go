@@ -46,7 +46,7 @@ func (o *offloadFlags) given() bool { return len(o.files) > 0 }
 // options turns the flags into a job's options. remote is the configuration of the drives elsewhere. The caller closes
 // what is returned.
 func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Config,
-	job *trainmgr.Options) (drives *local.Elsewhere, close func() error, err error) {
+	job *trainmgr.Options) (drives *local.Elsewhere, closeAll func() error, err error) {
 	if len(in.drives) == 0 {
 		return nil, nil, usagef("--local is for jobs over drives: name them with --drive")
 	}

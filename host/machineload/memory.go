@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readMemoryShare returns the share of the group's limit that is in use, where it has one, else of the machine's memory.
-// Pages of files that the kernel can drop at once are not in use.
+// readMemoryShare returns the share of the group's limit that is in use, where it has one, else of the machine's
+// memory. Pages of files that the kernel can drop at once are not in use.
 func (m *Meter) readMemoryShare() float64 {
 	limit, err := strconv.ParseUint(strings.TrimSpace(m.groupFile("memory.max")), 10, 64)
 	if err == nil && limit > 0 {

@@ -32,7 +32,8 @@ func TestTheMachineIsMeasuredWithoutLimits(t *testing.T) {
 	m.write("proc/self/cgroup", "1:cpu:/\n0::/a.slice\n")
 	m.write("sys/fs/cgroup/a.slice/cpu.max", "max 100000\n")
 	m.write("sys/fs/cgroup/a.slice/memory.max", "max\n")
-	m.write("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 5 0 0 0 0 0 0 0 5 0\n  eth0: 1000 0 0 0 0 0 0 0 500 0\n"+
+	m.write("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 5 0 0 0 0 0 0 0 5 0\n"+
+		"  eth0: 1000 0 0 0 0 0 0 0 500 0\n"+
 		"  tun0: 7 0 0 0 0 0 0 0 7 0\n")
 	m.write("sys/class/net/eth0/speed", "8\n") // a million bytes a second
 	m.write("sys/class/net/tun0/speed", "-1\n")

@@ -56,8 +56,8 @@ func parseQuota(text string) float64 {
 	return float64(quota) / float64(period)
 }
 
-// The columns of the line "cpu" of /proc/stat (proc_stat(5)) that are not work: idle and iowait. Guests' time is counted
-// in user and nice, too, so what follows steal is left out.
+// The columns of the line "cpu" of /proc/stat (proc_stat(5)) that are not work: idle and iowait. Guests' time is
+// counted in user and nice, too, so what follows steal is left out.
 const (
 	columnIdle   = 3
 	columnIOWait = 4

@@ -47,7 +47,7 @@ func (r *rendezvous) ReadAtContext(ctx context.Context, b []byte, off int64) (in
 // thread; one that fails fails the slice, and the end of the context ends the waiting.
 func TestWindowsFromElsewhereAreReadTogether(t *testing.T) {
 	data := rows(10)
-	make := func(fail error) (target.Target, *target.Execution) {
+	prepare := func(fail error) (target.Target, *target.Execution) {
 		r := &rendezvous{ReaderAt: bytes.NewReader(data), both: make(chan struct{}), fail: fail}
 		p, err := partition.Open(t.Context(), "p", r, int64(len(data)), program.CriteoBinary, partition.Options{})
 		require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestWindowsFromElsewhereAreReadTogether(t *testing.T) {
 			{From: 0, Len: 100, To: 0}, {From: 200, Len: 100, To: 100},
 		}}
 	}
-	far, x := make(nil)
+	far, x := prepare(nil)
 	_, err := far.Execute(t.Context(), x) // the empty program fails in its state, not here
 	require.NoError(t, err)
 	got, ok := far.View(target.Span{Len: 200})
@@ -64,11 +64,11 @@ func TestWindowsFromElsewhereAreReadTogether(t *testing.T) {
 	assert.Equal(t, data[200:300], got[100:])
 
 	cut := errors.New("cut")
-	far, x = make(cut)
+	far, x = prepare(cut)
 	_, err = far.Execute(t.Context(), x)
 	require.ErrorIs(t, err, cut)
 
-	far, x = make(nil)
+	far, x = prepare(nil)
 	x.Moves = append(x.Moves[:1:1], target.Move{From: 0, Len: 10, To: 1 << 40})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cut)

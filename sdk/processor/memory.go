@@ -6,9 +6,9 @@ import (
 	"github.com/millrace/millrace/sdk/slicer"
 )
 
-// memoryShare is the part of a target's memory that one stream uses. Its workspace has one owner, the stream. Slots that
-// are lent may be given back by anybody, also after the stream has ended and another one has the share: they are put
-// aside, and the owner takes them back before it goes on.
+// memoryShare is the part of a target's memory that one stream uses. Its workspace has one owner, the stream. Slots
+// that are lent may be given back by anybody, also after the stream has ended and another one has the share: they are
+// put aside, and the owner takes them back before it goes on.
 type memoryShare struct {
 	workspace *slicer.Workspace
 

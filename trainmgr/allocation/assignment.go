@@ -29,12 +29,3 @@ func (a Assignment) Fan() int { return a.fan }
 func (a Assignment) Worker(rank, i int) int {
 	return int((int64(rank)*int64(a.fan) + int64(i)) % int64(a.workers))
 }
-
-// Serves reports whether a worker is one of a rank's.
-func (a Assignment) Serves(worker, rank int) bool {
-	if worker < 0 || worker >= a.workers {
-		return false
-	}
-	first := int64(rank) * int64(a.fan) % int64(a.workers)
-	return (int64(worker)-first+int64(a.workers))%int64(a.workers) < int64(a.fan)
-}

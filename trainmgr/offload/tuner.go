@@ -120,10 +120,10 @@ type Record struct {
 // Up seconds without a break, the ratio goes to the share at which both sides are done at the same time, which is
 // Remote/(Local+Remote) of the rates that the sides showed while they worked; these rates contain what offloading costs
 // here, since they were observed under it. A change that promises less than Gain is not made, and none within Settle of
-// the last one. Where the job makes less than the profile measured with everything local, or with everything remote, the
-// ratio goes there. A change is a try: if the job makes less than before when it has settled, the ratio goes back, and the
-// next try waits, twice as long each time. While no worker is there the ratio is 0; when workers return, the ratio
-// before is in force again.
+// the last one. Where the job makes less than the profile measured with everything local, or with everything remote,
+// the ratio goes there. A change is a try: if the job makes less than before when it has settled, the ratio goes back,
+// and the next try waits, twice as long each time. While no worker is there the ratio is 0; when workers return, the
+// ratio before is in force again.
 type Tuner struct {
 	options TunerOptions
 	state   State

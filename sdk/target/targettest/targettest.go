@@ -176,11 +176,11 @@ func checkMiniBatches(t *testing.T, o Opened, data []byte) {
 		}
 		require.NoError(t, err)
 		require.NoError(t, m.Validate())
-		for k := range int(m.Rows) {
+		for k := range m.Rows {
 			assert.InDelta(t, field(row+k, 1), m.Dense[k], 0, "row %d", row+k)
 			assert.EqualValues(t, field(row+k, 14)%buckets, m.Values64[k], "row %d", row+k)
 		}
-		row += int(m.Rows)
+		row += m.Rows
 		m.Release()
 	}
 	assert.Equal(t, rows, row)
