@@ -219,7 +219,7 @@ class Saying(unittest.TestCase):
                 self.assertEqual(list(job), [])
 
     def test_a_loop_that_waits(self) -> None:
-        with Cluster(total=4) as c, mock.patch("millrace.session._SILENCE", 0.2):
+        with Cluster(total=4) as c, mock.patch("millrace.consumption.SILENCE", 0.2):
             lease = c.ledger.lease
 
             def nothing(m: Any) -> dict[str, Any]:

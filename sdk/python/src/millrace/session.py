@@ -162,6 +162,7 @@ class Session(Consumption):
         )
         self.intake.begin(self.digest, epoch, owned, acknowledged)
         self._adopt = False
+        self._job_done = False  # the session before may have been at the job's end; a token can go back from there
         self._stuck_since = None
         self._generation += 1
 
