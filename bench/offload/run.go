@@ -42,6 +42,9 @@ const (
 	MaxCores = 1024
 )
 
+// waitDelay bounds the wait for what a killed command still prints: a process that it started may hold its output open.
+const waitDelay = 5 * time.Second
+
 // Measured is what was measured for one trainer.
 type Measured struct {
 	TrainerCPU   float64   `json:"trainer_cpu"`   // share of its step
@@ -175,6 +178,7 @@ func (b *bench) serve(ctx context.Context, flash string) error {
 		"--listen", "127.0.0.1:0", "--nqn", "nqn.2024-01.io.millrace:bench", "--output", "json", "--log-level", "error")
 	b.drive = exec.CommandContext(ctx, b.Command[0], args...)
 	b.drive.Env = append(os.Environ(), b.Env...)
+	b.drive.WaitDelay = waitDelay
 	out, err := b.drive.StdoutPipe()
 	if err != nil {
 		return err
@@ -234,6 +238,7 @@ func (b *bench) run(ctx context.Context, group *quota, args ...string) ([]byte, 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.Command[0], append(b.Command[1:len(b.Command):len(b.Command)], args...)...)
 	cmd.Env = append(os.Environ(), b.Env...)
+	cmd.WaitDelay = waitDelay
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	what := strings.Join(args[:2], " ")

@@ -29,10 +29,12 @@ func TestACommandThatFailsSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "no disk")
 	_, err = Run(t.Context(), Options{Command: []string{"/nowhere/millrace"}})
 	require.ErrorContains(t, err, "/nowhere/millrace")
-	_, err = Run(t.Context(), Options{Command: []string{"/bin/sh", "-c", "sleep 600"}, Timeout: time.Millisecond})
+	// The shell is killed; what it started keeps the output open.
+	_, err = Run(t.Context(), Options{Command: []string{"/bin/sh", "-c", "sleep 20; exit 0"},
+		Timeout: 100 * time.Millisecond})
 	require.Error(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = Run(ctx, Options{Command: []string{"/bin/sh", "-c", "sleep 600"}})
+	_, err = Run(ctx, Options{Command: []string{"/bin/sh", "-c", "exec sleep 20"}})
 	require.Error(t, err)
 }
