@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +13,8 @@ import (
 // TestBenchOffloadTrains runs the whole of bench offload --real with little data: a drive that is served, trainers in
 // processes of their own, a sweep, and both policies.
 func TestBenchOffloadTrains(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	results, err := bench.Run(t.Context(), bench.Options{
@@ -40,7 +41,7 @@ func TestBenchOffloadTrains(t *testing.T) {
 	} else {
 		assert.Zero(t, m.TrainerQuota)
 	}
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "millrace-bench-offload*"))
+	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	assert.Empty(t, left, "the data is gone")
 }
