@@ -60,7 +60,7 @@ func AsyncEventRequest() Command { return New(AdminAsyncEventRequest, 0) }
 type AsyncEvent struct {
 	Type uint8 // 0 error, 1 SMART and health, 2 notice, 7 vendor
 	Info uint8
-	Log  uint8 // the log page that tells more; reading it re-arms the event
+	Log  uint8 // the log page with details; reading it re-arms the event
 }
 
 // The events that a controller here reports.

@@ -44,9 +44,9 @@ type Lasting interface {
 	Lasts() bool
 }
 
-// Associated is implemented by a Conn that makes a new association when one is lost. What the lost association held of
-// the drive is gone, and its addresses may mean something else in the next one: a host that holds memory of the drive
-// binds its commands to the association with InAssociation.
+// Associated is implemented by a Conn that makes a new association when one is lost. The drive's memory that the lost
+// association held is gone, and its addresses may mean something else in the next one: a host that holds memory of
+// the drive binds its commands to the association with InAssociation.
 type Associated interface {
 	// Association numbers the association that commands go to, from 1 up. It waits while there is none.
 	Association(ctx context.Context) (uint64, error)

@@ -101,7 +101,7 @@ type ErrorEntry struct {
 	Location  uint16 // byte and bit of the command that is to blame, FFFFh if none
 	LBA       uint64
 	NSID      uint32
-	VendorLog uint8 // log page that tells more, 0 if none does
+	VendorLog uint8 // log page with details, 0 if there is none
 	CSI       uint8
 	Opcode    uint8
 }

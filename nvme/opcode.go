@@ -80,7 +80,7 @@ const (
 	LogMemoryRangeSets   = 0x84
 	LogVendor            = 0xc0
 	LogLost              = 0xc2 // vendor: blocks of namespace 1 that the drive has lost
-	LogImages            = 0xc1 // vendor: what the drive tells of its images, in the drive's own words
+	LogImages            = 0xc1 // vendor: the drive's report on its images, in the drive's own words
 )
 
 // VersionSpec is the version of the base specification that controllers here report: 2.0.

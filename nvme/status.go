@@ -184,7 +184,7 @@ func (s Status) Err() error {
 	return s
 }
 
-// Is makes errors.Is compare type and code, whatever the other bits say.
+// Is makes errors.Is compare type and code, and ignore the other bits.
 func (s Status) Is(target error) bool {
 	t, ok := target.(Status)
 	return ok && t.Code() == s.Code()

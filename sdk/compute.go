@@ -29,8 +29,8 @@ type commandSet interface {
 	release(ctx context.Context, r cs.Range) error
 	store(ctx context.Context, addr uint64, p []byte) *Future
 	fetch(ctx context.Context, addr uint64, p []byte) *Future
-	// preprocess moves and executes, and returns the program's 64-bit value, and what the moves took if they were
-	// commands of their own.
+	// preprocess moves and executes. It returns the program's 64-bit value and, if the moves were commands of their own,
+	// the time that the moves took.
 	preprocess(
 		ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
 	) (v uint64, moved time.Duration, err error)

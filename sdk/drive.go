@@ -41,8 +41,8 @@ func NewProcessor(
 	return processor.Start(ctx, newDrive(dev, c, slm), prog, schema, opts)
 }
 
-// drive is the target that is a drive: moves are copies from its flash to its local memory, or what the host reads and
-// stores there.
+// drive is the target that is a drive: moves are copies from its flash to its local memory, or bytes that the host
+// reads and stores there.
 type drive struct {
 	dev     *Device
 	compute *Compute

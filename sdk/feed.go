@@ -79,7 +79,7 @@ func (f *feeder) begin(ctx context.Context, p *partition.Partition, moves []targ
 	return a
 }
 
-// prepareReads tells a reader that reads ahead which bytes are moved, so that they come by joined requests.
+// prepareReads announces the bytes that are moved to a reader that reads ahead, so that they come by joined requests.
 func prepareReads(p *partition.Partition, moves []target.Move) {
 	r, ok := p.AheadReader()
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// LoadImage puts an image into a program slot of the drive, which judges it; it does not become active. The command set
-// in use carries it. What the drive refuses is an *image.LoadError.
+// LoadImage puts an image into a program slot of the drive, which judges it; it does not become active. The command
+// set in use carries it. A refusal by the drive is an *image.LoadError.
 func (d *Device) LoadImage(ctx context.Context, slot int, b []byte) error {
 	const op = "load image"
 	if err := d.checkSlot(op, slot); err != nil {
@@ -40,7 +40,7 @@ func (d *Device) LoadImage(ctx context.Context, slot int, b []byte) error {
 }
 
 // TestImage has the drive verify the image in a slot and run its self-test. The active image stays and goes on
-// executing. What the drive refuses is an *image.LoadError.
+// executing. A refusal by the drive is an *image.LoadError.
 func (d *Device) TestImage(ctx context.Context, slot int) error {
 	const op = "test image"
 	if err := d.checkSlot(op, slot); err != nil {

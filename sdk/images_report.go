@@ -16,8 +16,8 @@ var ErrNoImageReport = errors.New("drive does not tell of its images")
 // firstReport is how much of a report is read at first: all of it on a drive without long lists.
 const firstReport = 8 << 10
 
-// ImageReport reads what the drive says about its images: interface, policy, keys, what is revoked, slots, and what it
-// refused lately. An error wraps ErrNoCompute, ErrNoImageReport or image.ErrReport.
+// ImageReport reads the drive's report on its images: interface, policy, keys, revoked keys and images, slots, and
+// the latest refusals. An error wraps ErrNoCompute, ErrNoImageReport or image.ErrReport.
 func (d *Device) ImageReport(ctx context.Context) (*image.Report, error) {
 	if d.compute == nil {
 		return nil, d.wrap("read the report of images", ErrNoCompute)
@@ -71,8 +71,9 @@ func (d *Device) logPart(ctx context.Context, lid uint8, off uint64, n int) ([]b
 	return b, err
 }
 
-// why finds out why the drive refused a command about images: the latest refusal of that operation on that slot that it
-// tells of. Both come out: the reason and the status. Of a drive that tells nothing, the status alone.
+// why finds out why the drive refused a command about images: it looks for the latest refusal of that operation on
+// that slot in the drive's report. The returned error holds the reason and the status, or the status alone if the
+// drive reports nothing.
 func (d *Device) why(ctx context.Context, err error, operation string, slot int) error {
 	var st nvme.Status
 	if err == nil || !errors.As(err, &st) {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// LostRange are bytes of namespace 1 that a drive has lost: they read as zeros, which nobody wrote.
+// LostRange are bytes of namespace 1 that a drive has lost: they read as zeros that no host wrote.
 type LostRange struct {
 	Offset int64 `json:"offset_bytes"`
 	Size   int64 `json:"size_bytes"`

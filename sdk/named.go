@@ -21,7 +21,7 @@ type namedDrive struct {
 	uses int
 }
 
-// openNamed opens a memory drive; an empty name is nobody else's. release gives it up.
+// openNamed opens a memory drive; a drive with an empty name is not shared. release gives it up.
 func openNamed(name string, opt csd.Options) (d *csd.Drive, release func() error, err error) {
 	create := opt.Create
 	opt.Create = false

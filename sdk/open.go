@@ -25,7 +25,7 @@ type DeviceOptions struct {
 	HostID uuid.UUID    // of this host; zero: a random one
 	Plain  bool         // an in-process drive without computation
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
-	Owner  *csd.Owner   // of a drive in a file: whom others ask who find it open; nil: nobody
+	Owner  *csd.Owner   // of a drive in a file: named to others who find it open; nil: none
 
 	// Trust changes which images a drive opened from a file, or made in memory, takes; see csd.Options. It has no
 	// effect on a drive over TCP or behind the kernel, whose trust is set where it is served.
@@ -40,8 +40,8 @@ type DeviceOptions struct {
 	WrapCompute func(controller.Compute) controller.Compute
 }
 
-// Open opens a drive by URI; see the package comment for the kinds. A mem: drive is made when nobody in the process has
-// it open; a file: drive must exist (Create makes one). Errors wrap ErrURI, csd.ErrBusy, csd.ErrGeometry or
+// Open opens a drive by URI; see the package comment for the kinds. A mem: drive is made unless the process has it
+// open already; a file: drive must exist (Create makes one). Errors wrap ErrURI, csd.ErrBusy, csd.ErrGeometry or
 // csd.ErrNoDrive.
 func Open(ctx context.Context, uri string, o DeviceOptions) (*Device, error) {
 	return open(ctx, uri, o, false)
@@ -75,7 +75,7 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 			return nil, fmt.Errorf("%s: %w", uri, err)
 		}
 		if o.Owner != nil {
-			// A drive that cannot say who has it, on a disk that is full, is used all the same.
+			// A drive is usable without a record of its owner, as on a disk that is full.
 			if err := d.Own(*o.Owner); err != nil && o.Logger != nil {
 				o.Logger.Warn("others who find the drive open are not told by whom", "drive", uri, "error", err)
 			}

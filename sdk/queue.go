@@ -45,8 +45,8 @@ type Future struct {
 	err        error
 }
 
-// Wait returns when the command has completed, and what came of it. Until then the command's data belongs to the
-// drive, so Wait takes no context: the one given to Submit aborts the command.
+// Wait returns the completion of the command once there is one. Until then the command's data belongs to the drive,
+// so Wait takes no context: the one given to Submit aborts the command.
 func (f *Future) Wait() (nvme.Completion, error) {
 	<-f.done
 	return f.completion, f.err

@@ -14,7 +14,7 @@ import (
 // ErrSLMFull says that the drive has no free run of local memory of the size asked for.
 var ErrSLMFull = errors.New("drive has too little free local memory")
 
-// ReserveError tells how much local memory was asked for and how much the drive has in all. It wraps ErrSLMFull.
+// ReserveError says how much local memory was asked for and how much the drive has in all. It wraps ErrSLMFull.
 type ReserveError struct {
 	Drive       string
 	Bytes, Size uint64
@@ -29,7 +29,7 @@ func (e *ReserveError) Error() string {
 func (e *ReserveError) Unwrap() []error { return []error{ErrSLMFull, e.Err} }
 
 // SLM is a run of subsystem local memory held by this association until Release or the device's Close. Its methods
-// are safe for concurrent use; overlapping transfers are ordered by nobody.
+// are safe for concurrent use; overlapping transfers have no order.
 type SLM struct {
 	c    *Compute
 	addr uint64
@@ -41,8 +41,8 @@ type SLM struct {
 	released bool
 }
 
-// Reserve takes n bytes of the drive's local memory; nobody else can touch them. When there is no free run of n bytes
-// the error is an *ReserveError.
+// Reserve takes n bytes of the drive's local memory; no other association can touch them. When there is no free run
+// of n bytes the error is an *ReserveError.
 func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	if n == 0 {
 		return nil, fmt.Errorf("%s: reserve local memory: 0 bytes", c.d.name)

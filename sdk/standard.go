@@ -240,7 +240,7 @@ func (s *standardSet) preprocess(
 	}
 	v, err = s.execute(ctx, ranges, args)
 	if isStatus(err, nvme.ProgramNotActivated) {
-		// Somebody activated another slot since we looked.
+		// Another host activated another slot after the last look.
 		if err := s.lookForActive(ctx); err != nil {
 			return 0, moved, err
 		}

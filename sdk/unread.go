@@ -13,8 +13,8 @@ import (
 // errorEntries is how many of the latest errors of a drive are looked at for the one that a command met.
 const errorEntries = 8
 
-// unread finds out which block a command could not read that moved blocks and failed with err; where the drive does not
-// tell, it returns err as it is. A completion does not name the block: the drive's error log does.
+// unread finds out which block could not be read by a command that moved blocks and failed with err. If the drive
+// does not say, it returns err as it is. A completion does not name the block: the drive's error log does.
 func (d *drive) unread(ctx context.Context, copies []cs.Copy, err error) error {
 	if !errors.Is(err, nvme.UnrecoveredReadError) {
 		return err

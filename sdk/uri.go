@@ -27,7 +27,7 @@ const (
 // Digests are those that a connection over TCP uses.
 type Digests string
 
-// Which digests.
+// The kinds of digests.
 const (
 	DigestsNone   Digests = "none"
 	DigestsHeader Digests = "header"

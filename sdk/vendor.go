@@ -102,5 +102,5 @@ func (v *vendorSet) preprocess(
 	*buf = b
 	cmd := v.address(cs.PreprocessCommand(uint32(len(b))))
 	cpl, err := v.d.queue.Submit(ctx, cmd, b).Wait()
-	return cpl.Result(), 0, err // the result block tells the moves
+	return cpl.Result(), 0, err // the result block reports the moves
 }

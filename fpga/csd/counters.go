@@ -31,7 +31,7 @@ type counters struct {
 	rows       uint64
 }
 
-// programCounter is one program's counters and what is known of it.
+// programCounter holds one program's counters and its properties.
 type programCounter struct {
 	cs.ProgramCounter
 	columns uint64 // 1 for text sources
@@ -46,7 +46,7 @@ func newCounters() counters {
 	}
 }
 
-// ran counts an execution of ns nanoseconds and what units did in it.
+// ran counts an execution of ns nanoseconds and the work of its units.
 func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns uint64, units *engine.Profile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

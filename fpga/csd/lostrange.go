@@ -71,8 +71,8 @@ func (l *losses) replaced(off, n int64) {
 	}
 }
 
-// cut compares the file's length with the drive's size. What is missing is lost, beside what was lost before. A longer
-// file is another drive's.
+// cut compares the file's length with the drive's size. The missing bytes are lost, in addition to those lost before.
+// A longer file belongs to another drive.
 func (ff *fileFlash) cut(size int64, before *lostRange) (now *lostRange, fresh bool, err error) {
 	st, err := ff.f.Stat()
 	if err != nil {

@@ -157,7 +157,7 @@ func (s *slots) start(ctx context.Context, st *state) error {
 	if err != nil {
 		return err
 	}
-	if s.boot.Slot != 0 { // neither it nor what was before it can be started
+	if s.boot.Slot != 0 { // neither it nor the image before it can be started
 		s.previous = mark{}
 	}
 	s.boot = mark{0, s.slots[0].img.ID}

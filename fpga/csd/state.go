@@ -29,10 +29,10 @@ type state struct {
 	LBA     int       `json:"lba_bytes"`
 	// of the last good image, which the drive starts with; version 1 wrote -1 for none
 	Active   int                 `json:"active_slot"`
-	Image    image.ID            `json:"active_image"` // zero, of version 1: whatever the slot holds
+	Image    image.ID            `json:"active_image"` // zero, of version 1: the image that the slot holds
 	Previous mark                `json:"previous"`     // the image that was active before; zero: none
 	Trust    image.Trust         `json:"trust"`
-	Lost     *lostRange          `json:"lost,omitempty"` // of the flash, which somebody cut
+	Lost     *lostRange          `json:"lost,omitempty"` // of the flash, whose file was cut
 	Clean    bool                `json:"clean_shutdown"`
 	Counters controller.Counters `json:"counters"`
 }

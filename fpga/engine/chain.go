@@ -28,7 +28,7 @@ type chainValues struct {
 	list    bool
 	lengths []int32 // lists: how many slots each row has
 
-	// What the chain may overwrite. Other sinks still read what it may not.
+	// The chain may overwrite the slices that it owns. Other sinks still read the rest.
 	ownsValues, ownsValid, ownsLengths bool
 
 	inPlace bool // the values are ids of 32 bits that lie in the tensor already

@@ -26,7 +26,7 @@ type compiledProgram struct {
 // textFields is the number of fields of a Criteo row: label, 13 dense, 26 sparse.
 const textFields = 1 + text.Dense + text.Sparse
 
-// column is one column and what its values run through.
+// column is one column and the steps and sinks of its values.
 type column struct {
 	name       string
 	field      uint16

@@ -12,10 +12,11 @@
 //
 //  1. An executor (executor.go) decodes the slice and takes the compiled program from the cache (programcache.go,
 //     compiledprogram.go).
-//  2. The check (slicecheck.go) compares every number of the slice with the ranges and the program. It then walks each
-//     task's page headers (taskstate.go): do window, scratch and dictionary room hold what the task's rows touch? If
-//     anything lacks, the result says what and how much, and nothing is written. Text is the exception: its rows are
-//     found by decoding them, so rows may be written that do not count and that the next slice writes again.
+//  2. The check (slicecheck.go) compares every number of the slice with the ranges and the program. It then walks
+//     each task's page headers (taskstate.go): do window, scratch and dictionary room hold what the task's rows
+//     touch? If a task lacks memory or bytes, the result names the kind and the amount, and nothing is written. Text
+//     is the exception: the engine finds its rows by decoding them, so a slice may write rows that do not count. The
+//     next slice writes those rows again.
 //  3. The execution goes task by task, page by page, block by block. A page is verified, and unpacked into scratch
 //     if it is compressed (page.go, pendingchecksum.go). A rowScan (rowscan.go) decodes a block of rows, small enough
 //     to stay in the first-level cache.
@@ -34,10 +35,10 @@
 //   - Scratch holds a tag of TagBytes before an unpacked page and the page's header behind it; MoreRoom counts both.
 //     Uncompressed pages need no scratch.
 //   - A page that lies in scratch need not be in the window (program.Cursor.Unpacked): TaskResult.Page says how many
-//     bytes from the cursor's page on the host may drop. If scratch holds something else after all, the engine
-//     requests the window.
-//   - Need of MoreInput counts from the cursor's page on, in the window or not. The host can ask for Ready rows
-//     without giving more.
+//     bytes from the cursor's page on the host may drop. If scratch holds another page, the engine requests the
+//     window.
+//   - Need of MoreInput counts from the cursor's page on, whether or not the page is in the window. The host can ask
+//     for Ready rows without giving more bytes.
 //   - The Off of a task's Dict (and for text sources of its Scratch) must be 8-byte aligned in memory.
 //   - For a scalar column whose values are appended, Count values a key must fit behind Values, nulls or not.
 //   - A column that feeds several keys of an output with lengths, and a text source of such an output, must get all
@@ -46,28 +47,30 @@
 //     A map that feeds several keys of an output with lengths needs room for its ids twice, and counts them in Values
 //     as they come: until the task that ends with the mini-batch's last row, they lie row by row.
 //   - A text slice has exactly one task.
-//   - Need of MoreInput is what lacks for certain plus, where page headers are not there yet, an estimate. A host that
-//     cannot give that much asks for fewer rows: for one row Need is exact once the page's header is there.
+//   - Need of MoreInput is the number of bytes that certainly lack plus, where page headers are not there yet, an
+//     estimate. A host that cannot give Need bytes asks for fewer rows: for one row Need is exact once the page's
+//     header is there.
 //
 // # Checksums
 //
 // The engine verifies the CRC of a compressed page when it unpacks the page. It verifies the CRC of an uncompressed
-// page while it reads the values, and at the latest when the task ends, whatever of the page the task needs
-// (pendingchecksum.go). It does not verify a page again whose bytes in the window were verified before, as the slice's
-// cursor says (program.Cursor.Checked): a page is the input of many slices.
+// page while it reads the values, and at the latest when the task ends, even if the task needs only a part of the
+// page (pendingchecksum.go). The engine does not verify a page again if the slice's cursor says that the page's bytes
+// in the window were verified before (program.Cursor.Checked): a page is the input of many slices.
 //
-// The engine cannot tell whether bytes were moved again: the controller moves them, and a mapped host writes where it
-// likes. A tag over a sample of the bytes would miss a flipped bit, and a tag over all bytes is the checksum itself. So
-// the engine takes the host's word for the mark, as it does for the window. That is sound because the checksum guards
-// the host's own rows against the medium, and does not guard the engine against the host: a decoder checks all that it
-// reads. A host binds the mark to the move that brought the bytes, as package sdk does, so that the mark cannot outlive
-// them.
+// The engine cannot detect that bytes were moved again: the controller moves them, and a host that maps the memory
+// writes to any address. A tag over a sample of the bytes would miss a flipped bit, and a tag over all bytes is the
+// checksum itself. So the engine trusts the host's mark, as it trusts the window. That is sound because the checksum
+// guards the host's own rows against the medium, and does not guard the engine against the host: a decoder checks
+// every byte that it reads. A host binds the mark to the move that brought the bytes, as package sdk does, so that
+// the mark cannot outlive them.
 //
 // # Concurrency
 //
-// An Engine may execute any number of slices at once, one a calling goroutine; the caller bounds them (engine threads).
-// Two executions must not share output, result, scratch or dictionary bytes. An executor belongs to one goroutine while
-// it executes a slice; Engine.mu guards the idle executors and programCache.mu the compiled programs.
+// An Engine may execute any number of slices at once, one for each calling goroutine; the caller bounds their number
+// (engine threads). Two executions must not share output, result, scratch or dictionary bytes. An executor belongs to
+// one goroutine while it executes a slice; Engine.mu guards the idle executors and programCache.mu the compiled
+// programs.
 //
 // # Errors
 //

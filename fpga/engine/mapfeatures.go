@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// mapFeatures is what the engine makes of a block of a map: for each feature its values, row by row, and what its chain
-// of operators makes of them.
+// mapFeatures holds the features of a block of a map: for each feature its values, row by row, and the output of its
+// chain of operators.
 type mapFeatures struct {
 	entryOf       []uint32 // of lists, slots x rows: the entry that a row has for a slot, plus 1; 0: none
 	elementStarts []uint32 // of lists: where an entry's elements begin; one more than there are entries

@@ -7,12 +7,9 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// A map's leaves are read side by side, a block of rows at a time; one look at each entry serves all features of the
-// map. See parts for the reading, joined for what is made of a block, and stage for where it goes.
-
-// mapPlan is what the engine makes of a map. A map's leaves are read side by side, a block of rows at a time, so that
-// one look at each entry serves all features of the map. mapReader reads the leaves, mapFeatures holds what is made of
-// a block, and staging.go says where the ids go.
+// mapPlan is the compiled form of a map. A map's leaves are read side by side, a block of rows at a time, so that one
+// look at each entry serves all features of the map. mapReader reads the leaves, mapFeatures holds the features of a
+// block, and staging.go puts the ids at their place.
 type mapPlan struct {
 	leaves   int // of the map: 2, or 3 with scores
 	picks    []featurePick

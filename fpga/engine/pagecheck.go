@@ -94,7 +94,7 @@ func (x *executor) checkPages(t *taskState) error {
 			return nil
 		}
 		if !known {
-			break // only the page's levels tell how many rows it has
+			break // only the page's levels say how many rows it has
 		}
 		t.readyRows += uint32(n)
 		at.Skip = 0

@@ -9,11 +9,11 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// pendingChecksum is the checksum of an open page that is verified while the page is read. It takes each block's bytes
-// when they are in the first-level cache, so that a page comes from memory once and not twice. It is verified at the
-// latest when the task ends: no slice is done, and no cursor returned, on a page that is wrong. What a slice wrote
-// until then is the output of a failed slice, which nobody reads. Whatever error the wrong bytes lead to, the slice
-// reports the checksum's.
+// pendingChecksum is the checksum of an open page that is verified while the page is read. It takes each block's
+// bytes when they are in the first-level cache, so that a page comes from memory once and not twice. It is verified
+// at the latest when the task ends: no slice is done, and no cursor returned, on a page that is wrong. The output
+// that a slice wrote until then is that of a failed slice, and is never read. The slice reports the checksum's error,
+// even if the wrong bytes led to another error first.
 type pendingChecksum struct {
 	open   bool
 	task   *taskState

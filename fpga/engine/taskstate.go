@@ -17,7 +17,7 @@ type taskState struct {
 	dictRoom   []byte
 	scratch    []byte
 	cursor     program.Cursor // how far the task came
-	lacking    program.State  // Done, or what lacks
+	lacking    program.State  // Done, or the state that names the lack
 	needed     uint64         // how much is needed of what lacks
 	readyRows  uint32         // rows that the window holds, if it lacks more
 	pageBytes  uint64         // size of the page that the cursor is inside of, else 0

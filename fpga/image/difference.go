@@ -11,7 +11,7 @@ import (
 
 // Difference is one value that two images do not share.
 type Difference struct {
-	Section string `json:"section"` // the section's name; HEADER for what stands there
+	Section string `json:"section"` // the section's name; HEADER for the header
 	Path    string `json:"path"`    // as kernel.granted_khz: elements of lists go by their name where they have one
 	Was     string `json:"was"`     // empty: the first image has no such value
 	Is      string `json:"is"`      // empty: the second has none

@@ -18,14 +18,14 @@ const (
 	StepRevocation Step = "revocation" // neither image nor key is revoked
 	StepSignature  Step = "signature"  // the policy takes its signature
 	StepIdentifier Step = "identifier" // it is the image that the command named
-	StepInUse      Step = "in use"     // nobody uses what would be replaced
+	StepInUse      Step = "in use"     // the image to be replaced is not in use
 	StepStore      Step = "store"      // it is kept
 	StepBackend    Step = "backend"    // the drive has its units
 	StepSelfTest   Step = "self-test"  // its known answers come out
 	StepCommit     Step = "commit"     // the drive remembers it as the one to run
 )
 
-// What the steps fail with, beside the sentinels of Parse, ErrUnsigned and ErrRevoked.
+// The errors of the steps, beside the sentinels of Parse, ErrUnsigned and ErrRevoked.
 var (
 	ErrInterface  = errors.New("image needs another interface")
 	ErrIdentifier = errors.New("image is not the one that was named")
@@ -107,7 +107,7 @@ func (id ID) Short() string { return id.String()[:16] }
 // BusyError names the hosts that use what would be replaced: they hold memory of the drive, or run on it. It wraps
 // ErrInUse.
 type BusyError struct {
-	Holders []string // qualified names of hosts, sorted; empty if the drive does not tell
+	Holders []string // qualified names of hosts, sorted; empty if the drive does not name them
 	What    string   // what is in use, if it is not the drive
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Image is a parsed image: the Spec, and what the container adds to it.
+// Image is a parsed image: the Spec, and the fields that the container adds to it.
 type Image struct {
 	Spec      Spec
 	ID        ID

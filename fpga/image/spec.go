@@ -59,7 +59,7 @@ type Connection struct {
 }
 
 // Clock is a frequency of the region, as the tools that built the image reported it. A drive refuses an image whose
-// Granted is above Screened. The software drive has no clock: it runs as fast as its host, whatever stands here.
+// Granted is above Screened. The software drive has no clock: it runs as fast as its host, and ignores these values.
 type Clock struct {
 	Name      string `json:"name"`
 	Requested uint32 `json:"requested_khz"`

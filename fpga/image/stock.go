@@ -226,7 +226,7 @@ func mapsVector() Vector {
 	}
 	le := binary.LittleEndian
 	section := func(b ...byte) []byte { return append(le.AppendUint32(nil, uint32(len(b))), b...) }
-	// Levels are packed: from the lowest bit on one bit each for the keys, two for what is inside the lists.
+	// Levels are packed: from the lowest bit on one bit each for the keys, two for the values inside the lists.
 	keys := append(section(0x03, 0b10010), section(5<<1, 1)...)
 	for _, k := range []uint64{4, 9, 9, 9, 4} {
 		keys = le.AppendUint64(keys, k)

@@ -72,7 +72,7 @@ type Trust struct {
 	Policy        Policy
 	Keys          []ed25519.PublicKey // that sign images, at most MaxKeys
 	RevokedKeys   []KeyID             // at most MaxRevoked; a key that is revoked counts as not held
-	RevokedImages []ID                // at most MaxRevoked; refused whatever the policy
+	RevokedImages []ID                // at most MaxRevoked; refused under every policy
 }
 
 // ErrRevoked says that an image, or the key that signed it, is revoked.

@@ -48,10 +48,10 @@
 //
 // # Errors
 //
-// [Unmarshal] refuses what it does not know and is required ([ErrUnknown], with [UnknownError] naming it), what is
-// damaged ([ErrCorrupt]), what another major version wrote ([ErrVersion]), and a program that contradicts itself
-// ([ErrInvalid], see [Program.Validate]). Counts are checked against the bytes that are left before anything is
-// allocated.
+// [Unmarshal] refuses a required field that it does not know ([ErrUnknown], with an [UnknownError] that names the
+// field), damaged bytes ([ErrCorrupt]), bytes that another major version wrote ([ErrVersion]), and a program that
+// contradicts itself ([ErrInvalid], see [Program.Validate]). Counts are checked against the bytes that are left
+// before anything is allocated.
 //
 // # Debugging
 //

@@ -13,7 +13,7 @@ const (
 // Malformed says what becomes of a text row that the grammar refuses.
 type Malformed uint8
 
-// What becomes of such a row. The numbers are part of the wire form.
+// The treatments of a malformed row. The numbers are part of the wire form.
 const (
 	MalformedFail Malformed = 0 // the split fails with a typed error (default)
 	MalformedDrop Malformed = 1 // the row does not exist; it is counted

@@ -52,7 +52,7 @@ type ChunkType struct {
 	Values     uint64 // number of values (levels) in the chunk
 	// RowsUncounted: v2 pages of lists say how many values they have instead of rows, and may begin inside a row.
 	RowsUncounted bool
-	// AlwaysCompressed: v2 pages are in Codec, whatever their headers say.
+	// AlwaysCompressed: v2 pages are in Codec, even if their headers say that they are not compressed.
 	AlwaysCompressed bool
 }
 

@@ -36,7 +36,7 @@ func (u Unit) String() string {
 	return fmt.Sprintf("unit(%d)", uint16(u))
 }
 
-// UnitRef is a unit at a version: what a program wants, and what an image offers.
+// UnitRef is a unit at a version. A program wants such units, and an image offers them.
 type UnitRef struct {
 	Unit    Unit
 	Version uint16

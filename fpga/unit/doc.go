@@ -9,8 +9,8 @@
 // value and 0 for a null, and a null's slot holds 0.
 //
 // A kernel has a path of plain Go, which is always built and is the oracle of the others, and where it pays paths of
-// assembly for AVX2 and AVX-512, which the generator in _gen writes (make asm). internal/simd picks. All paths give the
-// same bits; docs/performance tells what each costs.
+// assembly for AVX2 and AVX-512, which the generator in _gen writes (make asm). Package internal/simd picks the path.
+// All paths give the same bits; docs/performance gives the cost of each.
 //
 // This package itself holds no code but the tests that span the units: every case of every golden file (golden_test.go)
 // and the mutants (mutants_test.go).

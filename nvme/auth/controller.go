@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// ControllerOptions describe the expected host, and what the controller accepts. The NQNs and Key are required.
+// ControllerOptions describe the expected host, and the methods that the controller accepts. The NQNs and Key are
+// required.
 type ControllerOptions struct {
 	HostNQN, SubsystemNQN string
 	Key                   Key // the host's: what the host must prove to hold
@@ -135,7 +136,8 @@ func (c *Controller) verify(in []byte) ([]byte, error) {
 			return nil, &TransactionError{Reason: NotAuthenticated,
 				Detail: "host " + c.terms.host + " challenges the controller, which has no key"}
 		}
-		// A host that returns our own challenge wants us to compute the response that it owes.
+		// A host that returns the controller's own challenge wants the controller to compute the response that the host
+		// owes.
 		if bytes.Equal(r.Challenge, c.challenge) {
 			return nil, &TransactionError{Reason: NotAuthenticated, Detail: "host " + c.terms.host + " returned our own " +
 				"challenge"}

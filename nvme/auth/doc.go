@@ -4,8 +4,8 @@
 // Package auth does no I/O and has no clock. Host and Controller are state machines: Step takes the message that
 // arrived and returns the message to send. A transport carries the messages in Authentication Send and Authentication
 // Receive commands (SecurityProtocol, SPSP0, SPSP1), for each queue separately, and sets the deadlines. Responder is
-// the form that a target needs: Send for what the host sent, Receive for what it fetches, and whether the queue may be
-// used.
+// the form that a target needs: Send takes a message that the host sent, Receive returns a message that the host
+// fetches, and Authenticated reports whether the queue may be used.
 //
 //	host                                        controller
 //	Step(nil)          -- AUTH_Negotiate -->    Step: hash and group chosen

@@ -87,7 +87,7 @@ func newExchange(g Group, random io.Reader) (*exchange, error) {
 }
 
 // shared computes the secret from the peer's public value: Len bytes, with leading zeros kept. A value outside 2..p-2
-// would make a secret that anyone knows, and is errPublicValue. As p is a safe prime, what remains of small subgroups
+// would make a secret that anyone knows, and is errPublicValue. As p is a safe prime, the remaining small subgroup
 // reveals at most one bit of an exponent that is used once.
 func (e *exchange) shared(public []byte) ([]byte, error) {
 	y := new(big.Int).SetBytes(public)

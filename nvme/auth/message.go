@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// What names the protocol in Authentication Send and Authentication Receive commands, and bounds them.
+// The names of the protocol in Authentication Send and Authentication Receive commands, and the bounds of the
+// commands.
 const (
 	SecurityProtocol = 0xe9 // SECP: the protocols that NVM Express defines
 	SPSP0            = 0x01
@@ -82,9 +83,9 @@ func message(id MessageID, transaction uint16, n int) []byte {
 	return b
 }
 
-// checkHeader is the start of every parser: the message is id and has at least n bytes, or exactly n if exact. What a
-// host receives lies in a buffer longer than the message, so only what a controller is sent has an exact length.
-// Reserved bytes are not looked at, as the specification wants it of a recipient.
+// checkHeader is the start of every parser: the message is id and has at least n bytes, or exactly n if exact. A host
+// receives a message in a buffer that is longer than the message, so only a message to a controller has an exact
+// length. Reserved bytes are not looked at, as the specification wants it of a recipient.
 func checkHeader(b []byte, id MessageID, n int, exact bool) (transaction uint16, err error) {
 	got, transaction, ok := Header(b)
 	switch {

@@ -11,7 +11,7 @@ func runAsyncEventRequest(r *request) nvme.Status {
 }
 
 // runAbort cancels an outstanding command. Bit 0 of dword 0 is 0 when it was found: it then completes with Command
-// Abort Requested, at once where it waits and as soon as it looks where it works, whatever it did until then.
+// Abort Requested: at once if it waits, else as soon as it looks, even if it did a part of its work before.
 func runAbort(r *request) nvme.Status {
 	c := r.c
 	c.mu.Lock()

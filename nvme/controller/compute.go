@@ -22,7 +22,7 @@ type Compute interface {
 	// Programs is the device's program slots: the same on every call.
 	Programs() Programs
 	// Log is the body of vendor log C0h as cs.Log.Marshal writes it. The fields of movement are the controller's: it
-	// sets them in whatever the device returns.
+	// sets them in the log that the device returns.
 	Log() []byte
 	// BackendName is functional, rtl-sim or bitstream.
 	BackendName() string

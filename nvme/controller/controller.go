@@ -60,7 +60,7 @@ type request struct {
 	ns     *namespace // with blocks, which stays while the command runs; nil: none
 	result uint64
 	lba    uint64 // for the error information log: the block that failed
-	more   uint8  // for it too: the log page that tells why the command was refused, 0 if none does
+	more   uint8  // for it too: the log page that says why the command was refused, 0 if none does
 	access access
 
 	// The controller's mu guards these.

@@ -17,7 +17,7 @@ const (
 type events struct {
 	config  uint32            // feature 0Bh
 	waiting []chan uint32     // one for each outstanding request, oldest first
-	pending []nvme.AsyncEvent // raised while nobody waited; no event twice
+	pending []nvme.AsyncEvent // raised while no request waited; no event twice
 	masked  []nvme.AsyncEvent // reported, and their log page not read since
 	changed []uint32          // namespaces that changed since log page 04h was read
 }

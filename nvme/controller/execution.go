@@ -24,7 +24,7 @@ func (s *Subsystem) checkRanges(ranges []cs.Range) nvme.Status {
 	return nvme.Success
 }
 
-// execute runs the program, which enter let us in to, over ranges that are leased.
+// execute runs the program over ranges that are leased. enter has admitted the request before.
 func (r *request) execute(ranges []cs.Range, args []byte) nvme.Status {
 	v, st := r.c.sub.opt.Compute.Execute(r.context(), ranges, args)
 	r.result = v
@@ -39,7 +39,7 @@ func checkPreprocess(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nv
 	return n, nvme.Success
 }
 
-// runPreprocess does in one command what Memory Copy and Execute Program do in two. Everything is checked before a byte
+// runPreprocess does the work of Memory Copy and Execute Program in one command. Everything is checked before a byte
 // moves. The moves are made here, not in the engine's thread, so that those of one command pass another's execution.
 func runPreprocess(r *request) nvme.Status {
 	var p cs.Preprocess

@@ -138,7 +138,8 @@ func (h *health) errorLog() []byte {
 	return b[:errorEntries*nvme.ErrorEntrySize]
 }
 
-// warning is the critical warning byte for what the sensors say, with temperatures outside [under, over] warned of.
+// warning returns the critical warning byte for the sensors' values; a temperature of at most under or at least over
+// sets its bit.
 func (s Health) warning(under, over uint16) uint8 {
 	var w uint8
 	if s.AvailableSpare < s.SpareThreshold {

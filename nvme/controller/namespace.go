@@ -17,7 +17,7 @@ import (
 // Identifiers of namespaces that ChangeNamespaces adds. Those below are the drive's own.
 const (
 	FirstAddedNSID = cs.NamespaceCompute + 1
-	MaxNSID        = 128 // NN, as Identify tells it
+	MaxNSID        = 128 // NN of Identify
 )
 
 // Errors of ChangeNamespaces.
@@ -49,7 +49,7 @@ type namespace struct {
 	// that it is below 0.
 	users atomic.Int64
 	once  sync.Once
-	idle  chan struct{} // closed when it is retired and nobody uses the flash
+	idle  chan struct{} // closed when the namespace is retired and the flash is not in use
 }
 
 const retired = math.MinInt64 / 2
@@ -83,14 +83,14 @@ func (ns *namespace) enter() bool {
 
 func (ns *namespace) leave() {
 	if ns.users.Add(-1) == retired {
-		ns.once.Do(func() { close(ns.idle) }) // not by those who come later and find it retired
+		ns.once.Do(func() { close(ns.idle) }) // once: a refused enter leaves too
 	}
 }
 
 // retire ends the use of the flash: enter fails from now on, and retire waits until all users have left. It is called
 // once.
 func (ns *namespace) retire() {
-	ns.users.Add(1) // so that leave is what finds nobody left
+	ns.users.Add(1) // so that leave finds that there is no user left
 	ns.users.Add(retired)
 	ns.leave()
 	<-ns.idle

@@ -44,7 +44,7 @@ func checkDataset(_ *Controller, ns *namespace, cmd *nvme.Command) (uint64, nvme
 		return 0, nvme.WriteProtected
 	}
 	need := uint64(datasetRanges(cmd)) * nvme.DatasetRangeSize
-	// Linux sends room for the most ranges whatever their number is: some drives read that much.
+	// Linux sends room for the most ranges, however few there are, because some drives read all of it.
 	if n := uint64(cmd.SGL().Length); n > need && n <= maxDatasetRanges*nvme.DatasetRangeSize {
 		return n, nvme.Success
 	}

@@ -16,7 +16,7 @@ const maxImageBytes = 1 << 30
 // program is active.
 type programs struct {
 	device  Programs
-	more    ProgramReporter // the device, if it tells more
+	more    ProgramReporter // the device, if it reports more of its slots
 	holders func() []string // hosts that hold local memory
 	limits  ProgramLimits
 	active  atomic.Int32 // slot, -1: none
@@ -207,7 +207,7 @@ func (p *programs) deactivate(slot uint16) nvme.Status {
 	return p.device.Deactivate(int(slot))
 }
 
-// anySlot asks for whatever program is active.
+// anySlot asks for the active program.
 const anySlot = -1
 
 // enter lets an execution of a slot's program in, and keeps the program active until leave.

@@ -17,7 +17,7 @@ const StatusProgramFault nvme.Status = 0x7c1
 // Occupancy says what a program index holds.
 type Occupancy uint8
 
-// What a program index holds (PEOCC).
+// The content of a program index (PEOCC).
 const (
 	SlotEmpty      Occupancy = 0
 	SlotDownloaded Occupancy = 1

@@ -9,7 +9,7 @@ const (
 	WantsConcatenation  = 1 << 18 // ASCR: authenticate, and go on over a secure channel made from that
 )
 
-// What names in-band authentication among the security protocols.
+// The names of in-band authentication among the security protocols.
 const (
 	authProtocol = 0xe9   // SECP: those that NVM Express defines
 	authSpecific = 0x0101 // SPSP1, SPSP0

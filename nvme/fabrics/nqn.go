@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// CheckNQN says what is wrong with a qualified name: nqn.YYYY-MM.DOMAIN, and what the domain's owner adds behind a
-// colon.
+// CheckNQN returns the fault of a qualified name, or nil. The form is nqn.YYYY-MM.DOMAIN and, behind a colon, a text
+// of the domain's owner.
 func CheckNQN(s string) error {
 	switch {
 	case s == "":

@@ -62,8 +62,8 @@ type Fail struct {
 // Queues chooses connections by the queue that they are.
 type Queues int32
 
-// AnyQueue means every connection, also before it says Connect; IOQueue every queue but the admin queue. 0 is the admin
-// queue, and what is above an I/O queue's identifier.
+// AnyQueue means every connection, also before it says Connect; IOQueue every queue but the admin queue. 0 is the
+// admin queue, and a greater number is an I/O queue's identifier.
 const (
 	AnyQueue Queues = -1
 	IOQueue  Queues = -2

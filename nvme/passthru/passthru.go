@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// What callers decide on.
+// The errors on which callers decide.
 var (
 	// ErrNotFound says that the kernel has no such controller.
 	ErrNotFound = errors.New("the kernel has no such NVMe controller")
@@ -148,7 +148,7 @@ type space struct {
 }
 
 // Open opens the controller whose device is path, as /dev/nvme0; a link to it will do. Errors wrap ErrNotFound,
-// fs.ErrPermission, ErrUnsupported, or what the kernel said.
+// fs.ErrPermission, ErrUnsupported, or the kernel's own error.
 func Open(path string, o Options) (*Conn, error) {
 	c, err := open(path, o)
 	if err != nil {
@@ -252,8 +252,8 @@ func (c *Conn) Controller() Controller { return c.controller }
 // Carrier returns how I/O commands are sent: "io_uring", or "ioctl" and why.
 func (c *Conn) Carrier() string { return c.how }
 
-// MaxTransfer is the most bytes that the kernel carries in one command, whatever the drive takes. It implements
-// nvme.Limiter.
+// MaxTransfer returns the most bytes that the kernel carries in one command; the drive's own limit may be lower. It
+// implements nvme.Limiter.
 func (c *Conn) MaxTransfer() int { return c.most }
 
 // Lasts implements nvme.Lasting: the association is the kernel's.
@@ -401,7 +401,7 @@ func explain(err error) error {
 	return err
 }
 
-// space is the open device of a namespace. One that appeared since Open is found too.
+// space returns the open device of a namespace, also of a namespace that appeared since Open.
 func (c *Conn) space(nsid uint32) (*space, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

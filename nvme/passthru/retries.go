@@ -22,7 +22,7 @@ type outcome int
 const (
 	finished outcome = iota // with success, a status of the drive's, or an error that does not go away
 	unsent                  // the controller is away for the moment: the drive has not seen the command
-	cut                     // the controller was reset under the command: nobody knows whether the drive has done it
+	cut                     // the controller was reset under the command: it is not known whether the drive has done it
 )
 
 // judge reads what the kernel returned: a positive number is a status and never success.

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// What of include/uapi/linux/io_uring.h and nvme_ioctl.h is used.
+// The constants of include/uapi/linux/io_uring.h and nvme_ioctl.h that this package uses.
 const (
 	setupSQE128 = 1 << 10
 	setupCQE32  = 1 << 11

@@ -36,9 +36,9 @@ const (
 	ioRequest
 )
 
-// encode writes a command for the kernel: its opcode, namespace and dwords 2, 3 and 10 to 15. What else a submission
-// queue entry has (identifier, data pointer, metadata pointer) is the kernel's. The address of the data is filled in
-// where it is pinned.
+// encode writes a command for the kernel: its opcode, namespace and dwords 2, 3 and 10 to 15. The kernel fills in the
+// other fields of a submission queue entry (identifier, data pointer, metadata pointer). The address of the data is
+// filled in where it is pinned.
 func encode(cmd *nvme.Command, dataLen int, timeout time.Duration) wire {
 	var w wire
 	ne := binary.NativeEndian

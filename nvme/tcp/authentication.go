@@ -41,7 +41,7 @@ func (o *AuthOptions) exchanges() int {
 	return max(runtime.GOMAXPROCS(0)/2, 1)
 }
 
-// check makes a machine of every entry, so that what cannot be served is found before a host comes.
+// check makes a machine of every entry, so that an entry that cannot be served is found before a host comes.
 func (o *AuthOptions) check() error {
 	if o == nil {
 		return nil

@@ -107,7 +107,7 @@ func (b *budget) end() {
 	defer b.mu.Unlock()
 	b.over = true
 	for w := b.first; w != nil; {
-		next := w.next // whoever is sent away uses w again
+		next := w.next // the waiter that is sent away uses w again
 		w.ready <- false
 		w = next
 	}

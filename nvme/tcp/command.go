@@ -101,7 +101,7 @@ func (c *connection) proceed(cmd *command) {
 		cmd.budget = n
 		cmd.hold(c.target.pool.get(n), n)
 		if c.queue == 0 {
-			clear(cmd.data) // whatever a page leaves out must not be what another host read
+			clear(cmd.data) // bytes that a page leaves out must not show data that another host read
 		}
 	}
 	if cmd.broken {
@@ -183,7 +183,7 @@ func (c *connection) advance() { c.queueHead = uint16((int(c.queueHead) + 1) % c
 
 func (c *connection) encodeAnswer(b *batch, cmd *command) {
 	if cmd.brings() {
-		// What a flag says instead of a completion can carry neither a result nor a queue head.
+		// A flag that stands for a completion can carry neither a result nor a queue head.
 		short := c.noFlowControl && cmd.cpl.Result() == 0
 		flags := uint8(pdu.FlagLast)
 		if short {

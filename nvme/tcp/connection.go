@@ -233,7 +233,7 @@ func (c *connection) lingerClose() {
 	}
 }
 
-// cut closes the connection whatever it does. why is nil where no side is at fault.
+// cut closes the connection in any state. why is nil where no side is at fault.
 func (c *connection) cut(why error) {
 	c.cutBy.CompareAndSwap(nil, &why)
 	c.cancel()

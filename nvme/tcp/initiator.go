@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
-// What an initiator does when DialOptions do not say.
+// The defaults of DialOptions.
 const (
 	DefaultDepth          = controller.MaxDepth
 	DefaultKeepAlive      = 15 * time.Second
@@ -30,9 +30,9 @@ const (
 	DefaultGiveUp         = time.Minute
 )
 
-// ErrLost says that the connection was lost while the command ran. Whether the drive executed the command is not known.
-// What the association held of the drive is gone, above all reserved memory; the next command waits for a new
-// association.
+// ErrLost says that the connection was lost while the command ran. Whether the drive executed the command is not
+// known. The drive's resources that the association held are gone, above all reserved memory; the next command waits
+// for a new association.
 var ErrLost = errors.New("the connection to the drive was lost while the command ran")
 
 // ErrTimeout says that a command took longer than DialOptions.CommandTimeout. It has ended.

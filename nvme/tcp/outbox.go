@@ -45,7 +45,7 @@ type outbox[M any] struct {
 	err    error
 	idle   *sync.Cond
 
-	kick chan struct{} // tells the goroutine to write; busy is set for it
+	kick chan struct{} // wakes the goroutine to write; busy is set for it
 	gone chan struct{} // it has ended
 }
 

@@ -49,7 +49,7 @@ type queue struct {
 	maxData uint32 // MAXH2CDATA
 	most    int    // admin queue: entries that an I/O queue may have
 
-	// unwritable is the error after which nothing can be written. What the drive sent before is still received.
+	// unwritable is the error after which nothing can be written. PDUs that the drive sent before are still received.
 	unwritable atomic.Pointer[error]
 
 	entries []entry
@@ -76,7 +76,7 @@ type entry struct {
 	got    uint32
 	asked  uint32 // bytes that the drive has asked for
 	broken bool   // a data digest did not match
-	unsent bool   // the capsule was not written; whoever settles its message has set it
+	unsent bool   // the capsule was not written; set by the code that settles its message
 	cpl    nvme.Completion
 	err    error
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // DefaultMemory is the memory of a processor a thread: as much as a drive in process has, whose one thread it is for.
-// With less, several threads' mini-batches would be copied for want of room to lend them. What is never used is never
-// touched.
+// With less, several threads' mini-batches would be copied for want of room to lend them. Memory that is never used
+// is never touched.
 const DefaultMemory = 512 << 20
 
 // maxDefaultMemory bounds the default memory of many threads: as much as a drive that is served has.
@@ -145,7 +145,8 @@ func (t *memoryTarget) Execute(ctx context.Context, x *target.Execution) (target
 	return o, nil
 }
 
-// prepareMoves tells a reader that reads ahead which bytes an execution moves, so that they come by joined requests.
+// prepareMoves announces the bytes that an execution moves to a reader that reads ahead, so that they come by joined
+// requests.
 func prepareMoves(x *target.Execution) {
 	r, ok := x.Partition.AheadReader()
 	if !ok {

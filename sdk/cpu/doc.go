@@ -3,10 +3,10 @@
 //
 // # Overview
 //
-// [New] plans slices exactly as for a drive. A partition that lies in memory (partition.Options.Bytes, mapped or read)
-// is decoded where it is; of any other, windows are read into the processor's memory by its reader. [NewReference]
-// decodes whole column chunks and computes one value at a time, by the definition; it is slow, and what everything else
-// is held against.
+// [New] plans slices exactly as for a drive. A partition that lies in memory (partition.Options.Bytes, mapped or
+// read) is decoded in place. For any other partition, its reader reads the windows into the processor's memory.
+// [NewReference] decodes whole column chunks and computes one value at a time, by the definition. It is slow, and the
+// tests compare every other way with it.
 //
 // This is the only package above fpga that calls the engine.
 //

@@ -32,8 +32,8 @@
 // window under key(seed, epoch, 2, split ID, window of the split), row i of the window delivered is row p[i] of the
 // window as cut. The host mixes rows, with [Plan.RowPermutation] and tensor.Gather, and drives take no part in it.
 //
-// What this means for a model: with ShuffleSplits the rows of a mini-batch are neighbours in their file, in file order,
-// and so are the mini-batches of a split; only the order of splits changes from epoch to epoch. Data that is sorted by
+// The effect on a model: with ShuffleSplits the rows of a mini-batch are neighbours in their file, in file order, and
+// so are the mini-batches of a split; only the order of splits changes from epoch to epoch. Data that is sorted by
 // time or by user stays sorted inside a mini-batch. ShuffleRows breaks that order up inside a window (Window x Batch
 // rows), never beyond it: rows of different splits or partitions never meet in a mini-batch. If the files themselves
 // are sorted by label or time, shuffle them once when they are written.

@@ -7,7 +7,7 @@ type Share struct {
 	Rank  int // from 0
 	Ranks int // that share the epoch; 0 means 1
 	// KeepTail gives the first ranks one mini-batch more where the mini-batches cannot be divided evenly. Without it
-	// every rank gets the same number, and at most Ranks-1 mini-batches at the end are nobody's.
+	// every rank gets the same number, and at most Ranks-1 mini-batches at the end belong to no rank.
 	KeepTail bool
 }
 

@@ -7,7 +7,8 @@ import (
 
 // Errors of partitions; matched with errors.Is.
 var (
-	// ErrUnreadable says that a partition cannot be read as what it is said to be. What the error wraps says why.
+	// ErrUnreadable says that a partition cannot be read in the format that it is said to have. The wrapped error says
+	// why.
 	ErrUnreadable = errors.New("partition cannot be read")
 	// ErrData says that a partition's bytes are damaged, or hold what the pipeline does not allow. The error is a
 	// *DataError.
@@ -31,7 +32,7 @@ type DataError struct {
 	Err       error  // ErrData, ErrSchema or ErrUnsupported
 }
 
-// Error tells the place, then the fault.
+// Error names the place, then the fault.
 func (e *DataError) Error() string {
 	s := e.Partition
 	if e.RowGroup >= 0 {

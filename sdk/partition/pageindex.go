@@ -34,7 +34,7 @@ func (x PageIndex) PageOf(row int64) int {
 	return sort.Search(len(x), func(i int) bool { return x[i].FirstRow > row }) - 1
 }
 
-// EndRow returns the row behind page i of a row group of so many rows.
+// EndRow returns the row behind page i of a row group that has the given number of rows.
 func (x PageIndex) EndRow(i int, rows int64) int64 {
 	if i+1 < len(x) {
 		return x[i+1].FirstRow

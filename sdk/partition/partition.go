@@ -58,8 +58,9 @@ type RowGroup struct{ First, Rows int64 }
 // End returns the row behind the row group.
 func (g RowGroup) End() int64 { return g.First + g.Rows }
 
-// Open reads as much of a partition as tells its rows: the footer of a Parquet file, or all of a text, whose rows have
-// to be counted. ctx ends the reading of a text, and of a partition that lies elsewhere. The error wraps ErrUnreadable.
+// Open reads the part of a partition that says how many rows it has: the footer of a Parquet file, or all of a text,
+// whose rows have to be counted. ctx ends the reading of a text, and of a partition that lies elsewhere. The error
+// wraps ErrUnreadable.
 func Open(
 	ctx context.Context, name string, r io.ReaderAt, size int64, source program.Source, opts Options,
 ) (*Partition, error) {

@@ -18,8 +18,8 @@ type ResumePoint struct {
 	HasDict bool           // the chunk has a dictionary
 }
 
-// resumePoints are the places of a partition that streams came by, so that the next stream need not walk there from the
-// chunk's beginning: pages of lists do not tell their rows. Every cursor in it came from an engine.
+// resumePoints are the places of a partition that streams came by, so that the next stream need not walk there from
+// the chunk's beginning: pages of lists do not say how many rows they have. Every cursor in it came from an engine.
 type resumePoints struct {
 	mu      sync.Mutex // guards what follows
 	byChunk map[chunkID][]ResumePoint

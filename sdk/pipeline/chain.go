@@ -52,7 +52,7 @@ func (c *chain) convert(to program.Kind) {
 	}
 }
 
-// describeBytes says what a column of bytes holds, and what to do about it.
+// describeBytes describes the content of a column of bytes and the way to use it.
 func (c *chain) describeBytes() string {
 	name, _, _ := strings.Cut(c.column.Logical, "(")
 	switch name {
@@ -223,7 +223,7 @@ func applyFirstX(c *chain, o *Op, a location) {
 	}
 }
 
-// What the words of bucketize mean.
+// The meanings of bucketize's words.
 var (
 	compareKinds = map[string]program.Kind{"float32": program.Float32, "float64": program.Float64,
 		"int64": program.Int64}

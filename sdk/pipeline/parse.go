@@ -338,8 +338,8 @@ func (p *parser) label(n *yaml.Node, a location) *Label {
 	return l
 }
 
-// labelNull reads what becomes of a null label: a number takes its place; "fail", the default, refuses a column that
-// may hold one. It returns nil for fail and for what is neither.
+// labelNull reads the treatment of a null label: a number takes the null's place; "fail", the default, refuses a
+// column that may hold a null. It returns nil for fail and for any other value that is not a number.
 func (p *parser) labelNull(n *yaml.Node, a location) *Op {
 	if v := p.follow(n, a); v.Kind == yaml.ScalarNode && v.Value == "fail" {
 		return nil

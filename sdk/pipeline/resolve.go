@@ -132,7 +132,7 @@ type resolver struct {
 	borders int // over all tables
 }
 
-// stopped reports whether so many errors were found that the rest is not checked.
+// stopped reports whether the most errors were found, after which the rest is not checked.
 func (r *resolver) stopped() bool { return len(r.list) >= maxErrors }
 
 // label resolves the label's column.

@@ -22,11 +22,11 @@
 // # Errors
 //
 // A stream fails with a *partition.DataError that names partition, row group, column and page or line, with a
-// *slicer.MemoryError, with a *target.EngineError, or with what the target said. A panic on the way ends the stream
+// *slicer.MemoryError, with a *target.EngineError, or with the target's own error. A panic on the way ends the stream
 // with a *[PanicError], never the process.
 //
 // # Debugging
 //
-// [Stats] counts what a processor did. Stats.Reissued and Stats.BytesReread tell when the memory is too small to work
+// [Stats] counts what a processor did. Stats.Reissued and Stats.BytesReread grow when the memory is too small to work
 // well in.
 package processor

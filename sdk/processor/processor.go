@@ -24,7 +24,7 @@ type Run struct {
 type Processor interface {
 	// Open begins a stream. It waits until fewer than Options.Streams are open, or ctx ends. The stream ends with ctx.
 	Open(ctx context.Context, run Run) (Stream, error)
-	// Stats tells what all streams did so far.
+	// Stats returns the counters of all streams so far.
 	Stats() Stats
 	// Close ends all streams and gives the device's memory back. Lent mini-batches are invalid after it.
 	Close() error
@@ -166,7 +166,7 @@ func (r *runner) shareMemory() error {
 // alignDown rounds n down to the alignment of tensors.
 func alignDown(n uint64) uint64 { return n &^ (program.Align - 1) }
 
-// scaleMemory has a *slicer.MemoryError tell the memory of all streams and the program instead of one stream's.
+// scaleMemory makes a *slicer.MemoryError name the memory of all streams and the program instead of one stream's.
 func (r *runner) scaleMemory(err error) error {
 	if err == nil {
 		return nil // before anything is allocated

@@ -15,7 +15,7 @@ type stream struct {
 	maker  *maker
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	forget func()     // tells the partition's reader that the rows are not read any more
+	forget func()     // ends Expect: the rows are not read any more
 	out    chan *made // closed at the end; err is then set. nil without a goroutine
 	err    error
 	failed error // of a fetch: the consumer's, which returns it from then on
@@ -96,8 +96,8 @@ func (s *stream) step(ctx context.Context) (*made, error) {
 	return s.next()
 }
 
-// next has the maker make a mini-batch. A panic in there ends this stream, and what it left in the target's memory is
-// not known: the processor opens no stream after it.
+// next has the maker make a mini-batch. A panic in the maker ends this stream. The state of the target's memory is
+// then not known, so the processor opens no stream afterwards.
 func (s *stream) next() (m *made, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,9 +11,9 @@ import (
 // goes to memory that they do not name. batchRows are the rows of a whole mini-batch, and end is the row of the
 // partition that the stream ends before.
 //
-// What is planned is what the builder would plan for the next slices, as far as the input area holds it beside the
-// windows of this one; it decides nothing about a mini-batch. Only moves from the host are planned ahead: a drive
-// brings its own flash's blocks itself, and other streams use its engine meanwhile.
+// The planned moves are those that the builder would plan for the next slices, as far as the input area holds them
+// beside the windows of this slice. They decide nothing about a mini-batch. Only moves from the host are planned
+// ahead: a drive brings its own flash's blocks itself, and other streams use its engine meanwhile.
 func (b *builder) planAhead(batchRows int, end int64) {
 	if b.source != target.FromHost || b.batch.oneByOne {
 		return
@@ -99,8 +99,8 @@ func (b *builder) placeAhead(i int, rows uint32) bool {
 	return ok
 }
 
-// extendAhead plans the move that lets the window of a chunk in the slice hold so many rows from the cursor on, if its
-// segment has room for them.
+// extendAhead plans the move after which the window of a chunk in the slice holds the given rows from the cursor on,
+// if the window's segment has room for them.
 func (b *builder) extendAhead(c *chunk, rows int64) {
 	v, g := c.window, &b.surveyor.geometry
 	if v == nil || v.sharers != 1 {

@@ -12,7 +12,7 @@ type arena struct {
 	evictions int // chunks that made way so far
 }
 
-// setAreaSizes sets the areas' sizes. What was in them is lost. They must fit into the bytes that the workspace has for
+// setAreaSizes sets the areas' sizes. Their content is lost. They must fit into the bytes that the workspace has for
 // areas.
 func (a *arena) setAreaSizes(input, dict, room uint64) {
 	a.input, a.dict, a.scratch = newArea(input), newArea(dict), newArea(room)

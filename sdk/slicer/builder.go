@@ -10,9 +10,9 @@ import (
 const maxAttempts = 96
 
 // builder builds a slice. Portions are placed in order, each with room for its dictionary, its unpacked page and its
-// window, until the memory is full; what columns further off left in memory makes way, furthest first. Where everything
-// fits, nothing ever makes way and windows only grow at their ends; where little fits, a mini-batch takes several
-// slices, and a column whose pages do not fit together takes several tasks.
+// window, until the memory is full; the bytes that columns further off left in memory make way, furthest first. Where
+// everything fits, nothing ever makes way and windows only grow at their ends; where little fits, a mini-batch takes
+// several slices, and a column whose pages do not fit together takes several tasks.
 type builder struct {
 	*sharing
 	batch    *miniBatch
@@ -96,7 +96,7 @@ func (b *builder) placePortions() (again bool) {
 	return false
 }
 
-// sliceIsFull reports whether a slice with windows of so many bytes takes no n further tasks.
+// sliceIsFull reports whether a slice whose windows have the given bytes cannot take n further tasks.
 func (b *builder) sliceIsFull(n int, bytes uint64) bool {
 	most := uint64(maxSliceBytes)
 	if b.source == target.FromHost {
@@ -105,9 +105,9 @@ func (b *builder) sliceIsFull(n int, bytes uint64) bool {
 	return len(b.placed)+n > b.maxTasks || bytes > most || b.maxMoves > 0 && len(b.moves) > b.maxMoves/2
 }
 
-// placeGroup finds room for n portions that are one, and reports whether there is some. The first windows may hold more
-// than their portions want: room to grow, and what lies between two chunks of a joined read. Where the last windows
-// lack just that, the group is placed again without it.
+// placeGroup finds room for n portions that are one, and reports whether there is some. The first windows may hold
+// more than their portions want: room to grow, and the bytes between two chunks of a joined read. Where the last
+// windows lack just that, the group is placed again without it.
 func (b *builder) placeGroup(i, n int) bool {
 	if n == 1 {
 		b.attemptNumber++
@@ -204,8 +204,8 @@ func (b *builder) allocateEvicting(from *area, want, least uint64) (segment, boo
 	}
 }
 
-// trimWindows takes what windows have before their cursors and behind their bytes, once a slice, and reports whether
-// that was anything.
+// trimWindows frees the memory that windows have before their cursors and behind their bytes, once a slice, and
+// reports whether there was any.
 func (b *builder) trimWindows() (changed bool) {
 	if b.trimmedFor == b.sliceNumber {
 		return false
@@ -236,8 +236,9 @@ func (b *builder) trimWindows() (changed bool) {
 	return changed
 }
 
-// evictFurthest takes what the chunk whose next use is furthest off, and that is not part of the slice, has of an area.
-// Chunks are used in the portions' order, over and over. It reports whether there was such a chunk.
+// evictFurthest frees the part of an area that a chunk holds: of the chunks that are not part of the slice, the one
+// whose next use is furthest off. Chunks are used in the portions' order, over and over. It reports whether there was
+// such a chunk.
 func (b *builder) evictFurthest(from *area) bool {
 	portions := b.batch.portions
 	for k := range portions {

@@ -11,12 +11,12 @@
 //	Relocate    copy what was written of a mini-batch to a larger slot
 //	Done        a mini-batch is whole, and lies in a slot
 //
-// A mini-batch is a list of portions: the rows of one column chunk that it holds. For every portion the slicer wants a
-// window of the chunk, a place for its decoded dictionary and one for its unpacked page. A slice has a task for every
-// portion that found room, as many as the memory holds; the engine leaves a cursor in each chunk, and the next slice
-// goes on there. What the slicer knows of pages comes from footers, page indexes, and from what the engine asked for;
-// none of it decides what a mini-batch holds. Row groups of any size pass through a memory of fixed size: one
-// mini-batch of output and the largest page, packed and unpacked, with its dictionary, are enough.
+// A mini-batch is a list of portions: the rows of one column chunk that it holds. For every portion the slicer wants
+// a window of the chunk, a place for its decoded dictionary and one for its unpacked page. A slice has a task for
+// every portion that found room, as many as the memory holds; the engine leaves a cursor in each chunk, and the next
+// slice goes on there. The slicer learns about pages from footers, page indexes and the engine's requests. This
+// knowledge never decides which rows a mini-batch holds. Row groups of any size pass through a memory of fixed size:
+// one mini-batch of output and the largest page, packed and unpacked, with its dictionary, are enough.
 //
 // Memory is handed in as a [Workspace]. It holds a result block, three areas (input, dictionaries, scratch for unpacked
 // pages) and a ring of output slots:
@@ -24,10 +24,10 @@
 //	| result | input | dictionaries | scratch | ... | slot | slot | slot |
 //
 // Where the partition does not lie on the target ([Options.FromHost]) the host reads the windows and stores them.
-// Execute.Ahead then has the windows of the next slices, which are brought while this one executes, into memory that
-// it does not touch.
+// Execute.Ahead then lists the windows of the next slices. The host stores them while the current slice executes, in
+// memory that the current slice does not touch.
 //
-// # Who decides what
+// # Decisions
 //
 //	chunk      where a stream stands in a column chunk, what it wants, what of it lies in memory
 //	surveyor   what portions want of the three areas (footprint)
@@ -53,19 +53,19 @@
 //	log2(rows) times     it halves the rows of a task
 //
 // When nothing is left to give up, the error is a *[MemoryError]. That makes fewer than 2 * (5 + 1 + 32) + 1 attempts
-// for any mini-batch. maxAttempts lies above that: reaching it is a fault of this package, and the error says so
-// instead of trying for ever.
+// for any mini-batch. maxAttempts lies above that: a slicer that reaches it has a fault, and returns an error that
+// says so instead of trying forever.
 //
 // Executing. A result writes rows, reaches a further page, or asks for more than the slice gave; anything else is a
 // breach of the engine's contract and ends the stream. A chunk that keeps its memory asks for its header, its
-// dictionary's page, its dictionary, its unpacked page and the output, once each, and for each page of its rows. Chunks
-// that take memory from each other forget what they had and ask again. So after a number of slices without progress
-// (patience, and four for every portion) portions are placed one by one and keep what they have; what does not fit then
-// is halved until it fits, or is one row and a *[MemoryError].
+// dictionary's page, its dictionary, its unpacked page and the output, once each, and for each page of its rows.
+// Chunks that take memory from each other lose their bytes and ask again. So after a number of slices without
+// progress (patience, and four for every portion) portions are placed one by one and keep their memory. A portion
+// that does not fit then is halved until it fits. A single row that does not fit is a *[MemoryError].
 //
 // The guard maxStalledSlices is for engines, not for this package. Each answer of an engine may be new and still lead
-// nowhere: an engine that asks for one byte more every time would have a chunk of 64 MiB moved 67 million times, and
-// nothing in a single answer tells that engine from one that reads a long header piece by piece.
+// nowhere: for an engine that asks for one byte more every time, a chunk of 64 MiB would be moved 67 million times.
+// No single answer distinguishes that engine from an engine that reads a long header piece by piece.
 //
 // # Concurrency
 //
@@ -74,12 +74,13 @@
 //
 // # Errors
 //
-// *[MemoryError] names column, page and the bytes of a workspace that would do. *partition.DataError names the place of
-// damaged bytes. *target.EngineError says how the engine broke its contract. After an error the slicer is at its end.
+// *[MemoryError] names the column, the page and the size of a workspace that would suffice. *partition.DataError
+// names the place of damaged bytes. *target.EngineError says how the engine broke its contract. After an error the
+// slicer is at its end.
 //
 // # Debugging
 //
-// The scripts in testdata show what the slicer does with given memory, pages and answers; a new one is written by its
-// commands and filled in with MILLRACE_UPDATE=1. [Execute.Traffic] tells bytes that were moved more than once: the
-// memory is too small to work well in.
+// The scripts in testdata show what the slicer does with given memory, pages and answers; to add a script, write its
+// commands and fill in the rest with MILLRACE_UPDATE=1. [Execute.Traffic] counts the bytes that were moved more than
+// once: many of them show that the memory is too small to work well in.
 package slicer

@@ -13,7 +13,7 @@ type footprint struct{ input, dict, scratch uint64 }
 
 func (f footprint) totalBytes() uint64 { return f.input + f.dict + f.scratch }
 
-// fitsInto reports whether a footprint fits into so many bytes.
+// fitsInto reports whether a footprint fits into budget bytes.
 func (f footprint) fitsInto(budget uint64) bool {
 	return f.input <= budget && f.dict <= budget && f.scratch <= budget && f.totalBytes() <= budget
 }

@@ -10,9 +10,9 @@ type miniBatch struct {
 	portions     []portion   // in the program's order
 	firstPending int         // portions before it are done
 
-	// oneByOne places the portions one by one. What a chunk wants is forgotten when its memory goes to others, so that
-	// sharing the memory among several may go round in circles; one portion grows to what it needs, or the error says
-	// how much that is.
+	// oneByOne places the portions one by one. A chunk's wants are forgotten when its memory goes to others, so that
+	// several chunks may take memory from each other in turn without end. A single portion grows to the size that it
+	// needs, or the error names that size.
 	oneByOne bool
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// output is the slot of the mini-batch in the making, and what lies in it.
+// output is the slot of the mini-batch in the making, and the content of the slot.
 type output struct {
 	columns   *columns
 	batch     *miniBatch
@@ -225,8 +225,8 @@ func (o *output) guessValues(rows uint32) uint64 {
 }
 
 // guessMapValues guesses the values, beyond one a key, that the map whose values are column i makes of a mini-batch,
-// and the room that it takes to put them in order. Which of a map's lists are long, only its rows tell: the engine asks
-// for more.
+// and the room that it takes to put them in order. Only the map's rows say which of its lists are long: the engine
+// asks for more.
 func (o *output) guessMapValues(i, group int, rows uint32) uint64 {
 	cs := o.columns
 	col := &cs.program.Columns[i]
@@ -266,8 +266,8 @@ func keptElements(col *program.Column) (most uint64, ok bool) {
 	return 0, false
 }
 
-// memoryError says how much memory would do for a chunk that wants so many bytes of the areas; nil means the output
-// alone.
+// memoryError names the memory that would suffice for a chunk that wants the given bytes of the areas; nil means the
+// output alone.
 func (o *output) memoryError(c *chunk, want uint64) error {
 	cs, workspace := o.columns, o.arena.workspace
 	e := &MemoryError{

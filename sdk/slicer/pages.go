@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// jumpToIndexedPage places a new chunk's cursor at the page of its row. Lists are walked instead: the number of values
-// before a page is part of a cursor, and the page index does not tell it of lists.
+// jumpToIndexedPage places a new chunk's cursor at the page of its row. Lists are walked instead: the number of
+// values before a page is part of a cursor, and the page index of a list does not hold that number.
 func (c *chunk) jumpToIndexedPage() {
 	if len(c.pageIndex) == 0 || c.kind.MaxRep > 0 || c.row == 0 {
 		return
@@ -28,8 +28,8 @@ func (c *chunk) jumpToIndexedPage() {
 	c.dictionaryDecoded = c.dictionaryEncoded
 }
 
-// indexedPageAt returns the number of the page that begins at a chunk offset, the first page's for what lies before it,
-// or -1 if the page index has none.
+// indexedPageAt returns the number of the page that begins at a chunk offset, the first page's for an offset before
+// it, or -1 if the page index has none.
 func (c *chunk) indexedPageAt(offset uint64) int { return c.pageIndex.Find(int64(c.start + offset)) }
 
 // indexedBytes returns how many bytes from the cursor's page on hold count rows behind the cursor. It is not ok if the
@@ -42,7 +42,7 @@ func (c *chunk) indexedBytes(count int64) (n uint64, ok bool) {
 	end := c.pageIndex[i].FirstRow + int64(c.cursor.Skip) + count
 	j := i + sort.Search(len(c.pageIndex)-i-1, func(k int) bool { return c.pageIndex[i+k+1].FirstRow >= end })
 	if c.kind.MaxRep > 0 && j+1 < len(c.pageIndex) && c.pageIndex[j+1].FirstRow == end {
-		j++ // only the next page tells whether a list ends with its page
+		j++ // only the next page says whether a list ends with its page
 	}
 	return uint64(c.pageIndex[j].Offset) + uint64(c.pageIndex[j].Size) - c.start - c.cursor.Page, true
 }

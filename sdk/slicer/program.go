@@ -13,7 +13,7 @@ const (
 	maxSliceBytes = 64 << 20 // most window bytes of a slice of more than one task: a command takes well under a second
 )
 
-// Program is a program made ready for slices: its wire form and what of it every slice says.
+// Program is a program made ready for slices: its wire form and the parts of it that every slice repeats.
 type Program struct {
 	*program.Program
 	Image    []byte   // the wire form, which lies in the target's memory from address 0

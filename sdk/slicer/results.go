@@ -13,10 +13,11 @@ import (
 // package comment.
 const maxStalledSlices = 1 << 14
 
-// patience is how many stalled slices, and four for every portion, it takes until portions are placed one by one.
+// patience is the number of stalled slices, beside four for every portion, after which portions are placed one by
+// one.
 const patience = 32
 
-// results takes in the results of slices: rows written, cursors, and what was missing.
+// results takes in the results of slices: rows written, cursors, and requests for missing memory or bytes.
 type results struct {
 	columns *columns
 	batch   *miniBatch
@@ -65,7 +66,7 @@ func (r *results) absorbResult(res *program.Result) error {
 	return r.checkProgress(changed, further)
 }
 
-// checkTaskResult checks what a task says against what it was asked for.
+// checkTaskResult checks a task's result against the request.
 func (r *results) checkTaskResult(res *program.Result, i int, p *portion) error {
 	c, t := p.chunk, &res.Tasks[i]
 	if n := int(r.columns.program.Columns[c.column].Part); n > 1 && t.Rows != res.Tasks[i-n+1].Rows {
@@ -85,8 +86,8 @@ func (r *results) checkTaskResult(res *program.Result, i int, p *portion) error 
 	return nil
 }
 
-// checkProgress ends a stream whose engine asks for what it was given. changed says that the slice told something new,
-// further that rows were written or a page was reached.
+// checkProgress ends a stream whose engine asks for bytes that it was given. changed says that the result held new
+// information, and further that rows were written or a page was reached.
 func (r *results) checkProgress(changed, further bool) error {
 	r.advanced = further
 	if r.stalledSlices++; further {
@@ -117,7 +118,8 @@ func (r *results) advanceChunk(p *portion, t *program.TaskResult) {
 	}
 }
 
-// learnPages notes what pages are like when a cursor, behind row c.row, has gone on from one to the next.
+// learnPages notes the bytes and rows of pages when a cursor, behind row c.row, has gone on from one page to the
+// next.
 func (r *results) learnPages(c *chunk, to program.Cursor) {
 	if to.Ordinal <= c.cursor.Ordinal {
 		return

@@ -8,17 +8,18 @@ type sharing struct {
 	arena    *arena
 	output   *output
 
-	windowGrowth float64 // room for a window over what it wants, for what comes behind it
+	windowGrowth float64 // room for a window beyond its wants, for the bytes behind it
 
-	// mostResident is the most that was kept resident where the memory does not hold everything.
+	// mostResident is the largest footprint that was kept resident where the memory does not hold everything.
 	mostResident footprint
 
-	// What was done to find room for the slice that is being built.
+	// The measures taken to find room for the slice that is being built.
 	droppedWindows bool // all windows were dropped, to make one run of what is free
 	cutInShare     bool // rows were cut by the share of the input that there is room for
 }
 
-// divideMemory gives the areas these sizes and what is left: to all of them if everything fits, else to the input.
+// divideMemory gives the areas these sizes, and the rest of the memory to all of them if everything fits, else to the
+// input.
 func (s *sharing) divideMemory(f footprint, everything bool) {
 	s.arena.dropAllChunks(s.surveyor.columns)
 	rest := s.arena.freeBytes() - f.totalBytes()
@@ -56,7 +57,7 @@ func (s *sharing) shareMemory() {
 	s.divideMemory(f, n == len(b.portions))
 }
 
-// shareIfCramped divides the memory again if one of the areas is too small for what the memory could hold: of all
+// shareIfCramped divides the memory again if one of the areas is too small although the memory could hold all
 // portions, or at least their dictionaries and unpacked pages. It reports whether it did.
 func (s *sharing) shareIfCramped() bool {
 	b := s.surveyor.batch
@@ -74,7 +75,7 @@ func (s *sharing) shareIfCramped() bool {
 			}
 			return false
 		}
-		// What lies in divided memory is lost, so only for more than ever before.
+		// To divide the memory loses its content, so divide only for more than ever before.
 		most := &s.mostResident
 		if f.dict <= most.dict && f.scratch <= most.scratch {
 			return false

@@ -41,7 +41,7 @@ type Traffic struct {
 	Reread   uint64 // of those, brought before
 }
 
-// Relocate asks for what was written of the mini-batch in the making to be copied to a larger slot. The places may
+// Relocate asks its caller to copy the written part of the mini-batch in the making to a larger slot. The places may
 // overlap: all moves, which are from memory, are read before the first is written.
 type Relocate struct{ Moves []target.Move }
 

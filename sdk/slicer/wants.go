@@ -21,7 +21,7 @@ func (c *chunk) wantedInput(count int64, learned *pageSizes) uint64 {
 		return min(grain, left)
 	}
 	if learned.askScratch && c.isCompressed() && c.wantedScratch(learned) == 0 {
-		return min(headerGuess, left) // the page's header tells what room it takes
+		return min(headerGuess, left) // the page's header says how much room it takes
 	}
 	if left <= c.moveWholeBelow {
 		return left

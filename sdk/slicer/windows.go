@@ -64,10 +64,10 @@ func (b *builder) reuseWindow(p *portion, learned *pageSizes, v *window, hi, n u
 	return false
 }
 
-// cutAtPageEnd ends a portion's next task at the end of the cursor's page, when that is known, lies inside the portion,
-// and may do with what a window has from aligned offset first to last. What is left begins with a page, and nothing
-// that was moved before is moved again. A portion that is not cut here is left as it is: makeRoom goes by what it
-// wanted.
+// cutAtPageEnd ends a portion's next task at the end of the cursor's page, when that is known, lies inside the
+// portion, and may suffice with the bytes of a window from aligned offset first to last. The rest begins with a page,
+// and no byte that was moved before is moved again. A portion that is not cut here is left as it is: makeRoom goes by
+// what it wanted.
 func (b *builder) cutAtPageEnd(p *portion, learned *pageSizes, first, last uint64) bool {
 	left := p.chunk.rowsLeftInPage(learned)
 	if left == 0 || left >= int64(p.taskRows) || !b.mayCutRows() || first+p.chunk.leastInput(left) > last {
@@ -179,8 +179,8 @@ func (b *builder) undoPlannedMoves(to plannedMoves) {
 	b.traffic = to.traffic
 }
 
-// windowOfTask returns where in the input range the chunk's bytes lie from chunk offset from on: the cursor's page or,
-// if that page lies unpacked in scratch and not in the window, what is behind it.
+// windowOfTask returns where in the input range the chunk's bytes lie from chunk offset from on: the cursor's page
+// or, if that page lies unpacked in scratch and not in the window, the bytes behind it.
 func (b *builder) windowOfTask(c *chunk) (s program.Span, from uint64) {
 	from = c.cursor.Page
 	if b.surveyor.direct {

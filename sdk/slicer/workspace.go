@@ -62,7 +62,7 @@ func (r *Workspace) FreeSlots() (n int) {
 	return n
 }
 
-// lowestSlotAddress returns the address of the lowest slot. What lies below belongs to the areas.
+// lowestSlotAddress returns the address of the lowest slot. The memory below belongs to the areas.
 func (r *Workspace) lowestSlotAddress() uint64 {
 	low := r.span.End()
 	for _, s := range r.ring {

@@ -4,8 +4,7 @@
 //
 // A [Target] is memory with an engine behind it. Package sdk makes one of a drive, package cpu one of the node's own
 // processor. A processor (package processor) lays out the memory, has the target perform [Move]s and execute slices
-// ([Execution]), and reads what came out. Which slice comes next is decided by package slicer; a target decides
-// nothing.
+// ([Execution]), and reads the output. Package slicer decides which slice comes next; a target decides nothing.
 //
 // An execution works on [Ranges] memory ranges, each a [Span] of the target's memory:
 //
@@ -16,7 +15,7 @@
 //
 // # Concurrency
 //
-// A target is safe for concurrent use. Nobody but the processor that owns a target writes its memory.
+// A target is safe for concurrent use. Only the processor that owns a target writes its memory.
 //
 // # Errors
 //

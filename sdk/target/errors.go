@@ -18,7 +18,7 @@ type EngineError struct {
 	Message   string
 }
 
-// Error names the partition, the state of the slice and what is wrong with it.
+// Error names the partition, the state of the slice and the fault.
 func (e *EngineError) Error() string {
 	return fmt.Sprintf("%s: %v: %v: %s", e.Partition, ErrEngine, e.State, e.Message)
 }

@@ -193,7 +193,7 @@ func parse(b []byte) (*yaml.Node, error) {
 	return doc.Content[0], check(doc.Content[0], 0)
 }
 
-// check refuses anchors, which make much of little, and what lies too deep.
+// check refuses anchors, with which a short document describes a huge value, and nodes that lie too deep.
 func check(n *yaml.Node, depth int) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		return fault(n, "", "anchors and aliases are not taken: write it out")

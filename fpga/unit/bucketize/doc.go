@@ -7,8 +7,8 @@
 // SideLeft are TorchArrow's: the value itself goes one bucket past the first of them, values just above it go past all
 // of them.
 //
-// Values and borders are compared as float32, float64 or int64; what is not of that type is converted first, nearest
-// even. So under CompareFloat32 the integer 16777217 lies on the border 16777216.
+// Values and borders are compared as float32, float64 or int64; a number of another type is converted first, to
+// nearest even. So under CompareFloat32 the integer 16777217 lies on the border 16777216.
 //
 // The kernels turn values into unsigned keys of the same order, cut the keys' range into cells of at most one border
 // where that is possible (equal cells, or a table of two levels, finer where borders are dense), and finish with a

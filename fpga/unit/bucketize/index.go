@@ -5,10 +5,10 @@ import "math/bits"
 // index finds how many thresholds are not above a key of 64 bits, as cells does for 32, with less care for speed.
 //
 // The range of coarse keys is cut into equal regions, and every region into equal cells: as many as it takes to leave
-// at most one threshold in a cell, so that regions with dense borders are cut finer. A lookup clamps the coarse key to
-// the thresholds' range, reads the region's entry, reads the cell's count of the thresholds in the cells before it,
-// and compares with the one threshold that may lie in the cell. Because coarse keys keep the order of keys, whatever
-// lies in cells before is not above the key, and whatever lies in cells after is.
+// at most one threshold in a cell, so that regions with dense borders are cut finer. A lookup clamps the coarse key
+// to the thresholds' range, reads the region's entry, reads the cell's count of the thresholds in the cells before
+// it, and compares with the one threshold that may lie in the cell. Because coarse keys keep the order of keys, a
+// threshold in an earlier cell is not above the key, and a threshold in a later cell is.
 type index struct {
 	thresholds []uint64 // non-decreasing
 	low, high  uint32

@@ -10,8 +10,8 @@ const (
 	// regions is the most entries that the first level has: few enough to stay in the first-level cache.
 	regions = 512
 
-	// mostSteps is how many thresholds a cell may hold before lookups search in it by halves. A kernel looks at so many
-	// one after the other.
+	// mostSteps is how many thresholds a cell may hold before lookups search in it by halves. A kernel looks at up to
+	// mostSteps thresholds, one after the other.
 	mostSteps = 8
 
 	// mostCells is what a region's entry has bits for; fitting are 256 KiB of them, a part of the second-level cache.
@@ -26,13 +26,14 @@ func budget(n int) int {
 
 // cells finds how many thresholds are not above a key of 32 bits.
 //
-// The range of keys is cut into cells, so that few thresholds lie in each. Equal cells will do where borders are about
-// evenly spaced in the order of keys, as log-spaced ones are. Otherwise the range is cut into equal regions and every
-// region into equal cells, so that regions with dense borders are cut finer; an entry a region says where its cells
-// are. A lookup clamps the key to the thresholds' range, finds the cell and reads it: the count of the thresholds in
-// the cells before it and the first threshold in it, together in one word so made that adding the key carries into the
-// count where the threshold is not above it. Then it looks at the steps-1 thresholds behind. Because cells keep the
-// order of keys, whatever lies in cells before is not above the key, and whatever lies in cells after is.
+// The range of keys is cut into cells, so that few thresholds lie in each. Equal cells will do where borders are
+// about evenly spaced in the order of keys, as log-spaced ones are. Otherwise the range is cut into equal regions and
+// every region into equal cells, so that regions with dense borders are cut finer; an entry a region says where its
+// cells are. A lookup clamps the key to the thresholds' range, finds the cell and reads it: the count of the
+// thresholds in the cells before it and the first threshold in it, together in one word. The word is made so that
+// adding the key carries into the count where the threshold is not above the key. Then it looks at the steps-1
+// thresholds behind. Because cells keep the order of keys, a threshold in an earlier cell is not above the key, and a
+// threshold in a later cell is.
 type cells struct {
 	thresholds []uint32 // non-decreasing, and mostSteps more that no number reaches
 	low, high  uint32   // keys: where the first region (or cell) begins, and the last threshold
@@ -118,8 +119,8 @@ func (x *cells) uneven(low, high uint32, most int) bool {
 	return true
 }
 
-// rough makes regions of about a cell a threshold, whatever falls into it: for thresholds that are too uneven, or too
-// many of them equal.
+// rough makes regions of about one cell for each threshold, however many thresholds fall into a cell: for thresholds
+// that are too uneven, or too many of them equal.
 func (x *cells) rough(low, high uint32) {
 	ends := x.regionsOf(low, high)
 	shifts := make([]uint8, len(ends))

@@ -1,6 +1,6 @@
 package convert
 
-// nan is the NaN that arithmetic makes, whatever the processor would.
+// nan is the NaN that arithmetic makes, on every processor.
 const nan = 0x7fc00000
 
 // Int32ToInt64 sets dst[i] to the little-endian int32 at src[4*i:] for every i of dst. src must have 4*len(dst) bytes,

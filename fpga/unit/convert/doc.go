@@ -2,8 +2,8 @@
 //
 // # Overview
 //
-// Every conversion rounds once, to nearest, ties to even. A NaN that becomes narrower is 7fc00000h, whatever NaN came
-// in; one that becomes wider is quiet and keeps its payload.
+// Every conversion rounds once, to nearest, ties to even. Every NaN that becomes narrower becomes 7fc00000h; a NaN
+// that becomes wider is quiet and keeps its payload.
 //
 // # Concurrency
 //

@@ -3,8 +3,8 @@
 //
 // # Overview
 //
-// What a page's bytes mean, where runs and blocks begin and how many values there are is package parquet's, which
-// checks all of it; here is what is done to a run of values at a time. Every function is defined on any input:
+// Package parquet knows the meaning of a page's bytes, the places of runs and blocks and the number of values, and
+// checks all of them. This package works on one run of values at a time. Every function is defined on any input:
 //
 //	Unpack32, Unpack64    values of any bit width; bits past the source's end are 0
 //	Gather, GatherNarrow  values by their indices in a dictionary, up to the first index that is none
@@ -20,8 +20,8 @@
 //
 // # Errors
 //
-// There are none: Gather tells how far it came. A destination or source that is too short for what is asked ends in a
-// panic of the runtime, as an index out of range does; package parquet has checked them.
+// There are none: Gather returns the number of values that it wrote. A destination or source that is too short for
+// what is asked ends in a panic of the runtime, as an index out of range does; package parquet has checked them.
 //
 // # Debugging
 //

@@ -13,8 +13,8 @@ func Spread[T Word](v []T, valid []byte, there int) {
 	spread32.Pick()(words[uint32](v), valid, there)
 }
 
-// spreadGeneric works from the end, where no value is overwritten before it has moved. Which slots are null is hard to
-// foretell, so nothing branches on it.
+// spreadGeneric works from the end, where no value is overwritten before it has moved. The places of nulls are hard
+// to predict, so the code does not branch on them.
 func spreadGeneric[T uint32 | uint64](v []T, valid []byte, there int) {
 	v = v[:len(valid)]
 	for i := len(valid) - 1; i >= 0; i-- {

@@ -60,7 +60,7 @@ func (a pair) plus(b pair) pair {
 
 func parts(a pair) (hi, lo float64) { return a.hi, a.lo }
 
-// twoSum returns a+b and what it lacks.
+// twoSum returns a+b, rounded, and the rounding error.
 func twoSum(a, b float64) (sum, err float64) {
 	sum = a + b
 	t := sum - a

@@ -1,4 +1,5 @@
-// Package parquet has no code: it tells how the three packages below it divide the reading of Parquet.
+// Package parquet has no code. Its documentation describes how the three packages below it divide the reading of
+// Parquet.
 //
 //   - format is what a host reads: footer, schema, page headers, page indexes, with the types that the other two share.
 //   - decoder is the drive's unit: it turns pages into blocks of values, fast, in memory that its caller owns.

@@ -2,9 +2,10 @@
 //
 // # Overview
 //
-// Columns are decoded one by one, and a row of dense may be some hundred of them long: written as they come, every
-// value would touch a cache line of its own. A Tile gathers Columns neighbouring ones, and Write puts them down row by
-// row, a line at a time. That is a transposition; with AVX-512 it is done in registers, 16 rows at a time.
+// Columns are decoded one by one, and a row of dense may have some hundred columns. If each column were written as it
+// comes, every value would touch a cache line of its own. A Tile gathers Columns neighbouring columns, and Write
+// writes them row by row, a cache line at a time. That is a transposition; with AVX-512 it is done in registers, 16
+// rows at a time.
 //
 // # Concurrency
 //

@@ -22,8 +22,8 @@
 // Lines are taken by one of three paths. Vector kernels (AVX2; AVX-512 with permutations of bytes) index and parse
 // blocks of lines and stop before any that is odd: a decimal of more than eight characters, an error. A path of plain
 // Go takes well-formed lines of any kind, a field after the other, and all of them where there are no kernels. The
-// careful path takes whatever is left, and alone says what is wrong. Near a window's end, where kernels would look past
-// it, lines take the second path, then the third.
+// careful path takes the remaining lines, and is the only path that reports errors. Near a window's end, where
+// kernels would look past it, lines take the second path, then the third.
 //
 // # Concurrency
 //
@@ -32,7 +32,7 @@
 // # Errors
 //
 // A *RowError names line, byte offset and field and wraps ErrFieldCount, ErrDecimal, ErrHex, ErrLabel, ErrLineTooLong
-// or ErrPartialRow. What malformed rows lead to is Options.Policy: Fail, Drop or Null.
+// or ErrPartialRow. Options.Policy is the treatment of malformed rows: Fail, Drop or Null.
 //
 // # Debugging
 //

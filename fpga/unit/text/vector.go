@@ -11,8 +11,8 @@ const (
 	// in.
 	vectorBytes = 32 << 10
 
-	// startsRoom is for a block's positions, the one before them, what the last 64 bytes hold besides and what the
-	// kernel writes past that, and an element in front.
+	// startsRoom is room for a block's positions, the position before them, the further positions of the last 64 bytes,
+	// the elements that the kernel writes past those, and an element in front.
 	startsRoom = 2 + blockRows*fields + 64 + 64
 )
 

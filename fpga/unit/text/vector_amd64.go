@@ -19,8 +19,9 @@ func vectors() vectorSet {
 	return noVectors
 }
 
-// index notes where what is behind each separator of data begins, counted from data on, and returns how many there are
-// before the block of 64 bytes in which a line ends that has another number of fields, or once there are want of them.
+// indexFields notes the place behind each separator of data, counted from data on. It returns the number of
+// separators before the block of 64 bytes in which a line with another number of fields ends, or stops when there are
+// want of them.
 func (s vectorSet) indexFields(data []byte, to *[startsRoom]uint16, fields, want int) (seps int) {
 	blocks := min(len(data), vectorBytes) / 64
 	if blocks == 0 {
@@ -33,8 +34,8 @@ func (s vectorSet) indexFields(data []byte, to *[startsRoom]uint16, fields, want
 	return index256(&data[0], blocks, &to[2], fields, want)
 }
 
-// parse parses lines that the index knows into rows held, held+1, ... of the block until one is odd, and returns how
-// many it did.
+// parseIndexed parses lines that the index holds into rows held, held+1, ... of the block until a line is odd, and
+// returns how many lines it parsed.
 func (d *Decoder) parseIndexed(window []byte, n, held int) (done int) {
 	a, perLine := &d.index, fields-d.firstField
 	n = min(n, blockRows-held)
@@ -81,7 +82,7 @@ func (t *columnTargets) columns(s vectorSet, rows *byte, first, n, ahead int) (d
 	return n
 }
 
-// signed is how many of a group's fields hold signed cells: the first so many.
+// signed returns the number of fields at the start of a group that hold signed cells.
 func signed(group int) int { return max(0, min(1+Dense-8*group, 8)) }
 
 // validity moves the planes' first n rows, and reports whether it did.

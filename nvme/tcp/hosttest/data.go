@@ -180,7 +180,7 @@ func (s *suite) comesAndGoes() {
 	}
 }
 
-// closed: closing waits for what runs, and what comes after is refused.
+// closed checks that Close waits for commands that run, and that later commands are refused.
 func (s *suite) closed() {
 	h := s.dial(func(o *tcp.DialOptions) { o.Queues = 2 })
 	var wg sync.WaitGroup

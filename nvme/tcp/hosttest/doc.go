@@ -1,6 +1,6 @@
-// Package hosttest judges the initiator of package tcp against a target, whichever that is: our own, in process, and
-// the Linux kernel's, in a guest (package kerneltest). What it finds is the same for both, but for what Target says of
-// a target.
+// Package hosttest tests the initiator of package tcp against any target: Millrace's own, in process, and the Linux
+// kernel's, in a guest (package kerneltest). The expected results are the same for both, except for the differences
+// that Target states.
 //
 // # Overview
 //

@@ -90,7 +90,7 @@ func (s *suite) headerDigests() {
 	require.Equal(s, tcp.Stats{Reconnects: 3, Requeued: 3}, h.Stats())
 }
 
-// connectionsLost: connections break in the middle of whatever passes, and readers and writers do not notice.
+// connectionsLost checks that readers and writers do not notice connections that break in the middle of any transfer.
 func (s *suite) connectionsLost() {
 	const budget = 300 << 10
 	for _, digests := range []bool{false, true} {

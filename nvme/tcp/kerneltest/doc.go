@@ -1,9 +1,9 @@
-// Package kerneltest is the tier of tests in which others judge: unmodified Linux kernels, booted by package guest, are
-// hosts of our NVMe/TCP target, with nvme-cli, fio and e2fsprogs as their operators use them.
+// Package kerneltest is the tier of tests that use foreign software: unmodified Linux kernels, booted by package
+// guest, are hosts of Millrace's NVMe/TCP target, with nvme-cli, fio and e2fsprogs as operators use them.
 //
-// The scripts in folder scripts run in the guest and make named checks, each of which becomes a subtest. What tools
-// print as JSON is checked here. The same scripts run against the kernel's own target inside the guest: a check that
-// fails there is a mistake of the tests.
+// The scripts in folder scripts run in the guest and make named checks, each of which becomes a subtest. This package
+// checks the JSON that the tools print. The same scripts run against the kernel's own target inside the guest: a
+// check that fails there is a mistake of the tests.
 //
 // The target runs in a process of its own on this machine, started from the test binary, so that killing it is real.
 //
@@ -11,5 +11,5 @@
 //
 //	MILLRACE_KERNEL=1 go test -timeout 20m ./nvme/tcp/kerneltest/...
 //
-// and see package guest for what has to be there, and for logs.
+// and see package guest for the requirements, and for logs.
 package kerneltest

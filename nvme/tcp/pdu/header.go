@@ -146,7 +146,7 @@ func (r *Rules) Parse(b *[CommonSize]byte) (Frame, error) {
 			want |= FlagDataDigest
 		}
 	}
-	// A data digest belongs to data: a capsule without any has none, whatever the flag says.
+	// A data digest belongs to data: a capsule without data has no digest, even if the flag is set.
 	if got := h.Flags &^ k.flags; got != want && (!k.data || got != want&^FlagDataDigest) {
 		return f, invalid(fieldFlags, "%s: flags %02xh where %02xh were negotiated", k.name, h.Flags, want)
 	}

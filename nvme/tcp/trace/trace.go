@@ -1,5 +1,5 @@
-// Package trace holds what real hosts sent when they connected to our target, as text, for tests to send again and as
-// seeds for fuzzing. Package kerneltest records it.
+// Package trace holds the bytes that real hosts sent when they connected to Millrace's target, as text, for tests to
+// send again and as seeds for fuzzing. Package kerneltest records it.
 //
 // # Format
 //

@@ -14,7 +14,7 @@
 //
 // # Errors
 //
-// What a target does wrong fails the test that is named for the sentence of the contract.
+// A target that breaks the contract fails the test that is named for the broken sentence.
 //
 // # Debugging
 //

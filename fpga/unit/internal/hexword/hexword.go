@@ -6,9 +6,9 @@ package hexword
 // every repeats a byte in all eight of a word.
 const every = 0x0101010101010101
 
-// Digits reports whether the eight bytes of x are hexadecimal digits of either case. Each test adds to every byte what
-// carries its top bit over at one bound. Bytes from 0x80 on pass neither test, whatever is carried into them, so that
-// what they carry into their neighbours does not matter.
+// Digits reports whether the eight bytes of x are hexadecimal digits of either case. Each test adds a number to every
+// byte that carries the byte's top bit over at one bound. Bytes from 0x80 on pass neither test, even with a carry
+// from a neighbour, so that their own carry into a neighbour does not matter.
 func Digits(x uint64) bool {
 	lower := x | 0x20*every
 	decimal := (x + (0x80-'0')*every) &^ (x + (0x7f-'9')*every)

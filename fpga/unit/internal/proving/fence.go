@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fence is memory between two pages that nobody may touch.
+// Fence is memory between two pages that fault on every access.
 type Fence struct{ mem []byte }
 
 // NewFence returns a fence of at least size bytes, until the test ends.

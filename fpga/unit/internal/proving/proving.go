@@ -7,7 +7,7 @@
 //
 // # Errors
 //
-// Whatever fails ends the test. A kernel that reads or writes past its slices ends the process: the runtime reports
+// Every failure ends the test. A kernel that reads or writes past its slices ends the process: the runtime reports
 // SIGSEGV and the kernel's frame.
 //
 // # Debugging
@@ -35,8 +35,8 @@ func EachLevel(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// BenchmarkEachLevel runs f as a sub-benchmark at every level up to the current one, and reports nanoseconds a value,
-// of which an operation has so many.
+// BenchmarkEachLevel runs f as a sub-benchmark at every level up to the current one, and reports nanoseconds a value;
+// values is the number of values in one operation.
 func BenchmarkEachLevel(b *testing.B, values int, f func()) {
 	for l := simd.Generic; l <= simd.Current(); l++ {
 		b.Run(l.String(), func(b *testing.B) {

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
 
-// Whole fails unless a kernel of a level does all of n values that hold nothing out of the ordinary itself. Kernels
-// that hand what is odd to the plain path would give the right results, slowly, if they took everything for odd.
+// Whole fails unless a kernel of a level does all of n values that hold nothing out of the ordinary itself. A kernel
+// that hands odd values to the plain path would give the right results, slowly, if it took every value for odd.
 func Whole(t *testing.T, l simd.Level, n int, kernel func() (done int)) {
 	t.Helper()
 	if l > simd.Detected() {

@@ -192,9 +192,9 @@ func (d *Decoder) Skip(n int) error {
 	return d.err
 }
 
-// Next appends up to n whole rows to b, whose Kind must be the column's, and returns how many: n, or what is left.
-// While Continues is true it fails with ErrContinues; where n rows do not fit the block's bounds, with ErrLimit. After
-// any error the block is as it was; after an error of decoding the decoder must be Reset.
+// Next appends up to n whole rows to b, whose Kind must be the column's, and returns how many: n, or the number of
+// rows that are left. While Continues is true it fails with ErrContinues; where n rows do not fit the block's bounds,
+// with ErrLimit. After any error the block is as it was; after an error of decoding the decoder must be Reset.
 //
 // The last row of a page of lists is whole only if the next page does not continue it, as a page that MayContinue may.
 func (d *Decoder) Next(b *Block, n int) (int, error) {

@@ -62,7 +62,7 @@ func DictionarySize(h *format.PageHeader, ct *format.ColumnType) int64 {
 }
 
 // DecodeDictionary decodes an unpacked dictionary page into dst and returns the bytes used. dst must be aligned to 8
-// bytes; a *SizeError tells if it is too small. dst and page must not overlap.
+// bytes; a *SizeError says that it is too small. dst and page must not overlap.
 func DecodeDictionary(dst []byte, h *format.PageHeader, page []byte, ct *format.ColumnType) (used int, err error) {
 	if err := ct.Validate(); err != nil {
 		return 0, err

@@ -165,8 +165,8 @@ func (d *Decoder) checkListNesting(end int) error {
 	return nil
 }
 
-// appendLists adds the rows that begin before end, and what continues of the last row before them. It returns how many
-// begin.
+// appendLists adds the rows that begin before end, and the continuation of the last row before them. It returns how
+// many begin.
 func (d *Decoder) appendLists(b *Block, end int) (rows int, err error) {
 	if err := d.checkListNesting(end); err != nil {
 		return 0, err
@@ -198,8 +198,8 @@ func (d *Decoder) appendLists(b *Block, end int) (rows int, err error) {
 	return rows, nil
 }
 
-// markEmptyRows tells empty and null lists, which have a level and no slot, from lists of one element, among the rows
-// that begin in [first, end).
+// markEmptyRows distinguishes empty and null lists, which have a level and no slot, from lists of one element, among
+// the rows that begin in [first, end).
 func (d *Decoder) markEmptyRows(b *Block, lengths []int32, first, end int) {
 	l := &d.batch
 	var valid []byte

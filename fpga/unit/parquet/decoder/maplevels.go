@@ -113,7 +113,7 @@ func (d *Decoder) checkMapNesting(end int) error {
 			list, row = list|e.lists[w+1]<<63, row|l.starts[w+1]<<63
 		}
 		if last := l.end - 1; last>>6 == w {
-			list, row = list|1<<(last&63), row|1<<(last&63) // the next batch tells what follows
+			list, row = list|1<<(last&63), row|1<<(last&63) // the next batch shows how it goes on
 		}
 		if noSlot&^list != 0 || noEntry&^row != 0 {
 			return format.Corrupt("an empty or null list goes on")
@@ -122,8 +122,8 @@ func (d *Decoder) checkMapNesting(end int) error {
 	return nil
 }
 
-// appendMaps adds the lists and rows that begin before end, and what continues of the last ones before them. It returns
-// how many rows begin.
+// appendMaps adds the lists and rows that begin before end, and the continuation of the last list and row before
+// them. It returns how many rows begin.
 func (d *Decoder) appendMaps(b *Block, end int) (rows int, err error) {
 	if err := d.checkMapNesting(end); err != nil {
 		return 0, err

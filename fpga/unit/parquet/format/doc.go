@@ -8,9 +8,9 @@
 // BIT_PACKED (levels of v1 pages), DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY and
 // BYTE_STREAM_SPLIT; boolean, int32, int64, float, double, byte array and fixed-length byte array; required and
 // optional columns, also inside plain groups, lists one level deep, and maps of numbers to numbers, to lists or to
-// scored lists (Map), of which each leaf is read by itself; UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD, LZ4_RAW and LZ4,
-// with and without Hadoop's frames. Whatever else a column uses is refused by name (UnsupportedError) and for that
-// column alone: Leaf.Unsupported and Chunk.Unsupported say so before a byte of it is read.
+// scored lists (Map), of which each leaf is read by itself; UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD, LZ4_RAW and
+// LZ4, with and without Hadoop's frames. Every other feature of a column is refused by name (UnsupportedError) and
+// for that column alone: Leaf.Unsupported and Chunk.Unsupported say so before a byte of it is read.
 //
 // # Bounds
 //
@@ -30,5 +30,5 @@
 // # Debugging
 //
 // Types, encodings, codecs and page types print by their names in the Parquet specification. ParsePageHeader on the
-// first bytes of a page tells what the page promises.
+// first bytes of a page shows the sizes and the encoding that the page promises.
 package format

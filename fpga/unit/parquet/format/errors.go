@@ -32,7 +32,7 @@ type UnsupportedError struct {
 	Name string // e.g. "INT96", "DELTA_BYTE_ARRAY", "BROTLI", "map"
 }
 
-// Error tells what is not supported, by name.
+// Error names the feature that is not supported.
 func (e *UnsupportedError) Error() string {
 	name := strings.TrimPrefix(e.Name, e.What+" ") // a number without a name prints as "encoding 31" already
 	return fmt.Sprintf("%s %s is not supported", e.What, name)
@@ -47,7 +47,7 @@ type SizeError struct {
 	Need, Have int64  // bytes
 }
 
-// Error tells how much memory to give.
+// Error says how much memory to give.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s needs %d bytes of memory, has %d", e.What, e.Need, e.Have)
 }
@@ -55,7 +55,8 @@ func (e *SizeError) Error() string {
 // Is matches ErrTooSmall.
 func (e *SizeError) Is(target error) bool { return target == ErrTooSmall }
 
-// PageError says where in a file a fault lies. Whoever walks the pages fills in what it knows; -1 means not known.
+// PageError says where in a file a fault lies. The code that walks the pages fills in the fields that it knows; -1
+// means not known.
 type PageError struct {
 	RowGroup int    // in the file, from 0
 	Column   string // the leaf's path
@@ -64,7 +65,7 @@ type PageError struct {
 	Err      error
 }
 
-// Error tells the place, then the fault.
+// Error names the place, then the fault.
 func (e *PageError) Error() string {
 	return fmt.Sprintf("row group %d: column %q: page %d at byte %d of the file: %v", e.RowGroup, e.Column, e.Page,
 		e.Offset, e.Err)
@@ -80,7 +81,7 @@ func (e *corruptError) Error() string { return e.how + ": " + ErrCorrupt.Error()
 
 func (e *corruptError) Is(target error) bool { return target == ErrCorrupt }
 
-// Corrupt makes an error that matches ErrCorrupt and says what is wrong, and what to do.
+// Corrupt makes an error that matches ErrCorrupt. The text describes the fault and the remedy.
 func Corrupt(format string, args ...any) error { return &corruptError{fmt.Sprintf(format, args...)} }
 
 func corrupt(format string, args ...any) error { return Corrupt(format, args...) }

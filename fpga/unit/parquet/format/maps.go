@@ -18,7 +18,7 @@ type Map struct {
 	Values int    // leaf of the values, of a map to scored lists the ids
 	Scores int    // leaf of the scores; -1 if there are none
 	List   bool   // a value is a list
-	// Unsupported says why the map cannot be read, and then the leaves are not told; nil if it can. It is an
+	// Unsupported says why the map cannot be read, and then the leaves are not set; nil if the map can be read. It is an
 	// *UnsupportedError.
 	Unsupported error
 }

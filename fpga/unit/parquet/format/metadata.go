@@ -147,7 +147,8 @@ type ColumnType struct {
 	// RowsUncounted reports that the headers of v2 data pages give the number of values as the number of rows. Such a
 	// page may begin inside a row, as a v1 page may.
 	RowsUncounted bool
-	// AlwaysCompressed reports that v2 data pages are in the chunk's codec, whatever their headers say.
+	// AlwaysCompressed reports that v2 data pages are in the chunk's codec, even if their headers say that they are not
+	// compressed.
 	AlwaysCompressed bool
 }
 

@@ -17,8 +17,8 @@ type PageLocation struct {
 const maxOffsetIndexBytes = 64 << 20
 
 // ReadOffsetIndex reads the page locations of a chunk, nil if the file has none for it. They are checked: pages lie
-// inside the chunk, one after another, and rows go up from 0. What the pages hold may still differ: a reader that
-// follows an index compares row counts.
+// inside the chunk, one after another, and rows go up from 0. The content of the pages may still differ: a reader
+// that follows an index compares row counts.
 func ReadOffsetIndex(r io.ReaderAt, f *File, rowGroup, leaf int) ([]PageLocation, error) {
 	ch, l, err := f.Chunk(rowGroup, leaf)
 	if err != nil || ch.OffsetIndexLength == 0 {

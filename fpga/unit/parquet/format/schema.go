@@ -229,7 +229,7 @@ func schemaLeaves(elements []schemaElement) ([]Leaf, []Map, error) {
 	return t.leaves, t.maps, nil
 }
 
-// walkElement walks the next element and what is below it.
+// walkElement walks the next element and the elements below it.
 func (t *schemaTree) walkElement(b schemaBranch, depth int) error {
 	if depth > maxSchemaDepth {
 		return t.refuseDeep(b)

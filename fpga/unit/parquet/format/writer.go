@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fileWriter is the program that wrote a file, as created_by names it. It tells which faults the file has, as
-// parquet-cpp and parquet-mr know each other's faults.
+// fileWriter is the program that wrote a file, as created_by names it. Its version determines the known faults of the
+// file; parquet-cpp and parquet-mr know each other's faults in the same way.
 type fileWriter struct {
 	name                string
 	major, minor, patch int

@@ -20,7 +20,8 @@ import (
 // HostLoopback is where a guest finds what listens on the host's 127.0.0.1.
 const HostLoopback = "10.0.2.2"
 
-// Options say what to boot and what to do there. The zero value boots the oldest kernel and does nothing.
+// Options name the kernel to boot and the work to do in the guest. The zero value boots the oldest kernel and does
+// nothing.
 type Options struct {
 	Kernel string // a series of Kernels; "" is the oldest
 	// kernel modules to load, in order; what they need comes along; "name parameter=value", "?name" may be absent

@@ -1,6 +1,6 @@
-// Package guest boots Debian's unmodified Linux kernels under QEMU for tests: a kernel, an archive of files made in Go,
-// a shell script, and what became of it. A boot takes about three seconds of one processor and needs no privilege, no
-// /dev/kvm and no disk image.
+// Package guest boots Debian's unmodified Linux kernels under QEMU for tests: a kernel, an archive of files made in
+// Go, a shell script, and the result of the script. A boot takes about three seconds of one processor and needs no
+// privilege, no /dev/kvm and no disk image.
 //
 // Boot starts the kernel, whose first process mounts the usual file systems, loads the modules that were named, sets up
 // the network (the host's loopback is HostLoopback) and runs the script with busybox's shell. The script calls
@@ -12,7 +12,8 @@
 //	wait_for SECONDS COMMAND...   try the command until it succeeds, ten times a second
 //
 // A check runs in a subshell of its own with "set -e", and is given LIMIT seconds (60 unless the script sets it).
-// Busybox's shell runs its own mke2fs or fsck whatever PATH says: call mkfs.ext4 and e2fsck, which it has not.
+// Busybox's shell runs its own mke2fs or fsck and ignores PATH: call mkfs.ext4 and e2fsck, which Busybox does not
+// have.
 //
 // # What a guest needs
 //

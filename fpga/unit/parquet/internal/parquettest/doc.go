@@ -1,3 +1,3 @@
 // Package parquettest writes Parquet files for tests: files that other libraries will not write (BIT_PACKED levels,
-// runs cut anywhere, rows that go on over pages), and files that nobody should write.
+// runs cut anywhere, rows that go on over pages), and files that no writer should write.
 package parquettest
