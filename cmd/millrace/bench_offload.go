@@ -73,7 +73,7 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 	return cmd
 }
 
-// measureOffload trains on this machine and prints what came of it.
+// measureOffload trains on this machine and prints the result.
 func (c benchCommands) measureOffload(ctx context.Context, o bench.Options) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,8 +14,8 @@ type streams struct {
 	out, err io.Writer
 }
 
-// console is what every command has: its streams, and the flags that say how results and progress are shown. The
-// commands of a subject (drives, images, jobs, ...) are methods of a type of their own that embeds it.
+// console holds the streams of a command, and the flags that every command has: how results and progress are shown.
+// The commands of a subject (drives, images, jobs, ...) are methods of a type of their own that embeds it.
 type console struct {
 	streams
 	output   string // --output
@@ -37,7 +37,7 @@ func (c *console) checkShared() error {
 	return usagef("--progress %q: want auto, plain, json or none", c.progress)
 }
 
-// print writes a result: as JSON, or as the table that the function writes, whose cells are separated by tabs.
+// print writes a result: as JSON, or as the table that the function writes. Tabs separate the table's cells.
 func (c *console) print(v any, table func(w io.Writer)) error {
 	if c.output == "json" {
 		e := json.NewEncoder(c.out)

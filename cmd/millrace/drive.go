@@ -45,7 +45,7 @@ func (c *console) withDrive(ctx context.Context, uri string, fn func(*sdk.Device
 func (c *console) warnings() *slog.Logger { return c.log(logFlags{level: "warn", format: "auto"}) }
 
 // withDrive opens a drive, calls fn with it and closes it. The drive logs to log; nil discards the log, for commands
-// whose errors say as much.
+// whose errors already say what the log would.
 func withDrive(ctx context.Context, uri string, log *slog.Logger, fn func(*sdk.Device) error) (err error) {
 	if err := checkURI(uri); err != nil {
 		return err

@@ -94,7 +94,7 @@ func describeImage(path string, m *image.Image) imageDescription {
 	}
 	for _, s := range m.Sections {
 		x := imageSection{s.Name, s.Flags&image.Required != 0, s.Size, ""}
-		if s.Kind != image.KindSignature { // whose digest the table cannot hold, being signed itself
+		if s.Kind != image.KindSignature { // the table is signed itself, so it cannot hold the signature's digest
 			x.SHA256 = fmt.Sprintf("%x", s.SHA256)
 		}
 		d.Sections = append(d.Sections, x)

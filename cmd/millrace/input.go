@@ -70,7 +70,7 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	i.far.addFlags(f)
 }
 
-// formatFlags adds the flags that say what the files are; byDefault is what holds without --input-format.
+// formatFlags adds the flags that say what the files are; byDefault says which format holds without --input-format.
 func (i *input) formatFlags(f *pflag.FlagSet, byDefault string) {
 	f.StringVar(&i.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: "+byDefault+")")
 	f.StringVar(&i.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
@@ -166,7 +166,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	return c, nil
 }
 
-// checkDrives checks what goes with --drive: flags that would be ignored are refused.
+// checkDrives checks the flags beside --drive and refuses those that would be ignored.
 func (i *input) checkDrives(cmd *cobra.Command) error {
 	for _, uri := range i.drives {
 		if err := checkURI(uri); err != nil {
@@ -192,7 +192,7 @@ func (i *input) checkDrives(cmd *cobra.Command) error {
 	return nil
 }
 
-// checkAccelerator checks what goes with --accelerator.
+// checkAccelerator checks the flags beside --accelerator.
 func (i *input) checkAccelerator(cmd *cobra.Command, engine host.Engine) error {
 	if err := checkURI(i.card); err != nil {
 		return err

@@ -58,7 +58,8 @@ type driveView struct {
 	Aside      float64  `json:"aside_seconds"` // for so long
 }
 
-// holds says what a node holds, for a table: a worker without data holds nothing, and makes splits of all.
+// holds describes what a node holds, for a table: a worker without data holds nothing and makes splits of every
+// partition.
 func (v *nodeView) holds() string {
 	for _, d := range v.Drives {
 		if d.Reach != apiv1.ReachAny {

@@ -34,7 +34,7 @@ behind; interrupts and hang-ups of the terminal are the trainer's and do not end
 				log = logger(c.err, "info", "auto")
 			}
 			if err := private.Serve(cmd.Context(), conn, private.Options{Logger: log, Parent: parent}); err != nil {
-				return errReported // the trainer was told
+				return errReported // the trainer has the error
 			}
 			return nil
 		},

@@ -88,7 +88,7 @@ func (p *progress) finish() {
 	defer p.mu.Unlock()
 	switch p.mode {
 	case "bars":
-		// Wait would never return for a bar below its total, as one whose total is not known.
+		// Wait would never return for a bar below its total, such as a bar whose total is not known.
 		if !p.bar.Completed() {
 			p.bar.Abort(false)
 		}

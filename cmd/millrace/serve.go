@@ -109,7 +109,7 @@ func (c serveCommand) command() *cobra.Command {
 	return cmd
 }
 
-// serving is what drive serve says when it is ready.
+// serving is what drive serve prints when it is ready.
 type serving struct {
 	NQN       string   `json:"nqn"`
 	Address   string   `json:"address"`

@@ -38,7 +38,7 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s: see %s --help", err, didYouMean(found), cmd.CommandPath())
 }
 
-// wanted maps pflag's types to the values that they take; our own types describe themselves.
+// wanted maps pflag's types to the values that they take; the types of this module describe themselves.
 var wanted = map[string]string{
 	"int": "a whole number", "int32": "a whole number", "int64": "a whole number", "uint32": "a whole number from 0 on",
 	"uint64": "a whole number from 0 on", "float64": "a number", "bool": "true or false",

@@ -68,7 +68,7 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	if err != nil {
 		return o, nil, usageError{err}
 	}
-	// T is measured on a second stand-in of the same speed: the one that trains keeps its own clock.
+	// T is measured on a second stand-in of the same speed: the stand-in that trains keeps its own clock.
 	dummy, err := standin.NewBusy(j.trainer, j.trainerCPU)
 	if err != nil {
 		return o, nil, err

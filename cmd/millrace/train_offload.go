@@ -43,8 +43,8 @@ func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 // given reports whether the job shares its splits.
 func (o *offloadFlags) given() bool { return len(o.files) > 0 }
 
-// options turns the flags into a job's options. remote is the configuration of the drives elsewhere. The caller closes
-// what is returned.
+// options turns the flags into a job's options. remote is the configuration of the drives elsewhere. The caller
+// closes the returned value.
 func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Config,
 	job *trainmgr.Options) (drives *local.Elsewhere, closeAll func() error, err error) {
 	if len(in.drives) == 0 {

@@ -115,7 +115,7 @@ type upView struct {
 	Steps   []site.Step `json:"steps"`
 }
 
-// printSteps prints what was done.
+// printSteps prints the steps that were done.
 func printSteps(w io.Writer, steps []site.Step) {
 	for _, s := range steps {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Did, s.What, s.Note)

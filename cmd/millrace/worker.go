@@ -101,7 +101,7 @@ none: flags say what is usually needed, and go before it. The certificate has th
 	return cmd
 }
 
-// configuration returns what the file and the flags say.
+// configuration returns the configuration that the file and the flags give.
 func (f *workerFlags) configuration(cmd *cobra.Command) (worker.Config, error) {
 	conf := worker.DefaultConfig()
 	if f.config != "" {
