@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/sdk/processor"
 )
 
-// ReadCounters reads what a drive that computes has counted since it was opened (vendor log C0h).
+// ReadCounters reads the counters of a drive that computes (vendor log C0h). They count since the drive was opened.
 func ReadCounters(ctx context.Context, dev *sdk.Device) (*api.Counters, error) {
 	l, err := dev.Counters(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func ReadCounters(ctx context.Context, dev *sdk.Device) (*api.Counters, error) {
 	return c, nil
 }
 
-// countersSince returns what a drive counted after an earlier reading.
+// countersSince returns how far a drive's counters have grown since an earlier reading.
 func countersSince(c, earlier *api.Counters) *api.Counters {
 	return &api.Counters{
 		Backend: c.Backend, Programs: c.Programs - earlier.Programs, Rows: c.Rows - earlier.Rows,
@@ -52,8 +52,8 @@ func (d *Drive) counters(ctx context.Context) (*api.Counters, error) {
 // countersTime is how long a report waits for a drive's counters: far longer than a drive needs that is there.
 const countersTime = 5 * time.Second
 
-// report returns what the drive did for a job: stats is what the job's processor did since P was measured, and counted
-// what the drive had counted by then.
+// report returns the drive's report of a job. stats has the work of the job's processor since P was measured, and
+// counted the drive's counters at that time.
 func (d *Drive) report(ctx context.Context, stats processor.Stats, counted *api.Counters) (api.DriveReport, error) {
 	r := api.DriveReport{
 		Name: d.name, Engine: string(d.engine), Rows: stats.Rows, MiniBatches: stats.MiniBatches, Wait: stats.Wait,
@@ -78,7 +78,7 @@ func (d *Drive) report(ctx context.Context, stats processor.Stats, counted *api.
 		r.Counters = countersSince(now, counted)
 	case ctx.Err() != nil:
 		return r, err
-	default: // the report says what a drive made that is gone by now
+	default: // the report has the work of a drive that is gone by now
 		r.Problem = err.Error()
 	}
 	return r, nil

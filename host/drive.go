@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// DriveOptions say what is on a drive and who computes. The zero value means Parquet, every member of the drive's
-// volume, and the drive itself if it computes.
+// DriveOptions describe the partitions of a drive and the engine that computes. The zero value means Parquet, every
+// member of the drive's volume, and the drive itself if it computes.
 type DriveOptions struct {
 	Name    string // "" takes the URI, or api.FilesDrive
 	Engine  Engine
@@ -62,7 +62,7 @@ type Drive struct {
 	far     map[*partition.Partition]*source.Reader // of files that lie elsewhere; filled by OpenFiles
 	closers []func() error
 
-	elsewhere *openPartitions // of a drive of reach any, which holds no partition; nil: it holds what it preprocesses
+	elsewhere *openPartitions // of a drive of reach any, which holds no partition; nil: the drive holds its partitions
 
 	scanning sync.Mutex // held by Rescan
 
@@ -140,7 +140,7 @@ func (d *Drive) computer() *sdk.Device {
 	return d.device
 }
 
-// Partitions returns what the drive holds, in the volume's order.
+// Partitions returns the drive's partitions, in the volume's order.
 func (d *Drive) Partitions() []*partition.Partition {
 	d.mu.Lock()
 	defer d.mu.Unlock()

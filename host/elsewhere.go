@@ -24,17 +24,17 @@ var ErrSource = errors.New("the partition cannot be read where it lies")
 type Elsewhere interface {
 	// Learn notes where partitions of a job can be read.
 	Learn(job dataset.Digest, sources []api.Source)
-	// Open opens a partition of a job. What it returns is the partition that the job's manifest describes, as far as
-	// its length tells.
+	// Open opens a partition of a job. Open checks at least the length of the returned partition against the job's
+	// manifest.
 	Open(ctx context.Context, job dataset.Digest, want dataset.Partition) (RemotePartition, error)
-	// Forget ends what was learned of a job.
+	// Forget drops everything that was learned of a job.
 	Forget(job dataset.Digest)
 }
 
 // RemotePartition is the bytes of a partition that lies elsewhere. It is safe for concurrent use.
 type RemotePartition interface {
 	partition.AheadReader
-	// Describe says what the opened partition knows of its bytes: where column chunks lie.
+	// Describe passes on where the opened partition's column chunks lie.
 	Describe(p *partition.Partition)
 	// CheckUnchanged returns an error that wraps ErrChanged when the partition's bytes are not those that were opened.
 	CheckUnchanged(ctx context.Context) error
@@ -159,8 +159,8 @@ func (o *openPartitions) release(p *openPartition) {
 	}
 }
 
-// fail notes that a read of a partition failed for good. Later splits open the partition again, because what was read
-// of it may be of a place that has failed.
+// fail notes that a read of a partition failed for good. Later splits open the partition again, because its bytes may
+// come from a place that has failed.
 func (o *openPartitions) fail(ctx context.Context, p *openPartition, err error) {
 	if ctx.Err() != nil || !errors.Is(err, ErrSource) && !errors.Is(err, ErrChanged) {
 		return
@@ -181,7 +181,7 @@ func (o *openPartitions) noteFailure(ctx context.Context, err error) {
 		return
 	}
 	o.failures.Add(1)
-	const most = 1 << 10 // bytes of what is told
+	const most = 1 << 10 // bytes of the text that is kept
 	text := err.Error()
 	o.lastFailure.Store(text[:min(len(text), most)])
 }
@@ -245,7 +245,7 @@ func (p *openPartition) open(ctx context.Context, from Elsewhere, drive string, 
 	return nil
 }
 
-// close closes what the partition is read by, if it was opened.
+// close closes the partition's reader, if it was opened.
 func (p *openPartition) close() error {
 	p.opening.Lock()
 	defer p.opening.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/host/api"
 )
 
-// maxDescribed is how many partitions are tried for one whose footer can be read. The footers of a job's partitions say
-// the same of its columns, so that one is enough.
+// maxDescribed bounds the partitions that are tried until the footer of one can be read. The footers of a job's
+// partitions describe the same columns, so one footer is enough.
 const maxDescribed = 4
 
 // describeElsewhere makes the data set of a job of which the drives hold nothing, for the first drive of reach any.
@@ -29,7 +29,8 @@ func describeElsewhere(ctx context.Context, drives []*Drive, spec *api.Job, notH
 	return nil, notHeld
 }
 
-// describeOne reads the columns of a job from the footer of one of its partitions: of those whose place is known first.
+// describeOne reads the columns of a job from the footer of one of its partitions. It tries the partitions whose
+// place is known first.
 func (d *Drive) describeOne(ctx context.Context, drives []*Drive, spec *api.Job) (*api.Dataset, error) {
 	var errs []error
 	for _, index := range describedFirst(spec) {

@@ -17,7 +17,7 @@ type Engine string
 // The engines.
 const (
 	EngineAuto      Engine = ""          // the drive if it computes, else the node's CPU
-	EngineDrive     Engine = "drive"     // the drive; one that does not compute is refused
+	EngineDrive     Engine = "drive"     // the drive; a drive that does not compute is refused
 	EngineCPU       Engine = "cpu"       // the node's CPU, with the drive's kernels
 	EngineReference Engine = "reference" // the node's CPU, by the definition: slow
 )
@@ -95,7 +95,7 @@ func (d *Drive) streams() int {
 	return wanted
 }
 
-// streamsElsewhere is how many streams a thread has whose partitions lie elsewhere.
+// streamsElsewhere is the number of streams for each thread where the partitions lie elsewhere.
 const streamsElsewhere = 2
 
 // memory returns how much of the drive's memory a job has; 0 means all of it.

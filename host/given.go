@@ -9,7 +9,8 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// Given is partitions of a store, which no node holds: what an agent that was given their URLs tells the control plane.
+// Given is partitions of a store, which no node holds. An agent whose options have their URLs announces them to the
+// control plane.
 type Given struct {
 	Inventory *Inventory   // their descriptions and schemas; no drive holds them
 	Sources   []api.Source // where each is read, with its identity

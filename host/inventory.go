@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// Inventory is what the drives of a node hold, whatever data sets it belongs to.
+// Inventory lists the partitions that the drives of a node hold, of all data sets.
 type Inventory struct {
 	Partitions []Held   // sorted by name; a name twice where drives hold different files of it
 	Schemas    []Schema // each that a partition has, sorted by digest
@@ -45,8 +45,8 @@ type Holding struct {
 	Partitions []string
 }
 
-// Inventory returns what the drives hold. It returns the same Inventory until that changes; the caller must not change
-// it.
+// Inventory returns the partitions that the drives hold. It returns the same Inventory until they change; the caller
+// must not change it.
 func (m *Manager) Inventory() (*Inventory, error) {
 	m.inventoryMu.Lock()
 	defer m.inventoryMu.Unlock()
@@ -66,20 +66,20 @@ func (m *Manager) Inventory() (*Inventory, error) {
 	return inv, nil
 }
 
-// heldVersion is a drive and the version of what it holds, which grows when that changes.
+// heldVersion is a drive and the version of its partitions, which grows when they change.
 type heldVersion struct {
 	drive   *Drive
 	version uint64
 }
 
-// version returns the version of what the drive holds.
+// version returns the version of the drive's partitions.
 func (d *Drive) version() heldVersion {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return heldVersion{d, d.heldVersion}
 }
 
-// takeInventory lists what the drives hold.
+// takeInventory lists the partitions that the drives hold.
 func takeInventory(drives []*Drive) (*Inventory, error) {
 	inv := &Inventory{}
 	var last schemaMemo
@@ -192,7 +192,7 @@ type DriveStatus struct {
 	Rates    map[string]float64 // P by pipeline digest
 }
 
-// memberOverhead is what a member takes beside its bytes: a header, and the archive's end.
+// memberOverhead is the room that a member takes beside its bytes: a header, and the archive's end.
 const memberOverhead = 3 * 512
 
 // Status returns how a drive is, as far as it is known: it does not ask the drive.

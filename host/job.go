@@ -30,18 +30,18 @@ type job struct {
 	plans      map[uint64]*dataset.Plan
 }
 
-// lowered is what a pipeline becomes: the program that drives run, and the schema of what comes out.
+// lowered is a pipeline in its lowered form: the program that drives run, and the schema of its mini-batches.
 type lowered struct {
 	program *program.Program
 	schema  *tensor.Schema
 }
 
-// driveProcessor is a job's processor on one drive, and what was measured of it. job.mu guards its fields.
+// driveProcessor is a job's processor on one drive, and its measured P. job.mu guards its fields.
 type driveProcessor struct {
 	processor.Processor
 	drive    *Drive
 	rate     api.Measurement
-	measured processor.Stats // what was done to measure P, which no report counts
+	measured processor.Stats // the work of measuring P, which no report counts
 	counted  *api.Counters   // the drive's counters at that time; nil where it does not compute
 	running  int             // open streams
 }
@@ -71,7 +71,7 @@ func (j *job) leaveProcessor(p *driveProcessor) {
 // alike.
 var ErrDigest = errors.New("the job's digest is not that of its manifest, pipeline and plan")
 
-// lower makes a job of its specification and of what the drives hold.
+// lower makes a job of its specification and of the partitions that the drives hold.
 func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*job, *api.Dataset, error) {
 	data, err := describe(drives, spec.Manifest)
 	if errors.Is(err, ErrNotHeld) {

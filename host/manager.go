@@ -101,7 +101,7 @@ func (m *Manager) AddDrive(d *Drive) error {
 }
 
 // RemoveDrive closes a drive, and before that the processors of jobs on it. The drive's streams must be closed, and
-// what it lent released.
+// the mini-batches that it lent released.
 func (m *Manager) RemoveDrive(name string) error {
 	m.mu.Lock()
 	i := slices.IndexFunc(m.drives, func(d *Drive) bool { return d.name == name })
@@ -120,7 +120,7 @@ func (m *Manager) RemoveDrive(name string) error {
 	return errors.Join(append(errs, d.Close())...)
 }
 
-// Rescan looks again at what the drives' volumes hold.
+// Rescan reads the members of the drives' volumes again.
 func (m *Manager) Rescan(ctx context.Context) error {
 	var errs []error
 	for _, d := range m.Drives() {
@@ -129,8 +129,8 @@ func (m *Manager) Rescan(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Dataset returns what the drives hold as one data set. If partitions disagree, the error wraps ErrSchema. Inventory
-// lists what a node of several data sets holds.
+// Dataset returns the partitions of the drives as one data set. If partitions disagree, the error wraps ErrSchema.
+// For a node with several data sets there is Inventory.
 func (m *Manager) Dataset(context.Context) (*api.Dataset, error) { return describe(m.Drives(), nil) }
 
 // Prepare lowers the job's pipeline and gives the program to every drive that holds a partition of the job. A partition
@@ -222,9 +222,9 @@ func (m *Manager) Plan(digest dataset.Digest, epoch uint64) (*dataset.Plan, erro
 	return j.plan(epoch)
 }
 
-// Restart ends a job's processor on a drive, so that the job's next split there gets a new one. That is needed when the
-// drive has forgotten what it held for this host, as it does when its connection breaks. The job's streams on the drive
-// must be closed, and what they lent released.
+// Restart ends a job's processor on a drive, so that the job's next split there gets a new one. That is needed when
+// the drive has forgotten its state for this host, as it does when its connection breaks. The job's streams on the
+// drive must be closed, and the mini-batches that they lent released.
 func (m *Manager) Restart(digest dataset.Digest, drive string) error {
 	j, err := m.job(digest)
 	if err != nil {
@@ -241,7 +241,7 @@ func (m *Manager) Restart(digest dataset.Digest, drive string) error {
 var ErrSuspended = errors.New("the drive is suspended: its jobs wait")
 
 // Suspend takes everything that jobs hold on a drive away, and keeps jobs from using it until Resume. The streams on
-// the drive must be closed, and what they lent released.
+// the drive must be closed, and the mini-batches that they lent released.
 func (m *Manager) Suspend(drive string) error {
 	m.preparing.Lock() // a job in the making may hold something
 	defer m.preparing.Unlock()
@@ -291,7 +291,7 @@ func (m *Manager) Measure(ctx context.Context, digest dataset.Digest, drive stri
 	return rate, err
 }
 
-// RateOptions say how P is measured. The zero value takes what was measured before.
+// RateOptions say how P is measured. The zero value takes an earlier measurement.
 type RateOptions struct {
 	Again bool // measure again even if P was measured before
 	// On says where the partition to measure on can be read, for a drive of reach any; nil: any partition of the job.
@@ -299,9 +299,8 @@ type RateOptions struct {
 }
 
 // Rate returns P of a drive for a job: as it was measured before for the same drive, engine, pipeline, image and
-// mini-batch (kept), or, always with RateOptions.Again, as it is measured now. What was measured while the drive had
-// other
-// streams open is returned and not kept.
+// mini-batch (kept), or, always with RateOptions.Again, as it is measured now. A P that was measured while the drive
+// had other streams open is returned and not kept.
 func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	o RateOptions) (rate api.Measurement, kept bool, err error) {
 	j, d, p, err := m.find(ctx, digest, drive)
@@ -374,7 +373,7 @@ func (m *Manager) Open(ctx context.Context, request api.SplitRequest) (api.Strea
 	return s, nil
 }
 
-// Report returns what the drives did for the job.
+// Report returns the drives' reports of the job.
 func (m *Manager) Report(ctx context.Context, digest dataset.Digest) ([]api.DriveReport, error) {
 	j, err := m.job(digest)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/wholefile"
 )
 
-// rateKey is what P depends on.
+// rateKey has everything that P depends on.
 type rateKey struct {
 	Drive    string `json:"drive"` // identity of the drive, which its name and place are not
 	Engine   string `json:"engine"`
@@ -65,7 +65,7 @@ func openRates(path string, log *slog.Logger) *rates {
 	return r
 }
 
-// get returns what was measured, if it was.
+// get returns the P that was measured, if it was.
 func (r *rates) get(key rateKey) (api.Measurement, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *rates) of(drive, image string) map[string]float64 {
 	return m
 }
 
-// Identity returns what a drive is known by in what is kept of it: its UUID where it has one, else its name.
+// Identity returns the identity under which records of a drive are kept: its UUID where it has one, else its name.
 func (d *Drive) Identity() string {
 	if id := d.UUID(); id != "" {
 		if d.card != nil && d.device != nil {

@@ -183,7 +183,7 @@ func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
 	return c, leaves
 }
 
-// logical returns what the bytes of a column stand for, or "" for text.
+// logical returns the logical type of a column of bytes, or "" for text and for other columns.
 func logical(l *format.Leaf) string {
 	if kindOf(l.Physical) != program.Bytes {
 		return ""

@@ -20,7 +20,7 @@ type Sources struct {
 	Cache  *source.Cache
 }
 
-// withDefaults fills in what is missing.
+// withDefaults fills in missing values.
 func (s Sources) withDefaults() (Sources, error) {
 	if s.Opener == nil {
 		s.Opener = &source.Stores{Web: source.NewWeb(source.NewTransport(nil))}
@@ -143,7 +143,8 @@ func (d *Drive) openFarFile(
 	return p, r, nil
 }
 
-// farCounters returns what was read from elsewhere since the drive was opened, or nil where nothing lies elsewhere.
+// farCounters returns the counters of reads from elsewhere since the drive was opened, or nil where nothing lies
+// elsewhere.
 func (d *Drive) farCounters() *api.SourceCounters {
 	if len(d.far) == 0 {
 		return nil

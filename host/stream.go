@@ -70,7 +70,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 		if mb.Name.Number >= s.request.Split.FirstNumber+uint64(s.request.From) {
 			return mb, nil
 		}
-		mb.Release() // it lies in the window before what was asked for
+		mb.Release() // it lies in the window before the requested mini-batch
 	}
 }
 

@@ -108,7 +108,7 @@ func (d *Drive) wanted(name string, matched []bool) bool {
 	return found
 }
 
-// Rescan looks again at what the drive's volume holds, and finds members that were appended. Open streams go on. A
+// Rescan reads the members of the drive's volume again, and finds those that were appended. Open streams go on. A
 // drive of files stays as it is.
 func (d *Drive) Rescan(ctx context.Context) error {
 	if d.volume == nil {

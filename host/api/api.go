@@ -15,7 +15,8 @@
 //
 // # Errors
 //
-// [ErrUnknownDrive], [ErrUnknownJob], [ErrBusy]; what a drive or a partition did wrong comes wrapped in its own type.
+// [ErrUnknownDrive], [ErrUnknownJob], [ErrBusy]; a fault of a drive or a partition comes wrapped in a type of its
+// own.
 package api
 
 import (
@@ -50,7 +51,7 @@ type Storage interface {
 	Open(ctx context.Context, request SplitRequest) (Stream, error)
 	// Report returns what the drives did for the job so far.
 	Report(ctx context.Context, job dataset.Digest) ([]DriveReport, error)
-	// Finish forgets the job and frees what it held on the drives. Streams must be closed before.
+	// Finish forgets the job and frees its memory on the drives. Streams must be closed before.
 	Finish(ctx context.Context, job dataset.Digest) error
 }
 
@@ -58,7 +59,7 @@ type Storage interface {
 type Dataset struct {
 	Manifest *dataset.Manifest
 	Columns  []pipeline.ColumnInfo // the partitions' common schema
-	// Malformed says what is done with malformed text rows. It is part of every job over this data.
+	// Malformed says how malformed text rows are treated. It is part of every job over this data.
 	Malformed program.Malformed
 	// MeanLength is the mean number of elements a row of each list column, by name; from the footers.
 	MeanLength map[string]float64
@@ -80,7 +81,7 @@ type Drive struct {
 	Local bool
 }
 
-// Job is what the storage side must know of a job.
+// Job is the part of a job that the storage side must know.
 type Job struct {
 	Digest   dataset.Digest
 	Pipeline *pipeline.Spec
@@ -88,12 +89,12 @@ type Job struct {
 	// Manifest is the job's, over all nodes: requests name its partitions, and those that the drives here hold must be
 	// the same files. nil: the job is over all partitions that are held here, which must have one schema.
 	Manifest *dataset.Manifest
-	// Sources say where partitions of the manifest can be read, for workers that hold none: some of them, or none where
-	// the worker asks for what it needs.
+	// Sources say where partitions of the manifest can be read, for workers that hold none. They may name some
+	// partitions or none; a worker asks for the sources that it lacks.
 	Sources []Source
 }
 
-// Source says where the bytes of a partition can be read. What they must be is in the job's manifest.
+// Source says where the bytes of a partition can be read. The job's manifest says which bytes they must be.
 type Source struct {
 	Partition string // its name
 	Copies    []Copy // on drives of nodes
@@ -135,8 +136,8 @@ type Stream interface {
 // elapsed time.
 type DriveReport struct {
 	Name string `json:"name"`
-	// who computed: "drive (vendor)", "drive (standard)", "cpu", "reference"; a drive whose windows the node reads and
-	// stores: "drive (vendor), fed by the host"
+	// the engine that computed: "drive (vendor)", "drive (standard)", "cpu", "reference"; a drive whose windows the node
+	// reads and stores: "drive (vendor), fed by the host"
 	Engine        string        `json:"engine"`
 	RowsPerSecond float64       `json:"p_rows_per_second"`
 	Rows          int64         `json:"rows"`
@@ -154,9 +155,9 @@ type DriveReport struct {
 	BytesOut      int64         `json:"out_bytes"`      // of tensors
 	RowsDropped   int64         `json:"rows_dropped"`   // malformed text rows
 	Counters      *Counters     `json:"counters,omitempty"`
-	// Source says what was read of partitions that lie elsewhere (HTTP, S3), by all jobs since they were opened.
+	// Source counts the reads of partitions that lie elsewhere (HTTP, S3), by all jobs since the partitions were opened.
 	Source  *SourceCounters `json:"source,omitempty"`
-	Problem string          `json:"problem,omitempty"` // why Counters are not told although the drive computed
+	Problem string          `json:"problem,omitempty"` // why Counters is nil although the drive computed
 }
 
 // SourceCounters count the requests for partitions that no drive of the machine holds.

@@ -5,7 +5,8 @@
 //
 // A [Context] names the members of a control plane and the PEM files of an identity. [Path] returns where the file
 // lies: millrace/contexts.yaml in the user's folder of configurations. [Read] reads it, [Update] changes it, and
-// [Resolve] decides what a command uses: a flag comes before an environment variable, and that before a context.
+// [Resolve] decides what a command uses: a flag comes before an environment variable, and an environment variable
+// before a context.
 //
 // The file is JSON, which YAML contains, because the Python package reads the same file with the standard library
 // alone:
@@ -31,8 +32,8 @@
 //
 // # Errors
 //
-// [ErrFile] says that the file cannot be used, with its path and the line; [ErrUnknown] that it has no context of a
-// name.
+// [ErrFile] says that the file cannot be used, with its path and the line. [ErrUnknown] says that the file has no
+// context of the given name.
 //
 // # Debugging
 //

@@ -57,11 +57,11 @@ var ErrRunning = errors.New("a rollout is under way")
 // Deployer rolls an image out. It is safe for concurrent use; it does one rollout at a time.
 type Deployer struct {
 	o       Options
-	err     error // what is wrong with the options
+	err     error // the error of invalid options
 	running sync.Mutex
 }
 
-// New makes a deployer. Run returns what is wrong with the options.
+// New makes a deployer. If the options are invalid, Run returns the error.
 func New(o Options) *Deployer {
 	d := &Deployer{o: o}
 	if o.Logger == nil {
@@ -102,7 +102,7 @@ func imageID(o *Options) (image.ID, error) {
 }
 
 // Run rolls the image out over the drives, in order. The result is complete whatever the error. When ctx ends, the
-// drive whose turn it is goes back, and later drives are left alone.
+// drive in progress goes back to its earlier image, and later drives are left alone.
 func (d *Deployer) Run(ctx context.Context, drives []Drive) (Result, error) {
 	if d.err != nil {
 		return Result{Image: d.o.ID, Drives: []Outcome{}}, fmt.Errorf("rollout: %w", d.err)

@@ -40,7 +40,8 @@ func Drift(ctx context.Context, drives []Drive, want image.ID) []Drifted {
 	return all
 }
 
-// drift returns what a drive with this report runs, and how that differs from what is wanted; "" if it does not.
+// drift returns the image that a drive with this report runs, and how it differs from the wanted image; "" if it does
+// not.
 func drift(r *image.Report, want image.ID) (runs image.ID, reason string) {
 	active, ok := r.Active()
 	switch {

@@ -18,7 +18,7 @@ type execution struct {
 	drives []*progress
 }
 
-// progress is what a rollout knows of one drive.
+// progress is a rollout's knowledge of one drive.
 type progress struct {
 	Drive
 	before    image.ID // ran when the rollout began; zero: none
@@ -48,7 +48,7 @@ func (x *execution) logChange(p *progress, from, to State) {
 	x.o.Logger.Info("rollout", args...)
 }
 
-// do carries out an action and returns what came of it.
+// do carries out an action and returns the event that resulted.
 func (x *execution) do(ctx context.Context, a action) event {
 	p := x.drives[a.drive]
 	limit := x.o.Policy.StepTime
@@ -116,8 +116,8 @@ func callIfSet(ctx context.Context, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// look asks the drive what it runs, and reports whether that is the image and is in order: an image whose signature no
-// longer suffices is loaded again.
+// look asks the drive which image it runs, and reports whether that is the wanted image and is in order. An image
+// whose signature no longer suffices is loaded again.
 func (x *execution) look(ctx context.Context, p *progress) (same bool, err error) {
 	r, err := p.Device.ImageReport(ctx)
 	if err != nil {
@@ -158,8 +158,8 @@ func (x *execution) gate(ctx context.Context, p *progress) error {
 	return x.o.Gate(ctx, p.Drive)
 }
 
-// rollback brings the drive back to what it ran. A drive that went away may come back, so rollback tries until ctx
-// ends. A drive that refuses for good ends it.
+// rollback brings the drive back to the image that it ran. A drive that went away may come back, so rollback tries
+// until ctx ends, or until the drive refuses for good.
 func (x *execution) rollback(ctx context.Context, p *progress) error {
 	for {
 		err := tryRollback(ctx, p)
@@ -178,8 +178,8 @@ func (x *execution) rollback(ctx context.Context, p *progress) error {
 	}
 }
 
-// tryRollback activates what the drive ran before, or, if no slot holds that, the image that the drive itself goes back
-// to.
+// tryRollback activates the image that the drive ran before, or, if no slot holds it, the image that the drive itself
+// goes back to.
 func tryRollback(ctx context.Context, p *progress) error {
 	r, err := p.Device.ImageReport(ctx)
 	if err != nil {

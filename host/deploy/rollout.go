@@ -1,6 +1,6 @@
 package deploy
 
-// rollout is the machine over all drives: an event says what came of the last action, and the answer is the next
+// rollout is the machine over all drives: an event gives the result of the last action, and the answer is the next
 // action. It handles one drive after another.
 type rollout struct {
 	states   []State
@@ -10,7 +10,7 @@ type rollout struct {
 	stopping bool
 }
 
-// action is what to do, with which drive.
+// action is an effect and the drive that it concerns.
 type action struct {
 	drive  int
 	effect effect
@@ -19,7 +19,8 @@ type action struct {
 // start begins with the first drive. The effect is effectNone if there is none.
 func (r *rollout) start() (action, error) { return r.next(eventBegin) }
 
-// next takes what came of the last action and returns the next one. Its effect is effectNone when the rollout is over.
+// next takes the result of the last action and returns the next action. Its effect is effectNone when the rollout is
+// over.
 func (r *rollout) next(on event) (action, error) {
 	for r.current < len(r.states) {
 		to, effect, err := next(r.states[r.current], on)
@@ -45,5 +46,5 @@ func (r *rollout) next(on event) (action, error) {
 	return action{}, nil
 }
 
-// end makes the rollout end with the drive whose turn it is.
+// end makes the rollout end with the drive in progress.
 func (r *rollout) end() { r.stopping = true }

@@ -27,7 +27,7 @@ const (
 	Current    // ran the image already
 	Updated    // runs the image
 	Failed     // a step failed before the new image was active: nothing changed
-	RolledBack // a step failed after that: it runs what it ran before
+	RolledBack // a later step failed: the drive runs its earlier image
 	Stuck      // a step failed, and so did the way back: it has no work, and an operator must look
 	Untouched  // the rollout stopped before its turn
 )
@@ -54,7 +54,7 @@ func (s State) Ended() bool { return transitions.Final(s) }
 // Bad reports whether a failure ends in the state.
 func (s State) Bad() bool { return s == Failed || s == RolledBack || s == Stuck }
 
-// event is what happened to a drive.
+// event is something that happened to a drive.
 type event uint8
 
 const (
@@ -70,7 +70,7 @@ var eventNames = [...]string{"begin", "same", "other", "done", "failed", "stop"}
 
 func (e event) String() string { return eventNames[e] }
 
-// effect is what is to be done with a drive. What comes of it is the next event.
+// effect is a step to be done with a drive. Its result is the next event.
 type effect uint8
 
 const (
@@ -111,7 +111,7 @@ var transitions = transition.Table[State, event]{
 	Untouched:   {},
 }
 
-// effects is what is done when a drive comes into a state. Nothing is done in the other states.
+// effects has the effect that follows when a drive comes into a state. The states that it lacks have no effect.
 var effects = map[State]effect{
 	Looking:     effectLook,
 	Confirming:  effectGate,
@@ -126,8 +126,8 @@ var effects = map[State]effect{
 	Recovering:  effectResume,
 }
 
-// next returns the state that follows, and what is done in it. Nothing else changes a drive's state. An event that the
-// state does not take is a fault of the caller.
+// next returns the state that follows, and its effect. Nothing else changes a drive's state. An event that the state
+// does not take is a fault of the caller.
 func next(from State, on event) (State, effect, error) {
 	to, ok := transitions.Next(from, on)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package draft drafts a pipeline from what files hold: for people who have files and no pipeline yet.
+// Package draft drafts a pipeline from the columns and rows of files, for people who have files and no pipeline yet.
 //
 // # Overview
 //
@@ -22,8 +22,8 @@
 //
 // # Errors
 //
-// [*NothingError] says that no column of the files can become a feature, and why each cannot. Other errors are those
-// of the files.
+// [*NothingError] says that no column of the files can become a feature, and why each column cannot. Other errors are
+// those of the files.
 //
 // # Debugging
 //

@@ -97,7 +97,7 @@ func addToGroups(groups []group, g *guess) []group {
 	return append(groups, group{role: g.role, why: g.why, ops: g.ops, guesses: []*guess{g}})
 }
 
-// heading says what was drafted from what.
+// heading says which files the document was drafted from.
 func (w *writer) heading() []string {
 	of := filepath.Base(w.files[0])
 	if len(w.files) > 1 {
@@ -153,7 +153,7 @@ func (w *writer) groupNodes(groups []group) *yaml.Node {
 	return list
 }
 
-// comments says what was assumed of a group's columns.
+// comments returns the assumptions about a group's columns.
 func (g *group) comments() []string {
 	var seen valueRange
 	nullable := false

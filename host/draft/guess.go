@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// role is what a column becomes.
+// role is the part that a column plays in the pipeline.
 type role uint8
 
 const (
@@ -31,7 +31,7 @@ type guess struct {
 	seen    valueRange
 }
 
-// valueRange is what the sampled rows of a column held.
+// valueRange is the range of values in the sampled rows of a column.
 type valueRange struct {
 	known    bool // some value was seen
 	least    float64

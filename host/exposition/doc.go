@@ -1,11 +1,12 @@
-// Package exposition serves /metrics: what every daemon exports beside its own metrics, and who may read it.
+// Package exposition serves /metrics. It has the metrics that every daemon exports beside its own, and the rule that
+// says who may read them.
 //
 // # Overview
 //
 // [Register] adds to a registry what the program is (millrace_build_info), the state of its process and of Go's
-// runtime, and when its certificates end. [Reader] is the one rule of who may read metrics: over TLS, operators,
-// members of the control plane and nodes; without TLS, which only loopback, unix sockets and trusted networks have,
-// everybody.
+// runtime, and when its certificates end. [Reader] is the one rule that says who may read metrics: over TLS,
+// operators, members of the control plane and nodes; without TLS, which only loopback, unix sockets and trusted
+// networks have, everybody.
 //
 // # Concurrency
 //

@@ -19,8 +19,8 @@ type Options struct {
 	Identity identity.Options // whose certificates are watched
 }
 
-// Register adds what every daemon exports to a registry, and returns a function that takes it out again. What another
-// daemon of the process has registered already serves both.
+// Register adds what every daemon exports to a registry, and returns a function that takes it out again. Metrics that
+// another daemon of the process has registered already serve both daemons.
 func Register(r prometheus.Registerer, o Options) (unregister func(), err error) {
 	if o.Version == "" {
 		o.Version = "devel"
@@ -99,7 +99,7 @@ func (c *certificates) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Handler serves a registry to those whom Reader lets through.
+// Handler serves a registry to the callers that Reader lets through.
 func Handler(g prometheus.Gatherer) http.Handler {
 	return Reader(promhttp.HandlerFor(g, promhttp.HandlerOpts{}))
 }

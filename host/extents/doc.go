@@ -1,5 +1,5 @@
-// Package extents finds where a file's bytes lie on the block device under its file system, so that a drive can be told
-// to read them itself.
+// Package extents finds where a file's bytes lie on the block device under its file system, so that a drive can read
+// them itself.
 //
 // # Overview
 //
@@ -9,8 +9,9 @@
 // device that stands on others; with a hole, or with an extent that is unknown, delayed, encoded, inline, unaligned or
 // unwritten. Each refusal is an error of its own.
 //
-// [Map.Check] looks again after the bytes have been read. Nothing keeps another process from moving or writing the file
-// in the meantime; if that happened, the bytes may be wrong, and the caller throws away what it made of them.
+// [Map.Check] looks again after the bytes have been read. Nothing keeps another process from moving or writing the
+// file in the meantime; if that happened, the bytes may be wrong, and the caller throws away the mini-batches that it
+// made of them.
 //
 // A loop device is accepted where [Options.Loop] allows it; its disk is then the image file, as a drive on that image
 // sees it.

@@ -68,7 +68,7 @@ func (e *ExtentError) Error() string {
 // Unwrap returns ErrExtent.
 func (e *ExtentError) Unwrap() error { return ErrExtent }
 
-// Options say what is accepted. The zero value works.
+// Options say which files are accepted. The zero value works.
 type Options struct {
 	// Loop accepts a file system on a loop device; the disk is then the image file.
 	Loop bool
@@ -150,8 +150,8 @@ func find(path string, o Options) (_ *Map, err error) {
 	return m, err
 }
 
-// Check looks again. Its error wraps ErrMoved if anything has changed: what was read through the map in the meantime
-// may be wrong.
+// Check looks again. Its error wraps ErrMoved if anything has changed: bytes that were read through the map in the
+// meantime may be wrong.
 func (m *Map) Check() error {
 	now, err := find(m.Path, m.options)
 	switch {

@@ -69,7 +69,7 @@ type vectorMemory struct {
 	slm     *sdk.SLM
 	ranges  []cs.Range
 	offsets []uint64
-	spare   uint64 // offset of what is left behind the ranges
+	spare   uint64 // offset of the memory that is left behind the ranges
 }
 
 // page is the size of which every range is a multiple.

@@ -12,8 +12,8 @@ import (
 	"github.com/dswarbrick/smart/nvme"
 )
 
-// CrossCheck makes github.com/dswarbrick/smart read the log of the controller whose device is path, as /dev/nvme0, and
-// returns where it differs from r, which was read before. None means agreement.
+// CrossCheck makes github.com/dswarbrick/smart read the log of the controller whose device is path, as /dev/nvme0,
+// and returns the differences from r, which was read before. No difference means agreement.
 func CrossCheck(path string, r *SMARTLog) ([]string, error) {
 	var text bytes.Buffer
 	err := withFixedStack(func() error {
@@ -21,7 +21,7 @@ func CrossCheck(path string, r *SMARTLog) ([]string, error) {
 		if err := d.Open(); err != nil {
 			return err
 		}
-		// PrintSMART identifies the controller and namespace 1 first. It takes a command that the drive refused for one
+		// PrintSMART identifies the controller and namespace 1 first. It treats a command that the drive refused as one
 		// that succeeded, and then prints zeros, which disagree.
 		err := d.PrintSMART(nil, &text)
 		if closed := d.Close(); err == nil {

@@ -1,4 +1,4 @@
-// Package health reads how a drive is, and checks that it does what it should.
+// Package health reads a drive's health, and checks that the drive works.
 //
 // # Overview
 //
@@ -12,8 +12,8 @@
 //
 // # Concurrency
 //
-// The functions hold no state. While Validate runs, nothing else may write to the drive; of a drive behind the kernel
-// it makes sure that no file system is mounted.
+// The functions hold no state. While Validate runs, nothing else may write to the drive; for a drive behind the
+// kernel, Validate makes sure that no file system of the drive is mounted.
 //
 // # Errors
 //
@@ -21,5 +21,5 @@
 //
 // # Debugging
 //
-// Check.Detail says what was tried and what came of it.
+// Check.Detail says what was tried, with the result.
 package health

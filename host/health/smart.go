@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// SMARTLog is a drive's SMART log. A nil field is one that the drive does not report.
+// SMARTLog is a drive's SMART log. A field is nil if the drive does not report it.
 type SMARTLog struct {
 	Drive    string   `json:"drive"`
 	Model    string   `json:"model"`

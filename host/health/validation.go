@@ -26,7 +26,7 @@ const (
 	Skipped Result = "skipped"
 )
 
-// Check is what came of one step.
+// Check is the result of one step.
 type Check struct {
 	Name    string  `json:"name"`
 	Result  Result  `json:"result"`
@@ -135,7 +135,7 @@ func (v *validation) link(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d commands, %s there and back at best", rounds, least.Round(100*time.Nanosecond)), nil
 }
 
-// identify checks that what the drive says of itself is consistent.
+// identify checks that the drive's description of itself is consistent.
 func (v *validation) identify(context.Context) (string, error) {
 	i := v.dev.Info()
 	seen := map[string]uint32{}

@@ -24,7 +24,7 @@ const (
 	AuthorityKey  = "ca.key"
 )
 
-// Lifetimes of certificates whose request names none.
+// Lifetimes of certificates where the request names none.
 const (
 	AuthorityLifetime   = 10 * 365 * 24 * time.Hour
 	CertificateLifetime = 365 * 24 * time.Hour

@@ -36,13 +36,13 @@ const (
 type MismatchError struct {
 	Cause Cause
 	URL   string // as it was called
-	Err   error  // what was seen; may be nil
+	Err   error  // the error that was observed; may be nil
 }
 
-// Unwrap returns what was observed.
+// Unwrap returns the error that was observed.
 func (e *MismatchError) Unwrap() error { return e.Err }
 
-// Error says what is wrong. What to do about it depends on where addresses and files are named.
+// Error says what is wrong. The remedy depends on where addresses and files are named, so Error leaves it out.
 func (e *MismatchError) Error() string {
 	says := map[Cause]string{
 		WantsTLS:       "it serves TLS, and was addressed with http",
@@ -110,7 +110,7 @@ func Diagnose(ctx context.Context, base string, o Options) error {
 	}
 	n, answer := 0, make([]byte, 512)
 	if err == nil {
-		// A server that refuses may have closed the connection by now. What it sent before can still be read, even if
+		// A server that refuses may have closed the connection by now. Bytes that it sent before can still be read, even if
 		// the request failed.
 		_, werr := fmt.Fprintf(conn, "GET /readyz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", u.Host)
 		for err == nil && n < len(answer) {
@@ -131,7 +131,7 @@ func Diagnose(ctx context.Context, base string, o Options) error {
 	return nil
 }
 
-// diagnoseAnswer examines what a server answered.
+// diagnoseAnswer examines a server's answer.
 func diagnoseAnswer(b []byte, secure bool, mismatch func(Cause, error) error) error {
 	switch {
 	case !secure && bytes.Contains(b, []byte("HTTP request to an HTTPS server")), // as Go says it
@@ -172,7 +172,7 @@ func causeOf(err error) Cause {
 		return WrongRole
 	}
 	said, remote := strings.CutPrefix(alertText(err), "tls: ")
-	switch { // what the other side says of this one; crypto/tls has no types for it
+	switch { // the alert that the other side sends; crypto/tls has no types for it
 	case !remote:
 		return 0
 	case said == "certificate required":

@@ -19,7 +19,7 @@
 // # Errors
 //
 // [ErrCertificate] for PEM files that cannot be used, [ErrPeer] for a peer without an identity or in the wrong role,
-// [ErrInsecure] for an address that wants TLS.
+// [ErrInsecure] for an address that needs TLS.
 //
 // # Debugging
 //

@@ -13,7 +13,7 @@ import (
 var (
 	// ErrCertificate says that a PEM file cannot be used.
 	ErrCertificate = errors.New("certificate")
-	// ErrPeer says that a peer has no identity, or not one that may do what it asks.
+	// ErrPeer says that a peer has no identity, or that its identity does not permit the request.
 	ErrPeer = errors.New("peer's identity")
 	// ErrInsecure says that an address is not to be served in clear.
 	ErrInsecure = errors.New("not in clear")

@@ -91,8 +91,9 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return bindUnix(ctx, path)
 }
 
-// bindUnix makes the socket. Linux gives a socket's file the mode of its descriptor less the umask, so that the file is
-// never more open than socketMode. What the umask took away is given back before any connection is accepted.
+// bindUnix makes the socket. Linux gives a socket's file the mode of its descriptor less the umask, so that the file
+// is never more open than socketMode. Permissions that the umask took away are added again before any connection is
+// accepted.
 func bindUnix(ctx context.Context, path string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var failed error

@@ -101,7 +101,8 @@ func (o Options) open() (*files, error) {
 	return f, nil
 }
 
-// load returns the certificate and the authorities. While a file is being replaced, load returns what it read last.
+// load returns the certificate and the authorities. While a file is being replaced, load returns the last pair that
+// it read.
 func (f *files) load() (*tls.Certificate, *x509.CertPool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

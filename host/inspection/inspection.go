@@ -28,7 +28,7 @@ const (
 	Files  Kind = "files"  // *[]File
 )
 
-// Description is what a drive reports of itself, and what it has counted since it was opened.
+// Description is a drive's report about itself, and its counters since it was opened.
 type Description struct {
 	sdk.Info
 	Lost     []sdk.LostRange `json:"lost,omitempty"`
@@ -36,7 +36,7 @@ type Description struct {
 	Images   *image.Report   `json:"images,omitempty"`
 }
 
-// ImageList is what a drive reports of its images.
+// ImageList is a drive's report about its images.
 type ImageList struct {
 	Drive string `json:"drive"`
 	*image.Report

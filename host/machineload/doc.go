@@ -13,9 +13,9 @@
 // # What is measured
 //
 // Where the process runs under a limit of control groups (version 2), its share of the limit counts: cpu.max and
-// memory.max of its own group. Else the machine counts: /proc/stat and /proc/meminfo. The network's share is that of
-// the busiest interface in its busier direction; an interface whose rate the kernel does not know has no share, and
-// the loopback interface does not count.
+// memory.max of its own group. Otherwise the shares are those of the machine: /proc/stat and /proc/meminfo. The
+// network's share is that of the busiest interface in its busier direction; an interface whose rate the kernel does
+// not know has no share, and the loopback interface does not count.
 //
 // # Concurrency
 //
@@ -23,5 +23,5 @@
 //
 // # Errors
 //
-// There are none: what the kernel does not say is 0, which means not known.
+// There are none: a value that the kernel does not report is 0, which means not known.
 package machineload

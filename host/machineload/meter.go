@@ -81,7 +81,7 @@ func (m *Meter) Measure() Load {
 	return m.last
 }
 
-// rate is what a counter grew by a second. A counter that fell began again, so that its growth is not known.
+// rate is the growth of a counter in a second. A counter that fell began again, so its growth is not known.
 func rate(before, after uint64, elapsed time.Duration) float64 {
 	if after < before {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// traffic is what went through an interface until now.
+// traffic counts the bytes that went through an interface until now.
 type traffic struct {
 	received, sent uint64  // bytes
 	rate           float64 // bytes a second in either direction; 0: not known

@@ -29,19 +29,19 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// Options are what a program gives an agent beside its configuration. The zero value works.
+// Options are the values that a program gives an agent beside its configuration. The zero value works.
 type Options struct {
 	Logger   *slog.Logger         // nil: silent
 	Registry *prometheus.Registry // where metrics are registered, and what /metrics serves; nil: one of the agent's own
 	Version  string               // of the program, for the control plane
-	// Probe is the time between two probes of a drive, which tell whether it is there and how busy it was; 0 means a
+	// Probe is the time between two probes of a drive, which ask whether it is there and how busy it was; 0 means a
 	// second.
 	Probe time.Duration
 	// Device changes how a drive is opened, in tests.
 	Device func(drive string, o *sdk.DeviceOptions)
 	// Elsewhere gives the node a drive of reach any beside those of its configuration; nil: none.
 	Elsewhere *ElsewhereOptions
-	// Given is partitions of a store that the agent tells the control plane of; nil: none.
+	// Given is partitions of a store that the agent announces to the control plane; nil: none.
 	Given *host.Given
 
 	wrap func(splits.Opener) splits.Opener // injects faults into streams, in tests

@@ -247,7 +247,7 @@ func (c *Config) checkDrives() error {
 	return nil
 }
 
-// checkListen checks the addresses, and what they need.
+// checkListen checks the addresses, and the TLS files and the network that go with them.
 func (c *Config) checkListen() error {
 	t := c.TLS
 	if t != (TLSConfig{}) && (t.Cert == "" || t.Key == "" || t.CA == "") {
@@ -396,7 +396,7 @@ func (b Bytes) MarshalText() ([]byte, error) {
 	return []byte(quantity.Text(int64(b))), nil
 }
 
-// Want says what a size looks like, for errors.
+// Want describes the form of a size, for errors.
 func (*Bytes) Want() string { return "a size, as 64MiB" }
 
 // Duration is a time span in a document, as 1m30s.
@@ -415,5 +415,5 @@ func (d *Duration) UnmarshalText(t []byte) error {
 // MarshalText writes the time span as package time does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// Want says what a time span looks like, for errors.
+// Want describes the form of a time span, for errors.
 func (*Duration) Want() string { return "a time span, as 500ms" }

@@ -11,7 +11,7 @@
 //	PUT /v1/partitions/NAME?drive=D                                 a new partition for a drive
 //	GET /metrics, /readyz
 //
-// [Run] is Start with the habits of a service: it notifies systemd, and drains before it closes.
+// [Run] is Start for a service: it notifies systemd, and drains before it closes.
 //
 // The [Agent] makes the node's parts. Each part is a package or a small type, has one owner of its data, and gets only
 // what it needs of the others:
@@ -25,7 +25,7 @@
 //	errorcode    the code of every error that leaves the node
 //	service      the calls of the control plane and of operators (in this package)
 //
-// Without a control plane the node serves whoever prepares jobs on it.
+// Without a control plane the node serves any client that prepares jobs on it.
 //
 // # Concurrency
 //
@@ -43,8 +43,8 @@
 //
 // # Debugging
 //
-// The log names the job (digest), split, drive and fence. /metrics has what is open and buffered, P, and the latencies
-// of requests. The call Describe returns everything that the control plane is told:
+// The log names the job (digest), split, drive and fence. /metrics has what is open and buffered, P, and the
+// latencies of requests. The call Describe returns everything that the node reports to the control plane:
 //
 //	curl -d '{}' -H 'Content-Type: application/json' URL/millrace.v1.Node/Describe
 package node

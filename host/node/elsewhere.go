@@ -16,7 +16,7 @@ type ElsewhereOptions struct {
 	Open  func(Network) (host.Elsewhere, error) // makes what partitions are read by; called once
 }
 
-// Network is what a reader of partitions has of its node.
+// Network is the part of its node that a reader of partitions uses.
 type Network struct {
 	Client *http.Client // towards other nodes, with the node's identity
 	// Locate asks the control plane where partitions of a job lie, by name.

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// Finding is what an examination found about one part of a configuration.
+// Finding is the result of an examination for one part of a configuration.
 type Finding struct {
 	Part  string `json:"part"`  // as "drives[0] d0"
 	Level string `json:"level"` // fine, warning, problem
@@ -59,9 +59,9 @@ func (x *examination) addError(part string, err error, fine string) {
 	x.add(part, Fine, "%s", fine)
 }
 
-// Examine examines what the configuration names, as the user that runs this process: files, folders, certificates,
-// addresses and drives. It locks drives in files for a moment and does not change them, calls drives elsewhere, and
-// leaves nothing behind.
+// Examine examines everything that the configuration names, as the user that runs this process: files, folders,
+// certificates, addresses and drives. It locks drives in files for a moment and does not change them, calls drives
+// elsewhere, and leaves nothing behind.
 func (c *Config) Examine(ctx context.Context, now time.Time) []Finding {
 	x := &examination{c: c}
 	x.stateDir()

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/host/node/drives"
 )
 
-// loadImage reads the files that a configuration names for the drives' image. The zero value means that the drives keep
-// what they have.
+// loadImage reads the files that a configuration names for the drives' image. The zero value means that the drives
+// keep the images that they have.
 func loadImage(c ImageConfig) (drives.Image, error) {
 	var want drives.Image
 	if c.ID != "" {
@@ -41,7 +41,8 @@ func loadImage(c ImageConfig) (drives.Image, error) {
 	return want, nil
 }
 
-// loadTrust returns what changes the trust of drives in this process, or nil if they keep what they trust.
+// loadTrust returns the function that changes the trust of drives in this process, or nil if their trust does not
+// change.
 func loadTrust(c ImageConfig) (func(*image.Trust) error, error) {
 	if c.Policy == "" && len(c.Keys) == 0 {
 		return nil, nil

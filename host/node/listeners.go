@@ -18,7 +18,7 @@ import (
 type listeners struct {
 	list    []net.Listener
 	reached []string // URLs of the addresses as they are listened at
-	urls    []string // URLs as the control plane is told: those advertised, else reached
+	urls    []string // URLs for the control plane: those advertised, else reached
 }
 
 // openListeners listens at the configured addresses. tlsConfig is nil where the node has no certificate.
@@ -81,10 +81,10 @@ func (l *listeners) close() error {
 	return errors.Join(errs...)
 }
 
-// maxOwnerURLs bounds what is written into a drive's lock file.
+// maxOwnerURLs bounds the URLs that are written into a drive's lock file.
 const maxOwnerURLs = 8
 
-// driveOwner returns what a process learns about the node when it finds one of the node's drives open. Unix sockets
+// driveOwner returns the description of the node for a process that finds one of the node's drives open. Unix sockets
 // come first, because they ask for no certificate.
 func driveOwner(node string, urls []string) func(drive string) *csd.Owner {
 	return func(drive string) *csd.Owner {

@@ -22,7 +22,7 @@ type requestLimit struct {
 	buckets map[string]*bucket
 }
 
-// bucket is what a peer may still ask for.
+// bucket is the number of requests that a peer may still make.
 type bucket struct {
 	left    float64
 	updated time.Time

@@ -30,7 +30,7 @@ func newServer(ctx context.Context, handler http.Handler, leave func(*splits.Pee
 	s.http = &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
-		WriteTimeout:      24 * time.Hour, // each response sets its own; this replaces what it left on the connection
+		WriteTimeout:      24 * time.Hour, // each response sets its own; this replaces the one that it left on the connection
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    apiv1.MaxPartitionHeader + 16<<10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),

@@ -194,7 +194,7 @@ func (s *service) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.
 	}, nil
 }
 
-// Report returns what the drives did for a job so far.
+// Report returns the drives' reports of a job so far.
 func (s *service) Report(ctx context.Context, r *apiv1.ReportRequest) (*apiv1.ReportResponse, error) {
 	job, err := readDigest(r.GetJob())
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *service) Finish(ctx context.Context, r *apiv1.FinishRequest) (*apiv1.Fi
 	}
 	s.preparing.Lock()
 	defer s.preparing.Unlock()
-	// What the job's processors lent is released before their memory goes.
+	// Mini-batches that the job's processors lent are released before their memory goes.
 	err = s.splits.Finish(job, func() error { return s.manager.Finish(context.WithoutCancel(ctx), job) })
 	if err != nil && !errors.Is(err, api.ErrUnknownJob) {
 		// The job is forgotten all the same: a drive that is gone cannot take its memory back.
@@ -244,7 +244,7 @@ func (s *service) Drain(_ context.Context, r *apiv1.DrainRequest) (*apiv1.DrainR
 	return &apiv1.DrainResponse{Running: int32(s.splits.Running(drive))}, nil
 }
 
-// Rescan looks again at what the drives hold.
+// Rescan reads the members of the drives' volumes again.
 func (s *service) Rescan(ctx context.Context, _ *apiv1.RescanRequest) (*apiv1.RescanResponse, error) {
 	if err := s.manager.Rescan(ctx); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/host/node/splits"
 )
 
-// statusReader assembles the node's status: what it is, holds and does. It is safe for concurrent use.
+// statusReader assembles the node's status: its identity, inventory and work. It is safe for concurrent use.
 type statusReader struct {
 	name, incarnation, version string
 	urls                       []string
@@ -46,8 +46,8 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 		partitions[h.Drive] = h.Partitions
 	}
 	for _, d := range s.drives() {
-		// The inventory's digest stands for these lists, even that of a drive that the manager has and its supervisor
-		// has not announced yet. A list that differs from what the digest stands for would never be corrected.
+		// The inventory's digest stands for these lists, even that of a drive that the manager has and its supervisor has
+		// not announced yet. A list that differs from the list under the digest would never be corrected.
 		status.Drives = append(status.Drives, s.readDrive(&d, partitions[d.Name]))
 	}
 	if s.given != nil {
@@ -67,7 +67,7 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 	return status, addInventory(status, s.given.Inventory)
 }
 
-// digestWithGiven returns the digest of what the drives hold and of what the agent was given.
+// digestWithGiven returns the digest of the drives' inventory and of the given partitions.
 func (s *statusReader) digestWithGiven(inventory *host.Inventory) []byte {
 	h := sha256.New()
 	h.Write(inventory.Digest[:])

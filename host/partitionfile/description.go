@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// Description is what a partition file holds.
+// Description describes the contents of a partition file.
 type Description struct {
 	Path      string   `json:"path"`
 	Format    Format   `json:"format"`
@@ -49,7 +49,7 @@ func (v *Description) CheckReadable() error {
 	return fmt.Errorf("%s: no column can be read: %s: %s", v.Path, v.Columns[0].Name, v.Columns[0].Refused)
 }
 
-// Describe reads what the file at path holds. The format must be one that is known; options say how text is read.
+// Describe reads the description of the file at path. The format must be known; options say how text is read.
 func Describe(ctx context.Context, path string, fileFormat Format, options text.Options) (v Description, err error) {
 	source, known := fileFormat.Source()
 	if !known {

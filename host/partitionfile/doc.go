@@ -1,10 +1,10 @@
-// Package partitionfile finds the files that a data set's partitions are read from, and says what they hold.
+// Package partitionfile finds the files that a data set's partitions are read from, and describes their contents.
 //
 // # Overview
 //
-// [Expand] turns names of files, folders and patterns into files. [FindFormat] tells by names and first bytes which
-// format the files have. [Describe] reads one file's rows, row groups and columns, and which of the columns a pipeline
-// can read.
+// [Expand] turns names of files, folders and patterns into files. [FindFormat] finds the format of the files by their
+// names and first bytes. [Describe] reads one file's rows, row groups and columns, and which of the columns a
+// pipeline can read.
 //
 // # Concurrency
 //

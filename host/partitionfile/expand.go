@@ -12,9 +12,9 @@ import (
 // ErrNotRegular says that a name is no regular file: partitions are read at any place and more than once.
 var ErrNotRegular = errors.New("no regular file: partitions are read from files")
 
-// Expand turns names of files, folders and patterns into files, sorted, each once. Of a folder it takes the files whose
-// extension is the format's, without those whose name begins with a dot or an underscore; links count as what they lead
-// to. In a pattern, * does not cross a slash.
+// Expand turns names of files, folders and patterns into files, sorted, each once. Of a folder it takes the files
+// whose extension is the format's, without those whose name begins with a dot or an underscore; links count as the
+// files or folders that they lead to. In a pattern, * does not cross a slash.
 func Expand(names []string, format Format) ([]string, error) {
 	var files []string
 	for _, name := range names {
@@ -50,7 +50,7 @@ func expandFolder(name string, format Format) ([]string, error) {
 			continue
 		}
 		file := filepath.Join(name, e.Name())
-		info, err := os.Stat(file) // of what a link leads to
+		info, err := os.Stat(file) // of the file that a link leads to
 		if err != nil {
 			return nil, err
 		}

@@ -108,7 +108,7 @@ func (r Resolver) formatOfURI(ctx context.Context, uri string) (format Format, f
 	return format, src.Name(), err
 }
 
-// Describe reads what the file at a path or a URI holds, as the function of that name does.
+// Describe reads the description of the file at a path or a URI, as the function of that name does.
 func (r Resolver) Describe(
 	ctx context.Context, name string, fileFormat Format, options text.Options,
 ) (v Description, err error) {

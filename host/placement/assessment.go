@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Assessment says what a placement lacks, and how fast it is.
+// Assessment has the faults of a placement, and its speed.
 type Assessment struct {
 	Partitions int   `json:"partitions"`
 	Rows       int64 `json:"rows"`

@@ -23,7 +23,7 @@ type Ref struct {
 // String returns NODE/DRIVE.
 func (r Ref) String() string { return r.Node + "/" + r.Drive }
 
-// Drive is what placement must know of a drive.
+// Drive is the part of a drive's description that placement needs.
 type Drive struct {
 	Ref
 	FreeBytes int64
@@ -41,7 +41,8 @@ type Partition struct {
 	Copies int // wanted
 }
 
-// overhead bounds what a member of a tar volume takes beside its bytes: headers, a long name, padding to a block.
+// overhead bounds the room that a member of a tar volume takes beside its bytes: headers, a long name, padding to a
+// block.
 const overhead = 8 << 10
 
 // Copy is a partition that is to be brought to a drive.

@@ -35,7 +35,7 @@ func (s *Site) Attend(ctx context.Context, log io.Writer, ready func()) error {
 	case <-ctx.Done():
 	case c := <-ended:
 		err = fmt.Errorf("%w: %s ended (%s)%s", ErrDaemon, c.what, fmt.Sprint(c.err), s.logTail(c.daemon))
-		if c.err == nil { // it was told to, by millrace down in another terminal
+		if c.err == nil { // millrace down ended it, in another terminal
 			err = nil
 		}
 	}
@@ -59,8 +59,7 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// copyLines copies what a daemon logs into its file, and line by line to a watcher. It goes on when the watcher is
-// gone.
+// copyLines copies a daemon's log into its file, and line by line to a watcher. It goes on when the watcher is gone.
 func copyLines(from io.Reader, file, watcher io.Writer, name string) {
 	r := bufio.NewReaderSize(from, 64<<10)
 	for {

@@ -4,11 +4,11 @@
 //
 // # Overview
 //
-// A [Site] is a folder. [Open] makes it or finds it; the record up.json marks a folder that this package made, and Open
-// refuses any other. [Site.Make] makes every part that is missing. It changes no part that is there, and returns of
-// each part whether it was made, repaired or there already. [Site.Start] starts the two daemons as processes of their
-// own, [Site.Attend] runs them in the foreground, and [Site.Install] makes systemd run them. [Site.Stop] ends them, and
-// [Site.Purge] removes the folder.
+// A [Site] is a folder. [Open] makes it or finds it; the record up.json marks a folder that this package made, and
+// Open refuses any other. [Site.Make] makes every part that is missing. It changes no part that is there, and returns
+// for each part whether it was made, repaired or there already. [Site.Start] starts the two daemons as processes of
+// their own, [Site.Attend] runs them in the foreground, and [Site.Install] makes systemd run them. [Site.Stop] ends
+// them, and [Site.Purge] removes the folder.
 //
 //	up.json              what the site was made with
 //	pki/                 authority, and certificates of the control plane, the node and the user
@@ -26,8 +26,8 @@
 //
 // # Errors
 //
-// [ErrForeign] says that something is there that this package did not make, [ErrOther] that an option contradicts the
-// one that the site was made with, [ErrDaemon] that a daemon does not start or stop.
+// [ErrForeign] says that the folder holds something that this package did not make, [ErrOther] that an option
+// contradicts the one that the site was made with, and [ErrDaemon] that a daemon does not start or stop.
 //
 // # Debugging
 //

@@ -51,7 +51,7 @@ func (s *Site) start(ctx context.Context, log io.Writer) (started []*child, err 
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	defer func() {
-		if err != nil { // what was started for nothing ends
+		if err != nil { // the daemons that were started for nothing end
 			for _, c := range started {
 				_, serr := s.endDaemon(c.daemon)
 				err = errors.Join(err, serr)

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// Names of what is in a site.
+// Names of the files and folders in a site.
 const (
 	controlName = "control0"
 	nodeName    = "node0"
@@ -30,7 +30,7 @@ const (
 // renewTime is how long before a certificate ends a new one is issued.
 const renewTime = 14 * 24 * time.Hour
 
-// Make makes what is missing, and changes nothing that is there.
+// Make makes the missing parts, and changes no part that is there.
 func (s *Site) Make(ctx context.Context) error {
 	for _, dir := range []string{"pki", "drives", "control", "node", "run", "log"} {
 		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
@@ -201,7 +201,7 @@ func (s *Site) makeDrive(ctx context.Context) error {
 		return err
 	}
 	did := Made
-	if _, err := os.Lstat(flash + ".json"); err == nil { // its flash was removed: what it held is gone
+	if _, err := os.Lstat(flash + ".json"); err == nil { // its flash was removed, and its partitions with it
 		if err := removeFiles(flash + ".json"); err != nil {
 			return err
 		}
@@ -225,7 +225,8 @@ const configHead = "# The configuration of the storage node that millrace up mad
 	"millrace up keeps it as it is, and millrace down\n" +
 	"# followed by millrace up takes it up. Removed, it is made anew.\n\n"
 
-// makeConfig writes the node's configuration. It reads one that is there, so that an error in it is found now.
+// makeConfig writes the node's configuration. It reads a configuration that is there, so that an error in it is found
+// now.
 func (s *Site) makeConfig() error {
 	path := s.path("node.yaml")
 	if _, err := os.Lstat(path); err == nil {

@@ -26,7 +26,7 @@ var (
 	ErrDaemon = errors.New("daemon")
 )
 
-// Options say what a site should be. Zero fields take what the site was made with, or the default.
+// Options describe a site. A zero field takes the value that the site was made with, or the default.
 type Options struct {
 	Dir     string // the site's folder
 	Program string // path of millrace
@@ -46,7 +46,7 @@ const (
 	DefaultContext   = "local"
 )
 
-// record is up.json: what the site was made with.
+// record is up.json: the options that the site was made with.
 type record struct {
 	MadeBy    string `json:"made_by"`
 	Version   string `json:"version"`
@@ -74,13 +74,13 @@ type Site struct {
 	lock    *os.File
 	renewed bool // certificates were replaced under daemons that may run
 
-	Steps []Step // what was done so far
+	Steps []Step // the steps that were done so far
 }
 
 // Did says what happened to a part.
 type Did string
 
-// What can happen to a part.
+// The things that can happen to a part.
 const (
 	Made     Did = "made"
 	There    Did = "there"

@@ -37,7 +37,7 @@ func (s *Site) Down(sd Systemd) error {
 	return s.removeContext()
 }
 
-// Purge removes what the site made, and its folder if nothing else is in it. The daemons must have ended.
+// Purge removes everything that the site made, and its folder if nothing else is in it. The daemons must have ended.
 func (s *Site) Purge() error {
 	for _, d := range s.daemons() {
 		if p, err := s.runningProcess(d); err != nil {

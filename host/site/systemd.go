@@ -26,7 +26,7 @@ const unitHead = "# Made by millrace up; millrace down removes it.\n"
 // unitName returns the name of a daemon's unit.
 func unitName(d daemon) string { return "millrace-up-" + d.name + ".service" }
 
-// unit returns a daemon's unit. The daemon runs as root, who owns the folder, without root's capabilities.
+// unit returns a daemon's unit. The daemon runs as root, which owns the folder, without root's capabilities.
 func (s *Site) unit(d daemon) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s[Unit]\nDescription=Millrace %s (millrace up)\n", unitHead, d.what)

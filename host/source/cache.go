@@ -160,9 +160,9 @@ func (c *Cache) dropSpare() bool {
 	return false
 }
 
-// evict drops the segment that is most likely not needed any more: one that was read whole before one that was read in
-// part, and that before one that was not read at all; of equals the one that was used longest ago. Without force only
-// segments that were read whole are dropped.
+// evict drops the segment that is most likely not needed any more. Segments that were read whole go first, then those
+// that were read in part, then those that were not read at all; among equals the segment that was used longest ago
+// goes first. Without force only segments that were read whole are dropped.
 func (c *Cache) evict(force bool) bool {
 	rank := func(g *segment) int {
 		switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// contentRange is what the header Content-Range says: bytes FIRST-LAST/TOTAL, or bytes */TOTAL.
+// contentRange is the value of the header Content-Range: bytes FIRST-LAST/TOTAL, or bytes */TOTAL.
 type contentRange struct {
 	first, last int64 // -1 where the header names no range
 	total       int64 // -1 where the header says *

@@ -2,7 +2,8 @@
 //
 // # Overview
 //
-// A [Source] is the bytes of one partition. An [Opener] opens sources by URI and lists what a pattern matches:
+// A [Source] is the bytes of one partition. An [Opener] opens sources by URI and lists the objects that a pattern
+// matches:
 //
 //	src, err := opener.Open(ctx, "https://data.example/day_0.parquet", source.Identity{})
 //
@@ -10,12 +11,12 @@
 // and time of a file. Every later read demands that identity, so that all bytes of one partition are of one moment. An
 // identity that is given to Open is demanded from the first read on; workers get it from the job.
 //
-// [Stores] chooses the opener by the URI's scheme: [Files], [Web], and for S3 one that the
-// caller gives.
+// [Stores] chooses the opener by the URI's scheme: [Files], [Web], and for S3 the opener that the caller gives.
 //
 // A partition reads a source through a [Reader], which asks for up to 1.25 MiB at once, joins columns that lie near
-// each other, and asks ahead for what the open streams read next. All readers of a process share a [Cache], which
-// bounds their memory and the requests that are under way, and tries again what failed for a time ([Retry]):
+// each other, and asks ahead for the bytes that the open streams read next. All readers of a process share a [Cache],
+// which bounds their memory and the requests that are under way, and tries requests again that failed temporarily
+// ([Retry]):
 //
 //	cache, err := source.NewCache(source.Options{})
 //	reader := cache.NewReader(src)
@@ -36,6 +37,6 @@
 //
 // # Debugging
 //
-// A source's Identity, printed, is what two machines compare when one reads other bytes than the other. A reader's
-// [Statistics] show requests, bytes that came in vain, retries, and how long reads stood still.
+// Print a source's Identity on two machines and compare the two when one machine reads other bytes than the other. A
+// reader's [Statistics] show requests, bytes that came in vain, retries, and how long reads stood still.
 package source

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// ChangedError says that a source is not what was pinned: it was written again, or another object lies at the URI.
+// ChangedError says that a source no longer has the pinned identity: it was written again, or another object lies at
+// the URI.
 type ChangedError struct {
 	Name          string
-	Pinned, Found Identity // Found is zero where the server did not say what it has now
+	Pinned, Found Identity // Found is zero where the server did not name its identity now
 }
 
 func (e *ChangedError) Error() string {

@@ -26,9 +26,9 @@ const (
 // ErrReaderClosed says that a read came after Close, or was not finished before it.
 var ErrReaderClosed = errors.New("the reader is closed")
 
-// Reader reads a source as a partition does: by windows of columns, each further than the one before. It asks for up to
-// LongestRead bytes at once, joins columns that lie near each other, and asks ahead for what the open streams read
-// next. It implements partition.AheadReader. It is safe for concurrent use.
+// Reader reads a source as a partition does: by windows of columns, each further than the one before. It asks for up
+// to LongestRead bytes at once, joins columns that lie near each other, and asks ahead for the bytes that the open
+// streams read next. It implements partition.AheadReader. It is safe for concurrent use.
 type Reader struct {
 	cache   *Cache
 	source  Source
@@ -36,7 +36,7 @@ type Reader struct {
 	cancel  context.CancelCauseFunc
 	fetches sync.WaitGroup // requests under way
 
-	// What follows is guarded by cache.mu.
+	// cache.mu guards the fields below.
 	segments   []*segment // sorted by from; they do not overlap
 	footer     *format.File
 	leaves     map[int]bool // of the footer, that streams read
@@ -59,7 +59,7 @@ func (c *Cache) NewReader(src Source) *Reader {
 	return r
 }
 
-// Source returns what the reader reads.
+// Source returns the source that the reader reads.
 func (r *Reader) Source() Source { return r.source }
 
 // Describe tells the reader what an opened partition says about the source: the footer, from which column chunks are
@@ -263,7 +263,7 @@ func (r *Reader) begin(at, end int64, force bool) *segment {
 	if buffer == nil {
 		return nil
 	}
-	// What was evicted may have been this reader's.
+	// The evicted segment may have been this reader's.
 	i = sort.Search(len(r.segments), func(i int) bool { return r.segments[i].to > at })
 	g := &segment{reader: r, from: from, to: to, buffer: buffer, done: make(chan struct{})}
 	r.segments = slices.Insert(r.segments, i, g)
@@ -299,7 +299,7 @@ func (r *Reader) openStreams() []rowGroup {
 	return streams
 }
 
-// readAhead begins the requests for what is read after a segment, as far as memory and requests are free.
+// readAhead begins the requests for the bytes that are read after a segment, as far as memory and requests are free.
 func (r *Reader) readAhead(g *segment) {
 	streams := r.openStreams()
 	for range r.ahead {
@@ -332,7 +332,7 @@ func (r *Reader) Failed() error {
 	return r.failed
 }
 
-// Statistics returns what the reader did so far. Bytes that no read took count as unneeded when their segment gives
+// Statistics returns the reader's counters so far. Bytes that no read took count as unneeded when their segment gives
 // way, at the latest when the reader is closed.
 func (r *Reader) Statistics() Statistics {
 	r.cache.mu.Lock()

@@ -100,8 +100,8 @@ func endOf(ctx context.Context, err error) error {
 	return err
 }
 
-// StatusError returns the error that a status of HTTP stands for, or nil for one that stands for none of them. after is
-// what the server asked to wait.
+// StatusError returns the error that a status of HTTP stands for, or nil if the status stands for none of the errors.
+// after is the time that the server asked to wait.
 func StatusError(name string, status int, after time.Duration, cause error) error {
 	switch status {
 	case http.StatusNotFound, http.StatusGone:

@@ -59,7 +59,8 @@ func wait(ctx context.Context, d time.Duration) error {
 var errAttemptTimeout = errors.New("no answer in time")
 
 // Do calls attempt until it succeeds, fails with an error that is not Temporary, or has failed Retry.Attempts times.
-// The wait before an attempt is a random part of an interval that doubles, and not less than what the server asked for.
+// The wait before an attempt is a random part of an interval that doubles, and not less than the time that the server
+// asked for.
 func (p Retry) Do(ctx context.Context, name string, attempt func(ctx context.Context) error) error {
 	p = p.withDefaults()
 	interval := p.First

@@ -8,13 +8,13 @@ type Source interface {
 	Name() string
 	// Size returns the number of bytes.
 	Size() int64
-	// Identity returns what was pinned when the source was opened.
+	// Identity returns the identity that was pinned when the source was opened.
 	Identity() Identity
 	// ReadAt fills b from byte off, as io.ReaderAt does, with at most one request. It fails with a *ChangedError when
 	// the bytes are not those of the pinned identity. ReadAt does not try again: its caller does, where Temporary
 	// reports true.
 	ReadAt(ctx context.Context, b []byte, off int64) (int, error)
-	// Close frees what the source holds. No read may be under way.
+	// Close frees the resources of the source. No read may be under way.
 	Close() error
 }
 

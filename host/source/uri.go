@@ -19,7 +19,7 @@ func IsURI(name string) bool {
 	return false
 }
 
-// Scheme returns what lies before :// in a name, in lower case, or "".
+// Scheme returns the part before :// in a name, in lower case, or "".
 func Scheme(name string) string {
 	scheme, _, found := strings.Cut(name, "://")
 	if !found {

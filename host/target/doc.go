@@ -21,11 +21,11 @@
 //
 // # Errors
 //
-// An OptionError names the field of Options that cannot be; a ListenError names the address that cannot be listened at.
-// Errors of the drive are those of package csd.
+// An OptionError names the invalid field of Options; a ListenError names the address at which the target cannot
+// listen. Errors of the drive are those of package csd.
 //
 // # Debugging
 //
-// Options.Logger receives what the drive, the transport and the fault injector log: hosts that come and go, refusals,
-// namespaces that are added and removed, each injected fault.
+// Options.Logger receives the log of the drive, the transport and the fault injector: hosts that come and go,
+// refusals, namespaces that are added and removed, each injected fault.
 package target

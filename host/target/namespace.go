@@ -23,7 +23,7 @@ type Namespace struct {
 	NSID  uint32 // controller.FirstAddedNSID to controller.MaxNSID
 	Flash string // the file that holds the blocks: a drive's, of which only the blocks are used
 	Size  int64  // bytes of flash that is made where there is none; 0: there must be some
-	LBA   int    // bytes of a block, 512 or 4096; 0: 512 for flash that is made, else what it has
+	LBA   int    // bytes of a block, 512 or 4096; 0: 512 for flash that is made, else as the flash has it
 }
 
 // options say how to open the namespace's flash.
@@ -100,7 +100,7 @@ func checkNamespaces(list []Namespace) ([]Namespace, error) {
 	return checked, nil
 }
 
-// goType matches what an error of package yaml says of our types.
+// goType matches the types of this package in an error of package yaml.
 var goType = regexp.MustCompile(` in type .*`)
 
 // explainYAML returns the first line of an error of package yaml in terms of the list's keys.

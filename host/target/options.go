@@ -24,7 +24,7 @@ type Options struct {
 	// Drive is opened by Start and closed by Close. Its Logger is replaced by Options.Logger, and its WrapFlash by that
 	// of the fault injector where there is one.
 	Drive csd.Options
-	// Name is what serves the drive, for processes that find the drive's file open: csd.Owner.Name.
+	// Name is the name of the server of the drive, for processes that find the drive's file open: csd.Owner.Name.
 	Name string
 
 	Listen          string // HOST:PORT; port 0 picks one. Default DefaultListen
@@ -48,7 +48,7 @@ type Options struct {
 	Logger       *slog.Logger  // default: no log
 }
 
-// withDefaults fills in what is zero.
+// withDefaults fills in zero fields.
 func (o Options) withDefaults() Options {
 	if o.Listen == "" {
 		o.Listen = DefaultListen

@@ -3,9 +3,9 @@
 //
 // # Overview
 //
-// [Watch] attaches programs to the tracepoints nvme_setup_cmd and nvme_complete_rq. The programs are built with package
-// asm of github.com/cilium/ebpf, so that no compiler is needed; the offsets of their fields are read from the
-// tracepoint's format file, because kernels differ. [Watcher.Read] returns what was counted since.
+// [Watch] attaches programs to the tracepoints nvme_setup_cmd and nvme_complete_rq. The programs are built with
+// package asm of github.com/cilium/ebpf, so that no compiler is needed; the offsets of their fields are read from the
+// tracepoint's format file, because kernels differ. [Watcher.Read] returns the latencies that were counted since.
 //
 // Nothing depends on watching. Without privilege, without the kernel's NVMe driver or on another system Watch fails
 // with [ErrUnavailable] and says why; callers log that and go on.

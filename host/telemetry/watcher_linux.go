@@ -128,7 +128,7 @@ func (w *Watcher) attach(name string, ins asm.Instructions) error {
 	return nil
 }
 
-// Read returns what was counted since Watch.
+// Read returns the latencies that were counted since Watch.
 func (w *Watcher) Read() ([]Histogram, error) {
 	var k [sizeCell]byte
 	var v [sizeValue]byte

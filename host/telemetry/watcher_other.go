@@ -12,7 +12,7 @@ func Watch() (*Watcher, error) {
 	return nil, fmt.Errorf("watch NVMe commands: %w: it takes Linux", ErrUnavailable)
 }
 
-// Read returns what was counted since Watch.
+// Read returns the latencies that were counted since Watch.
 func (*Watcher) Read() ([]Histogram, error) { return nil, ErrUnavailable }
 
 // Close stops the counting.

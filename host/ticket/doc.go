@@ -1,13 +1,13 @@
-// Package ticket decides to whom a storage node gives the mini-batches of a lease.
+// Package ticket decides to which clients a storage node gives the mini-batches of a lease.
 //
 // # Overview
 //
 // The control plane grants leases, and nodes serve mini-batches. Between the two the launcher carries a ticket
-// (apiv1.Ticket): what it was granted, signed by the leader. A [Signer] makes a key for the leader's term and signs
+// (apiv1.Ticket): the leader's signed statement of the grant. A [Signer] makes a key for the leader's term and signs
 // with it; the private half never leaves the Signer. A node learns the public half with the answer to its heartbeat
 // ([Verifier.Learn]), and checks every request for a mini-batch against the ticket that came with it
-// ([Verifier.Check]). So neither what a node knows nor what can be overheard at a node is enough to make a ticket, and
-// leaders and nodes share no secret.
+// ([Verifier.Check]). So a ticket cannot be made from the knowledge of a node, or from messages overheard at a node,
+// and leaders and nodes share no secret.
 //
 // A ticket is good for the mini-batches of one lease on one drive of one node, as long as the node runs. It is void
 //
@@ -35,5 +35,5 @@
 //
 // # Debugging
 //
-// Every refusal names the lease and what does not fit.
+// Every refusal names the lease and the part of the request that does not fit.
 package ticket

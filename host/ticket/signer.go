@@ -15,7 +15,7 @@ import (
 var (
 	// ErrNone says that a request shows no ticket, or none that a leader of the control plane has signed.
 	ErrNone = errors.New("no valid ticket")
-	// ErrVoid says that a ticket is not, or no longer, good for what is asked for.
+	// ErrVoid says that a ticket is not, or no longer, good for the request.
 	ErrVoid = errors.New("the ticket is not good for this")
 	// ErrKey says that a ticket's key is not known yet.
 	ErrKey = errors.New("the ticket's key is not known here yet: ask again in a moment")
@@ -24,7 +24,7 @@ var (
 // context separates these signatures from any other that a key might make.
 const context = "millrace ticket 1\x00"
 
-// MaxBytes is the largest size of a signed ticket, and bounds what is decoded of foreign bytes.
+// MaxBytes is the largest size of a signed ticket, and bounds the foreign bytes that are decoded.
 const MaxBytes = 2 << 10
 
 // Signer signs tickets for a leader's term.

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// Bounds of what a Verifier keeps.
+// Bounds of a Verifier's memory.
 const (
 	maxKeys     = 4       // of the latest leaders
 	maxKnown    = 1 << 15 // tickets; about 30 MB
@@ -88,7 +88,7 @@ func (v *Verifier) Learn(m *apiv1.HeartbeatResponse) {
 	}
 }
 
-// sweep forgets what is no longer needed. v.mu is held.
+// sweep forgets entries that are no longer needed. v.mu is held.
 func (v *Verifier) sweep(now time.Time) {
 	for id, since := range v.returned {
 		if now.Sub(since) > keepReturned {
@@ -125,9 +125,9 @@ type Ask struct {
 	Number uint64
 }
 
-// Check returns the ticket that a header shows if the ticket covers what is asked for. peer is the identity of the
-// connection's certificate, or the zero value where there is none. Where no ticket is demanded and none is shown, Check
-// returns nil. The error wraps ErrNone, ErrVoid or ErrKey.
+// Check returns the ticket that a header shows if the ticket covers the request. peer is the identity of the
+// connection's certificate, or the zero value where there is none. Where no ticket is demanded and none is shown,
+// Check returns nil. The error wraps ErrNone, ErrVoid or ErrKey.
 func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv1.Ticket, error) {
 	v.mu.RLock()
 	t := v.known[header]

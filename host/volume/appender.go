@@ -43,7 +43,7 @@ func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) 
 	mtime := now()
 	head := encodeHeader(name, size, mtime)
 	free := v.device.Size() - start
-	need := int64(len(head)) + 2*sector // without the data, whose size may be anything
+	need := int64(len(head)) + 2*sector // without the data, which may have any size
 	if data := roundUpFits(size); full || need > free || data > free-need {
 		return &FullError{Name: name, Need: need + data, Free: free}
 	}
@@ -80,7 +80,7 @@ type appender struct {
 
 // run writes a member: its headers, then size bytes of r, then the archive's end, then the commit.
 func (a *appender) run(head []byte, size int64, r io.Reader) error {
-	// The first block keeps what lies before the member. The bytes from the member on are zeros, because the archive
+	// The first block keeps the bytes before the member. The bytes from the member on are zeros, because the archive
 	// ends there, and are replaced.
 	a.lba = a.start / a.blockSize
 	keep := a.start % a.blockSize

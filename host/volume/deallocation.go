@@ -15,8 +15,8 @@ type deallocator interface {
 // giveBackTime bounds how long a failed Put takes to give its room back.
 const giveBackTime = time.Minute
 
-// giveBack deallocates what a Put has written that failed before its commit. The archive ends before that, so no
-// member's bytes lie there. giveBack goes on when the Put was cancelled.
+// giveBack deallocates the blocks that a Put wrote before it failed, if it failed before its commit. The archive ends
+// before these blocks, so no member's bytes lie there. giveBack goes on when the Put was cancelled.
 func (a *appender) giveBack() error {
 	d, ok := a.dev.(deallocator)
 	first := a.start/a.blockSize + 1 // the block with the archive's end is not written before the commit

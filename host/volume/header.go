@@ -129,7 +129,7 @@ func fieldNumber(b []byte) (int64, error) {
 	return int64(v), err
 }
 
-// paxRecords is what pax headers say that matters here.
+// paxRecords has the records of pax headers that matter here.
 type paxRecords struct {
 	name       string
 	size       int64 // -1 if there is none

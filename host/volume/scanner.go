@@ -125,7 +125,7 @@ func (s *scanner) extension(h *header, p *paxRecords) error {
 	return nil
 }
 
-// corrupt returns an error about the header at an offset. An archive whose first header is wrong is none.
+// corrupt returns an error about the header at an offset. Bytes whose first header is wrong are no archive.
 func (s *scanner) corrupt(at int64, detail string) error {
 	why := ErrCorrupt
 	if at == 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// BlockDevice is what a volume needs of a drive. *sdk.Device implements it.
+// BlockDevice has the methods that a volume needs of a drive. *sdk.Device implements it.
 type BlockDevice interface {
 	BlockSize() int // bytes; a multiple of 512
 	Size() int64    // bytes
@@ -31,9 +31,9 @@ type Volume struct {
 	// Now is the clock for members' modification times; nil means time.Now. Set it before the first Put.
 	Now func() time.Time
 
-	appending sync.Mutex // held by Put: one appender
+	appending sync.Mutex // held by Put: there is one appender
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	members []Member
 	byName  map[string]int // index of the last member of a name: the last one counts, as for tar
 	end     int64          // offset of the archive's first zero block, where the next member begins

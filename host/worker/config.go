@@ -45,7 +45,7 @@ const (
 	memoryPerThread = 512 << 20
 	leastMemory     = 64 << 20
 	defaultMemory   = 1 << 30
-	mostMemory      = 8 << 30 // that a worker takes unless it is told to take more
+	mostMemory      = 8 << 30 // that a worker takes unless its configuration names more
 )
 
 // maxJobs bounds Config.Jobs: a job's part of the memory is to be of use.

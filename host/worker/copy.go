@@ -64,7 +64,7 @@ func (h *heldCopy) Close() error { return nil }
 // tag is the Etag of the partition that is wanted.
 func (h *heldCopy) tag() string { return `"` + h.identity.Value + `"` }
 
-// ReadAt implements source.Source. The node sends the CRC32C of what it read from its drive behind the bytes.
+// ReadAt implements source.Source. The node sends the CRC32C of the bytes that it read from its drive behind them.
 func (h *heldCopy) ReadAt(ctx context.Context, b []byte, off int64) (n int, err error) {
 	if off < 0 || off >= h.Size() || len(b) == 0 {
 		return 0, io.EOF
@@ -102,8 +102,8 @@ func (h *heldCopy) ReadAt(ctx context.Context, b []byte, off int64) (n int, err 
 	return n, err
 }
 
-// check asks the node to look at the partition's end on its drive again. The error is a *source.ChangedError when it is
-// not what it was.
+// check asks the node to look at the partition's end on its drive again. The error is a *source.ChangedError when the
+// end has changed.
 func (h *heldCopy) check(ctx context.Context) error {
 	resp, err := h.call(ctx, http.MethodHead)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// counters count the reads of partitions by what they read from, and why they failed.
+// counters count the reads of partitions by the kind of their place, and the failed reads by their cause.
 type counters struct {
 	nodeBytes, storeBytes atomic.Int64
 	failures              [failureKinds]atomic.Int64
@@ -61,7 +61,7 @@ func kindOf(err error) failureKind {
 	return otherFailure
 }
 
-// count counts what came of a read at a place.
+// count counts the result of a read at a place.
 func (p *Partitions) count(at *place, n int, err error) {
 	if at.store {
 		p.counters.storeBytes.Add(int64(n))
@@ -73,14 +73,14 @@ func (p *Partitions) count(at *place, n int, err error) {
 	}
 }
 
-// collector collects what a worker read.
+// collector collects a worker's counters of reads.
 type collector struct {
 	partitions *Partitions
 
 	bytes, failures, requests, unneeded, retries, stalled *prometheus.Desc
 }
 
-// newCollector makes the collector of what a worker read.
+// newCollector makes the collector of a worker's counters of reads.
 func newCollector(p *Partitions) *collector {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("millrace_worker_"+name, help, labels, nil)

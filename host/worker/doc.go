@@ -3,10 +3,10 @@
 //
 // # Overview
 //
-// [Start] joins a control plane as a storage node does, and is one to launchers: package node's agent, with the same
-// calls, tickets, frames, metrics and drains. Instead of the drives of a configuration it has one drive of reach any
-// (host.OpenElsewhere), called [DriveName]: it holds no partition, and this machine's cores make the splits that the
-// leader gives it.
+// [Start] joins a control plane as a storage node does, and launchers see it as one: it is package node's agent, with
+// the same calls, tickets, frames, metrics and drains. Instead of the drives of a configuration it has one drive of
+// reach any (host.OpenElsewhere), called [DriveName]: it holds no partition, and this machine's cores make the splits
+// that the leader gives it.
 //
 //	Partitions     host.Elsewhere: knows where the partitions of jobs lie
 //	  places       one partition: its copies on nodes and its URL; goes from one to the next when one fails
@@ -16,15 +16,15 @@
 // that are not known yet, and when every place that is known has failed. Package source joins reads, reads ahead, tries
 // again, and bounds the memory of all that.
 //
-// A worker keeps nothing. It may be killed, drained or joined at any moment: what it had not delivered is made again by
-// another worker, to the same bytes.
+// A worker keeps nothing. It may be killed, drained or joined at any moment: another worker makes the mini-batches
+// that it had not delivered again, to the same bytes.
 //
 // # What is checked
 //
-// Every range of a node has a CRC32C, computed from what the node read from its drive. The node refuses a partition of
-// another footer than the manifest's, and at the beginning and the end of a split it looks at the footer on its drive
-// again. A store's object is pinned by its identity. Bytes of a place that can no longer be asked are not trusted: the
-// rest of the split is made again.
+// Every range of a node has a CRC32C, computed from the bytes that the node read from its drive. The node refuses a
+// partition of another footer than the manifest's, and at the beginning and the end of a split it looks at the footer
+// on its drive again. A store's object is pinned by its identity. Bytes of a place that can no longer be asked are
+// not trusted: the rest of the split is made again.
 //
 // # Concurrency
 //
@@ -32,11 +32,11 @@
 //
 // # Errors
 //
-// A partition that cannot be read at any place wraps host.ErrSource: the split goes to another worker. One that changed
-// everywhere is a *host.ChangedError. The errors of a configuration wrap [ErrConfig].
+// A partition that cannot be read at any place wraps host.ErrSource: the split goes to another worker. The error of a
+// partition that changed everywhere is a *host.ChangedError. The errors of a configuration wrap [ErrConfig].
 //
 // # Debugging
 //
-// At the level debug the log has every place that failed, and why. The metrics millrace_worker_read_* count what came
-// from where. `millrace nodes show WORKER` has the last read that failed for good.
+// At the level debug the log has every place that failed, and why. The metrics millrace_worker_read_* count the reads
+// by their place. `millrace nodes show WORKER` has the last read that failed for good.
 package worker

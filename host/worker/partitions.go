@@ -18,11 +18,11 @@ import (
 // maxKnown bounds the partitions of a job whose places are remembered. The control plane is asked for others.
 const maxKnown = 4096
 
-// PartitionsOptions are what Partitions need. All are required.
+// PartitionsOptions are the things that Partitions need. All are required.
 type PartitionsOptions struct {
 	Client *http.Client  // towards nodes
 	Stores source.Opener // of partitions that have a URL
-	Cache  *source.Cache // bounds what is held of partitions, and requests
+	Cache  *source.Cache // bounds the memory for partitions, and the requests
 	// Locate asks the control plane where partitions of a job lie, by name.
 	Locate func(ctx context.Context, job dataset.Digest, partitions []string) ([]api.Source, error)
 	Log    *slog.Logger

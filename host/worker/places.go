@@ -40,7 +40,7 @@ type places struct {
 	located   time.Time           // when the control plane was asked last
 }
 
-// place is one place of a partition. places.mu guards what it knows.
+// place is one place of a partition. places.mu guards its fields.
 type place struct {
 	name     string // for logs and errors
 	open     func(ctx context.Context) (source.Source, error)
@@ -52,15 +52,15 @@ type place struct {
 	lost     error         // why it is not asked again: it holds another partition, or none
 }
 
-// newPlaces makes a partition's places of what is known of them.
+// newPlaces makes a partition's places of the control plane's description of them.
 func newPlaces(p *Partitions, job dataset.Digest, want dataset.Partition, known api.Source) *places {
 	s := &places{partitions: p, job: job, want: want, suppliers: map[*place]struct{}{}}
 	s.learn(known)
 	return s
 }
 
-// learn replaces the places by those that the control plane names. Places that were known keep what is known of them;
-// one that was lost a while ago may be asked again.
+// learn replaces the places by those that the control plane names. Places that were known before keep their state; a
+// place that was lost a while ago may be asked again.
 func (s *places) learn(known api.Source) {
 	var list []*place
 	add := func(store bool, key, name string, open func(ctx context.Context) (source.Source, error)) {
@@ -175,8 +175,8 @@ func (s *places) sourceOf(ctx context.Context, p *place) (source.Source, error) 
 	return src, nil
 }
 
-// choose returns the place to ask: the first that does not rest, or of those that rest the one that rests the shortest
-// time. Without any it asks the control plane.
+// choose returns the place to ask: the first place that does not rest, or, if all rest, the place whose rest is the
+// shortest. If there is no place it asks the control plane.
 func (s *places) choose(ctx context.Context) (*place, error) {
 	if p := s.best(); p != nil {
 		return p, nil
@@ -312,7 +312,7 @@ func (s *places) relocate(ctx context.Context) error {
 }
 
 // checkUnchanged looks at the partition again at every place that bytes came from. A place that cannot be asked is as
-// good as one whose partition changed: nobody can say what its bytes were.
+// good as one whose partition changed: nothing shows that its bytes were the right ones.
 func (s *places) checkUnchanged(ctx context.Context) error {
 	s.mu.Lock()
 	suppliers := make([]*place, 0, len(s.suppliers))
@@ -339,7 +339,7 @@ func (s *places) checkUnchanged(ctx context.Context) error {
 	return nil
 }
 
-// checkSource checks that a source is what was pinned.
+// checkSource checks that a source still has the pinned identity.
 func checkSource(ctx context.Context, src source.Source) error {
 	if h, ok := src.(*heldCopy); ok {
 		return h.check(ctx)

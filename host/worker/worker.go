@@ -14,13 +14,13 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// DriveName is what a worker's drive of reach any is called.
+// DriveName is the name of a worker's drive of reach any.
 const DriveName = "cpu"
 
-// coalesce is the largest read that joins neighbouring column chunks: what DPP reads at once over its network.
+// coalesce is the largest read that joins neighbouring column chunks: DPP reads this much at once over its network.
 const coalesce = source.LongestRead
 
-// Options are what a program gives a worker beside its configuration. The zero value works.
+// Options are the values that a program gives a worker beside its configuration. The zero value works.
 type Options struct {
 	Logger   *slog.Logger         // nil: silent
 	Registry *prometheus.Registry // where metrics are registered, and what /metrics serves; nil: one of the worker's own

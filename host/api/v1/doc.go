@@ -62,7 +62,7 @@ func PartitionURL(base, partition, drive string) string {
 	return base + PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(drive)
 }
 
-// FenceHeader is the HTTP header in which a leader of the control plane tells nodes its fence (decimal) with every
+// FenceHeader is the HTTP header in which a leader of the control plane sends its fence (decimal) to nodes with every
 // call. A node that has seen a later fence refuses the call with failed_precondition. A node does not check calls
 // without it.
 const FenceHeader = "Millrace-Fence"
@@ -74,7 +74,8 @@ const TicketHeader = "Millrace-Ticket"
 // EncodeTicket returns the value of TicketHeader for the bytes of a [SignedTicket].
 func EncodeTicket(signed []byte) string { return base64.StdEncoding.EncodeToString(signed) }
 
-// Speaks returns an error that may be sent to the peer, unless a peer of the given protocol version is understood.
+// Speaks returns nil if this program understands a peer of the given protocol version, and otherwise an error that
+// may be sent to the peer.
 func Speaks(protocol uint32) error {
 	if protocol < Oldest {
 		return fmt.Errorf("protocol version %d is too old: %d to %d are understood here; upgrade that side first",

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Counter counts what a Server delivers. Its methods may be called from any number of goroutines.
+// Counter counts the mini-batches that a Server delivers. Its methods may be called from any number of goroutines.
 type Counter interface {
 	// Delivered counts a mini-batch that was written, and the time since its request.
 	Delivered(drive string, rows int, bytes int64, took time.Duration)
@@ -27,7 +27,7 @@ type Counter interface {
 	CutOff()
 }
 
-// Options are what a Server needs of its node. All but Tickets are required.
+// Options are the things that a Server needs of its node. All but Tickets are required.
 type Options struct {
 	Splits *splits.Table
 	Plan   func(job dataset.Digest, epoch uint64) (*dataset.Plan, error) // of a prepared job
@@ -117,8 +117,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, q query) (*splits
 	}, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // a deadline in the past ends the writing
 }
 
-// checkTicket checks the ticket of a request, and keeps what is made ahead within the ticket's lease. It returns the
-// owner to whom the split counts. Without a control plane nobody grants leases, and there are no tickets.
+// checkTicket checks the ticket of a request, and lets no mini-batch past the ticket's lease be made ahead. It
+// returns the owner in whose account the split counts. Without a control plane nobody grants leases, and there are no
+// tickets.
 func (s *Server) checkTicket(r *http.Request, q *query) (owner string, err error) {
 	if s.o.Tickets == nil {
 		return "", nil
@@ -142,7 +143,8 @@ func (s *Server) checkTicket(r *http.Request, q *query) (owner string, err error
 	return t.Owner, nil
 }
 
-// refuseTicket logs a refused ticket, and asks for the key of one that may be good.
+// refuseTicket logs a refused ticket. If the ticket may be good, but the node lacks its key, refuseTicket asks for
+// the key.
 func (s *Server) refuseTicket(r *http.Request, q *query, peer identity.Identity, err error) {
 	if errors.Is(err, ticket.ErrKey) {
 		if _, ok := s.keyQuestions.Allow(); ok {

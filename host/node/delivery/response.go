@@ -54,8 +54,9 @@ func arrowFile(mb *tensor.MiniBatch) (*bytes.Buffer, error) {
 	return b, err
 }
 
-// write writes a response and gives its mini-batch back. It returns the length of what was written whole: 0 for HEAD,
-// and for a client that did not take all of it. The error is one that the client can still be answered with.
+// write writes a response and gives its mini-batch back. It returns the length of a response that was written whole,
+// and 0 for HEAD and for a client that did not take all of it. An error that write returns can still be sent to the
+// client.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, response *splits.Response) (n int64, err error) {
 	written := false
 	defer func() { s.o.Splits.Done(response, written) }()

@@ -3,16 +3,15 @@
 //
 // # Overview
 //
-// A [Set] has one supervisor for each drive of the configuration. A supervisor opens its drive, hands it to the node's
-// host.Manager, asks it every second how busy it was, and reads its SMART log every half minute. A drive that stops
-// answering is closed and opened again after a backoff. A drive that answers but failed a split (its connection broke,
-// or a worker panicked) keeps its place: the processors of its jobs are made again, because the drive may have
-// forgotten what it held for this host.
+// A [Set] has one supervisor for each drive of the configuration. A supervisor opens its drive, hands it to the
+// node's host.Manager, asks it every second how busy it was, and reads its SMART log every half minute. A drive that
+// stops answering is closed and opened again after a backoff. A drive that answers but failed a split (its connection
+// broke, or a worker panicked) keeps its place: the processors of its jobs are made again, because the drive may have
+// forgotten its state for this host.
 //
-// While a drive is not ready, the node's open splits (package splits) are told to refuse requests for it, with the
-// reason.
+// While a drive is not ready, the node's open splits (package splits) refuse requests for it, with the reason.
 //
-// [Set.RollOut] compares the images that the drives run with the one that is wanted, and rolls it out (package deploy),
+// [Set.RollOut] compares the images that the drives run with the wanted image, and rolls that out (package deploy),
 // one drive after another, when a drive has drifted.
 //
 //	opening ──> ready <──> loading image
@@ -21,7 +20,7 @@
 //
 // # Concurrency
 //
-// A Set is safe for concurrent use. Set.mu guards what the supervisors know; each supervisor is one goroutine, and
+// A Set is safe for concurrent use. Set.mu guards the supervisors' state; each supervisor is one goroutine, and
 // RollOut is another. [Set.Wait] returns when the supervisors have ended.
 //
 // # Errors

@@ -20,11 +20,12 @@ const (
 	rolloutRetry = 10 * time.Minute
 )
 
-// Image is the image that drives are kept at, and what drives in this process trust. The zero value changes nothing.
+// Image is the image that drives are kept at, and the trust of drives in this process. The zero value changes
+// nothing.
 type Image struct {
-	ID      image.ID                 // zero: the drives keep what they have
+	ID      image.ID                 // zero: the drives keep the images that they have
 	Content []byte                   // nil: the drives hold the image already
-	Trust   func(*image.Trust) error // changes what a drive trusts when it is opened; nil: it keeps what it trusts
+	Trust   func(*image.Trust) error // changes a drive's trust when it is opened; nil: no change
 }
 
 // errLoading is why a drive refuses splits while it gets an image.
@@ -58,7 +59,7 @@ func (s *Set) RollOut(ctx context.Context) {
 		}
 		drives := s.deployable()
 		if s.opening() || len(drives) == 0 {
-			continue // each drive wakes us when it was opened
+			continue // each drive wakes this goroutine when it was opened
 		}
 		drifted := deploy.Drift(ctx, drives, want.ID)
 		s.recordDrift(drifted)

@@ -26,7 +26,7 @@ type Config struct {
 	Open func(host.DriveOptions) (*host.Drive, error)
 }
 
-// Options are what a Set needs of its node. All but Image, Probe and Device are required.
+// Options are the things that a Set needs of its node. All but Image, Probe and Device are required.
 type Options struct {
 	Node    string // the node's name, for errors
 	Drives  []Config
@@ -50,7 +50,7 @@ type Set struct {
 	opened      chan struct{} // wakes RollOut: a drive was opened, or failed to open; capacity 1
 	running     sync.WaitGroup
 
-	mu sync.Mutex // guards what the supervisors know
+	mu sync.Mutex // guards the supervisors' state
 }
 
 // States of a drive. A drive that cannot be used is "failed: " and the reason.
@@ -90,7 +90,7 @@ func (s *Set) Start(ctx context.Context) {
 // Wait returns when the goroutines of Start have ended.
 func (s *Set) Wait() { s.running.Wait() }
 
-// Status is what is known of a drive, without asking it.
+// Status is the state of a drive as far as it is known without asking the drive.
 type Status struct {
 	Name    string
 	State   string           // "opening", "ready", "loading image", "failed: WHY"

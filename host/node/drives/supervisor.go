@@ -197,7 +197,7 @@ type repairBackoff struct {
 }
 
 // repair handles a fault of a split. A drive that still answers gets the processors of its jobs again, because it may
-// have forgotten what it held for them; a drive that does not answer is closed, and the error returned.
+// have forgotten its state for them; a drive that does not answer is closed, and the error returned.
 func (v *supervisor) repair(ctx context.Context, d *host.Drive, fault error, backoff *repairBackoff) error {
 	o, name := &v.set.o, v.config.Name
 	v.refuseFailed(fault)
@@ -253,8 +253,8 @@ func (v *supervisor) readHealth(ctx context.Context, d *host.Drive) {
 	v.known.Health, v.healthAt = report, time.Now()
 }
 
-// questionsDrive reports whether a split's error puts its drive in question. What the split read or was asked for does
-// not, nor does a split that was stopped or kept away.
+// questionsDrive reports whether a split's error puts its drive in question. An error of the partition or of the
+// request does not, and neither does a split that was stopped or refused.
 func questionsDrive(err error) bool {
 	for _, ours := range []error{splits.ErrStopped, splits.ErrDraining, errorcode.ErrUnavailable, host.ErrSuspended,
 		host.ErrSource} {

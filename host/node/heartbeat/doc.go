@@ -1,5 +1,5 @@
-// Package heartbeat tells the control plane's leader what a storage node is, has and does, and refuses leaders that a
-// later one has replaced.
+// Package heartbeat reports a storage node's identity, inventory and work to the control plane's leader, and refuses
+// leaders that a later leader has replaced.
 //
 // # Overview
 //

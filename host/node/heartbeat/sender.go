@@ -38,7 +38,7 @@ const (
 	maxAnswer = 16 << 20
 )
 
-// Options are what a Sender needs of its node. All but Members are required.
+// Options are the things that a Sender needs of its node. All but Members are required.
 type Options struct {
 	Members []string // URLs of the control plane's members; none: nothing is sent
 	Client  *http.Client
@@ -247,7 +247,7 @@ func (s *Sender) sendTo(ctx context.Context, url string) (time.Duration, error) 
 	return defaultInterval, nil
 }
 
-// accept remembers what the leader's answer says. The heartbeat was sent at begin.
+// accept keeps the contents of the leader's answer. The heartbeat was sent at begin.
 func (s *Sender) accept(answer *apiv1.HeartbeatResponse, begin time.Time) {
 	s.returnedFence, s.returnedSeen = answer.GetFence(), answer.GetReturnedSeen()
 	if s.wantInventory = answer.GetWantInventory(); s.wantInventory {

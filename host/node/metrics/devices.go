@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/host/telemetry"
 )
 
-// deviceCollector collects what the drives' SMART logs say, how full the drives are, and how long the kernel's NVMe
-// commands take.
+// deviceCollector collects the values of the drives' SMART logs, how full the drives are, and how long the kernel's
+// NVMe commands take.
 type deviceCollector struct {
 	drives    func() []drives.Status
 	freeBytes func(*host.Drive) int64
@@ -116,7 +116,7 @@ func gaugeOf(desc *prometheus.Desc, v float64, drive string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, drive)
 }
 
-// Bits of the latencies, in nanoseconds, whose buckets are exported: from a microsecond to 17 seconds.
+// Bits of the latencies, in nanoseconds, of the exported buckets: from a microsecond to 17 seconds.
 const (
 	firstLatency = 10
 	lastLatency  = 34

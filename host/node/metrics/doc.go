@@ -1,11 +1,12 @@
-// Package metrics exports what a storage node counts and knows, for Prometheus.
+// Package metrics exports the counters and the state of a storage node, for Prometheus.
 //
 // # Overview
 //
-// A [Metrics] counts the mini-batches that the node delivers (it is package delivery's Counter), and collects, when it
-// is asked, the node's status, what the drives' SMART logs say, and how long the kernel's NVMe commands take. It
-// registers what every daemon exports as well (package exposition). The names begin with millrace_node_ for the node,
-// millrace_device_ for a drive and millrace_nvme_ for commands; docs/operations.md explains those that alerts use.
+// A [Metrics] counts the mini-batches that the node delivers (it is package delivery's Counter), and collects, with
+// every scrape, the node's status, the values of the drives' SMART logs, and how long the kernel's NVMe commands
+// take. It also registers the metrics that every daemon exports (package exposition). The names begin with
+// millrace_node_ for the node, millrace_device_ for a drive and millrace_nvme_ for commands; docs/operations.md
+// explains those that alerts use.
 //
 // # Concurrency
 //

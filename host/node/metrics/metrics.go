@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/host/node/drives"
 )
 
-// Options are what a Metrics needs of its node. All but Registry and Version are required.
+// Options are the things that a Metrics needs of its node. All but Registry and Version are required.
 type Options struct {
 	Registry  *prometheus.Registry // nil: one of its own
 	Version   string               // of the program
@@ -138,7 +138,7 @@ func (m *Metrics) Refused(code string) { m.failures.WithLabelValues(code).Inc() 
 // CutOff implements delivery.Counter.
 func (m *Metrics) CutOff() { m.cut.Inc() }
 
-// nodeCollector collects what the node's status says.
+// nodeCollector collects the values of the node's status.
 type nodeCollector struct{ *Metrics }
 
 // Describe implements prometheus.Collector.

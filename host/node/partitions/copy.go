@@ -28,7 +28,7 @@ var ErrCopy = errors.New("copy of a partition")
 // Source is where a partition is copied from.
 type Source struct {
 	URL, Drive string            // of the node
-	Want       dataset.Partition // what it has to be
+	Want       dataset.Partition // the partition that it has to be
 }
 
 // location returns the URL of the partition.
@@ -41,7 +41,7 @@ func (s Source) location() (string, error) {
 }
 
 // Copy fetches a partition from another node and appends it to a drive's volume. The partition is checked as it comes
-// in, and committed only if it is the one that is wanted. Then it is read back from the drive, and only after that the
+// in, and committed only if it is the wanted partition. Then it is read back from the drive, and only after that the
 // node offers it.
 func (s *Store) Copy(ctx context.Context, drive string, src Source) (n int64, sum []byte, err error) {
 	d, v, err := s.volume(drive)
@@ -125,7 +125,7 @@ func (s *Store) store(ctx context.Context, d *host.Drive, v *volume.Volume, want
 	return sum, nil
 }
 
-// difference returns how a partition differs from what it should be, or "" if it does not.
+// difference returns how a partition differs from the wanted one, or "" if it does not.
 func difference(p *partition.Partition, want dataset.Partition) string {
 	have := p.Describe()
 	switch {
@@ -157,8 +157,8 @@ func hashAll(ctx context.Context, r io.ReaderAt, size int64) ([]byte, error) {
 // trailerBytes is the length of what ends a Parquet footer: its length, and the magic.
 const trailerBytes = 8
 
-// footerStart asks for the offset of the footer, whose digest names the partition. Of a format without a footer that is
-// 0: the digest is that of the whole file.
+// footerStart asks for the offset of the footer, whose digest names the partition. For a format without a footer the
+// offset is 0: the digest is that of the whole file.
 func (s *Store) footerStart(ctx context.Context, at string, size int64, parquet bool) (int64, error) {
 	if !parquet || size < trailerBytes {
 		return 0, nil
@@ -204,8 +204,8 @@ func (s *Store) fetch(ctx context.Context, at, bytes string) (*http.Response, er
 	return resp, nil
 }
 
-// checkedReader reads a partition and checks it. At the end of a partition that is not the one that is wanted it
-// returns an error, which keeps the volume from committing it.
+// checkedReader reads a partition and checks it. At the end of a partition that is not the wanted one it returns an
+// error, which keeps the volume from committing the partition.
 type checkedReader struct {
 	body        io.Reader
 	sent        func() string // returns the sender's SHA-256 of the whole, in hex, once its bytes have been read
@@ -240,7 +240,7 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// check compares the whole partition with what is wanted. It returns io.EOF if they are the same.
+// check compares the whole partition with the wanted one. It returns io.EOF if they are the same.
 func (c *checkedReader) check() error {
 	if c.at != c.size {
 		return io.EOF // the volume says how much was missing, or too much

@@ -36,7 +36,7 @@ func (s *Store) serveRange(w http.ResponseWriter, d *host.Drive, p *partition.Pa
 		n, err := p.ReadAt(piece, at)
 		if n < len(piece) && (err != nil && !errors.Is(err, io.EOF) || n == 0) {
 			s.o.Log.Warn("partition not read", "drive", d.Name(), "partition", p.Name, "error", err)
-			panic(http.ErrAbortHandler) // cuts the connection, so that the client does not take what it has for the range
+			panic(http.ErrAbortHandler) // cuts the connection, so that the client does not accept a part of the range
 		}
 		sum = crc32c.Update(sum, piece[:n])
 		if _, err := w.Write(piece[:n]); err != nil {

@@ -70,7 +70,7 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 			at += int64(n)
 			if err != nil && !errors.Is(err, io.EOF) || n == 0 {
 				s.o.Log.Warn("partition not read", "drive", d.Name(), "partition", name, "error", err)
-				panic(http.ErrAbortHandler) // cuts the connection, so that the client does not take what it has for whole
+				panic(http.ErrAbortHandler) // cuts the connection, so that the client does not accept a part of the partition
 			}
 		}
 		h.Set(apiv1.DigestHeader, hex.EncodeToString(sum.Sum(nil)))

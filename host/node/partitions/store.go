@@ -12,7 +12,7 @@ import (
 // ErrRequest says that a request makes no sense.
 var ErrRequest = errors.New("request")
 
-// Options are what a Store needs of its node. All but StateDir are required.
+// Options are the things that a Store needs of its node. All but StateDir are required.
 type Options struct {
 	Drive    func(name string) (*host.Drive, error) // returns an open drive
 	Client   *http.Client                           // towards other nodes

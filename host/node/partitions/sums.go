@@ -22,7 +22,7 @@ type sums struct {
 	kept map[string]string // drive's UUID or name, "/", partition: hex
 }
 
-// openSums reads what was kept. When the file cannot be read it logs that and begins with none.
+// openSums reads the checksums that were kept. When the file cannot be read it logs that and begins with none.
 func openSums(dir string, log *slog.Logger) *sums {
 	s := &sums{log: log, kept: map[string]string{}}
 	if dir == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Receive answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the
-// headers describe.
+// Receive answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is the
+// partition that the headers describe.
 func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
 	drive := r.URL.Query().Get("drive")

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Held is what mini-batches take that were made and not given back: their number and bytes.
+// Held is the number and the bytes of the mini-batches that were made and not given back.
 type Held struct{ Batches, Bytes int64 }
 
 // add counts a mini-batch in (sign 1) or out (sign -1).
@@ -15,7 +15,7 @@ func (h *Held) add(sign, bytes int64) {
 	h.Bytes += sign * bytes
 }
 
-// accounts is what the mini-batches of a node take, in all, by job and by owner. Table.mu guards it.
+// accounts has the memory that the mini-batches of a node take, in all, by job and by owner. Table.mu guards it.
 type accounts struct {
 	nodeBytes, jobBytes, ownerBytes int64 // bounds; ownerBytes 0: none
 	ownerSplits                     int   // bound of an owner's open splits; 0: none
@@ -25,7 +25,7 @@ type accounts struct {
 	owners map[string]*share // those that have a split open or something held
 }
 
-// share is what an owner has of a node.
+// share is an owner's part of a node: its open splits and its mini-batches.
 type share struct {
 	Held
 	splits int // open

@@ -14,10 +14,11 @@
 //
 // # Concurrency
 //
-// A Table is safe for concurrent use: Table.mu guards every open split and all accounts. The goroutine of an open split
-// is the only user of its stream, and uses it without the lock; openSplit.nextStep alone decides what the goroutine
-// does. [Table.Finish], [Table.RefuseDrive] and [Table.Close] end splits, cut off the responses that are being written,
-// and return when both have ended, so that the caller may close what lent the mini-batches.
+// A Table is safe for concurrent use: Table.mu guards every open split and all accounts. The goroutine of an open
+// split is the only user of its stream, and uses it without the lock; openSplit.nextStep alone decides what the
+// goroutine does. [Table.Finish], [Table.RefuseDrive] and [Table.Close] end splits, cut off the responses that are
+// being written, and return when both have ended, so that the caller may close the processors that lent the
+// mini-batches.
 //
 // # Errors
 //
@@ -27,6 +28,6 @@
 //
 // # Debugging
 //
-// Options.Log has every split that is opened (at debug level), that fails, or that is closed because nobody asks for
-// it.
+// Options.Log has every split that is opened (at debug level), that fails, or that is closed because no client asks
+// for it.
 package splits

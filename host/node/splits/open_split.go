@@ -8,14 +8,14 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// maxSkip is how many mini-batches a split makes unasked to reach one that is asked for. Past that it opens its stream
-// again, at that one.
+// maxSkip bounds the mini-batches that a split makes without a request to reach one that is requested. Beyond maxSkip
+// the split opens its stream again, at the requested mini-batch.
 const maxSkip = 8
 
-// reorderWait is how long a stream is not opened behind mini-batches of the split that nobody has taken. A client that
-// asks for several mini-batches at once does so on several connections, and the first request to arrive is seldom that
-// of the first mini-batch. A stream opened too far behind would be opened a second time for the mini-batches before it,
-// and would make twice what it had made.
+// reorderWait is the time for which a stream is not opened past mini-batches of the split that no client has taken. A
+// client that asks for several mini-batches at once does so on several connections, and the first request to arrive
+// is seldom that of the first mini-batch. A stream opened too far ahead would be opened a second time for the
+// mini-batches before it, and would make the same mini-batches twice.
 const reorderWait = 2 * time.Millisecond
 
 // Key names a split of a job's epoch on a drive.
@@ -27,17 +27,18 @@ type Key struct {
 }
 
 // openSplit is a split that requests were made for: its producer, a goroutine that makes mini-batches with a stream,
-// and the mini-batches that were made and not taken. Table.mu guards its fields, but for those that say otherwise.
+// and the mini-batches that were made and not taken. Table.mu guards its fields, except those whose comments say
+// otherwise.
 type openSplit struct {
 	key   Key           // constant
 	split dataset.Split // constant
 	table *Table        // constant
-	owner string        // to whom the split counts; "": to nobody; constant
+	owner string        // in whose account the split counts; "": in none; constant
 
 	next  uint64                       // number of the mini-batch that the stream makes next
 	limit uint64                       // mini-batches are made ahead up to here, exclusive
 	ready map[uint64]*tensor.MiniBatch // made and not taken
-	// written: neither made ahead again, nor kept when made on the way to another
+	// written to a client: such a mini-batch is not made ahead again, and not kept when it is made on the way to another
 	taken         map[uint64]bool
 	waiting       map[uint64][]*waiter // requests, by number
 	lent          int                  // mini-batches that were taken and not given back
@@ -60,7 +61,7 @@ type waiter struct {
 	answer chan answer // capacity 1
 }
 
-// answer is what a waiting request gets.
+// answer is the result that a waiting request gets.
 type answer struct {
 	mb  *tensor.MiniBatch
 	err error
@@ -93,7 +94,7 @@ func (s *openSplit) wake() {
 	}
 }
 
-// step is what a producer does next.
+// step is a producer's next step.
 type step int
 
 const (
@@ -107,7 +108,7 @@ const (
 
 func (s step) String() string { return [...]string{"wait", "defer", "open", "make", "close", "end"}[s] }
 
-// nextStep decides what the producer does next; nothing else does. Table.mu is held.
+// nextStep alone decides what the producer does next. Table.mu is held.
 func (s *openSplit) nextStep() step {
 	wanted, waiting := s.firstWaiting()
 	switch {

@@ -46,13 +46,13 @@ type Options struct {
 	BusyWait  time.Duration // how long a split waits for a stream of its drive
 }
 
-// Table is the open splits of a node, and the accounts of what they hold.
+// Table is the open splits of a node, and the accounts of their mini-batches.
 type Table struct {
 	o Options
 
 	mu            sync.Mutex
 	open          map[Key]*openSplit
-	unfinished    map[*openSplit]struct{} // whose goroutine runs or whose mini-batches are lent, those that ended too
+	unfinished    map[*openSplit]struct{} // whose goroutine runs or whose mini-batches are lent, even if ended
 	accounts      accounts
 	responses     map[*Response]struct{}      // being written
 	refusedJobs   map[dataset.Digest]struct{} // being finished
@@ -65,7 +65,7 @@ type Table struct {
 	closing       bool
 }
 
-// history is what was taken of a split, and when it ended.
+// history has the mini-batches that were taken of a split, and the time when the split ended.
 type history struct {
 	taken map[uint64]bool
 	ended time.Time
@@ -90,7 +90,7 @@ type Request struct {
 	Number uint64
 	Until  uint64 // mini-batches are made ahead up to here, exclusive; above Number
 	Peer   *Peer  // the connection; nil if unknown
-	Owner  string // to whom the split counts if this request opens it; "": to nobody
+	Owner  string // in whose account the split counts if this request opens it; "": in none
 }
 
 // Response is a mini-batch on its way to a client. Table.Done ends it.
@@ -100,7 +100,7 @@ type Response struct {
 	abort func() // cuts the writing off
 }
 
-// MiniBatch returns what to write. It is valid until Table.Done.
+// MiniBatch returns the mini-batch to write. It is valid until Table.Done.
 func (r *Response) MiniBatch() *tensor.MiniBatch { return r.mb }
 
 // Get returns a mini-batch: made before, or made now. The Table calls abort, in another goroutine, when the response
@@ -184,7 +184,7 @@ func (t *Table) findOrOpen(q *Request) (*openSplit, error) {
 	return s, nil
 }
 
-// withdraw takes a request back whose client is gone. A mini-batch that the request was given meanwhile is put back.
+// withdraw takes back a request whose client is gone. A mini-batch that the request was given meanwhile is put back.
 func (t *Table) withdraw(s *openSplit, number uint64, w *waiter) {
 	t.mu.Lock()
 	list := s.waiting[number]
@@ -283,8 +283,9 @@ func (t *Table) release(s *openSplit, mb *tensor.MiniBatch) {
 	}
 }
 
-// endIfDone ends a split that has nothing left to make and nothing to give. If not all of it was taken, what was taken
-// is remembered for a while: requests that overtook each other may ask for the rest. mu is held.
+// endIfDone ends a split that has nothing left to make and nothing to give. If not all of it was taken, the numbers
+// of the taken mini-batches are remembered for a while: requests that overtook each other may ask for the rest. mu is
+// held.
 func (t *Table) endIfDone(s *openSplit) {
 	busy := s.streaming || len(s.ready) > 0 || len(s.waiting) > 0 || s.lent > 0
 	if s.ended || busy || s.failed != nil || s.lacksUpTo(s.end()) {
@@ -296,7 +297,7 @@ func (t *Table) endIfDone(s *openSplit) {
 	t.end(s, ErrStopped)
 }
 
-// end ends a split: it releases what was made, and answers waiting requests with err. mu is held.
+// end ends a split: it releases the mini-batches that were made, and answers waiting requests with err. mu is held.
 func (t *Table) end(s *openSplit, err error) {
 	if s.ended {
 		return

@@ -70,8 +70,8 @@ func (t *Table) unfinishedWork(match func(Key) bool) bool {
 	return false
 }
 
-// Finish refuses the splits of a job and ends those that are open. Then it calls f, which may close what they used.
-// After that the job may come back.
+// Finish refuses the splits of a job and ends those that are open. Then it calls f, which may close the processors
+// that they used. After that the job may come back.
 func (t *Table) Finish(job dataset.Digest, f func() error) error {
 	t.mu.Lock()
 	t.refusedJobs[job] = struct{}{}
@@ -125,7 +125,7 @@ func (t *Table) Running(drive string) int {
 	return n
 }
 
-// Holding returns what is buffered.
+// Holding returns the number and the bytes of the mini-batches that were made and not given back.
 func (t *Table) Holding() Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -32,9 +32,9 @@ type Cluster struct {
 // ErrNoDrive says that no node with a drive answers the control plane now.
 var ErrNoDrive = errors.New("no storage node with a drive answers the control plane (millrace nodes list)")
 
-// Open reads the nodes, and how many copies of each partition are wanted, as a control plane lists them. Nodes that do
-// not answer the control plane are left out: what they hold is not counted, and nothing is put there. Two nodes that
-// hold different partitions of one name are an error.
+// Open reads the nodes, and how many copies of each partition are wanted, as a control plane lists them. Nodes that
+// do not answer the control plane are left out: their partitions are not counted, and nothing is put there. Two nodes
+// that hold different partitions of one name are an error.
 func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identity.Options) (*Cluster, error) {
 	client, err := identity.HTTPClient(o)
 	if err != nil {

@@ -18,5 +18,5 @@
 //
 // # Debugging
 //
-// `millrace dataset verify` shows which copies there are, and reads them whole.
+// `millrace dataset verify` lists the copies and reads each copy whole.
 package cluster

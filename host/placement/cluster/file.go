@@ -77,8 +77,8 @@ func (p *File) openHere(path string) error {
 	return nil
 }
 
-// openFar opens a file that lies elsewhere. Its bytes are those of one moment: every read demands what was pinned. The
-// reads end with ctx.
+// openFar opens a file that lies elsewhere. Its bytes are those of one moment: every read demands the pinned
+// identity. The reads end with ctx.
 func (p *File) openFar(ctx context.Context, uri string, format Format) error {
 	if format.Opener == nil || format.Cache == nil {
 		return fmt.Errorf("%s: only files of this machine are read here", source.Redact(uri))
@@ -98,7 +98,7 @@ func (p *File) openFar(ctx context.Context, uri string, format Format) error {
 	return nil
 }
 
-// describe reads what the file holds, and its SHA-256.
+// describe reads the description of the file, and its SHA-256.
 func (p *File) describe(ctx context.Context, name string, format Format) error {
 	size := p.Bytes
 	if format.Source == 0 {

@@ -114,7 +114,7 @@ func (c *Cluster) Lists(copies []placement.Copy) bool {
 }
 
 // Await calls look, with a pause between two calls, until it succeeds, or fails for good, or the time is over. look
-// returns whether another call may help, and what is wrong as yet.
+// reports whether another call may help, and returns the error so far.
 func Await(ctx context.Context, most time.Duration, look func() (again bool, err error)) error {
 	const first, last = 50 * time.Millisecond, time.Second
 	deadline := time.Now().Add(most)

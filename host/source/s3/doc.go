@@ -9,7 +9,7 @@
 //   - where the store is: [Options.Endpoint], AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, else Amazon's;
 //   - AWS_REGION or AWS_DEFAULT_REGION.
 //
-// A store at an endpoint of one's own is asked with the bucket in the path, Amazon's with the bucket in the host's
+// Requests to an endpoint that is not Amazon's have the bucket in the path; requests to Amazon have it in the host's
 // name. An object is pinned by its version where the bucket keeps versions, else by its ETag.
 //
 // # Concurrency
@@ -18,7 +18,8 @@
 //
 // # Errors
 //
-// Those of package source. A wrong bucket name or key is a *source.AnswerError, since the client library refuses it.
+// The errors are those of package source. A wrong bucket name or key is a *source.AnswerError, since the client
+// library refuses it.
 //
 // # Debugging
 //

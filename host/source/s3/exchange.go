@@ -23,7 +23,7 @@ const (
 	maxExchanges = 4 * maxKeys / pageKeys
 )
 
-// exchange is what the client library does not hand on of the last answer to a request.
+// exchange has the parts of the last answer to a request that the client library does not hand on.
 type exchange struct {
 	status int           // 0 where no answer came
 	after  time.Duration // that the store asked to wait
@@ -42,7 +42,8 @@ func withExchange(ctx context.Context) (context.Context, *exchange) {
 // errTooMany ends a listing that does not end.
 var errTooMany = errors.New("too many requests for one listing")
 
-// guard is a transport that notes what came, and bounds what the client library reads without a bound.
+// guard is a transport that notes the answer to a request, and bounds the bodies that the client library reads
+// without a bound.
 type guard struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -64,8 +64,8 @@ type lister struct {
 	objects  []source.Object
 }
 
-// walk collects what the parts of the pattern from number part on match below a folder, whose name is empty or ends in
-// a slash.
+// walk collects the keys below a folder that match the parts of the pattern from number part on. The folder's name is
+// empty or ends in a slash.
 func (l *lister) walk(ctx context.Context, folder string, part int) error {
 	for part < len(l.parts)-1 && !strings.ContainsAny(l.parts[part], wildcards) {
 		folder += l.parts[part] + "/"

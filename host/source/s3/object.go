@@ -78,8 +78,8 @@ func (o *object) ReadAt(ctx context.Context, b []byte, off int64) (n int, err er
 	return n, end
 }
 
-// uploadEncoding is the encoding in which clients send an object's parts. Some stores keep it among what they know of
-// the object, although the bytes that they give are not encoded.
+// uploadEncoding is the encoding in which clients send an object's parts. Some stores keep it in the metadata of the
+// object, although the bytes that they send are not encoded.
 const uploadEncoding = "aws-chunked"
 
 // readError is the error of a read that brought no bytes.
