@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// Reserved is how many file descriptors a server keeps for what is not a connection of its listeners: storage, etcd and
-// its members, drives, logs, connections that it makes itself.
+// Reserved is how many file descriptors a server keeps for everything but the connections of its listeners: storage,
+// etcd and its members, drives, logs, connections that it makes itself.
 const Reserved = 256
 
 // RaiseFiles raises the process's limit of file descriptors as far as it may without privileges, and returns the limit.
@@ -26,8 +26,8 @@ func RaiseFiles() (uint64, error) {
 	return raised.Cur, nil
 }
 
-// Connections returns how many connections a server may hold that wants most, in a process that may have so many file
-// descriptors: those that are left when Reserved are kept, and half of them where there are few.
+// Connections returns how many connections a server may hold, at most most, in a process that may have files file
+// descriptors: all but Reserved of the descriptors, or half of them where there are at most twice Reserved.
 func Connections(most int, files uint64) int {
 	room := files / 2
 	if files > 2*Reserved {

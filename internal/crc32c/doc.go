@@ -2,11 +2,11 @@
 //
 // # Overview
 //
-// The standard library's hash/crc32 takes 8 bytes an instruction; a frame of a mini-batch is summed twice, by the node
-// and by the trainer, and that was a quarter of what bringing one to the other costs. Where the processor multiplies
-// without carries in registers of 512 bits (AVX-512 F and VPCLMULQDQ: Intel since 2019, AMD since Zen 4), [Update]
-// takes 256 bytes in eight such products; elsewhere, for short slices, and for what is left at the end, it is
-// hash/crc32.
+// The standard library's hash/crc32 takes 8 bytes an instruction. A frame of a mini-batch is summed twice, by the
+// node and by the trainer, and the two sums were a quarter of the cost of bringing the frame from the node to the
+// trainer. Where the processor multiplies without carries in registers of 512 bits (AVX-512 F and VPCLMULQDQ: Intel
+// since 2019, AMD since Zen 4), [Update] takes 256 bytes in eight such products. Elsewhere, for short slices, and for
+// the rest at the end of a slice, Update is hash/crc32.
 //
 // How: a message is a polynomial, its checksum the remainder of a division. 128 bits that lie d bits before others may
 // be multiplied by x^d mod P and added to those, and the remainder stays (V. Gopal et al., "Fast CRC Computation for

@@ -15,7 +15,7 @@ const Rows = 600
 type File struct {
 	Name  string
 	Bytes []byte
-	// ID is what the column of ids is called: "id", as Twin calls it, or another name.
+	// ID is the name of the column of ids: "id", as in Twin, or another name.
 	ID string
 	// Refused is the path of a column that cannot be read, and must not keep others from being read; "" if there is
 	// none.

@@ -7,8 +7,8 @@
 // text as it is. [Read] returns the bytes that [Bytes] kept, for tests that read what an earlier build wrote.
 //
 // With MILLRACE_UPDATE=1 in the environment both functions write the file instead. The golden files of wire forms are
-// listed in docs/compatibility.md: bytes that change there mean that a reader somewhere no longer understands what is
-// kept or sent. Give the form a new version and the new version a new file; do not update the old file.
+// listed in docs/compatibility.md: when bytes change there, a reader somewhere no longer understands the stored or
+// sent form. Give the form a new version and the new version a new file; do not update the old file.
 //
 // # Errors
 //

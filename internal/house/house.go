@@ -9,11 +9,8 @@
 //   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics, host/exposition and host/worker
 //     link Prometheus;
 //   - only host/source/s3 links the client library of S3, and no package that a launcher imports links host/source/s3;
-//   - examples import what a user may import (nvme, fpga, sdk, host, trainmgr) and each other; nothing else imports
-//     them.
-//
-// In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit
-// for packages, TestReferencesShareOnlyTypes for the files of one).
+//   - examples import the floors that a user may import (nvme, fpga, sdk, host, trainmgr) and each other; nothing
+//     else imports examples.
 //
 // In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit
 // for packages, TestReferencesShareOnlyTypes for the files of one).
@@ -31,7 +28,8 @@ var floors = []string{"nvme", "fpga", "sdk", "host", "trainmgr", "bench", "cmd"}
 // Module is the module's path.
 const Module = "github.com/millrace/millrace"
 
-// floor returns the floor of a package path inside the module, or -1 for what stands on none (internal, tools).
+// floor returns the floor of a package path inside the module, or -1 for a package that stands on no floor (internal,
+// tools).
 func floor(pkg string) int {
 	top, _, _ := strings.Cut(pkg, "/")
 	for i, f := range floors {
@@ -42,7 +40,7 @@ func floor(pkg string) int {
 	return -1
 }
 
-// trainmgrMayImport is what the launcher's package may import from the module.
+// trainmgrMayImport lists the packages of the module that the launcher's package may import.
 var trainmgrMayImport = map[string]bool{
 	"sdk/dataset": true, "sdk/pipeline": true, "sdk/tensor": true, "host/api": true, "trainmgr/allocation": true,
 	"trainmgr/offload": true,

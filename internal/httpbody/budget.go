@@ -54,15 +54,15 @@ func (b *Budget) Used() (now, most int64) {
 	return b.used, b.most
 }
 
-// hold is what one call has taken.
+// hold is the part of a budget that one call has taken.
 type hold struct {
 	b    *Budget
 	peer string
 	n    int64
 }
 
-// tryGrow takes n more bytes, or says why not. retry reports whether waiting may help: others hold what is missing.
-// freed is closed when any give some back.
+// tryGrow takes n more bytes, or returns the reason why it cannot. retry reports whether waiting may help, because
+// other calls hold the missing bytes. freed is closed when a call gives bytes back.
 func (h *hold) tryGrow(n int64) (freed <-chan struct{}, retry bool, err error) {
 	b := h.b
 	b.mu.Lock()
@@ -87,8 +87,8 @@ func (h *hold) tryGrow(n int64) (freed <-chan struct{}, retry bool, err error) {
 	return nil, false, nil
 }
 
-// atLeast makes what the call holds n bytes, if it is less. It does not wait: a call that holds some and waits for more
-// may wait for one that does the same.
+// atLeast grows the call's hold to n bytes, if it is smaller. It does not wait: two calls that hold bytes and wait
+// for more might wait for each other.
 func (h *hold) atLeast(n int64) error {
 	if n <= h.n {
 		return nil
@@ -97,7 +97,7 @@ func (h *hold) atLeast(n int64) error {
 	return err
 }
 
-// begin takes the first n bytes, and waits for them.
+// begin takes the call's first n bytes, and waits for them at most as long as the budget's patience.
 func (h *hold) begin(ctx context.Context, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, h.b.patience)
 	defer cancel()
@@ -114,7 +114,7 @@ func (h *hold) begin(ctx context.Context, n int64) error {
 	}
 }
 
-// set makes what the call holds n bytes, which takes more or gives back.
+// set makes the call's hold n bytes: it takes more bytes or gives some back.
 func (h *hold) set(n int64) error {
 	if n > h.n {
 		return h.atLeast(n)

@@ -11,8 +11,8 @@ const (
 	chunk      = 256 << 10
 )
 
-// readAll reads to the end. It takes from the budget, before it reads, twice what it has read beside base, since the
-// pieces are joined in the end. It fails with ErrTooLarge where there is more than most.
+// readAll reads in to its end. Before every read it takes from the budget, beside base, twice the bytes that it will
+// have read, since it joins the pieces in the end. It fails with ErrTooLarge where in has more than most bytes.
 func readAll(in io.Reader, h *hold, base, most int64) ([]byte, error) {
 	var pieces [][]byte
 	total := int64(0)
@@ -53,7 +53,7 @@ type ratioReader struct {
 	packed, out int64
 }
 
-// Packed messages: what honest ones reach is a tenth of it, gzip's most is ten times as much.
+// Bounds of packed messages. Honest messages reach a tenth of maxRatio; gzip can reach ten times maxRatio.
 const (
 	maxRatio  = 100
 	ratioFrom = 1 << 20 // bytes from which on the ratio counts

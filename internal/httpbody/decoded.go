@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Costs of what a decoded message is made of, in bytes. They err to the side of more: what is appended to grows in
-// steps, and leaves what it grew from to the garbage collector.
+// Costs of the parts of a decoded message, in bytes. They are rather too large than too small: a slice that is
+// appended to grows in steps, and leaves its earlier arrays to the garbage collector.
 const (
 	costPointer  = 24  // of an element in a list of messages
 	costString   = 48  // of an element in a list of strings
@@ -33,7 +33,7 @@ var errNesting = errors.New("its messages are nested too deeply")
 // sizes knows how large messages are in memory. It is safe for concurrent use.
 type sizes struct{ known sync.Map } // of protoreflect.FullName: int64
 
-// of returns the bytes of a message without what its fields point to.
+// of returns the bytes of a message without the values that its fields point to.
 func (s *sizes) of(d protoreflect.MessageDescriptor) int64 {
 	if n, ok := s.known.Load(d.FullName()); ok {
 		return n.(int64)
@@ -49,8 +49,8 @@ func (s *sizes) of(d protoreflect.MessageDescriptor) int64 {
 	return n
 }
 
-// decoded returns at least as many bytes as the decoded form of a message takes, and stops at most, whatever is behind
-// it. What is malformed costs nothing from there on: decoding it ends there too.
+// decoded returns at least as many bytes as the decoded form of a message takes, and stops counting at most. From the
+// first malformed byte on a message costs nothing, because decoding ends there too.
 func (s *sizes) decoded(d protoreflect.MessageDescriptor, b []byte, most int64) (int64, error) {
 	return s.message(d, b, most, 0)
 }

@@ -22,13 +22,13 @@ import (
 // MessageOptions say how a service's messages are bounded. Most is required.
 type MessageOptions struct {
 	Most   func(procedure string) int64 // bytes of the message of a call, unpacked
-	Peer   func(*http.Request) string   // names whose call it is; nil: all calls are of one peer
+	Peer   func(*http.Request) string   // names the peer that calls; nil: all calls are of one peer
 	Logger *slog.Logger                 // nil: no log
 }
 
-// Messages stands before a Connect service and passes on calls whose message there is memory for, read and unpacked.
-// The memory is given back when next returns. Every call of the service must take one message; its answer may be a
-// stream.
+// Messages stands before a Connect service. It reads and unpacks the message of each call, and passes the call on
+// when there is memory for it. The memory is given back when next returns. Every call of the service must take one
+// message; its answer may be a stream.
 func (b *Budget) Messages(o MessageOptions, next http.Handler) http.Handler {
 	if o.Peer == nil {
 		o.Peer = func(*http.Request) string { return "" }
@@ -121,7 +121,8 @@ func (m *messages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.next.ServeHTTP(w, &passed)
 }
 
-// read returns the call's body, its message unpacked, for which and for whose decoded form there is memory now.
+// read returns the call's body with its message unpacked. The call's hold then covers the body and the decoded form
+// of the message.
 func (m *messages) read(r *http.Request, h *hold, f form, packed bool,
 	input protoreflect.MessageDescriptor) ([]byte, error) {
 	most := m.o.Most(r.URL.Path)
@@ -152,7 +153,7 @@ func (m *messages) read(r *http.Request, h *hold, f form, packed bool,
 	if err != nil {
 		return nil, err
 	}
-	// The service reads the body into a buffer that it doubles, and lets go of ours before it decodes.
+	// The service reads the body into a buffer of its own, which it doubles, and gives this body up before it decodes.
 	n := int64(len(message))
 	decoded := m.sizes.decodedJSON
 	if !f.json {
@@ -248,7 +249,7 @@ func (m *messages) refuse(w http.ResponseWriter, r *http.Request, peer string, e
 		code = connect.CodeInvalidArgument
 	}
 	if r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close") // what is left of the body is not read
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 	}
 	var already *connect.Error
 	if !errors.As(err, &already) {

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Time is what a body of some megabytes may take, over a slow network too.
+// Time is the time that a body of some megabytes may take, even over a slow network.
 const Time = 30 * time.Second
 
-// Within has next's requests fail whose bodies were not read to their ends a while after their headers were.
+// Within passes requests on to next. The body of a request fails if it was not read to its end within most after its
+// headers.
 func Within(most time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
@@ -37,7 +38,7 @@ func Within(most time.Duration, next http.Handler) http.Handler {
 	})
 }
 
-// body tells when it has ended.
+// body calls ended when a read has failed or reached the end.
 type body struct {
 	io.ReadCloser
 	ended func(error)

@@ -23,7 +23,7 @@
 //
 // # Errors
 //
-// [Parse] names the line of what it does not understand.
+// [Parse] names the line that it does not understand.
 //
 // # Debugging
 //

@@ -89,7 +89,7 @@ func Parse(document string) ([]Block, error) {
 	return blocks, nil
 }
 
-// note takes what a comment says of the block that follows. Comments that say nothing of it are left alone.
+// note applies a comment to the block that follows it. Comments that say nothing about a block are ignored.
 func (b *Block) note(comment string) {
 	comment, _, _ = strings.Cut(strings.TrimPrefix(comment, "<!--"), "-->")
 	comment = strings.TrimSpace(comment)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Expectation is what a command of a console block is to print.
+// Expectation is the output that a command of a console block must print.
 type Expectation struct {
 	Line    int    // of the block
 	Command string // as typed
@@ -14,9 +14,9 @@ type Expectation struct {
 	Want    string
 }
 
-// Script makes one shell script of the blocks that are run, and lists what the commands of console blocks are to print.
-// Outputs go to files in the folder out. The script ends at the first command that fails; the variable manual_line then
-// has the line of its block.
+// Script makes one shell script of the blocks that are run, and lists the outputs that the commands of console blocks
+// must print. Outputs go to files in the folder out. The script ends at the first command that fails; the variable
+// manual_line then has the line of its block.
 func Script(blocks []Block, out string) (script string, expectations []Expectation) {
 	var b strings.Builder
 	b.WriteString("set -euo pipefail\n")
@@ -43,7 +43,7 @@ func Script(blocks []Block, out string) (script string, expectations []Expectati
 	return b.String(), expectations
 }
 
-// session splits a console block into commands and what they print. A command goes on in lines that begin with "> ".
+// session splits a console block into commands and their outputs. A command goes on in lines that begin with "> ".
 func session(block Block) []Expectation {
 	var list []Expectation
 	for line := range strings.Lines(block.Text) {
@@ -64,7 +64,7 @@ func session(block Block) []Expectation {
 	return list
 }
 
-// Match reports whether a command printed what the document promises.
+// Match reports whether a command printed the output that the document promises.
 func (e Expectation) Match(got string) bool {
 	return pattern(e.Want).MatchString(trim(got))
 }

@@ -35,9 +35,9 @@ func Inherit(made, from string) error {
 	})
 }
 
-// Explain adds to an error that wraps fs.ErrPermission what an operator has to know: as whom this process runs, whom
-// the file (or, where there is none, its folder) belongs to, and the command that gives it to the process. Other errors
-// come back as they are.
+// Explain adds to an error that wraps fs.ErrPermission what an operator has to know: the user that runs this process,
+// the owner of the file (or, where there is no file, of its folder), and the command that gives it to the process. It
+// returns other errors unchanged.
 func Explain(err error, path string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err

@@ -13,7 +13,8 @@ import (
 // if a quota of its control groups (cpu.max, cpu.cfs_quota_us) says so. It may be a fraction.
 func Available() float64 { return math.Min(float64(runtime.NumCPU()), quota()) }
 
-// parseMax reads a cpu.max of cgroup v2: quota and period in microseconds. No quota, and what is none, is +Inf.
+// parseMax reads a cpu.max of cgroup v2: quota and period in microseconds. It returns +Inf for "max", and for text
+// that is no quota.
 func parseMax(text string) float64 {
 	quota, period, ok := strings.Cut(strings.TrimSpace(text), " ")
 	if !ok {

@@ -10,6 +10,6 @@
 //
 // # Errors
 //
-// [ErrSyntax] for what is no number or lacks its unit, [ErrRange] for one that is not above 0, not whole, or too large.
-// The message shows what to write.
+// [ErrSyntax] is for text that is no number or lacks its unit, [ErrRange] for a number that is not above 0, not
+// whole, or too large. The message shows what to write.
 package quantity

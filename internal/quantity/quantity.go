@@ -15,7 +15,7 @@ var (
 	ErrRange = errors.New("number out of range")
 )
 
-// quantityError says what is wrong with what was typed, and wraps which kind of wrong it is.
+// quantityError says what is wrong with the typed text, and wraps the kind of the error.
 type quantityError struct {
 	text string
 	kind error
@@ -42,7 +42,7 @@ var (
 	multiples = []unit{{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}}
 )
 
-// mostText bounds what is read as a number.
+// mostText bounds the length of text that is read as a number.
 const (
 	mostText = 64
 )
@@ -95,7 +95,7 @@ func multiple(s string) (digits string, factor int64) {
 	return s, 1
 }
 
-// whole makes a whole number above 0 of digits and a factor; s is what was typed.
+// whole makes a whole number above 0 of digits and a factor; s is the typed text.
 func whole(s, digits string, factor int64, example string) (int64, error) {
 	x, ok := number(digits)
 	if !ok {

@@ -43,8 +43,8 @@ func faultf(n *yaml.Node, path, format string, a ...any) error {
 	return &Error{Line: n.Line, Column: n.Column, Path: path, Message: fmt.Sprintf(format, a...)}
 }
 
-// Decode reads a document into v, a pointer to a struct of fields. What it does not name stays as it is. An empty
-// document names nothing.
+// Decode reads a document into v, a pointer to a struct of fields. A field that the document does not name keeps its
+// value. An empty document names no field.
 func Decode(b []byte, v any) error {
 	if len(b) > MaxBytes {
 		return &Error{Message: fmt.Sprintf("it has %d bytes, at most %d are read", len(b), MaxBytes)}
@@ -155,7 +155,7 @@ func scalar(n *yaml.Node, v reflect.Value, path, enum string) error {
 	wrong := func() error { return faultf(n, path, "want %s, got %q", want, n.Value) }
 	switch v.Kind() {
 	case reflect.String:
-		// What is not quoted and looks like a number is taken as it is written.
+		// Text that is not quoted and looks like a number is taken as it is written.
 		if enum != "" && !slices.Contains(strings.Split(enum, ","), n.Value) {
 			return faultf(n, path, "want one of %s, got %q", strings.ReplaceAll(enum, ",", ", "), n.Value)
 		}
@@ -183,7 +183,7 @@ func scalar(n *yaml.Node, v reflect.Value, path, enum string) error {
 	return nil
 }
 
-// kind names what a node is.
+// kind names the kind of a node.
 func kind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -197,7 +197,7 @@ func kind(n *yaml.Node) string {
 	return fmt.Sprintf("%q", n.Value)
 }
 
-// name says what a value of a type is called in messages.
+// name returns the word for a value of a type in messages.
 func name(t reflect.Type) string {
 	if n, ok := reflect.New(t).Interface().(interface{ Want() string }); ok {
 		return n.Want()

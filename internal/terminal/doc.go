@@ -1,4 +1,4 @@
-// Package terminal lays out what a person reads on a terminal: tables that fit its width, a little colour, and a text
+// Package terminal lays out text for a person at a terminal: tables that fit its width, a little colour, and a text
 // that is drawn again in place.
 //
 // # Overview
@@ -18,5 +18,5 @@
 //
 // # Concurrency
 //
-// Functions are pure but for the calls that ask the terminal. A Screen has one user.
+// Functions are pure, except those that ask the terminal. A Screen has one user.
 package terminal

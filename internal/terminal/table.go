@@ -11,11 +11,11 @@ import (
 const (
 	gap         = 2  // spaces between columns
 	leastColumn = 8  // columns are not folded below this, unless the table has too many of them
-	mostLines   = 12 // of one cell; what is longer ends with an ellipsis
+	mostLines   = 12 // of one cell; a longer cell ends with an ellipsis
 )
 
-// Table lays out lines whose cells are separated by tabs. Columns are as wide as their widest cell; where that makes a
-// table wider than width, its widest columns are folded. Width 0 folds nothing.
+// Table lays out lines whose cells are separated by tabs. Columns are as wide as their widest cell. If a table is
+// then wider than width, its widest columns are folded. Width 0 folds nothing.
 func Table(text string, width int) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 8, gap, ' ', 0)
@@ -96,7 +96,7 @@ func layOut(b *strings.Builder, lines []string, width int) {
 }
 
 // narrow takes columns' natural widths and makes the widest narrower until all together take at most room, but none
-// below leastColumn unless there are so many that each gets less.
+// below leastColumn, unless room is too small for that many columns of leastColumn.
 func narrow(natural []int, room int) []int {
 	widths := slices.Clone(natural)
 	least := min(leastColumn, max(1, room/len(widths)))
@@ -121,7 +121,7 @@ func narrow(natural []int, room int) []int {
 }
 
 // fold breaks a cell into lines of at most width columns, at spaces where there are any, else behind a "/" or "," in
-// the second half of the line, else anywhere. What is longer than mostLines lines ends with an ellipsis.
+// the second half of the line, else anywhere. A cell of more than mostLines lines ends with an ellipsis.
 func fold(cell string, width int) []string {
 	if runewidth.StringWidth(cell) <= width {
 		return []string{cell}

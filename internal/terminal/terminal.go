@@ -11,7 +11,7 @@ import (
 const leastWidth = 20
 
 // Width returns how many columns a terminal has, and 0 where w is no terminal. COLUMNS, which shells set, overrides
-// what the terminal says.
+// the terminal's own answer.
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {

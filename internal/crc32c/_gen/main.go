@@ -1,6 +1,6 @@
-// Command _gen writes the assembly of package crc32c, with avo. It is a module of its own, so that nothing of avo
-// reaches who builds Millrace: the assembly is kept in the repository, and `make lint` compares it with what this
-// writes. `make asm` writes it anew.
+// Command _gen writes the assembly of package crc32c, with avo. It is a module of its own, so that a build of
+// Millrace needs nothing of avo: the assembly is kept in the repository, and `make lint` compares it with the output
+// of this command. `make asm` writes it again.
 package main
 
 import (
@@ -82,7 +82,7 @@ func main() {
 		VPCLMULQDQ(Imm(0x11), k, a, a)
 		VPTERNLOGQ(Imm(0x96), a, low, next)
 	}
-	// What is left is a message of 64 bytes with the same remainder.
+	// The last register is a message of 64 bytes with the same remainder.
 	left := AllocLocal(register)
 	VMOVDQU64(acc[lanes-1], left)
 	VZEROUPPER()
