@@ -56,7 +56,7 @@ func run(ctx context.Context, dir, file string) error {
 	return nil
 }
 
-// generate runs one plugin and writes what it answers.
+// generate runs one plugin and writes the files of its answer.
 func generate(ctx context.Context, dir, plugin string, request *pluginpb.CodeGeneratorRequest) error {
 	in, err := proto.Marshal(request)
 	if err != nil {

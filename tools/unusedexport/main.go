@@ -1,5 +1,5 @@
-// Unusedexport lists what a Go module declares and only its tests, or nobody, uses: exported names of every kind by
-// their references, and functions and methods by what deadcode cannot reach.
+// Unusedexport lists the declarations of a Go module that only its tests, or nothing at all, use: exported names of
+// every kind by their references, and functions and methods because deadcode cannot reach them.
 //
 //	unusedexport [-exceptions FILE] [-dead FILE] FOLDER
 //
@@ -155,7 +155,7 @@ func readDead(folder, file string) (map[string]string, error) {
 	return names, lines.Err()
 }
 
-// testSupport reports whether a package exists for tests only, as its name says: tests alone use what it exports.
+// testSupport reports whether the name of a package says that it exists for tests only: tests alone use its exports.
 func testSupport(pkg string) bool {
 	for part := range strings.SplitSeq(pkg, "/") {
 		if strings.HasSuffix(part, "test") {
