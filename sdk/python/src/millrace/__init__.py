@@ -20,8 +20,8 @@ and, where the library is installed:
 
 Nothing is copied between the socket and a tensor.
 
-Debugging: ``logging.getLogger("millrace")`` tells of nodes that failed and sessions that were lost, at WARNING;
-:attr:`Job.statistics` tells how long the trainer stood still.
+Debugging: ``logging.getLogger("millrace")`` reports failed nodes and lost sessions at WARNING; :attr:`Job.statistics`
+has the time that the trainer waited for mini-batches.
 """
 
 from .client import Job, Statistics

@@ -77,7 +77,7 @@ def _array(mb: MiniBatch, name: str, element: pa.DataType) -> pa.Array:
 
 
 def record_batch(mb: MiniBatch, *, named: bool = True) -> pa.RecordBatch:
-    """A mini-batch as a record batch of one row. Its columns share the mini-batch's memory, which stays for as long.
+    """A mini-batch as a record batch of one row. Its columns share the mini-batch's memory and keep it alive.
 
     Args:
         named: whether name and rows are in the schema's metadata. Without them all batches of a job have one schema,
@@ -98,11 +98,11 @@ def record_batch(mb: MiniBatch, *, named: bool = True) -> pa.RecordBatch:
 
 
 def flat(mb: MiniBatch) -> pa.RecordBatch:
-    """A mini-batch as an analyst wants it: B rows; a column a feature, with its name; ``label`` first where there is
-    one.
+    """A mini-batch as a table for analysis: B rows, and a column for each feature, under the feature's name; ``label``
+    comes first if there is one.
 
-    Sparse features are integers where a key holds one id a row, else lists. Dense columns are copied (they lie across
-    rows), the others share the mini-batch's memory.
+    A sparse feature is a column of integers where its key has one id in each row, else of lists. Dense columns are
+    copied (they lie across rows), the others share the mini-batch's memory.
     """
     names: list[str] = []
     columns: list[pa.Array] = []
@@ -162,8 +162,8 @@ def _read_schema(a: pa.Schema) -> Schema:
 
 
 def open_file(source: Union[str, bytes, pa.Buffer]) -> Iterator[tuple[Schema, str, int, pa.RecordBatch]]:
-    """Yields (schema, name, rows, record batch) of every mini-batch of an Arrow file: a path, or its bytes, such as a
-    node sends for ``Accept: application/vnd.apache.arrow.file``.
+    """Yields (schema, name, rows, record batch) of every mini-batch of an Arrow file. ``source`` is a path, or bytes
+    such as a node sends for ``Accept: application/vnd.apache.arrow.file``.
 
     Raises :class:`millrace.errors.FrameError` if the file is not one of mini-batches.
     """

@@ -1,8 +1,8 @@
 """Numbers and documents from a peer, bounded where they are read.
 
 A peer may be broken or hostile: a count of 10^18 must not become a loop or memory, a time that is "nan" must not become
-a wait without end. Everything here raises :class:`ValueError` that says what came, or takes a default where one makes
-sense.
+a wait without end. Each function here raises a :class:`ValueError` that quotes the value, or takes a default where one
+makes sense.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def integer(value: Any, what: str, most: int = MAX_COUNT) -> int:
 
 
 def real(value: Any, what: str, most: float) -> float:
-    """A number from 0 to ``most``. Protobuf's JSON writes what is none as text ("NaN"), which is refused."""
-    if type(value) not in (int, float) or not 0 <= value <= most:  # false for what is not a number
+    """A number from 0 to ``most``. Protobuf's JSON writes NaN and infinities as text ("NaN"), which is refused."""
+    if type(value) not in (int, float) or not 0 <= value <= most:  # false for NaN
         raise ValueError(f"{what}: {str(value)[:40]!r} where a number to {most} belongs")
     return float(value)
 
 
 def seconds(text: Any, default: float, least: float, most: float) -> float:
-    """A time in a header, brought into [least, most]; ``default`` where there is none or it is no plain decimal."""
+    """A time in a header, brought into [least, most]; ``default`` if the header is absent or is no plain decimal."""
     if not isinstance(text, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text.strip(), re.ASCII):
         return default
     value = float(text)
@@ -49,7 +49,7 @@ def _no_constant(text: str) -> Any:
 
 
 def document(data: bytes | str) -> Any:
-    """JSON. Raises ValueError for everything that is none, too: NaN, Infinity, and what is nested without end."""
+    """Reads JSON. Raises ValueError if the text is not JSON, NaN, Infinity and text nested too deeply included."""
     try:
         return json.loads(data, parse_constant=_no_constant)
     except RecursionError:
@@ -57,7 +57,7 @@ def document(data: bytes | str) -> Any:
 
 
 def read_all(response: Any, most: int) -> bytes:
-    """The body of an answer, of at most ``most`` bytes. What its header claims is not allocated before it comes."""
+    """The body of an answer, of at most ``most`` bytes. Memory is allocated as bytes come, not as the header claims."""
     if response.length is not None and response.length > most:
         raise OSError(f"an answer of {response.length} bytes, want {most} at most")
     parts, total = [], 0

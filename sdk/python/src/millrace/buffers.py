@@ -1,8 +1,8 @@
 """The private process's buffers, as this process sees them: sealed memory files, one mini-batch in each.
 
-A mini-batch is mapped privately: its bytes are the shared ones until somebody writes to them, which makes a copy of the
-page for this process alone. The mapping ends when the last view of it, or tensor made of it, is gone. Python tells of
-that by a finalizer, and the buffer goes back to the process, which fills it again.
+A mini-batch is mapped privately: its bytes are shared until this process writes to them, which makes a copy of the page
+for this process alone. The mapping ends when the last view of it, or tensor made of it, is gone. A finalizer then
+returns the buffer to the private process, which fills it again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .pool import Pool
 
 __all__ = ["Buffers"]
 
-_FREE = 2  # buffers that the process must have, or a mini-batch is copied
-_LEAST = 4  # buffers that there may be, however large
+_FREE = 2  # buffers that the private process must keep; with fewer, a mini-batch is copied
+_LEAST = 4  # buffers that are allowed at any size
 
 
 class Buffers:
     """The buffers of one session. Its reading thread calls :meth:`add`, :meth:`retire` and :meth:`map`.
 
     Args:
-        give_back: tells the process that a buffer is free; called by any thread, at any time.
+        give_back: reports to the private process that a buffer is free; any thread may call it at any time.
     """
 
     def __init__(self, give_back: Callable[[int], None]) -> None:

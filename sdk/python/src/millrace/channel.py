@@ -1,7 +1,7 @@
 """Messages to and from the private process (``millrace private``), with descriptors.
 
-A message is its length, four bytes, little-endian, and a JSON object whose ``kind`` says which; trainmgr/private
-documents them. Messages are bounded, and what comes is not trusted to be as long as it says.
+A message is its length, four bytes, little-endian, and a JSON object whose ``kind`` names the message; trainmgr/private
+documents the kinds. Messages are bounded, and a message's stated length is not trusted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ if hasattr(os, "register_at_fork"):
 
 
 class Channel:
-    """One end of a connection. One thread receives; any thread sends, a finalizer in the middle of anything too."""
+    """One end of a connection. One thread receives; any thread sends, and so may a finalizer at any point of a thread.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -53,18 +54,21 @@ class Channel:
         self._received = bytearray()
         self._descriptors: deque[int] = deque()
         self._sending = threading.Lock()
-        self._unsent: deque[bytes] = deque()  # what was to be sent while another message was being sent
+        self._unsent: deque[bytes] = deque()  # messages that came while another one was being sent
         _open.add(self)
 
     # --- sending --------------------------------------------------------------------------------------------------
 
     def send(self, kind: str, **members: Any) -> None:
-        """Sends a message. It is lost without an error if the other side is gone, which :meth:`receive` tells."""
+        """Sends a message. If the other side is gone, the message is lost without an error; :meth:`receive` reports
+        that.
+        """
         body = json.dumps({"kind": kind, **members}, separators=(",", ":")).encode()
         if len(body) > MAX_MESSAGE:
             raise ValueError(f"a message of {len(body)} bytes, at most {MAX_MESSAGE}")
         self._unsent.append(struct.pack("<I", len(body)) + body)
-        # Whoever holds the lock sends what others leave. Looking again after the release loses nothing.
+        # The thread that holds the lock also sends messages that other threads queued. It looks at the queue again
+        # after the release, so no message is left there.
         while self._unsent and self._sending.acquire(blocking=False):
             try:
                 while self._unsent:
@@ -106,7 +110,7 @@ class Channel:
         return self._descriptors.popleft()
 
     def _take(self, n: int) -> Optional[bytes]:
-        """The next n bytes; None at the end before the first of them, and inside them."""
+        """The next n bytes; None if the connection ends before all of them have come."""
         while len(self._received) < n:
             try:
                 part, control, flags, _ = self._sock.recvmsg(_CHUNK, socket.CMSG_SPACE(4 * _MAX_DESCRIPTORS))
@@ -139,7 +143,7 @@ class Channel:
                 pass
 
     def close(self) -> None:
-        """Closes the socket, and descriptors that nobody took."""
+        """Closes the socket, and descriptors that :meth:`descriptor` did not return."""
         _open.discard(self)
         self._sock.close()
         while self._descriptors:

@@ -9,8 +9,8 @@ Failures, and what follows from them:
 
 * A node fails: its leases go back to the control plane, which has other nodes make the mini-batches. The bytes are the
   same, and the trainer gets no mini-batch twice.
-* The leader of the control plane fails: mini-batches keep coming while the members elect another leader, which is told
-  what this rank holds.
+* The leader of the control plane fails: mini-batches keep coming while the members elect another leader, to which this
+  rank reports its leases.
 * This process fails: a new process attaches with the token of its own checkpoint and goes on from there. The old
   session is fenced.
 * A page, a row or a partition is damaged: :class:`millrace.errors.DataLossError`, and the job fails.

@@ -44,8 +44,8 @@ class Difference:
         tensor: label, dense, values or lengths.
         compared: elements.
         different: of these, elements with other bits.
-        greatest_ulp: of float32 tensors: the greatest distance of two elements, in units of the last place; None if
-            one of them is no number, or the shapes differ.
+        greatest_ulp: of float32 tensors: the greatest distance of two elements, in units of the last place; None if one
+            of them is NaN, or the shapes differ.
     """
 
     tensor: str
@@ -59,7 +59,7 @@ class Speed:
     """The best of a side's turns.
 
     Attributes:
-        who: which side.
+        who: the side.
         cache: ``cold`` or ``warm``.
         rows_per_second: over the whole call.
         seconds: of the whole call.
@@ -106,7 +106,7 @@ def compare(
     Args:
         pipeline: None drafts one.
         batch: rows of a mini-batch; None takes the pipeline's.
-        cores: of each side: this thread and what it starts is tied to so many meanwhile.
+        cores: of each side: this thread and what it starts is bound to this number of cores meanwhile.
         turns: warm turns of each side, taken alternately; the best counts.
     """
     named = "drafted by millrace pipeline init" if pipeline is None else pipeline.name or "given"
@@ -191,7 +191,7 @@ def _ours(file: str, pipeline: Pipeline, batch: int, cores: int, checked: Checke
 
 @contextlib.contextmanager
 def _on_cores(cores: int) -> Iterator[None]:
-    """Ties this thread and what it starts to so many cores meanwhile, where the system can."""
+    """Binds this thread and what it starts to a number of cores meanwhile, where the system can."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return

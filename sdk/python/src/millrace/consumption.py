@@ -1,4 +1,6 @@
-"""What :class:`millrace.client.Job` does with a session, whoever makes its mini-batches."""
+"""The part of a session that :class:`millrace.client.Job` uses, whether storage nodes or a private process make the
+mini-batches.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +51,15 @@ class Consumption:
         self._closed = False
         self._job_done = False
         self._waiting = ""  # why nothing comes
-        self._waited_from: Optional[float] = None  # since when the trainer waits
+        self._waited_from: Optional[float] = None  # when the trainer began to wait
 
     @property
     def ending(self) -> bool:
-        """Threads are to end."""
+        """Reports whether the threads must end."""
         return self._closed or self._error is not None
 
     def with_look(self) -> None:
-        """Raises what ended the session."""
+        """Raises the error that ended the session."""
         if self._closed:
             raise ClosedError("the job was closed")
         if os.getpid() != self._pid:
@@ -66,7 +68,7 @@ class Consumption:
             raise self._error
 
     def with_given(self, batch: MiniBatch) -> MiniBatch:
-        """What the trainer gets of a mini-batch."""
+        """Returns the mini-batch as the trainer gets it."""
         return batch
 
     def with_take(self, stop: Optional[Callable[[], bool]], stall: bool) -> Optional[MiniBatch]:
@@ -94,13 +96,13 @@ class Consumption:
         return batch
 
     def with_stalled(self, seconds: float) -> None:
-        """The trainer stood still for so long."""
+        """Counts the seconds for which the trainer waited."""
         if not self.statistics.stall_seconds:
             self.statistics.first_seconds = seconds
         self.statistics.stall_seconds += seconds
 
     def with_acknowledge(self, number: int) -> None:
-        """The trainer is done with a mini-batch."""
+        """Records that the trainer is done with a mini-batch."""
         try:
             self.intake.acknowledge(number)
         except KeyError:
@@ -121,12 +123,12 @@ class Consumption:
     again = "submit it again"  # what to do when the job is over
 
     def place(self) -> dict[str, Any]:
-        """What a state says of this process beside its rank."""
+        """The members of a state that describe this process beside its rank."""
         return {}
 
     def _speak(self, what: str, waited: float, silence: float) -> float:
-        """Says in the log what the trainer waits for, when it has for longer than ``silence``. Returns when to say it
-        again.
+        """Logs the reason of the trainer's wait once it has waited longer than ``silence``. Returns the ``silence`` for
+        the next call.
         """
         if waited < silence:
             return silence
@@ -141,7 +143,7 @@ class Consumption:
         return 3 * silence
 
     def guard(self, loop: Callable[[], None]) -> None:
-        """What a thread runs: its error is the session's."""
+        """Runs a thread's loop. An error of the loop ends the session."""
         try:
             loop()
         except BaseException as e:

@@ -1,9 +1,9 @@
-"""Which control plane is meant, and as whom it is asked: what ``millrace context`` and ``millrace up`` keep.
+"""Finds the control plane to call and the identity to use there, as ``millrace context`` and ``millrace up`` keep them.
 
 ``contexts.yaml`` lies in ``~/.config/millrace`` (or in ``millrace`` of ``XDG_CONFIG_HOME``). It is JSON, which YAML
-contains, so that the standard library reads it. What goes before what is the same as for the commands: what is named
-here, then the environment (``MILLRACE_CONTROL``, ``MILLRACE_CERT``, ``MILLRACE_KEY``, ``MILLRACE_CA``), then a context:
-the one of ``MILLRACE_CONTEXT``, else the current one.
+contains, so that the standard library reads it. The order of precedence is that of the commands: the caller's
+arguments, then the environment (``MILLRACE_CONTROL``, ``MILLRACE_CERT``, ``MILLRACE_KEY``, ``MILLRACE_CA``), then a
+context: the one of ``MILLRACE_CONTEXT``, else the current one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_FILE = 1 << 20  # bytes
 
 
 def path(environ: Mapping[str, str]) -> Optional[str]:
-    """Where the file lies; None if nothing says where a user's files are."""
+    """The file's path; None if the environment does not say where the user's files are."""
     home = environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(home):
         if not environ.get("HOME"):
@@ -124,12 +124,12 @@ def _named(name: str, environ: Mapping[str, str], by: str) -> dict[str, Any]:
 def resolve(
     control: Union[None, str, Iterable[str]], tls: TLS = None, environ: Optional[Mapping[str, str]] = None
 ) -> tuple[list[str], TLS]:
-    """The members of the control plane that is meant, and with what TLS.
+    """The URLs of the control plane's members, and the TLS to use with them.
 
     Args:
         control: URLs, separated by commas or as a list; the name of a context; or None for what the environment or the
             current context says.
-        tls: if not None, that.
+        tls: used as it is if not None.
 
     Raises:
         ContextError: there is no such context, or the file of contexts cannot be read.

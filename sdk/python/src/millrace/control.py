@@ -1,8 +1,8 @@
 """Calls to the control plane: Connect's JSON over HTTP/1.1.
 
-Only the leader answers. The others say who leads, as far as they know; :class:`Control` asks them in turn until
-somebody does, for as long as its ``patience`` lasts. Messages are plain dictionaries with protobuf's JSON names
-(camelCase; 64-bit numbers as text; bytes in base64), as in host/api/v1/millrace.proto.
+Only the leader answers. The other members name the leader, if they know it. :class:`Control` asks the members in turn
+until the leader answers, for as long as its ``patience`` lasts. Messages are plain dictionaries with protobuf's JSON
+names (camelCase; 64-bit numbers as text; bytes in base64), as in host/api/v1/millrace.proto.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from .wire import BROKEN, TLS, Address, Connections
 __all__ = ["Control", "b64", "pipeline_bytes", "unb64"]
 
 _MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
-# Fields of JobSpec and of its plan. The service passes over those that it does not know, as a newer client's.
+# Fields of JobSpec and of its plan. The service ignores fields that it does not know, since a newer client may send
+# them.
 _SPEC = frozenset(
     (
         "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume "
@@ -57,7 +58,7 @@ def unb64(text: Optional[str]) -> bytes:
 
 
 def _known(where: str, given: Any, fields: frozenset[str]) -> None:
-    """Refuses keys that are no fields, in either of protobuf's spellings: what is misspelled would be left out."""
+    """Refuses keys that are no fields in either of protobuf's spellings: the service would ignore a misspelled key."""
     if not isinstance(given, Mapping):
         raise TypeError(f"{where}: want a mapping of {', '.join(sorted(fields))}")
     names = fields | {re.sub("_([a-z])", lambda m: m[1].upper(), f) for f in fields}
@@ -71,7 +72,7 @@ def _known(where: str, given: Any, fields: frozenset[str]) -> None:
 
 
 def _details(said: Any) -> dict[str, bytes]:
-    """An error's details, by the last part of their type's name. What makes no sense is left out."""
+    """An error's details, by the last part of their type's name. Malformed details are left out."""
     found: dict[str, bytes] = {}
     for d in said if isinstance(said, list) else ():
         if isinstance(d, dict):
@@ -125,7 +126,7 @@ def _leader(details: Mapping[str, bytes]) -> Optional[str]:
 
 
 def partly_consumed(e: ServiceError) -> Optional[PartlyConsumedError]:
-    """What Attach said of another run, as an exception of its own."""
+    """Attach's error about another run, as an exception of its own."""
     if "PartlyConsumed" not in e.details:
         return None
     f = _fields(e.details["PartlyConsumed"])
@@ -146,7 +147,7 @@ def partly_consumed(e: ServiceError) -> Optional[PartlyConsumedError]:
 
 
 def of_token(e: ServiceError) -> MillraceError:
-    """What the control plane said about a token, as an exception of its own."""
+    """The control plane's error about a token, as an exception of its own."""
     if "token is of another job" in e.message:
         return OtherJobError(str(e))
     return TokenError(str(e)) if "checkpoint token" in e.message else e
@@ -222,7 +223,7 @@ class Control:
         Args:
             wait: seconds that the answer may take on purpose.
             patience: instead of that of the client.
-            busy: seconds, if more, in which the leader may say that it cannot yet.
+            busy: seconds for which the leader may answer that it is not ready, if that is longer.
 
         Raises:
             ServiceError: the leader refused.
@@ -232,7 +233,7 @@ class Control:
         body = json.dumps(message).encode()
         begun = time.monotonic()
         patience = self.patience if patience is None else patience
-        wrong: dict[str, Optional[AddressError]] = {}  # by URL, of members that were looked at
+        wrong: dict[str, Optional[AddressError]] = {}  # by URL, of members that were diagnosed
         refused: Optional[ServiceError] = None
         pause, turn, last = 0.05, 0, ""
         url = self._leader
@@ -243,7 +244,7 @@ class Control:
             until = end = begun + (patience if self._met else min(patience, self.contact))
             refused = None
             try:
-                if wait and not self._met:  # else a server that only listens would cost the whole wait
+                if wait and not self._met:  # a server that listens and never answers would use up the wait
                     self._look(url, wrong)
                 answer = self._post(url, method, body, wait)
                 self._leader, self._met = url, True
@@ -295,7 +296,9 @@ class Control:
                 pause = min(2 * pause, 1.0)
 
     def _look(self, url: str, wrong: dict[str, Optional[AddressError]]) -> None:
-        """Looks at why a member does not answer, if none ever did; raises if each of them is hopeless."""
+        """Diagnoses why a member does not answer, if no member ever answered; raises if the address or TLS of every
+        member is wrong.
+        """
         if self._met:
             return
         wrong[url] = self._connections.diagnose(url, min(self.contact, self.timeout))
@@ -318,7 +321,7 @@ class Control:
                 data = read_all(response, _MAX_ANSWER)
             except BROKEN as e:
                 self._connections.drop(conn)
-                # A server may end a connection that rests; that says nothing about the server.
+                # A server may end an idle connection; that is no sign that the server is down.
                 if used and not isinstance(e, TimeoutError):
                     continue
                 raise
@@ -354,9 +357,10 @@ class Control:
         Args:
             spec: JobSpec in protobuf's JSON; ``pipeline`` may be a :class:`~millrace.Pipeline`, the YAML document as
                 text or bytes, a file's path, or the name of a pipeline that ships with Millrace, as "rm1"; ``resume`` a
-                token as bytes, sealed or not. In the patterns of ``partitions`` and ``exclude``, ``*`` does not cross ``/``.
-            owner: by an operator: whose launchers may see the job, attach to it and cancel it (the name in their
-                certificates up to the first dot).
+                token as bytes, sealed or not. In the patterns of ``partitions`` and ``exclude``, ``*`` does not cross
+                ``/``.
+            owner: given by an operator: the owner, whose launchers may see the job, attach to it and cancel it (the
+                name in their certificates up to the first dot).
 
         Raises:
             ValueError: a key of ``spec``, or of its ``plan``, is no field.
@@ -400,7 +404,7 @@ class Control:
 
 
 class _Alien(Exception):
-    """What answered did not answer as a member of a control plane does: a proxy, or another server."""
+    """The answer is not one of a control plane's member, but of a proxy or another server."""
 
     def __init__(self, error: ServiceError, status: int) -> None:
         super().__init__(str(error))

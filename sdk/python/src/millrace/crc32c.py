@@ -4,8 +4,8 @@ Two ways give the same numbers:
 
 * ``google-crc32c``, where it is installed: several GB/s.
 * :func:`fold`, plain Python: about 0.5 GB/s on one core, some thirty times the table of a byte at a time. It holds the
-  interpreter lock meanwhile, so a trainer would feel it; that is why frames are checked by default only where
-  ``google-crc32c`` is (see :func:`millrace.frame.decode`).
+  interpreter lock meanwhile, which slows a trainer down. So frames are checked by default only where
+  ``google-crc32c`` is installed (see :func:`millrace.frame.decode`).
 
 How folding works: bit i of a message of N bits (least significant bit of the first byte first) is the coefficient of
 x^(N-1-i), and the remainder modulo the Castagnoli polynomial P is wanted. P divides the sparse polynomial x^5685 +
@@ -109,7 +109,7 @@ _fast = _library()
 
 
 def fast() -> bool:
-    """Whether a library computes CRC32C, so that checking costs next to nothing."""
+    """Reports whether a library computes CRC32C, so that checking costs next to nothing."""
     return _fast is not None
 
 

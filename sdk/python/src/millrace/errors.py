@@ -21,7 +21,7 @@ class PipelineProblem:
     Attributes:
         message: what is wrong, with the place in the document and what to do.
         path: the place in the document, as ``dense[0].ops[1]``.
-        file: the Python file that added what is wrong, or the document that was read; empty for a document in memory.
+        file: the Python file that added the faulty part, or the document that was read; empty for a document in memory.
         line: the line of that file; None if no line is at fault.
     """
 
@@ -129,7 +129,7 @@ class DataLossError(MillraceError):
 
 
 class FilesError(MillraceError, OSError):
-    """A file is missing, or is no partition that can be read. ``filename`` names it where one is at fault."""
+    """A file is missing, or is no readable partition. ``filename`` names it where one file is at fault."""
 
     def __init__(self, message: str, filename: str = "") -> None:
         super().__init__(message)
@@ -137,7 +137,7 @@ class FilesError(MillraceError, OSError):
 
 
 class RanksError(MillraceError, ValueError):
-    """The ranks of a run do not fit together. ``variable`` names what says so: a variable or an argument."""
+    """The ranks of a run do not fit together. ``variable`` names the environment variable or argument at fault."""
 
     def __init__(self, message: str, variable: str = "") -> None:
         super().__init__(message)
@@ -167,12 +167,11 @@ class PartlyConsumedError(MillraceError):
     Attributes:
         job: the job's id.
         rank: this rank.
-        epoch: that the rank is in, counted from 0.
+        epoch: the rank's current epoch, counted from 0.
         epochs: of the job.
         delivered: mini-batches of that epoch that the rank has acknowledged.
         minibatches: of that epoch, of the rank.
-        finished: everything was acknowledged by every rank; the job waits for its trainers to say that they are
-            through.
+        finished: everything was acknowledged by every rank; the job waits until its trainers report that they are done.
     """
 
     def __init__(
@@ -197,4 +196,4 @@ class PartlyConsumedError(MillraceError):
 
 
 class NoMiniBatchWarning(UserWarning):
-    """A loop over mini-batches was given none, and why."""
+    """A loop over mini-batches got no mini-batch. The message says why."""

@@ -1,4 +1,4 @@
-"""What a process does for its sessions when it ends, and how a new session waits for one that is ending."""
+"""Closes a process's sessions when the process ends, and lets a new session wait for one that is being closed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["AtExit", "Leaving"]
 
 
 class AtExit:
-    """Has ``leave`` called when this process ends, however Python ends it: the end of the script, ``sys.exit``, an
-    exception, Ctrl-C, the end of a process of ``multiprocessing`` (which runs no ``atexit``). Not by a signal that
-    Python does not handle, nor by ``os._exit``.
+    """Calls ``leave`` when Python ends this process: at the end of the script, by ``sys.exit``, an exception or Ctrl-C,
+    or at the end of a process of ``multiprocessing`` (which runs no ``atexit``). It does not call ``leave`` after a
+    signal that Python does not handle, or after ``os._exit``.
 
-    Threads still run then, and no new ones can be started.
+    Threads still run during the call, and no new ones can be started.
     """
 
     def __init__(self, leave: Callable[[], None]) -> None:
@@ -33,19 +33,19 @@ class AtExit:
             self._finalizer = Finalize(None, self._run, exitpriority=10)
 
     def _run(self) -> None:
-        if os.getpid() == self._pid:  # not a fork, which has the same list
+        if os.getpid() == self._pid:  # a fork inherits the list and must not run it
             self._leave()
 
     def cancel(self) -> None:
-        """Nothing is left to be done."""
+        """Drops the call: nothing is left to do at exit."""
         atexit.unregister(self._run)
         if self._finalizer is not None:
             self._finalizer.cancel()
 
 
 class Leaving:
-    """The ranks whose sessions are being closed in this process, so that a new session of the same rank can wait for
-    that.
+    """The ranks whose sessions are being closed in this process, so that a new session of the same rank can wait until
+    they are closed.
     """
 
     def __init__(self) -> None:
@@ -59,19 +59,19 @@ class Leaving:
         self._closing.clear()
 
     def begin(self, id: str, rank: int) -> None:
-        """A session is about to be closed; may be called by a finalizer, in the middle of anything."""
+        """Records that a session is about to be closed. A finalizer may call it at any point of a thread."""
         with self._cond:
             self._closing[id, rank] += 1
 
     def end(self, id: str, rank: int) -> None:
-        """It was closed."""
+        """Records that the session was closed."""
         with self._cond:
             self._closing[id, rank] -= 1
             self._cond.notify_all()
 
     @contextmanager
     def closing(self, id: str, rank: int) -> Iterator[None]:
-        """While a session is closed."""
+        """Marks a session as being closed for the length of a ``with``."""
         self.begin(id, rank)
         try:
             yield
@@ -79,6 +79,6 @@ class Leaving:
             self.end(id, rank)
 
     def wait(self, id: str, rank: int, seconds: float = 30.0) -> None:
-        """Waits until no session of the rank is being closed, so long at most."""
+        """Waits until no session of the rank is being closed, for at most ``seconds``."""
         with self._cond:
             self._cond.wait_for(lambda: self._closing[id, rank] <= 0, seconds)

@@ -25,7 +25,7 @@ class Fetchers:
 
     def __init__(self, session: "Session", count: int) -> None:
         self._session = session
-        self._sick: dict[str, tuple[float, float]] = {}  # of nodes: not before, last pause
+        self._sick: dict[str, tuple[float, float]] = {}  # by node: earliest time of the next fetch, and the last pause
         self._threads = [
             threading.Thread(target=session.guard, args=(self._loop,), name=f"millrace-fetch-{i}", daemon=True)
             for i in range(count)
@@ -37,11 +37,13 @@ class Fetchers:
             t.start()
 
     def runs(self, thread: threading.Thread) -> bool:
-        """Whether a thread is one of these."""
+        """Reports whether a thread is one of these."""
         return thread in self._threads
 
     def join(self, seconds: float) -> None:
-        """Waits for them, when the session is closed, so long at most: one may be connecting to a node that is away."""
+        """Waits for the threads when the session is closed, for at most ``seconds``: one may be connecting to a node
+        that is away.
+        """
         end = time.monotonic() + seconds
         for t in self._threads:
             if t is not threading.current_thread():

@@ -10,8 +10,8 @@ The tensors lie in the order ``kjt.values``, ``dense``, ``kjt.lengths``, ``label
 ``kjt.lengths`` is left out) and ``crc32c`` of the data. One mini-batch has exactly one frame: :func:`decode` writes the
 header again and refuses one that differs.
 
-Frames are foreign bytes. Every length, offset, type and shape is checked before it is used, nothing is allocated beyond
-the frame's own length, and whatever is wrong is a :class:`millrace.errors.FrameError`.
+Frames are untrusted bytes. Every length, offset, type and shape is checked before it is used, no allocation exceeds the
+frame's own length, and every fault raises a :class:`millrace.errors.FrameError`.
 
 Nothing is copied: tensors are memoryviews of the buffer that was given, which must not change while they are used.
 """
@@ -117,7 +117,7 @@ class MiniBatch:
 
     Together the last three are TorchRec's KeyedJaggedTensor. A view of a tensor with no element has one dimension.
 
-    The views stay valid as long as somebody holds one of them: the memory goes back to its pool after that.
+    The views stay valid as long as one of them is referenced; after that the memory goes back to its pool.
     """
 
     name: Name
@@ -165,8 +165,9 @@ class MiniBatch:
         return self.tensor("kjt.weights")
 
     def validate(self) -> "MiniBatch":
-        """Looks at every length (some ten milliseconds a million): none is negative, keys that hold one id a row do,
-        and they add up to the values. Returns itself or raises :class:`FrameError`.
+        """Checks every length (about ten milliseconds for a million lengths): no length is negative, keys with one id
+        in each row have lengths of 1, and the lengths add up to the number of values. Returns itself or raises
+        :class:`FrameError`.
 
         :func:`decode` does not do this; :mod:`millrace.torch` does it with tensors, which is quick.
         """
@@ -234,7 +235,7 @@ def encode(name: Name, schema: Schema, rows: int, tensors: dict[str, Any]) -> by
 
     Args:
         tensors: by name (``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``); bytes-like objects
-            with their elements in memory order. All that the schema promises, no other.
+            with their elements in memory order. Exactly the tensors that the schema names.
     """
     schema.validate()
     views = {k: memoryview(v).cast("B") for k, v in tensors.items()}
@@ -302,7 +303,7 @@ def _schema(meta: dict[str, Any], tensors: dict[str, Any]) -> _Lists:
     except UnicodeEncodeError:
         raise FrameError("a feature's name holds half a surrogate pair") from None
     found = _Lists(text, schema)
-    if len(_known) >= 16:  # foreign bytes do not fill our memory
+    if len(_known) >= 16:  # untrusted frames must not fill the memory
         _known.clear()
     _known[known] = found
     return found
@@ -319,8 +320,9 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
 
     Args:
         buffer: the frame, nothing before or after it. It must not change while the mini-batch is used.
-        check: whether CRC32C of the data is computed and compared. None (the default) means where a library does it
-            quickly (:func:`millrace.crc32c.fast`); True checks with plain Python otherwise, at about 0.5 GB/s.
+        check: whether CRC32C of the data is computed and compared. None (the default) checks if a library does it
+            quickly (:func:`millrace.crc32c.fast`). True always checks, without a library in plain Python at about 0.5
+            GB/s.
 
     Raises:
         FrameError: the bytes are not the one frame of a mini-batch.
@@ -361,7 +363,7 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
     said = meta.get("crc32c", "")
     if not re.fullmatch("[0-9a-f]{8}", said):
         raise FrameError(f"crc32c {said[:20]!r}")
-    # The header that belongs to these tensors: whatever else a header could say is refused here at the latest.
+    # The header that belongs to these tensors: any other header is refused here at the latest.
     if head != _header(name, schema, lists.text, rows, values, extents, int(said, 16)):
         raise FrameError("the header is not in canonical form")
     if check if check is not None else crc32c.fast():
@@ -372,7 +374,7 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
 
 
 def _compare(doc: dict[str, Any], extents: tuple[Extent, ...]) -> None:
-    """Says which tensor is not as the shapes demand."""
+    """Raises an error that names the tensor that does not match the shapes."""
     wanted = {e.name: e for e in extents}
     for name in doc:
         if name not in wanted:

@@ -1,13 +1,13 @@
-"""What a DataLoader's worker knows of the trainer.
+"""Acknowledges mini-batches in a DataLoader's worker when the trainer has received them.
 
-A worker asks for mini-batches ahead of the trainer. If that acknowledged them, those that wait between the two
-processes when the trainer dies would be lost. So the trainer's process says over a pipe what the trainer was given: a
-mini-batch is acknowledged when the trainer was given the next one, and the last when the trainer has asked beyond the
-epoch's end, which returns when that is durable.
+A worker asks for mini-batches ahead of the trainer. If a request acknowledged the mini-batch before it, mini-batches
+that wait between the two processes would be lost when the trainer dies. So the trainer's process reports over a pipe
+which mini-batches the trainer received. A mini-batch is acknowledged when the trainer receives the next one. The last
+one is acknowledged when the trainer asks beyond the epoch's end; that call returns when the acknowledgement is durable.
 
-Nothing of the trainer's process is ours but what is unpickled there: a mini-batch's name travels as :class:`Handed`,
-the epoch's end as torch's own marker, and both say so to the worker as they are unpickled. A mini-batch that is
-unpickled for nobody (what a loop that was left early had asked for) does not count.
+The only code of this module that runs in the trainer's process is the code that unpickling calls. A mini-batch's name
+travels as :class:`Handed`, the epoch's end as torch's own marker, and both report to the worker when they are
+unpickled. A mini-batch that is unpickled after its loop was left early does not count.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ __all__ = ["Handed", "Handover"]
 
 log = logging.getLogger("millrace")
 
-_TAKEN, _OVER, _FLUSH, _AHEAD = b"t", b"o", b"f", b"a"  # what the trainer's process says
-# Seconds that the trainer's process waits for the worker: longer than the control plane may be without a leader.
+_TAKEN, _OVER, _FLUSH, _AHEAD = b"t", b"o", b"f", b"a"  # messages of the trainer's process
+# Seconds that the trainer's process waits for the worker. They exceed the time that the control plane may be without a
+# leader.
 _DURABLE = 120.0
 
 
@@ -65,12 +66,12 @@ class Handover:
         self._job = job
         self._ours, self._theirs = Pipe()
         self._id = f"{os.getpid()}-{os.urandom(8).hex()}"
-        self._lock = threading.RLock()  # guards what follows, and reading
-        self._handed: deque[tuple[int, Name]] = deque()  # turn and name: given away and not acknowledged
-        self._turn = 0  # of the last mini-batch that was given away
-        self._given = 0  # of the last one that the trainer was given
+        self._lock = threading.RLock()  # guards the fields below, and reading
+        self._handed: deque[tuple[int, Name]] = deque()  # turn and name: handed over and not acknowledged
+        self._turn = 0  # of the last mini-batch that was handed over
+        self._given = 0  # of the last one that the trainer received
         self._heard = False  # the trainer's process has the pipe
-        self._ahead = False  # it takes mini-batches that the trainer did not ask for
+        self._ahead = False  # the trainer's process takes mini-batches before the trainer asks for them
         marker = getattr(_torch_worker, "_IterableDatasetStopIteration", None)
         if marker is None:
             raise MillraceError("this version of torch says otherwise how an epoch ends in a worker: use num_workers=0")
@@ -80,21 +81,23 @@ class Handover:
             Finalize(None, self._hear, exitpriority=20)  # before the session is closed
 
     def address(self) -> tuple[str, Optional[Connection]]:
-        """What the trainer's process needs to answer: the pipe itself as long as it may not have it."""
+        """What the trainer's process needs in order to answer: the name of the pipe, and the pipe itself until that
+        process is known to have it.
+        """
         return self._id, None if self._heard else self._theirs
 
     def _reduce_end(self, marker: Any) -> tuple[Any, ...]:
         return _ended, (*self.address(), marker.worker_id)
 
     def hand(self, name: Name) -> Handed:
-        """Gives a mini-batch away."""
+        """Hands a mini-batch over to the trainer's process."""
         with self._lock:
             self._turn += 1
             self._handed.append((self._turn, name))
             return Handed(name, self._turn, self)
 
     def look(self) -> None:
-        """Raises what makes it impossible to know what the trainer was given."""
+        """Raises an error if this worker cannot learn what the trainer received."""
         if self._ahead:
             raise MillraceError(
                 "DataLoader(pin_memory=True) with a worker takes mini-batches that the trainer has not asked for: "
@@ -103,13 +106,13 @@ class Handover:
             )
 
     def all(self) -> None:
-        """Acknowledges everything that was given away: its position is being saved."""
+        """Acknowledges every mini-batch that was handed over: the trainer saves its position."""
         with self._lock:
             self._acknowledge(self._turn)
 
     def restart(self) -> None:
-        """Another loop begins in the trainer's process: it asks for what comes after the last mini-batch that the
-        trainer was given. What was given away behind that is lost on its way, and comes again.
+        """Starts another loop of the trainer's process after the last mini-batch that the trainer received.
+        Mini-batches that were handed over after that one are lost on their way, and come again.
         """
         with self._lock:
             self._hear()
@@ -133,7 +136,7 @@ class Handover:
             pass  # the trainer's process is gone
 
     def _hear(self) -> None:
-        """Does what the trainer's process has said by now."""
+        """Handles the messages that the trainer's process has sent so far."""
         try:
             with self._lock:
                 while self._ours.poll(0):
@@ -191,7 +194,7 @@ class _Workers:
             pipe.close()
 
     def flush(self) -> None:
-        """This process ends, and with it the workers: what they acknowledged is to be durable."""
+        """Makes the workers' acknowledgements durable: this process ends, and the workers end with it."""
         if self._pid != os.getpid():
             return
         for id, pipe in list(self._pipes.items()):
@@ -219,16 +222,16 @@ def _ask(pipe: Connection, kind: bytes, seconds: float) -> None:
 def _tell(id: str, brought: Optional[Connection], say: Callable[[Connection], None]) -> None:
     pipe = _workers.pipe(id, brought)
     if pipe is None:
-        return  # a third process has what the trainer was given
+        return  # the mini-batch was unpickled in a process other than the trainer's
     try:
         say(pipe)
     except (EOFError, BrokenPipeError, ConnectionError):
-        _workers.forget(id)  # the worker is gone: what it was not told comes again
+        _workers.forget(id)  # the worker is gone: mini-batches that were not reported to it come again
 
 
 def _asked() -> bool:
-    """Whether somebody asked an iterator for what is being unpickled: not a thread that reads ahead, nor what throws
-    away.
+    """Reports whether an iterator's caller asked for the object that is being unpickled. A thread that reads ahead, or
+    code that discards objects, does not count.
     """
     f = sys._getframe(1)
     while f is not None:
@@ -239,7 +242,7 @@ def _asked() -> bool:
 
 
 def _taken(id: str, brought: Optional[Connection], turn: int, name: tuple[str, int, int]) -> Name:
-    """What a :class:`Handed` becomes where the trainer is."""
+    """Turns a :class:`Handed` into a name in the trainer's process."""
     if _asked():
         _tell(id, brought, lambda pipe: pipe.send_bytes(_TAKEN + turn.to_bytes(8, "little")))
     elif _pins():
@@ -248,7 +251,7 @@ def _taken(id: str, brought: Optional[Connection], turn: int, name: tuple[str, i
 
 
 def _pins() -> bool:
-    """Whether this is the thread in which a DataLoader pins memory."""
+    """Reports whether this is the thread in which a DataLoader pins memory."""
     f = sys._getframe(1)
     while f is not None:
         if "pin_memory" in f.f_code.co_name:
@@ -258,7 +261,8 @@ def _pins() -> bool:
 
 
 def _ended(id: str, brought: Optional[Connection], worker_id: int) -> Any:
-    """The end of a worker's epoch in the trainer's process: the trainer has asked beyond the last mini-batch."""
+    """Handles the end of a worker's epoch in the trainer's process: the trainer has asked beyond the last mini-batch.
+    """
     if _asked():
         _tell(id, brought, lambda pipe: _ask(pipe, _OVER, _DURABLE))
     return _torch_worker._IterableDatasetStopIteration(worker_id)

@@ -1,7 +1,7 @@
-"""What a consumer knows of its mini-batches: owed, leased, being fetched, waiting, yielded, acknowledged.
+"""The state of a consumer's mini-batches: owed, leased, being fetched, waiting, yielded, acknowledged.
 
-No threads, no clock and no network in here: :class:`Intake` is told what happened and asked what to do next, by
-:mod:`millrace.client`, which holds one lock around it.
+This module has no threads, no clock and no network. A session (:mod:`millrace.session`) reports events to an
+:class:`Intake` and asks it what to do next, and holds one lock around it.
 
 The life of a mini-batch::
 
@@ -42,13 +42,13 @@ class Lease:
     node: str
     drive: str
     urls: tuple[str, ...]
-    ticket: str = ""  # base64, as it came and as the node is shown it
+    ticket: str = ""  # base64, as the control plane sent it and the node gets it
     todo: deque[int] = field(default_factory=deque)  # not asked for yet, ascending
     out: int = 0  # being fetched
 
     @property
     def fetched(self) -> bool:
-        """Every mini-batch is here: no drive is needed any more."""
+        """Reports whether every mini-batch was fetched, so that the lease needs no drive any more."""
         return not self.todo and not self.out
 
     @classmethod
@@ -70,7 +70,7 @@ class Lease:
         )
 
     def held(self) -> dict[str, Any]:
-        """HeldLease, as a new leader is told of it."""
+        """The HeldLease message, which describes the lease to a new leader."""
         return {
             "lease": str(self.id),
             "epoch": str(self.epoch),
@@ -102,7 +102,7 @@ class Intake:
         self.deterministic = deterministic
         self.limit = limit
         self.leases: dict[int, Lease] = {}
-        self.frame_bytes = 0  # the largest so far: what one under way will take
+        self.frame_bytes = 0  # the largest so far: the estimate for one under way
         self.begin("0" * 64, 0, Ranges(), Ranges())
 
     def begin(self, job: str, epoch: int, owned: Ranges, acknowledged: Ranges) -> None:
@@ -111,16 +111,16 @@ class Intake:
         """
         self.progress = Progress(job, epoch, acknowledged)
         self.owned = owned
-        self.unsent = Ranges()  # acknowledged, and the control plane was not told
+        self.unsent = Ranges()  # acknowledged, and not sent to the control plane
         self.durable = acknowledged.copy()
         self.yielded = Ranges()  # and not acknowledged
         self.waiting: dict[int, MiniBatch] = {}
         self.waiting_bytes = 0
         self.fetching: dict[int, int] = {}  # number: how many fetch it
         self.leases.clear()
-        self.all_granted = False  # as the control plane said last: all is delivered or leased
-        self.full = False  # the last fetch that was looked for did not fit
-        self.news = False  # a lease needs its drive no more, which the control plane wants to hear
+        self.all_granted = False  # the control plane's last answer: every mini-batch is delivered or leased
+        self.full = False  # the last fetch that was considered did not fit
+        self.news = False  # a lease needs its drive no more; the next message reports it
         self._next = -1
         self._step()
 
@@ -132,31 +132,32 @@ class Intake:
     # --- leases -----------------------------------------------------------------------------------------------------
 
     def owns(self, lease: Lease) -> bool:
-        """Whether a lease's numbers, if they are of this epoch, are this rank's."""
+        """Reports whether a lease's numbers, if they are of this epoch, are this rank's."""
         return lease.epoch != self.epoch or not Ranges([(lease.first, lease.end)]).minus(self.owned)
 
     def granted(self, lease: Lease) -> bool:
-        """Takes a lease. False: it is empty, or of another epoch; give it back."""
+        """Takes a lease. Returns False if it is empty or of another epoch; the caller gives it back."""
         if lease.epoch != self.epoch or lease.end <= lease.first:
             return False
         span = Ranges([(lease.first, lease.end)])
-        # What it is to make and was acknowledged, its maker does not know of: a new leader knows of whole splits only.
+        # The leader may not know that some of the lease's numbers were acknowledged: a new leader knows of whole splits
+        # only.
         self.retell(span)
         lease.todo = deque(n for n in range(lease.first, lease.end) if not self._have(n))
         self.leases[lease.id] = lease
         return True
 
     def dropped(self, ids: Iterable[int]) -> None:
-        """Leases that are no longer held: revoked, or the session is gone. What waits of them stays."""
+        """Drops leases that were revoked or whose session is gone. Their mini-batches that wait stay."""
         for i in ids:
             self.leases.pop(i, None)
 
     def lacking(self, splits: int) -> int:
-        """How many more leases it takes until ``splits`` have something left to ask for."""
+        """How many more leases this rank needs until ``splits`` of them have mini-batches left to ask for."""
         return max(0, splits - sum(1 for lease in self.leases.values() if lease.todo))
 
     def spent(self) -> list[int]:
-        """Leases of which everything is durable are forgotten; returns their ids."""
+        """Forgets leases whose mini-batches are all durable, and returns their ids."""
         gone = [i for i, x in self.leases.items() if not x.out and self.durable.first_missing(x.first) >= x.end]
         self.dropped(gone)
         return gone
@@ -174,7 +175,7 @@ class Intake:
         """What to fetch next, or None: nothing is leased, or the queue is full.
 
         Args:
-            usable: tells of a lease whether its node may be asked now.
+            usable: reports of a lease whether its node may be asked now.
         """
         best: Optional[Lease] = None
         for lease in self.leases.values():
@@ -214,7 +215,7 @@ class Intake:
             self.fetching.pop(work.number, None)
 
     def fetched(self, work: Work, batch: MiniBatch) -> bool:
-        """Takes a mini-batch. False: it is here already, or of an epoch that is over; it is dropped."""
+        """Takes a mini-batch. Returns False, and drops it, if it came before or is of an epoch that is over."""
         self._fetched(work)
         if batch.name.epoch != self.epoch or batch.name.job != self.progress.job or self._have(work.number):
             return False
@@ -224,7 +225,9 @@ class Intake:
         return True
 
     def failed(self, work: Work) -> bool:
-        """A fetch failed for good. True: the lease was still held; release it, so that others make the rest."""
+        """Records that a fetch failed for good. Returns True if the lease was still held; the caller releases it, so
+        that another worker makes the rest.
+        """
         self._fetched(work)
         return self.leases.pop(work.lease.id, None) is work.lease
 
@@ -262,7 +265,7 @@ class Intake:
         self._next = -1
 
     def acknowledge(self, number: int) -> None:
-        """The trainer is done with a mini-batch. Raises KeyError if it was not yielded."""
+        """Records that the trainer is done with a mini-batch. Raises KeyError if it was not yielded."""
         if number in self.progress.acknowledged:
             return
         if number not in self.yielded:
@@ -272,18 +275,18 @@ class Intake:
         self.unsent.add(number, number + 1)
 
     def sending(self) -> Ranges:
-        """What the control plane must be told; it counts as under way."""
+        """The acknowledgements to send to the control plane; they count as under way."""
         sent, self.unsent = self.unsent, Ranges()
         return sent
 
     def sent(self, epoch: int, numbers: Ranges) -> None:
-        """These acknowledgements are durable."""
+        """Records that these acknowledgements are durable."""
         if epoch == self.epoch:
             for a, b in numbers:
                 self.durable.add(a, b)
 
     def retell(self, within: Optional[Ranges] = None) -> None:
-        """The control plane forgot acknowledgements, of these numbers or of any: they are told again."""
+        """Has acknowledgements sent again, of these numbers or of all, because the control plane forgot them."""
         again = self.progress.acknowledged if within is None else within.minus(within.minus(self.progress.acknowledged))
         self.durable = self.durable.minus(again)
         for a, b in again:
@@ -291,12 +294,12 @@ class Intake:
 
     @property
     def delivered(self) -> bool:
-        """The trainer was given all of the epoch."""
+        """Reports whether the trainer has got the whole epoch."""
         return not self.owned.minus(self.progress.acknowledged).minus(self.yielded)
 
     @property
     def due(self) -> Optional[int]:
-        """In the deterministic order: the number that the trainer waits for next, if it is in nobody's hands."""
+        """In the deterministic order: the number that the trainer waits for next, if it is neither leased nor here."""
         n = self._next
         if n < 0 or n in self.waiting or n in self.fetching or any(x.first <= n < x.end for x in self.leases.values()):
             return None
@@ -304,10 +307,10 @@ class Intake:
 
     @property
     def idle(self) -> bool:
-        """Nothing is leased, under way or waiting."""
+        """Reports whether nothing is leased, under way or waiting."""
         return not (self.leases or self.fetching or self.waiting)
 
     @property
     def settled(self) -> bool:
-        """Everything acknowledged is durable."""
+        """Reports whether every acknowledgement is durable."""
         return not self.unsent and self.durable == self.progress.acknowledged

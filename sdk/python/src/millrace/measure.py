@@ -24,8 +24,8 @@ class Throughput(NamedTuple):
 
     Attributes:
         rows_per_second: T.
-        steps: that were timed.
-        seconds: that they took.
+        steps: how many steps were timed.
+        seconds: how long they took.
     """
 
     rows_per_second: float
@@ -77,8 +77,8 @@ def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], see
 def untouched(
     models: Sequence[torch.nn.Module], optimizers: Sequence[torch.optim.Optimizer], others: Sequence[Any] = ()
 ) -> Iterator[None]:
-    """Whatever happens inside, afterwards all of these, and the random states, are as before: the same tensors with the
-    same bits. Holds a copy of the weights and of the optimiser's state meanwhile.
+    """Restores all of these, and the random states, at the end of the ``with``: the same tensors with the same bits,
+    also after an exception. Holds a copy of the weights and of the optimiser's state meanwhile.
     """
     undo = [_random_states()]
     for m in models:
@@ -115,7 +115,7 @@ def _random_states() -> Any:
 
 def _module(m: torch.nn.Module) -> Any:
     weights = [(p, p.detach().clone(), None if p.grad is None else p.grad.detach().clone()) for p in m.parameters()]
-    # Every buffer, those that state_dict leaves out too.
+    # Every buffer, also those that state_dict leaves out.
     buffers = [
         (sub, name, b, None if b is None else b.detach().clone())
         for sub in m.modules()

@@ -1,7 +1,7 @@
 """Mini-batches from storage nodes: one GET each, read into pooled memory without holding the interpreter lock.
 
-A node is reached at any of its URLs, unix sockets of this machine first. What it answers is checked: that it is a whole
-frame, of the mini-batch that was asked for, with the job's schema.
+A node is reached at any of its URLs, unix sockets of this machine first. Its answer is checked: it must be a whole
+frame of the requested mini-batch, with the job's schema.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ _CONTENT = "application/vnd.millrace.minibatch"
 
 
 class Failed(Exception):
-    """A mini-batch was not to be had from a node.
+    """A node did not give a mini-batch.
 
-    ``code`` is one of Connect's. ``final``: it would fail again anywhere; a partition that changed is not the job's any
-    more.
+    ``code`` is one of Connect's. ``final``: every node would fail the same way, as after a change of the partition.
     """
 
     def __init__(self, code: str, message: str, retry_after: float = 0.1) -> None:
@@ -44,7 +43,7 @@ class Failed(Exception):
 
 
 class Nodes:
-    """Any number of threads may fetch.
+    """Fetches mini-batches from nodes. Any number of threads may use it.
 
     Args:
         check: see :func:`millrace.frame.decode`.
@@ -59,10 +58,10 @@ class Nodes:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._largest = 0  # bytes of the largest frame that came whole
-        self._near: dict[tuple[str, str], bool] = {}  # of a unix socket and a node: the node is behind it
+        self._near: dict[tuple[str, str], bool] = {}  # by unix socket and node: whether the node is behind the socket
 
     def close(self) -> None:
-        """Ends what is under way."""
+        """Ends the requests under way."""
         self._stop.set()
         self._connections.close()
 
@@ -91,7 +90,7 @@ class Nodes:
         raise failure
 
     def _is_near(self, url: str, node: str) -> bool:
-        """Whether a unix socket is that of the node: another machine's node may name the same path."""
+        """Reports whether a unix socket is that of the node: another machine's node may name the same path."""
         if not os.path.exists(url[len("unix:") :]):
             return False
         with self._lock:
@@ -114,7 +113,9 @@ class Nodes:
         return answers
 
     def _patiently(self, url: str, path: str, lease: Lease) -> MiniBatch:
-        """Busy is not broken: waits as the node asks. A split that it closed is asked for again, once."""
+        """Gets a mini-batch and waits as long as a busy node asks. A mini-batch whose split the node has closed is
+        requested once more.
+        """
         until, again = time.monotonic() + self._timeout, True
         while True:
             try:
@@ -141,7 +142,7 @@ class Nodes:
                     response = conn.getresponse()
                 except BROKEN as e:
                     if used and not isinstance(e, TimeoutError):
-                        continue  # it had rested too long; that says nothing about the node
+                        continue  # the connection was idle for too long; the node may be fine
                     raise
                 if response.status != 200:
                     failed = _refusal(response)
@@ -166,7 +167,7 @@ class Nodes:
         length = response.length
         if length is None or not 8 <= length <= _MAX_FRAME:
             raise FrameError(f"Content-Length is {length}")
-        # What the header claims is not allocated before some of it has come: a claim costs a peer nothing.
+        # The full length that the header claims is allocated only after a part has come: a claim costs a peer nothing.
         memory = self.pool.take(min(length, max(_CREDIBLE, 2 * self._largest)))
         at = 0
         while at < length:
@@ -185,7 +186,7 @@ class Nodes:
 
 
 def _refusal(response: Any) -> Failed:
-    """What a node says instead of a mini-batch."""
+    """The error that a node sends instead of a mini-batch."""
     data = read_all(response, _MAX_REFUSAL)
     try:
         doc = document(data)

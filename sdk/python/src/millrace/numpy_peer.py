@@ -1,7 +1,8 @@
 """The same mini-batches by pyarrow and NumPy: what :mod:`millrace.compare` compares with.
 
-It is written as somebody would who knows both libraries: pyarrow decodes, NumPy computes whole columns, nothing loops
-over rows in Python. What it computes is read from the canonical form of a pipeline, so that both sides make the same.
+It is written as an expert in both libraries would write it: pyarrow decodes, NumPy computes whole columns, nothing
+loops over rows in Python. It reads its operators from the canonical form of a pipeline, so that both sides make the
+same mini-batches.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["Tensors", "UnsupportedPipelineError", "minibatches", "version"]
 
 
 class UnsupportedPipelineError(MillraceError):
-    """The pipeline uses what this comparison does not have in NumPy."""
+    """The pipeline uses a part that this comparison does not have in NumPy."""
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,12 @@ from .run import default_run
 
 __all__ = ["Opening", "open"]
 
-_opened = itertools.count()  # calls of this process: ranks that open twice meet twice
+_opened = itertools.count()  # counts this process's calls: each call of the ranks has a meeting of its own
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What :func:`open` was asked for. :meth:`job` attaches; another process may do that, too.
+    """The arguments of :func:`open`. :meth:`job` attaches; another process may do that, too.
 
     Attributes:
         files: names and patterns.
@@ -60,11 +60,11 @@ class Opening:
 
     @property
     def private(self) -> bool:
-        """Whether this machine preprocesses."""
+        """Reports whether this machine preprocesses."""
         return self.control is None
 
     def job(self, token: Any, acknowledge: str) -> Job:
-        """Attaches, at a position that ``state_dict()`` gave, or a token."""
+        """Attaches at a position that ``state_dict()`` returned, or at a token."""
         if not self.private:
             return Job(self.control, rank=self.ranks.rank, token=token, acknowledge=acknowledge, **self.job_arguments)
         if isinstance(token, Mapping):
@@ -79,7 +79,9 @@ class Opening:
         return Job.of_session(session, acknowledge)
 
     def _check_world(self, state: Mapping[str, Any]) -> None:
-        """A state counts one rank's mini-batches: another number of ranks would leave some out, or repeat them."""
+        """Refuses a state of another number of ranks: it counts one rank's mini-batches, and would leave some out or
+        repeat them.
+        """
         for name, mine in (("rank", self.ranks.rank), ("world_size", self.ranks.world_size)):
             theirs = state.get(name, mine)
             if theirs != mine:
@@ -90,7 +92,7 @@ class Opening:
                 )
 
 
-def open(  # noqa: A001 (millrace.open is what it is called)
+def open(  # noqa: A001 (the public name is millrace.open)
     files: Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]],
     pipeline: Any,
     *,
@@ -136,11 +138,10 @@ def open(  # noqa: A001 (millrace.open is what it is called)
         rank, world_size: this process's place among the ranks. None takes torch.distributed's, else torchrun's or
             mpirun's. All ranks call ``open``, and each gets its part.
         rank_tail: where mini-batches cannot be divided evenly: ``drop`` (the default), or ``keep`` for the first ranks.
-        state: where to go on: what ``state_dict()`` gave.
+        state: where to go on: a result of ``state_dict()``.
         control: a control plane's URLs, or a context's name: storage nodes preprocess their partitions of those names.
         id: the job's name there; None makes one of the arguments.
-        run, resume: as in :class:`millrace.client.Job`. ``run`` also tells ranks that were started one by one that they
-            belong together.
+        run, resume: as in :class:`millrace.client.Job`. Ranks that were started one by one need the same ``run``.
         input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents. ``label`` and
             ``malformed`` are text's, as of the command ``preprocess``.
         queue_bytes: bound of the mini-batches that wait.
@@ -214,12 +215,12 @@ def _attached(opening: Opening, state: Any, tensors: Optional[str], of_torch: di
     from .torch import MiniBatches
 
     data = MiniBatches(opening=opening, state=state, **of_torch)
-    data.job  # what is wrong is said here, and the ranks meet here
+    data.job  # errors are raised here, and the ranks meet here
     return data
 
 
 def _given(**values: Any) -> dict[str, Any]:
-    """Those that are not None."""
+    """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 

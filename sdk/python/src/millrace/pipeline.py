@@ -320,8 +320,8 @@ class Pipeline:
         )
 
     def locate(self, path: str) -> Optional[Place]:
-        """The line of Python that added what a path of the document names, as ``dense[0].ops[1]``; None if that is not
-        known.
+        """The line of Python that added what a path of the document names, as ``dense[0].ops[1]``; None if that line is
+        not known.
         """
         if re.match(r"label\b", path) and self.label_column is not None:
             return self.label_column.place
@@ -332,8 +332,8 @@ class Pipeline:
         return None
 
     def explain(self, message: str) -> str:
-        """An error message about the pipeline's document, as a control plane returns it, with the lines of Python that
-        added the groups that it names.
+        """Adds to an error message about the pipeline's document, as a control plane returns it, the lines of Python
+        that added the groups in the message.
         """
 
         def with_place(found: "re.Match[str]") -> str:
@@ -378,7 +378,7 @@ _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def _yaml_text(text: str) -> str:
-    """Text, plain if every reader of YAML takes it for text, and in double quotes otherwise."""
+    """Writes text plain if every reader of YAML takes it for text, and in double quotes otherwise."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     quoted = []
@@ -458,10 +458,10 @@ def _csv(path: str) -> str:
 
 
 def _ask(arguments: List[str], document: str) -> Mapping[str, Any]:
-    """What ``millrace pipeline check`` answers.
+    """Runs ``millrace pipeline check`` and returns its answer.
 
     Raises:
-        PipelineError: it failed for another reason than errors of the pipeline.
+        PipelineError: the command failed for another reason than errors of the pipeline.
     """
     done = subprocess.run(
         [binary.find(), "pipeline", "check", "--output", "json", *arguments],

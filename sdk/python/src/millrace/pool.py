@@ -1,9 +1,8 @@
-"""Memory for frames, used again as soon as nobody looks at it.
+"""Memory for frames, used again as soon as no view of it is left.
 
 A frame's tensors are memoryviews into a pooled bytearray, and tensors of PyTorch or Arrow made from them hold those
-views. When the last of them is gone, Python takes the views down by itself; the pool notices because a bytearray that
-somebody looks at refuses to change its length. So nobody has to give memory back, and nobody can give it back too
-early.
+views. When the last of them is gone, Python releases the views by itself. The pool notices because a bytearray with a
+view refuses to change its length. So no caller has to give memory back, and none can give it back too early.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _ROUND = 1 << 20
 
 
 def _idle(memory: bytearray) -> bool:
-    """Whether no view of it is left. Shortening and lengthening by one byte moves nothing."""
+    """Reports whether no view of the memory is left. Shortening and lengthening by one byte moves nothing."""
     try:
         last = memory.pop()
     except BufferError:
@@ -41,11 +40,11 @@ class Pool:
         self.made = 0  # buffers made; for tests and figures
 
     def take(self, nbytes: int) -> memoryview:
-        """A view of ``nbytes`` bytes that starts at a multiple of 64 and holds anything."""
+        """Returns a view of ``nbytes`` bytes, which starts at a multiple of 64 and is not cleared."""
         with self._lock:
             memory = None
             for i, m in enumerate(self._all):
-                # Not one that is far too large: a short last mini-batch would keep it.
+                # A buffer that is far too large is not used: a short last mini-batch would keep it.
                 if nbytes + _ALIGN <= len(m) <= 4 * nbytes + 2 * _ROUND and _idle(m):
                     memory = self._all.pop(i)
                     break
@@ -53,7 +52,7 @@ class Pool:
                 memory = bytearray(-(-(nbytes + _ALIGN) // _ROUND) * _ROUND)
                 self.made += 1
                 if len(self._all) >= self._keep:
-                    # Forget one that is free, else the oldest: whoever looks at it keeps it alive.
+                    # Forget a buffer that is free, else the oldest: its views keep it alive.
                     del self._all[next((i for i, m in enumerate(self._all) if _idle(m)), 0)]
             self._all.append(memory)
             whole = memoryview(memory)

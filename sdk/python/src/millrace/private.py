@@ -1,11 +1,11 @@
-"""The private process: preprocessing on this machine, by a program that this process starts and that ends with it.
+"""Preprocessing on this machine by the private process, a program that this process starts and that ends with it.
 
 The process is ``millrace private``, at the other end of a connected unix socket. It makes the mini-batches of a job of
-its own over files, ahead of the trainer, and hands them over in shared memory (:mod:`millrace.buffers`). One thread
-here receives. What the trainer acknowledged is known here alone: a token needs no call.
+its own over files, ahead of the trainer, and hands them over in shared memory (:mod:`millrace.buffers`). One thread of
+this process receives. Only this process knows the trainer's acknowledgements, so a token needs no call.
 
-The process ends when this one does, however that happens: its socket is closed by the kernel. A forked child closes its
-copy of the socket, and a child that was not forked by Python does not matter, since the process also watches the
+The private process ends whenever this process ends, since the kernel closes the socket. A forked child closes its copy
+of the socket. A child that was not forked by Python may keep its copy, since the private process also watches the
 process that started it. Shared memory has no name and ends with its last user.
 """
 
@@ -52,12 +52,12 @@ log = logging.getLogger("millrace")
 _MAX_MEAN = 1e6  # elements a row of a list column
 _MAX_BYTES = 1 << 40  # of a buffer
 _MAX_BUFFERS = 1 << 30
-_SECONDS = 5.0  # that the process gets to end when it was told to
+_SECONDS = 5.0  # that the process has to end after it was asked to
 
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """How the ranks of one machine find the process.
+    """How the ranks of one machine find the private process.
 
     Attributes:
         name: of its abstract socket.
@@ -95,7 +95,7 @@ class PrivateSession(Consumption):
         self._buffers = Buffers(lambda buffer: self._channel.send("free", buffer=buffer))
         self._generation = 0
         self._sought: dict[int, dict[str, Any]] = {}  # answers to seeks, by generation
-        self._early: dict[int, list[MiniBatch]] = {}  # of epochs that have not begun, by epoch
+        self._early: dict[int, list[MiniBatch]] = {}  # mini-batches of epochs that have not begun, by epoch
         self._where: dict[int, int] = {}  # buffer of each mini-batch that waits, by the identity of its data
         self._gone = threading.Event()
         self._at_exit: Optional[AtExit] = None
@@ -208,7 +208,7 @@ class PrivateSession(Consumption):
         self.intake.begin(self.digest, token.epoch, Ranges([self.owned]), Ranges([(0, token.mark), *token.runs]))
 
     def place(self) -> dict[str, Any]:
-        """A state counts one rank's mini-batches of so many."""
+        """The number of ranks, since a state counts one rank's mini-batches."""
         return {"world_size": self.ranks.world_size}
 
     # --- the thread ---------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class PrivateSession(Consumption):
         elif kind == "sought" or kind == "failed" and message.get("generation"):
             generation = integer(message.get("generation"), "generation", _MAX_BUFFERS)
             with self.cond:
-                if kind == "sought":  # here, since what comes next is of the new position
+                if kind == "sought":  # here, since the messages after it are of the new position
                     self._generation = generation
                     self._with_position(Token.parse(str(message.get("token"))))
                 self._sought[generation] = message
@@ -280,7 +280,7 @@ class PrivateSession(Consumption):
             self.statistics.duplicates += 1
 
     def with_given(self, batch: MiniBatch) -> MiniBatch:
-        """The mini-batch in its buffer, or a copy of it where too few buffers would be left."""
+        """Returns the mini-batch in its buffer, or a copy of it if too few buffers would be left."""
         buffer = self._where.pop(id(batch))
         whole = batch.data.obj
         view = memoryview(whole)
@@ -291,7 +291,7 @@ class PrivateSession(Consumption):
         return decode(kept, check=False)
 
     def _died(self) -> MillraceError:
-        """The process is gone although nobody asked it to end."""
+        """The error for a private process that is gone although this process did not ask it to end."""
         status = None
         if self._process is not None:
             try:
@@ -320,7 +320,7 @@ class PrivateSession(Consumption):
             self.intake.sent(self.intake.epoch, self.intake.sending())
 
     def seal(self) -> bytes:
-        """The token of what was acknowledged. No seal is needed: nobody else took part."""
+        """The token of the acknowledgements. No seal is needed, since no other process is involved."""
         with self.cond:
             self.intake.sent(self.intake.epoch, self.intake.sending())
             return self.intake.progress.token().to_bytes()
@@ -372,7 +372,7 @@ class PrivateSession(Consumption):
             self._channel.shutdown()
 
     def leave(self) -> None:
-        """Closes when nobody is there to be told what went wrong."""
+        """Closes the session without raising errors, for a caller that cannot handle them."""
         self.close()
 
     def close(self) -> None:
@@ -397,7 +397,7 @@ class PrivateSession(Consumption):
             self._gone.set()
 
     def _end(self) -> None:
-        """Closes the connection, and waits for the process if nobody else needs it."""
+        """Closes the connection, and waits for the process if no other rank needs it."""
         with self.cond:
             if hasattr(self, "intake"):
                 self.intake.waiting.clear()
@@ -418,12 +418,12 @@ class PrivateSession(Consumption):
                 log.warning("the private process %d does not end: it is killed", self._process.pid)
                 self._process.kill()
                 self._process.wait()
-            else:  # it serves the other ranks to their end; Python is not to complain that it runs
+            else:  # it serves the other ranks to their end; Python must not warn that it runs
                 threading.Thread(target=self._process.wait, name="millrace-wait", daemon=True).start()
 
 
 def failure(message: Mapping[str, Any]) -> MillraceError:
-    """What the private process said went wrong, as an exception of its own."""
+    """The error that the private process sent, as an exception of its own."""
     code, said = str(message.get("code")), str(message.get("message"))
     place = {
         "file": str(message.get("file") or ""),

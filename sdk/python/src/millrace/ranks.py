@@ -11,7 +11,7 @@ from .errors import RanksError
 
 __all__ = ["Ranks", "find_ranks"]
 
-# Variables of torchrun, and of Open MPI, that say the same.
+# Variables of torchrun, and those of Open MPI with the same meaning.
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK")
 _WORLD = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
 _LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
@@ -90,8 +90,8 @@ def _from_environment(env: Mapping[str, str]) -> Ranks:
 
 
 def _with_local(rank: int, world: int, env: Mapping[str, str], said_by: str) -> Ranks:
-    """Adds the place among the ranks of this machine. Where nothing says how many ranks this machine has, it has all of
-    them.
+    """Adds the place among the ranks of this machine. If no variable gives the number of ranks on this machine, it has
+    all of them.
     """
     local_rank, local_size = _variable(env, _LOCAL_RANK), _variable(env, _LOCAL_WORLD)
     if world == 1:
@@ -130,7 +130,7 @@ def _variable(env: Mapping[str, str], names: tuple[str, ...]) -> Optional[tuple[
 
 
 def machine() -> str:
-    """Names this machine, so that ranks can see whether they are on one."""
+    """Names this machine, so that ranks can see whether they are on the same one."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as f:
             return f.read().strip()

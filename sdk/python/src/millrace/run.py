@@ -1,18 +1,19 @@
-"""Which training run this process belongs to.
+"""Finds the training run that this process belongs to.
 
-What one run acknowledged never comes to another: the control plane refuses a run that would go on, without knowing,
-where another one stopped. So all ranks of a run, and the processes that a rank starts, must say the same, and two runs
-must never. :func:`default_run` finds such a name, in this order:
+A mini-batch that one run acknowledged is not delivered to another. The control plane refuses a run that would
+unknowingly continue where another run stopped. So all ranks of a run, and the processes that a rank starts, must give
+the same name, and no two runs may give the same name. :func:`default_run` finds such a name, in this order:
 
-1. ``MILLRACE_RUN`` of the environment. 2. The launcher that started the ranks of one machine (torchrun, mpirun): the
-process that is this one's parent. torchrun's
-   ``TORCHELASTIC_RUN_ID`` alone does not tell two runs apart: it is "none", or what the user types again the next time.
-   A restart by torchrun is another run: its model begins anew, or from a checkpoint, which brings its state.
+1. ``MILLRACE_RUN`` of the environment.
+2. The launcher that started the ranks of one machine (torchrun, mpirun): this process's parent. torchrun's
+   ``TORCHELASTIC_RUN_ID`` alone does not distinguish two runs: it is "none", or what the user types again the next
+   time. A restart by torchrun is another run: its model starts from nothing, or from a checkpoint, which brings its
+   state.
 3. The process group of ``torch.distributed``: the first rank that asks leaves a name in its store for the others.
-4. Otherwise this process, and those that it starts by ``multiprocessing``: they share a key that is random.
+4. Otherwise this process, and those that it starts by ``multiprocessing``: they share a random key.
 
-Ranks that are started one by one on several machines, before there is a process group, have nothing in common: that is
-an error.
+Ranks that are started one by one on several machines, before there is a process group, share no name, which is an
+error.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .errors import MillraceError
 
 __all__ = ["default_run"]
 
-_found: Optional[str] = None  # what this process, or the one that it was forked from, found first
+_found: Optional[str] = None  # the name that this process, or the one that it was forked from, found first
 
 
 def default_run() -> str:
@@ -66,10 +67,10 @@ def _count(env: Mapping[str, str], name: str) -> int:
 
 
 def _launcher(env: Mapping[str, str]) -> Optional[str]:
-    """A name that the ranks share which one launcher started on this machine; None when there are others elsewhere."""
+    """A name that the ranks of one launcher on this machine share; None if the run has ranks on other machines."""
     if parent_process() is not None:
         return None  # a rank started this process: its parent is that rank
-    # Of others that set WORLD_SIZE the parent may be a shell, which starts one run after the other.
+    # The parent of a process with WORLD_SIZE from another source may be a shell, which starts one run after the other.
     launchers = (
         ("TORCHELASTIC_RUN_ID", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
         ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),

@@ -1,4 +1,4 @@
-"""What the mini-batches of a job look like, known before the first one, so that a model's tables can be built."""
+"""The form of a job's mini-batches. It is known before the first one, so that a model's tables can be built."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Key:
     Attributes:
         name: unique among the keys.
         num_embeddings: ids are in [0, num_embeddings); 0 when the pipeline does not bound them.
-        is_list: a row may hold other than exactly one id.
+        is_list: a row may hold no id or several.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Schema:
 
     @property
     def fixed(self) -> bool:
-        """Every row holds exactly one id of every key, so that there is no lengths tensor."""
+        """Reports whether every row holds exactly one id of every key, so that there is no lengths tensor."""
         return not any(k.is_list for k in self.keys)
 
     @property

@@ -78,7 +78,7 @@ class Session(Consumption):
         self._splits = splits
         self._gone = threading.Event()  # closing is over
         self._at_exit: Optional[AtExit] = None
-        self._attaching = False  # answers to the old session do not count
+        self._attaching = False  # while set, answers to the old session are ignored
         self._generation = 0  # counts attachments
         self._fence: Any = None  # of the leader that answered last
         self._adopt = False  # a new leader asks which leases this rank holds
@@ -88,7 +88,7 @@ class Session(Consumption):
         self._releases: list[tuple[int, str]] = []
         self._releasing = False  # a Release call with what was taken from _releases has not returned
 
-        _leaving.wait(id, rank)  # an earlier session of this process sends its acknowledgements first
+        _leaving.wait(id, rank)  # let an earlier session of this process send its acknowledgements first
         answer = self._attach(token)
         self._resume = False
         self.spec: dict[str, Any] = (answer.get("job") or {}).get("spec") or {}
@@ -119,7 +119,7 @@ class Session(Consumption):
         if token is not None:
             message["token"] = b64(token)
         try:
-            # A job whose drives are being measured says so, and to ask again.
+            # While a job's drives are measured, its answer asks the caller to try again.
             return self.control.call("Attach", message, wait=20, busy=600)
         except ServiceError as e:
             if e.code == "aborted" and "abandoned: " in e.message:
@@ -140,10 +140,10 @@ class Session(Consumption):
     def _with_begun(self, answer: dict[str, Any]) -> None:
         status = answer.get("job") or {}
         self.digest = unb64(status.get("digest")).hex()
-        # Calls name the job by the id, which stays; a name could be another job's tomorrow.
+        # Calls use the job's id, which never changes; the name could be another job's later.
         self.called = str(status.get("id") or self.id)
         self._session = b64(unb64(answer.get("session")))
-        # A job that follows a growing data set has others with its next generation.
+        # In a job that follows a growing data set these change with the next generation.
         self.manifest = unb64(answer.get("manifest"))
         self.mean_length = {
             str(k): real(v, f"mean length of {k!r}", _MAX_MEAN) for k, v in (answer.get("meanLength") or {}).items()
@@ -167,8 +167,8 @@ class Session(Consumption):
         self._generation += 1
 
     def attach(self, token: Optional[bytes]) -> None:
-        """Attaches anew, where the token says; None goes to where the ledger stands, and gets again what was yielded
-        and not acknowledged.
+        """Attaches again at the token's position. None takes the ledger's position: mini-batches that were yielded and
+        not acknowledged come again.
         """
         self._replace(lambda: self._attach(token))
 
@@ -189,7 +189,7 @@ class Session(Consumption):
                 self.cond.notify_all()
 
     def advance(self) -> bool:
-        """Moves to the next epoch, of which nothing may be left here; False if there is none."""
+        """Moves to the next epoch, once this one is finished here. Returns False if there is none."""
         with self.cond:
             self.with_look()
             if self._job_done:
@@ -199,8 +199,8 @@ class Session(Consumption):
             try:
                 return self._replace(lambda: self._begin_epoch(following))
             except _NotYet:
-                # A leader that is new knows of whole splits only: it may wait for what was acknowledged to the one
-                # before.
+                # A new leader knows of whole splits only: it may wait for acknowledgements that the previous leader
+                # got.
                 with self.cond:
                     self.intake.retell()
                 self.flush()
@@ -208,7 +208,7 @@ class Session(Consumption):
     def _begin_epoch(self, following: int) -> Optional[dict[str, Any]]:
         pause, begun, silence = 0.05, time.monotonic(), SILENCE
         while True:
-            # To ask for a lease of the next epoch is what begins it.
+            # The first request for a lease of the next epoch begins that epoch.
             message = {
                 "id": self.called,
                 "session": self._session,
@@ -238,7 +238,7 @@ class Session(Consumption):
                     return attached
                 with self.cond:
                     self._session = b64(unb64(attached.get("session")))
-            with self.cond:  # other ranks are not through yet, or the data has not grown yet
+            with self.cond:  # other ranks have not finished, or the data has not grown yet
                 self._waiting = str(answer.get("waiting") or "the other ranks are not through with the epoch before")
                 self.cond.wait_for(lambda: self._closed, pause)
             pause = min(2 * pause, 2.0)
@@ -251,7 +251,7 @@ class Session(Consumption):
         )
 
     def named(self, e: ServiceError) -> MillraceError:
-        """What an error of the control plane means to a session."""
+        """Turns an error of the control plane into the exception that a session raises."""
         if e.code == "aborted" and "abandoned: " in e.message:
             return JobAbandonedError(f"job {self.id}: {e.message}")
         if e.code in ("failed_precondition", "aborted"):
@@ -261,7 +261,7 @@ class Session(Consumption):
     # --- what the trainer's thread does -------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Waits until what was acknowledged is durable."""
+        """Waits until all acknowledgements are durable."""
         with self.cond:
             self.with_look()
             try:
@@ -278,7 +278,7 @@ class Session(Consumption):
         return self.control.job(self.called)
 
     def seal(self) -> bytes:
-        """This rank's token, sealed by the control plane: what was acknowledged before the call, or more."""
+        """This rank's token, sealed by the control plane. It holds the acknowledgements before the call, or more."""
         with self.cond:
             epoch, told = self.intake.epoch, self.intake.progress.acknowledged.copy()
         while True:
@@ -297,7 +297,7 @@ class Session(Consumption):
                 self.with_look()
                 if token.epoch != self.intake.epoch:
                     raise MillraceError(f"a token of epoch {token.epoch}, this rank is in {self.intake.epoch}")
-                # The leader changed since it was told.
+                # The leader changed after it got the acknowledgements.
                 self.intake.retell(missing)
 
     def abandon(self) -> None:
@@ -318,14 +318,16 @@ class Session(Consumption):
             _leaving.end(self.id, self.rank)
 
     def leave(self) -> None:
-        """Closes when nobody is there to be told what went wrong: the process ends, or the job was dropped."""
+        """Closes the session without raising errors, when no caller can handle them: the process ends, or the job was
+        dropped.
+        """
         try:
             self.close()
         except MillraceError as e:
             log.warning("%s", e)
 
     def close(self) -> None:
-        """Makes durable what was acknowledged, gives leases back and ends the threads. Who calls while another closes
+        """Makes acknowledgements durable, gives leases back and ends the threads. A call during another thread's close
         waits for its end.
 
         Raises:
@@ -351,7 +353,7 @@ class Session(Consumption):
         """Gives leases back, and ends threads and connections."""
         self.nodes.close()
         self._fetchers.join(5.0)
-        # What the call under way is granted goes back too; else its drives would wait for it to expire.
+        # Leases that the call under way is granted go back too; otherwise their drives would wait until they expire.
         if self._leasing is not me:
             self._leasing.join(2.0)
         self._give_back()
@@ -364,15 +366,17 @@ class Session(Consumption):
         self._gone.set()
 
     def _tell_last(self) -> None:
-        """Makes durable what was acknowledged and is not known to be; also what another thread is just telling."""
+        """Makes durable every acknowledgement that is not known to be durable, including those that another thread is
+        sending.
+        """
         with self.cond:
             undurable = self.intake.progress.acknowledged.minus(self.intake.durable)
             if isinstance(self._error, (FencedError, JobEndedError)) or not undurable:
                 return
             patience = 2.0 if isinstance(self._error, UnreachableError) else _FAREWELL
             body = self._acknowledgement(undurable)
-            # An answer says nothing of what a leader before had in its memory: what is told here is all that is not
-            # durable.
+            # An answer says nothing about the memory of an earlier leader, so this sends every acknowledgement that is
+            # not durable.
             self.intake.sending()
         try:
             self.control.call("Acknowledge", body, patience=patience)
@@ -391,10 +395,10 @@ class Session(Consumption):
                 self.intake.sent(self.intake.epoch, undurable)
 
     def _give_back(self) -> None:
-        """Gives leases back; a control plane that does not answer is not waited for: they expire."""
+        """Gives leases back. It does not wait for a control plane that does not answer, since leases expire."""
         with self.cond:
             fenced = isinstance(self._error, FencedError)
-            # All that the rank holds comes back, and the control plane knows at once that nobody is there.
+            # All leases of the rank come back, and the control plane knows at once that the rank is gone.
             release = {"id": self.called, "session": self._session, "reason": "detach"}
         try:
             if not fenced:
@@ -423,7 +427,7 @@ class Session(Consumption):
             except ServiceError as e:
                 with self.cond:
                     if generation != self._generation or self._attaching:
-                        continue  # it was the old session that was refused
+                        continue  # the refusal was for the old session
                 raise self.named(e) from e
             with self.cond:
                 if generation != self._generation or self._attaching:
@@ -436,8 +440,8 @@ class Session(Consumption):
                 i = self.intake
                 ended = self._job_done and not granted and not i.delivered and i.idle
                 if not (granted and granted == message.get("want") or self._adopt or ended):
-                    # Nothing to be had, or nothing wanted: until a lease is fetched or used up, or those held want to
-                    # be extended.
+                    # No lease was granted or wanted: wait until a lease is fetched or used up, or the leases must be
+                    # extended.
                     content = "want" not in message
                     self.cond.wait_for(
                         lambda: (
@@ -476,19 +480,19 @@ class Session(Consumption):
         self._with_unstick()
         want = 0 if i.all_granted else i.lacking(self._splits)
         if not want and i.due is not None:
-            want = 1  # the mini-batch that is due comes first, whatever else is held
+            want = 1  # the mini-batch that is due comes first, whatever leases are held
         i.news = False
         if want and not i.delivered:
             message["want"] = want
-            # What a drive that works for us could do next, it can when we have fetched what it does now, and say so:
-            # the control plane need not wait. Else it may.
+            # A drive of a lease can take another one when this rank has fetched its mini-batches, and this rank then
+            # calls again, so the control plane need not hold the call open. If everything is fetched, it may.
             if all(x.fetched for x in i.leases.values()):
                 message["waitSeconds"] = _HEARTBEAT
         return message
 
     def _with_unstick(self) -> None:
-        """Gives the last lease back when the mini-batch that is due is in nobody's hands for a while: the drive that
-        could make it may be busy with leases whose mini-batches no longer fit into the queue.
+        """Gives the last lease back when the mini-batch that is due has been neither leased nor here for a while: the
+        drive that could make it may be busy with leases whose mini-batches no longer fit into the queue.
         """
         i = self.intake
         if i.due is None:
@@ -530,7 +534,7 @@ class Session(Consumption):
         return len(grants)
 
     def _ended(self) -> None:
-        """The job is over and mini-batches are owed: says why."""
+        """Raises the reason why the job is over while mini-batches are owed."""
         state = str(self.control.job(self.called).get("state", ""))
         if state.startswith("abandoned"):
             raise JobAbandonedError(f"job {self.id}: {state}")
@@ -553,7 +557,7 @@ class Session(Consumption):
                 )
                 if self.ending:
                     return
-                # A little patience makes one message of many.
+                # A short wait combines many acknowledgements in one message.
                 self.cond.wait_for(
                     lambda: self._closed or self._hurry or bool(self._releases) or len(self.intake.unsent) > 1024,
                     _COMPANY,
@@ -586,7 +590,7 @@ class Session(Consumption):
             except ServiceError as e:
                 with self.cond:
                     if generation != self._generation or self._attaching:
-                        continue  # attached anew: the token that went with it, or the ledger, knows
+                        continue  # attached again meanwhile: its token, or the ledger, has these
                 raise self.named(e) from e
             with self.cond:
                 if generation == self._generation:

@@ -41,7 +41,7 @@ class Pinned:
         """Starts the copy; wait for the event, on the stream that uses the tensor, before its first use."""
         buffer, done = self._ring.popleft()
         if done is not None:
-            done.synchronize()  # what was copied from this buffer last is through
+            done.synchronize()  # the last copy from this buffer is done
         n = data.numel()
         if buffer is None or buffer.numel() < n:
             buffer = torch.empty(max(n + n // 4, 1), dtype=torch.uint8, pin_memory=True)
@@ -61,8 +61,8 @@ class Pinned:
 
 
 class Stager:
-    """A thread that stages mini-batches for the device while the trainer steps. What was staged and not taken when the
-    loop ends stays with the data set, for the next one.
+    """A thread that stages mini-batches for the device while the trainer steps. Mini-batches that were staged and not
+    taken when the loop ends stay with the data set, for the next loop.
     """
 
     def __init__(self, job: Job, pinned: Pinned, staged: deque[Staged], prefetch: int, validate: bool) -> None:
@@ -105,7 +105,7 @@ class Stager:
                 self._cond.notify_all()
 
     def next(self) -> Optional[Staged]:
-        """Waits for what was staged first; None when the epoch is over."""
+        """Waits for the mini-batch that was staged first; None when the epoch is over."""
         begun = time.monotonic()
         with self._cond:
             self._cond.wait_for(lambda: bool(self._staged) or self._over)

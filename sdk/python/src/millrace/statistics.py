@@ -1,4 +1,4 @@
-"""What a consumer counts."""
+"""The counts of a consumer."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ __all__ = ["Statistics"]
 
 
 class Statistics:
-    """What a consumer saw so far.
+    """The counts of a consumer so far.
 
     Attributes:
         minibatches: yielded.
-        rows: of them.
+        rows: of these mini-batches.
         nbytes: of their frames.
-        stall_seconds: that the trainer stood still, waiting for a mini-batch, since the first one was asked for.
+        stall_seconds: how long the trainer waited for mini-batches, since it asked for the first one.
         first_seconds: of these, until the first mini-batch came.
         failures: fetches that failed and were made up for.
         duplicates: mini-batches that came a second time and were dropped.

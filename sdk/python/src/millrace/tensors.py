@@ -12,7 +12,7 @@ from .errors import FrameError
 
 try:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor as _KeyedJaggedTensor
-except Exception as e:  # what TorchRec raises on a torch or a Python that it is not made for is anything
+except Exception as e:  # TorchRec raises any exception on a torch or Python that it does not support
     if not isinstance(e, ModuleNotFoundError):
         logging.getLogger("millrace").warning("torchrec is installed and does not load, so Jagged is used: %r", e)
     _KeyedJaggedTensor = None
@@ -114,7 +114,7 @@ def check_lengths(mb: frame.MiniBatch, data: torch.Tensor) -> None:
 
 
 def assemble(mb: frame.MiniBatch, blob: torch.Tensor, torchrec: bool, named: bool) -> Batch:
-    """Tensors as views of a mini-batch's data, wherever that is."""
+    """Tensors as views of a mini-batch's data, on the CPU or a device."""
     parts: dict[str, torch.Tensor] = {}
     for e in mb.extents:
         parts[e.name] = blob[e.offset : e.offset + e.nbytes].view(_DTYPES[e.dtype]).view(e.shape)
@@ -161,7 +161,7 @@ def use_torchrec(wanted: Optional[bool]) -> bool:
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:
-    """For devices other than CUDA: tensor by tensor."""
+    """Moves a batch tensor by tensor, for devices other than CUDA."""
     sparse = batch.sparse
     if isinstance(sparse, Jagged):
         weights = sparse.weights.to(device) if sparse.weights is not None else None

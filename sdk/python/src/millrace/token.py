@@ -73,7 +73,7 @@ class Ranges:
         return self._to[i] if i >= 0 and number < self._to[i] else number
 
     def minus(self, other: "Ranges") -> "Ranges":
-        """What is here and not in ``other``."""
+        """The numbers that are in this set and not in ``other``."""
         left = Ranges()
         holes = list(other)
         for a, b in self:
@@ -182,7 +182,7 @@ class Token:
 
 
 def read_token(raw: bytes) -> Token:
-    """What a token says, bare or sealed by the control plane (which alone can check the seal)."""
+    """Reads a token, bare or sealed by the control plane (which alone can check the seal)."""
     return Token.from_bytes(raw[4:-32] if raw[:4] == b"MRT1" else raw)
 
 
@@ -227,7 +227,7 @@ class Progress:
         return p
 
     def add(self, number: int) -> None:
-        """Acknowledges a mini-batch; again changes nothing."""
+        """Acknowledges a mini-batch. A second acknowledgement changes nothing."""
         self.acknowledged.add(number, number + 1)
 
     def token(self) -> Token:

@@ -59,13 +59,13 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         rank: of the job's ranks.
         device: where tensors are wanted; None is the CPU. A CUDA device brings pinned staging.
         prefetch: mini-batches that are staged for the device ahead of the trainer.
-        state: where to go on: what :meth:`state_dict` gave, or a token.
+        state: where to go on: a result of :meth:`state_dict`, or a token.
         torchrec: whether ``sparse`` is TorchRec's KeyedJaggedTensor; None means where it is installed.
         validate: whether the lengths of every mini-batch are checked.
         run: names the training run; None finds it, in the process that makes this object where it can: see
             :mod:`millrace.run`.
         resume: go on where another run stopped; see :class:`millrace.client.Job`.
-        opening: what :func:`millrace.open` was asked for, instead of all arguments about a job.
+        opening: the arguments of :func:`millrace.open`, instead of all arguments about a job.
         job: more arguments of :class:`millrace.client.Job`: order, queue_bytes, credits, splits, check, tls, timeout,
             patience.
     """
@@ -116,7 +116,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
-        # A session is one process's: the other side attaches anew, where the ledger stands.
+        # A session belongs to one process: the other process attaches again, at the ledger's position.
         if self._job is not None and self._pid == os.getpid():
             self._job.flush()
             if self._opening is None:
@@ -133,13 +133,13 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     @property
     def job(self) -> Job:
-        """The consumer behind it; attaches if it is not yet attached in this process."""
+        """The :class:`millrace.client.Job` of this object; attaches if this process has not attached yet."""
         if self._job is None or self._pid != os.getpid():
             if self._pid and self._private:
                 raise MillraceError(
                     "the files were opened before a fork: call millrace.open in the process that iterates"
                 )
-            # Attached before a fork: the child goes on where the ledger stands.
+            # Attached before a fork: the child continues at the ledger's position.
             self._reset()
             if self._opening is not None:
                 self._job = self._opening.job(self._state, "manual")
@@ -151,11 +151,11 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     @property
     def _private(self) -> bool:
-        """Whether a private process of this machine preprocesses."""
+        """Reports whether a private process of this machine preprocesses."""
         return self._opening is not None and self._opening.private
 
     def _named(self) -> str:
-        """The run, found once, so that the processes that a DataLoader starts are of the same."""
+        """The run's name, found once, so that the processes that a DataLoader starts have the same one."""
         if self._run is None:
             self._run = default_run()
         return self._run
@@ -166,7 +166,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next ``for`` is of, counted from 0. When the job is over it is :attr:`epochs`."""
+        """The epoch of the next ``for``, counted from 0. When the job is over it is :attr:`epochs`."""
         job = self.job
         self._acknowledge_last_of_epoch(job)
         return job.epoch + (1 if job.over else 0)
@@ -178,7 +178,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     @property
     def statistics(self) -> Statistics:
-        """What was counted so far; ``stall_seconds`` is how long the trainer stood still."""
+        """The counts so far; ``stall_seconds`` is how long the trainer waited for mini-batches."""
         return self.job.statistics
 
     def __len__(self) -> int:
@@ -204,8 +204,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         warmup: int = 3,
         rows: Optional[int] = None,
     ) -> Throughput:
-        """Measures T, the trainer's highest throughput, over its step on dummy mini-batches, and tells the control
-        plane.
+        """Measures T, the trainer's highest throughput, over its step on dummy mini-batches, and reports it to the
+        control plane.
 
         Nothing is different afterwards: weights, gradients, buffers and modes of ``model``, state and settings of
         ``optimizer``, the state of ``others`` (anything with ``state_dict`` and ``load_state_dict``: schedulers,
@@ -214,7 +214,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
         Args:
             step: what the trainer does with a batch, its optimiser's step included.
-            seconds: measured for at least so long, after ``warmup`` steps.
+            seconds: the least time to measure for, after ``warmup`` steps.
             rows: of a dummy; None takes the job's batch.
         """
         models = [model] if isinstance(model, torch.nn.Module) else list(model or ())
@@ -245,13 +245,13 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
     # --- position -----------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """The position: everything that the loop was given, the batch of the current step included. Plain values."""
+        """The position, as plain values: every mini-batch that the loop got, the batch of the current step included."""
         job = self.job
         self._acknowledge_last(job)
         return job.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to a position that :meth:`state_dict` gave; the next ``for`` goes on from there."""
+        """Goes to a position that :meth:`state_dict` returned; the next ``for`` goes on from there."""
         if self._job is None or self._pid != os.getpid():
             self._reset()
             self._state = dict(state)
@@ -290,7 +290,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
             self._handover.all()
 
     def _acknowledge_last_of_epoch(self, job: Job) -> None:
-        """A ``for`` that took the last mini-batch without asking for another one is over, too."""
+        """Acknowledges the epoch's last mini-batch if a ``for`` took it and did not ask for another one."""
         if self._last is not None and not self._staged and job.delivered:
             self._acknowledge_last(job)
 
@@ -321,8 +321,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         return self._staging(job) if self._device.type == "cuda" or self._pinned is not None else self._plain(job)
 
     def _handing(self, job: Job) -> Iterator[Batch]:
-        """In a worker of a DataLoader, which asks ahead of the trainer: the trainer's process says what the trainer has
-        gone on from.
+        """The loop in a DataLoader's worker, which asks ahead of the trainer: the trainer's process reports which
+        mini-batches the trainer is done with.
         """
         if self._handover is None:
             self._handover = Handover(job)

@@ -16,22 +16,24 @@ from .errors import AddressError, TLSError
 
 __all__ = ["BROKEN", "Address", "Connections", "TLS", "context", "diagnose"]
 
-# What a connection that does not work raises.
+# The exceptions that a failed connection raises.
 BROKEN = (OSError, http.client.HTTPException)
 
-# What a server's certificate says, in the one form that it has.
+# The identity in a server's certificate, in its only valid form.
 _SERVER = re.compile(r"spiffe://millrace/(control|node)/[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
 
 TLS = Union[ssl.SSLContext, tuple[str, str, str], None]
 
 
 def context(tls: TLS) -> Optional[ssl.SSLContext]:
-    """A context for mutual TLS. ``tls`` is one already, or the PEM files (certificate, key, authority), or None."""
+    """A context for mutual TLS. ``tls`` is an ``ssl.SSLContext``, or the PEM files (certificate, key, authority), or
+    None.
+    """
     if tls is None or isinstance(tls, ssl.SSLContext):
         return tls
     cert, key, ca = tls
     for path in tls:
-        with open(path, "rb"):  # the errors of ssl do not say which file
+        with open(path, "rb"):  # the errors of ssl do not name the file
             pass
     made = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=ca)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -75,7 +77,7 @@ class _Unix(http.client.HTTPConnection):
                 self.sock.connect(self._path)
                 return
             except BlockingIOError as e:
-                # The server's queue of connections is full: unlike TCP, the kernel does not wait for us.
+                # The server's queue of connections is full: unlike TCP, the kernel does not wait for a place in it.
                 if time.monotonic() > end:
                     self.sock.close()
                     raise TimeoutError(f"unix:{self._path}: its queue of connections stays full") from e
@@ -92,7 +94,7 @@ class _TCP(http.client.HTTPConnection):
 
 
 class _Secure(http.client.HTTPSConnection):
-    """Also asks who the server is: a node or a member of the control plane."""
+    """Also checks that the server's certificate is that of a node or a member of the control plane."""
 
     def connect(self) -> None:
         super().connect()
@@ -112,8 +114,8 @@ _FILES = (
 
 
 def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> Optional[AddressError]:
-    """Connects once, asks for /readyz and looks at what comes. Returns what is wrong with the address or with TLS; None
-    if nothing says so: the server may be away for a moment, or answer by now.
+    """Connects once, asks for /readyz and looks at the answer. Returns the error of the address or of TLS. Returns None
+    if the answer shows no such error: the server may be away for a moment, or work again.
     """
     if a.path:
         return None
@@ -142,7 +144,7 @@ def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> O
                 try:
                     sock.sendall(f"GET /readyz HTTP/1.1\r\nHost: {a.host}\r\nConnection: close\r\n\r\n".encode())
                 except (BrokenPipeError, ConnectionResetError):
-                    pass  # what it said before may still be read
+                    pass  # its earlier answer may still be read
                 said = b""
                 while len(said) < 512 and time.monotonic() < end:
                     piece = sock.recv(512)
@@ -167,7 +169,7 @@ def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> O
     return None
 
 
-# What the other side says of this one before it closes, as ssl names it.
+# The alerts about this side that the other side sends before it closes, as ssl names them.
 _ALERTS = {
     "CERTIFICATE_REQUIRED": "it wants a certificate, and none was shown",
     "UNKNOWN_CA": "it does not know the authority that signed the certificate that was shown",
@@ -227,7 +229,7 @@ class Connections:
         self._closed = False
 
     def take(self, url: str, timeout: float) -> tuple[http.client.HTTPConnection, bool]:
-        """A connection to a server, not connected yet unless the second value says that it was used before."""
+        """Returns a connection to a server, and whether it was used before; if not, it is not connected yet."""
         with self._lock:
             if self._closed:
                 raise OSError("closed")
@@ -252,7 +254,7 @@ class Connections:
         return _TCP(a.host, a.port, timeout=timeout)
 
     def diagnose(self, url: str, timeout: float) -> Optional[AddressError]:
-        """Why a server cannot be asked, if address or TLS are at fault; see :func:`diagnose`."""
+        """The reason why a server cannot be called, if its address or TLS is at fault; see :func:`diagnose`."""
         return diagnose(Address(url), self._context, timeout)
 
     def give(self, url: str, conn: http.client.HTTPConnection) -> None:
