@@ -17,7 +17,8 @@ import (
 const localPrefix = "trainer/"
 
 // combinedStorage is the trainer's own CPUs and the drives elsewhere as one storage. The local part holds every
-// partition and must always answer. The remote part may be away: what it holds is then unknown.
+// partition and must always answer. The remote part may be unreachable: the partitions that it holds are then
+// unknown.
 type combinedStorage struct {
 	local, remote api.Storage // remote may be nil
 	logger        *slog.Logger
@@ -28,7 +29,7 @@ type combinedStorage struct {
 	prepared bool              // the remote part has the job
 }
 
-// Dataset implements api.Storage: what the trainer's own CPUs hold. join asks for the drives elsewhere.
+// Dataset implements api.Storage. It returns the drives of the local part; join adds the drives elsewhere.
 func (c *combinedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
 	held, err := c.local.Dataset(ctx)
 	if err != nil {
@@ -49,9 +50,9 @@ func (c *combinedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
 // errNoRemote says that there is no storage beside the trainer's own CPUs.
 var errNoRemote = errors.New("the job names no drive and no worker")
 
-// remoteDrives asks the remote part which drives it has, with the partitions in the numbers of the job's manifest. A
-// partition of the job that is another file there is ErrOptions; partitions that the job does not have are left out,
-// and so are drives that hold none of it.
+// remoteDrives asks the remote part which drives it has, with the partitions in the numbers of the job's manifest.
+// remoteDrives returns ErrOptions if a partition of the job is another file there. It leaves out partitions that the
+// job does not have, and drives that hold no partition of the job.
 func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error) {
 	if c.remote == nil {
 		return nil, errNoRemote
@@ -101,7 +102,7 @@ func (c *combinedStorage) Prepare(ctx context.Context, job *api.Job) error {
 	return nil
 }
 
-// join looks whether the remote part is there, gives it the job and returns its drives.
+// join asks the remote part for its drives, gives it the job and returns the drives.
 func (c *combinedStorage) join(ctx context.Context) ([]api.Drive, error) {
 	drives, err := c.remoteDrives(ctx)
 	if err != nil {
@@ -120,7 +121,7 @@ func (c *combinedStorage) join(ctx context.Context) ([]api.Drive, error) {
 	return drives, nil
 }
 
-// part returns the part that a drive is of, and the drive's name there.
+// part returns the part that a drive belongs to, and the drive's name in that part.
 func (c *combinedStorage) part(drive string) (api.Storage, string, error) {
 	if name, ok := strings.CutPrefix(drive, localPrefix); ok {
 		return c.local, name, nil

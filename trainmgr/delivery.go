@@ -23,7 +23,7 @@ type delivery struct {
 	whole  chan struct{} // closed when every mini-batch has come
 
 	mu         sync.Mutex
-	came       *dataset.Progress // what was settled when the delivery began, and what was put into the queue since
+	came       *dataset.Progress // mini-batches that were settled at the beginning, or put into the queue since
 	left       uint64            // mini-batches that have still to come
 	runningOn  map[string]int    // pieces under way, by drive
 	wholeKnown bool              // whole is closed
@@ -60,7 +60,7 @@ func (d *delivery) Reserve(ctx context.Context, number uint64, bytes int64) (rel
 	return func() { d.queue.release(bytes) }, nil
 }
 
-// startDelivery starts the dispatcher over what the current epoch still owes.
+// startDelivery starts the dispatcher over the mini-batches that the current epoch still owes.
 func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
 	j.mu.Lock()
 	epoch := j.epoch
@@ -115,7 +115,8 @@ func (d *delivery) stop() {
 }
 
 // dispatch takes each piece in a goroutine until every mini-batch has come or a piece failed. Then it waits for the
-// trainer to end the delivery, because the source keeps what it holds until the trainer has acknowledged what came.
+// trainer to end the delivery, because the source keeps its leases until the trainer has acknowledged the
+// mini-batches that came.
 func (d *delivery) dispatch(ctx context.Context, pieces Pieces) {
 	defer close(d.done)
 	failure := d.takePieces(ctx, pieces)
@@ -253,7 +254,7 @@ func (d *delivery) put(ctx context.Context, mb *tensor.MiniBatch) error {
 	return nil
 }
 
-// claim notes that a mini-batch has come. It returns false if the mini-batch came before.
+// claim records that a mini-batch has come. It returns false if the mini-batch came before.
 func (d *delivery) claim(number uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

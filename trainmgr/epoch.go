@@ -14,8 +14,8 @@ type Epoch struct {
 	Progress *dataset.Progress
 }
 
-// settled returns a new Progress in which every mini-batch counts as acknowledged that need not come: those that were
-// acknowledged, and those that the consumer does not own.
+// settled returns a new Progress in which every mini-batch that need not come counts as acknowledged: the
+// mini-batches that were acknowledged, and those that the consumer does not own.
 func (e *Epoch) settled() (*dataset.Progress, error) {
 	token, total := e.Progress.Token(), e.Plan.MiniBatches()
 	numbers := token.Acknowledged()
@@ -30,7 +30,7 @@ func (e *Epoch) settled() (*dataset.Progress, error) {
 	return dataset.Resume(token, token.Job, total)
 }
 
-// empty reports whether no mini-batch of the epoch is the consumer's, or was.
+// empty reports whether the consumer owns no mini-batch of the epoch, acknowledged ones included.
 func (e *Epoch) empty() bool {
 	return e.Plan.MiniBatches() == 0 || e.Owned != nil && len(e.Owned) == 0 && e.Progress.Count() == 0
 }

@@ -43,14 +43,14 @@ type tally struct {
 	busiestDrives int          // most drives at once
 }
 
-// JobOptions are what a job needs to know beside the epochs of its Source.
+// JobOptions are the settings of a job beside the epochs of its Source.
 type JobOptions struct {
 	Digest     dataset.Digest
 	Schema     *tensor.Schema
 	Epochs     int // 0 means 1; the report's expected stall is for all of them
 	Order      dataset.Order
 	QueueBytes int64        // bound of the input queue, 0 means DefaultQueueBytes
-	Recording  Recording    // of moments in which the trainer starves
+	Recording  Recording    // traces of moments in which the trainer starves
 	Logger     *slog.Logger // nil discards the log
 }
 
@@ -94,8 +94,8 @@ func (j *Job) Plan() *dataset.Plan {
 // mini-batch is made.
 func (j *Job) Allocation() allocation.Allocation { return j.source.Allocation() }
 
-// Checkpoint returns the token of what has been acknowledged so far. A job that is submitted with it as Options.Resume
-// delivers every mini-batch that was not acknowledged, and no mini-batch that was.
+// Checkpoint returns the token of the mini-batches acknowledged so far. A job that is submitted with it as
+// Options.Resume delivers every mini-batch that was not acknowledged, and no mini-batch that was.
 func (j *Job) Checkpoint() dataset.Token {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -133,9 +133,9 @@ func (j *Job) Queue() QueueStatus {
 	return status
 }
 
-// Acknowledge says that the trainer is done with a mini-batch of the current epoch. The iterator acknowledges each
-// mini-batch when the next one is asked for. A launcher that ends the loop early, or keeps mini-batches longer, calls
-// Acknowledge itself.
+// Acknowledge records that the trainer is done with a mini-batch of the current epoch. The iterator acknowledges
+// each mini-batch when the next one is asked for. A launcher that ends the loop early, or keeps mini-batches longer,
+// calls Acknowledge itself.
 func (j *Job) Acknowledge(name tensor.Name) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -208,8 +208,8 @@ func (j *Job) checkDelivered(before int64, ownsNone bool) error {
 		ErrNothingLeft, j.Checkpoint())
 }
 
-// deliveredBatches returns how many mini-batches the trainer has got so far, and whether no mini-batch of the current
-// epoch is the trainer's, or was.
+// deliveredBatches returns how many mini-batches the trainer has got so far, and whether the trainer owns no
+// mini-batch of the current epoch, acknowledged ones included.
 func (j *Job) deliveredBatches() (batches int64, ownsNone bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -249,7 +249,8 @@ func (j *Job) beginNextEpoch(ctx context.Context) error {
 	return nil
 }
 
-// iterateEpoch delivers what the current epoch still owes. more is false if the consumer has ended the loop.
+// iterateEpoch delivers the mini-batches that the current epoch still owes. more is false if the consumer has ended
+// the loop.
 func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, error) bool) (more bool, err error) {
 	d, err := j.startDelivery(ctx)
 	if err != nil {
@@ -274,8 +275,8 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 	}
 }
 
-// nextBatch waits for the next mini-batch and counts it as delivered. The wait for the first mini-batch is no starving,
-// so it is not recorded.
+// nextBatch waits for the next mini-batch and counts it as delivered. The wait for the first mini-batch is not
+// starvation, so it is not recorded.
 func (j *Job) nextBatch(ctx context.Context, q *queue, first bool) (*tensor.MiniBatch, error) {
 	stopWatch := func() {}
 	if !first {

@@ -15,14 +15,14 @@ import (
 
 // MetricStore keeps the metrics of profiles from one job to the next.
 type MetricStore interface {
-	// Lookup returns what is known of the keys.
+	// Lookup returns the stored metrics of the keys.
 	Lookup(keys offload.Keys) (offload.Metrics, offload.Known, error)
-	// Put keeps the metrics that have says are there.
+	// Put stores the metrics that have names.
 	Put(keys offload.Keys, m offload.Metrics, have offload.Known) error
 }
 
-// MetricFile is a MetricStore in a file. Several processes may use it: one at a time changes it, and it is replaced in
-// one step.
+// MetricFile is a MetricStore in a file. Several processes may use the file: a lock lets one process at a time
+// change it, and each change replaces the file in one step.
 type MetricFile struct{ path string }
 
 // NewMetricFile returns the store in a file. "" means offload-metrics.json in the folder millrace of the user's cache
@@ -38,8 +38,8 @@ func NewMetricFile(path string) (*MetricFile, error) {
 	return &MetricFile{path}, nil
 }
 
-// read returns the table in the file. A file that is not there is an empty table, and so is a file that this program
-// cannot read as one: damaged then says why.
+// read returns the table in the file. A missing file is an empty table. A file that this program cannot read as a
+// table is an empty table too, and damaged then holds the reason.
 func (f *MetricFile) read() (table *offload.Table, damaged, err error) {
 	file, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func (f *MetricFile) Put(keys offload.Keys, m offload.Metrics, have offload.Know
 	if err != nil {
 		return err
 	}
-	table.Lookup(keys) // what is used stays
+	table.Lookup(keys) // a lookup renews its entries, so that they stay in the table
 	if err := table.Put(keys, m, have); err != nil {
 		return err
 	}

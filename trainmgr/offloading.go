@@ -13,22 +13,23 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// Offload shares the splits of a job between the storage that Submit is given and the trainer's own CPUs (FastFlow). It
-// changes who makes a split, and no byte of a mini-batch. The zero value shares nothing.
+// Offload shares the splits of a job between the storage that Submit is given and the trainer's own CPUs (FastFlow).
+// It changes which side makes a split, and no byte of a mini-batch. The zero value shares nothing.
 type Offload struct {
-	// Local makes mini-batches on the trainer's own CPUs. It must hold every partition of the job, and the storage that
-	// Submit is given may hold some of them, be away, come back, or be nil: what it does not make is made here.
+	// Local makes mini-batches on the trainer's own CPUs. It must hold every partition of the job, and makes the splits
+	// that the storage that Submit is given does not make: that storage may hold some partitions only, fail, return, or
+	// be nil.
 	Local api.Storage
 	// Policy decides which share leaves the trainer's machine.
 	Policy offload.Policy
-	// Cut is what the storage that Submit is given does of the pipeline; 0 means offload.ReadAndTransforms, which a
-	// drive under the launcher does.
+	// Cut is the part of the pipeline that the storage that Submit is given runs; 0 means offload.ReadAndTransforms,
+	// which a drive under the launcher does.
 	Cut offload.Cut
 	// Ratio fixes the share of splits that the storage makes, 0 to 1; nil lets Policy decide, and change it while the
 	// job runs.
 	Ratio *float64
-	// Metrics are what an earlier profile measured; nil measures: with Options.Ranks the trainer and both sides are
-	// profiled, without it T and P decide.
+	// Metrics are what an earlier profile measured; nil means that the job measures: with Options.Ranks it profiles the
+	// trainer and both sides, without Options.Ranks it decides from T and P.
 	Metrics *offload.Metrics
 	// Model names the model for Store: a model of another architecture has another name. Without a name nothing is
 	// stored.
@@ -73,7 +74,7 @@ func (o *Offload) check(options *Options) error {
 	return nil
 }
 
-// OffloadReport says how the splits were shared.
+// OffloadReport describes how the splits were shared.
 type OffloadReport struct {
 	Decision offload.Decision `json:"decision"` // before the job
 	Metrics  *offload.Metrics `json:"metrics,omitempty"`
@@ -86,7 +87,7 @@ type OffloadReport struct {
 	RemoteSplits uint64 `json:"remote_splits"`
 	Redone       uint64 `json:"redone_splits"` // that a drive began, and that had to begin again
 	RemoteAway   bool   `json:"remote_away"`
-	// Known says which metrics the store had, and were not measured again.
+	// Known reports which metrics the store had. They were not measured again.
 	Known offload.Known `json:"known"`
 	// ProfileSeconds is how long the profile took, and ProfileShare its share of the whole so far.
 	ProfileSeconds float64 `json:"profile_seconds"`
@@ -95,7 +96,7 @@ type OffloadReport struct {
 	FreeCores float64 `json:"free_cores"`
 }
 
-// allocateShared looks for the drives elsewhere, decides their share, and how many of them run at once.
+// allocateShared finds the drives elsewhere and decides their share and how many of them run at once.
 func (s *storageSource) allocateShared(ctx context.Context) error {
 	share := s.sharing
 	drives, err := share.storage.join(ctx)
@@ -178,7 +179,8 @@ func (s *storageSource) allocateShared(ctx context.Context) error {
 	return nil
 }
 
-// secondsOf converts seconds to a Duration. It returns the longest Duration for what does not fit into one.
+// secondsOf converts seconds to a Duration. It returns the longest Duration if the seconds do not fit into a
+// Duration.
 func secondsOf(seconds float64) time.Duration {
 	if !(seconds < math.MaxInt64/float64(time.Second)) {
 		return math.MaxInt64
@@ -186,8 +188,8 @@ func secondsOf(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// metricsOfRates makes metrics of T and of the sums of P, where no step was given to profile. It knows nothing of CPU
-// time. A trainer of unknown speed counts as faster than all workers.
+// metricsOfRates makes metrics of T and of the sums of P, where no step was given to profile. The metrics contain no
+// CPU times. A trainer of unknown speed counts as faster than all workers.
 func metricsOfRates(t, local, remote float64, cut offload.Cut) *offload.Metrics {
 	if t <= 0 {
 		t = 2 * (local + remote)

@@ -53,10 +53,10 @@ type Options struct {
 	// same.
 	Resume *dataset.Token
 
-	// Offload shares the splits between the drives and the trainer's own CPUs.
+	// Offload configures how the drives and the trainer's own CPUs share the splits.
 	Offload Offload
 
-	Recording Recording    // of moments in which the trainer starves
+	Recording Recording    // traces of moments in which the trainer starves
 	Logger    *slog.Logger // nil discards the log
 }
 

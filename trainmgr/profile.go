@@ -91,13 +91,13 @@ type profiler struct {
 	steps  int
 }
 
-// measured is what a pass measured.
+// measured holds the measurements of a pass.
 type measured struct {
 	rowsPerSecond float64
 	cpuPerRow     float64 // processor seconds of this process
 }
 
-// measure fills in what is not known. Where the trainer does not stall, the workers are not measured (Algorithm 1,
+// measure fills in the unknown metrics. If the trainer does not stall, measure leaves out the workers (Algorithm 1,
 // lines 3 and 4).
 func (p *profiler) measure(ctx context.Context, m *offload.Metrics, known offload.Known,
 	gthp float64) (have offload.Known, err error) {
@@ -129,7 +129,7 @@ func (p *profiler) measure(ctx context.Context, m *offload.Metrics, known offloa
 	}
 	m.Candidates = []offload.Candidate{{Cut: p.source.sharing.cut(), Rthp: both.rowsPerSecond,
 		Ocycle: pipeline.cpuPerRow, Supply: pipeline.rowsPerSecond}}
-	if m.Pcycle == 0 { // processor times are not known here
+	if m.Pcycle == 0 { // this platform does not report processor times
 		m.Candidates[0].Ocycle = 0
 	}
 	have.Remote = true
@@ -145,7 +145,7 @@ func (p *profiler) remoteThere() bool {
 	return false
 }
 
-// trainer times the trainer alone, on one mini-batch that it is given again and again.
+// trainer times the trainer alone: every step gets the same mini-batch.
 func (p *profiler) trainer(ctx context.Context) (measured, error) {
 	s := p.source
 	dummy, err := Dummy(s.schema, s.firstEpoch.Plan.Options().Batch, s.data.MeanLength)
@@ -183,8 +183,8 @@ func (p *profiler) side(ctx context.Context, local bool) (both, pipeline measure
 // errPassOver ends the streams of a pass.
 var errPassOver = errors.New("the profile has what it needs")
 
-// pass takes mini-batches of some drives, with a step of the trainer on each or without one, and times them. It begins
-// at the first split that a drive holds, and goes around where the data is short.
+// pass takes mini-batches of some drives, with a step of the trainer on each or without one, and times them. It
+// begins at the first split that a drive holds, and starts over when the splits are used up.
 func (p *profiler) pass(ctx context.Context, drives []api.Drive,
 	step func(ctx context.Context, mb *tensor.MiniBatch) error) (measured, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -251,7 +251,7 @@ func (p *profiler) splitsOn(d api.Drive) (splits []dataset.Split) {
 	return splits
 }
 
-// takeSplit hands the mini-batches of a split over, until the pass is over.
+// takeSplit passes on the mini-batches of a split until the pass is over.
 func (p *profiler) takeSplit(ctx context.Context, d api.Drive, split dataset.Split,
 	batches chan<- *tensor.MiniBatch) (err error) {
 	stream, err := p.source.storage.Open(ctx, api.SplitRequest{Job: p.source.digest, Drive: d.Name,
@@ -277,8 +277,8 @@ func (p *profiler) takeSplit(ctx context.Context, d api.Drive, split dataset.Spl
 	}
 }
 
-// window is the part of a pass that counts: what comes after the warm-up, at least steps mini-batches and at most twice
-// as many, fewer than that only if leastTime has passed.
+// window is the part of a pass that counts: the mini-batches after the warm-up, at least steps and at most twice as
+// many. It ends before twice as many only if leastTime has passed.
 type window struct {
 	steps, warmup int
 	seen          int
@@ -310,15 +310,15 @@ func (w *window) count(rows int) {
 	w.took, w.tookCPU = now.Sub(w.begun), cpu-w.begunCPU
 }
 
-// whole reports whether the window has what it needs.
+// whole reports whether the window has enough mini-batches and time.
 func (w *window) whole() bool {
 	counted := w.seen - w.warmup
 	return counted >= w.steps && w.took >= leastTime || counted >= 2*w.steps
 }
 
-// measured returns what the window measured.
+// measured returns the measurements of the window.
 func (w *window) measured() measured {
-	seconds := math.Max(w.took.Seconds(), 1e-9) // of a clock that stands still
+	seconds := math.Max(w.took.Seconds(), 1e-9) // the clock may stand still
 	rows := math.Max(float64(w.rows), 1)
 	return measured{rowsPerSecond: rows / seconds, cpuPerRow: math.Max(w.tookCPU.Seconds(), 0) / rows}
 }

@@ -70,7 +70,7 @@ func newQueue(limitBytes int64, due uint64, following func(uint64) uint64) *queu
 	return q
 }
 
-// put adds a mini-batch and waits for room before. If put returns an error the mini-batch stays the caller's.
+// put waits for room and adds a mini-batch. If put returns an error the mini-batch stays the caller's.
 func (q *queue) put(ctx context.Context, mb *tensor.MiniBatch) error {
 	number, size := mb.Name.Number, mb.Bytes()
 	q.mu.Lock()
@@ -92,10 +92,10 @@ func (q *queue) put(ctx context.Context, mb *tensor.MiniBatch) error {
 	return nil
 }
 
-// reserve waits until a mini-batch that is still to be fetched fits beside what the queue holds and what is on its way,
-// and keeps room for it until release. As in put, a mini-batch passes alone, and so does the mini-batch that is due. A
-// mini-batch before the due one passes too: it has come by another way meanwhile, and the caller must learn that before
-// it asks for the mini-batch that is due.
+// reserve waits until a mini-batch that is still to be fetched fits beside what the queue holds and what is on its
+// way, and keeps room for it until release. As in put, a mini-batch passes alone, and so does the mini-batch that is
+// due. A mini-batch before the due one passes too: another caller has put it meanwhile, and this caller must learn
+// that before it asks for the mini-batch that is due.
 func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,8 +156,8 @@ func (q *queue) awaitChange(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// get takes the next mini-batch and waits for it. After close it returns what is left, and then the error of close, or
-// io.EOF if that was nil.
+// get waits for the next mini-batch and removes it. After close it returns the mini-batches that are left, and then
+// the error of close, or io.EOF if that error was nil.
 func (q *queue) get(ctx context.Context) (*tensor.MiniBatch, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// Recording says where to keep Go execution traces of the seconds before the trainer starved, as `go tool trace` reads
-// them. The zero value records nothing. A process has one recorder, which the first job that iterates uses.
+// Recording configures where to keep Go execution traces of the seconds before the trainer starved, in the format of
+// `go tool trace`. The zero value records nothing. A process has one recorder, which the first job that iterates
+// uses.
 type Recording struct {
 	Dir string // folder of the traces, starved-TIME.trace; empty records nothing
 	// After is how long the trainer waits for a mini-batch before the trace is written; 0 means DefaultStarved.
 	After time.Duration
 }
 
-// DefaultStarved is the wait after which the trainer starves: a trainer loses steps by it.
+// DefaultStarved is the wait after which the trainer starves. A wait of this length costs the trainer steps.
 const DefaultStarved = 200 * time.Millisecond
 
 // Bounds of a recorder.

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 )
 
-// Report says how a job went, so far or at its end. Field names in JSON carry their unit.
+// Report describes how a job went, so far or at its end. Field names in JSON carry their unit.
 type Report struct {
 	Job                 string            `json:"job"`
 	Rows                int64             `json:"rows"`
@@ -38,11 +38,11 @@ type Report struct {
 	HeldBackBy          string            `json:"held_back_by"`
 	Notes               []string          `json:"notes,omitempty"`
 	PerDrive            []api.DriveReport `json:"per_drive"`
-	// Offload says how the splits were shared with the trainer's own CPUs; nil if they were not.
+	// Offload describes how the drives and the trainer's own CPUs shared the splits; nil if they did not share them.
 	Offload *OffloadReport `json:"offload,omitempty"`
 }
 
-// Report says how the job goes.
+// Report returns the job's report so far.
 func (j *Job) Report(ctx context.Context) (*Report, error) {
 	drives, notes, err := j.source.Report(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *Report) addQueues(epochs []queueStats) {
 	r.QueueDepthMean = total.depthMean()
 }
 
-// addDrives adds what each drive did, and notes what is wrong with a drive.
+// addDrives adds the work of each drive, and a note for each drive with a problem.
 func (r *Report) addDrives(drives []api.DriveReport) {
 	for _, d := range drives {
 		r.WaitSeconds += d.Wait.Seconds()
@@ -123,7 +123,7 @@ func (r *Report) addDrives(drives []api.DriveReport) {
 // ignoredStall is the share of the time that a trainer may wait before the report looks for a cause.
 const ignoredStall = 0.05
 
-// bottleneck names what kept the job from being faster.
+// bottleneck names the part that limited the job's speed.
 func (r *Report) bottleneck() string {
 	if r.ElapsedSeconds <= 0 || r.MiniBatches == 0 {
 		return "nothing has run yet"

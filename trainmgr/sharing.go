@@ -24,14 +24,14 @@ const (
 // tunePeriod is how often the tuner looks at a running job.
 const tunePeriod = time.Second
 
-// sharing is what a job that shares its splits keeps from epoch to epoch.
+// sharing is the state that a job that shares its splits keeps from epoch to epoch.
 type sharing struct {
 	options *Offload
 	storage *combinedStorage
 	logger  *slog.Logger
 	now     func() time.Time
 
-	// What follows is set by allocateShared, before the first epoch.
+	// allocateShared sets the fields below, before the first epoch.
 	decision                  offload.Decision
 	metrics                   *offload.Metrics
 	localSupply, remoteSupply float64
@@ -50,8 +50,8 @@ type sharing struct {
 	splits    [2]uint64      // started, by offload.Side
 	redone    uint64
 	retunings int
-	away      bool // said, and no drive has made a split since
-	// remoteCount is how many drives elsewhere were ever there.
+	away      bool // logged, and no drive has made a split since
+	// remoteCount is the number of drives elsewhere that were ever found.
 	remoteCount int
 }
 
@@ -66,7 +66,7 @@ func newSharing(o *Options, remote api.Storage) *sharing {
 	return s
 }
 
-// cut returns what the storage elsewhere does of the pipeline.
+// cut returns the cut: the part of the pipeline that the storage elsewhere runs.
 func (s *sharing) cut() offload.Cut {
 	if s.options.Cut == offload.None {
 		return offload.ReadAndTransforms
@@ -109,7 +109,8 @@ func (s *sharing) remoteThroughput() float64 {
 	return 0
 }
 
-// remoteDrives returns how many drives elsewhere run at once for a share: as many as make it. s.mu is held.
+// remoteDrives returns how many drives elsewhere run at once for a share: as many as are needed to make the share.
+// s.mu is held.
 func (s *sharing) remoteDrives(ratio float64) int {
 	if ratio == 0 {
 		return 0
@@ -124,7 +125,7 @@ func (s *sharing) remoteDrives(ratio float64) int {
 	return s.remoteCount // P of some is not known
 }
 
-// report says how the splits were shared so far.
+// report returns how the splits were shared so far.
 func (s *sharing) report() *OffloadReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +139,8 @@ func (s *sharing) report() *OffloadReport {
 	return r
 }
 
-// sideMeter counts what a side makes: rows, and the time in which at least one of its streams makes a mini-batch. A
-// stream that waits for room in the input queue makes none.
+// sideMeter counts the rows that a side makes, and the time in which at least one of the side's streams makes a
+// mini-batch. A stream that waits for room in the input queue makes none.
 type sideMeter struct {
 	mu     sync.Mutex
 	making int // streams
@@ -147,7 +148,7 @@ type sideMeter struct {
 	made   sideTotals
 }
 
-// sideTotals are what a side has made.
+// sideTotals are the totals of a side.
 type sideTotals struct {
 	rows int64
 	busy time.Duration
@@ -181,7 +182,7 @@ func (m *sideMeter) read() sideTotals {
 	return made
 }
 
-// meteredStream counts what a stream makes.
+// meteredStream counts the rows and the time of a stream.
 type meteredStream struct {
 	api.Stream
 	meter *sideMeter
@@ -199,8 +200,8 @@ func (s *meteredStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	return mb, err
 }
 
-// newSchedule makes the schedule of an epoch: one group of the drives elsewhere and one of the trainer's own workers.
-// drives has those elsewhere first.
+// newSchedule makes the schedule of an epoch: one group of the drives elsewhere and one of the trainer's own
+// workers. drives lists the drives elsewhere first.
 func (s *sharing) newSchedule(planOrder bool, drives []api.Drive) *allocation.Schedule {
 	var remote, local []int
 	for _, d := range drives {
@@ -218,7 +219,7 @@ func (s *sharing) newSchedule(planOrder bool, drives []api.Drive) *allocation.Sc
 	return schedule
 }
 
-// tune lets the tuner look at the job once a second. changed is true if the ratio is another one since.
+// tune lets the tuner look at the job once a second. changed reports whether the tuner changed the ratio.
 func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,7 +305,7 @@ func (s *sharing) begin(ctx context.Context, pieces *storagePieces, delivery Del
 	return shared
 }
 
-// suspend keeps a worker from starting splits. storagePieces.mu is held, or nobody else has the pieces yet.
+// suspend keeps a worker from starting splits. storagePieces.mu is held, or no other goroutine has the pieces yet.
 func (s *sharedPieces) suspend(worker int) {
 	s.schedule.Suspend(worker)
 	s.suspended[worker] = true
@@ -354,7 +355,7 @@ func (s *sharedPieces) startPiece(stall time.Duration) (piece *sharedPiece, chan
 	if side == offload.Local {
 		group = localGroup
 	}
-	if !s.schedule.CanServe(group) { // this side holds nothing of what is left, or is away
+	if !s.schedule.CanServe(group) { // this side holds none of the splits that are left, or is away
 		forced = true
 		group, side = localGroup, offload.Local
 	}
@@ -374,7 +375,7 @@ func (s *sharedPieces) startPiece(stall time.Duration) (piece *sharedPiece, chan
 		s.changed, false
 }
 
-// remoteThere reports whether a drive elsewhere is there. storagePieces.mu is held.
+// remoteThere reports whether any drive elsewhere is available. storagePieces.mu is held.
 func (s *sharedPieces) remoteThere() bool {
 	for w, d := range s.drives {
 		if !d.Local && !s.suspended[w] {
@@ -384,7 +385,7 @@ func (s *sharedPieces) remoteThere() bool {
 	return false
 }
 
-// lookForDrives starts to look for the drives that are away, if it is time. storagePieces.mu is held.
+// lookForDrives starts a search for the drives that are away, if a search is due. storagePieces.mu is held.
 func (s *sharedPieces) lookForDrives() {
 	if s.looking || s.sharing.storage.remote == nil || len(s.suspended) == 0 && s.remoteThere() ||
 		s.sharing.now().Before(s.retryAt) {
@@ -408,7 +409,7 @@ func (s *sharedPieces) lookForDrives() {
 	})
 }
 
-// welcome lets a drive that is there start splits. storagePieces.mu is held.
+// welcome lets a drive that has returned start splits. storagePieces.mu is held.
 func (s *sharedPieces) welcome(drive api.Drive) {
 	worker := slices.IndexFunc(s.drives, func(d api.Drive) bool { return d.Name == drive.Name })
 	if worker >= 0 {
@@ -461,9 +462,9 @@ func (p *sharedPiece) Open(ctx context.Context) (api.Stream, error) {
 	return &meteredStream{Stream: stream, meter: &p.shared.sharing.meters[p.side]}, nil
 }
 
-// End implements Piece. A split that a drive elsewhere did not make begins again on the trainer's own CPUs or another
-// drive: the mini-batches that came already are known by their numbers and come once. An error of the trainer's own
-// CPUs ends the job.
+// End implements Piece. A split that a drive elsewhere did not make begins again on the trainer's own CPUs or
+// another drive: the delivery knows the mini-batches that came already by their numbers, and takes each of them
+// once. An error of the trainer's own CPUs ends the job.
 func (p *sharedPiece) End(err error) error {
 	s := p.shared
 	if err == nil || p.side == offload.Local || s.ctx.Err() != nil {

@@ -20,9 +20,9 @@ type Source interface {
 	Begin(ctx context.Context, epoch *Epoch, delivery Delivery) (Pieces, error)
 	// Acknowledged is called once for each mini-batch that the trainer is done with. It does not wait.
 	Acknowledged(epoch, number uint64) error
-	// Allocation returns how many drives the job runs at once, and why.
+	// Allocation returns how many drives the job runs at once, with the values that this follows from.
 	Allocation() allocation.Allocation
-	// Report returns what the drives did so far, and notes for the job's report.
+	// Report returns the drives' work so far, and notes for the job's report.
 	Report(ctx context.Context) (drives []api.DriveReport, notes []string, err error)
 	// Close frees what the source holds. No iteration is under way when it is called.
 	Close() error
@@ -50,14 +50,14 @@ type Piece interface {
 	// End is called when the piece has ended, with the error that ended it or nil. The error that End returns ends the
 	// job. If End returns nil the job goes on, and another piece brings what this piece did not bring.
 	End(err error) error
-	// Wrap adds to an error what it does not say of its place: the drive, the split or the partition.
+	// Wrap adds to an error the parts of its place that the error does not name: the drive, the split or the partition.
 	Wrap(err error) error
 	// String names the drive and the split, for errors.
 	String() string
 }
 
-// Delivery is one epoch under way as its Source sees it: which mini-batches have still to come, and how much room the
-// input queue has. The job implements it. Its methods may be called from any goroutine.
+// Delivery is an epoch under way as its Source sees it: the mini-batches that have still to come, and the room in
+// the input queue. The job implements it. Its methods may be called from any goroutine.
 type Delivery interface {
 	// Status returns how much has still to come, and the state of the input queue.
 	Status() DeliveryStatus
@@ -68,8 +68,8 @@ type Delivery interface {
 	// nothing new.
 	Whole() <-chan struct{}
 	// Reserve waits until a mini-batch of about that many bytes fits the input queue, and keeps room for it. A source
-	// that fetches from afar reserves room first, so that the queue's bound includes what is on its way. The caller
-	// calls release once, when the mini-batch is in the queue or will not come.
+	// that fetches over a network reserves room first, so that the queue's bound includes mini-batches on their way.
+	// The caller calls release once, when the mini-batch is in the queue or will not come.
 	Reserve(ctx context.Context, number uint64, bytes int64) (release func(), err error)
 }
 

@@ -47,13 +47,13 @@ func (s *storageSource) Epoch(context.Context) (*Epoch, error) {
 		Progress: dataset.NewProgress(s.digest, s.epoch, plan.MiniBatches())}, nil
 }
 
-// Acknowledged implements Source. The token alone keeps what was acknowledged, so nothing is left to do.
+// Acknowledged implements Source. It does nothing, because the job's token alone keeps the acknowledged numbers.
 func (s *storageSource) Acknowledged(_, _ uint64) error { return nil }
 
 // Allocation implements Source.
 func (s *storageSource) Allocation() allocation.Allocation { return s.allocated }
 
-// Report implements Source. A note says so if the drives have more threads than the machine has cores.
+// Report implements Source. It adds a note if the drives have more threads than the machine has cores.
 func (s *storageSource) Report(ctx context.Context) ([]api.DriveReport, []string, error) {
 	reports, err := s.storage.Report(ctx, s.digest)
 	threads := 0
@@ -69,7 +69,7 @@ func (s *storageSource) Report(ctx context.Context) ([]api.DriveReport, []string
 	return reports, notes, err
 }
 
-// Close implements Source. The storage side forgets the job and frees what it held.
+// Close implements Source. The storage side forgets the job and frees its resources.
 func (s *storageSource) Close() error { return s.storage.Finish(context.Background(), s.digest) }
 
 // Begin implements Source. It makes a schedule of the splits that the epoch still owes.

@@ -14,7 +14,7 @@ import (
 type Step struct {
 	Run func(ctx context.Context, mb *tensor.MiniBatch) error
 	// Snapshot saves the model, its optimiser and its random state before the first step. restore brings them back
-	// after the last step, also if a step failed. Nil if Run works on a copy.
+	// after the last step, also if a step failed. Snapshot is nil if Run works on a copy.
 	Snapshot func() (restore func() error, err error)
 }
 

@@ -33,15 +33,16 @@ func NewCounters(ratio float64) *Counters { return &Counters{ratio: within(ratio
 // Ratio returns the ratio that the counters keep.
 func (c *Counters) Ratio() float64 { return c.ratio }
 
-// SetRatio changes the ratio. The counters begin at zero again, so that a change acts at once and is not spent on what
-// the old ratio made. The same ratio changes nothing.
+// SetRatio changes the ratio. The counters begin at zero again, so that a change acts at once and does not first
+// balance the splits that the old ratio made. The same ratio changes nothing.
 func (c *Counters) SetRatio(ratio float64) {
 	if ratio = within(ratio); ratio != c.ratio {
 		*c = Counters{ratio: ratio}
 	}
 }
 
-// Restart begins at zero again: a side that was away returned, and nobody makes up for what it missed.
+// Restart sets the counters to zero again: a side that was away returned, and does not make up for the splits that
+// it missed.
 func (c *Counters) Restart() { c.local, c.remote = 0, 0 }
 
 // Next returns the side that the next split belongs to: the side that leaves the counters nearer to the ratio, and the

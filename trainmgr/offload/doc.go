@@ -16,20 +16,20 @@
 //		counters.SetRatio(r.Decision.Ratio)
 //	}
 //
-// A decision changes who makes which split, and never a byte of a mini-batch. In the order `deterministic` it does not
-// change the sequence either; in the order `fastest` the sequence depends on who is faster.
+// A decision changes which side makes a split, and never a byte of a mini-batch. In the order `deterministic` it
+// does not change the sequence either; in the order `fastest` the sequence depends on which side is faster.
 //
 // # Metrics
 //
-// [Metrics] are the paper's five, in rows per second and CPU seconds per row: Gthp is the trainer alone on one cached
-// mini-batch, Lthp the local pipeline with the trainer, Rthp the remote pipeline with the trainer, Pcycle and Ocycle
-// the CPU time that the trainer's machine spends on a row that is preprocessed there, and on a row that arrives ready.
-// [Extended] also uses the CPU time of the trainer, the CPUs of the trainer's machine, and the throughput of either
-// pipeline without a trainer. All of them fall out of the same five measurements.
+// [Metrics] are the paper's five, in rows per second and CPU seconds per row: Gthp is the trainer alone on one
+// cached mini-batch, Lthp the local pipeline with the trainer, Rthp the remote pipeline with the trainer, Pcycle and
+// Ocycle the CPU time that the trainer's machine spends on a row that is preprocessed there, and on a row that
+// arrives ready. [Extended] also uses the CPU time of the trainer, the CPUs of the trainer's machine, and the
+// throughput of either pipeline without a trainer. The same five measurements give all of these values.
 //
 // # Cuts
 //
-// FastFlow offloads at one of three places in the pipeline. What each cut means for a worker:
+// FastFlow offloads at one of three places in the pipeline. The cuts divide the work as follows:
 //
 //	None               the trainer's machine reads and preprocesses; drives are only read, if at all
 //	Transforms         p'1: the trainer's machine reads and streams column chunks to a worker that has none: a drive
@@ -46,8 +46,9 @@
 //
 // # Errors
 //
-// [ErrMetrics] says that a metric is no number, negative, or contradicts another. [ErrReplay] says that a log does not
-// follow from its inputs. [ErrTable] says that the bytes of a table of metrics are damaged or of another version.
+// [ErrMetrics] says that a metric is no number, negative, or contradicts another. [ErrReplay] says that a log's
+// decisions do not follow from its inputs. [ErrTable] says that the bytes of a table of metrics are damaged or of
+// another version.
 //
 // # Concurrency
 //
@@ -55,5 +56,6 @@
 //
 // # Debugging
 //
-// Decision.Why says in words which bound decided. A tuner's records are a test: Replay them against a changed law.
+// Decision.Why says in words which bound decided. A tuner's records serve as a test: Replay computes their decisions
+// with a changed law.
 package offload

@@ -58,8 +58,8 @@ type Candidate struct {
 	Supply float64 `json:"supply_rows_per_second,omitempty"`
 }
 
-// Metrics are what the policies decide by. Algorithm 1 uses Gthp, Lthp, Pcycle and each candidate's Rthp and Ocycle;
-// the other fields are for Extended and may be 0, which means not measured.
+// Metrics are the measurements from which the policies decide. Algorithm 1 uses Gthp, Lthp, Pcycle and each
+// candidate's Rthp and Ocycle; the other fields are for Extended and may be 0, which means not measured.
 type Metrics struct {
 	Gthp       float64     `json:"gthp_rows_per_second"`   // the trainer alone, on one cached mini-batch
 	Lthp       float64     `json:"lthp_rows_per_second"`   // everything local, with the trainer
@@ -72,7 +72,7 @@ type Metrics struct {
 	Supply float64 `json:"supply_rows_per_second,omitempty"`
 }
 
-// most bounds every metric: more than any machine does, and far from where sums of them stop being numbers.
+// most bounds every metric. No machine reaches it, and sums of metrics below it do not overflow.
 const most = 1e18
 
 // check refuses metrics that are no numbers or contradict each other.
@@ -101,8 +101,8 @@ func (m *Metrics) check() error {
 	return errors.Join(errs...)
 }
 
-// relative returns Ocycle / Pcycle, the CPU time that the trainer's machine spends on a row that arrives ready, in
-// units of what preprocessing it costs.
+// relative returns Ocycle / Pcycle: the CPU time that the trainer's machine spends on a row that arrives ready, in
+// units of the CPU time that it takes to preprocess the row.
 func (m *Metrics) relative(c Candidate) float64 {
 	if c.Ocycle == 0 {
 		return 0
@@ -110,7 +110,7 @@ func (m *Metrics) relative(c Candidate) float64 {
 	return c.Ocycle / m.Pcycle
 }
 
-// within returns v bounded to 0 to 1. What is no number becomes 0.
+// within returns v bounded to 0 to 1, and 0 if v is not a number.
 func within(v float64) float64 {
 	if !(v > 0) {
 		return 0

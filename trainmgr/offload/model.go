@@ -6,22 +6,22 @@ import (
 )
 
 const (
-	// headroom is how much more than Gthp the pipeline is to make where it can, since measured rates vary from run to
+	// headroom is the multiple of Gthp that the pipeline is to reach if it can, since measured rates vary from run to
 	// run.
 	headroom = 1.15
 	// leastGain is the least expected gain for which Extended offloads at all.
 	leastGain = 1.03
 	// boundBy is the share of a bound that a measured rate has reached when the bound explains the rate.
 	boundBy = 0.97
-	// busyShare is the share of the machine's CPUs that work where they are what binds.
+	// busyShare is the share of the machine's CPUs that are busy when the CPUs bound the throughput.
 	busyShare = 0.8
-	// mostCorrection bounds the correction of what the model foretells.
+	// mostCorrection bounds the correction of the model's predictions.
 	mostCorrection = 0.3
 	// equalShare is the share of the highest throughput that a cheaper choice may give away.
 	equalShare = 0.01
-	// certainShare is the share of a foretold throughput that a measured one is preferred to.
+	// certainShare is the share by which a measured throughput may be below the foretold one and still be preferred.
 	certainShare = 0.05
-	// shares is into how many steps the share of offloaded splits is cut where the best one is searched.
+	// shares is the number of steps into which the search for the best share of offloaded splits divides 0 to 1.
 	shares = 200
 )
 
@@ -36,8 +36,8 @@ type model struct {
 	localCores   float64 // CPUs that are usable with everything local; +Inf: not known
 	remoteCores  float64 // CPUs that are usable with everything remote
 	cores        float64 // CPUs of the trainer's machine; 0: not known
-	// localCorrection and remoteCorrection are what was measured over what the model foretells, with everything local
-	// and with everything remote.
+	// localCorrection and remoteCorrection are the measured throughput over the throughput that the model foretells,
+	// with everything local and with everything remote.
 	localCorrection, remoteCorrection float64
 }
 
@@ -58,7 +58,7 @@ func newModel(m *Metrics, c Candidate) model {
 	if c.Supply > 0 {
 		bound = math.Min(bound, c.Supply)
 	} else {
-		bound = math.Min(bound, c.Rthp) // nothing tells workers and CPUs apart: the workers explain Rthp
+		bound = math.Min(bound, c.Rthp) // nothing distinguishes workers from CPUs: the workers explain Rthp
 	}
 	o.remoteCores = usableCores(c.Rthp, o.cpuSeconds(1), bound, m.Cores)
 	if math.IsInf(o.remoteCores, 1) {
@@ -69,8 +69,8 @@ func newModel(m *Metrics, c Candidate) model {
 	return o
 }
 
-// correction returns what was measured over what was foretold, within bounds: a greater error than that is no error of
-// the model alone.
+// correction returns the measured throughput over the foretold one, within bounds: the model alone does not explain
+// a greater error.
 func correction(measured, foretold float64) float64 {
 	if !(measured > 0) || !(foretold > 0) || math.IsInf(foretold, 1) {
 		return 1
@@ -102,7 +102,7 @@ func (o *model) cpuSeconds(share float64) float64 {
 	return o.trainerCPU + float64((1-share)*o.localCPU) + float64(share*o.remoteCPU)
 }
 
-// supply returns the throughput that a share allows, the trainer's own bound apart.
+// supply returns the throughput that a share allows, without the trainer's own bound.
 func (o *model) supply(share float64) float64 {
 	rate := math.Inf(1)
 	if share < 1 {
@@ -140,7 +140,7 @@ func (o *model) delayed(share float64) float64 {
 	low, high := 0.0, o.gthp
 	for range 24 {
 		rate := (low + high) / 2
-		// The mean number of other threads that run, which are slower themselves the more of them run.
+		// The mean number of other threads that run. The more of them run, the slower each of them is.
 		running := float64(rate * others)
 		for range 3 {
 			running = float64(rate*others) * o.slowdown(running+math.Min(1, float64(rate*o.trainerCPU))-1)
@@ -170,7 +170,7 @@ func (o *model) slowdown(others float64) float64 {
 	return at(whole) + float64((others-whole)*(at(whole+1)-at(whole)))
 }
 
-// highest returns the share with the highest throughput; of equals the one with the highest supply.
+// highest returns the share with the highest throughput; among equal shares, the share with the highest supply.
 func (o *model) highest() (share float64) {
 	most, supply := -1.0, -1.0
 	for i := range shares + 1 {
@@ -193,8 +193,8 @@ func (o *model) least(rate float64) (share float64, ok bool) {
 	return 1, false
 }
 
-// wanted returns the share to choose: the least that gives next to the highest throughput with headroom over it, or the
-// one with the highest throughput.
+// wanted returns the share to choose: the least share that gives nearly the highest throughput with headroom over
+// it, or else the share with the highest throughput.
 func (o *model) wanted() float64 {
 	highest := o.highest()
 	enough := o.rate(highest) * (1 - equalShare)
@@ -231,7 +231,7 @@ func extended(m *Metrics) Decision {
 	}
 	rate := best.rate(share)
 	if c, ok := m.highestMeasured(); ok && !best.undisturbed(share) && c.Rthp >= rate*(1-certainShare) {
-		// To offload everything was measured: nothing has to be foretold.
+		// The throughput with everything offloaded was measured and need not be foretold.
 		chosen, best, share = c, newModel(m, c), 1
 		rate = best.rate(share)
 	}
@@ -275,8 +275,8 @@ func (o *model) binding(share float64) string {
 	return "the CPUs of the trainer's machine bind"
 }
 
-// FreeCores returns how much of a CPU the trainer leaves free at a throughput: what the local pipeline may use beside
-// it. It is 0 if the metrics do not say, which is no limit.
+// FreeCores returns how many CPUs the trainer leaves free at a throughput: the local pipeline may use them beside
+// the trainer. It returns 0, which means no limit, if the metrics do not contain the CPU times.
 func FreeCores(m Metrics, rowsPerSecond float64) float64 {
 	if m.Cores <= 0 || m.check() != nil {
 		return 0

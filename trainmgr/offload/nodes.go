@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// DecideNodes decides for several trainer nodes that step together, as data-parallel training does, and share workers
-// that make supply rows a second in all. Each node's metrics are measured alone, with all workers. The slowest node
-// sets the pace, so the workers' rows go where they are needed for the highest common pace, and what is left of them
-// raises every node's headroom alike. The paper leaves several trainer nodes open.
+// DecideNodes decides for several trainer nodes that step together, as data-parallel training does, and share
+// workers that make supply rows a second in all. Each node's metrics are measured alone, with all workers. The
+// slowest node sets the pace, so the workers' rows go to the nodes that need them for the highest common pace, and
+// the remaining rows raise every node's headroom alike. The paper leaves several trainer nodes open.
 func DecideNodes(nodes []Metrics, supply float64) ([]Decision, error) {
 	decisions := make([]Decision, len(nodes))
 	models := make([]model, len(nodes))

@@ -9,7 +9,7 @@ import (
 // the maximum increase in speed is negligible (less than 10%)" (4.1).
 const SpeedUpThreshold = 1.1
 
-// Policy is a rule by which Decide decides.
+// Policy is a rule for Decide.
 type Policy uint8
 
 // The policies.
@@ -39,7 +39,7 @@ func ParsePolicy(name string) (Policy, error) {
 	return 0, fmt.Errorf("%w: no policy is called %.40q: want extended, paper or fastflow-code", ErrMetrics, name)
 }
 
-// Decision is what a policy decided.
+// Decision is a policy's decision.
 type Decision struct {
 	Offload bool    `json:"offload"`
 	Cut     Cut     `json:"cut"`
@@ -53,17 +53,17 @@ type Decision struct {
 	Why      string  `json:"why"`
 }
 
-// Decide decides by the metrics of one trainer node.
+// Decide makes the decision of a policy from the metrics of one trainer node.
 //
-// Paper computes Algorithm 1 and follows its letter, also where the result is poor: it takes the trainer's own CPU time
-// for nothing, and so offloads too little where a trainer is busy on the CPUs that preprocess.
+// Paper computes Algorithm 1 to the letter, even where the result is poor: Algorithm 1 ignores the trainer's own CPU
+// time, and so offloads too little if a trainer is busy on the CPUs that preprocess.
 //
-// Extended foretells the throughput of every share ρ at every cut as the least of four bounds: Gthp; what the local
-// pipeline makes, over 1-ρ; what the workers make, over ρ; and the CPUs of the trainer's machine over the CPU time of a
-// row, which is Tcycle + (1-ρ) Pcycle + ρ Ocycle. The bound by CPUs is scaled so that it passes through the measured
-// Lthp and Rthp. Extended takes the cut with the highest throughput, and of its shares the least that leaves a headroom
-// over Gthp, or, where none does, the share with the highest throughput. It keeps everything local if offloading gains
-// less than 3 %.
+// Extended foretells the throughput of every share ρ at every cut as the least of four bounds: Gthp; the local
+// pipeline's throughput over 1-ρ; the workers' throughput over ρ; and the CPUs of the trainer's machine over the CPU
+// time of a row, which is Tcycle + (1-ρ) Pcycle + ρ Ocycle. The bound by CPUs is scaled so that it passes through
+// the measured Lthp and Rthp. Extended takes the cut with the highest throughput, and among its shares the least one
+// that leaves a headroom over Gthp. If no share does, it takes the share with the highest throughput. It keeps
+// everything local if offloading gains less than 3 %.
 func Decide(policy Policy, m Metrics) (Decision, error) {
 	if err := m.check(); err != nil {
 		return Decision{}, err
@@ -148,7 +148,7 @@ func fastFlowLocalRatio(m *Metrics, c Candidate, workers int) float64 {
 }
 
 const (
-	maxWorkers = math.MaxInt32 // bounds what the functions below return
+	maxWorkers = math.MaxInt32 // bounds the results of the functions below
 	// roundingShare is the share of a worker by which sums of floating-point numbers may exceed a whole number.
 	roundingShare = 1e-9
 )

@@ -18,11 +18,11 @@ const (
 	tableVersion = 1
 	// MaxTableBytes bounds the bytes of a table. A table of tableEntries has a quarter of it.
 	MaxTableBytes = 1 << 20
-	tableEntries  = 256 // of each key; the entry that was used longest ago goes first
+	tableEntries  = 256 // entries of each key; the entry that was used longest ago is dropped first
 	maxCandidates = 3   // one of each cut
 )
 
-// Keys are the three keys of FastFlow's Table 2, as digests. Where a key differs, its metrics are measured again.
+// Keys are the three keys of FastFlow's Table 2, as digests. The metrics of a key that differs are measured again.
 type Keys struct {
 	// Model is the model with its batch size and the trainer's machine: Gthp and Tcycle.
 	Model Key
@@ -52,9 +52,9 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// KeyParts are what the keys are made of.
+// KeyParts are the values that the keys are digests of.
 type KeyParts struct {
-	Model    string   // what the launcher calls the model; a model of another architecture has another name
+	Model    string   // the launcher's name for the model; a model of another architecture has another name
 	Batch    int      // rows of a mini-batch
 	Machine  string   // the trainer's machine: processors, cores that it may use
 	Pipeline []byte   // canonical form of the pipeline
@@ -120,7 +120,7 @@ type tableForm struct {
 	Remotes   []remoteEntry   `json:"remotes"`
 }
 
-// Known says which metrics a table had.
+// Known reports which metrics a table had.
 type Known struct {
 	Model    bool `json:"model"`
 	Pipeline bool `json:"pipeline"`
@@ -130,7 +130,7 @@ type Known struct {
 // All reports whether nothing is left to measure.
 func (k Known) All() bool { return k.Model && k.Pipeline && k.Remote }
 
-// Lookup returns what the table knows of the keys. Metrics that it does not know are 0.
+// Lookup returns the table's metrics of the keys. Metrics that the table does not have are 0.
 func (t *Table) Lookup(k Keys) (m Metrics, known Known) {
 	if i := slices.IndexFunc(t.models, func(e modelEntry) bool { return e.Key == k.Model }); i >= 0 {
 		e := t.models[i]
@@ -150,7 +150,7 @@ func (t *Table) Lookup(k Keys) (m Metrics, known Known) {
 	return m, known
 }
 
-// Put keeps the metrics that have says are there. It refuses metrics that Decide would refuse.
+// Put stores the metrics that have names. It refuses metrics that Decide would refuse.
 func (t *Table) Put(k Keys, m Metrics, have Known) error {
 	if err := m.check(); err != nil {
 		return err
@@ -185,8 +185,8 @@ func (t *Table) Encode() ([]byte, error) {
 	return json.MarshalIndent(tableForm{tableVersion, t.models, t.pipelines, t.remotes}, "", " ")
 }
 
-// DecodeTable reads what Encode wrote. Bytes of another version, of too many entries, or with metrics that make no
-// sense are ErrTable: the caller measures again.
+// DecodeTable reads a table that Encode wrote. It returns ErrTable for bytes of another version, with too many
+// entries, or with metrics that contradict each other: the caller measures again.
 func DecodeTable(b []byte) (*Table, error) {
 	if len(b) > MaxTableBytes {
 		return nil, fmt.Errorf("%w: %d bytes: at most %d are read", ErrTable, len(b), MaxTableBytes)

@@ -17,9 +17,9 @@ const (
 	DefaultGain   = 0.03 // of the throughput
 
 	smoothingSeconds = 4    // time constant of the observed rates
-	probeRatio       = 0.25 // the first ratio of a side of which nothing is known
+	probeRatio       = 0.25 // the first ratio of a side whose rate is unknown
 	leastBusyShare   = 0.05 // of the time: a side that was less busy is at least as fast as this share says
-	firstHold        = 8    // of Settle: after the first try that failed
+	firstHold        = 8    // times Settle: the wait after the first try that failed
 	mostHold         = 3600 // seconds
 	leastInterval    = 1e-3 // seconds: a shorter time is too short to divide by
 )
@@ -27,8 +27,8 @@ const (
 // TunerOptions are the constants of the tuner's law. The zero value works.
 type TunerOptions struct {
 	Stall  float64 `json:"stall_share"`    // share of time that a trainer may wait; 0 means DefaultStall
-	Up     float64 `json:"up_seconds"`     // starving so long changes the ratio; 0 means DefaultUp
-	Settle float64 `json:"settle_seconds"` // nothing changes so long after a change; 0 means DefaultSettle
+	Up     float64 `json:"up_seconds"`     // the ratio changes after the trainer starved for this time; 0 means DefaultUp
+	Settle float64 `json:"settle_seconds"` // nothing changes for this time after a change; 0 means DefaultSettle
 	Gain   float64 `json:"gain"`           // a change that gains less is not made; 0 means DefaultGain
 }
 
@@ -53,20 +53,20 @@ type Inputs struct {
 	StallSeconds float64 `json:"stall_seconds"`
 	LocalRows    float64 `json:"local_rows"` // made by the trainer's own CPUs
 	RemoteRows   float64 `json:"remote_rows"`
-	// LocalBusy is for how long the local side made at least one mini-batch that found room.
+	// LocalBusy is the time in which the local side was making at least one mini-batch that had room in the queue.
 	LocalBusy  float64 `json:"local_busy_seconds"`
 	RemoteBusy float64 `json:"remote_busy_seconds"`
-	// Supplies are what the profile foretold, for a side that has made nothing yet; 0: not known.
+	// Supplies are the rates that the profile foretold, for a side that has made nothing yet; 0: not known.
 	LocalSupply  float64 `json:"local_supply_rows_per_second"`
 	RemoteSupply float64 `json:"remote_supply_rows_per_second"`
-	// Throughputs are what the profile measured with the trainer, Lthp and Rthp; 0: not known.
+	// Throughputs are the rates that the profile measured with the trainer, Lthp and Rthp; 0: not known.
 	LocalThroughput  float64 `json:"local_throughput_rows_per_second"`
 	RemoteThroughput float64 `json:"remote_throughput_rows_per_second"`
-	// RemoteAway says that no worker is there now.
+	// RemoteAway reports whether no remote worker is available now.
 	RemoteAway bool `json:"remote_away"`
 }
 
-// known replaces values that are no numbers, and have no form in JSON, by 0.
+// known replaces values that are not numbers, which JSON cannot represent, by 0.
 func (in Inputs) known() Inputs {
 	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
 		&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput} {
@@ -80,25 +80,25 @@ func (in Inputs) known() Inputs {
 // State is the memory of the law from decision to decision.
 type State struct {
 	Begun    bool    `json:"begun"`
-	Ratio    float64 `json:"ratio"`                  // in force while workers are there
+	Ratio    float64 `json:"ratio"`                  // in force while remote workers are available
 	Local    float64 `json:"local_rows_per_second"`  // as observed while busy, smoothed; 0: not yet
 	Remote   float64 `json:"remote_rows_per_second"` // likewise
 	Starving float64 `json:"starving_seconds"`       // for how long
 	Changed  float64 `json:"changed_at_seconds"`
 	Away     bool    `json:"away"`
-	// A change is a try until it has been seen to gain: Previous is the ratio before it, and PreviousRate what was made
-	// there.
+	// A change is a try until the observed rate shows a gain. Previous is the ratio before the change, and PreviousRate
+	// the rate at that ratio.
 	Trying       bool    `json:"trying"`
 	Previous     float64 `json:"previous_ratio"`
 	PreviousRate float64 `json:"previous_rows_per_second"`
-	// Rows and RowsSeconds are what was made since the last change settled.
+	// Rows and RowsSeconds count the rows and the seconds since the last change settled.
 	Rows        float64 `json:"rows_since_change"`
 	RowsSeconds float64 `json:"seconds_since_change"`
 	Hold        float64 `json:"hold_seconds"` // after a try that failed; doubles each time
 	Last        Inputs  `json:"last"`         // of the decision before
 }
 
-// Tuning is a decision of the tuner: the ratio from now on.
+// Tuning is a decision of the tuner: the ratio that applies from now on.
 type Tuning struct {
 	Ratio   float64 `json:"ratio"`
 	Changed bool    `json:"changed"`
@@ -116,14 +116,14 @@ type Record struct {
 
 // Tuner changes the ratio while a job runs, when T, the load or the workers change. It has one owner.
 //
-// The law: nothing changes while the trainer does not wait. If the trainer waited for more than Stall of the time for
-// Up seconds without a break, the ratio goes to the share at which both sides are done at the same time, which is
-// Remote/(Local+Remote) of the rates that the sides showed while they worked; these rates contain what offloading costs
-// here, since they were observed under it. A change that promises less than Gain is not made, and none within Settle of
-// the last one. Where the job makes less than the profile measured with everything local, or with everything remote,
-// the ratio goes there. A change is a try: if the job makes less than before when it has settled, the ratio goes back,
-// and the next try waits, twice as long each time. While no worker is there the ratio is 0; when workers return, the
-// ratio before is in force again.
+// The law: nothing changes while the trainer does not wait. If the trainer waited for more than Stall of the time
+// for Up seconds without a break, the ratio goes to the share at which both sides are done at the same time, which
+// is Remote/(Local+Remote) of the rates that the sides showed while they worked. These rates include the cost of
+// offloading, since the sides were offloading when the tuner observed them. The tuner makes no change that promises
+// less than Gain, and no change within Settle of the last change. If the job makes less than the profile measured
+// with everything local, or with everything remote, the ratio goes to that end. A change is a try: if the job makes
+// less than before when the change has settled, the ratio goes back, and the next try waits, twice as long each
+// time. While no remote worker is available the ratio is 0; when workers return, the earlier ratio applies again.
 type Tuner struct {
 	options TunerOptions
 	state   State
@@ -162,7 +162,7 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 		s.Away, s.Starving, s.Changed, s.Trying, s.Hold = in.RemoteAway, 0, in.Seconds, false, 0
 		s.Rows, s.RowsSeconds = 0, 0
 		if s.Away {
-			s.Remote = 0 // those that return may be others
+			s.Remote = 0 // the workers that return may be other workers
 			return s.conclude(before, "no worker is there: everything is local")
 		}
 		return s.conclude(before, "workers are there again")
@@ -205,14 +205,14 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 	return s.try(in, target, before, why)
 }
 
-// try changes the ratio, and keeps what to go back to.
+// try changes the ratio, and keeps the earlier ratio and its rate for goBack.
 func (s State) try(in Inputs, target, before float64, why string) Tuning {
 	s.Trying, s.Previous, s.PreviousRate = true, s.Ratio, s.made()
 	s.Ratio, s.Starving, s.Changed, s.Rows, s.RowsSeconds = target, 0, in.Seconds, 0, 0
 	return s.conclude(before, why)
 }
 
-// betterEnd returns the ratio, 0 or 1, at which the profile measured more, and what it measured there.
+// betterEnd returns the ratio, 0 or 1, at which the profile measured the higher throughput, and that throughput.
 func (in *Inputs) betterEnd() (ratio, rate float64) {
 	if in.RemoteThroughput > in.LocalThroughput {
 		return 1, in.RemoteThroughput
@@ -220,7 +220,7 @@ func (in *Inputs) betterEnd() (ratio, rate float64) {
 	return 0, in.LocalThroughput
 }
 
-// made returns what was made a second since the last change settled.
+// made returns the rows a second that the job made since the last change settled.
 func (s *State) made() float64 {
 	if s.RowsSeconds == 0 {
 		return 0
@@ -228,7 +228,7 @@ func (s *State) made() float64 {
 	return s.Rows / s.RowsSeconds
 }
 
-// goBack takes a change back that made the job slower.
+// goBack reverts a change that made the job slower.
 func (s State) goBack(o TunerOptions, in Inputs, before float64) Tuning {
 	why := fmt.Sprintf("at %.3f the job made %.0f rows/s, and %.0f before: back to %.3f", s.Ratio, s.made(),
 		s.PreviousRate, s.Previous)
@@ -237,7 +237,7 @@ func (s State) goBack(o TunerOptions, in Inputs, before float64) Tuning {
 	return s.conclude(before, why)
 }
 
-// observe updates a side's observed rate by what it made in an interval.
+// observe updates a side's observed rate by the rows that the side made in an interval.
 func observe(rate *float64, rows, busy, dt float64) {
 	if rows <= 0 {
 		return
@@ -250,7 +250,7 @@ func observe(rate *float64, rows, busy, dt float64) {
 	*rate += float64((seen - *rate) * (1 - math.Exp(-dt/smoothingSeconds)))
 }
 
-// rateOf returns the observed rate, or what the profile foretold.
+// rateOf returns the observed rate, or the rate that the profile foretold.
 func (s *State) rateOf(observed, foretold float64) float64 {
 	if observed > 0 {
 		return observed
@@ -258,8 +258,8 @@ func (s *State) rateOf(observed, foretold float64) float64 {
 	return foretold
 }
 
-// balanced returns the ratio at which both sides are done at the same time, from their rates. A side of which nothing
-// is known is tried with a little.
+// balanced returns the ratio at which both sides are done at the same time, from their rates. A side whose rate is
+// unknown gets a small first share.
 func (s *State) balanced(in Inputs) float64 {
 	local, remote := s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply)
 	switch {
@@ -271,8 +271,8 @@ func (s *State) balanced(in Inputs) float64 {
 	return within(remote / (local + remote))
 }
 
-// gain returns by which share the throughput grows if a target replaces the ratio. It is infinite where a side is tried
-// of which nothing is known, and where the ratio leaves a side idle.
+// gain returns the share by which the throughput grows if a target replaces the ratio. The gain is infinite if the
+// target tries a side whose rate is unknown, or if the ratio leaves a side idle.
 func (s *State) gain(in Inputs, target float64) float64 {
 	if target == s.Ratio {
 		return 0
@@ -308,8 +308,8 @@ func (s State) conclude(before float64, why string) Tuning {
 	return Tuning{Ratio: ratio, Changed: ratio != before, Why: why, After: s}
 }
 
-// Replay computes every decision of a log again, and compares, as it does each state with the one before. Records are
-// of one job, in order; they may begin anywhere.
+// Replay computes every decision of a log again and compares the results. It also compares each state with the state
+// that the record before led to. The records belong to one job and are in order; the log may begin at any record.
 func Replay(log []Record) error {
 	for i, r := range log {
 		if i > 0 && log[i-1].Decision.After != r.Before {

@@ -7,14 +7,15 @@ import (
 	"sync"
 )
 
-// leastBuffers is how many buffers a rank has, however large: the one of the step, the one before it, which a loop
-// drops a moment later, and two that are filled. A trainer copies a mini-batch where fewer than two would be left.
+// leastBuffers is the least number of buffers of a rank, whatever their size: the buffer of the current step, the
+// buffer of the step before, which a loop drops a moment later, and two buffers that are being filled. A trainer
+// copies a mini-batch if fewer than two buffers would be left otherwise.
 const leastBuffers = 4
 
 // bufferGrain divides the size of every buffer.
 const bufferGrain = 64 << 10
 
-// buffer is a memory file that holds one mini-batch at a time. The trainer has it mapped, too.
+// buffer is a memory file that holds one mini-batch at a time. The trainer maps the file, too.
 type buffer struct {
 	id     int
 	file   *memoryFile
@@ -42,7 +43,7 @@ func newBufferPool(limit int64) *bufferPool {
 var errPoolClosed = errors.New("the buffers are closed")
 
 // take waits for a buffer of at least size bytes, which the caller then fills. retired are buffers that the trainer
-// should forget: they were too small, and made room for this one.
+// must close: they were too small, and were removed to make room for the new buffer.
 func (p *bufferPool) take(ctx context.Context, size int64) (b *buffer, retired []int, err error) {
 	for {
 		p.mu.Lock()
@@ -105,7 +106,8 @@ func (p *bufferPool) tryTake(size int64) (b *buffer, retired []int, err error) {
 }
 
 // fits reports whether the bound allows another buffer. A trainer keeps no more bytes than the bound, or two buffers
-// where these are larger; it copies the rest. So two buffers of any size always fit beside what it keeps.
+// if these are larger; it copies the rest. So two buffers of any size always fit beside the buffers that the trainer
+// keeps.
 func (p *bufferPool) fits(size int64) bool {
 	return p.total <= p.limit+size || len(p.buffers) < leastBuffers
 }
@@ -133,7 +135,7 @@ func (p *bufferPool) free(id int) error {
 	return nil
 }
 
-// close ends every buffer. Nobody fills one any more.
+// close ends every buffer. take returns an error from then on.
 func (p *bufferPool) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,16 +10,17 @@
 // after epoch. Several local ranks share the process: the rank that starts the process names a socket in its Open, and
 // the others connect to that socket. The answers to all Opens are sent when all local ranks have come.
 //
-// Each mini-batch lies as a frame (tensor.Frame, the bytes that a storage node sends) in shared memory: one memory file
-// (memfd) a [buffer], sealed against every change of its size and against writers other than this process. The
-// descriptor is passed once, with [Buffer]; afterwards [MiniBatch] names the buffer. The trainer gives a buffer back
-// with Free when the last tensor in it is gone. Buffers are bounded in bytes, so that they are the input queue: a
-// trainer that takes no mini-batch stops the engines.
+// Each mini-batch lies as a frame (tensor.Frame, the bytes that a storage node sends) in shared memory: one memory
+// file (memfd) a [buffer], sealed against every change of its size and against writers other than this process. The
+// descriptor is passed once, with [Buffer]; afterwards [MiniBatch] names the buffer. The trainer returns a buffer
+// with Free when the last tensor in the buffer is gone. Buffers are bounded in bytes and form the input queue: if
+// the trainer takes no mini-batch, the engines stop.
 //
 // # The protocol
 //
 // A message is its length (four bytes, little-endian, at most [MaxMessage]) and a JSON object of one of the types of
-// message.go; its member kind says which. Descriptors travel with the first byte of the Buffer that they belong to.
+// message.go; the object's member kind names the type. Descriptors travel with the first byte of the Buffer that
+// they belong to.
 //
 //	trainer                                process
 //	open {version 1, files, ...}    ->
@@ -32,16 +33,18 @@
 //	                                <-     sought {generation 1, epoch, token} | failed
 //	leave {}                        ->                                 (this rank is through)
 //
-// The process knows nothing of what the trainer acknowledged: the trainer keeps that, and its token (dataset.Token) is
-// that of a job of trainmgr/local over the same files, pipeline and plan, so that it resumes in any process.
+// The process does not know which mini-batches the trainer acknowledged: the trainer keeps their numbers. Its token
+// (dataset.Token) equals the token of a job of trainmgr/local over the same files, pipeline and plan, so that the
+// trainer can resume with it in any process.
 //
 // # Lifetime
 //
-// The process ends when the connection that it was started with ends, however the trainer died, and also when the
-// process that started it is gone while a forked child of it holds the connection. If the starting rank leaves properly
-// the process serves the other ranks to their end. Signals do not end it: a terminal's interrupt is for the trainer,
-// which may still write a checkpoint. Shared memory is gone with the last process that has it open or mapped. There are
-// no files: the socket of several ranks is abstract, and accepts processes of the same user only.
+// The process ends when the connection that it was started with ends, however the trainer died. It also ends when
+// the process that started it is gone while a forked child of that process holds the connection. If the starting
+// rank leaves properly, the process serves the other ranks to their end. Signals do not end it: a terminal's
+// interrupt is for the trainer, which may still write a checkpoint. Shared memory is gone with the last process that
+// has it open or mapped. There are no files: the socket of several ranks is abstract, and accepts processes of the
+// same user only.
 //
 // # Concurrency
 //
@@ -50,8 +53,8 @@
 //
 // # Errors
 //
-// What ends a rank's session is sent as [Failed], with the place: file, column, row group, page, line. [ErrProtocol]
-// says that the other side does not speak this protocol.
+// The process sends the error that ends a rank's session as [Failed], with the place: file, column, row group, page,
+// line. [ErrProtocol] says that the other side does not speak this protocol.
 //
 // # Debugging
 //

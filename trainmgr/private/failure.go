@@ -21,7 +21,7 @@ const (
 	CodeOptions  = "options"  // an argument is out of range or contradicts another
 	CodeToken    = "token"    // the bytes are no token
 	CodeOtherJob = "other_job"
-	CodeRanks    = "ranks"   // the ranks of this machine do not agree, or do not come
+	CodeRanks    = "ranks"   // the ranks of this machine do not agree, or do not connect
 	CodeVersion  = "version" // of the protocol
 	CodeProtocol = "protocol"
 	CodeFailed   = "failed" // anything else
@@ -114,7 +114,7 @@ func codeOf(err error) string {
 	return CodeFailed
 }
 
-// filesError is an error of opening the files.
+// filesError is an error that occurred while the files were opened.
 type filesError struct{ err error }
 
 func (e *filesError) Error() string { return e.err.Error() }

@@ -17,8 +17,8 @@ type memoryFile struct {
 	data []byte // the whole file, mapped
 }
 
-// createMemoryFile makes a memory file of a fixed size. It is sealed: its size never changes, and further mappings
-// cannot write to it (a trainer maps it privately, so that what it writes is its own copy).
+// createMemoryFile makes a memory file of a fixed size. The file is sealed: its size never changes, and further
+// mappings cannot write to it (a trainer maps it privately, so that its writes go to a copy of its own).
 func createMemoryFile(size int64) (m *memoryFile, err error) {
 	fd, err := unix.MemfdCreate("millrace-minibatch", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

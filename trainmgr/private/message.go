@@ -11,13 +11,14 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Version is the version of the protocol. Both sides must speak the same one, since one package brings both.
+// Version is the version of the protocol. Both sides must speak the same version, since one package contains both
+// sides.
 const Version = 1
 
 // MaxMessage bounds a message: the largest holds the manifest of a job of a million files.
 const MaxMessage = 256 << 20
 
-// Bounds of what a trainer may ask for.
+// Bounds of the values of an Open.
 const (
 	maxRanks  = 1 << 16
 	maxFiles  = 1 << 20
@@ -25,7 +26,8 @@ const (
 	maxBuffer = 1 << 40 // bytes
 )
 
-// ErrProtocol says that bytes are not a message of this protocol, or one that makes no sense here.
+// ErrProtocol says that bytes are not a message of this protocol, or that a message is not allowed in the session's
+// state.
 var ErrProtocol = errors.New("private process: protocol")
 
 // Message is one of the types below.
@@ -64,7 +66,7 @@ type Open struct {
 	Token string `json:"token,omitempty"` // where to go on
 }
 
-// Free gives a buffer back.
+// Free returns a buffer to the process.
 type Free struct {
 	Buffer int `json:"buffer"`
 }
@@ -75,7 +77,7 @@ type Seek struct {
 	Token      string `json:"token"` // "" is the beginning
 }
 
-// Leave says that the rank needs nothing more.
+// Leave announces that the rank needs no more mini-batches.
 type Leave struct{}
 
 // Opened answers Open.
@@ -103,12 +105,12 @@ type Buffer struct {
 	Limit  int64 `json:"limit"` // bytes that the trainer may keep, or two buffers
 }
 
-// Retired says that a buffer, which the trainer gave back, is not used again.
+// Retired announces that the process will not use a buffer again that the trainer returned.
 type Retired struct {
 	Buffer int `json:"buffer"`
 }
 
-// MiniBatch says that a buffer holds a frame, from its first byte on.
+// MiniBatch announces that a buffer holds a frame, from the buffer's first byte on.
 type MiniBatch struct {
 	Generation int    `json:"generation"`
 	Buffer     int    `json:"buffer"`
@@ -123,7 +125,7 @@ type Sought struct {
 	Token      string `json:"token"`
 }
 
-// Failed says what ended a rank's session, or refused an Open or a Seek.
+// Failed describes the error that ended a rank's session, or for which an Open or a Seek was refused.
 type Failed struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -190,8 +192,8 @@ func Encode(m Message) ([]byte, error) {
 	return append(b, body[1:]...), nil
 }
 
-// Read reads the next message. It returns io.EOF at the end of the connection, between two messages. Memory grows with
-// what comes, not with what the length claims.
+// Read reads the next message. It returns io.EOF at the end of the connection, between two messages. Memory grows
+// with the bytes that arrive, not with the length that the message claims.
 func Read(r io.Reader) (Message, error) {
 	var length [4]byte
 	if n, err := io.ReadFull(r, length[:]); err != nil {

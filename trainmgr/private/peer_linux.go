@@ -30,8 +30,8 @@ func peerOf(conn *net.UnixConn) (uid, pid int, err error) {
 	return int(credentials.Uid), int(credentials.Pid), nil
 }
 
-// waitForEnd waits until a process has ended or ctx is done, and reports whether the process has ended. A process that
-// cannot be watched never ends, as far as is known here.
+// waitForEnd waits until a process has ended or ctx is done, and reports whether the process has ended. For a
+// process that cannot be watched it waits until ctx is done.
 func waitForEnd(ctx context.Context, pid int) bool {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {

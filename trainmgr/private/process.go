@@ -17,8 +17,9 @@ import (
 
 // Options configure Serve. The zero value works.
 type Options struct {
-	Logger *slog.Logger // nil: silent
-	// Parent is the process that started this one, whose end ends this one; 0 watches none.
+	Logger *slog.Logger // nil discards the log
+	// Parent is the process that started this process. This process ends when its parent ends; 0 means that no parent
+	// is watched.
 	Parent int
 }
 
@@ -28,7 +29,7 @@ const DefaultQueueBytes = 128 << 20
 // DefaultPatience is how long local ranks wait for each other if Open.Patience is 0.
 const DefaultPatience = 5 * time.Minute
 
-// past is a deadline that has passed: it ends a read that waits.
+// past is a deadline that has passed. As a connection's read deadline it ends a read that waits.
 var past = time.Unix(1, 0)
 
 // errParentEnded says that the process that started this one has ended.
@@ -42,8 +43,8 @@ type process struct {
 	mu        sync.Mutex
 	sessions  []*session                 // one a local rank, the starter's first
 	changed   chan struct{}              // closed and renewed when a session is added
-	accepting bool                       // ranks are awaited
-	pending   map[*net.UnixConn]struct{} // connections that have not said what they want
+	accepting bool                       // the process still waits for ranks
+	pending   map[*net.UnixConn]struct{} // connections that have not sent their Open
 }
 
 // Serve serves the trainer at the other end of conn, and the other local ranks, until they have left. It returns nil
@@ -54,7 +55,7 @@ func Serve(ctx context.Context, conn *net.UnixConn, o Options) (err error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// Whatever a session waits for on its connection ends with ctx.
+	// The end of ctx ends every wait of a session on its connection.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
 	defer stop()
 	defer func() { err = errors.Join(err, conn.Close()) }()
@@ -79,8 +80,9 @@ func Serve(ctx context.Context, conn *net.UnixConn, o Options) (err error) {
 	return p.serve(ctx, cancel, stopWatching)
 }
 
-// serve opens the files, waits for the other local ranks, and runs every session. starterLeft is called when the rank
-// that started the process has left properly, after which its end ends nothing.
+// serve opens the files, waits for the other local ranks, and runs every session. serve calls starterLeft when the
+// rank that started the process has left properly. From then on the end of that rank's trainer does not end the
+// process.
 func (p *process) serve(ctx context.Context, cancel context.CancelCauseFunc, starterLeft func()) (err error) {
 	open := p.starter.open
 	listener, err := p.listen(ctx)
@@ -226,7 +228,7 @@ func (p *process) acceptRanks(listener *net.UnixListener) (stop func()) {
 		_ = listener.Close()
 		p.mu.Lock()
 		p.accepting = false
-		for conn := range p.pending { // they have not said what they want
+		for conn := range p.pending { // they have not sent their Open
 			_ = conn.SetDeadline(past)
 		}
 		p.mu.Unlock()
@@ -234,7 +236,8 @@ func (p *process) acceptRanks(listener *net.UnixListener) (stop func()) {
 	}
 }
 
-// keepPending notes a connection that has not said what it wants. It reports false if no connection is wanted any more.
+// keepPending records a connection that has not sent its Open. It returns false if the process takes no further
+// connection.
 func (p *process) keepPending(conn *net.UnixConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,8 +254,8 @@ func (p *process) awaitChange() <-chan struct{} {
 	return p.changed
 }
 
-// watchStarter returns a channel that is closed when the starter's connection ends, or has something to be read, which
-// no trainer sends before it was answered.
+// watchStarter returns a channel that is closed when the starter's connection ends or has bytes to read. No trainer
+// sends anything before its Open is answered.
 func (p *process) watchStarter() chan struct{} {
 	ended := make(chan struct{})
 	go func() {
@@ -280,8 +283,8 @@ func (p *process) ranks() []int {
 	return ranks
 }
 
-// greet reads what a connection wants, and takes it as a rank if it is of this user and asks for the same as the
-// starter.
+// greet reads the Open of a connection, and admits the connection as a rank if its process is this user's and its
+// Open asks for the same as the starter's.
 func (p *process) greet(conn *net.UnixConn) {
 	if uid, _, err := peerOf(conn); err != nil || uid != os.Getuid() {
 		p.options.Logger.Warn("refused a connection of another user", "error", err)
@@ -301,7 +304,7 @@ func (p *process) greet(conn *net.UnixConn) {
 	}
 }
 
-// forget ends the time in which a connection may say what it wants.
+// forget removes a connection from the pending ones.
 func (p *process) forget(conn *net.UnixConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,7 +28,7 @@ type session struct {
 	options trainmgr.Options
 	buffers *bufferPool
 
-	generation int // counts the trainer's Seeks; the runner's goroutine reads what it was started with
+	generation int // counts the trainer's Seeks; the runner's goroutine uses the value at its start
 }
 
 // errTrainerLeft says that the trainer is through with its rank.
@@ -72,7 +72,7 @@ func (s *session) send(m Message, file *memoryFile) error {
 	return nil
 }
 
-// fail tells the trainer what ended its session. The trainer may be gone.
+// fail sends the trainer the error that ended its session. The trainer may be gone.
 func (s *session) fail(err error) { _ = s.send(failureOf(err), nil) }
 
 // run serves the rank until the trainer leaves (errTrainerLeft), dies (io.EOF), or something fails. A failure is sent,
@@ -108,7 +108,7 @@ func (s *session) run(ctx context.Context, threads int) (err error) {
 }
 
 // serve makes the mini-batches of a job and reads the trainer's messages, until the trainer goes to another position
-// (next is the job from there) or the session has ended. The job is closed when it returns.
+// or the session has ended. next is the job of the other position. The job is closed when it returns.
 func (s *session) serve(ctx context.Context, job *trainmgr.Job) (next *trainmgr.Job, ended bool, err error) {
 	making, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -264,7 +264,7 @@ func (s *session) sendMiniBatch(ctx context.Context, mb *tensor.MiniBatch, gener
 		Number: mb.Name.Number}, nil)
 }
 
-// awaitEnd reads until the trainer ends the connection, so that what was sent to the trainer arrives.
+// awaitEnd reads until the trainer ends the connection, so that everything that was sent to the trainer arrives.
 func (s *session) awaitEnd() error {
 	for {
 		m, err := Read(s.reader)
@@ -277,5 +277,5 @@ func (s *session) awaitEnd() error {
 	}
 }
 
-// left reports whether an error of run says that the trainer has left or died, in which nothing went wrong here.
+// left reports whether an error of run says that the trainer has left or died, so that this process did not fail.
 func left(err error) bool { return errors.Is(err, errTrainerLeft) || errors.Is(err, io.EOF) }

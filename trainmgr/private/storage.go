@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
-// sharedStorage is the files of this machine as each of the local ranks sees them. The ranks' jobs are the same job of
-// the manager below, which the process finishes when all of them have ended.
+// sharedStorage presents the files of this machine to each of the local ranks. The ranks' jobs are one job of the
+// manager below, and the process finishes that job when all ranks have ended.
 type sharedStorage struct {
 	api.Storage
 	streams int // of each rank at once, so that no rank takes what another waits for
@@ -101,7 +101,7 @@ func (o *Open) localConfig() (c local.Config, err error) {
 	return c, nil
 }
 
-// jobOptions turns what a trainer asks for into a job.
+// jobOptions turns the Open of a trainer into the options of a job.
 func (o *Open) jobOptions() (j trainmgr.Options, err error) {
 	if j.Pipeline, err = pipeline.Named(o.Pipeline); err != nil {
 		if j.Pipeline, err = pipeline.Parse([]byte(o.Pipeline)); err != nil {

@@ -15,11 +15,11 @@ import (
 // maxRunName bounds the name of a training run, in bytes.
 const maxRunName = 256
 
-// Run stands for the training run that a launcher said it belongs to: the beginning of the name's SHA-256. The zero
-// value stands for a launcher that named none.
+// Run identifies the training run that a launcher belongs to: it is the beginning of the SHA-256 of the run's name.
+// The zero value means that the launcher named no run.
 type Run [record.RunBytes]byte
 
-// RunOf returns what stands for a run's name. The error wraps ledger.ErrArgument.
+// RunOf returns the Run of a run's name. The error wraps ledger.ErrArgument.
 func RunOf(name string) (r Run, err error) {
 	if len(name) > maxRunName {
 		return r, fmt.Errorf("%w: the name of the run has %d bytes, at most %d", ledger.ErrArgument, len(name),
@@ -33,15 +33,16 @@ func RunOf(name string) (r Run, err error) {
 	return r, nil
 }
 
-// Attachment is what a launcher says when it becomes a rank's consumer, and what it got.
+// Attachment holds what a launcher reports when it becomes a rank's consumer, and the session that it got.
 type Attachment struct {
 	Session      ledger.Session // of the ledger; a session before it is fenced off
 	Run          Run
-	AnnouncesEnd bool          // the launcher will say when the rank is through
+	AnnouncesEnd bool          // the launcher will report when the rank is through
 	Connection   presence.Conn // on which it called
 }
 
-// Attached says that a launcher became a rank's consumer. Grants and revocations for an earlier launcher are dropped.
+// Attached records that a launcher became a rank's consumer. Grants and revocations for an earlier launcher are
+// dropped.
 func (j *Job) Attached(a Attachment, now time.Time) {
 	number := a.Session.Rank
 	j.machine.launchers.Attach(presence.Rank{Job: j.ID, Number: number}, a.Connection, now)
@@ -56,20 +57,20 @@ func (j *Job) Attached(a Attachment, now time.Time) {
 	j.machine.emit(WakeRank{Job: j.ID, Rank: number})
 }
 
-// Called says that a rank's launcher called, on a connection.
+// Called records that a rank's launcher called, on a connection.
 func (j *Job) Called(rank uint32, c presence.Conn, now time.Time) {
 	j.machine.launchers.Call(presence.Rank{Job: j.ID, Number: rank}, c, now)
 	j.attended()
 }
 
-// Left says that a rank's launcher ends: what the rank holds comes back.
+// Left records that a rank's launcher ends. The rank's leases come back.
 func (j *Job) Left(rank uint32, now time.Time) {
 	j.machine.launchers.Leave(presence.Rank{Job: j.ID, Number: rank}, now)
 	j.machine.detachDeparted(now)
 }
 
-// Announces says whether a rank's launcher will say when the rank is through. A call that a launcher made before it
-// said so may arrive late: it changes nothing.
+// Announces records whether a rank's launcher will report that the rank is through. A call that the launcher made
+// before its announcement may arrive after it and changes nothing.
 func (j *Job) Announces(rank uint32, end bool) {
 	if r := &j.ranks[rank]; !r.through {
 		j.announces(r, end)
@@ -81,16 +82,18 @@ func (j *Job) announces(r *Rank, end bool) {
 	r.announcesEnd, r.assumed = end, false
 }
 
-// Through says that a rank is through: its trainer will not go back to an earlier checkpoint. That is to be stored
-// before the answer, whether or not it was said before: an earlier write may have failed.
+// Through records that a rank is through: its trainer will not go back to an earlier checkpoint. The caller must
+// store the state before it answers, even if the launcher reported this before, because an earlier write may have
+// failed.
 func (j *Job) Through(rank uint32) {
 	j.announces(&j.ranks[rank], false)
 	j.ranks[rank].through = true
 }
 
-// ForeignRun finds a rank that another run than the caller's attached last and of which something was acknowledged, the
-// caller's own rank first. The caller's model would miss what that run acknowledged, on any rank. There is none for a
-// caller that named no run, or that attached the rank before. progress says how far a rank is.
+// ForeignRun finds a rank that another run than the caller's attached last and of which something was acknowledged,
+// the caller's own rank first. The caller's model would miss what that run acknowledged, on any rank. ForeignRun
+// finds no rank for a caller that named no run, or that attached the rank before. progress returns how far a rank
+// is.
 func (j *Job) ForeignRun(rank uint32, caller Run, progress func(rank uint32) (epoch, delivered uint64, err error)) (
 	consumed uint32, found bool, err error,
 ) {
@@ -115,9 +118,9 @@ func (j *Job) ForeignRun(rank uint32, caller Run, progress func(rank uint32) (ep
 	return rank, false, nil
 }
 
-// How long a job stays after its last acknowledgement for ranks whose launchers announced that they would say when they
-// are through: a trainer that dies before its last checkpoint is written comes back within that. An assumed
-// announcement, of a rank that has not called this leader, is waited for less long.
+// The times for which a job stays after its last acknowledgement, for ranks whose launchers announced that they
+// would report when they are through: a trainer that dies before it writes its last checkpoint returns within this
+// time. The time is shorter for an assumed announcement, of a rank that has not called this leader.
 const (
 	maxStay        = 10 * time.Minute
 	maxAssumedStay = 30 * time.Second

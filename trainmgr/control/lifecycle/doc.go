@@ -5,7 +5,7 @@
 // # Overview
 //
 // A [Machine] holds jobs; a [Job] is added when it is submitted, or when a new leader reads it from etcd. Events are
-// methods; [Machine.Ready] returns the effects that they led to, in their order. Call it after every event, under the
+// methods; [Machine.Ready] returns the effects of the events, in their order. Call it after every event, under the
 // same lock.
 //
 //	events from launchers   Attached, Called, Left, Announces, Through, WentBack; ConnectionClosed
@@ -15,8 +15,8 @@
 //
 // # Phases
 //
-// A table of package internal/transition says which phase follows on which event, and one function changes a job's
-// phase. An event that the table does not allow is the effect [Refused] and changes nothing.
+// A table of package internal/transition lists which phase follows on which event, and one function changes a job's
+// phase. An event that the table does not allow leads to the effect [Refused] and changes nothing.
 //
 //	preparing   the nodes that hold partitions get the program
 //	measuring   P of their drives is measured
@@ -26,8 +26,9 @@
 //
 // # Duties
 //
-// What takes time is not an effect but a [Duty]: prepare the nodes, measure, write the state. Each job has a goroutine
-// of the leader's that asks [Job.Duty], carries the duty out without the lock, and answers with an event:
+// Work that takes time is not an effect but a [Duty]: to prepare the nodes, to measure, to write the state. The
+// leader runs one goroutine for each job. The goroutine calls [Job.Duty], carries out the duty without the lock, and
+// answers with an event:
 //
 //	Prepare          Prepared or PrepareFailed, Delayed meanwhile
 //	Measure          Measured or Fail, Delayed meanwhile
@@ -38,35 +39,39 @@
 //
 // # What is durable when
 //
-// A job begins its first epoch, or the first epoch of a further generation, when the state that says so is in etcd (the
-// duty Commit): a later leader that found the job being measured would begin with nothing delivered. A job ends as done
-// when its acknowledgements are in etcd (the duty Confirm): a later leader finds nothing to deliver of it. A
-// rank that is through, or a run that attached, is stored before the caller is answered; [Job.Unwritten] says so.
+// A job begins its first epoch, or the first epoch of a further generation, when the job's next state is in etcd
+// (the duty Commit): a later leader that found the job in the phase measuring would begin with nothing delivered. A
+// job ends as done when its acknowledgements are in etcd (the duty Confirm), so that a later leader finds nothing
+// left to deliver. The leader stores that a rank is through, or that a run attached, before it answers the caller;
+// [Job.Unwritten] reports whether the state differs from the stored one.
 //
 // # Ranks
 //
-// A [Rank] keeps what its launcher has not heard of: grants are said with every answer until the launcher names their
-// leases, since an answer may be lost. A session that another attachment replaced is fenced off. A run that attaches
-// where another run has consumed mini-batches is refused ([Job.ForeignRun]), unless it brings a token or says that it
-// goes on.
+// A [Rank] keeps the news that its launcher has not confirmed: every answer repeats a grant until the launcher names
+// its lease, since an answer may be lost. A session that another attachment replaced is fenced off. A run that
+// attaches to a job of which another run has consumed mini-batches is refused ([Job.ForeignRun]), unless the run
+// brings a token or states that it continues.
 //
-// A launcher is gone when its connections are closed, when it is silent, or when it says so (package presence): the
-// effect [DetachRank] gives back what its rank held. A job without an attached rank is abandoned after a while that its
-// specification or the operator sets, and keeps its token: another job may resume from it.
+// A launcher is gone when its connections are closed, when it is silent, or when it reports that it leaves (package
+// presence): the effect [DetachRank] gives back the leases of its rank. A job without an attached rank is abandoned
+// after a time that its specification or the operator sets. The job keeps its token, and another job may resume from
+// the token.
 //
 // # Generations
 //
-// A job that follows its dataset looks for new partitions when every epoch is delivered ([FindPartitions]). What it
-// finds is a further generation, with as many epochs again: its data are stored, its nodes prepared, the state is
-// committed, and its first epoch begins. Ranks may be in the last two generations.
+// A job that follows its dataset looks for new partitions when every epoch is delivered ([FindPartitions]). The new
+// partitions form a further generation with the same number of epochs: its data are stored, its nodes prepared, the
+// state is committed, and its first epoch begins. Ranks may be in the last two generations.
 //
 // # Concurrency
 //
-// A Machine has one owner, which locks if it shares. Jobs and ranks belong to their machine.
+// A Machine has one owner. An owner that shares the Machine among goroutines guards it by a lock. Jobs and ranks
+// belong to their machine.
 //
 // # Errors
 //
-// Events of a job that has ended, and answers to a duty that the job does not have any more, change nothing.
+// An event of a job that has ended changes nothing, and neither does the answer to a duty that the job no longer
+// has.
 //
 // # Debugging
 //

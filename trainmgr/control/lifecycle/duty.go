@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// Duty is what the owner has to do next for a job and cannot do at once: it takes calls to nodes, or to etcd.
+// Duty is the next work of the owner for a job, which takes time because it calls nodes or etcd.
 type Duty uint8
 
 // The duties, and the events that answer them.
@@ -18,15 +18,15 @@ const (
 	Commit                      // write the state that follows: StoringNext, then Committed or CommitFailed
 	Confirm                     // make the ledger's acknowledgements durable: Confirmed
 	StoreGeneration             // write the data of Preparing: GenerationStored or GenerationDropped
-	Retire                      // the job has ended and is stored so: have its nodes forget it
+	Retire                      // the end of the job is stored: have its nodes forget it
 )
 
-// String is the duty as scripts and logs show it.
+// String returns the duty's name in scripts and logs.
 func (d Duty) String() string {
 	return [...]string{"rest", "prepare", "measure", "store", "commit", "confirm", "store generation", "retire"}[d]
 }
 
-// storeEvery is the least time between two writes of a state that changes in small things only.
+// storeEvery is the least time between two writes of a job's state while its phase does not change.
 const storeEvery = time.Second
 
 // generationStep is how far a further generation is.
@@ -34,11 +34,12 @@ type generationStep uint8
 
 const (
 	found    generationStep = iota // its partitions are known
-	stored                         // its data are in etcd: a later leader will not take its number for another
+	stored                         // its data are in etcd: a later leader gives its number to no other generation
 	prepared                       // its nodes are prepared; the state that has it is not stored yet
 )
 
-// Review has the end of a delivered job looked into again: time has passed, or new partitions may have appeared.
+// Review has the job check again whether it ends, if all of it is delivered: time has passed, or new partitions may
+// have appeared.
 func (j *Job) Review() { j.unconfirmed = j.delivered && j.next == nil && !j.Phase().Ended() }
 
 // Duty returns what to do next.
@@ -75,15 +76,15 @@ func (j *Job) hasNextState() bool {
 // Unwritten reports whether the state differs from what is stored.
 func (j *Job) Unwritten() bool { return j.unwritten }
 
-// Storing returns the state to write, which is taken to be stored from now on. Say StoreFailed if it was not.
+// Storing returns the state to write and marks it as stored. Call StoreFailed if the write failed.
 func (j *Job) Storing(now time.Time) record.State {
 	j.state.Stays, j.state.Runs = j.ends(), j.runs()
 	j.unwritten, j.urgent, j.writtenAt = false, false, now
 	return j.state
 }
 
-// StoringNext returns the state in which the job will be once that is durable, to be written before anything follows
-// from it. A job that has ended meanwhile stays ended.
+// StoringNext returns the job's next state. The job enters that state once it is durable: write it first, then call
+// Committed. A job that has ended meanwhile stays ended.
 func (j *Job) StoringNext(now time.Time) record.State {
 	next := j.Storing(now)
 	if !j.hasNextState() {
@@ -96,10 +97,10 @@ func (j *Job) StoringNext(now time.Time) record.State {
 	return next
 }
 
-// StoreFailed says that what Storing or StoringNext returned was not written, as far as is known.
+// StoreFailed records that the state that Storing or StoringNext returned may not have been written.
 func (j *Job) StoreFailed() { j.unwritten, j.urgent = true, j.Phase().Ended() }
 
-// Prepared says that the nodes are prepared for Preparing.
+// Prepared records that the nodes are prepared for the generation Preparing.
 func (j *Job) Prepared() {
 	switch {
 	case j.Phase() == record.Preparing:
@@ -109,7 +110,7 @@ func (j *Job) Prepared() {
 	}
 }
 
-// PrepareFailed says that the nodes cannot be prepared. A job that waits for a further generation tries again.
+// PrepareFailed records that the nodes cannot be prepared. A job that waits for a further generation tries again.
 func (j *Job) PrepareFailed(why string, now time.Time) {
 	switch {
 	case j.Phase() == record.Preparing:
@@ -120,7 +121,7 @@ func (j *Job) PrepareFailed(why string, now time.Time) {
 	}
 }
 
-// Delayed says what preparing or measuring waits for.
+// Delayed records what the duty Prepare or Measure waits for.
 func (j *Job) Delayed(why string) {
 	switch j.Phase() {
 	case record.Preparing, record.Measuring:
@@ -136,9 +137,9 @@ func (j *Job) wait(why string) {
 	}
 }
 
-// Committed says that what StoringNext returned is durable: the job runs. A leader that found it being measured would
-// begin with nothing delivered, and one that did not know its generation would take the partitions again; so nothing
-// can be acknowledged before.
+// Committed records that the state that StoringNext returned is durable: the job runs. Nothing can be acknowledged
+// before: a later leader that found the job in the phase measuring would begin with nothing delivered, and a later
+// leader that did not know the generation would take its partitions a second time.
 func (j *Job) Committed() {
 	switch {
 	case !j.hasNextState(): // the job has ended meanwhile
@@ -151,7 +152,8 @@ func (j *Job) Committed() {
 	}
 }
 
-// CommitFailed says that what StoringNext returned may not be durable. A further generation is looked for again.
+// CommitFailed records that the state that StoringNext returned may not be durable. The job looks for a further
+// generation again.
 func (j *Job) CommitFailed() {
 	j.StoreFailed()
 	j.next = nil

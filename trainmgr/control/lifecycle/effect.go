@@ -9,14 +9,14 @@ import (
 // Effect is something that the owner of a Machine carries out: one of the types below.
 type Effect interface{ effect() }
 
-// Moved says that a job is in another phase, or in the same for another reason.
+// Moved reports that a job is in another phase, or in the same phase for another reason.
 type Moved struct {
 	Job      string
 	From, To record.Phase
 	Why      string
 }
 
-// Refused says that the table of phases does not allow an event. It is a fault of the program.
+// Refused reports an event that the table of phases does not allow. Such an event is a fault of the program.
 type Refused struct {
 	Job string
 	Err error
@@ -28,7 +28,7 @@ type BeginEpoch struct {
 	Epoch uint64
 }
 
-// DetachRank has the ledger take back what a rank holds: its launcher is gone.
+// DetachRank has the ledger take back the leases of a rank whose launcher is gone.
 type DetachRank struct {
 	Job  string
 	Rank uint32
@@ -36,14 +36,14 @@ type DetachRank struct {
 	Last time.Time // when the launcher called last
 }
 
-// EndJob has the owner read what the ledger knows of a job that has ended, hand it to Job.Conclude, and remove the job
-// from the ledger.
+// EndJob has the owner read the ledger's status of a job that has ended, hand the status to Job.Conclude, and remove
+// the job from the ledger.
 type EndJob struct {
 	Job   string
 	Phase record.Phase
 }
 
-// WakeRank wakes the calls that wait for a rank: something has come for it, or nothing will.
+// WakeRank wakes the calls that wait for a rank: the rank has news, or will never have any.
 type WakeRank struct {
 	Job  string
 	Rank uint32
@@ -53,13 +53,13 @@ type WakeRank struct {
 // Job.PartitionsFound or Job.PartitionsMissing.
 type FindPartitions struct{ Job string }
 
-// DropGeneration says that every rank has left a generation: its manifest is needed no more.
+// DropGeneration reports that every rank has left a generation, whose manifest is no longer needed.
 type DropGeneration struct {
 	Job    string
 	Number int
 }
 
-// GenerationBegun says that a job goes on with a further generation.
+// GenerationBegun reports that a job goes on with a further generation.
 type GenerationBegun struct {
 	Job        string
 	Generation record.Generation

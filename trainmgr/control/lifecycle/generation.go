@@ -8,10 +8,12 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// keptGenerations is how many generations ranks may be in: a rank that is behind finds the last generation but one.
+// keptGenerations is the number of latest generations that a job keeps: a rank that is behind may be in the last
+// generation but one.
 const keptGenerations = 2
 
-// Preparing is the number of the generation that the nodes are to prepare: a further one, else the last one.
+// Preparing returns the number of the generation that the nodes are to prepare: the further generation if there is
+// one, else the last generation.
 func (j *Job) Preparing() int {
 	if j.next != nil {
 		return j.next.Number
@@ -19,15 +21,16 @@ func (j *Job) Preparing() int {
 	return j.state.Generations[len(j.state.Generations)-1].Number
 }
 
-// EpochNeeded says that a rank asks the ledger for an epoch that it has not begun. An epoch that the job does not have
-// is asked for in vain.
+// EpochNeeded records that a rank asks for an epoch that the ledger has not begun. It changes nothing if the job has
+// no such epoch.
 func (j *Job) EpochNeeded(epoch uint64) {
 	if _, ok := j.GenerationOf(epoch); ok && j.Phase().Begun() {
 		j.machine.emit(BeginEpoch{Job: j.ID, Epoch: epoch})
 	}
 }
 
-// EpochDelivered says that every mini-batch of an epoch is acknowledged, if not durably so.
+// EpochDelivered records that every mini-batch of an epoch is acknowledged. The acknowledgements need not be durable
+// yet.
 func (j *Job) EpochDelivered(epoch uint64, now time.Time) {
 	if j.Phase().Begun() && epoch+1 >= j.EndEpoch() {
 		j.delivered, j.deliveredAt = true, now
@@ -35,8 +38,8 @@ func (j *Job) EpochDelivered(epoch uint64, now time.Time) {
 	}
 }
 
-// Confirmed says that the acknowledgements up to the last are durable: a later leader finds nothing to
-// deliver. The job ends, or waits for its ranks to be through, or looks for new partitions.
+// Confirmed records that all acknowledgements are durable, so that a later leader finds nothing to deliver. The job
+// ends, or waits for its ranks to be through, or looks for new partitions.
 func (j *Job) Confirmed(now time.Time) {
 	j.unconfirmed = false
 	switch {
@@ -50,7 +53,7 @@ func (j *Job) Confirmed(now time.Time) {
 	}
 }
 
-// PartitionsMissing says that no new partitions were found, and why, if that has a reason.
+// PartitionsMissing records that no new partitions were found, and the reason if there is one.
 func (j *Job) PartitionsMissing(why string) {
 	if why == "" {
 		why = "new partitions"
@@ -61,7 +64,7 @@ func (j *Job) PartitionsMissing(why string) {
 // NextGeneration returns the number and the first epoch that a further generation gets.
 func (j *Job) NextGeneration() (number int, first uint64) { return j.state.Taken, j.EndEpoch() }
 
-// PartitionsFound says that new partitions were found, which are a further generation of this digest.
+// PartitionsFound records that new partitions were found, which form a further generation of this digest.
 func (j *Job) PartitionsFound(digest dataset.Digest) {
 	if j.Phase().Ended() || !j.delivered {
 		return
@@ -70,14 +73,14 @@ func (j *Job) PartitionsFound(digest dataset.Digest) {
 	j.next, j.nextStep = &record.Generation{Number: number, First: first, Digest: digest}, found
 }
 
-// GenerationStored says that the data of the further generation are in etcd, in a given number of pieces.
+// GenerationStored records that the data of the further generation are in etcd, in a given number of pieces.
 func (j *Job) GenerationStored(pieces int) {
 	if j.next != nil {
 		j.next.Pieces, j.nextStep = pieces, stored
 	}
 }
 
-// GenerationDropped says that the further generation could not be stored. It is looked for again.
+// GenerationDropped records that the further generation could not be stored. The job looks for it again.
 func (j *Job) GenerationDropped() { j.next = nil }
 
 // withNext returns the generations with the further one, without those that no rank is in any more.
@@ -107,8 +110,9 @@ func (j *Job) Ending(now time.Time) bool {
 	return j.delivered && !j.Follow && !j.Phase().Ended() && !j.ranksStay(now)
 }
 
-// WentBack says where the job stands after a rank attached with a token: in which epoch the ranks are that are behind,
-// and how many of its mini-batches are acknowledged. A job whose every mini-batch was delivered goes on.
+// WentBack records the job's progress after a rank attached with a token: the epoch of the ranks that are furthest
+// behind, and how many of its mini-batches are acknowledged. A job of which every mini-batch was delivered runs
+// again.
 func (j *Job) WentBack(epoch, delivered, miniBatches uint64) {
 	if !j.delivered || epoch+1 >= j.EndEpoch() && delivered >= miniBatches {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// Terms are what a job's specification fixes for the whole of its life.
+// Terms are the values that a job's specification fixes for the whole of the job's life.
 type Terms struct {
 	ID            string
 	Name          string
@@ -66,10 +66,10 @@ func (m *Machine) Add(t Terms, stored record.State) *Job {
 // them.
 func (j *Job) State() record.State { return j.state }
 
-// Phase is where the job stands.
+// Phase returns the job's phase.
 func (j *Job) Phase() record.Phase { return j.state.Phase }
 
-// Words is the phase and its reason as users read them.
+// Words returns the phase and its reason as users read them.
 func (j *Job) Words() string { return j.state.Phase.Words(j.state.Why) }
 
 // Delivered reports whether every mini-batch of every epoch there is is acknowledged.
@@ -88,7 +88,7 @@ func (j *Job) GenerationOf(epoch uint64) (record.Generation, bool) {
 	return record.Generation{}, false
 }
 
-// EndEpoch is the number of the epoch after the last one that is known.
+// EndEpoch returns the number of the epoch after the last known one.
 func (j *Job) EndEpoch() uint64 {
 	if n := len(j.state.Generations); n > 0 {
 		return j.state.Generations[n-1].First + j.Epochs
@@ -102,10 +102,10 @@ func (j *Job) uses(digest dataset.Digest) bool {
 		slices.ContainsFunc(j.state.Generations, func(g record.Generation) bool { return g.Digest == digest })
 }
 
-// Cancel ends the job: its owner says so. Cancelling a job that has ended changes nothing.
+// Cancel ends the job at its owner's request. It changes nothing if the job has ended.
 func (j *Job) Cancel(now time.Time) { j.end(onCancelled, "", now) }
 
-// Fail ends the job: it cannot go on.
+// Fail ends a job that cannot go on.
 func (j *Job) Fail(why string, now time.Time) { j.end(onFailed, why, now) }
 
 // end ends the job. Its ledger and launchers remain until Conclude.
@@ -118,14 +118,14 @@ func (j *Job) end(on phaseEvent, why string, now time.Time) {
 	j.machine.emit(EndJob{Job: j.ID, Phase: j.Phase()})
 }
 
-// Conclusion is what is kept of a job that has ended.
+// Conclusion holds what the leader keeps of a job that has ended.
 type Conclusion struct {
 	Status      []byte // apiv1.JobStatus
 	Token       []byte // of an abandoned job: its acknowledged mini-batches
 	Redelivered uint64
 }
 
-// Conclude keeps what is known of a job that has ended, and forgets its launchers.
+// Conclude keeps the conclusion of a job that has ended, and forgets the job's launchers.
 func (j *Job) Conclude(c Conclusion) {
 	j.state.Final, j.state.Token, j.state.Redelivered = c.Status, c.Token, c.Redelivered
 	j.machine.launchers.Forget(j.ID, len(j.ranks))

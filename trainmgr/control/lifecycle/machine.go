@@ -9,9 +9,9 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/presence"
 )
 
-// Config holds what all jobs obey.
+// Config holds the settings that apply to all jobs.
 type Config struct {
-	AbandonAfter time.Duration // a job whose ranks have not called for so long ends; 0: never
+	AbandonAfter time.Duration // a job ends if none of its ranks calls for this time; 0: never
 	Presence     presence.Options
 }
 
@@ -42,11 +42,11 @@ func (m *Machine) Ready() []Effect {
 
 func (m *Machine) emit(e Effect) { m.effects = append(m.effects, e) }
 
-// Job returns a job by its ID; nil: it is not known.
+// Job returns a job by its ID, or nil if the ID is not known.
 func (m *Machine) Job(id string) *Job { return m.byID[id] }
 
-// Find returns a job by its ID or its name: the running job of that name, else the one that ended last; nil: there is
-// none.
+// Find returns a job by its ID or its name: the running job of that name, else the job of that name that ended last.
+// It returns nil if there is no such job.
 func (m *Machine) Find(name string) *Job {
 	if j := m.Job(name); j != nil {
 		return j
@@ -63,7 +63,7 @@ func (m *Machine) Find(name string) *Job {
 	return last
 }
 
-// Running returns the job of a name that has not ended; nil: there is none.
+// Running returns the job of a name that has not ended, or nil if there is none.
 func (m *Machine) Running(name string) *Job { return m.running[name] }
 
 // Active counts the jobs that have not ended.
@@ -74,7 +74,7 @@ func (m *Machine) Uses(digest dataset.Digest) bool {
 	return slices.ContainsFunc(m.jobs, func(j *Job) bool { return !j.Phase().Ended() && j.uses(digest) })
 }
 
-// Ended returns the jobs that have ended and are stored so, the oldest first, without the newest keep.
+// Ended returns the jobs whose end is stored, the oldest first, without the newest keep.
 func (m *Machine) Ended(keep int) []*Job {
 	var ended []*Job
 	for _, j := range m.jobs {
@@ -95,8 +95,8 @@ func (m *Machine) Forget(id string) {
 // ConnectionClosed says that a launcher's connection is closed.
 func (m *Machine) ConnectionClosed(c presence.Conn, now time.Time) { m.launchers.Closed(c, now) }
 
-// Tick lets time pass: ranks are detached whose launchers are gone, and about once a second jobs end that no rank calls
-// about.
+// Tick lets time pass. It detaches the ranks whose launchers are gone, and about once a second it ends the jobs that
+// no rank calls.
 func (m *Machine) Tick(now time.Time) {
 	m.detachDeparted(now)
 	if since := now.Sub(m.looked); since >= 0 && since < time.Second {
@@ -108,7 +108,7 @@ func (m *Machine) Tick(now time.Time) {
 	}
 }
 
-// detachDeparted takes back what the ranks hold whose launchers are gone.
+// detachDeparted detaches the ranks whose launchers are gone.
 func (m *Machine) detachDeparted(now time.Time) {
 	for _, d := range m.launchers.Tick(now) {
 		j := m.Job(d.Job)
@@ -157,14 +157,14 @@ func (j *Job) attendance() (attached bool, last time.Time) {
 	return attached, last
 }
 
-// attended notes that a rank of the job is there.
+// attended records that a rank of the job is attached.
 func (j *Job) attended() {
 	if !j.state.Unattended.IsZero() {
 		j.state.Unattended, j.unwritten = time.Time{}, true
 	}
 }
 
-// AbandonAfter is how long the job may be without a call of any rank; 0: for ever.
+// AbandonAfter returns how long the job may be without a call of any rank; 0 means for ever.
 func (j *Job) AbandonAfter() time.Duration {
 	if j.MaxUnattended > 0 {
 		return j.MaxUnattended
@@ -172,7 +172,7 @@ func (j *Job) AbandonAfter() time.Duration {
 	return max(j.machine.config.AbandonAfter, 0)
 }
 
-// Launcher is what is known of a rank's launcher.
+// Launcher returns the presence of a rank's launcher.
 func (j *Job) Launcher(rank uint32) presence.State {
 	return j.machine.launchers.Of(presence.Rank{Job: j.ID, Number: rank})
 }

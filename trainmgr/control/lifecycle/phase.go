@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// phaseEvent is what leads a job from a phase to another.
+// phaseEvent is an event that leads a job from one phase to another.
 type phaseEvent string
 
 const (
@@ -47,8 +47,9 @@ var phases = transition.Table[record.Phase, phaseEvent]{
 	record.Abandoned: {},
 }
 
-// transition changes the job's phase on an event, for a reason. No other function does. It reports whether the table
-// allows the event; where it does not, the job stays as it is. A new reason for the same phase is a change, too.
+// transition changes the job's phase on an event, for a reason. No other function changes the phase. transition
+// reports whether the table allows the event; if the table does not, the job stays as it is. A new reason for the
+// same phase is a change, too.
 func (j *Job) transition(on phaseEvent, why string) bool {
 	from := j.state.Phase
 	to, ok := phases.Next(from, on)

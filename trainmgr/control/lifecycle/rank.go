@@ -6,27 +6,27 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 )
 
-// Rank is one rank of a job: which session it has, and what waits to be said to its launcher.
+// Rank is one rank of a job: its session, and the news that waits for its launcher.
 type Rank struct {
 	session      ledger.Session
 	run          Run  // that attached last
 	adopted      bool // this leader knows what the session holds
-	announcesEnd bool // the launcher will say when the rank is through
-	through      bool // the launcher has said so, in this leader's time
-	assumed      bool // announcesEnd is: an earlier leader did not store what the launcher said
+	announcesEnd bool // the launcher will report when the rank is through
+	through      bool // the launcher announced it to this leader
+	assumed      bool // announcesEnd is assumed: no leader stored what the launcher announced
 	offers       []offer
 	revoked      []uint64
-	calls        uint64 // that waited for grants: the last one withdraws what it wanted
+	calls        uint64 // calls that waited for grants: the last call withdraws its want
 }
 
-// offer is a grant that the rank has not named among the leases that it holds. It is said with every answer until then:
-// an answer may be lost on its way, or reach an iteration that has ended.
+// offer is a grant that the rank has not named among the leases that it holds. Every answer repeats the grant until
+// then: an answer may be lost on its way, or reach an iteration that has ended.
 type offer struct {
 	ledger.Grant
 	said bool
 }
 
-// Rank returns a rank of the job; nil: it has none of that number.
+// Rank returns a rank of the job, or nil if the job has no rank of that number.
 func (j *Job) Rank(number uint32) *Rank {
 	if int64(number) >= int64(len(j.ranks)) {
 		return nil
@@ -34,7 +34,7 @@ func (j *Job) Rank(number uint32) *Rank {
 	return &j.ranks[number]
 }
 
-// Granted says that the ledger granted a rank a lease.
+// Granted records that the ledger granted a lease to a rank.
 func (j *Job) Granted(g ledger.Grant) {
 	if r := j.Rank(g.Rank); r != nil {
 		r.offers = append(r.offers, offer{Grant: g})
@@ -42,7 +42,7 @@ func (j *Job) Granted(g ledger.Grant) {
 	}
 }
 
-// Revoked says that the ledger took a lease of a rank back.
+// Revoked records that the ledger took back a lease of a rank.
 func (j *Job) Revoked(v ledger.Revocation) {
 	if r := j.Rank(v.Rank); r != nil {
 		r.revoked = append(r.revoked, v.Lease)
@@ -58,8 +58,8 @@ func (r *Rank) MustShow(s ledger.Session, fence uint64) bool { return !r.adopted
 // Adopted reports whether this leader knows what the rank's session holds.
 func (r *Rank) Adopted() bool { return r.adopted }
 
-// Held says which leases the rank's launcher names, and that its report was taken. A named lease was heard of, and a
-// grant whose lease is over need not be said.
+// Held records the leases that the rank's launcher names, and that its report was taken. The launcher knows a lease
+// that it names, and an answer need not repeat a grant whose lease is over.
 func (r *Rank) Held(s ledger.Session, named []uint64, leased func(lease uint64) bool) {
 	r.adopted, r.session = true, s
 	if len(r.offers) == 0 {
@@ -77,20 +77,21 @@ func (r *Rank) FencedOff(s ledger.Session) bool {
 	return r.session != s && r.session != ledger.Session{}
 }
 
-// Wants begins a call that waits for some pieces. Grants that the rank has not heard of
-// count: more is how many pieces the ledger has to grant beside them.
+// Wants begins a call that waits for some pieces. Grants that the rank has not named count as pieces: more is the
+// number of pieces that the ledger has to grant beside them.
 func (r *Rank) Wants(pieces int) (call uint64, more int) {
 	r.calls++
 	return r.calls, max(0, pieces-len(r.offers))
 }
 
-// HasNews reports whether there is something to say to the rank.
+// HasNews reports whether the rank has grants or revocations to hear of.
 func (r *Rank) HasNews() bool { return len(r.offers) > 0 || len(r.revoked) > 0 }
 
-// Withdraws reports whether the end of a call ends what the rank wants: no later call waits by now.
+// Withdraws reports whether the end of a call withdraws the rank's want, because no later call waits by now.
 func (r *Rank) Withdraws(call uint64) bool { return r.calls == call }
 
-// TakeUnsaid removes and returns the leases that came for a call whose caller has gone: they were never said.
+// TakeUnsaid removes and returns the leases that were granted for a call whose caller has gone and that no answer
+// contained.
 func (r *Rank) TakeUnsaid() (leases []uint64) {
 	r.offers = slices.DeleteFunc(r.offers, func(o offer) bool {
 		if !o.said {
@@ -101,8 +102,8 @@ func (r *Rank) TakeUnsaid() (leases []uint64) {
 	return leases
 }
 
-// Say returns what an answer to the rank's launcher says: its grants, but for those that are not leased any more, and
-// the leases that were revoked, which are said once.
+// Say returns the contents of an answer to the rank's launcher: the grants whose leases are not over, and the leases
+// that were revoked. One answer alone contains a revocation.
 func (r *Rank) Say(leased func(lease uint64) bool) (grants []ledger.Grant, revoked []uint64) {
 	for i := range r.offers {
 		if o := &r.offers[i]; leased(o.ID) {

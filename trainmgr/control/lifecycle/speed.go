@@ -5,8 +5,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// Measured says how fast the drives are, how fast the trainer is (0: not known), and how many drives the job starts
-// with. The job runs once that is durable: see Commit.
+// Measured records P of the drives, T of the trainer (0: not known), and the number of drives that the job starts
+// with. The job runs once its next state is durable: see Commit.
 func (j *Job) Measured(p map[string]float64, t float64, drives allocation.Allocation) {
 	if j.Phase() != record.Measuring {
 		return
@@ -15,7 +15,7 @@ func (j *Job) Measured(p map[string]float64, t float64, drives allocation.Alloca
 	j.Allocated(drives)
 }
 
-// DriveMeasured says how fast a drive is that joined the job.
+// DriveMeasured records P of a drive that joined the job.
 func (j *Job) DriveMeasured(drive string, rowsPerSecond float64) {
 	if j.state.P == nil {
 		j.state.P = map[string]float64{}
@@ -24,8 +24,8 @@ func (j *Job) DriveMeasured(drive string, rowsPerSecond float64) {
 	j.unwritten = true
 }
 
-// TrainerMeasured says how fast the trainer is.
+// TrainerMeasured records T of the trainer.
 func (j *Job) TrainerMeasured(rowsPerSecond float64) { j.state.T = rowsPerSecond }
 
-// Allocated says how many drives the job runs at once from now on.
+// Allocated records how many drives the job runs at once from now on.
 func (j *Job) Allocated(drives allocation.Allocation) { j.state.Allocation, j.unwritten = drives, true }
