@@ -1,5 +1,5 @@
-// Package capacity answers what to buy: how many drives a job needs, which constraint binds, the watts and dollars,
-// and the CPU cores that would sustain the same rate.
+// Package capacity plans a purchase: how many drives a job needs, which constraint binds, the watts and dollars, and
+// the CPU cores that would sustain the same rate.
 //
 // # Overview
 //
@@ -19,7 +19,7 @@
 //
 // # Errors
 //
-// [ErrNeed] for a job that makes no sense, [ErrPrices] for a price file that does not.
+// [ErrNeed] for a job with impossible figures, [ErrPrices] for an invalid price file.
 package capacity
 
 import (
@@ -34,7 +34,7 @@ import (
 )
 
 var (
-	// ErrNeed says that the job's figures make no sense.
+	// ErrNeed says that the job's figures are impossible.
 	ErrNeed = errors.New("plan")
 	// ErrPrices says that the price file does not parse or a figure is out of range.
 	ErrPrices = errors.New("prices")
@@ -125,10 +125,10 @@ type Need struct {
 	CPUs []CoreRate
 }
 
-// CoreRate is what one CPU core preprocesses, as a baseline beside the drives.
+// CoreRate is the rate at which one CPU core preprocesses, as a baseline beside the drives.
 type CoreRate struct {
 	Name          string
-	RowsPerSecond float64 // of one core; 0: nobody measured this model
+	RowsPerSecond float64 // of one core; 0: this model was not measured
 	Source        string  // command, processor and date; or why there is no figure
 }
 

@@ -5,7 +5,8 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 )
 
-// DPP's three models (DPP, Tables III, VIII, IX): what a job stores and what a trainer node takes.
+// DPP's three models (DPP, Tables III, VIII, IX): the bytes that a job stores and the rate that a trainer node
+// takes.
 //
 // T is the workers that a trainer node needs times the rows a second of one worker; bytes a row as stored is the
 // storage bandwidth that a worker receives over its rows a second.

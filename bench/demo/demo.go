@@ -1,8 +1,8 @@
 // Package demo runs the main job on one machine, from nothing: it generates RM1, puts the partitions on two file:
 // drives, and feeds a stand-in trainer from them.
 //
-// It uses only what a user would: the generator, drives by URI, tar volumes, and a job over local drives. The trainer
-// is a stand-in, and the report says so.
+// It uses only parts that a user would use: the generator, drives by URI, tar volumes, and a job over local drives.
+// The trainer is a stand-in, and the report says so.
 package demo
 
 import (
@@ -35,7 +35,8 @@ type Options struct {
 	SLM           int64         // bytes of each drive's memory; 0 means its default
 	Epochs        int           // 0 means 1
 	Measure       time.Duration // of T and of each drive's P; 0 means 1 s
-	// Say is told each step; Generated, Stored and Trained are told progress in rows, bytes and rows. All may be nil.
+	// Say is called with each step; Generated, Stored and Trained are called with the progress in rows, bytes and rows.
+	// All may be nil.
 	Say       func(string)
 	Generated func(done, total int64)
 	Stored    func(done, total int64)

@@ -17,5 +17,5 @@
 //
 // # Errors
 //
-// [ErrOptions] says that options make no sense.
+// [ErrOptions] says that options are invalid.
 package offload

@@ -19,9 +19,9 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// Options say what to measure. Command is required; the rest may be zero.
+// Options select the measurement. Command is required; the rest may be zero.
 type Options struct {
-	// Command runs millrace: what follows it are the arguments of a subcommand.
+	// Command runs millrace; the arguments of a subcommand are appended to it.
 	Command []string
 	// Env is added to its environment.
 	Env []string
@@ -42,10 +42,11 @@ const (
 	MaxCores = 1024
 )
 
-// waitDelay bounds the wait for what a killed command still prints: a process that it started may hold its output open.
+// waitDelay bounds the wait for the rest of a killed command's output: a process that the command started may hold
+// the output open.
 const waitDelay = 5 * time.Second
 
-// Measured is what was measured for one trainer.
+// Measured holds the measurements for one trainer.
 type Measured struct {
 	TrainerCPU   float64   `json:"trainer_cpu"`   // share of its step
 	TrainerQuota float64   `json:"trainer_cores"` // 0: no quota was permitted
@@ -53,7 +54,7 @@ type Measured struct {
 	Sweep        []Point   `json:"sweep"`
 	Best         Point     `json:"best"`
 	Outcomes     []Outcome `json:"outcomes"`
-	Note         string    `json:"note,omitempty"` // what is not as asked
+	Note         string    `json:"note,omitempty"` // deviations from the options
 }
 
 // Point is one share of the sweep.
@@ -104,8 +105,9 @@ func (o *Options) defaults() error {
 	return nil
 }
 
-// Run serves a drive from one process and trains in another, each under its quota of CPU, at every share of a sweep and
-// under the policies. Where quotas are not permitted it runs without, and says so. The trainer is a stand-in.
+// Run serves a drive from one process and trains in another, each under its quota of CPU, at every share of a sweep
+// and under the policies. If quotas are not permitted, it runs without them and adds a note. The trainer is a
+// stand-in.
 func Run(ctx context.Context, o Options) (results []Measured, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, err

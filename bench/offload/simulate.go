@@ -13,14 +13,14 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// ErrOptions says that options make no sense.
+// ErrOptions says that options are invalid.
 var ErrOptions = errors.New("bench offload")
 
-// SimulateOptions say what to simulate. The zero value works.
+// SimulateOptions select the simulation. The zero value works.
 type SimulateOptions struct {
 	Cases int     // machines to draw; 0 means 1000
 	Seed  uint64  // of the draw
-	Noise float64 // standard deviation of what a profile measures, as a share; 0 means 0.01, negative none
+	Noise float64 // standard deviation of a profile's measurements, as a share; 0 means 0.01, negative none
 }
 
 // Bounds of SimulateOptions.
@@ -41,7 +41,7 @@ func Policies() []offload.Policy {
 	return []offload.Policy{offload.Extended, offload.Paper, offload.FastFlowCode}
 }
 
-// Outcome is what a policy decided for a case, and what came of it.
+// Outcome is a policy's decision for a case, and the result of the decision.
 type Outcome struct {
 	Policy   string           `json:"policy"`
 	Decision offload.Decision `json:"decision"`
@@ -61,7 +61,7 @@ type Case struct {
 	Outcomes  []Outcome       `json:"outcomes"`
 }
 
-// Summary says how far a policy was from the sweep's best over all cases.
+// Summary is how far a policy was from the sweep's best over all cases.
 type Summary struct {
 	Policy   string  `json:"policy"`
 	Mean     float64 `json:"mean_distance_share"`
@@ -69,11 +69,11 @@ type Summary struct {
 	Largest  float64 `json:"largest_distance_share"`
 	Within5  float64 `json:"within_5_percent_share"` // share of the cases
 	Offloads float64 `json:"offloading_share"`       // share of the cases
-	// Offloaded is the mean share of the splits that it offloads: what it costs others.
+	// Offloaded is the mean share of the splits that the policy offloads: its cost to other users of the workers.
 	Offloaded float64 `json:"mean_ratio"`
 }
 
-// Simulation is what Simulate found.
+// Simulation holds the results of Simulate.
 type Simulation struct {
 	Cases    int       `json:"cases"`
 	Seed     uint64    `json:"seed"`
@@ -172,7 +172,7 @@ var workerPolicies = []struct {
 	}},
 }
 
-// supplyOfOne returns what one of four workers makes.
+// supplyOfOne returns the supply of one of four workers.
 func (c *Case) supplyOfOne() float64 {
 	most := 0.0
 	for _, candidate := range c.Metrics.Candidates {
@@ -190,7 +190,7 @@ func drawMachine(rng *rand.Rand) Machine {
 	}
 	m.LocalThreads = max(1, int(m.Cores))
 	local := math.Min(m.Cores, float64(m.LocalThreads)) / m.LocalCPU // mini-batches a second
-	pace := local * between(0.5, 8)                                  // what the trainer would take
+	pace := local * between(0.5, 8)                                  // the rate that the trainer would take
 	cpuShare := []float64{0, 0.3, 0.7, 1}[rng.IntN(4)]               // of the step, on a processor
 	m.StepCPU = cpuShare / pace
 	m.StepSeconds = (1 - cpuShare) / pace
@@ -213,7 +213,7 @@ func drawMachine(rng *rand.Rand) Machine {
 	return m
 }
 
-// profile measures what the policies see.
+// profile makes the measurements that the policies see.
 func (m *Machine) profile(rng *rand.Rand, noise float64) offload.Metrics {
 	noisy := func(v float64) float64 { return v * math.Max(1+noise*rng.NormFloat64(), 0.1) }
 	alone := m.trainerAlone()

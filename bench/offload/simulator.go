@@ -21,7 +21,7 @@ type Machine struct {
 	Cuts          []CutCost
 }
 
-// CutCost says what a cut costs.
+// CutCost is the cost of a cut.
 type CutCost struct {
 	Cut        offload.Cut
 	ReceiveCPU float64 // CPU of the trainer's machine for a mini-batch that comes from elsewhere
@@ -29,7 +29,7 @@ type CutCost struct {
 	LinkWork   float64 // of LinkSeconds
 }
 
-// phase is what a stream or the trainer does.
+// phase is the activity of a stream or of the trainer.
 type phase uint8
 
 const (
@@ -48,7 +48,7 @@ type lane struct {
 	left   float64 // work of the phase
 	split  int     // mini-batches of the split that are still to make
 	worker int     // -1: local
-	turn   int     // grows: who asked for an engine thread first gets it
+	turn   int     // grows: the first stream to ask for an engine thread gets it first
 }
 
 // simulation is a run in virtual time.
@@ -68,10 +68,10 @@ type simulation struct {
 
 	rates []float64 // of the lanes, and last of the trainer
 
-	seen offload.Inputs // what a tuner sees, in seconds of virtual time
+	seen offload.Inputs // the tuner's observations, in seconds of virtual time
 }
 
-// measuredRun is what a simulated run measured after its warm-up.
+// measuredRun holds the measurements of a simulated run after its warm-up.
 type measuredRun struct {
 	batchesPerSecond float64
 	cpuPerBatch      float64
@@ -181,7 +181,7 @@ func (s *simulation) advance(taken int, until float64) {
 	}
 }
 
-// watch counts what a tuner sees.
+// watch counts the observations of a tuner.
 func (s *simulation) watch(step float64) {
 	local, remote := false, false
 	for i := range s.lanes {
@@ -208,7 +208,7 @@ func (s *simulation) use(p phase, work float64) {
 	}
 }
 
-// startWork lets whoever waits go on, until nobody can.
+// startWork lets waiting streams and the trainer go on, until none can.
 func (s *simulation) startWork() {
 	for changed := true; changed; {
 		changed = false
@@ -377,7 +377,7 @@ func (s *simulation) hasThread(l *lane) bool {
 	return before < threads
 }
 
-// candidateOf returns what a profile measured of a cut.
+// candidateOf returns a profile's measurements of a cut.
 func candidateOf(profile *offload.Metrics, cut offload.Cut) (c offload.Candidate) {
 	for _, c := range profile.Candidates {
 		if c.Cut == cut {

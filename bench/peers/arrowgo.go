@@ -22,8 +22,8 @@ type arrowDecoder struct {
 	filledID    []int64
 }
 
-// openArrow reads the footer once and returns what opens a decoder for each turn. The file is memory: nothing is left
-// to close.
+// openArrow reads the footer once and returns the function that opens a decoder for each turn. The file is memory:
+// nothing is left to close.
 func openArrow(d *dataset) (func(context.Context) (decoder, error), error) {
 	f, err := file.NewParquetReader(bytes.NewReader(d.Bytes))
 	if err != nil {

@@ -15,10 +15,10 @@ type layout struct{ Codec, Encoding string }
 
 func (l layout) String() string { return l.Codec + ", " + l.Encoding }
 
-// layouts are what the table has.
+// layouts are the layouts in the table.
 var layouts = []layout{{"none", "plain"}, {"snappy", "dictionary"}}
 
-// dataset is one file and what is to be made of it.
+// dataset is one file and the columns to make from it.
 type dataset struct {
 	Model    workload.Model
 	Layout   layout
@@ -32,7 +32,7 @@ type dataset struct {
 	From, To float64   // ends of the borders, which are log-spaced
 }
 
-// dataOptions say what generate makes.
+// dataOptions select the data that generate makes.
 type dataOptions struct {
 	Rows     int64   // 0: a default by model
 	Coverage float64 // 0: the model's own

@@ -1,12 +1,12 @@
-// Command peers sets Millrace beside what one would use without it: the same files, the same operators, the same
-// columns out, on one core.
+// Command peers compares Millrace with the libraries that a user would use without it: the same files, the same
+// operators, the same columns out, on one core.
 //
 //	cd bench/peers && go run .                           # writes ../results/peers.json and peers.md
 //	go run . -models rm1 -peers duckdb,arrow -rounds 9   # some of it
 //	go run . -threads 2                                  # writes ../results/peers-2.json and peers-2.md
 //	make bench-python                                    # from the root: with the peers in Python
 //
-// It is a module of its own because DuckDB wants cgo and 120 MB of library, which nobody who builds Millrace should
+// It is a module of its own because DuckDB wants cgo and 120 MB of library, which a build of Millrace should not
 // need. With CGO_ENABLED=0 it builds without DuckDB, and its table says so.
 //
 // # What is compared
@@ -16,9 +16,10 @@
 // Python read the file from a file system in memory). Operators are those of the models' pipelines: fill null, clamp,
 // log(x+1); SigridHash modulo 500,000, of ids and of lists of ids; Bucketize and SigridHash for generated features.
 //
-// Everybody must have the columns in memory, a block of rows at a time: label, dense features as float32, ids as int32,
-// for lists values and lengths. Nobody may aggregate them away. Ours goes on to make mini-batches (dense row-major, ids
-// feature-major in one tensor), which is not asked of peers, nor counted in their favour.
+// Millrace and every peer must produce the columns in memory, a block of rows at a time: label, dense features as
+// float32, ids as int32, for lists values and lengths. No peer may aggregate the columns away. Ours also makes
+// mini-batches (dense row-major, ids feature-major in one tensor). Peers need not make mini-batches, and this is not
+// counted in their favour.
 //
 // A peer is written as its user would write it, and then made faster where that was easy. Footers are read once.
 // DuckDB's statement is prepared once and its result is streamed. DuckDB plans the statement again for each turn (0.2 s
@@ -26,12 +27,13 @@
 // computed from the borders' being log-spaced. parquet-go is read by typed slices of a page, never by its boxed values.
 // NumPy uses its fast float32 logarithm.
 //
-// DuckDB comes with its own hash, which is what one would use there, and with SigridHash spelt out. The row without
-// buckets makes no generated features, does less than ours, and is there because buckets are what DuckDB is worst at.
+// DuckDB is measured with its own hash, which a user of DuckDB would use, and with SigridHash written in SQL. The
+// row without buckets makes no generated features and does less than ours; the table has it because DuckDB is
+// slowest at buckets.
 //
 // TorchArrow does not install (the package index has none for Python 3.11). The peer is a Go version of the loops in
-// TorchArrow's sources, since PreSto counts processor cores that run TorchArrow. What Velox adds around the loops is
-// left out.
+// TorchArrow's sources, since PreSto counts processor cores that run TorchArrow. The work that Velox adds around the
+// loops is left out.
 //
 // # Before timing
 //

@@ -50,11 +50,11 @@ func bucketSQL(column string, d *dataset) string {
 // hashSQL is a hash as steps of SQL, each an expression of the one before, called k.
 type hashSQL []string
 
-// ownHash is DuckDB's hash, modulo max. (Its own is what one would use there.)
+// ownHash is DuckDB's hash, modulo max. (A user of DuckDB would use DuckDB's own hash.)
 var ownHash = hashSQL{"(hash(k) % MAX)::INTEGER"}
 
-// sigridSQL is SigridHash with salt 0 of ids that are not negative. 64-bit arithmetic that wraps is 128-bit arithmetic
-// and a mask, for DuckDB's 64-bit arithmetic fails where it would wrap.
+// sigridSQL is SigridHash with salt 0 of ids that are not negative. 64-bit arithmetic that wraps is 128-bit
+// arithmetic and a mask, because DuckDB's 64-bit arithmetic fails instead of wrapping.
 var sigridSQL = hashSQL{
 	"((18446744073709551615::UHUGEINT " +
 		"- k::UBIGINT + k::UBIGINT::UHUGEINT * 2097152::UHUGEINT) & 18446744073709551615::UHUGEINT)::UBIGINT",
@@ -80,7 +80,7 @@ func (h hashSQL) list(column string, max int64) string {
 	return column
 }
 
-// scalar applies the steps to an expression. A list of one is how to name what a step uses twice.
+// scalar applies the steps to an expression. A list of one element names an expression that a step uses twice.
 func (h hashSQL) scalar(x string, max int64) string {
 	if len(h) == 1 {
 		return strings.ReplaceAll(h.step(0, max), "(k)", "("+x+")")

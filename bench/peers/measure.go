@@ -52,7 +52,7 @@ func (l linked) gather(ctx context.Context) (*block, error) { return gather(ctx,
 
 // measure runs whole turns until the time has passed. A turn that takes many times as long ends early, at a block.
 func (l linked) measure(ctx context.Context, least time.Duration) (sample, error) {
-	runtime.GC() // what others left
+	runtime.GC() // collects the garbage of earlier turns
 	var rows int64
 	wallBefore, cpuBefore := l.planned()
 	begin, cpu := time.Now(), cpuSeconds()

@@ -17,7 +17,7 @@ type operators interface {
 	bucketFloat(dst []int32, x []float32)
 }
 
-// plain are the operators as one writes them in Go: one loop a column, what does not change computed once.
+// plain are the operators as a programmer writes them in Go: one loop a column, with every constant computed once.
 type plain struct {
 	borders []float32
 	max     int64
@@ -80,7 +80,7 @@ func lowerBound(borders []float32, v float32) int {
 	return low
 }
 
-// sigrid is folly's hash_128_to_64(salt, twang_mix64(k)): what SigridHash takes the modulus of.
+// sigrid is folly's hash_128_to_64(salt, twang_mix64(k)), of which SigridHash takes the modulus.
 func sigrid(k, salt uint64) uint64 {
 	k = ^k + k<<21
 	k ^= k >> 24
@@ -107,11 +107,10 @@ func duckHash(k uint64) uint64 {
 	return k ^ k>>32
 }
 
-// torchArrow are TorchArrow's scalar loops, written in Go after csrc/velox/functions/rec: an operator is a pass
-// over the column with a vector of its own for the result, and a row pays for what does not change from row to row.
-// Bucketize looks at all borders whether they increase; SigridHash divides 2^(64+l) by max in 128 bits, once a row
-// (once a list for lists). What Velox does around the loops (null bitmaps, vector encodings, allocation) is not here,
-// which flatters it.
+// torchArrow are TorchArrow's scalar loops, written in Go after csrc/velox/functions/rec: an operator is a pass over
+// the column with a vector of its own for the result, and computes constants again for each row. Bucketize checks
+// that all borders increase; SigridHash divides 2^(64+l) by max in 128 bits, once a row (once a list for lists). The
+// work of Velox around the loops (null bitmaps, vector encodings, allocation) is left out, which favours TorchArrow.
 type torchArrow struct {
 	borders []float32
 	max     int64

@@ -39,7 +39,7 @@ type pageCursor struct {
 	index    []int32 // dictionary indices, nil if the page has none
 }
 
-// openParquet reads the footer once and returns what opens a decoder for each turn.
+// openParquet reads the footer once and returns the function that opens a decoder for each turn.
 func openParquet(d *dataset) (func(context.Context) (decoder, error), error) {
 	f, err := parquet.OpenFile(bytes.NewReader(d.Bytes), int64(len(d.Bytes)), parquet.SkipPageIndex(true),
 		parquet.SkipBloomFilters(true))

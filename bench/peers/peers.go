@@ -18,7 +18,7 @@ type peer struct {
 	Name string
 	What string // it is, in a sentence
 	Ulps int64  // allowed distance of dense features
-	// Hash is the hash of ids where it is not SigridHash: what is expected is computed with it.
+	// Hash is the hash of ids if it is not SigridHash. The expected values are computed with it.
 	Hash func(uint64) uint64
 	// Ungenerated peers leave out the generated features.
 	Ungenerated bool
@@ -26,7 +26,8 @@ type peer struct {
 	start func(ctx context.Context, d *dataset) (contender, error)
 }
 
-// link makes start of what opens a runner in this process; one for each of a dataset's parts.
+// link makes the start function of a peer from the function that opens a runner in this process. Each of a dataset's
+// parts gets a runner.
 func link(open func(ctx context.Context, d *dataset) (runner,
 	error)) func(context.Context, *dataset) (contender, error) {
 	return func(ctx context.Context, d *dataset) (contender, error) {
@@ -100,8 +101,8 @@ func gather(ctx context.Context, r runner, d *dataset) (*block, error) {
 	return all, err
 }
 
-// expected is what a peer must make: ours, without generated features if it leaves them out; where its hash is another,
-// with the ids that parquet-go's columns and that hash give.
+// expected returns the block that a peer must make: ours, without generated features if the peer leaves them out. If
+// the peer has another hash, the ids are those that parquet-go's columns and that hash give.
 func (p *peer) expected(ctx context.Context, d *dataset, want *block) (*block, error) {
 	e := *want
 	if p.Hash != nil {

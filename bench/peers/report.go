@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// report is what a run found.
+// report holds the results of a run.
 type report struct {
 	Header header  `json:"header"`
 	Tables []table `json:"tables"`
 }
 
-// header says on what and how.
+// header describes the machine and the command of a run.
 type header struct {
 	Time     string   `json:"time"`
 	CPU      string   `json:"cpu"`

@@ -45,7 +45,7 @@ func (t *threads) gather(ctx context.Context) (*block, error) {
 // measure runs every runner over its part again and again until the time has passed, and then to the end of a block:
 // all of them work until the last one stops, or nearly. First turns are whole, unless they take many times as long.
 func (t *threads) measure(ctx context.Context, least time.Duration) (sample, error) {
-	runtime.GC() // what others left
+	runtime.GC() // collects the garbage of earlier turns
 	rows, errs := make([]int64, len(t.runners)), make([]error, len(t.runners))
 	before := t.planned()
 	begin, cpu := time.Now(), cpuSeconds()
@@ -64,8 +64,8 @@ func (t *threads) measure(ctx context.Context, least time.Duration) (sample, err
 	return s, errors.Join(errs...)
 }
 
-// planned sums what the runners have spent on planning, by the wall's clock, which for one thread on a core of its own
-// is the processor's.
+// planned sums the time that the runners have spent on planning. It is wall-clock time, which equals processor time
+// for one thread on a core of its own.
 func (t *threads) planned() (seconds float64) {
 	for _, r := range t.runners {
 		if p, ok := r.(planner); ok {

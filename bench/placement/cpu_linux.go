@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// threadTime is what this thread has used so far, user and system.
+// threadTime returns the CPU time that this thread has used so far, user and system.
 func threadTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &u); err != nil {

@@ -4,5 +4,5 @@ package placement
 
 import "time"
 
-// threadTime is not known here: no seconds are told as an engine's.
+// threadTime returns 0, because this platform does not report it. No seconds are then attributed to an engine.
 func threadTime() time.Duration { return 0 }

@@ -10,10 +10,10 @@
 //	trainer     as pool, but the trainer's own CPU reads and preprocesses, so that no tensors travel
 //
 // [Run] makes a data set, and lets each mode make all its mini-batches once to count bytes and to compare the
-// mini-batches, which must be the same in every mode, and then again for Options.Time to measure. The storage node, the
-// worker and the trainer are parts of one process that speak HTTP over loopback, with package host/source where they
-// read; drives are software. So bytes are what real machines would move, and times are this machine's: all parts share
-// its cores, and a link costs what loopback costs.
+// mini-batches, which must be the same in every mode, and then again for Options.Time to measure. The storage node,
+// the worker and the trainer are parts of one process that speak HTTP over loopback, with package host/source where
+// they read; drives are software. So the bytes are those that real machines would move, and the times are those of
+// this machine: all parts share its cores, and a link costs as much as loopback.
 //
 // Bytes of flash are those of NVMe Read commands and of moves inside the drive; bytes to and from a drive's memory are
 // the drive's own counters, result blocks and the program included; bytes of HTTP are those of bodies. The
@@ -22,9 +22,10 @@
 //
 // # Errors
 //
-// [ErrOptions] for what cannot be measured; [ErrDiffers] where a mode makes other mini-batches. Others name the mode.
+// [ErrOptions] for options that cannot be measured; [ErrDiffers] if a mode makes other mini-batches. Other errors
+// name the mode.
 //
 // # Debugging
 //
-// Result.Links of one mode beside another's tell which part reads more than it needs.
+// Compare Result.Links of two modes to find the part that reads more than it needs.
 package placement

@@ -35,7 +35,7 @@ const (
 // Modes returns all modes, in the order of the table.
 func Modes() []Mode { return []Mode{InStorage, NodeCPU, Card, Pool, Trainer} }
 
-// Options say what to measure. The zero value measures RM1 in every mode.
+// Options select the measurement. The zero value measures RM1 in every mode.
 type Options struct {
 	Model      string // rm1 to rm5; empty: rm1
 	Modes      []Mode // empty: all
@@ -73,7 +73,7 @@ type Steps struct {
 type Result struct {
 	Mode         Mode   `json:"mode"`
 	Model        string `json:"model"`
-	Engine       string `json:"engine"` // who computes
+	Engine       string `json:"engine"` // the part that computes
 	Rows         int64  `json:"rows"`   // of one pass, which Links count
 	MiniBatches  int64  `json:"mini_batches"`
 	ChunkBytes   int64  `json:"chunk_bytes"`  // of the column chunks that the pipeline reads
@@ -90,7 +90,7 @@ type Result struct {
 	Notes            []string `json:"notes"`
 }
 
-// withDefaults fills in what is zero, and refuses what cannot be.
+// withDefaults replaces zeroes by their defaults, and refuses impossible options.
 func (o Options) withDefaults() (Options, error) {
 	if o.Model == "" {
 		o.Model = "rm1"

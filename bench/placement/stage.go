@@ -25,15 +25,16 @@ import (
 	"github.com/millrace/millrace/sdk/processor"
 )
 
-// stage is the parts of one mode: the drive that holds the partitions, who preprocesses, and the way to the trainer.
+// stage holds the parts of one mode: the drive that holds the partitions, the part that preprocesses, and the way to
+// the trainer.
 type stage struct {
 	o     *Options
 	mode  Mode
 	paths []string
 
 	drive      *sdk.Device // holds the partitions
-	card       *sdk.Device // computes on what is stored in it; nil: there is none
-	web        *webStorage // serves the drive's partitions; nil: nobody is elsewhere
+	card       *sdk.Device // computes on the bytes stored in it; nil: there is none
+	web        *webStorage // serves the drive's partitions; nil: no part is elsewhere
 	partitions []*partition.Partition
 	processor  processor.Processor
 	batch      int
@@ -195,7 +196,7 @@ func (s *stage) computer() *sdk.Device {
 	return nil
 }
 
-// engine says who computes.
+// engine names the part that computes.
 func (s *stage) engine() string {
 	switch s.mode {
 	case InStorage:
@@ -210,7 +211,7 @@ func (s *stage) engine() string {
 	return "the storage node's CPU"
 }
 
-// notes says what is software, and what is modelled.
+// notes lists the parts that are software, and the values that are modelled.
 func (s *stage) notes() []string {
 	list := []string{"every part runs on this machine's cores, and HTTP and NVMe/TCP go over loopback"}
 	if s.computer() != nil {

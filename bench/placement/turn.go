@@ -91,7 +91,7 @@ func steps(s processor.Stats) Steps {
 	return Steps{Move: each(s.Move), Decode: each(s.Decode), Transform: each(s.Transform), Fetch: each(s.Fetch)}
 }
 
-// tally counts what a trainer took in one turn.
+// tally counts the mini-batches that a trainer took in one turn.
 type tally struct{ rows, miniBatches, tensorBytes, frameBytes int64 }
 
 // turn has the trainer take every mini-batch once. sum, if not nil, gets the frames of all.
@@ -115,7 +115,7 @@ func (s *stage) turn(ctx context.Context, sum hash.Hash) (t tally, err error) {
 	return t, nil
 }
 
-// takeAll takes the mini-batches of a stream: over the way, or in this process where there is none.
+// takeAll takes the mini-batches of a stream: over the way to the trainer, or in this process if there is no way.
 func (s *stage) takeAll(ctx context.Context, stream processor.Stream, w *way, t *tally, sum hash.Hash) error {
 	for {
 		mb, err := stream.Next(ctx)
@@ -143,8 +143,8 @@ func (s *stage) takeAll(ctx context.Context, stream processor.Stream, w *way, t 
 	}
 }
 
-// deliver brings a mini-batch to the trainer, and returns its frame, or nil where the trainer made the mini-batch and
-// nobody wants the frame.
+// deliver brings a mini-batch to the trainer, and returns its frame, or nil if the trainer made the mini-batch and
+// no caller wants the frame.
 func (s *stage) deliver(ctx context.Context, mb *tensor.MiniBatch, w *way, wanted bool) ([]byte, error) {
 	if w == nil {
 		if !wanted {

@@ -22,7 +22,7 @@ type Report struct {
 	Tables []Table `json:"tables"`
 }
 
-// Header says where, when and how a run was measured.
+// Header describes where, when and how a run was measured.
 type Header struct {
 	Time    string `json:"time"`
 	CPU     string `json:"cpu"`
@@ -71,7 +71,7 @@ func (r *Report) Rate(model, layout, program string) (float64, bool) {
 	return 0, false
 }
 
-// Source says in one line where the run's figures come from.
+// Source returns the origin of the run's figures in one line.
 func (r *Report) Source() string {
 	h := r.Header
 	threads := max(h.Threads, 1)

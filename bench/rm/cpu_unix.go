@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime is what the process has used so far, user and system.
+// processorTime returns the CPU time that the process has used so far, user and system.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -3,13 +3,13 @@
 //
 // # What is measured
 //
-// A data set of the workload is generated (int64 ids, every feature present unless Options.Coverage says otherwise, so
-// that a row of RM5 has the 8,908 bytes that models reckon with), read into memory, and preprocessed again and again by
-// one stream a thread until enough time has passed. Files are PLAIN and uncompressed unless Options say otherwise. Two
-// workloads are no Parquet: Criteo's rows as text ([CriteoTSV]) and packed ([CriteoBinary]), through MiniPipe's
-// stateless pipeline; bytes in are then those of the partition. With Options.Threads threads the Go scheduler has as
-// many processors, so that nothing runs beside them. Bytes in are the column chunk bytes that were decoded, bytes out
-// the tensors' bytes.
+// A data set of the workload is generated (int64 ids, every feature present unless Options.Coverage says otherwise,
+// so that a row of RM5 has the 8,908 bytes that the models assume), read into memory, and preprocessed again and
+// again by one stream a thread until enough time has passed. Files are PLAIN and uncompressed unless Options say
+// otherwise. Two workloads are not Parquet: Criteo's rows as text ([CriteoTSV]) and packed ([CriteoBinary]), through
+// MiniPipe's stateless pipeline; bytes in are then those of the partition. With Options.Threads threads the Go
+// scheduler gets the same number of processors, so that nothing runs beside the threads. Bytes in are the column
+// chunk bytes that were decoded, bytes out the tensors' bytes.
 //
 // # Errors
 //
@@ -39,7 +39,7 @@ import (
 	"github.com/millrace/millrace/sdk/processor"
 )
 
-// Options say what to measure.
+// Options select the measurement.
 type Options struct {
 	Models   []string
 	Engine   host.Engine // cpu (default), drive or reference

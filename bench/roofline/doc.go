@@ -1,11 +1,12 @@
-// Package roofline sets workloads beside the machine's memory: how near preprocessing comes to a plain copy.
+// Package roofline compares workloads with the machine's memory: how near the throughput of preprocessing comes to
+// that of a plain copy.
 //
 // # What is measured
 //
-// [Copy] is what runtime memmove does between buffers much larger than the caches, one pair a thread: bytes read and
-// bytes written, added. A workload (package bench/rm) reads its column chunks and writes its tensors. Its share of the
-// roofline is (bytes in + bytes out) a second over the copy's (bytes read + bytes written) a second, both with the same
-// number of threads and taken in turn, so that a machine that is busy at the moment slows both.
+// [Copy] measures the runtime's memmove between buffers much larger than the caches, one pair a thread: bytes read
+// and bytes written, added. A workload (package bench/rm) reads its column chunks and writes its tensors. Its share
+// of the roofline is (bytes in + bytes out) a second over the copy's (bytes read + bytes written) a second, both
+// with the same number of threads and taken in turn, so that a machine that is busy at the moment slows both.
 //
 // # Errors
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/bench/rm"
 )
 
-// Options say what to measure. The workload's are those of bench/rm.
+// Options select the measurement. The options of the workload are those of bench/rm.
 type Options struct {
 	rm.Options
 	CopyTime   time.Duration // for each measuring of the copy, 0 means 500 ms
@@ -63,8 +63,8 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	return list, nil
 }
 
-// Copy returns how many bytes a second so many threads read and write together when each copies its own buffer of size
-// bytes again and again: the median of the rounds that fit into the time, at least three.
+// Copy returns how many bytes a second the given number of threads read and write together when each copies its own
+// buffer of size bytes again and again: the median of the rounds that fit into the time, at least three.
 func Copy(ctx context.Context, threads, size int, least time.Duration) float64 {
 	type pair struct{ from, to []byte }
 	pairs := make([]pair, threads)

@@ -4,5 +4,5 @@ package service
 
 import "time"
 
-// processorTime is not known here: what is derived from it is 0.
+// processorTime returns 0, because this platform does not report it. Values derived from it are 0.
 func processorTime() time.Duration { return 0 }

@@ -1,5 +1,5 @@
-// Package service measures the service around the drives: what it costs to bring mini-batches from storage nodes to a
-// trainer, and what the control plane sustains.
+// Package service measures the service around the drives: the cost of bringing mini-batches from storage nodes to a
+// trainer, and the rates that the control plane sustains.
 //
 // # What is measured
 //
@@ -10,20 +10,21 @@
 // plane in a process of its own.
 //
 // Beside each cell, in turns with it in the same run, raw connections of the same kind copy blocks of the same size:
-// one goroutine writes each, and one reads it. They are as many as the nodes wrote to at once in a first turn, and
-// their blocks go, in turn, into as many buffers as the trainer's mini-batches lay in then, so that both sides meet the
-// caches alike. Nodes all write the same mini-batch, and raw connections the same block. The ratio of the two suffers
-// less from what else the machine does than either rate; the processor times, of this whole process, suffer least.
+// one goroutine writes each, and one reads it. There are as many raw connections as the nodes wrote to at once in a
+// first turn. Their blocks go, in turn, into as many buffers as the trainer's mini-batches lay in then, so that both
+// sides use the caches alike. Nodes all write the same mini-batch, and raw connections the same block. Other work on
+// the machine disturbs the ratio of the two less than either rate; the processor times, of this whole process,
+// suffer least.
 //
 // Ledger: a job of many splits of one mini-batch each; its ranks acknowledge them all, in groups, several calls at a
-// time. An acknowledgement counts when the control plane has said that it is durable. The resident memory of the
+// time. An acknowledgement counts when the control plane has answered that it is durable. The resident memory of the
 // control plane's process is read then.
 //
-// Failover: a control plane of three processes, a trainer that takes a mini-batch every few milliseconds; the leader is
-// killed with kill -9. It is over when an acknowledgement is durable again; the longest wait of the trainer for a
-// mini-batch meanwhile is reported beside.
+// Failover: a control plane of three processes, a trainer that takes a mini-batch every few milliseconds; the leader
+// is killed with kill -9. The failover is over when an acknowledgement is durable again; the report also has the
+// trainer's longest wait for a mini-batch meanwhile.
 //
 // # Errors
 //
-// [ErrOptions] for what cannot be measured; others name the part.
+// [ErrOptions] for options that cannot be measured; other errors name the part.
 package service

@@ -44,7 +44,7 @@ func (o *Options) failover(ctx context.Context) (_ *Failover, err error) {
 		return nil, err
 	}
 	var urls []string
-	for _, m := range ms { // the node beats to all: whoever leads takes it
+	for _, m := range ms { // the node beats to all members, and the leader takes the beat
 		urls = append(urls, m.url)
 	}
 	n, err := startNode(ctx, dir, "n0", TCP, identity.Options{}, urls[0], batch, rows*batches)

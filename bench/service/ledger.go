@@ -87,6 +87,6 @@ func (o *Options) ledger(ctx context.Context) (_ *Ledger, err error) {
 	}
 	l := &Ledger{Splits: o.Splits, Seconds: elapsed, PerSecond: float64(o.Splits) / elapsed}
 	l.ResidentBytes, l.MaxResidentBytes = s.member.resident()
-	s.job = nil // rank 0 was attached again: this one is fenced off, and closing it would say so
+	s.job = nil // rank 0 was attached again: this session is fenced off, and Close would return that error
 	return l, nil
 }

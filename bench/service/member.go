@@ -26,7 +26,7 @@ type member struct {
 	errs *tail
 }
 
-// tail keeps what a process said last, and the first line of what it printed.
+// tail keeps the end of a process's output, and the first line that the process printed.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -75,7 +75,7 @@ func (m *member) start(ctx context.Context, o *Options) error {
 		return fmt.Errorf("start %s: %w", o.Command[0], err)
 	}
 	go func() {
-		_ = m.cmd.Wait() // how it ended is what it said
+		_ = m.cmd.Wait() // the process's own output says how it ended
 		close(m.done)
 	}()
 	var ready struct {
@@ -108,7 +108,7 @@ func (m *member) close() error {
 	return os.RemoveAll(m.dir)
 }
 
-// resident reads what memory the process has and had; 0 where the system does not say.
+// resident reads the process's resident memory and its peak. They are 0 if the system does not report them.
 func (m *member) resident() (now, most int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid))
 	if err != nil {

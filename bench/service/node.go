@@ -32,7 +32,7 @@ const (
 	sparseColumns = 26
 )
 
-// document is the pipeline of a job with mini-batches of so many rows.
+// document returns the pipeline of a job with mini-batches of the given number of rows.
 func document(rows int) []byte {
 	return fmt.Appendf(nil, `name: service-bench
 batch: %d
@@ -46,7 +46,7 @@ sparse:
 `, rows, denseColumns-1, sparseColumns-1)
 }
 
-// columns are what the nodes say that their partitions have.
+// columns are the columns that the nodes report for their partitions.
 func columns() []pipeline.ColumnInfo {
 	list := []pipeline.ColumnInfo{{Name: "label", Kind: program.Int64, Bits: 32}}
 	for i := range denseColumns {
@@ -58,7 +58,7 @@ func columns() []pipeline.ColumnInfo {
 	return list
 }
 
-// schemaOf is what the pipeline makes of the columns.
+// schemaOf returns the schema that the pipeline makes from the columns.
 func schemaOf(rows int) (*tensor.Schema, error) {
 	spec, err := pipeline.Parse(document(rows))
 	if err != nil {
@@ -88,7 +88,7 @@ type node struct {
 	writing, most int // frames that are being written, and the most at once
 }
 
-// startNode serves one partition of so many rows, and beats.
+// startNode starts a node that serves one partition of the given number of rows, and beats.
 func startNode(ctx context.Context, dir, name string, t Transport, id identity.Options, control string,
 	batch *tensor.MiniBatch, rows int64) (*node, error) {
 	conf, err := id.Server()
@@ -157,7 +157,7 @@ func startNode(ctx context.Context, dir, name string, t Transport, id identity.O
 	return n, nil
 }
 
-// beat tells the control plane that the node is there. Whoever leads is found through the member that it was given.
+// beat sends the node's heartbeats to the control plane. It finds the leader through the member that it was given.
 func (n *node) beat(ctx context.Context, c apiv1connect.ControlClient) {
 	for ctx.Err() == nil {
 		st := proto.CloneOf(n.status)
@@ -223,7 +223,7 @@ func (n *node) Report(context.Context, *apiv1.ReportRequest) (*apiv1.ReportRespo
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("no drive is there"))
 }
 
-// miniBatch answers with the one mini-batch that there is, under the name that is asked for.
+// miniBatch answers every request with the node's only mini-batch, under the requested name.
 func (n *node) miniBatch(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	epoch, eerr := strconv.ParseUint(q.Get("epoch"), 10, 64)
@@ -245,7 +245,7 @@ func (n *node) miniBatch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", strconv.FormatInt(frame.Len(), 10))
 	n.writes(1)
 	defer n.writes(-1)
-	written, _ := frame.WriteTo(w) // a trainer that hangs up has what it wanted
+	written, _ := frame.WriteTo(w) // a trainer that closes the connection has all that it needs
 	n.bytes.Add(written)
 }
 
@@ -290,7 +290,7 @@ func makeBatch(rows int) (*tensor.MiniBatch, error) {
 	return mb, nil
 }
 
-// fill writes what neither compresses nor repeats.
+// fill writes bytes that neither compress nor repeat.
 func fill(b []byte) {
 	x := uint64(88172645463325252)
 	for ; len(b) >= 8; b = b[8:] {

@@ -21,7 +21,8 @@ type raw struct {
 	into  [][]byte // where blocks go, in turn
 }
 
-// newRaw makes n connections of a kind, over which blocks of so many bytes go into so many buffers, n at least.
+// newRaw makes n connections of a kind. Over them, blocks of the given size go into the given number of buffers, at
+// least n.
 func newRaw(ctx context.Context, dir string, t Transport, server, client identity.Options, n, block,
 	buffers int) (_ *raw, err error) {
 	r := &raw{block: make([]byte, block)}

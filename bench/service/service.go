@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrOptions says that Options ask for what cannot be measured.
+// ErrOptions says that Options ask for something that cannot be measured.
 var ErrOptions = errors.New("options")
 
 // Transport is how a trainer reaches nodes.
@@ -25,9 +25,9 @@ const (
 // Transports are all there are, in the order of the table.
 func Transports() []Transport { return []Transport{Unix, TCP, TLS} }
 
-// Options say what to measure. Command is required; the rest may be zero.
+// Options select the measurement. Command is required; the rest may be zero.
 type Options struct {
-	// Command runs millrace: what follows it are the arguments of a subcommand.
+	// Command runs millrace; the arguments of a subcommand are appended to it.
 	Command []string
 	// Env is added to its environment.
 	Env []string
@@ -64,7 +64,7 @@ type Wire struct {
 	Buffers int `json:"buffers"`
 }
 
-// Ledger is what the control plane sustains.
+// Ledger holds the rates that the control plane sustains.
 type Ledger struct {
 	Splits           int     `json:"splits"`
 	Seconds          float64 `json:"seconds"`
@@ -73,7 +73,7 @@ type Ledger struct {
 	MaxResidentBytes int64   `json:"control_plane_max_resident_bytes"`
 }
 
-// Failover is what a leader's death costs.
+// Failover is the cost of a leader's death.
 type Failover struct {
 	LeaderTTLSeconds float64 `json:"leader_ttl_seconds"`
 	Seconds          float64 `json:"seconds"` // until an acknowledgement was durable again
@@ -81,14 +81,14 @@ type Failover struct {
 	MiniBatches      int     `json:"mini_batches"` // that the trainer took meanwhile
 }
 
-// StandInNodes says in every report what was measured.
+// StandInNodes states in every report that the nodes are stand-ins.
 const StandInNodes = "stand-ins: " +
 	"they hold mini-batches in memory and preprocess nothing, so these are the wire's figures and " +
 	"a ceiling for real storage nodes"
 
 // Result is all that was measured.
 type Result struct {
-	Nodes    string    `json:"nodes"` // what the nodes are: always StandInNodes
+	Nodes    string    `json:"nodes"` // the kind of nodes: always StandInNodes
 	Wire     []Wire    `json:"wire"`
 	Ledger   *Ledger   `json:"ledger,omitempty"`
 	Failover *Failover `json:"failover,omitempty"`

@@ -57,7 +57,7 @@ func (o *Options) newStage(ctx context.Context, t Transport, nodes, rows int, of
 	}
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
-		if t == TLS { // a node is who its certificate says
+		if t == TLS { // a node has the identity of its certificate
 			if s.identity[1], err = s.issueFor(identity.Node, name); err != nil {
 				return s, err
 			}
@@ -148,7 +148,7 @@ func (s *stage) close() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
-// sum is what the turns of one side came to.
+// sum holds the totals of one side's turns.
 type sum struct {
 	bytes   int64
 	elapsed time.Duration
@@ -192,9 +192,9 @@ func (o *Options) wire(ctx context.Context, t Transport, nodes int) (_ *Wire, er
 	return w, nil
 }
 
-// turns lets the trainer and raw connections take turns. What the service moved is what the nodes wrote. The raw
-// connections are made after the first turn, which warms up: as many as nodes wrote to at once, into as many buffers as
-// the trainer's mini-batches lay in.
+// turns lets the trainer and raw connections take turns. The bytes that the service moved are those that the nodes
+// wrote. The raw connections are made after the first turn, which warms up: as many as nodes wrote to at once, into
+// as many buffers as the trainer's mini-batches lay in.
 func (s *stage) turns(ctx context.Context, each time.Duration,
 	newRaw func(connections, buffers int) (*raw, error)) (ours, raws sum, err error) {
 	var r *raw

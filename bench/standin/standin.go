@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// ErrSpeed says that a speed makes no sense.
+// ErrSpeed says that a speed is invalid.
 var ErrSpeed = errors.New("stand-in trainer: rows per second must be above 0")
 
 // Trainer takes mini-batches at a fixed speed.
@@ -33,8 +33,8 @@ func New(rowsPerSecond float64) (*Trainer, error) {
 	return &Trainer{rowsPerSecond: rowsPerSecond}, nil
 }
 
-// NewBusy returns a trainer that takes rowsPerSecond rows a second, and uses a processor for a share of that time, 0 to
-// 1: a step first uses so much processor time, however long that takes, and then waits as for a device.
+// NewBusy returns a trainer that takes rowsPerSecond rows a second, and uses a processor for a share of that time, 0
+// to 1: a step first uses its part of processor time, however long that takes, and then waits as for a device.
 func NewBusy(rowsPerSecond, cpuShare float64) (*Trainer, error) {
 	if !(cpuShare >= 0 && cpuShare <= 1) {
 		return nil, fmt.Errorf("%w: a share of %v on a processor is not from 0 to 1", ErrSpeed, cpuShare)
@@ -58,7 +58,7 @@ func (t *Trainer) Step(ctx context.Context, mb *tensor.MiniBatch) error {
 			return err
 		}
 		seconds *= 1 - t.cpuShare
-		t.due = time.Now() // what the processor took longer, the device does not make up for
+		t.due = time.Now() // the device does not make up for a delay of the processor
 	}
 	now := time.Now()
 	if t.due.IsZero() || now.Sub(t.due) > late {

@@ -20,15 +20,15 @@ type load struct {
 	starts []chan turn
 	ended  sync.WaitGroup
 
-	turns sync.WaitGroup // who is in a turn
+	turns sync.WaitGroup // the goroutines of a turn
 	next  atomic.Uint64  // sequential operations: the next block
 	mu    sync.Mutex
 	err   error
 	count int64
 }
 
-// turn is what a goroutine is told to do. It is over when a timer says so: to read the clock for each command would be
-// measured.
+// turn is the task of a goroutine. A timer ends the turn, because reading the clock for each command would add to
+// the measurement.
 type turn struct {
 	ctx  context.Context
 	over *atomic.Bool

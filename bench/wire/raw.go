@@ -19,7 +19,7 @@ type raw struct {
 type pair struct {
 	from, to net.Conn
 	block    int
-	source   []byte       // what is sent, block after block
+	source   []byte       // the bytes that are sent, block after block
 	next     int          // in source
 	into     [][]byte     // where blocks go, in turn
 	total    atomic.Int64 // blocks of this turn, once the sender knows

@@ -19,7 +19,7 @@ const nqn = "nqn.2024-01.io.millrace:bench"
 // rounds is how often the drive and raw TCP take turns in a cell.
 const rounds = 10
 
-// stage is what all cells are measured on: a drive, its target, and what raw TCP sends.
+// stage holds the parts that all cells are measured on: a drive, its target, and the bytes that raw TCP sends.
 type stage struct {
 	o      *Options
 	drive  *csd.Drive
@@ -61,7 +61,7 @@ func newStage(o *Options) (s *stage, err error) {
 	return s, nil
 }
 
-// fill writes what neither compresses nor repeats, so that no page is shared.
+// fill writes bytes that neither compress nor repeat, so that no page is shared.
 func fill(b []byte) {
 	x := uint64(88172645463325252)
 	for ; len(b) >= 8; b = b[8:] {
@@ -88,7 +88,7 @@ func (s *stage) close() error {
 	return errors.Join(errs...)
 }
 
-// buffers are n buffers of so many bytes.
+// buffers returns n buffers of the given size.
 func (s *stage) buffers(n, size int) [][]byte {
 	for len(s.bufs) < n {
 		s.bufs = append(s.bufs, nil)
@@ -104,7 +104,7 @@ func (s *stage) buffers(n, size int) [][]byte {
 	return list
 }
 
-// sum is what the turns of one side came to.
+// sum holds the totals of one side's turns.
 type sum struct {
 	blocks  int64
 	elapsed time.Duration
@@ -154,7 +154,7 @@ func (s *stage) measure(ctx context.Context, c cell) (r Result, err error) {
 	}
 	defer func() { err = errors.Join(err, raw.close()) }()
 
-	// What is pooled is made, and what grows has grown, before anything counts.
+	// The first two turns fill the pools and grow the buffers before anything counts.
 	slice := s.o.Time / rounds
 	for range 2 {
 		if _, err := load.run(ctx, slice); err != nil {

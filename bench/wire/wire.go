@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/nvme/controller"
 )
 
-// Operation is what a cell does.
+// Operation is the kind of a cell's commands.
 type Operation string
 
 // The operations, each with its size of a command.
@@ -37,10 +37,10 @@ const (
 	MinDrive       = 1 << 20
 )
 
-// ErrOptions says that Options ask for what cannot be measured.
+// ErrOptions says that Options ask for something that cannot be measured.
 var ErrOptions = errors.New("options")
 
-// Options say what to measure: every combination of the lists. The zero value is the whole table.
+// Options select the cells to measure: every combination of the lists. The zero value is the whole table.
 type Options struct {
 	Operations  []Operation // empty: all
 	Depths      []int       // commands outstanding on each connection, 1 to MaxDepth; empty: 1, 32, 128

@@ -27,7 +27,7 @@ const (
 	dictionaryMaxBytes    = 1 << 20 // above it a column goes on with plain pages, as other writers do
 )
 
-// Options say what Generate makes. Model, Rows and Out are required.
+// Options describe the data set that Generate makes. Model, Rows and Out are required.
 type Options struct {
 	Model        Model
 	Rows         int64  // of all partitions together
@@ -184,7 +184,7 @@ type generator struct {
 	schema  *parquet.Schema
 	columns []column
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	files []File
 	done  int64
 }

@@ -15,11 +15,11 @@ import (
 // DefaultImportRows is the rows of an imported partition, 16 default row groups.
 const DefaultImportRows = 16 * DefaultScalarRowGroup
 
-// ImportOptions say how Criteo rows become partitions. Out is required.
+// ImportOptions configure how Criteo rows become partitions. Out is required.
 type ImportOptions struct {
 	Binary      bool   // packed rows of 160 bytes instead of text
 	LabelAbsent bool   // 39 fields: no label column (text only)
-	Policy      Policy // what a malformed line leads to (text only)
+	Policy      Policy // the treatment of malformed lines (text only)
 
 	Out           string // folder, made if absent; partitions are part-00000.parquet ...
 	PartitionRows int64  // rows of a partition, the last may have fewer; 0 means DefaultImportRows
@@ -34,10 +34,10 @@ type ImportOptions struct {
 	Progress func(rows, bytes int64)
 }
 
-// Policy says what becomes of malformed lines.
+// Policy is the treatment of malformed lines.
 type Policy = text.Policy
 
-// Counts say what was met in text besides rows.
+// Counts are the numbers of unusual lines and values in text.
 type Counts = text.Counts
 
 // Import reads Criteo rows, text (OPERATORS' strict grammar; see package text) or binary, and writes them as Parquet

@@ -33,7 +33,7 @@ const (
 
 // appendMap is appendRows for a leaf of a map.
 func (c *column) appendMap(dst []parquet.Value, block uint64, from, to int) []parquet.Value {
-	rows := make([][]parquet.Value, len(c.features)) // of each feature what it has in the rows, not yet used
+	rows := make([][]parquet.Value, len(c.features)) // the values of each feature in the rows that are not yet used
 	for f := range c.features {
 		rows[f] = c.features[f].appendRows(nil, block, from, to)
 	}

@@ -83,7 +83,7 @@ func (g *generator) pageBuffer() int {
 	return int(min(int64(g.PageBytes), int64(g.RowGroupRows)*int64(perRow)+4096))
 }
 
-// writerOptions are what all our files are written with.
+// writerOptions are the options with which all our files are written.
 func (g *generator) writerOptions() []parquet.WriterOption {
 	return []parquet.WriterOption{
 		g.schema,

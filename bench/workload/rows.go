@@ -11,7 +11,7 @@ const blockRows = 1024
 // maxLength is the most ids of a list; MeanLength is half of it.
 const maxLength = 40
 
-// kind is what a column holds.
+// kind is the kind of values in a column.
 type kind uint8
 
 const (

@@ -63,7 +63,7 @@ func fill(ctx context.Context, uri string, rows int) (err error) {
 	return members.Put(ctx, "day_0.tsv", int64(len(text)), strings.NewReader(text))
 }
 
-// describe opens the drive again and prints what it is and what lies on it.
+// describe opens the drive again and prints its properties and its files.
 func describe(ctx context.Context, out io.Writer, uri string) (err error) {
 	device, err := sdk.Open(ctx, uri, sdk.DeviceOptions{})
 	if err != nil {

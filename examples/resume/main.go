@@ -1,6 +1,7 @@
 // Resume shows a trainer's own loop that survives a kill: after each mini-batch it writes the model and the token of
-// the job into one checkpoint, and a trainer that is started again goes on from there. What the checkpoint acknowledged
-// never comes again, and what it did not comes again byte for byte the same, so the model ends as if nothing happened.
+// the job into one checkpoint, and a trainer that is started again goes on from there. A mini-batch that the
+// checkpoint acknowledged never comes again, and every other mini-batch comes again with the same bytes, so the
+// model ends as if nothing had happened.
 //
 // It prints the mini-batches of an undisturbed training, those of one that is killed and started again, and whether
 // both ended with the same model.
@@ -26,7 +27,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
-// errKilled stands for the end of a process that nobody foresaw.
+// errKilled stands for the unexpected end of a process.
 var errKilled = errors.New("killed")
 
 func main() {
@@ -87,7 +88,8 @@ func (w *weights) step(mb *tensor.MiniBatch) {
 	w.Steps++
 }
 
-// checkpoint is what a trainer must not lose: the model, and what the model has seen. They belong into one file.
+// checkpoint holds the state that a trainer must not lose: the model, and the mini-batches that the model has seen.
+// Both belong in one file.
 type checkpoint struct {
 	Model weights        `json:"model"`
 	Token *dataset.Token `json:"token"`

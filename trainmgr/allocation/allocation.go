@@ -18,14 +18,15 @@ var (
 // roundingShare is the share by which two sums of floating-point numbers may differ and still count as equal.
 const roundingShare = 1e-9
 
-// Worker is what Allocate must know of a worker.
+// Worker holds the properties of a worker that Allocate needs.
 type Worker struct {
 	Name          string
 	RowsPerSecond float64 // P
 	Rows          int64   // rows that only this worker holds, and its share of the rows that several workers hold
 }
 
-// Allocation says how many workers run at once, and what to expect. The JSON names call a worker a drive.
+// Allocation is the number of workers that run at once, and the stall to expect. The JSON names call a worker a
+// drive.
 type Allocation struct {
 	RowsPerSecond float64 `json:"t_rows_per_second"` // T; 0 if it was not measured: then all workers run
 	Drives        int     `json:"drives"`            // how many workers run at once
@@ -37,7 +38,7 @@ type Allocation struct {
 	TrainerTime   time.Duration `json:"trainer_ns"`
 	Time          time.Duration `json:"expected_ns"`
 	ExpectedStall time.Duration `json:"expected_stall_ns"` // Time - TrainerTime, or 0
-	Note          string        `json:"note"`              // says in words what binds
+	Note          string        `json:"note"`              // names in words the bound that applies
 	// Workers is how many workers of any reach run beside the drives, as a Gap says; -1 if they are not bounded.
 	Workers int `json:"workers,omitempty"`
 }
@@ -105,14 +106,14 @@ func Allocate(rowsPerSecond float64, workers []Worker, limit int) (Allocation, e
 	return a, nil
 }
 
-// workerSums are what the workers of an allocation add up to.
+// workerSums are the sums over the workers of an allocation.
 type workerSums struct {
 	rows           int64
 	rowsPerSecond  float64   // of all workers at once
 	ascendingRates []float64 // P of each worker
 	workSeconds    float64   // for all rows, one worker after the other
 	longest        Worker    // the worker that needs the longest for its own rows
-	longestSeconds float64   // what the longest worker needs
+	longestSeconds float64   // the time that longest needs
 }
 
 // sumWorkers adds the workers up. It refuses a P that cannot be divided by.
@@ -156,7 +157,8 @@ func workersWanted(rowsPerSecond float64, ascendingRates []float64) int {
 	return count + missing
 }
 
-// durationOf converts seconds to a Duration. It returns the longest Duration for what does not fit into one.
+// durationOf converts seconds to a Duration. It returns the longest Duration if the seconds do not fit into a
+// Duration.
 func durationOf(seconds float64) time.Duration {
 	if seconds > math.MaxInt64/float64(time.Second) {
 		return math.MaxInt64

@@ -1,9 +1,9 @@
 package allocation
 
-// Assignment says which workers of any reach each rank takes mini-batches from. Every worker could serve every rank,
-// and a hundred launchers would each hold connections to a hundred workers. DPP (section III-B) caps the connections by
-// "partitioned round robin routing". Assign does the same: rank 0 has the first workers, rank 1 those that follow, and
-// so on around the circle of workers.
+// Assignment lists from which workers of any reach each rank takes mini-batches. Every worker could serve every
+// rank, and a hundred launchers would each hold connections to a hundred workers. DPP (section III-B) caps the
+// connections by "partitioned round robin routing". Assign does the same: rank 0 has the first workers, rank 1 those
+// that follow, and so on around the circle of workers.
 //
 // Each rank has Fan() workers. Two workers differ by at most one rank, no worker is without a rank, and there are
 // ranks * Fan() connections in all.

@@ -2,9 +2,9 @@
 //
 // # Overview
 //
-// A worker is whoever makes mini-batches: a drive that preprocesses its own rows, or the CPU of a node over a plain
-// drive. T is the highest throughput of the trainer and P the throughput of one worker, both in rows per second. PreSto
-// (section IV-B) allocates T/P devices. The package holds that arithmetic and what follows from it:
+// A worker makes mini-batches: a drive that preprocesses its own rows, or the CPU of a node over a plain drive. T is
+// the highest throughput of the trainer and P the throughput of one worker, both in rows per second. PreSto (section
+// IV-B) allocates T/P devices. The package holds that arithmetic and what follows from it:
 //
 //	WorkersFor  is T/P of equal workers, rounded up
 //	Allocate    counts workers of unequal P, and foretells the stall that placement or a limit causes

@@ -2,7 +2,8 @@ package allocation
 
 import "math"
 
-// Gap is what the holders of the data cannot sustain, and how many workers of any reach fill it.
+// Gap is the throughput that the holders of the data cannot sustain, and the number of workers of any reach that
+// make up for it.
 type Gap struct {
 	Workers       int     // of any reach, beside the holders
 	RowsPerSecond float64 // of the rows that the holders cannot make in time, at the trainer's speed

@@ -22,7 +22,7 @@ type Schedule struct {
 	running      int
 }
 
-// scheduledWorker is what a schedule knows of one worker.
+// scheduledWorker is a schedule's state of one worker.
 type scheduledWorker struct {
 	group        int
 	suspended    bool
@@ -33,7 +33,7 @@ type scheduledWorker struct {
 	splits       []int // that the worker holds, in plan order
 }
 
-// scheduledSplit is what a schedule knows of one split.
+// scheduledSplit is a schedule's state of one split.
 type scheduledSplit struct {
 	rows    int64
 	holders []int // workers that hold the split
@@ -84,7 +84,7 @@ func (s *Schedule) Add(rows int64, holders []int) (split int) {
 // now: none is pending, or a running split has to end first.
 func (s *Schedule) Start() (split, worker int, ok bool) { return s.StartIn(0) }
 
-// StartIn does what Start does for the workers of a group.
+// StartIn is Start for the workers of a group.
 func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 	if s.pending == 0 {
 		return 0, 0, false

@@ -126,7 +126,7 @@ func (j *job) doneError() error {
 		"job %s is done: every mini-batch was acknowledged; submit the job again to go over the data once more", j.ID))
 }
 
-// attachRank makes the caller a rank's consumer. That is to be stored before the answer.
+// attachRank makes the caller a rank's consumer. The caller of attachRank stores the change before it answers.
 func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
 	l, j, rank := c.l, c.job, c.req.Rank
 	l.mu.Lock()
@@ -181,7 +181,7 @@ func (c *attachCall) attachInLedger(now time.Time) (ledger.Attached, error) {
 	return at, err
 }
 
-// response says what a rank learns when it attaches. l.mu is held.
+// response returns the answer to a rank that attaches. l.mu is held.
 func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachResponse, error) {
 	j := c.job
 	g := j.generationOf(at.Epoch)
@@ -228,8 +228,8 @@ func (c *attachCall) checkRun(now time.Time) error {
 	return partlyConsumedError(j, st)
 }
 
-// partlyConsumedError is the error of a caller whose rank, or another of whose job's ranks, another run has consumed
-// of.
+// partlyConsumedError is the error of a caller if another run has consumed mini-batches of its rank, or of another
+// rank of the job.
 func partlyConsumedError(j *job, st ledger.RankStatus) error {
 	detail := &apiv1.PartlyConsumed{
 		Job: j.ID, Rank: st.Rank, Epoch: st.Epoch, Epochs: j.spec.Epochs,

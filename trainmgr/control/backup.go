@@ -47,7 +47,7 @@ func (s *Server) Backup(ctx context.Context, _ *apiv1.BackupRequest,
 	return nil
 }
 
-// pieceWriter sends what is written in pieces of one size.
+// pieceWriter sends the written bytes in pieces of one size.
 type pieceWriter struct {
 	stream *connect.ServerStream[apiv1.BackupResponse]
 	held   []byte
@@ -68,7 +68,7 @@ func (w *pieceWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush sends what is held.
+// flush sends the bytes held back.
 func (w *pieceWriter) flush() error {
 	if len(w.held) == 0 {
 		return nil

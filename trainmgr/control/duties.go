@@ -52,8 +52,8 @@ func (c *conductor) conduct() {
 	}
 }
 
-// duty returns what the job's goroutine has to do next. A state that was stored a moment ago is looked at again when a
-// second has gone by.
+// duty returns the next duty of the job's goroutine. If the state was stored a moment ago, duty checks it again
+// after a second.
 func (c *conductor) duty() lifecycle.Duty {
 	c.mu.Lock()
 	defer c.mu.Unlock()

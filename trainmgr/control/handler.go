@@ -116,7 +116,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(ready) // the caller is gone if it fails
 }
 
-// WaitReady waits until a leader is known and etcd answers; the error says what is missing.
+// WaitReady waits until a leader is known and etcd answers; the error names the missing part.
 func (s *Server) WaitReady(ctx context.Context) error {
 	for {
 		r := s.readiness(ctx)

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// job is what the leader holds of a job beside its life. The first block never changes; the rest is guarded by
+// job holds the leader's data of a job beside the job's life. The first block never changes; the rest is guarded by
 // leader.mu.
 type job struct {
 	record.Submission
@@ -38,7 +38,7 @@ type job struct {
 	autoscaling
 }
 
-// launcher is what the leader holds of a rank's launcher beside the life of its job.
+// launcher holds the leader's data of a rank's launcher beside the life of its job.
 type launcher struct {
 	report         *apiv1.RankReport
 	stalledSeconds float64              // of sessions that ended
@@ -46,7 +46,7 @@ type launcher struct {
 	wake           chan struct{}        // closed and replaced when something has come for the rank
 }
 
-// autoscaling is what a job's autoscaler goes by, and what it decided.
+// autoscaling holds the inputs of a job's autoscaler, and its decisions.
 type autoscaling struct {
 	scaler        *autoscale.Controller
 	rows          float64              // acknowledged since this leader began, by all ranks
@@ -74,7 +74,7 @@ type generation struct {
 	onNodes        bool              // nodes that hold something have been asked to prepare it
 }
 
-// newGeneration makes a generation of what was selected.
+// newGeneration makes a generation of the selected partitions.
 func newGeneration(j *job, data *fleet.Selection, number int, first uint64) (*generation, error) {
 	resolved, err := j.pipeline.Resolve(data.Columns)
 	if err != nil {
@@ -103,8 +103,8 @@ func newGeneration(j *job, data *fleet.Selection, number int, first uint64) (*ge
 	return g, nil
 }
 
-// newJob makes a job of a submission. The error wraps record.ErrSpec, or says what is wrong with the pipeline, line by
-// line, or with the token; sealed is as record.Check has it.
+// newJob makes a job of a submission. The error wraps record.ErrSpec, or describes the faults of the pipeline, line
+// by line, or of the token; sealed has the meaning that it has for record.Check.
 func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *job, sealed bool, err error) {
 	s, sealed, err := record.Check(spec, key)
 	if err != nil {
@@ -122,7 +122,7 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 	return j, sealed, nil
 }
 
-// terms are what the lifecycle must know of the job's specification.
+// terms returns the values of the job's specification that the lifecycle needs.
 func (j *job) terms() lifecycle.Terms {
 	t := lifecycle.Terms{
 		ID: j.Submission.ID, Name: j.spec.Name, Ranks: int(j.spec.Ranks), Epochs: j.spec.Epochs, Follow: j.spec.Follow,
@@ -147,7 +147,7 @@ func (j *job) ledgerJob() ledger.Job {
 	return v
 }
 
-// generationOf returns the generation of an epoch; nil: there is none any more, or none yet.
+// generationOf returns the generation of an epoch, or nil if the generation is no longer kept or not known yet.
 func (j *job) generationOf(epoch uint64) *generation {
 	if g, ok := j.GenerationOf(epoch); ok {
 		return j.generations[g.Number]

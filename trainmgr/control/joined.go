@@ -10,12 +10,12 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// measureAgain is how long a drive is left alone whose P could not be measured.
+// measureAgain is the pause before the leader measures a drive again whose P could not be measured.
 const measureAgain = time.Minute
 
-// measureJoined asks for P of a drive that has joined since the job began, one at a time: how many drives the job wants
-// is decided by the mean. A node that knows P of the pipeline answers at once; else the drive is measured while it may
-// work already, and counts for a little less than it can do alone.
+// measureJoined asks for P of a drive that has joined since the job began, one drive at a time: the mean of P
+// decides how many drives the job wants. A node that knows P of the pipeline answers at once; else the drive is
+// measured while it may work already, and counts for a little less than it can do alone.
 func (c *conductor) measureJoined() {
 	now := time.Now()
 	c.mu.Lock()

@@ -50,7 +50,7 @@ type leader struct {
 	fleet  *fleet.Fleet
 	ledger *ledger.Ledger
 	lives  *lifecycle.Machine // of all jobs
-	jobs   map[string]*job    // by ID: those of lives, with what the leader needs of them
+	jobs   map[string]*job    // by ID: the jobs of lives, with the leader's part of each
 	nodes  map[string]*nodeState
 	claims map[string]chan struct{} // names of jobs that are being stored; closed when that is over
 }
@@ -213,7 +213,8 @@ func (l *leader) makeRoom() {
 	}
 }
 
-// find returns a job by its ID, or by its name: the one that runs, else the one that ended last. l.mu is held.
+// find returns a job by its ID, or by its name: the running job of that name, else the job that ended last. l.mu is
+// held.
 func (l *leader) find(ctx context.Context, id string) (*job, error) {
 	life := l.lives.Find(id)
 	if life == nil {
@@ -224,7 +225,7 @@ func (l *leader) find(ctx context.Context, id string) (*job, error) {
 	return j, guard.MayUse(ctx, j.Owner)
 }
 
-// quoteShort bounds what a caller wrote before it is sent back.
+// quoteShort quotes a caller's text, shortened, for an answer to the caller.
 func quoteShort(s string) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) > 100 {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// Bounds of what one call names.
+// Bounds of the lists in one call.
 const (
 	maxHeld   = 1 << 12 // leases
 	maxRanges = 1 << 16 // of numbers
@@ -137,7 +137,7 @@ func (c *leaseCall) unknownSession() error {
 	return errAnswered
 }
 
-// takeReport extends what the rank has, and takes what its launcher says of it.
+// takeReport extends the rank's leases, and takes its launcher's report on them.
 func (c *leaseCall) takeReport() error {
 	now := time.Now()
 	if err := c.hold(now); err != nil {
@@ -206,12 +206,13 @@ func (c *leaseCall) leased(lease uint64) bool {
 	return c.l.ledger.Leased(c.job.ID, c.session.Rank, lease)
 }
 
-// wantsMore reports whether the call waits for grants. A report alone leaves what another call of the rank waits for.
+// wantsMore reports whether the call waits for grants. A call that only reports does not change the want of another
+// call of the rank.
 func (c *leaseCall) wantsMore() bool {
 	return c.req.Want > 0 && !c.resp.Adopt && c.job.generationOf(c.req.Epoch) != nil
 }
 
-// awaitGrants asks the ledger for pieces and waits until there is something to say to the rank, or the time is over.
+// awaitGrants asks the ledger for pieces and waits until the rank has news, or the time is over.
 func (c *leaseCall) awaitGrants() error {
 	call, more := c.rank.Wants(int(c.req.Want))
 	now := time.Now()
@@ -255,8 +256,8 @@ func (c *leaseCall) wait(deadline <-chan time.Time) bool {
 	return false
 }
 
-// withdraw ends what the call wanted, unless a later call of the rank waits by now. Where the caller has gone, what
-// came for it and was never said goes back, for others to have.
+// withdraw ends the want of the call, unless a later call of the rank waits by now. If the caller has gone, withdraw
+// returns the leases that were granted for the call and that no answer contained, so that they can be granted again.
 func (c *leaseCall) withdraw(call uint64) error {
 	if !c.rank.Withdraws(call) {
 		return nil
@@ -270,7 +271,7 @@ func (c *leaseCall) withdraw(call uint64) error {
 	return err
 }
 
-// answer fills in what the rank is granted and where it stands.
+// answer fills in the rank's grants and its status.
 func (c *leaseCall) answer() error {
 	now, j := time.Now(), c.job
 	grants, revoked := c.rank.Say(c.leased)

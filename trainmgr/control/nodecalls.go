@@ -23,15 +23,15 @@ const (
 	retryNode   = 2 * time.Second
 )
 
-// nodeCalls are the calls of a leader to storage nodes. Every call says which leader makes it: nodes refuse one that
-// was replaced. Its methods may be used from any goroutine, without the leader's lock.
+// nodeCalls are the calls of a leader to storage nodes. Every call names the leader that makes it: nodes refuse a
+// leader that was replaced. Its methods may be used from any goroutine, without the leader's lock.
 type nodeCalls struct {
 	http  *http.Client
 	fence uint64
 	urls  func(node string) []string // at which a node is reached
 }
 
-// prepare hands a node what it must know of a job.
+// prepare gives a node the job's data that the node needs.
 func (n *nodeCalls) prepare(ctx context.Context, node string, req *apiv1.PrepareRequest) error {
 	err := n.call(ctx, node, prepareTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
 		_, err := c.Prepare(ctx, req)
@@ -82,7 +82,7 @@ func (n *nodeCalls) measure(ctx context.Context, node, drive string, job dataset
 	return rows, nil
 }
 
-// fencing says with every call which leader calls.
+// fencing adds the leader's fence to every call.
 func (n *nodeCalls) fencing() connect.UnaryInterceptorFunc {
 	fence := strconv.FormatUint(n.fence, 10)
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
@@ -118,9 +118,9 @@ func (n *nodeCalls) call(ctx context.Context, node string, most time.Duration, f
 	return unreached(err)
 }
 
-// unreached gives an error of a connection, not of the node, the code of a call that may go well later. Package connect
-// has others for it: canceled for a connection that was reset, deadline_exceeded for a node that hangs. A node that
-// ends while it works says canceled itself; no caller here does.
+// unreached gives an error of a connection, not of the node, the code of a call that may go well later. Package
+// connect has others for it: canceled for a connection that was reset, deadline_exceeded for a node that hangs. A
+// node that ends while it works returns canceled too; no caller in this package cancels.
 func unreached(err error) error {
 	switch code := connect.CodeOf(err); {
 	case err == nil:

@@ -90,7 +90,7 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 	for _, it := range items {
 		if err := k.prepare(a.name, it.j, it.g); err != nil {
 			k.logger.Warn("prepare a node", "node", a.name, "job", it.j.ID, "error", err)
-			ok = ok && connect.CodeOf(err) == connect.CodeFailedPrecondition // it would say so again
+			ok = ok && connect.CodeOf(err) == connect.CodeFailedPrecondition // another call would give the same answer
 		}
 	}
 	if tell {

@@ -25,7 +25,7 @@ type nodeState struct {
 	preparedJobs map[dataset.Digest]bool // by this incarnation of the node
 	drives       map[string]string       // by name: the state that the ledger knows
 	drivesListed bool                    // the ledger knows its drives
-	drainTold    bool                    // the node was told to drain
+	drainTold    bool                    // the node was asked to drain
 	refreshing   bool                    // its refreshLoop runs
 	refreshAgain bool                    // and has to go round once more
 	returned     returns                 // leases on its drives whose tickets the node has to refuse
@@ -129,7 +129,7 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 	return resp, nil
 }
 
-// nodeEvents carries out what happened to nodes. l.mu is held.
+// nodeEvents carries out the events of the fleet. l.mu is held.
 func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 	for _, e := range events {
 		a := k.nodes[e.Node]
@@ -173,7 +173,7 @@ func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 			if b, ok := k.fleet.Stored(e.Node); ok {
 				k.storeLater("a node's record", store.Put(record.NodePrefix+e.Node, b))
 			}
-			a.drivesListed = false // a drive may have more streams than it said before it was open
+			a.drivesListed = false // a drive may have more streams than its node reported before the drive was open
 			k.refreshNode(e.Node)
 		case fleet.Forgotten:
 			for d := range a.drives {

@@ -58,7 +58,7 @@ type Options struct {
 	WorkerHookTimeout time.Duration // of one run of it; 0: hook.DefaultTimeout
 	// WorkersLeast and WorkersMost bound the workers that live; WorkersMost 0: DefaultWorkersMost.
 	WorkersLeast, WorkersMost int
-	WorkerIdle                time.Duration // workers that nobody wants for so long are stopped; 0: DefaultWorkerIdle
+	WorkerIdle                time.Duration // workers that no job wants for this time are stopped; 0: DefaultWorkerIdle
 
 	// TicketsOptional has nodes serve launchers that show no ticket: for launchers of a version before tickets.
 	TicketsOptional bool

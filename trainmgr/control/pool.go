@@ -30,7 +30,7 @@ type pool struct {
 	state    autoscale.PoolState
 	named    int                  // workers that this leader named
 	starting map[string]time.Time // by name: until when the worker is expected
-	stopping map[string]bool      // by name: the hook was told to stop it
+	stopping map[string]bool      // by name: the hook was asked to stop it
 }
 
 // startPool begins to look after the pool, where there is a hook.
@@ -141,7 +141,7 @@ func (p *pool) inputs(live []*apiv1.NodeStatus, now time.Time) autoscale.PoolInp
 	return in
 }
 
-// bounded is a share from 0 to 1; what is none is not known, 0.
+// bounded returns a share from 0 to 1. A value that is not a share counts as unknown, which is 0.
 func bounded(share float64) float64 {
 	if !(share > 0) {
 		return 0
@@ -250,7 +250,7 @@ func (p *pool) stopDrained() {
 			defer p.mu.Unlock()
 			for _, name := range names {
 				if _, known := p.stopping[name]; known {
-					p.stopping[name] = false // told again
+					p.stopping[name] = false // the hook is asked again
 				}
 			}
 		}

@@ -17,8 +17,8 @@ import (
 const prepareTries = 3
 
 // prepareAll has every node that holds a partition prepare a generation. A node that fails is passed over as long as
-// every partition has a holder that does not. The job waits where nodes have no room for another job, where a node is
-// away, or where a drive is not open; its phase says so.
+// every partition has a holder that does not fail. The job waits where nodes have no room for another job, where a
+// node is away, or where a drive is not open; its phase says so.
 func (c *conductor) prepareAll(g *generation) error {
 	return c.retryWhileBusy(func() error { return c.prepareOnce(g) })
 }
@@ -168,7 +168,7 @@ func (c *conductor) readable(g *generation, holdersOf [][]fleet.DriveID) func(pa
 	}
 }
 
-// awaitHolders gives the nodes that a new leader has not heard of yet the time to beat.
+// awaitHolders gives nodes that have not yet reported to a new leader the time to beat.
 func (c *conductor) awaitHolders(g *generation) {
 	for time.Since(c.began) < c.o.DeadAfter+2*c.o.Beat {
 		c.mu.Lock()

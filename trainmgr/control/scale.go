@@ -29,7 +29,7 @@ func (c *conductor) scale() {
 	if err != nil {
 		return // no epoch was begun
 	}
-	c.reviewWorkers(&v) // of a job that waits too: what no drive can make, a worker without data may
+	c.reviewWorkers(&v) // of a waiting job too: a worker without data may make splits that no drive can make
 	if c.job.Phase() != record.Running {
 		return
 	}
@@ -158,8 +158,8 @@ func (l *leader) meanBusy(drives []ledger.DriveID) float64 {
 	return sum / float64(len(drives))
 }
 
-// holders are the drives that hold each partition now. Every partition of every drive is looked at only when a node has
-// reported a change, not every second.
+// holders are the drives that hold each partition now. The partitions of all drives are searched only when a node
+// has reported a change, not every second.
 func (g *generation) holders(f *fleet.Fleet) [][]fleet.DriveID {
 	if g.holdersVersion != f.Version() || g.holdersFound == nil {
 		g.holdersFound, g.holdersVersion = f.Holders(g.data.Manifest), f.Version()
@@ -210,7 +210,7 @@ func (c *conductor) allocate(g *generation, p map[string]float64, t float64, now
 	a.Workers = c.gap(g, drives, p, t)
 	a.Note = gapWords(a.Note, a.Workers)
 	if a.Workers > 0 && len(c.workersFor()) >= a.Workers {
-		a.ExpectedStall, a.Time = 0, a.TrainerTime // they make what the drives cannot
+		a.ExpectedStall, a.Time = 0, a.TrainerTime // these workers make the splits that the drives cannot make
 	}
 	c.logger.Info("allocated drives", "job", c.job.ID, "drives", a.Drives, "wanted", a.Wanted, "workers", a.Workers,
 		"t_rows_per_second", t, "expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)

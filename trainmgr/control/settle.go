@@ -13,15 +13,16 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// settle carries out what the ledger and the jobs' lives decided since the last call, until nothing follows any more.
-// It is called after every event, under the same lock, so that no call sees an event without its effects. l.mu is held.
+// settle carries out the effects that the ledger and the jobs' lives returned since the last call, until no further
+// effect follows. Every event is followed by a call of settle under the same lock, so that no call sees an event
+// without its effects. l.mu is held.
 func (l *leader) settle(now time.Time) {
 	for follows := true; follows; {
 		follows = l.settleLedger(now) || l.settleLives(now)
 	}
 }
 
-// settleLedger hands the jobs what the ledger decided. It reports whether there was anything. l.mu is held.
+// settleLedger passes the ledger's effects to the jobs. It reports whether there were any. l.mu is held.
 func (l *leader) settleLedger(now time.Time) bool {
 	e := l.ledger.Ready()
 	for _, g := range e.Grants {
@@ -101,7 +102,7 @@ func (l *leader) moved(e lifecycle.Moved) {
 	j.poke()
 }
 
-// detachRank takes back what a rank holds whose launcher is gone. l.mu is held.
+// detachRank takes back the leases of a rank whose launcher is gone. l.mu is held.
 func (l *leader) detachRank(e lifecycle.DetachRank, now time.Time) {
 	if err := l.ledger.Detach(e.Job, e.Rank, e.Why, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
 		l.logger.Error("detach a rank", "job", e.Job, "rank", e.Rank, "error", err)
@@ -134,8 +135,8 @@ func (l *leader) beginInLedger(j *job, epoch uint64, now time.Time) error {
 	return l.ledger.Begin(e, now)
 }
 
-// concludeJob keeps what is known of a job that has ended, and has the ledger forget it. The job's goroutine stores
-// that and tells the nodes. l.mu is held.
+// concludeJob keeps the conclusion of a job that has ended, and has the ledger forget the job. The job's goroutine
+// stores the conclusion and has the nodes forget the job. l.mu is held.
 func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
 	status := l.status(j, now)
 	for _, r := range status.Ranks {
@@ -155,8 +156,8 @@ func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
 // maxLastToken is the largest token that is kept of an abandoned job, in bytes.
 const maxLastToken = 256 << 10
 
-// lastToken is what was acknowledged of an abandoned job: a trainer that comes back has no other job to go on with. It
-// is nil where there is none, or where it is too large. l.mu is held.
+// lastToken returns the token of the acknowledged mini-batches of an abandoned job, from which a trainer that comes
+// back continues. It is nil if there is no token, or if the token is too large. l.mu is held.
 func (l *leader) lastToken(j *job) []byte {
 	t, err := l.ledger.Token(j.ID)
 	if err == nil {

@@ -16,7 +16,7 @@ func (l *leader) storeState(ctx context.Context, j *job) error {
 	return l.writeState(ctx, j, false)
 }
 
-// writeState stores a job's state, or the one that follows it. It writes one state at a time, so that the last one is
+// writeState stores a job's state, or the job's next state. It writes one state at a time, so that the last state is
 // stored last.
 func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
 	j.storing.Lock()

@@ -177,7 +177,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 	return nil, nil
 }
 
-// running returns the job of a name that has not ended; nil: there is none. l.mu is held.
+// running returns the job of a name that has not ended, or nil if there is none. l.mu is held.
 func (l *leader) running(name string) *job {
 	if life := l.lives.Running(name); life != nil {
 		return l.jobs[life.ID]

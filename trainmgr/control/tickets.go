@@ -14,8 +14,9 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 )
 
-// A ticket outlives an absence of leaders, in which launchers go on with the leases that they hold. It is issued again
-// long before it expires. The ticket of a lease that has come back is void at once: nodes are told.
+// A ticket outlives an absence of leaders, in which launchers go on with the leases that they hold. The leader
+// issues a ticket again long before it expires. The ticket of a lease that has come back is void at once: the leader
+// informs the nodes.
 const (
 	ticketTime  = 10 * time.Minute
 	ticketRenew = 3 * time.Minute
@@ -46,8 +47,8 @@ func (s *tickets) sign(by *ticket.Signer) error {
 	return nil
 }
 
-// issueTickets puts the tickets into the answer of a Lease call: those of its grants, and of leases that are held whose
-// tickets get old, or whose tickets this leader has not issued. l.mu is held.
+// issueTickets puts the tickets into the answer of a Lease call: the tickets of the answer's grants, and the tickets
+// of held leases if they get old or this leader has not issued them. l.mu is held.
 func (c *leaseCall) issueTickets(now time.Time) {
 	issued := &c.job.launchers[c.session.Rank].ticketsIssued
 	if *issued == nil {
@@ -76,8 +77,8 @@ func (c *leaseCall) issueTickets(now time.Time) {
 	}
 }
 
-// issueTicket has the ticket of a lease signed into its place in the answer, which place returns. There is none for a
-// lease that is over, or whose node has not been heard of. l.mu is held.
+// issueTicket has the ticket of a lease signed into its place in the answer, which place returns. There is no ticket
+// for a lease that is over, or whose node has not reported to this leader. l.mu is held.
 func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Time) {
 	le, ok := c.l.ledger.Find(c.job.ID, c.session.Rank, lease)
 	if !ok {
@@ -89,7 +90,8 @@ func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Tim
 	}
 }
 
-// ticket is the ticket of a lease, to be signed; nil while the lease's node has not been heard of. l.mu is held.
+// ticket returns the unsigned ticket of a lease, or nil while the lease's node has not reported to this leader. l.mu
+// is held.
 func (l *leader) ticket(ctx context.Context, j *job, session ledger.Session, le ledger.Lease,
 	now time.Time) *apiv1.Ticket {
 	g, node := j.generationOf(le.Epoch), le.Drive.Node

@@ -231,7 +231,8 @@ func gapWords(note string, workers int) string {
 	return fmt.Sprintf("%s; %d workers without data are allowed for the rest", note, workers)
 }
 
-// reachOf is the word for a worker's reach in a grant; empty: it holds what it makes. l.mu is held.
+// reachOf returns the word for a worker's reach in a grant. It is empty if the worker holds the partition. l.mu is
+// held.
 func (l *leader) reachOf(id ledger.DriveID) string {
 	for _, d := range l.fleet.Status(id.Node).GetDrives() {
 		if d.Name == id.Name && fleet.ReachesAny(d) {
@@ -241,7 +242,7 @@ func (l *leader) reachOf(id ledger.DriveID) string {
 	return ""
 }
 
-// addTroubles adds to the records of nodes what went wrong with their workers of any reach. l.mu is held.
+// addTroubles adds the failures of workers of any reach to the records of their nodes. l.mu is held.
 func (l *leader) addTroubles(records []*apiv1.NodeRecord, now time.Time) {
 	byNode := map[string]*apiv1.NodeRecord{}
 	for _, r := range records {

@@ -1,5 +1,5 @@
-// Package local wires the drives of this machine under a job: what a launcher on one machine calls instead of a
-// control plane.
+// Package local runs a job on the drives of this machine. A launcher on one machine uses it instead of a control
+// plane.
 //
 //	manager, err := local.Open(ctx, local.Config{Files: paths})
 //	defer manager.Close()
@@ -22,18 +22,18 @@ import (
 	"github.com/millrace/millrace/host"
 )
 
-// ErrConfig says that a configuration makes no sense.
+// ErrConfig says that a configuration is invalid.
 var ErrConfig = errors.New("local drives")
 
-// Config says which drives there are: existing ones by URI, with their volumes' members as partitions, or files, each a
-// partition.
+// Config lists the drives: existing drives by URI, with their volumes' members as partitions, or files, each of
+// which is a partition.
 type Config struct {
 	Drives []string // URIs
 	Files  []string // paths
-	Spread int      // files are dealt in turn to so many in-process drives, 0 means 1
+	Spread int      // number of in-process drives, to which files are dealt in turn; 0 means 1
 	// TrainerCores is how many cores of this machine the drives made of Files leave to the trainer: 0 means one, below
-	// 0 none. The drives share the other cores as engine threads, at least one each, unless DriveOptions.Threads says
-	// how many.
+	// 0 none. The drives share the other cores as engine threads, at least one each, unless DriveOptions.Threads sets
+	// the number.
 	TrainerCores int
 	host.DriveOptions
 	Manager host.Options

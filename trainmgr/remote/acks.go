@@ -37,7 +37,7 @@ type acks struct {
 	err      error         // the first error; nothing is sent after it
 }
 
-// ackGroup is what goes with one call: acknowledgements of one epoch.
+// ackGroup holds the acknowledgements of one epoch, which one call sends.
 type ackGroup struct {
 	epoch   uint64
 	numbers []dataset.Range

@@ -25,22 +25,22 @@ const (
 	DefaultAcks     = 1024
 )
 
-// AttachOptions say which rank a consumer is and how it takes mini-batches. The zero value is rank 0, which goes on
-// from what the ledger knows.
+// AttachOptions select a consumer's rank and how the consumer takes mini-batches. The zero value is rank 0, which
+// continues from the state in the ledger.
 type AttachOptions struct {
 	Rank uint32
-	// Token is what Checkpoint returned and the trainer kept with its model. The rank goes back, or forward, to the
-	// token. Nil: the rank goes on from what the ledger knows.
+	// Token is the token that Checkpoint returned and the trainer kept with its model. The rank goes back, or forward,
+	// to the token. Nil means that the rank continues from the state in the ledger.
 	Token []byte
 	// Run names the training run of the rank, at most 256 bytes. All ranks of a run give the same name, and no two runs
 	// have the same name. Empty: the ranks that attach by one Client are a run. A launcher whose ranks are separate
 	// processes makes a name in rank 0 and hands it to the others.
 	Run string
-	// Resume says that this run goes on where another run stopped, without the mini-batches that the other run
-	// acknowledged. Without Resume and without a Token that is a *PartlyConsumedError.
+	// Resume makes this run continue where another run stopped, without the mini-batches that the other run
+	// acknowledged. Without Resume and without a Token, Attach returns a *PartlyConsumedError in this case.
 	Resume bool
 
-	// QueueBytes bounds the input queue and what is on its way to it; 0 means trainmgr.DefaultQueueBytes.
+	// QueueBytes bounds the bytes in the input queue and on their way to it; 0 means trainmgr.DefaultQueueBytes.
 	QueueBytes int64
 	// Credits is how many requests of one piece are under way or answered and not taken; 0 means as many as make 8 MiB,
 	// from 2 to DefaultCredits.
@@ -300,8 +300,9 @@ func (j *Job) Rows() int64 {
 	return j.rank.rowsLeft()
 }
 
-// MiniBatches iterates over what the rank still owes, epoch after epoch; see trainmgr.Job. When it ends without an
-// error, or is left early while the control plane answers within seconds, every acknowledgement is durable.
+// MiniBatches iterates over the mini-batches that the rank has not acknowledged, epoch after epoch; see
+// trainmgr.Job. When it ends without an error, or is left early while the control plane answers within seconds,
+// every acknowledgement is durable.
 func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error] {
 	return j.Job.MiniBatches(ctx)
 }
@@ -309,12 +310,13 @@ func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, erro
 // Flush waits until every acknowledgement so far is durable.
 func (j *Job) Flush(ctx context.Context) error { return j.rank.acks.flush(ctx) }
 
-// Token returns what this rank has acknowledged, at once and from memory. The token is not sealed by the control plane:
-// it serves as JobSpec.Resume of another job over the same data. Attach takes the token of Checkpoint.
+// Token returns the token of the mini-batches that this rank has acknowledged, at once and from memory. The token is
+// not sealed by the control plane: it serves as JobSpec.Resume of another job over the same data. Attach takes the
+// token of Checkpoint.
 func (j *Job) Token() dataset.Token { return j.Job.Checkpoint() }
 
-// Checkpoint makes what this rank has acknowledged durable and returns its token, which the control plane has sealed.
-// Attach goes on from the token. Checkpoint waits while the control plane is away.
+// Checkpoint makes this rank's acknowledgements durable and returns the rank's token, which the control plane has
+// sealed. Attach goes on from the token. Checkpoint waits while the control plane is away.
 func (j *Job) Checkpoint(ctx context.Context) ([]byte, error) {
 	token, err := j.rank.checkpoint(ctx, j.Job.Checkpoint)
 	if err != nil {

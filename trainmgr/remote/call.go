@@ -27,7 +27,7 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// retry says what to do about an error of a call.
+// retry is the reaction to an error of a call.
 type retry uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 	retryLater                  // ask the same member again
 )
 
-// retryAfter returns what to do about an error. An error that did not come over the wire is the network's.
+// retryAfter returns the reaction to an error. An error that did not come over the wire is the network's.
 func retryAfter(err error) retry {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return retryElsewhere // the attempt took too long; call checks the caller's context before
@@ -237,7 +237,7 @@ func (c *Client) patience() time.Duration {
 }
 
 // misconfigured returns an error if no member has ever answered and the address or the identity of each configured
-// member is wrong, so that to ask again would not help. diagnoses holds, by base URL, what was found wrong so far.
+// member is wrong, so that further attempts would not help. diagnoses holds, by base URL, the faults found so far.
 func (c *Client) misconfigured(ctx context.Context, base string, err error, diagnoses map[string]error) error {
 	if connect.IsWireError(err) { // a server answered; with these codes it may be no control plane
 		switch connect.CodeOf(err) {

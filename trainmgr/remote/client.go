@@ -24,7 +24,7 @@ var (
 	ErrUnreachable = errors.New("the control plane does not answer")
 	// ErrFenced says that another consumer has attached as the same rank, so that this consumer gets nothing more.
 	ErrFenced = errors.New("another consumer has attached as this rank")
-	// ErrNoJob says that the control plane knows no such job.
+	// ErrNoJob says that the control plane does not have the job.
 	ErrNoJob = errors.New("no such job")
 	// ErrEnded says that the job was cancelled, has failed, or was abandoned.
 	ErrEnded = errors.New("the job has ended")

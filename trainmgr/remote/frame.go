@@ -60,7 +60,7 @@ type frameSum struct {
 
 func newFrameSum(length int) *frameSum { return &frameSum{length: length, dataStart: uint64(length)} }
 
-// fill reads until buf is full. buf begins with what was read before.
+// fill reads until buf is full. buf begins with the bytes that were read before.
 func (s *frameSum) fill(r io.Reader, buf []byte) error {
 	for s.read < len(buf) {
 		end := min(s.read+readBytes, len(buf))

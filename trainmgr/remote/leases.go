@@ -52,7 +52,7 @@ type leases struct {
 	stop     context.CancelFunc
 	loops    sync.WaitGroup
 
-	reportNow chan struct{} // the leader should hear now what the rank holds
+	reportNow chan struct{} // the leader should now hear which leases the rank holds
 	askNow    chan struct{} // the rank may ask for another lease
 	returnNow chan struct{} // toReturn is not empty
 
@@ -143,7 +143,7 @@ func (l *leases) Close() error {
 	return errors.Join(err, l.returnReleased(ctx))
 }
 
-// askLoop asks for leases, one call after another, and reports what the rank holds.
+// askLoop asks for leases, one call after another, and reports the leases that the rank holds.
 func (l *leases) askLoop() {
 	for l.ctx.Err() == nil {
 		begin, wanted := time.Now(), false
@@ -168,8 +168,8 @@ func (l *leases) askLoop() {
 	}
 }
 
-// reportLoop tells the leader which leases the rank holds and how its queue stands: every leaseWait, and at once when
-// reportNow says so.
+// reportLoop tells the leader which leases the rank holds and how its queue stands: every leaseWait, and at once
+// when reportNow is signalled.
 func (l *leases) reportLoop() {
 	for l.ctx.Err() == nil {
 		resp, err := l.rank.lease(l.ctx, func() *apiv1.LeaseRequest { return l.request(false) })
@@ -263,7 +263,8 @@ func (l *leases) wanted(number uint64) bool {
 	return ok && pending == number
 }
 
-// request says which leases the rank holds. If ask is true it also asks for leases, as far as the rank may hold more.
+// request names the leases that the rank holds. If ask is true it also asks for leases, as far as the rank may hold
+// more.
 func (l *leases) request(ask bool) *apiv1.LeaseRequest {
 	status := l.delivery.Status()
 	l.mu.Lock()

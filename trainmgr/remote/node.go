@@ -24,7 +24,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// Bounds of what a node may answer.
+// Bounds of a node's answers.
 const (
 	maxFrame     = 2 << 30  // bytes of a mini-batch
 	maxErrorBody = 64 << 10 // bytes of an error's JSON
@@ -167,7 +167,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// batchRequest is what a request for a mini-batch says.
+// batchRequest holds the values of a request for a mini-batch.
 type batchRequest struct {
 	job    [32]byte // digest
 	epoch  uint64

@@ -55,7 +55,7 @@ func (c *Client) SetCopies(ctx context.Context, list []*apiv1.PartitionCopies) e
 	return nil
 }
 
-// copiesRequestBytes is the size of one request of SetCopies, well below what the control plane takes.
+// copiesRequestBytes is the size of one request of SetCopies, well below the control plane's limit.
 const copiesRequestBytes = 128 << 10
 
 // Decisions returns the last decisions of a job's autoscaler, each a JSON document.

@@ -132,7 +132,7 @@ func (p *piece) noteFailure(err error) {
 // maxReason is how many bytes of an error fit the reason that the control plane takes.
 const maxReason = 2000
 
-// shortened cuts an error's text to what the control plane takes as a reason.
+// shortened cuts an error's text to the length that the control plane accepts for a reason.
 func shortened(s string) string { return s[:min(len(s), maxReason)] }
 
 // staysRefused reports whether nodes have refused a split for longer than the control plane needs to learn that a

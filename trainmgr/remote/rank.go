@@ -24,7 +24,7 @@ import (
 // closeTime is how long Close waits for the control plane.
 const closeTime = 3 * time.Second
 
-// rank is the trainmgr.Source of one rank: its session, and what of its epoch is durable.
+// rank is the trainmgr.Source of one rank: its session, and the durable progress of its epoch.
 type rank struct {
 	client        *Client
 	options       AttachOptions
@@ -49,7 +49,7 @@ type rank struct {
 	fence        uint64 // of the leader that answered last
 	failedLeases int    // given back because their node failed
 
-	// What the control plane said last when it granted no lease.
+	// The last reason that the control plane gave for granting no lease.
 	waitingFor   string    // empty: it granted one, or the rank needs none
 	starvedSince time.Time // since when the trainer has waited; zero: it does not wait
 	loggedWait   time.Time // when the log named the wait last, or when the wait began
@@ -78,8 +78,7 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 			return nil, io.EOF
 		}
 		if len(resp.Grants) > 0 || resp.EpochDone {
-			// The answer to Attach says which numbers are this rank's. Its new session gives the grants of this call
-			// back.
+			// The answer to Attach contains the numbers of this rank. Its new session gives the grants of this call back.
 			var e *trainmgr.Epoch
 			err := r.acks.changeSession(func() ([]byte, uint64, error) {
 				attached, err := r.attach(ctx, r.id, nil, false)
@@ -205,7 +204,7 @@ func (r *rank) isDurable(numbers dataset.Range) bool {
 	return !ok || pending >= numbers.To
 }
 
-// checkpoint makes what the trainer has acknowledged durable and returns the token that the control plane has sealed.
+// checkpoint makes the trainer's acknowledgements durable and returns the token that the control plane has sealed.
 // acknowledged returns the trainer's own token.
 func (r *rank) checkpoint(ctx context.Context, acknowledged func() dataset.Token) ([]byte, error) {
 	local := acknowledged()
@@ -295,8 +294,8 @@ func (r *rank) noteFrame(bytes int64) {
 	}
 }
 
-// estimateBytes estimates the size of a mini-batch: the largest so far, or, before the first one, what the schema needs
-// without the elements of lists.
+// estimateBytes estimates the size of a mini-batch: the largest so far, or, before the first one, the size of the
+// schema's tensors without the elements of lists.
 func (r *rank) estimateBytes() int64 {
 	if n := r.largestFrame.Load(); n > 0 {
 		return n
@@ -320,7 +319,7 @@ func (r *rank) node(name string) *node {
 	return n
 }
 
-// Allocation implements trainmgr.Source. It returns what the control plane decided.
+// Allocation implements trainmgr.Source. It returns the control plane's allocation.
 func (r *rank) Allocation() allocation.Allocation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -341,8 +340,8 @@ func (r *rank) Allocation() allocation.Allocation {
 	return a
 }
 
-// Report implements trainmgr.Source. It asks each node that this rank took mini-batches from what its drives did for
-// all ranks of the job. A note names each node that does not answer.
+// Report implements trainmgr.Source. It asks each node from which this rank took mini-batches for its drives' work
+// for all ranks of the job. A note names each node that does not answer.
 func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) {
 	if st, err := r.client.Get(ctx, r.id); err == nil {
 		r.mu.Lock()
@@ -377,7 +376,7 @@ func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) 
 	return drives, notes, nil
 }
 
-// driveReports asks a node what its drives did for a job.
+// driveReports asks a node for its drives' reports on a job.
 func (n *node) driveReports(ctx context.Context, job dataset.Digest) ([]api.DriveReport, error) {
 	n.mu.Lock()
 	if len(n.bases) == 0 {
@@ -403,7 +402,7 @@ func (n *node) driveReports(ctx context.Context, job dataset.Digest) ([]api.Driv
 	return reports, nil
 }
 
-// Close implements trainmgr.Source. It makes what was acknowledged durable if the control plane answers within
+// Close implements trainmgr.Source. It makes the acknowledgements durable if the control plane answers within
 // closeTime.
 func (r *rank) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)

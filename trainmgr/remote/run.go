@@ -32,7 +32,7 @@ func (e *PartlyConsumedError) Error() string { return e.err.Error() }
 // Unwrap returns the error of the call.
 func (e *PartlyConsumedError) Unwrap() error { return e.err }
 
-// partlyConsumed returns what an error of Attach says of another run, or nil if it names no other run.
+// partlyConsumed returns the other run that an error of Attach describes, or nil if the error names no other run.
 func partlyConsumed(err error) *PartlyConsumedError {
 	var refused *connect.Error
 	if !errors.As(err, &refused) {

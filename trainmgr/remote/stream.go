@@ -37,8 +37,9 @@ type fetch struct {
 	err     error
 }
 
-// creditBytes is how many bytes a piece asks for at once, unless AttachOptions says how many mini-batches: twice what a
-// fast network has under way. More connections with more bytes each only push each other out of the caches.
+// creditBytes is how many bytes a piece asks for at once, unless AttachOptions sets the number of mini-batches:
+// twice the bytes that a fast network has under way. More connections with more bytes each only push each other out
+// of the caches.
 const creditBytes = 8 << 20
 
 // creditsFor returns how many requests of a piece are under way at once, for mini-batches of that many bytes.

@@ -18,7 +18,7 @@ const (
 	maxProbe    = 3600 // seconds between tries to do with fewer
 	smoothing   = 4    // seconds: time constant of T and P
 	fullShare   = 0.9  // of the queue's limit: above it the drives stand still now and then
-	utilisation = 0.95 // the most at which fewer drives may work
+	utilisation = 0.95 // the greatest utilisation at which fewer drives may work
 	idle        = 0.5  // the trainer does not wait for drives that are less busy than this
 	leastBusy   = 0.1  // below it the observed time is too short to divide by
 )
@@ -26,10 +26,10 @@ const (
 // Options are the law's constants. The zero value works.
 type Options struct {
 	Stall  float64 `json:"stall_share"`    // share of time that a trainer may wait; 0 means DefaultStall
-	Up     float64 `json:"up_seconds"`     // starving so long leads to more; 0 means DefaultUp
-	Down   float64 `json:"down_seconds"`   // a full queue so long leads to fewer; 0 means DefaultDown
-	Probe  float64 `json:"probe_seconds"`  // a full queue so long leads to a try with fewer; 0 means DefaultProbe
-	Settle float64 `json:"settle_seconds"` // nothing changes so long after a change; 0 means DefaultSettle
+	Up     float64 `json:"up_seconds"`     // more drives after the trainer starved for this time; 0 means DefaultUp
+	Down   float64 `json:"down_seconds"`   // fewer drives after a full queue for this time; 0 means DefaultDown
+	Probe  float64 `json:"probe_seconds"`  // a try with fewer after a full queue for this time; 0 means DefaultProbe
+	Settle float64 `json:"settle_seconds"` // nothing changes for this time after a change; 0 means DefaultSettle
 }
 
 func (o Options) withDefaults() Options {
@@ -116,7 +116,7 @@ func (c *Controller) Decide(in Inputs) Record {
 	return r
 }
 
-// known replaces values that are no numbers, and have no form in JSON, by 0: not known.
+// known replaces values that are not numbers, which JSON cannot represent, by 0: not known.
 func (in Inputs) known() Inputs {
 	for _, v := range []*float64{&in.Seconds, &in.T, &in.P, &in.QueueBatches, &in.QueueLimit, &in.StallSeconds,
 		&in.Rows, &in.Busy} {
@@ -141,8 +141,8 @@ func (in Inputs) bound() int {
 // others counts the workers of any reach that run, or that can be started.
 func (in Inputs) others() int { return in.Workers + in.Startable }
 
-// decide is the law: a function of its arguments alone. Holders come first; what is decided beyond them are workers of
-// any reach.
+// decide is the law: a function of its arguments alone. Holders come first; workers of any reach make up the rest of
+// the decided number.
 func decide(o Options, s State, in Inputs) Decision {
 	d := decideBoth(o, s, in)
 	if most := max(in.Holders, 1); in.others() > 0 && d.Drives > in.Holders {
@@ -204,7 +204,7 @@ func decideBoth(o Options, s State, in Inputs) Decision {
 	return conclude(s, bound, "the queue is above zero")
 }
 
-// first decides before anything was observed.
+// first decides before the first observation.
 func first(s State, in Inputs, bound int) Decision {
 	s.Seconds, s.Rows, s.Stall, s.Queue, s.Changed = in.Seconds, in.Rows, in.StallSeconds, in.QueueBatches, in.Seconds
 	if n := allocation.WorkersFor(in.T, in.P); n > 0 {
@@ -214,7 +214,7 @@ func first(s State, in Inputs, bound int) Decision {
 	s.Target = bound
 	switch {
 	case in.others() > 0 && in.Holders > 0:
-		s.Target = min(bound, in.Holders) // workers of any reach are for what holders cannot sustain
+		s.Target = min(bound, in.Holders) // workers of any reach make the throughput that holders cannot sustain
 	case in.Startable > 0:
 		s.Target = min(bound, max(in.Workers, 1)) // more are started when the trainer starves
 	}
@@ -312,7 +312,7 @@ func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 	return conclude(s, bound, fmt.Sprintf("the queue has been full for %.1f s, and T/P = %.0f/%.0f", s.Full, t, p))
 }
 
-// boundWords says why the bound moved.
+// boundWords returns in words why the bound moved.
 func boundWords(in Inputs) string {
 	if in.others() > 0 {
 		return fmt.Sprintf("%d drives hold rows, and there can be %d workers without data", in.Holders, in.others())

@@ -23,7 +23,7 @@ type PoolInputs struct {
 	Seconds  float64 `json:"seconds"`      // since any fixed moment; grows
 	Wanted   int     `json:"wanted"`       // workers that jobs want, all jobs together
 	Live     int     `json:"live"`         // workers that take work
-	Idle     float64 `json:"idle_seconds"` // for so long there have to be too many before some are stopped
+	Idle     float64 `json:"idle_seconds"` // workers are stopped after there were too many for this time
 	Starting int     `json:"starting"`     // that were started and have not joined yet
 	Least    int     `json:"least"`        // workers that are kept, whatever is wanted
 	Most     int     `json:"most"`         // workers that may live

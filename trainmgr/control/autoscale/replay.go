@@ -8,8 +8,8 @@ import (
 // ErrReplay says that a log's decisions do not follow from its inputs.
 var ErrReplay = errors.New("autoscale: replay")
 
-// Replay computes every decision of a log again, and compares, as it does each state with the one before. Records are
-// of one job, in order; they may begin anywhere.
+// Replay computes every decision of a log again and compares the results. It also compares each state with the state
+// that the record before led to. The records belong to one job and are in order; the log may begin at any record.
 func Replay(log []Record) error {
 	for i, r := range log {
 		if i > 0 && log[i-1].Decision.After != r.Before {

@@ -1,5 +1,5 @@
-// Package fleet knows the storage nodes of a cluster: which live, which drives and partitions they have, which were
-// refused and why.
+// Package fleet tracks the storage nodes of a cluster: which nodes live, which drives and partitions they have, and
+// which nodes were refused and why.
 //
 // # Overview
 //
@@ -21,8 +21,8 @@
 //
 // # Concurrency
 //
-// A Fleet has one owner, which locks if it shares. The partitions and schemas that it returns are shared: do not change
-// them.
+// A Fleet has one owner. An owner that shares the Fleet among goroutines guards it by a lock. The partitions and
+// schemas that it returns are shared: do not change them.
 //
 // # Errors
 //

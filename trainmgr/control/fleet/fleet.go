@@ -101,7 +101,7 @@ const (
 	Forgotten                 // the node has been gone for long, and is not listed any more
 )
 
-// Event says what happened to a node.
+// Event is something that happened to a node.
 type Event struct {
 	Kind Kind
 	Node string

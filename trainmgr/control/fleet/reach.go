@@ -18,7 +18,7 @@ const (
 // ReachesAny reports whether a worker can make splits of partitions that it does not hold.
 func ReachesAny(d *apiv1.Drive) bool { return d.GetReach() == apiv1.ReachAny }
 
-// ComputesOn says what computes a worker's mini-batches: OnDrive, OnCPU or OnCard.
+// ComputesOn returns the processor that computes a worker's mini-batches: OnDrive, OnCPU or OnCard.
 func ComputesOn(d *apiv1.Drive) string {
 	switch {
 	case d.GetComputesOn() != "":
@@ -29,7 +29,7 @@ func ComputesOn(d *apiv1.Drive) string {
 	return OnCPU
 }
 
-// checkReach checks what a status says of a worker's reach.
+// checkReach checks the reach of a worker in a status.
 func checkReach(node string, d *apiv1.Drive) error {
 	switch d.Reach {
 	case "", apiv1.ReachHeld, apiv1.ReachAny:
@@ -59,7 +59,7 @@ func checkReach(node string, d *apiv1.Drive) error {
 	return nil
 }
 
-// Bounds of what a status says of sources.
+// Bounds of the sources in a status.
 const (
 	maxSourceError = 4 << 10
 	maxSourceURL   = 4 << 10

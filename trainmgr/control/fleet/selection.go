@@ -92,7 +92,7 @@ func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 	return s, err
 }
 
-// SelectNew is Select without the partitions for which had reports true; nil: none is left.
+// SelectNew is Select without the partitions for which had reports true; It returns nil if none is left.
 func (f *Fleet) SelectNew(patterns, exclude []string, had func(name string) bool) (*Selection, error) {
 	return f.selectAll(patterns, exclude, had)
 }
@@ -199,7 +199,7 @@ func Word(name string, footer []byte) string {
 	return name + "@" + hex.EncodeToString(footer[:min(len(footer), 8)])
 }
 
-// Lost says in words why no drive makes mini-batches of a partition, which is given as a Word.
+// Lost returns in words why no drive makes mini-batches of a partition, which is given as a Word.
 func (f *Fleet) Lost(word string) string {
 	partition := word
 	if i := strings.LastIndexByte(word, '@'); i >= 0 {

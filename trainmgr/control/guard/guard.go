@@ -43,8 +43,8 @@ func Peer(ctx context.Context) identity.Identity {
 	return id
 }
 
-// New checks a caller's role, where tls says that callers show their identity, and rate, in requests a second of one
-// peer, before next reads the call.
+// New wraps next: before next reads a call, it checks the caller's role, if tls is set and callers show their
+// identity, and the caller's rate, which is bounded to rate requests a second of one peer.
 func New(next http.Handler, tls bool, rate float64) http.Handler {
 	return &guard{next: next, tls: tls, rates: newRates(rate), errors: connect.NewErrorWriter()}
 }

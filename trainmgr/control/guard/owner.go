@@ -54,8 +54,8 @@ func MayEnd(ctx context.Context, jobOwner string) error {
 // owners matches owners: names of identities, without a dot.
 var owners = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// OwnerFor is the owner of a job that the peer submits: the one that it asks for, or else its own. Only operators, and
-// callers that are not asked for their identity, may ask for another owner.
+// OwnerFor returns the owner of a job that the peer submits: the owner that the peer asks for, or else the peer
+// itself. Only operators, and callers that are not asked for their identity, may ask for another owner.
 func OwnerFor(ctx context.Context, asked string) (string, error) {
 	id := Peer(ctx)
 	switch own := Owner(id); {

@@ -2,9 +2,9 @@
 //
 // # Overview
 //
-// The control plane decides how many workers there are to be (package autoscale); how a worker is started is a matter
-// of the place where it runs: a container, a systemd unit, a batch system. So `control run --worker-hook COMMAND` names
-// a shell command, which gets what to do in its environment:
+// The control plane decides how many workers there are to be (package autoscale); the way to start a worker depends
+// on where it runs: a container, a systemd unit, a batch system. So `control run --worker-hook COMMAND` names a
+// shell command, which gets its task in its environment:
 //
 //	MILLRACE_WORKER_ACTION   start or stop
 //	MILLRACE_WORKER_COUNT    how many workers, in decimal

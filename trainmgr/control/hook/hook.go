@@ -16,7 +16,7 @@ import (
 // ErrTimeout says that a command took too long and was killed.
 var ErrTimeout = errors.New("it took too long")
 
-// Action is what the command is to do.
+// Action is the task of the command.
 type Action string
 
 // The actions.
@@ -50,7 +50,7 @@ const (
 	DefaultBackoff    = time.Second
 	DefaultConcurrent = 4
 
-	maxOutput = 4 << 10 // bytes of what a command writes that are kept
+	maxOutput = 4 << 10 // bytes of a command's output that are kept
 )
 
 // Hook runs a command.
@@ -124,7 +124,7 @@ func (h *Hook) runOnce(ctx context.Context, call Call) error {
 	begin := time.Now()
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it ended well, and what it started keeps its output
+		err = nil // the command succeeded, and a process that it started keeps its output open
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
@@ -152,7 +152,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns what is kept, as valid text.
+// String returns the kept bytes as valid text.
 func (t *tail) String() string { return strings.ToValidUTF8(string(bytes.TrimSpace(t.kept)), "?") }
 
 func (t *tail) lastLine() string {

@@ -57,7 +57,7 @@ func (j *job) partnersHelp(r *rank) bool {
 	return j.allowedWorkers != 0
 }
 
-// readability says which partitions of an epoch can be read, and which of these no holder makes splits of.
+// readability records which partitions of an epoch can be read, and of which of these no holder makes splits.
 type readability struct {
 	readableVersion uint64 // of the ledger's placement
 	readable        []bool // by partition
@@ -96,8 +96,8 @@ func (e *epoch) refreshReadable(version uint64) {
 	}
 }
 
-// nextForPartner returns the split of a share that a worker of reach Any makes next: one that no holder can make, or,
-// where all says so, any that can be read. In the order Deterministic it is the share's next split or none.
+// nextForPartner returns the split of a share that a worker of reach Any makes next: a split that no holder can make
+// or, if all is true, any split that can be read. In the order Deterministic it is the share's next split or none.
 func (e *epoch) nextForPartner(sh *share, all bool) (place int, ok bool) {
 	if e.job.Order == dataset.Deterministic {
 		place, ok = e.nextSplit(sh)

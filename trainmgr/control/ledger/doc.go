@@ -1,6 +1,6 @@
-// Package ledger knows which mini-batches of every job are delivered, which are out on lease, and which drive makes the
-// next. It is pure: no clock (times are arguments), no goroutines, no I/O, no etcd. The leader of the control plane
-// owns one, feeds it events, and carries out the effects that follow.
+// Package ledger tracks which mini-batches of every job are delivered, which are leased, and which drive makes the
+// next ones. It is pure: no clock (times are arguments), no goroutines, no I/O, no etcd. The leader of the control
+// plane owns one, feeds it events, and carries out the effects that follow.
 //
 // # Overview
 //
@@ -84,9 +84,9 @@
 // partitioned round robin (allocation.Assign), so that a launcher talks to few workers and a worker to few launchers.
 // Each job has an order of its own among the workers: with an allowance of n it takes the first n.
 //
-// A worker of reach Any that fails three leases in a row is set aside, for ten seconds at first and up to five minutes;
-// the partitions are not at fault. Its word alone that data are bad does not fail the job: another worker or a holder
-// has to say so too, or the same worker three times of the split.
+// A worker of reach Any that fails three leases in a row is set aside, for ten seconds at first and up to five
+// minutes; the partitions are not at fault. A report of bad data from it alone does not fail the job: another worker
+// or a holder has to report bad data too, or the same worker three times for the same split.
 //
 // # Durability
 //
@@ -98,7 +98,7 @@
 //
 // # Concurrency
 //
-// A Ledger has one owner, which locks if it shares.
+// A Ledger has one owner. An owner that shares the Ledger among goroutines guards it by a lock.
 //
 // # Errors
 //
@@ -107,6 +107,6 @@
 //
 // # Debugging
 //
-// Status says where every rank stands, and why it waits, in words. The scripts in testdata show what events lead to
-// which effects; write one to reproduce a question.
+// Status describes in words the state of every rank, and why the rank waits. The scripts in testdata show what
+// events lead to which effects; write one to reproduce a question.
 package ledger

@@ -187,8 +187,8 @@ func (l *Ledger) DrainDrive(id DriveID, drain bool, now time.Time) error {
 	return nil
 }
 
-// LoseDrive says that a drive or its node is dead: its leases are revoked, but for those that were fetched. PutDrive
-// revives the drive. The error wraps ErrUnknown.
+// LoseDrive records that a drive or its node is dead. It revokes the drive's leases except those that were fetched.
+// PutDrive revives the drive. The error wraps ErrUnknown.
 func (l *Ledger) LoseDrive(id DriveID, why string, now time.Time) error {
 	d := l.drive(id)
 	if d == nil {

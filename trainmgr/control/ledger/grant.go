@@ -149,8 +149,9 @@ func (r *rank) avoidsDrive(d *drive, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
-// collectOffers appends the next possible grants of a job on holders, at most one a drive. Its running drives go first.
-// Only if they have no free slot and work for a waiting rank one more drive joins: the one with the most rows left.
+// collectOffers appends the next possible grants of a job on holders, at most one a drive. Its running drives go
+// first. Only if no running drive has both a free slot and work for a waiting rank, one more drive joins: the drive
+// with the most rows left.
 func (l *Ledger) collectOffers(out []offer, j *job, free []*drive, now time.Time) []offer {
 	round, ranks := l.round, j.waitingRanks()
 	ranks = slices.DeleteFunc(ranks, func(r *rank) bool { return !j.holdersTurn(r, l.placementVersion) })

@@ -13,7 +13,7 @@ import (
 // MaxRanks is the most ranks of a job: its record counts them in 16 bits.
 const MaxRanks = 1<<16 - 1
 
-// Tail says which ranks get the numbers that are left over when the shares are equal.
+// Tail selects the ranks that get the numbers that are left over when the shares are equal.
 type Tail uint8
 
 // The tails.
@@ -239,7 +239,7 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 		}
 	}
 	for len(r.leases) > 0 {
-		l.reclaim(r.leases[0]) // no launcher is left to be told of a revocation
+		l.reclaim(r.leases[0]) // no launcher is left to hear of a revocation
 	}
 	r.want, r.wanted, r.blocked = 0, at, time.Time{}
 	clear(r.avoid)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// journal says which of an epoch's records differ from what is stored.
+// journal records which of an epoch's records differ from the stored ones.
 type journal struct {
 	splits     int
 	mark       int    // as stored, or about to be: every split before is delivered
@@ -31,7 +31,7 @@ func (n *journal) splitChanged(place int) {
 	}
 }
 
-// settled says that the state in which the epoch begins needs no record: it follows from the job.
+// settled records that the state in which the epoch begins needs no record, because it follows from the job.
 func (n *journal) settled() { clear(n.dirty) }
 
 // advanceMark moves the mark over delivered splits.

@@ -43,7 +43,7 @@ type LeaseReport struct {
 	Blocked bool     // the input queue is full: the rank fetches nothing now
 }
 
-// Reason says why a lease is given back.
+// Reason is why a lease is given back.
 type Reason uint8
 
 // The reasons.
@@ -139,7 +139,7 @@ func (l *Ledger) reclaim(le *lease) {
 	sh.updateReturned(e, s)
 }
 
-// revoke reclaims a lease, and has the rank told.
+// revoke reclaims a lease, and emits the revocation for the rank.
 func (l *Ledger) revoke(le *lease, why string) {
 	l.reclaim(le)
 	l.effects.Revoked = append(l.effects.Revoked, Revocation{le.job.ID, le.rank.number, le.ID, why})
@@ -167,9 +167,9 @@ func (l *Ledger) Find(id string, rank uint32, lease uint64) (Lease, bool) {
 	return l.leases[lease].Lease, true
 }
 
-// Want says that the rank waits for n pieces of the epoch, in place of those that it wanted before. The epoch is the
-// rank's, or the next one, which the rank goes on to when it has acknowledged its whole share. Another epoch is
-// ErrArgument: attach with a token.
+// Want records that the rank waits for n pieces of the epoch, in place of the pieces that it wanted before. The
+// epoch is the rank's, or the next one, which the rank goes on to when it has acknowledged its whole share. Another
+// epoch is ErrArgument: attach with a token.
 func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) error {
 	j, r, err := l.findConsumer(id, s)
 	if err != nil {
@@ -345,8 +345,8 @@ func (e *epoch) placeFor(r *rank, number uint64) int {
 	return e.placeOf(number)
 }
 
-// Detach revokes all leases of a rank, and withdraws what it wants: its launcher is not there. The rank's session
-// remains valid: a launcher that calls with it is told which leases are gone.
+// Detach revokes all leases of a rank whose launcher is gone, and withdraws the rank's want. The rank's session
+// remains valid: a launcher that calls with it learns which leases are gone.
 func (l *Ledger) Detach(id string, number uint32, why string, now time.Time) error {
 	j, err := l.findJob(id)
 	if err != nil {

@@ -21,7 +21,7 @@ func (s leaseState) String() string {
 	return [...]string{"working", "fetched", "delivered", "returned"}[s]
 }
 
-// leaseEvent is what leads a lease from a state to another.
+// leaseEvent is an event that leads a lease from one state to another.
 type leaseEvent uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	onReturned
 )
 
-// String says what happened.
+// String returns the event in words.
 func (e leaseEvent) String() string {
 	return [...]string{
 		"the launcher has fetched all of it", "the last number is acknowledged",

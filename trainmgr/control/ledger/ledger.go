@@ -25,7 +25,7 @@ const (
 // Config holds the settings of a ledger. The zero value works.
 type Config struct {
 	Fence      uint64        // create revision of the leader's key: enters lease ids, sessions and records
-	LeaseTTL   time.Duration // a lease not held for so long comes back; 0 means DefaultLeaseTTL
+	LeaseTTL   time.Duration // a lease that no call names for this time comes back; 0 means DefaultLeaseTTL
 	Patience   time.Duration // how long a blocked rank keeps a slot that another waits for; 0 means DefaultPatience
 	Avoid      time.Duration // how long a rank is not granted a drive that failed it; 0 means DefaultAvoid
 	GrantAfter time.Time     // nothing is granted before: the adopt window
@@ -40,8 +40,8 @@ type Ledger struct {
 	counter uint64 // of leases and sessions
 	round   uint64 // of offers
 	effects Effects
-	// placementVersion grows with every change of which drives there are, what they hold and whether they can be
-	// granted.
+	// placementVersion grows with every change of the set of drives, of the partitions that they hold, and of whether
+	// they can be granted.
 	placementVersion uint64
 }
 

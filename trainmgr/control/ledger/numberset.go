@@ -29,7 +29,7 @@ func (s set) union(from, to uint64) set {
 	return slices.Replace(s, i, j, dataset.Range{From: from, To: to})
 }
 
-// gaps returns what of [from, to) the set does not have.
+// gaps returns the parts of [from, to) that the set does not have.
 func (s set) gaps(from, to uint64) set {
 	var out set
 	for i := s.indexAfter(from); from < to; i++ {
@@ -44,7 +44,7 @@ func (s set) gaps(from, to uint64) set {
 	return out
 }
 
-// within returns what of [from, to) the set has.
+// within returns the parts of [from, to) that the set has.
 func (s set) within(from, to uint64) set {
 	var out set
 	for i := s.indexAfter(from); i < len(s) && s[i].From < to; i++ {

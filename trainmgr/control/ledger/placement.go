@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// placement says which drives hold an epoch's splits. A drive's list of splits is made when it is first needed, all
+// placement lists which drives hold an epoch's splits. A drive's list of splits is made when it is first needed, all
 // missing lists in one pass over the plan.
 type placement struct {
 	byName    map[string]int32

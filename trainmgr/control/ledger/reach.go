@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Reach says which splits a worker can make.
+// Reach is which splits a worker can make.
 type Reach uint8
 
 // The reaches.
@@ -18,7 +18,7 @@ const (
 	Source              // none: its partitions can only be read from it
 )
 
-// Compute says what computes a holder's mini-batches.
+// Compute is the processor that computes a holder's mini-batches.
 type Compute uint8
 
 // What computes.
@@ -28,7 +28,7 @@ const (
 	OnCard                 // an accelerator in the node, which has no flash
 )
 
-// Makers says which workers make no split of a job. The zero value allows all of them.
+// Makers selects the workers that make no split of a job. The zero value allows all of them.
 type Makers uint8
 
 // The workers that a job can exclude.
@@ -72,9 +72,9 @@ func (m Makers) allows(reach Reach, compute Compute, own bool) bool {
 // employs reports whether a job lets a worker make its splits.
 func (j *job) employs(d *drive) bool { return j.Makers.allows(d.reach, d.compute, d.serves != nil) }
 
-// Enlist says whether a worker of reach Any is ready to make splits of a job: it was prepared for it. The worker stays
-// enlisted until it is lost or removed. Its leases go on where it is enlisted no more. The error wraps ErrUnknown or
-// ErrArgument.
+// Enlist records whether a worker of reach Any is ready to make splits of a job, because it was prepared for the
+// job. The worker stays enlisted until it is lost or removed. Its leases go on when it is no longer enlisted. The
+// error wraps ErrUnknown or ErrArgument.
 func (l *Ledger) Enlist(id string, worker DriveID, ready bool, now time.Time) error {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -109,8 +109,8 @@ func (j *job) delist(d *drive) {
 	j.enlisted = slices.DeleteFunc(j.enlisted, func(o *drive) bool { return o == d })
 }
 
-// AllowWorkers sets how many workers of reach Any make splits of a job that holders could make, beside the holders. 0:
-// such workers make only what no holder can make. AllWorkers: no bound.
+// AllowWorkers sets how many workers of reach Any make splits of a job that holders could make, beside the holders.
+// 0 means that such workers make only the splits that no holder can make; AllWorkers means no bound.
 func (l *Ledger) AllowWorkers(id string, workers int, now time.Time) error {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -161,7 +161,7 @@ func (j *job) refreshCrew(version uint64) {
 	case most == 0 && j.ratio != nil:
 		most = AllWorkers
 	case most == 0:
-		most = 1 // a job without an allowance still has what no holder can make done
+		most = 1 // splits that no holder can make are granted without an allowance too
 	}
 	if most != AllWorkers && len(j.shared) > most {
 		j.shared = j.shared[:most]

@@ -10,27 +10,27 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// JobStatus says where a job stands.
+// JobStatus is the state of a job.
 type JobStatus struct {
 	Job         string
 	Failed      string // why; empty: it goes on
 	Epoch       uint64 // the earliest that a rank is in
 	MiniBatches uint64 // that ranks own of that epoch
 	Delivered   uint64 // of them
-	Redelivered uint64 // leases of what had come back
+	Redelivered uint64 // leases of pieces that had come back
 	Leases      int
 	Bound       int       // drives at once; 0: no bound
 	Running     []DriveID // drives that work for it now, workers of reach Any included
 	Workers     int       // of reach Any that work for it now
 	Allowed     int       // workers of reach Any that may make what holders could make; AllWorkers: no bound
 	Enlisted    int       // workers of reach Any that are prepared for it
-	Shared      bool      // the splits are shared out by a ratio, as ShareSplits says
+	Shared      bool      // a ratio shares out the splits, see ShareSplits
 	Orphans     int64     // rows of RowsLeft that no holder can make and that can be read
 	RowsLeft    int64     // of that epoch, neither delivered nor out
 	Ranks       []RankStatus
 }
 
-// RankStatus says where a rank stands.
+// RankStatus is the state of a rank.
 type RankStatus struct {
 	Rank      uint32
 	Attached  bool // in this leader's time, and not detached since
@@ -131,7 +131,7 @@ func (l *Ledger) rankStatus(j *job, r *rank, now time.Time) RankStatus {
 	return st
 }
 
-// waitingReason says in words why a rank is not granted more.
+// waitingReason returns in words why a rank is granted no further lease.
 func (l *Ledger) waitingReason(j *job, r *rank, e *epoch, sh *share, out bool, now time.Time) string {
 	switch {
 	case j.failed != "":
@@ -149,7 +149,7 @@ func (l *Ledger) waitingReason(j *job, r *rank, e *epoch, sh *share, out bool, n
 	return l.partnerReasons(j, r, e, sh, l.holderReasons(j, r, e, sh, now), now)
 }
 
-// holderReasons says why no holder is granted for a rank; it is empty when one can be.
+// holderReasons returns why no holder is granted for a rank. It is empty if a holder can be granted.
 func (l *Ledger) holderReasons(j *job, r *rank, e *epoch, sh *share, now time.Time) string {
 	if j.Order == dataset.Deterministic {
 		place, _ := e.nextSplit(sh)
@@ -201,8 +201,8 @@ func (l *Ledger) partnerReasons(j *job, r *rank, e *epoch, sh *share, holders st
 	return fmt.Sprintf("%s; the workers without data that serve the rank (%d) are busy", holders, able)
 }
 
-// driveReasons says why each of the drives that hold pending numbers is not granted; it is empty when one of them can
-// be.
+// driveReasons returns why each of the drives that hold pending numbers is not granted. It is empty if one of them
+// can be granted.
 func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partition string, now time.Time) string {
 	if len(holders) == 0 && j.Makers != 0 {
 		return fmt.Sprintf("no drive that may make splits of the job holds partition %s", partition)
@@ -277,7 +277,7 @@ func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 	return names, total
 }
 
-// DriveStatus says what a drive does.
+// DriveStatus is the state of a drive.
 type DriveStatus struct {
 	Drive  DriveID
 	Slots  int

@@ -12,8 +12,8 @@ const (
 	longestAside  = 5 * time.Minute
 )
 
-// trouble is what went wrong with a worker of reach Any. A holder has none: what fails on it is not set aside, since
-// nothing else may hold its partitions.
+// trouble counts the failures of a worker of reach Any. A holder has no trouble: a holder that fails is not set
+// aside, since no other drive may hold its partitions.
 type trouble struct {
 	failures   uint64 // leases that came back because the worker failed
 	inARow     int    // of them, since the last lease that went well
@@ -71,8 +71,8 @@ type splitOf struct {
 	place int
 }
 
-// believes reports whether the word that a lease's data are bad ends the job. It does not until two workers, or a
-// holder, have said so of the split, or one worker has repeated it.
+// believes reports whether the report that a lease's data are bad ends the job. The report does not end the job
+// until two workers, or a holder, have reported bad data for the split, or one worker has repeated its report.
 func (l *Ledger) believes(le *lease) bool {
 	d, j := le.drive, le.job
 	if d == nil || d.reach != Any {
@@ -90,7 +90,7 @@ func (l *Ledger) believes(le *lease) bool {
 	return false
 }
 
-// troubleWords says why a worker is set aside.
+// troubleWords returns in words why a worker is set aside.
 func (d *drive) troubleWords() string {
 	return fmt.Sprintf("set aside after %d leases in a row failed on it (%s)", failuresAside, d.asideWhy)
 }

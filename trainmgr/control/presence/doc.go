@@ -1,24 +1,24 @@
-// Package presence knows which ranks' launchers are there. It is pure: no clock (times are arguments), no goroutines,
-// no network.
+// Package presence tracks which ranks' launchers are attached. It is pure: no clock (times are arguments), no
+// goroutines, no network.
 //
 // # Overview
 //
-// The leader of the control plane tells a [Tracker] of every call that a rank's launcher makes, and on which connection
-// ([Tracker.Attach], [Tracker.Call]), of every connection that closes ([Tracker.Closed]), and of every launcher that
-// says that it leaves ([Tracker.Leave]). A rank is attached from its launcher's call on until
+// The leader of the control plane reports to a [Tracker] every call of a rank's launcher with its connection
+// ([Tracker.Attach], [Tracker.Call]), every connection that closes ([Tracker.Closed]), and every launcher that
+// announces that it leaves ([Tracker.Leave]). A rank is attached from its launcher's call on until
 //
 //	it leaves                     at once
 //	its connections are closed    all those on which it called, and it has not called again within Options.Grace
 //	it is silent                  it has not called for Options.Silence: its machine is gone, or the network is
 //
-// [Tracker.Tick] returns the ranks that have become detached since. A process that is killed closes its connections, so
-// that its ranks are detached within the grace. A launcher that is alive calls several times a second: a pool that
-// closes one connection and opens another does not detach it, and one that was detached in error is attached again by
-// its next call.
+// [Tracker.Tick] returns the ranks that have become detached since. A process that is killed closes its connections,
+// so that its ranks are detached within the grace. A launcher that is alive calls several times a second: a pool
+// that closes one connection and opens another does not detach its rank, and a rank that was detached in error is
+// attached again by its launcher's next call.
 //
 // # Concurrency
 //
-// A Tracker has one owner, which locks if it shares.
+// A Tracker has one owner. An owner that shares the Tracker among goroutines guards it by a lock.
 //
 // # Errors
 //

@@ -28,7 +28,7 @@ type Rank struct {
 // Conn is a launcher's connection. 0 stands for a connection that is not watched: its end is not reported.
 type Conn uint64
 
-// State is what is known of a rank's launcher.
+// State is the presence of a rank's launcher.
 type State struct {
 	Attached bool
 	Last     time.Time // of its last call
@@ -68,14 +68,14 @@ func New(o Options) *Tracker {
 	return &Tracker{o: o, ranks: map[Rank]*launcher{}, conns: map[Conn]map[Rank]struct{}{}}
 }
 
-// Attach says that a launcher has become the rank's consumer: the connections of an earlier one
-// do not count any more.
+// Attach records that a launcher has become the rank's consumer. The connections of an earlier launcher no longer
+// count.
 func (t *Tracker) Attach(r Rank, c Conn, now time.Time) {
 	t.drop(r)
 	t.Call(r, c, now)
 }
 
-// Call says that the rank's launcher called on a connection.
+// Call records that the rank's launcher called on a connection.
 func (t *Tracker) Call(r Rank, c Conn, now time.Time) {
 	l := t.ranks[r]
 	if l == nil {
@@ -93,7 +93,7 @@ func (t *Tracker) Call(r Rank, c Conn, now time.Time) {
 	t.conns[c][r] = struct{}{}
 }
 
-// Leave says that the rank's launcher ends.
+// Leave records that the rank's launcher ends.
 func (t *Tracker) Leave(r Rank, now time.Time) {
 	if l := t.ranks[r]; l != nil && l.Attached {
 		l.Last = now
@@ -101,7 +101,7 @@ func (t *Tracker) Leave(r Rank, now time.Time) {
 	}
 }
 
-// Closed says that a connection is closed.
+// Closed records that a connection is closed.
 func (t *Tracker) Closed(c Conn, now time.Time) {
 	for r := range t.conns[c] {
 		l := t.ranks[r]
@@ -167,7 +167,7 @@ func (t *Tracker) drop(r Rank) {
 	clear(l.conns)
 }
 
-// Of returns what is known of a rank's launcher; the zero State if it never called.
+// Of returns the State of a rank's launcher, or the zero State if the launcher never called.
 func (t *Tracker) Of(r Rank) State {
 	if l := t.ranks[r]; l != nil {
 		return l.State

@@ -1,6 +1,6 @@
 package record
 
-// Phase is where a job stands. Package lifecycle says which phase follows which.
+// Phase is the stage of a job's life. Package lifecycle has the table of which phase follows which.
 type Phase string
 
 // The phases.
@@ -8,10 +8,10 @@ const (
 	Preparing Phase = "preparing" // nodes get the program
 	Measuring Phase = "measuring" // P of the drives
 	Running   Phase = "running"   // leases are granted
-	Waiting   Phase = "waiting"   // for something that has to happen elsewhere: State.Why says what
+	Waiting   Phase = "waiting"   // for an event elsewhere, which State.Why names
 	Done      Phase = "done"      // every owned mini-batch of every epoch is acknowledged
 	Cancelled Phase = "cancelled" // by a user
-	Failed    Phase = "failed"    // State.Why says how
+	Failed    Phase = "failed"    // State.Why has the reason
 	Abandoned Phase = "abandoned" // no rank called for as long as the job, or the operator, allows
 )
 

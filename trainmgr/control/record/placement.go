@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Placement says which workers may make a job's splits. Who makes a mini-batch never changes its bytes, so that a
-// placement is no part of the job's digest.
+// Placement selects the workers that may make a job's splits. A mini-batch has the same bytes whichever worker makes
+// it, so that a placement is no part of the job's digest.
 type Placement string
 
 // The placements.

@@ -67,7 +67,7 @@ type State struct {
 // by chance.
 const RunBytes = 8
 
-// Generation says which epochs are of a generation; its data are under DataKey.
+// Generation has the epochs of a generation; its data are under DataKey.
 type Generation struct {
 	Number int            `json:"number"`
 	First  uint64         `json:"first_epoch"`

@@ -38,8 +38,8 @@ type Spec struct {
 var jobName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 
 // Check checks a specification and fills defaults in. sealed is false where the job resumes from a token that no
-// control plane has sealed under the key. The error wraps ErrSpec, or says what is wrong with the pipeline, line by
-// line, or with the token.
+// control plane has sealed under the key. The error wraps ErrSpec, or describes the faults of the pipeline, line by
+// line, or of the token.
 func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	spec = proto.CloneOf(spec)
 	if spec.Plan == nil {

@@ -156,7 +156,7 @@ func examineLog(dir string, applied uint64, lg *zap.Logger) error {
 	return nil
 }
 
-// recovery says what an operator can do about damaged files.
+// recovery returns advice to an operator on damaged files.
 func (o *Options) recovery() string {
 	if len(o.Peers) > 1 || o.Join {
 		return "the other members have all of it: take this member out (millrace control members remove " + o.Name +

@@ -51,7 +51,7 @@ const Format = "1"
 // maxTxnPuts is how many writes one transaction takes, below etcd's own default bound of 128 operations.
 const maxTxnPuts = 100
 
-// named fills in what a member is called, and its log.
+// named fills in a member's name and its log.
 func (o Options) named() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

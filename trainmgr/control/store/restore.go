@@ -22,13 +22,13 @@ type RestoreOptions struct {
 	// backup, with the same Peers and the same Revision.
 	Name  string
 	Peers []string
-	// Revision is where the restored etcd goes on counting; 0 means above everything that the one that is lost can have
-	// reached.
+	// Revision is the revision from which the restored etcd goes on counting; 0 means a revision above all that the
+	// lost etcd can have reached.
 	Revision int64
 	Logger   *slog.Logger // nil: silent
 }
 
-// Restored is what Restore made.
+// Restored describes the result of Restore.
 type Restored struct {
 	Backup
 	Data     string `json:"data"`
@@ -78,7 +78,8 @@ func Restore(o RestoreOptions) (r Restored, err error) {
 	err = snapshot.NewV3(zapLogger(member.Logger)).Restore(snapshot.RestoreConfig{
 		SnapshotPath: o.File, OutputDataDir: partial, Name: member.Name, PeerURLs: []string{own.String()},
 		InitialCluster: cluster,
-		// Another token makes another cluster of it: what is left of the lost one cannot speak to it by mistake.
+		// Another token makes it another cluster, so that remaining members of the lost cluster cannot talk to it by
+		// mistake.
 		InitialClusterToken: fmt.Sprintf("millrace-%d", r.Revision),
 		RevisionBump:        uint64(r.Revision - r.Backup.Revision), MarkCompacted: true,
 	})

@@ -39,7 +39,7 @@ type Store struct {
 	wg   sync.WaitGroup
 
 	mu     sync.Mutex
-	leader string        // what the leader campaigned with; guarded by mu
+	leader string        // the value with which the leader campaigned; guarded by mu
 	seen   chan struct{} // closed and replaced when leader changes; guarded by mu
 }
 
@@ -137,7 +137,7 @@ func (s *Store) dial(ctx context.Context) error {
 // Close ends the member. A term that is held ends with it; resign first to let another lead at once.
 func (s *Store) Close() error {
 	s.stop()
-	err := s.client.Close() // ends what is under way
+	err := s.client.Close() // ends the calls under way
 	s.wg.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil // how a client that is not dialled says that it is closed
@@ -236,7 +236,7 @@ func (s *Store) followLeader(ctx context.Context) error {
 	}
 }
 
-// Health is what etcd says of itself.
+// Health is etcd's own report on its state.
 type Health struct {
 	Bytes   int64    // of this member's data
 	Quota   int64    // at most; 0 where it is not known

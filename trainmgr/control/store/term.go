@@ -183,7 +183,7 @@ func (t *Term) Commit(ctx context.Context, ops ...Op) error {
 // Check returns ErrFenced unless this term still holds. It is a read that the majority answers.
 func (t *Term) Check(ctx context.Context) error { return t.Commit(ctx) }
 
-// Get reads a key. It reports false where there is none.
+// Get reads a key. It returns false if the key does not exist.
 func (t *Term) Get(ctx context.Context, key string) ([]byte, bool, error) {
 	r, err := t.s.client.Get(ctx, t.s.key(key))
 	if err != nil {
