@@ -136,9 +136,10 @@ func TestScheduleGroups(t *testing.T) {
 				require.Equal(t, 4, s.AddWorker(1, 0, held))
 				s.SetLimit(1, 3)
 			}
-			if worker := rapid.IntRange(0, 7).Draw(t, "suspend"); worker < 2 && steps < 100 {
+			switch worker := rapid.IntRange(0, 7).Draw(t, "suspend"); {
+			case worker < 2 && steps < 100:
 				s.Suspend(worker)
-			} else if worker < 4 {
+			case worker >= 2 && worker < 4:
 				s.Resume(worker - 2)
 			}
 			if !s.CanServe(group) {
