@@ -401,7 +401,7 @@ class Job:
         self._session.attach(token)
 
     def report_throughput(self, rows_per_second: float) -> None:
-        """Tells the control plane T, this rank's highest throughput, measured on dummy mini-batches."""
+        """Reports T to the control plane: this rank's highest throughput, measured on dummy mini-batches."""
         with self._cond:
             self._session.throughput = float(rows_per_second)
 

@@ -99,7 +99,7 @@ class Fetchers:
                 self._sick[lease.node] = (time.monotonic() + pause, pause)
             if held:
                 s.with_release(lease, f"{'data' if e.final else 'node'}: {e}")
-            if e.final:  # the control plane is told first
+            if e.final:  # the control plane gets the report first
                 s.with_told(2.0)
         if e.final:
             raise DataLossError(f"mini-batch {work.number} from drive {lease.drive} of node {lease.node}: {e}")
