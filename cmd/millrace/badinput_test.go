@@ -58,7 +58,7 @@ sparse:
     ops: [fill_null: 0, sigrid_hash: {salt: 0, max: 1000}]
 `
 
-// TestBadPipelines: what is wrong with a pipeline is told with its place in the document.
+// TestBadPipelines checks that an error of a pipeline names its place in the document.
 func TestBadPipelines(t *testing.T) {
 	data := generate(t, "--rows", "200")
 	for name, c := range map[string]struct {

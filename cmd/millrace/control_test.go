@@ -163,7 +163,7 @@ func service(t *testing.T, dir string, do func(args ...string)) {
 	do("control", "members", "remove", next, "--control", url)
 }
 
-// TestMembersFromTheCommandLine: one is added, joins, and is removed again, which ends it.
+// TestMembersFromTheCommandLine checks that a member is added, joins, and is removed again, which ends it.
 func TestMembersFromTheCommandLine(t *testing.T) {
 	peer := func() string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

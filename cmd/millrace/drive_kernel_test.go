@@ -31,7 +31,7 @@ func TestDriveListOfTheKernel(t *testing.T) {
 			assert.Contains(t, out.String(), want)
 		}
 	}
-	// Whatever this machine has.
+	// Whichever drives this machine has.
 	var got []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(must(t, "drive", "list", "--output", "json")), &got))
 	must(t, "drive", "list")

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/trainmgr"
 )
 
-// decode reads what a command printed as JSON.
+// decode reads the JSON that a command printed.
 func decode[T any](t *testing.T, text string) T {
 	t.Helper()
 	var v T
@@ -64,7 +64,7 @@ func content(t *testing.T, path string) map[string]string {
 }
 
 // TestFromNothingToTensors is the storage-node operator's way: generate, look, put on drives, look again, preprocess.
-// Whatever holds the partitions and whoever computes, the output is the same byte for byte.
+// The output is the same byte for byte for every place of the partitions and every engine.
 func TestFromNothingToTensors(t *testing.T) {
 	data := generate(t, "--rows", "600", "--partitions", "3", "--row-group-rows", "90", "--codec", "snappy",
 		"--page-bytes", "2000", "--encoding", "dictionary")
@@ -166,7 +166,8 @@ func TestListsFromDrives(t *testing.T) {
 	}
 }
 
-// TestTrainStopsAndResumes: what a trainer acknowledged before it stopped never comes again, all else does.
+// TestTrainStopsAndResumes checks that mini-batches that a trainer acknowledged before it stopped never come again,
+// and that all others do.
 func TestTrainStopsAndResumes(t *testing.T) {
 	data := generate(t, "--rows", "4000", "--partitions", "3", "--row-group-rows", "500")
 	for _, order := range []string{"fastest", "deterministic"} {
@@ -333,7 +334,8 @@ func TestPathsWithOddNames(t *testing.T) {
 	errorLine(t, errs, "name an empty folder")
 }
 
-// TestADataSetWithoutRows: its output is whole and has no rows; a trainer has nothing to train on and is told so.
+// TestADataSetWithoutRows checks that its output is whole and has no rows, and that a trainer gets an error that says
+// so.
 func TestADataSetWithoutRows(t *testing.T) {
 	data := generate(t, "--rows", "0", "--partitions", "2")
 	for _, engine := range []string{"reference", "cpu", "drive"} {

@@ -104,8 +104,8 @@ var statuses = map[string]commandStatus{
 	"worker run":     {"--config TEXT --threads many", "--config NONE"},
 }
 
-// TestEveryCommandsStatus2 calls each command with a flag that there is not, with too few and too many arguments, with
-// a wrong value, and so that it fails. Status 2 is for what the caller wrote; 1 is for what happened.
+// TestEveryCommandsStatus2 calls each command with an unknown flag, with too few and too many arguments, with a wrong
+// value, and with arguments that make it fail. Status 2 is for errors in the command line; 1 is for failures.
 func TestEveryCommandsStatus2(t *testing.T) {
 	for _, c := range commands() {
 		if c.HasSubCommands() {

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestFoldersFollowLinks: partitions that are links are part of a folder; one that leads nowhere is an error, never a
-// partition less.
+// TestFoldersFollowLinks checks that partitions that are links are part of a folder, and that a link that leads
+// nowhere is an error and never a missing partition.
 func TestFoldersFollowLinks(t *testing.T) {
 	data := generate(t, "--rows", "100", "--partitions", "2")
 	links := t.TempDir()
@@ -69,7 +69,7 @@ func TestCheckpointThatCannotBeWrittenLeavesNothing(t *testing.T) {
 	assert.Len(t, left, 1)
 }
 
-// TestACheckpointWithoutAPlaceIsFoundBeforeTheJob: nothing is trained whose token could not be kept.
+// TestACheckpointWithoutAPlaceIsFoundBeforeTheJob checks that no training begins whose token could not be kept.
 func TestACheckpointWithoutAPlaceIsFoundBeforeTheJob(t *testing.T) {
 	data, dir := generate(t, "--rows", "10"), t.TempDir()
 	token := filepath.Join(dir, "no such folder", "token")

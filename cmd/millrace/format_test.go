@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInputs: --in takes several files, as a shell makes them of a pattern, quoted patterns and folders; and finds the
-// format by what the files are.
+// TestInputs: --in takes several files, as a shell makes them of a pattern, quoted patterns and folders; and finds
+// the format by the contents of the files.
 func TestInputs(t *testing.T) {
 	data := generate(t, "--rows", "300", "--partitions", "3")
 	parts := []string{data + "/part-00000.parquet", data + "/part-00001.parquet", data + "/part-00002.parquet"}
@@ -72,7 +72,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// inspect and import find a file's format as preprocess does; what comes over standard input must be named.
+// inspect and import find a file's format as preprocess does; the format of standard input must be named.
 func TestFormatsAreFoundEverywhere(t *testing.T) {
 	text := strings.Repeat("1"+strings.Repeat("\t7", 13)+strings.Repeat("\t0000002a", 26)+"\n", 5)
 	noName := file(t, "rows", text)

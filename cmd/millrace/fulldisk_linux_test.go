@@ -71,7 +71,8 @@ func TestADriveOnAFullDiskFromTheCommandLine(t *testing.T) {
 	assert.Contains(t, errs, "nothing can be put: the drive is open for reading only")
 }
 
-// TestACutDriveFromTheCommandLine: what is missing is said by every command that shows a drive, and validate fails.
+// TestACutDriveFromTheCommandLine checks that every command that shows a drive names the missing bytes, and that
+// validate fails.
 func TestACutDriveFromTheCommandLine(t *testing.T) {
 	data := generate(t, "--rows", "500", "--partitions", "2")
 	flash := filepath.Join(t.TempDir(), "d.flash")

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// What a watch shows: rows/s, T, P, drives, each rank's queue and stall, and the time left.
+// A watch shows rows/s, T, P, drives, each rank's queue and stall, and the time left.
 func TestWatchShowsPaceAndTimeLeft(t *testing.T) {
 	status := &apiv1.JobStatus{
 		Id: "j-1", Spec: &apiv1.JobSpec{Name: "ads", Epochs: 1, TRowsPerSecond: 5000},

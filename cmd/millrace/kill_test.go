@@ -33,8 +33,8 @@ func spawn(t *testing.T, args ...string) (*exec.Cmd, string) {
 	return cmd, line
 }
 
-// TestKill kills the target at random moments under write load: what was flushed is there when it is back, no block is
-// torn, and the host that waits goes on with the new one.
+// TestKill kills the target at random moments under write load. It checks that flushed blocks are there when the
+// target is back, that no block is torn, and that the waiting host goes on with the new target.
 func TestKill(t *testing.T) {
 	const (
 		nqn    = "nqn.2024-01.io.millrace:kill"
@@ -94,7 +94,7 @@ func TestKill(t *testing.T) {
 				}
 			}
 		}()
-		// Any moment may be that of the kill, and what is written afterwards is judged by the same rule.
+		// The kill may come at any moment, and the same rule judges blocks that are written afterwards.
 		time.Sleep(time.Duration(10+rand.IntN(50)) * time.Millisecond)
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()

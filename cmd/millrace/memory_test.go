@@ -158,7 +158,7 @@ func TestARowGroupMuchLargerThanMemory(t *testing.T) {
 	bounded(t, slm, slm, data, "rm1", "npy", "arrow")
 }
 
-// single is a row of the file whose chunks are one page each.
+// single is a row of the file in which each chunk is one page.
 type single struct {
 	Label int32  `parquet:"label,plain"`
 	Int0  *int32 `parquet:"int_0,optional,plain"`

@@ -17,8 +17,8 @@ import (
 
 const compare = ": damaged or truncated: compare with the writer's copy"
 
-// TestMessages holds what commands say of files that cannot be read: the file once, the place in it once and the same
-// on every engine, what is wrong, and what to do.
+// TestMessages holds the errors of commands for files that cannot be read: the file once, the place in it once and
+// the same on every engine, what is wrong, and what to do.
 func TestMessages(t *testing.T) {
 	data := generate(t, "--rows", "450", "--row-group-rows", "150", "--codec", "snappy", "--page-bytes", "500")
 	deep := filepath.Join(t.TempDir(), "damaged.parquet")

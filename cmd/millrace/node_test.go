@@ -32,7 +32,7 @@ func (l *firstValue) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestNodeRunsAndStops: it says where it serves, is ready, and ends with status 0 when it is told to.
+// TestNodeRunsAndStops checks that a node prints where it serves, is ready, and ends with status 0 on a signal.
 func TestNodeRunsAndStops(t *testing.T) {
 	data := generate(t, "--rows", "600", "--partitions", "1")
 	drive := "file:" + t.TempDir() + "/d0.flash"

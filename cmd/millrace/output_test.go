@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// printed is what every command printed, once everyCommand ran.
+// printed is the output of every command, once everyCommand ran.
 var printed map[string]string
 
 // everyCommand runs every command that prints a result, with --output json, and returns what each printed.
@@ -89,7 +89,7 @@ func everyCommand(t *testing.T) map[string]string {
 var units = regexp.MustCompile(`(^|_)(bytes|khz|seconds|minutes|hours|ns|rows|watts|usd|celsius|percent|share|` +
 	`ratio)$|_per_(second|usd|gb|command)$`)
 
-// counts are numbers without a unit: how many of what the key names, or which.
+// counts are numbers without a unit: the number of the things that the key names, or the number of one of them.
 var counts = map[string]bool{
 	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true,
 	"queue_depth_mean": true,
@@ -224,7 +224,8 @@ func TestProgressModes(t *testing.T) {
 	}
 }
 
-// TestProgressIsAllJSONWhenAsked: what a job says beside its progress is JSON lines too, and nothing at all with none.
+// TestProgressIsAllJSONWhenAsked checks that a job's messages beside its progress are JSON lines too, and that there
+// are none with progress "none".
 func TestProgressIsAllJSONWhenAsked(t *testing.T) {
 	data := generate(t, "--rows", "300")
 	for _, command := range [][]string{
@@ -244,7 +245,7 @@ func TestProgressIsAllJSONWhenAsked(t *testing.T) {
 }
 
 // TestBarsEnd: on a terminal a task's bar ends when the task does, also one that stops early, one that goes on past
-// its total, and one whose total nobody knows.
+// its total, and one whose total is not known.
 func TestBarsEnd(t *testing.T) {
 	for _, c := range []struct{ total, done int64 }{{100, 100}, {100, 3}, {100, 0}, {0, 0}, {0, 7}, {5, 9}} {
 		var w bytes.Buffer
@@ -264,7 +265,7 @@ func TestBarsEnd(t *testing.T) {
 	}
 }
 
-// TestPlainLinesAreRare: one a second at most, so that a log is not full of them.
+// TestPlainLinesAreRare checks that there is one line a second at most, so that a log is not full of them.
 func TestPlainLinesAreRare(t *testing.T) {
 	var w bytes.Buffer
 	p := (&console{streams: streams{err: &w}, progress: "plain"}).newProgress("task", "rows", 1000)

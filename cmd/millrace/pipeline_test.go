@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// refusedDrafts are the files of the corpus for which no pipeline can be drafted, and what the refusal says.
+// refusedDrafts are the files of the corpus for which no pipeline can be drafted, and the text of the refusal.
 var refusedDrafts = map[string]string{
 	"binary.parquet":                                 "foo: its text is not hexadecimal",
 	"binary_truncated_min_max.parquet":               "its text is not hexadecimal",
@@ -47,7 +47,7 @@ var refusedDrafts = map[string]string{
 }
 
 // TestDraftsOfRealFiles drafts a pipeline for every file of the corpus. A draft passes the check and preprocesses the
-// file; what cannot be drafted is refused with the names of its columns.
+// file; a file that has no draft is refused with the names of its columns.
 func TestDraftsOfRealFiles(t *testing.T) {
 	files, err := filepath.Glob(shared.Path(t, "data/criteo") + "/*")
 	require.NoError(t, err)

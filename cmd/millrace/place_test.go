@@ -218,7 +218,8 @@ func TestRetireKeepsTheNumberOfCopies(t *testing.T) {
 	assert.Regexp(t, `on one node only +part-00000.parquet, part-00001.parquet, part-00002.parquet`, out)
 }
 
-// TestPartitionsThatAreGoneAreNamed: what was placed and lies on no node that answers.
+// TestPartitionsThatAreGoneAreNamed checks that partitions that were placed and lie on no node that answers are
+// named.
 func TestPartitionsThatAreGoneAreNamed(t *testing.T) {
 	data := generate(t, "--rows", "200")
 	control := controlRun(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// TestWrongAddressesAndCertificates: what asking again would not mend is said at once, with what to do; commands that
-// waited would outlive the test.
+// TestWrongAddressesAndCertificates checks that an error that a repeated request would not mend is printed at once,
+// with the remedy; commands that waited would outlive the test.
 func TestWrongAddressesAndCertificates(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	ann, stranger := certified(t, dir), certified(t, other)
@@ -104,7 +104,7 @@ func TestWrongAddressesAndCertificates(t *testing.T) {
 	code, _, errs := millrace(t, "nodes", "list", "--control", "http://127.0.0.1:1", "--patience", "10ms")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "nothing listens there: start a control plane (millrace up")
-	// One of two members is right: it is asked.
+	// One of two members has the right address, and that member is asked.
 	must(t, append([]string{"nodes", "list", "--control", strings.Replace(secure, "https:", "http:", 1) + "," + secure},
 		files(ann)...)...)
 }

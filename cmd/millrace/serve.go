@@ -191,7 +191,7 @@ func (c serveCommand) ready(s serving) error {
 	})
 }
 
-// options reads the flags but for those that name documents.
+// options reads the flags, except those that name documents.
 func (f *serveFlags) options() (o target.Options, err error) {
 	o = target.Options{
 		Name: "millrace drive serve", Listen: f.listen, DiscoveryListen: f.discovery,

@@ -24,8 +24,8 @@ func activeNamespaces(t *testing.T, h *tcp.Host) []uint32 {
 	return nvme.UnmarshalNamespaceList(b)
 }
 
-// TestServeNamespaces: a list gives the drive more namespaces, and SIGHUP makes it follow what the list has become,
-// under a host that is connected; a list that is wrong changes nothing.
+// TestServeNamespaces: a list gives the drive more namespaces, and SIGHUP makes it follow the changed list while a
+// host is connected; a wrong list changes nothing.
 func TestServeNamespaces(t *testing.T) {
 	dir := t.TempDir()
 	list := filepath.Join(dir, "namespaces.yaml")

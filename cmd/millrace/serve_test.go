@@ -76,7 +76,7 @@ func startServe(t *testing.T, args ...string) (line string, stop func()) {
 	return line, stop
 }
 
-// TestServe: what preprocess gives of files and of a drive on the network is the same, byte for byte, also after the
+// TestServe checks that preprocess gives the same bytes for files and for a drive on the network, also after the
 // drive was stopped and served again.
 func TestServe(t *testing.T) {
 	const nqn = "nqn.2024-01.io.millrace:d0"

@@ -111,7 +111,7 @@ func TestTextThatLiesElsewhere(t *testing.T) {
 	assert.Equal(t, outputs[0], outputs[1])
 }
 
-// TestSourcesThatGoWrong: what is wrong is said in a line, with the file's name, and nothing is left.
+// TestSourcesThatGoWrong checks that the error is one line with the file's name, and that no output is left.
 func TestSourcesThatGoWrong(t *testing.T) {
 	data := generate(t, "--rows", "20000", "--row-group-rows", "4000", "--codec", "none")
 	server := served(t, data)

@@ -27,7 +27,8 @@ func file(t *testing.T, name, content string) string {
 	return path
 }
 
-// TestStatus2IsForWrongFlagsAndArguments: nothing is read or written, and the one line says what is wanted.
+// TestStatus2IsForWrongFlagsAndArguments checks that nothing is read or written, and that the one line of the error
+// names the valid form.
 func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 	data := generate(t, "--rows", "10")
 	prices := file(t, "bad.yaml", "watts: 3\n")
@@ -195,7 +196,7 @@ func errorLine(t *testing.T, stderr string, says ...string) {
 	for line := range strings.Lines(stderr) {
 		require.True(t, strings.HasPrefix(line, "millrace: "), "stderr: %q", stderr)
 	}
-	if strings.Count(stderr, "\n") > 1 { // only what is wrong with a pipeline takes several lines, one a cause
+	if strings.Count(stderr, "\n") > 1 { // only the errors of a pipeline take several lines, one for each cause
 		require.Equal(t, strings.Count(stderr, "\n"), strings.Count(stderr, ": line "), "stderr is not one line: %s",
 			stderr)
 	}
@@ -205,7 +206,7 @@ func errorLine(t *testing.T, stderr string, says ...string) {
 	}
 }
 
-// goName is what a package's exported name looks like, as trainmgr.Options.
+// goName matches a package's exported name, such as trainmgr.Options.
 var goName = regexp.MustCompile(`\b[a-z]+\.[A-Z][a-z]+[A-Za-z]*\b`)
 
 // TestStatus1IsForWhatFailed: the flags are right and the thing is not.

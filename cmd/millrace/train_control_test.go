@@ -37,7 +37,7 @@ func TestTrainOnAService(t *testing.T) {
 			list[0].Partitions == 2
 	}, time.Minute, 20*time.Millisecond)
 
-	// What another run has acknowledged is not passed over in silence.
+	// Mini-batches that another run has acknowledged are not passed over in silence.
 	plain := []string{"train", "--control", at, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output",
 		"json", "--progress", "none",
 		"--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--name", "again"}
@@ -115,7 +115,8 @@ func TestFlagsOfTrainThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
-// abandonedAndResumed: a job that nobody comes back to ends by itself, and another goes on with what was left of it.
+// abandonedAndResumed checks that a job to which no trainer comes back ends by itself, and that another job goes on
+// with the rest of it.
 func abandonedAndResumed(t *testing.T, at, dir string) {
 	t.Helper()
 	trains := func(name string, more ...string) int {

@@ -37,8 +37,7 @@ func words(s string) []string {
 	return list
 }
 
-// lines are the calls of millrace in an example: what stands around them in a pipe, a list or a substitution is left
-// out.
+// lines are the calls of millrace in an example, without the pipe, list or substitution around them.
 func lines(example string) [][]string {
 	var list [][]string
 	for _, part := range regexp.MustCompile(`[\n;|()]`).Split(example, -1) {

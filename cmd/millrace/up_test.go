@@ -268,8 +268,8 @@ func TestUpIgnoresTheEnvironment(t *testing.T) {
 	assert.Contains(t, must(t, "nodes", "list"), "node0")
 }
 
-// TestUpUnderSystemd: units are installed, restarted and removed; systemctl is played by the test, which runs what the
-// units say.
+// TestUpUnderSystemd: units are installed, restarted and removed; the test stands in for systemctl, and runs the
+// commands of the units.
 func TestUpUnderSystemd(t *testing.T) {
 	dir := home(t)
 	units := t.TempDir()

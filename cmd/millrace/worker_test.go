@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWorkerRunsAndDrains: it says where it serves and with what, is ready without a control plane that answers, and
-// ends with status 0 on a signal that it was told to drain on.
+// TestWorkerRunsAndDrains checks that a worker prints where it serves and with which engine, is ready without a
+// control plane that answers, and ends with status 0 on the signal to drain.
 func TestWorkerRunsAndDrains(t *testing.T) {
 	conf := file(t, "worker.yaml", "name: from-the-file\nthreads: 7\ncontrol: ['http://127.0.0.1:1']\n"+
 		"listen: ['127.0.0.1:0']\nlog: {format: text}\n")
