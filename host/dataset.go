@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// describe makes the data set of what drives hold: of the partitions that selected names, or, if it is nil, of all
-// partitions, which must then have one schema.
+// describe makes the data set of the partitions that drives hold: of those that selected names, or, if selected is
+// nil, of all partitions, which must then have one schema.
 func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error) {
 	entries := map[string]dataset.Partition{}
 	first := map[string]*Drive{}

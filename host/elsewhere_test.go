@@ -75,8 +75,9 @@ func (b *borrowed) Close() error {
 	return nil
 }
 
-// TestPartitionsElsewhereAreKeptOpen: as many as keptPartitions stay open that nothing reads, those used last; a
-// split's stays open while it is read; one whose read failed is opened again; a job's are closed with the job.
+// TestPartitionsElsewhereAreKeptOpen checks that keptPartitions partitions that nothing reads stay open, those used
+// last; that the partition of a split stays open while it is read; that a partition is opened again after a read of
+// it failed; and that the partitions of a job are closed with the job.
 func TestPartitionsElsewhereAreKeptOpen(t *testing.T) {
 	file := numbered(t, 0, 40)
 	s := &shelf{files: map[string][]byte{}, open: map[*borrowed]struct{}{}}

@@ -451,7 +451,7 @@ func TestManagersRefused(t *testing.T) {
 	} {
 		drives := c.drives()
 		m, err := NewManager(Options{}, drives...)
-		if err == nil { // drives that disagree are fine, as long as nobody takes what they hold as one data set
+		if err == nil { // drives that disagree are fine, as long as no caller takes their partitions as one data set
 			_, err = m.Dataset(t.Context())
 		}
 		require.Error(t, err, name)
@@ -549,7 +549,7 @@ func TestDrivesRefused(t *testing.T) {
 		require.Error(t, err, name)
 		assert.ErrorContains(t, err, c.says, name)
 	}
-	// Whatever was refused gave the drive back.
+	// Every refused call gave the drive back.
 	d, err := OpenDrive(t.Context(), uri, DriveOptions{Members: []string{"*.parquet"}})
 	require.NoError(t, err)
 	assert.Len(t, d.Partitions(), 1)

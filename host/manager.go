@@ -351,7 +351,7 @@ func (m *Manager) Open(ctx context.Context, request api.SplitRequest) (api.Strea
 	if err != nil {
 		return nil, err
 	}
-	if d.elsewhere == nil { // what will never be here is not waited for
+	if d.elsewhere == nil { // a partition that the drive does not hold is not waited for
 		if _, err := j.partition(d, request.Split.Partition); err != nil {
 			return nil, fmt.Errorf("drive %s: split %d: %w", d.name, request.Split.Position, err)
 		}

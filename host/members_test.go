@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// TestAnEmptyMemberDoesNotBlockADrive: it is left out and said; one that somebody named, and one that holds something,
-// is an error.
+// TestAnEmptyMemberDoesNotBlockADrive checks that an empty member is left out and logged, and that a member that the
+// caller named, or that has bytes, is an error.
 func TestAnEmptyMemberDoesNotBlockADrive(t *testing.T) {
 	var log bytes.Buffer
 	device := sdk.DeviceOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}

@@ -74,7 +74,7 @@ const FilesDrive = "files"
 type Drive struct {
 	Name       string
 	Partitions []int // indices into the manifest of the partitions that it holds
-	Compute    bool  // preprocesses itself; else its node's CPU does, with the same kernels
+	Compute    bool  // the drive preprocesses itself; otherwise its node's CPU does, with the same kernels
 	Threads    int   // engine threads
 	Streams    int   // that a job may have at once, at least 1
 	// Local says that it is the trainer's own CPUs, which make mini-batches beside the drives and workers elsewhere.
@@ -99,7 +99,7 @@ type Source struct {
 	Partition string // its name
 	Copies    []Copy // on drives of nodes
 	URL       string // of a store, reached by every worker in the same way; "": only nodes hold it
-	Identity  string // what pins the content at URL (package host/source); "": nothing does
+	Identity  string // the identity that pins the content at URL (package host/source); "": none
 }
 
 // Copy is a partition on a drive of a node.

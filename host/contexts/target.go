@@ -61,7 +61,7 @@ func Resolve(flags Flags, getenv func(string) string) (Target, error) {
 	for _, p := range places {
 		t = t.fill(p)
 	}
-	if flags.Context == "" && !t.complete() { // else contexts.yaml may be in any state
+	if flags.Context == "" && !t.complete() { // otherwise contexts.yaml may be in any state
 		c, err := defaultContext(getenv)
 		if err != nil {
 			return Target{}, err

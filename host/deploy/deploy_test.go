@@ -42,7 +42,7 @@ func numbered(t *testing.T, n uint16) ([]byte, *image.Image) {
 	return anImage(t, func(s *image.Spec) { s.Partition.Slots = n })
 }
 
-// fleet is some drives, and what was done with them.
+// fleet is some drives, and a record of the calls to them.
 type fleet struct {
 	t      *testing.T
 	drives []deploy.Drive
@@ -80,7 +80,7 @@ func (f *fleet) gate(bad ...string) func(context.Context, deploy.Drive) error {
 	}
 }
 
-// runs is what a drive runs.
+// runs is the image that a drive runs.
 func runs(t *testing.T, d deploy.Drive) image.ID {
 	t.Helper()
 	r, err := d.Device.ImageReport(t.Context())

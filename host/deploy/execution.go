@@ -25,7 +25,7 @@ type progress struct {
 	slot      int      // of the new image
 	step      effect   // that failed first
 	cause     error    // why it failed
-	secondary []error  // what failed on the way back
+	secondary []error  // the error on the way back
 }
 
 // logChanges logs the states that differ from those logged last.

@@ -20,12 +20,12 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// What a process of its own does: roll an image out over drives, until it kills itself.
+// The work of a separate process: to roll an image out over drives, until the process kills itself.
 const (
 	killDrives = "MILLRACE_TEST_DEPLOY_DRIVES" // URIs, separated by spaces
 	killImage  = "MILLRACE_TEST_DEPLOY_IMAGE"  // a file
 	killState  = "MILLRACE_TEST_DEPLOY_KILL"   // the state in which to die, as "second checking"
-	killGate   = "MILLRACE_TEST_DEPLOY_GATE"   // what the gate says; empty: nothing
+	killGate   = "MILLRACE_TEST_DEPLOY_GATE"   // the gate's error; empty: none
 )
 
 // killer is a log that kills the process when a drive comes into a state.
@@ -89,7 +89,7 @@ func TestANodeIsKilledAtEveryStepOfARollout(t *testing.T) {
 	for _, tt := range []struct {
 		at    string
 		gate  string
-		first image.ID // what the drives run then
+		first image.ID // the images that the drives run then
 		then  image.ID
 	}{
 		{at: "first looking", first: stock.ID, then: stock.ID},

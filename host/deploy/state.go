@@ -14,7 +14,7 @@ const (
 	Waiting     State = iota // its turn has not come
 	Looking                  // is asked what it runs
 	Confirming               // runs the image already; the gate checks it, and its work goes on
-	Draining                 // what uses it is ended
+	Draining                 // the work that uses it is ended
 	Loading                  // the image is written into the free slot; the old one is active
 	Testing                  // runs the new image's known answers; the old one is active
 	Activating               // the new image replaces the old one

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// row is what the files hold.
+// row is a row of the files.
 type row struct {
 	Label int32   `parquet:"label"`
 	Int0  *int32  `parquet:"int_0,optional"`
@@ -269,7 +269,7 @@ func TestLoopRefusals(t *testing.T) {
 	assert.NotEmpty(t, m.Extents)
 	require.NoError(t, m.Check())
 
-	// Written in place, lengthened, replaced, gone: what was read in between counts for nothing.
+	// A file that is written in place, lengthened, replaced or removed: bytes that were read in between do not count.
 	for _, change := range []func() error{
 		func() error {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)

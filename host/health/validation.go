@@ -224,7 +224,7 @@ func (v *validation) flash(ctx context.Context) (_ string, err error) {
 	return fmt.Sprintf("%d bytes at byte %d written, flushed, read and verified", n, at), nil
 }
 
-// archiveEnd is the size of what ends a tar archive: two blocks of zeros.
+// archiveEnd is the size of the end of a tar archive: two blocks of zeros.
 const archiveEnd = 1024
 
 // claim takes the kernel's block device of namespace 1 for this process alone, so that no file system on it is harmed.

@@ -38,7 +38,7 @@ func want(but map[string]Result) map[string]Result {
 	return m
 }
 
-// detail is what a step said.
+// detail is the detail of a step.
 func detail(checks []Check, name string) string {
 	for _, c := range checks {
 		if c.Name == name {

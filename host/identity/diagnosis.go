@@ -29,7 +29,7 @@ const (
 	RefusedCaller                   // it wants another certificate from the caller
 	WrongRole                       // it is neither a control plane nor a node
 	NotHTTP                         // something else listens there
-	UnknownAddress                  // nobody knows the host's name
+	UnknownAddress                  // the host's name cannot be resolved
 )
 
 // MismatchError says that an address or an identity is wrong: asking again will not help.

@@ -75,7 +75,7 @@ func certificate(t testing.TB, uris ...string) *x509.Certificate {
 	require.NoError(t, err)
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil // the standard library refuses it before us
+		return nil // the standard library refuses it before parseURI
 	}
 	return cert
 }
@@ -104,7 +104,7 @@ func TestOfReadsWhatIsWritten(t *testing.T) {
 	require.ErrorIs(t, err, ErrPeer)
 }
 
-// FuzzURI: what is accepted is what Identity.URI writes, byte for byte.
+// FuzzURI checks that an accepted text is the text that Identity.URI writes, byte for byte.
 func FuzzURI(f *testing.F) {
 	for _, text := range notCanonical {
 		f.Add(text)

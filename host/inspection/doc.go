@@ -1,5 +1,4 @@
-// Package inspection answers questions about a drive: one that the caller has opened, or one that a storage node has
-// open.
+// Package inspection answers questions about a drive that the caller has opened, or that a storage node has open.
 //
 // # Overview
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// examined is what an examination says of each part, level first.
+// examined has the findings of an examination, level first.
 func examined(t *testing.T, now time.Time, change func(c *Config)) map[string]string {
 	t.Helper()
 	c := DefaultConfig()

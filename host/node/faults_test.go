@@ -89,7 +89,7 @@ func TestAnAssociationThatEnds(t *testing.T) {
 	assert.True(t, bytes.Equal(want[1], last))
 }
 
-// fallen is flash with a bug: it panics while it is told to.
+// fallen is flash with a bug: it panics while the test sets its flag.
 type fallen struct {
 	controller.Flash
 	now *atomic.Bool

@@ -115,7 +115,7 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 	assert.Len(t, last.Drives[0].Partitions, 3)
 	f.wait("a beat without the inventory", func() bool { b := three.had(); return len(b[len(b)-1].Partitions) == 0 })
 
-	// The inventory is told when it is asked for, and again when it changes.
+	// The inventory is sent when the leader asks for it, and again when it changes.
 	three.set(func() { three.answer.WantInventory = true })
 	f.wait("the inventory", func() bool { b := three.had(); return len(b) > 0 && len(b[len(b)-1].Partitions) == 3 })
 	three.set(func() { three.answer.WantInventory = false })
@@ -151,7 +151,7 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 	two.set(func() { two.err = nil })
 	f.wait("beats to the leader", func() bool { return len(two.had()) > 2 })
 
-	// A drain is told at once.
+	// A drain is reported at once.
 	_, err = f.node.Drain(t.Context(), &apiv1.DrainRequest{Drain: true})
 	require.NoError(t, err)
 	f.wait("the drain to be told", func() bool { b := two.had(); return b[len(b)-1].Draining })

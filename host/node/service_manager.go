@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// notify tells systemd a state (sd_notify(3)): READY=1, STOPPING=1 or WATCHDOG=1. Without NOTIFY_SOCKET it does
+// notify reports a state to systemd (sd_notify(3)): READY=1, STOPPING=1 or WATCHDOG=1. Without NOTIFY_SOCKET it does
 // nothing.
 func notify(state string) error {
 	path := os.Getenv("NOTIFY_SOCKET")
@@ -27,7 +27,8 @@ func notify(state string) error {
 	return errors.Join(err, c.Close())
 }
 
-// watchdogInterval returns how often systemd wants a WATCHDOG=1: half of WATCHDOG_USEC, or 0 if it wants none.
+// watchdogInterval returns the interval at which watchdog sends WATCHDOG=1: half of WATCHDOG_USEC, or 0 if systemd
+// expects none.
 func watchdogInterval() time.Duration {
 	n, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if err != nil || n <= 0 {

@@ -140,11 +140,11 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 		defer g.m.mu.Unlock()
 		return g.m.heard == [2]uint64{7, 33}
 	})
-	// So is that of an earlier session of the rank, whose lease nobody has told of.
+	// So is the ticket of an earlier session of the rank, even if no heartbeat said that its lease has ended.
 	status, code := g.ask(0, g.show(func(t *apiv1.Ticket) { t.Lease = 3 }))
 	assert.Equal(t, http.StatusForbidden, status, code)
 
-	// Another leader: what its predecessor signed stays good.
+	// Another leader follows: tickets that its predecessor signed stay good.
 	g.m.set(func() {
 		g.m.answer.Fence, g.m.answer.TicketKey = 8, later.Key()
 		g.m.answer.Returned = nil
@@ -188,7 +188,7 @@ func TestWithoutTicketsAsBefore(t *testing.T) {
 	assert.NotEmpty(t, h.Get("Retry-After"))
 }
 
-// TestWhatAnOwnerMayHave checks that an owner past its bound of open splits is told to come again, and that another
+// TestWhatAnOwnerMayHave checks that an owner past its bound of open splits is asked to come again, and that another
 // owner is served.
 func TestWhatAnOwnerMayHave(t *testing.T) {
 	g := grant(t, func(c *Config) { c.Limits.OwnerSplits = 1 })

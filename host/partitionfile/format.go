@@ -110,7 +110,7 @@ func formatOf(name string) (format Format, file string, err error) {
 	return format, name, err
 }
 
-// formatOfName returns the format that a file's name tells, and reports whether the name tells one.
+// formatOfName returns the format that a file's name stands for, and reports whether it stands for one.
 func formatOfName(name string) (format Format, known bool) {
 	switch filepath.Ext(name) {
 	case ".parquet":

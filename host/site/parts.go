@@ -271,7 +271,7 @@ func (s *Site) makeContext() error {
 				name, s.rec.Contexts, ErrForeign, strings.Join(have.Control, ", "), name)
 		}
 		if ok {
-			return nil // whoever made another one current meant it
+			return nil // another context that was made current stays so
 		}
 		did = Made
 		f.Contexts[name] = s.context()

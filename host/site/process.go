@@ -14,7 +14,7 @@ import (
 // process is the content of run/NAME.pid: enough to recognize the process after its id was given to another.
 type process struct {
 	PID     int      `json:"pid"`
-	Began   string   `json:"began"` // as the system tells it: the boot, and the time since
+	Began   string   `json:"began"` // as the system reports it: the boot, and the time since
 	Command []string `json:"command"`
 }
 

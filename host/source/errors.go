@@ -73,7 +73,7 @@ type TruncatedError struct {
 	Name      string
 	Offset    int64 // first byte that was asked for
 	Want, Got int64 // bytes; Got exceeds Want by 1 where the answer did not end
-	Err       error // what ended the answer, or nil
+	Err       error // the error that ended the answer, or nil
 }
 
 func (e *TruncatedError) Error() string {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// IdentityKind says what tells two states of a source apart.
+// IdentityKind says by which property two states of a source differ.
 type IdentityKind string
 
 // The kinds of identities.

@@ -9,7 +9,7 @@ import (
 
 // layout says which bytes of a source will be read: of a Parquet file the column chunks of the leaves that a pipeline
 // reads, and of those the part that holds the rows of the open streams, as far as the footer shows it. A layout only
-// decides how much is asked for at once and ahead; whatever is read comes.
+// decides how much is asked for at once and ahead; a read outside the layout succeeds too.
 type layout struct {
 	groups []rowGroup   // without rows where they were not counted
 	chunks []chunkPlace // sorted by from
@@ -21,7 +21,7 @@ type rowGroup struct{ first, end int64 }
 // chunkPlace is where a column chunk lies.
 type chunkPlace struct {
 	interval
-	data  int64 // of the first data page; what lies before is the dictionary
+	data  int64 // of the first data page; the bytes before it are the dictionary
 	group int
 	leaf  int
 }
@@ -119,7 +119,7 @@ func (l *layout) requestEnd(at, least, limit int64, streams []rowGroup) int64 {
 }
 
 // next returns the byte that is read after the bytes [from, to) of a request: to, while more of the chunk there is
-// expected to be read, else the first byte of the next row group in the column that the request began with.
+// expected to be read, otherwise the first byte of the next row group in the column that the request began with.
 func (l *layout) next(from, to int64, streams []rowGroup) (at int64, ok bool) {
 	i := l.find(to - 1)
 	if i == len(l.chunks) || l.chunks[i].from >= to {

@@ -62,8 +62,8 @@ func (c *Cache) NewReader(src Source) *Reader {
 // Source returns the source that the reader reads.
 func (r *Reader) Source() Source { return r.source }
 
-// Describe tells the reader what an opened partition says about the source: the footer, from which column chunks are
-// known, or the rows of a text.
+// Describe passes an opened partition's knowledge of the source to the reader: the footer, from which column chunks
+// are known, or the rows of a text.
 func (r *Reader) Describe(p *partition.Partition) {
 	if p.File == nil {
 		r.setLayout(wholeLayout(r.source.Size(), p.Rows))

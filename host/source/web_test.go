@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// contents is what the servers of these tests serve.
+// contents is the bytes that the servers of these tests serve.
 const contents = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 // serve starts a server that a test's end stops, and returns the URL of an object.
@@ -160,8 +160,8 @@ func TestWebFollowsRedirects(t *testing.T) {
 	assert.Equal(t, "123", string(b))
 }
 
-// TestWebVerifiesServers: a server whose authority nobody knows is refused, with a hint; one that redirects to a
-// connection in clear, too.
+// TestWebVerifiesServers checks that a server of an unknown authority is refused, with a hint, and so is a server
+// that redirects to a connection in clear.
 func TestWebVerifiesServers(t *testing.T) {
 	ctx := context.Background()
 	plain := serve(t, honest)

@@ -102,8 +102,8 @@ func fileNames(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestSetUndoesWhatTheSubsystemRefuses: a namespace that the list does not know of has the identifier already. What was
-// opened is closed, what was made is removed, what was to be removed stays.
+// TestSetUndoesWhatTheSubsystemRefuses: a namespace that the list does not know of has the identifier already. Opened
+// files are closed, new files are removed, and namespaces that the list would remove stay.
 func TestSetUndoesWhatTheSubsystemRefuses(t *testing.T) {
 	dir := t.TempDir()
 	makeFlash(t, filepath.Join(dir, "old"), 1<<20, csd.LBA512)

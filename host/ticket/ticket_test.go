@@ -72,7 +72,7 @@ func meet(t *testing.T) *world {
 	return w
 }
 
-// beat is what the leader answers.
+// beat is the leader's answer.
 func (w *world) beat(returned ...uint64) *apiv1.HeartbeatResponse {
 	return &apiv1.HeartbeatResponse{TicketKey: w.Key(), TicketsRequired: true, Returned: returned,
 		ClockSeconds: leaderTime + w.clock.Now().Sub(begin).Seconds()}
@@ -155,7 +155,7 @@ func TestAHostileLaunchersTickets(t *testing.T) {
 			assert.ErrorContains(t, err, c.says, what)
 		}
 	}
-	// Over a unix socket nobody shows a certificate: the ticket is what counts.
+	// Over a unix socket no peer shows a certificate: only the ticket counts.
 	_, err = w.Check(w.header(nil), identity.Identity{}, ask(16))
 	assert.NoError(t, err)
 	_, err = w.Check(apiv1.EncodeTicket(forged), identity.Identity{}, ask(16))

@@ -176,7 +176,7 @@ func FuzzOpen(f *testing.F) {
 			require.LessOrEqual(t, m.Offset+m.Size, dev.Size())
 			require.GreaterOrEqual(t, m.Offset, int64(sector))
 		}
-		// Whatever opens can be appended to, and the rest stays.
+		// An archive that opens can be appended to, and its other members stay.
 		before := len(all)
 		if v.Put(t.Context(), "one more", 5, strings.NewReader("12345")) == nil {
 			after := mustList(t, open(t, dev))

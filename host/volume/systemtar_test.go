@@ -80,7 +80,7 @@ func TestSystemTarBothWays(t *testing.T) {
 				flash := filepath.Join(dir, "flash")
 				run(t, src, tarPath, "-cf", flash, "--format="+format, ".")
 
-				// Theirs to ours: the names keep tar's "./".
+				// From tar's archive to Millrace's: the names keep tar's "./".
 				v := openFile(t, flash, bs)
 				got := contents(t, v)
 				for name := range got {

@@ -79,7 +79,7 @@ func New(o Options) *Sender {
 	return s
 }
 
-// publish tells Locate the members.
+// publish passes the members to Locate.
 func (s *Sender) publish() {
 	if len(s.members) > 0 {
 		s.known.Store(slices.Concat(s.members[s.current:], s.members[:s.current]))

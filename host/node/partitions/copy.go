@@ -154,7 +154,7 @@ func hashAll(ctx context.Context, r io.ReaderAt, size int64) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// trailerBytes is the length of what ends a Parquet footer: its length, and the magic.
+// trailerBytes is the length of the end of a Parquet file: the length of the footer, and the magic.
 const trailerBytes = 8
 
 // footerStart asks for the offset of the footer, whose digest names the partition. For a format without a footer the

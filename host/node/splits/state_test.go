@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// tableState is what a Table has open.
+// tableState lists the open splits of a Table.
 type tableState struct {
 	Splits  []splitState // in the order of their keys
 	Writing int          // responses that are being written
@@ -22,7 +22,7 @@ type splitState struct {
 	Lent      int    // mini-batches taken and not given back
 }
 
-// state returns what is open.
+// state returns the open splits.
 func (t *Table) state() tableState {
 	t.mu.Lock()
 	defer t.mu.Unlock()

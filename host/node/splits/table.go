@@ -126,7 +126,7 @@ func (t *Table) Get(ctx context.Context, q Request, abort func()) (*Response, er
 	t.mu.Lock()
 	t.responses[r] = struct{}{}
 	t.mu.Unlock()
-	if t.Stopped(r) { // before the response was registered above: nobody would cut it off
+	if t.Stopped(r) { // before the response was registered above: nothing would cut the response off
 		t.Done(r, false)
 		return nil, ErrStopped
 	}

@@ -139,7 +139,7 @@ func eventually(t *testing.T, what func() bool) {
 }
 
 // TestAheadOfTheRequests checks that mini-batches are made ahead up to until and no further. A mini-batch that was
-// written is gone; one that was not stays for the next request.
+// written is gone; an unwritten mini-batch stays for the next request.
 func TestAheadOfTheRequests(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, nil)

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/objectserver"
 )
 
-// contents is what the object of these tests holds.
+// contents is the bytes of the object of these tests.
 const contents = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 // object is where it lies.
@@ -78,7 +78,7 @@ func TestStoreReads(t *testing.T) {
 		assert.Equal(t, c.want, string(b[:n]))
 		assert.Equal(t, c.err, err)
 	}
-	// Some stores keep the encoding of the upload among what they know of an object.
+	// Some stores keep the encoding of the upload in the metadata of an object.
 	server.Before = func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Encoding", "aws-chunked")
 		return false
