@@ -17,7 +17,7 @@ func bytes(n int) []byte {
 	return b
 }
 
-// oracle is the definition, a bit at a time: what hash/crc32 could get wrong with us.
+// oracle is the definition, a bit at a time. It shares no code with hash/crc32, on which Update rests.
 func oracle(b []byte) uint32 {
 	crc := ^uint32(0)
 	for _, x := range b {

@@ -40,7 +40,7 @@ type Arrow struct {
 	Dashed                 bool // says something instead of carrying mini-batches
 }
 
-// Overview is the picture of README.md: what Millrace is.
+// Overview is the picture of README.md: the parts of Millrace.
 func Overview() Picture {
 	drive := func(y int, kind Kind, title string) []Box {
 		return []Box{

@@ -45,8 +45,8 @@ func table(t *testing.T, out string) (names []string, results map[string]string)
 	return names, results
 }
 
-// TestEveryTierRuns: a tier that fails hides no other, the table tells all, what failed is named, and the status says
-// that it did.
+// TestEveryTierRuns checks that a tier that fails hides no other, that the table lists all tiers and names those that
+// failed, and that the status is not 0 then.
 func TestEveryTierRuns(t *testing.T) {
 	out, folder, err := runTiers(t, `
 inner() { echo begun; false; echo "a function went on behind a command that failed"; }
@@ -77,7 +77,8 @@ tier also tiers_passed broken
 	assert.Equal(t, "last\n", string(kept))
 }
 
-// TestAMissingTier is a failure with CI=true and no failure without; one that is not permitted never is.
+// TestAMissingTier checks that a missing tier is a failure with CI=true and no failure without, and that a tier that
+// is not permitted never is a failure.
 func TestAMissingTier(t *testing.T) {
 	out, _, err := runTiers(t, `tier one true; missing two "no such tool"`)
 	require.NoError(t, err, out)

@@ -176,7 +176,7 @@ func (m *messages) read(r *http.Request, h *hold, f form, packed bool,
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(n)), message...), nil
 }
 
-// envelope is the length of what stands before an enveloped message: flags and its length.
+// envelope is the length of the prefix of an enveloped message: its flags and its length.
 const envelope = 5
 
 // Bits of an envelope's flags.

@@ -156,7 +156,7 @@ func packed(t *testing.T, b []byte) []byte {
 	return out.Bytes()
 }
 
-// post sends a body and returns the status and what came back.
+// post sends a body and returns the status and the answer's body.
 func (s *service) post(t *testing.T, path string, header map[string]string, body io.Reader) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+path, body)
@@ -280,7 +280,7 @@ func proto1(text []byte) []byte {
 	return repeated(1, b, 1)
 }
 
-// TestPeersHaveTheirOwn: one that holds its half leaves the other half to others.
+// TestPeersHaveTheirOwn checks that a peer that holds its half leaves the other half to other peers.
 func TestPeersHaveTheirOwn(t *testing.T) {
 	require.NoError(t, register())
 	b := NewBudget(8 << 20)
@@ -368,7 +368,8 @@ func TestMalformedBodies(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, status)
 }
 
-// FuzzBodies: whatever the body, the handler answers, gives back what it took, and takes no more than it may.
+// FuzzBodies checks that the handler answers every body, gives back the memory that it took, and takes no more than
+// the budget.
 func FuzzBodies(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0}, uint8(3), uint8(1))
 	f.Add([]byte{1, 0, 0, 0, 1, 9}, uint8(4), uint8(1))

@@ -23,7 +23,7 @@ const (
 	waitShort = time.Millisecond
 )
 
-// TestASlowBodyFails: its sender is told, and the connection ends.
+// TestASlowBodyFails checks that the sender of a slow body gets an error, and that the connection ends.
 func TestASlowBodyFails(t *testing.T) {
 	failed := make(chan error, 1)
 	srv := httptest.NewServer(Within(50*time.Millisecond,
@@ -105,7 +105,7 @@ func TestOfAConnectionThatRests(t *testing.T) {
 	}
 }
 
-// TestWithoutAConnection: what is handed on in process has no deadline.
+// TestWithoutAConnection checks that a request that is handed on in process has no deadline.
 func TestWithoutAConnection(t *testing.T) {
 	w := httptest.NewRecorder()
 	h := Within(time.Nanosecond, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

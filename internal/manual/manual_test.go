@@ -51,8 +51,9 @@ func TestEveryCommandIsInABlockThatIsRun(t *testing.T) {
 	}
 }
 
-// TestDocuments types what the documents say, each document in a folder of its own with the built binary on the PATH
-// and nothing else of this project, in a network of its own where the machine permits one, since documents name ports.
+// TestDocuments types the commands of the documents, each document in a folder of its own with the built binary on
+// the PATH and nothing else of this project, in a network of its own where the machine permits one, since documents
+// name ports.
 func TestDocuments(t *testing.T) {
 	if os.Getenv("MILLRACE_MANUAL") == "" {
 		t.Skip("set MILLRACE_MANUAL=1 to run every command of README and docs, as make test does in its tier manual " +

@@ -35,7 +35,7 @@ func Parse(document string) ([]Block, error) {
 	var (
 		blocks []Block
 		open   *Block // the block that the current line lies in
-		next   Block  // what comments have said of the next block
+		next   Block  // the settings that comments have made for the next block
 	)
 	lines := strings.Split(document, "\n")
 	for i := 0; i < len(lines); i++ {

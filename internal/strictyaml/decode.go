@@ -19,7 +19,7 @@ const MaxBytes = 1 << 20
 
 // Error is a fault of the document.
 type Error struct {
-	Line, Column int    // from 1; 0 where yaml does not tell
+	Line, Column int    // from 1; 0 where package yaml does not name it
 	Path         string // as drives[2].uri; "" for the whole
 	Message      string
 }
@@ -74,7 +74,7 @@ func Decode(b []byte, v any) error {
 	return decode(root, reflect.ValueOf(v).Elem(), "", "")
 }
 
-// syntax takes the line out of what yaml says.
+// syntax takes the line out of an error of package yaml.
 func syntax(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(text, "line "); ok {

@@ -23,7 +23,7 @@ func TestWrite(t *testing.T) {
 	assert.Equal(t, fs.FileMode(0o600), info.Mode())
 }
 
-// A write that fails leaves nothing behind, and what was there as it was.
+// A write that fails leaves no temporary file, and leaves the old file as it was.
 func TestWriteThatFails(t *testing.T) {
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "folder")
