@@ -227,7 +227,7 @@ func unusedNames(folder string) (map[string]string, error) {
 	return declared, nil
 }
 
-// noteUses notes the package-level names that the file refers to, but for references within a name's own declaration.
+// noteUses notes the package-level names that the file refers to, except references within a name's own declaration.
 func noteUses(file *ast.File, p *packages.Package, short func(string) string, used map[string]bool) {
 	for _, declaration := range file.Decls {
 		own := ownNames(declaration, p.TypesInfo)
