@@ -20,7 +20,7 @@ type Conn interface {
 	Admin(ctx context.Context, cmd *Command, data []byte) (Completion, error)
 	// IO submits to an I/O queue, waiting for room in it.
 	IO(ctx context.Context, cmd *Command, data []byte) (Completion, error)
-	// Close ends the association: it waits for the commands that run, and the drive frees what the association held.
+	// Close ends the association: it waits for the commands that run, and the drive frees the association's resources.
 	Close() error
 }
 

@@ -259,7 +259,8 @@ func TestLostBlocks(t *testing.T) {
 	assert.Equal(t, []LostRange{{1, 2}}, got)
 }
 
-// Anything may come from a drive: no structure's reader may panic, and what it reads it writes the same.
+// Anything may come from a drive: no structure's reader may panic, and a structure that is read is written as the
+// same bytes.
 func FuzzStructures(f *testing.F) {
 	f.Add([]byte{})
 	id := IdentifyController{Serial: "S", SubsystemNQN: "n"}

@@ -25,7 +25,7 @@ type coded struct {
 }
 
 // TestMemoryForSomeOfManyPages has several columns with pages and dictionaries of different sizes and memory for some
-// of them, with mini-batches of several tasks. Whatever the memory, the run ends with mini-batches or with ErrSLM.
+// of them, with mini-batches of several tasks. With any memory, the run ends with mini-batches or with ErrSLM.
 func TestMemoryForSomeOfManyPages(t *testing.T) {
 	const rows = 3000
 	rng := rand.New(rand.NewPCG(7, 8))

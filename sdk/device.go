@@ -33,7 +33,7 @@ type Device struct {
 	closed  error // Close's result, after closing
 }
 
-// Info returns what the drive said about itself when it was opened.
+// Info returns the drive's description of itself from the time of Open.
 func (d *Device) Info() Info { return d.info }
 
 // Diskless reports whether the drive has no flash.

@@ -404,7 +404,7 @@ func TestSLMOfAnotherHostIsOutOfReach(t *testing.T) {
 		require.ErrorIs(t, stolen.Fetch(t.Context(), 0, make([]byte, 8)), nvme.AccessDenied)
 		_, ok := stolen.View(0, 8)
 		assert.False(t, ok)
-		// What an association held is free when it ends, and clean.
+		// The memory that an association held is free when the association ends, and clean.
 		require.NoError(t, b.Close())
 		next, err := a.ReserveSLM(t.Context(), 512<<10)
 		require.NoError(t, err)
@@ -461,7 +461,7 @@ func answer(t testing.TB, d *Device, slm *SLM, v *image.Vector) (program.State, 
 		at += wholePages(uint64(n))
 	}
 	require.NoError(t, slm.Store(ctx, 0, v.Program))
-	// Bytes between tensors are nobody's: the engine leaves them alone.
+	// Bytes between tensors belong to no tensor: the engine does not write them.
 	require.NoError(t, slm.Store(ctx, ranges[4].Addr-slm.Addr(), make([]byte, len(v.Output))))
 	_, err := d.WriteAt(v.Input, 3*512)
 	require.NoError(t, err)

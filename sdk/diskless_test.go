@@ -443,7 +443,7 @@ func TestDisklessFaults(t *testing.T) {
 	})
 }
 
-// entered tells when an execution begins.
+// entered gets a value when an execution begins.
 type entered struct {
 	controller.Compute
 	tell func()

@@ -21,7 +21,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// TestDamagedPages destroys one byte of every page in turn: an error that names where, and what came before is whole.
+// TestDamagedPages destroys one byte of every page in turn: the error names the place, and the mini-batches before
+// are whole.
 func TestDamagedPages(t *testing.T) {
 	l := layout{rows: 400, group: 150, page: 1 << 10, seed: 61}
 	data := write(t, l)
@@ -49,7 +50,7 @@ func TestDamagedPages(t *testing.T) {
 				assert.ErrorIs(t, err, partition.ErrData)
 				assert.Equal(t, g, bad.RowGroup)
 				assert.Equal(t, prog.Columns[c].Name, bad.Column)
-				// A list may go on in the next page: then it is the row's first page that Page tells.
+				// A list may go on in the next page: then Page is the row's first page.
 				assert.Contains(t, []int64{number, number - 1}, bad.Page)
 				assert.True(t, bad.Page == number || leaf.List)
 				assert.ErrorContains(t, err, fmt.Sprintf("page %d at", number))

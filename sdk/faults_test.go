@@ -112,7 +112,7 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, dev.Close()) }()
 			run := run
-			// The footer is read where nothing goes wrong, so that what does happens to the run.
+			// The footer is read without faults, so that every fault happens to the run.
 			run.Partition = place(t, data, []partition.Extent{at})
 			p := startOn(t, dev, prog, schema, processor.Options{SLM: 4 << 20})
 			got, err := collect(p, run)

@@ -136,7 +136,7 @@ func (f *flash) put(rng *rand.Rand, data []byte, phase uint64, pieces int) (exte
 	return extents
 }
 
-// start makes a processor of the flash; its reader fails, so that whatever reaches memory came by moves.
+// start makes a processor of the flash; its reader fails, so that every byte in memory came by moves.
 func (f *flash) start(
 	t testing.TB, prog *program.Program, schema *tensor.Schema, o processor.Options,
 ) processor.Processor {

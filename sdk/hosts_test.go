@@ -57,7 +57,7 @@ func servedFiles(t *testing.T, slm int64, files ...[]byte) (uri string, at []par
 	return "tcp://" + l.Addr().String() + "/" + sharedNQN, at
 }
 
-// cord is the cable of a host, which can be cut, or left in place with nobody listening.
+// cord is the cable of a host, which can be cut, or left in place without a listener.
 type cord struct {
 	mu    sync.Mutex
 	conns []net.Conn
@@ -308,7 +308,7 @@ func TestMemoryOfAnotherHostIsRefused(t *testing.T) {
 		}
 		theirs.intact(t)
 	}
-	// What is one's own works, up to the border.
+	// A host's own memory works, up to the border.
 	for _, cmd := range []nvme.Command{cs.Store(mine, 512), cs.Fetch(mine, 512), cs.Store(mine+64<<10-1, 1)} {
 		_, err := host.IO(t.Context(), &cmd, make([]byte, cmd.DataLength()))
 		require.NoError(t, err)

@@ -164,7 +164,7 @@ func (d *Device) programs(ctx context.Context) ([]cs.Program, error) {
 	return cs.UnmarshalPrograms(b)
 }
 
-// Counters reads what the drive counted since it was powered on.
+// Counters reads the drive's counters since it was powered on.
 func (d *Device) Counters(ctx context.Context) (*cs.Log, error) {
 	if d.compute == nil {
 		return nil, d.wrap("read counters", ErrNoCompute)

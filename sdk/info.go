@@ -1,6 +1,6 @@
 package sdk
 
-// Info is what a drive says about itself. Sizes are in bytes.
+// Info is a drive's description of itself. Sizes are in bytes.
 type Info struct {
 	URI       string `json:"uri"`
 	Model     string `json:"model"`

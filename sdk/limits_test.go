@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// tryMemory runs a run on a fresh flash with so much memory.
+// tryMemory runs a run on a fresh flash with the given memory.
 func tryMemory(t testing.TB, data []byte, kind string, memory uint64, batch int) error {
 	f := newFlash(memory, 512)
 	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
@@ -66,8 +66,8 @@ func TestLeastMemory(t *testing.T) {
 				}
 				require.Less(t, steps, 100)
 				require.NotNil(t, last)
-				// Between what was too little and what was asked for lies the least that does: a page header that was not yet
-				// there was asked for with the room that it may take.
+				// The least memory that suffices lies between the memory that was too little and the memory that was asked for: a
+				// page header that was not yet there was asked for with the room that it may take.
 				low, high := last.Have, memory
 				for high-low > 1 {
 					mid := low + (high-low)/2

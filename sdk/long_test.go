@@ -106,8 +106,8 @@ func TestAnOffsetIndexThatLies(t *testing.T) {
 	}
 }
 
-// TestMarks runs the parts of a row group of lists, whose pages do not tell their rows, one after another and in any
-// order: what one stream came by the next one begins at.
+// TestMarks runs the parts of a row group of lists, whose pages do not say how many rows they have, one after another
+// and in any order: what one stream came by the next one begins at.
 func TestMarks(t *testing.T) {
 	const rows, part = 4000, 500
 	data := write(t, layout{rows: rows, group: rows, page: 500, codec: &pq.Snappy, seed: 71})

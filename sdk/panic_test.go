@@ -84,7 +84,7 @@ func TestAPanicEndsItsStream(t *testing.T) {
 	}
 }
 
-// fallen is flash whose reads panic while it is told to.
+// fallen is flash whose reads panic while the test demands it.
 type fallen struct {
 	controller.Flash
 	now *bool

@@ -27,7 +27,7 @@ const (
 // BackendFunctional is the backend whose units are the Go kernels.
 const BackendFunctional = "functional"
 
-// compute is the FPGA and its DRAM: what the controller drives namespaces 2 and 3 with.
+// compute is the FPGA and its DRAM, with which the controller runs namespaces 2 and 3.
 type compute struct {
 	slm     []byte
 	slots   *slots

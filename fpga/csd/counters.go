@@ -17,7 +17,7 @@ const maxPrograms = 64
 // are blocks of values, and the writing of tensors behind them.
 const TransformName = "transform"
 
-// counters count what the engine has done since power on.
+// counters count the engine's work since power on.
 type counters struct {
 	start time.Time
 
@@ -80,7 +80,7 @@ func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns u
 	c.transform.Rows += cells
 }
 
-// merge adds what a unit did in one execution to its counter.
+// merge adds a unit's work in one execution to its counter.
 func merge(k *cs.UnitCounter, u *engine.UnitTime) {
 	if u.Runs == 0 {
 		return

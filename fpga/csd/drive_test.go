@@ -191,7 +191,7 @@ func TestKilledDriveCountsAnUnsafeShutdown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drive")
 	d, err := Open(Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: testSLM})
 	require.NoError(t, err)
-	// What a kill leaves: the lock goes with the descriptor, PATH.json stays as it was.
+	// After a kill the lock is gone with the descriptor, and PATH.json is as it was.
 	require.NoError(t, d.flash.Close())
 	require.NoError(t, d.free())
 	d = openDrive(t, Options{Path: path})

@@ -29,8 +29,8 @@ import (
 	"github.com/millrace/millrace/nvme/tcp"
 )
 
-// What a process of its own serves: the drive at a path, over flash that keeps what it is told, or that has a cache
-// which goes with the process.
+// A separate process serves the drive at a path, over flash that keeps every write, or that has a cache which is lost
+// with the process.
 const (
 	servePath  = "MILLRACE_TEST_SERVE"
 	serveCache = "MILLRACE_TEST_SERVE_CACHE"
@@ -196,8 +196,8 @@ func (v *victim) dial(o tcp.DialOptions) *tcp.Host {
 	return h
 }
 
-// fillBlock makes a version of a block, which tells what it is, and whether it is whole. Version 0 is what was never
-// written.
+// fillBlock makes a version of a block. The bytes show the block, the version, and whether the block is whole.
+// Version 0 is a block that was never written.
 func fillBlock(b []byte, block, version uint64) {
 	for i := 0; i < len(b); i += 8 {
 		binary.LittleEndian.PutUint64(b[i:], (block<<32|version)*0x9e3779b97f4a7c15+uint64(i))
@@ -267,8 +267,8 @@ func (l *ledger) flush(do func() error) error {
 	return nil
 }
 
-// check holds what is on the drive after a kill against the ledger. It returns how many versions that were written are
-// lost, which nobody had flushed.
+// check compares the drive's content after a kill with the ledger. It returns how many versions are lost that were
+// written and never flushed.
 func (l *ledger) check(t *testing.T, data []byte, keepsWritten bool) (lost int) {
 	t.Helper()
 	for b := range uint64(victimBlocks) {
@@ -324,7 +324,7 @@ func writeSome(ctx context.Context, c nvme.Conn, l *ledger, r *rand.Rand, part u
 	return nil
 }
 
-// kills is how often a test kills: so many of twenty, or many more with MILLRACE_LONG.
+// kills returns how often a test kills: n times, or twenty times as often with MILLRACE_LONG.
 func kills(n int) int {
 	if os.Getenv("MILLRACE_LONG") != "" {
 		return 20 * n

@@ -21,7 +21,7 @@ type fileFlash struct {
 	lost     losses
 }
 
-// fileMode is that of flash and of what is kept beside it: training rows are for their owner and the group that may
+// fileMode is the mode of flash and of the files beside it: training rows are for their owner and the group that may
 // read them.
 const fileMode = 0o640
 

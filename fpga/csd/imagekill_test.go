@@ -20,8 +20,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// What a process of its own does: open the drive at a path and put images on it, until it kills itself at a step, or is
-// killed.
+// A separate process opens the drive at a path and puts images on it, until it kills itself at a step, or is killed.
 const (
 	loadPath   = "MILLRACE_TEST_LOAD"
 	loadImages = "MILLRACE_TEST_LOAD_IMAGES" // files, separated by the list separator
@@ -180,7 +179,7 @@ func TestKillWhileImagesChange(t *testing.T) {
 				require.Empty(t, s.Reason, "slot %d", s.Slot)
 				require.True(t, s.Image == image.ID{} || known[s.Image] != nil)
 			}
-			// What was said to be active is, or the one that came after it.
+			// The image that was reported active is active, or the image after it.
 			if k := slices.Index(order, last); k >= 0 {
 				require.Contains(t, []string{last, order[(k+1)%len(order)]}, id.String())
 			}

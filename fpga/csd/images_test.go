@@ -42,7 +42,7 @@ func reportOf(t testing.TB, c nvme.Conn) *image.Report {
 	return r
 }
 
-// lastRefusal demands that the drive tells of a refusal, and that the error log points at the page that does.
+// lastRefusal demands that the drive reports a refusal, and that the error log names the page with the report.
 func lastRefusal(t testing.TB, c nvme.Conn) *image.Refusal {
 	t.Helper()
 	b := make([]byte, nvme.ErrorEntrySize)
@@ -370,7 +370,7 @@ func TestRollbackGoesToWhatRanBefore(t *testing.T) {
 		activeIs(t, d, c, am)
 		to, _ = d.Images().Rollback()
 		assert.Equal(t, bm.ID, to.Image)
-		// What is loaded over the image before takes its place; it has never run, so rollback does not go there.
+		// An image that is loaded over the previous image takes its place; it has never run, so rollback does not go there.
 		x, xm := numbered(t, 9)
 		require.NoError(t, load(t, c, 2, x, xm.ID.PUID()))
 		to, _ = d.Images().Rollback()

@@ -174,14 +174,14 @@ func TestADriveOpensWhereItsStateCannotBeKept(t *testing.T) {
 	free()
 	d, _ = logged(t, Options{Path: path, Plain: true})
 	assert.EqualValues(t, 1, d.Subsystem().Counters().UnsafeShutdowns, "as if the power had gone")
-	// What changed while it was open and has to be kept is an error.
+	// A change while the drive was open that must be kept and cannot be is an error.
 	free = blockState(t, path)
 	require.NoError(t, d.Flash().Discard(0, lostSize))
 	require.ErrorContains(t, d.Close(), "keep state")
 	free()
 }
 
-// TestFilesAreForTheirGroup: flash and what is kept beside it are 0640, and stay whose they are.
+// TestFilesAreForTheirGroup: flash and the files beside it have mode 0640, and keep their owner and group.
 func TestFilesAreForTheirGroup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drive")
 	written(t, path)

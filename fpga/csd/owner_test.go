@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// TestOwner: who finds a drive open learns by whom, and nobody is named who is gone.
+// TestOwner: a process that finds a drive open learns the owner, and an owner that is gone is not named.
 func TestOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d0.flash")
 	o := Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: 1 << 20}
@@ -39,7 +39,7 @@ func TestOwner(t *testing.T) {
 	require.NoError(t, d.Close())
 	assert.NoFileExists(t, ownerPath(path))
 
-	// One that was killed leaves the file; the next, who tells nothing, removes it.
+	// An owner that was killed leaves the file; the next owner, which reports nothing, removes it.
 	require.NoError(t, os.WriteFile(ownerPath(path), left, 0o644))
 	d, err = Open(o)
 	require.NoError(t, err)

@@ -86,8 +86,8 @@ func (d *Drive) trustChanged() (bool, error) {
 	return !bytes.Equal(was, is), err
 }
 
-// end keeps the state when the drive is closed. A disk that takes no write costs the counters; what else has changed
-// and cannot be kept is an error.
+// end keeps the state when the drive is closed. If the disk takes no write, the counters are lost; any other change
+// that cannot be kept is an error.
 func (d *Drive) end() error {
 	err := d.save()
 	if err == nil {

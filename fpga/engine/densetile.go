@@ -47,8 +47,8 @@ func (o *tensors) storeDense(column, row uint64, src []float32) {
 	}
 }
 
-// flushDense writes what the tile holds to the tensor. Rows that all of the first columns have are written as rows, the
-// rest column by column.
+// flushDense writes the tile to the tensor. Rows that all of the first columns have are written as rows, the rest
+// column by column.
 func (o *tensors) flushDense() {
 	t := &o.denseTile
 	together, rows := 0, t.filled[0]

@@ -28,7 +28,7 @@ const (
 	maxBlockRows     = 1 << 16
 )
 
-// Units lists every unit that this engine has, in order: what a stock image offers.
+// Units lists every unit that this engine has, in order. A stock image offers them.
 func Units() []program.UnitRef { return program.Known() }
 
 // Memory is the six memory ranges of an execution. They must not overlap. Program and Input are only read.
@@ -72,7 +72,7 @@ func (e *Engine) Execute(ctx context.Context, mem Memory, args []byte) program.S
 	return e.Measure(ctx, mem, args, nil)
 }
 
-// Measure is Execute, and sets p to what each unit did unless p is nil.
+// Measure is Execute, and sets p to the work of each unit unless p is nil.
 func (e *Engine) Measure(ctx context.Context, mem Memory, args []byte, p *Profile) program.State {
 	x := e.takeExecutor()
 	defer e.returnExecutor(x)

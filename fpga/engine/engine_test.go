@@ -37,8 +37,8 @@ func requireFloats(t require.TestingT, name string, want, got []float32) {
 	}
 }
 
-// The engine computes what the reference computes, whatever the file, the pipeline, the rows, and the host's windows
-// and slices.
+// The engine computes the same mini-batches as the reference, for any file, pipeline and rows, and for any windows
+// and slices of the host.
 func TestEngineIsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")

@@ -170,7 +170,7 @@ func writeFile(t require.TestingT, cols []testColumn, l layout) []byte {
 	return buf.Bytes()
 }
 
-// footer reads the file's footer with our own reader.
+// footer reads the file's footer with package format.
 func readFooter(t require.TestingT, data []byte) *format.File {
 	f, err := format.ReadFooter(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)

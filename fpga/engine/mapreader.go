@@ -65,14 +65,14 @@ func (m *mapReader) openTasks(x *executor, plan *mapPlan, first int) {
 	}
 }
 
-// executeMap executes the tasks of a map, and reports whether something lacks.
+// executeMap executes the tasks of a map, and reports whether memory or bytes lack.
 func (x *executor) executeMap(plan *mapPlan, first int) (lacks bool, err error) {
 	reader := &x.mapReader
 	reader.openTasks(x, plan, first)
 	written, output := x.output.written, x.output.bytesWritten
 	done, failed, err := x.scanMap(plan)
 	if x.output.fixed {
-		// Values of keys with fixed lengths are not appended. They are counted all the same.
+		// Values of keys with fixed lengths are not appended. They are counted nevertheless.
 		x.output.written += uint64(plan.keyCount) * uint64(done)
 	}
 	x.result.Values = x.output.written

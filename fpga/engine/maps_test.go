@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// The engine makes of maps what the reference makes of them, whatever the file, the features, the rows, and the host's
-// windows and slices.
+// The engine makes the same mini-batches of maps as the reference, for any file, features and rows, and for any
+// windows and slices of the host.
 func TestMapsAreReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -294,8 +294,8 @@ func TestMapLeavesDisagree(t *testing.T) {
 	}
 }
 
-// The rules, by example: the last entry with a key counts, one without a key is nobody's, a null or missing value is
-// null or length 0, a null score takes its list with it unless scores are not asked for.
+// The rules, by example: the last entry with a key counts, an entry without a key belongs to no feature, a null or
+// missing value is null or length 0, a null score takes its list with it unless scores are not asked for.
 func TestMapRules(t *testing.T) {
 	type nothing = any
 	m := mapColumn{name: "m", key: format.Int64, value: testColumn{physical: format.Int64},

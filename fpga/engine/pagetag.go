@@ -8,8 +8,9 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// TagBytes is what the engine writes to a task's scratch before an unpacked page, to know the page again. Behind the
-// page it keeps the page's header, so that the page can be read when the window does not hold it any more.
+// TagBytes is the size of the tag that the engine writes to a task's scratch before an unpacked page, to recognize
+// the page later. Behind the page it keeps the page's header, so that the page can be read when the window does not
+// hold it any more.
 const TagBytes = 64
 
 // A tag names an unpacked page and its chunk. It holds checksums over samples of the page as it lay in the window and,
@@ -63,8 +64,8 @@ func tagChecksum(tag, header, unpacked []byte) uint32 {
 	return sampleChecksum(crc32.Update(crc32.Checksum(tag[:60], castagnoli), castagnoli, header), unpacked)
 }
 
-// findUnpacked sets p to the page that lies unpacked in scratch. It reports whether that page is the one at the cursor,
-// and agrees with what the window holds of it.
+// findUnpacked sets p to the page that lies unpacked in scratch. It reports whether that page is the one at the
+// cursor, and agrees with the page's bytes in the window.
 func (t *taskState) findUnpacked(at *program.Cursor, p *page) bool {
 	size := uint64(len(t.scratch))
 	if size < TagBytes {

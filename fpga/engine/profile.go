@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// UnitTime is what one unit did. A run is one block of one column through one operator, or out of one decoder (text:
-// all columns of a block of rows; Parquet: a decoded dictionary is a run too). Times are in nanoseconds.
+// UnitTime is the work of one unit. A run is one block of one column through one operator, or out of one decoder
+// (text: all columns of a block of rows; Parquet: a decoded dictionary is a run too). Times are in nanoseconds.
 type UnitTime struct {
 	Runs, Values             uint64
 	Total, Shortest, Longest uint64
@@ -24,9 +24,9 @@ func (t *UnitTime) addRun(ns, values uint64) {
 	t.Values += values
 }
 
-// Profile is what each unit did in one execution, by the unit's number. An operator that finds nothing to do in a block
-// (fill_null without nulls), or whose work the next operator does as well (a clamp before a log), has run for 0 ns. The
-// writing of tensors begins where the operators' times end: Result.Transform is the sum of both.
+// Profile is the work of each unit in one execution, by the unit's number. An operator that finds nothing to do in a
+// block (fill_null without nulls), or whose work the next operator does as well (a clamp before a log), has run for 0
+// ns. The writing of tensors begins where the operators' times end: Result.Transform is the sum of both.
 type Profile [program.UnitMap + 1]UnitTime
 
 // stopwatch reads the monotonic clock and keeps the profile of a slice.

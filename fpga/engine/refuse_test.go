@@ -251,7 +251,7 @@ func flipBit(b *sliceRunner, task, at int) {
 	b.mem.Input[int(w.Off)+at] ^= 0x40
 }
 
-// What lacks is told to the byte: one less than Need lacks still, Need is enough.
+// Need is exact to the byte: one byte less than Need is too little, Need is enough.
 func TestNeedsAreExact(t *testing.T) {
 	b := smallRunner(t, "snappy", "dictionary")
 	task := &b.slice.Tasks[0]

@@ -13,9 +13,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// resident is a column c of pages with 100 rows each that feeds so many keys with lengths, and a slice over its rows 0
-// to
-// 50. Its cursor then stands inside the first page.
+// unpackedRunner has a column c of pages with 100 rows each that feeds a number of keys with lengths, and executes a
+// slice over its rows 0 to 50. Its cursor then stands inside the first page.
 func unpackedRunner(t *testing.T, codec string, keys int) (b *sliceRunner, after program.TaskResult) {
 	c := testColumn{name: "c", physical: format.Int64, codec: codec}
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -69,7 +69,7 @@ func (x *executor) executeTask(t *taskState, result *program.TaskResult) error {
 		}
 	}
 	if x.output.fixed {
-		// Values of keys with fixed lengths are not appended. They are counted all the same.
+		// Values of keys with fixed lengths are not appended. They are counted nevertheless.
 		x.output.written += uint64(t.column.sparseKeys) * uint64(t.task.Count)
 	}
 	return nil

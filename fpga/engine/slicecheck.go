@@ -41,8 +41,8 @@ func (x *executor) checkSlice() error {
 }
 
 // outputFits reports whether the output holds all values that a task can yield, and how many elements it should hold.
-// appended is what the slice's tasks before this one can yield. How many values lists have is not known before they are
-// decoded.
+// appended is the number of values that the slice's earlier tasks can yield. How many values lists have is not known
+// before they are decoded.
 func (x *executor) outputFits(col *column, t *program.Task, appended *uint64) (need uint64, ok bool) {
 	s, out := &x.slice, &x.program.output
 	if out.Fixed {

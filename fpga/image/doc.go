@@ -12,9 +12,9 @@
 //
 // All numbers are little-endian. The CRC covers header and table; each section's SHA-256 covers its bytes.
 //
-// The image id is a SHA-256 over what decides how the image behaves: format version, interface, platform and every
-// section except BUILD, USER and SIGNATURE. So a rebuild with other tools, or a signature, leaves the id alone.
-// [ID.UUID] shows it as a UUIDv8.
+// The image id is a SHA-256 over the parts that determine the image's behaviour: format version, interface, platform
+// and every section except BUILD, USER and SIGNATURE. So a rebuild with other tools, or a signature, leaves the id
+// alone. [ID.UUID] shows it as a UUIDv8.
 //
 // The payload of a structured section is the JSON text that encoding/json writes for its Go type. A reader needs no
 // second parser, and a text that differs from its own re-encoding is refused.
@@ -37,7 +37,7 @@
 //
 // # Debugging
 //
-// `millrace image info` prints what Parse sees. A file that Parse refuses with ErrCorrupt was damaged on its way; with
-// ErrLayout it was not written by Build. `millrace image list URI` prints a drive's report, with what it refused
-// lately.
+// `millrace image info` prints the image that Parse reads. A file that Parse refuses with ErrCorrupt was damaged on
+// its way; with ErrLayout it was not written by Build. `millrace image list URI` prints a drive's report, with what
+// it refused lately.
 package image

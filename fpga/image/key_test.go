@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What "openssl genpkey -algorithm ed25519" and "openssl pkey -pubout" of OpenSSL 3.0 wrote.
+// The output of "openssl genpkey -algorithm ed25519" and "openssl pkey -pubout" of OpenSSL 3.0.
 const (
 	opensslKey = `-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g

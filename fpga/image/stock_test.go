@@ -51,7 +51,7 @@ func TestStockHasEveryUnitAndProvesIt(t *testing.T) {
 	}
 }
 
-// No synthesis of these units has been run, so the stock image may not state what only synthesis tells.
+// No synthesis of these units has been run, so the stock image may not state a value that only synthesis measures.
 func TestStockStatesNoHardwareFigure(t *testing.T) {
 	b, err := Stock()
 	require.NoError(t, err)

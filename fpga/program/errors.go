@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrCorrupt says that bytes are not what Marshal writes: truncated, altered, or with counts that cannot be.
+	// ErrCorrupt says that Marshal did not write these bytes: truncated, altered, or with counts that cannot be.
 	ErrCorrupt = errors.New("damaged")
 	// ErrVersion says that bytes were written by another major version.
 	ErrVersion = errors.New("unsupported version")
@@ -17,7 +17,7 @@ var (
 	ErrInvalid = errors.New("invalid")
 )
 
-// UnknownError names what a program requires and this build does not know. It unwraps to [ErrUnknown].
+// UnknownError names a part that a program requires and this build does not know. It unwraps to [ErrUnknown].
 type UnknownError struct {
 	Section uint16 // number of the section; 0 when a unit is meant
 	Unit    Unit   // 0 when a section is meant

@@ -31,7 +31,7 @@ const (
 	Bytes   Kind = 4
 )
 
-// Program is a lowered pipeline: what the engine does to every mini-batch of a job.
+// Program is a lowered pipeline: the engine's work for every mini-batch of a job.
 type Program struct {
 	Source    Source
 	Label     bool      // text: rows begin with a label field (the 39-field form has none)

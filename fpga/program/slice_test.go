@@ -96,7 +96,7 @@ func TestSliceVersions(t *testing.T) {
 
 func TestResultGolden(t *testing.T) { golden(t, "result.v1.1.hex", someResult().Marshal()) }
 
-// What version 1.0 wrote is read for good.
+// Slices and results that version 1.0 wrote can be read by every later version.
 func TestResultOfVersion10(t *testing.T) {
 	b := someResult10().Marshal()
 	le.PutUint16(b[6:], 0)
@@ -183,7 +183,7 @@ func TestSliceAndResultReuseMemory(t *testing.T) {
 	assert.Equal(t, someSlice(), s)
 }
 
-// What lay in a buffer before must not shine through.
+// The earlier content of a buffer must not appear in the output.
 func TestAppendOverOldBytes(t *testing.T) {
 	old := bytes.Repeat([]byte{0xff}, 4096)
 	assert.Equal(t, someSlice().Marshal(), someSlice().AppendTo(old[:0]))

@@ -42,7 +42,7 @@ type UnitRef struct {
 	Version uint16
 }
 
-// Known returns every unit of this build, in order of its number: what a stock image offers.
+// Known returns every unit of this build, in order of its number. A stock image offers them.
 func Known() []UnitRef {
 	refs := make([]UnitRef, 0, len(units))
 	for u, k := range units {

@@ -3,8 +3,8 @@
 //
 // # Overview
 //
-// A reference reads like the definition in docs/operators and is the oracle of the tests; a kernel is what the engine
-// links. Kernels take and return plain slices, allocate nothing once built, and may run in place where they say so.
+// A reference reads like the definition in docs/operators and is the oracle of the tests; the engine links the
+// kernels. Kernels take and return plain slices, allocate nothing once built, and may run in place where they say so.
 // Values in flight are int64 (every integer source), float32, float64 and bytes; validity is a byte a value, 1 for a
 // value and 0 for a null, and a null's slot holds 0.
 //

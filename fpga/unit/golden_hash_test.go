@@ -95,7 +95,7 @@ func sigridRaw(t *testing.T, c goldenCase) {
 	require.Equal(t, want, sigrid(t, v.Salt, math.MaxInt64, wholes(v.Input)))
 }
 
-// TorchArrow's multiplier and shift are its own; what they compute is floorMod, as our reciprocals do.
+// TorchArrow's multiplier and shift are its own; they compute floorMod, as the reciprocals of package floormod do.
 func sigridMultiplier(t *testing.T, c goldenCase) {
 	var v struct {
 		Max        whole `json:"max_value"`

@@ -38,7 +38,8 @@ func (c goldenCase) has(field string) bool {
 	return ok
 }
 
-// A verdict names what runs a case, or why it is not for these units. Neither means that nobody has looked at it.
+// A verdict names what runs a case, or why it is not for these units. A case with neither has not been classified
+// yet.
 type verdict struct {
 	run    func(t *testing.T, c goldenCase)
 	reason string

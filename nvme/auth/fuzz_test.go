@@ -19,7 +19,7 @@ func addMessages(f *testing.F) {
 	f.Add((&FailureMessage{MessageFailure2, 1, GroupUnusable}).Marshal())
 }
 
-// No bytes make a parser do more than fail with a *TransactionError, and what it accepts it can lay out and read again.
+// A parser fails only with a *TransactionError, and a message that it accepts can be laid out and read again.
 func FuzzMessages(f *testing.F) {
 	addMessages(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -71,7 +71,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// A host that does not hold the key cannot get a queue, whatever it sends: the input is cut into messages.
+// A host that does not hold the key cannot get a queue with any messages: the input is cut into messages.
 func FuzzResponder(f *testing.F) {
 	for _, v := range readVectors(f) {
 		if v.Group <= FFDHE2048 {
@@ -95,7 +95,7 @@ func FuzzResponder(f *testing.F) {
 	})
 }
 
-// A controller that does not hold the keys is not believed, whatever it sends.
+// A host never accepts a controller that does not hold the keys, for any messages.
 func FuzzHost(f *testing.F) {
 	for _, v := range readVectors(f) {
 		if v.Group <= FFDHE2048 {

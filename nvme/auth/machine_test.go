@@ -262,8 +262,8 @@ func free(id MessageID, at int) bool {
 	return false
 }
 
-// Whatever byte of whatever message is changed on its way, the two sides do not both end authenticated; and where the
-// byte says nothing, nothing changes.
+// If any byte of any message is changed on its way, the two sides do not both end authenticated; a change of a byte
+// without a meaning has no effect.
 func TestTampering(t *testing.T) {
 	for _, group := range []Group{NullGroup, FFDHE2048} {
 		h, c := keysOf(t, true)
@@ -317,7 +317,7 @@ func TestTruncation(t *testing.T) {
 			require.False(t, r.both(), "message %d cut to %d", n, cut)
 		}
 	}
-	// What a controller is sent has an exact length; what a host receives lies in a longer buffer.
+	// A message to a controller has an exact length; a host receives a message in a longer buffer.
 	for n := range clean.messages {
 		r := newRun(t, h, c).play(func(k int, m []byte) []byte {
 			if k == n {
@@ -329,7 +329,7 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// What was heard on one queue opens no other.
+// The messages of one queue do not open another queue.
 func TestReplay(t *testing.T) {
 	for _, group := range []Group{NullGroup, FFDHE2048} {
 		h, c := keysOf(t, true)

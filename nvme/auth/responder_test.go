@@ -96,7 +96,7 @@ func TestResponderAllocation(t *testing.T) {
 	assert.Len(t, m, 80)
 }
 
-// Whatever is out of turn leads to AUTH_Failure1 and the end of the connection.
+// Every message out of turn leads to AUTH_Failure1 and the end of the connection.
 func TestResponderOutOfTurn(t *testing.T) {
 	ho, co := keysOf(t, true)
 	ho.Groups = []Group{NullGroup}
@@ -165,7 +165,7 @@ func TestResponderOutOfTurn(t *testing.T) {
 	}
 }
 
-// A host that is not content with what we think was the end.
+// A host reports a failure after the responder's last message.
 func TestResponderHearsOfFailureAfterTheEnd(t *testing.T) {
 	ho, co := keysOf(t, false)
 	r, err := NewResponder(co)

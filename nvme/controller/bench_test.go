@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// What a command costs beside its data.
+// The cost of a command beside its data.
 func BenchmarkRead512(b *testing.B) {
 	c := newDrive(b).connect()
 	cmd, buf := nvme.Read(1, 0, 1, 512), make([]byte, 512)

@@ -428,7 +428,8 @@ func TestWhatAnExecutionUsesIsNotGivenBack(t *testing.T) {
 	admin(t, c, cs.DeleteRangeSet(uint16(set.DW0())), nil, nvme.Success)
 }
 
-// What two claims hold can be given back by one of them, but a set that an execution names stays until that ends.
+// One of two claims can give back memory that both hold, but a set that an execution names stays until the execution
+// ends.
 func TestWhatIsSharedIsInUseByItsLastHolder(t *testing.T) {
 	for name, byName := range map[string]bool{"execution over ranges": false, "execution over the set": true} {
 		t.Run(name, func(t *testing.T) {

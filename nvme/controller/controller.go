@@ -280,7 +280,7 @@ func (r *request) abort(why nvme.Status) {
 	}
 }
 
-// Heard counts as a sign of life what a host sent that is not for Parse.
+// Heard notes a sign of life: a message of the host that is not for Parse.
 func (c *Controller) Heard() { c.seen.Store(c.sub.opt.Now().UnixNano()) }
 
 // LastSeen is when the last command came, or the association began.

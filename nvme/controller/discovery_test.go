@@ -57,7 +57,7 @@ func TestDiscovery(t *testing.T) {
 	require.NoError(t, l.Unmarshal(b))
 	assert.Equal(t, fabrics.DiscoveryLog{Generation: 1, Entries: []fabrics.Entry{entry}}, l)
 
-	// A change is told to whoever asked for it.
+	// A change is reported to every host that asked for the event.
 	cpl, _ = do(nvme.SetFeature(nvme.FeatureAsyncEvents, 1<<31))
 	require.True(t, cpl.Status().OK())
 	s.SetEntries(nil)

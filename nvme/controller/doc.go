@@ -5,10 +5,10 @@
 // Compute it is a plain drive. ChangeNamespaces adds and removes further namespaces of blocks while hosts are
 // connected.
 //
-// A Controller is one host's association with the drive (dynamic controller model). A transport drives it: PropertyGet
-// and PropertySet for properties, OpenQueue and CloseQueue for queues, and two steps for every command. Parse returns
-// what data must be moved and refuses what the entry alone shows to be wrong; Execute executes the command. Local is
-// the transport of a host in the same process.
+// A Controller is one host's association with the drive (dynamic controller model). A transport drives it:
+// PropertyGet and PropertySet for properties, OpenQueue and CloseQueue for queues, and two steps for every command.
+// Parse returns the data to move and refuses a command whose entry alone is wrong; Execute executes the command.
+// Local is the transport of a host in the same process.
 //
 // # Ownership of memory and computation
 //

@@ -25,7 +25,7 @@ type Counters struct {
 	Errors          uint64        `json:"errors"` // entries ever made in the error information log
 }
 
-// Health is what a drive's sensors measure.
+// Health holds the values of a drive's sensors.
 type Health struct {
 	Temperature    uint16 // kelvin
 	AvailableSpare uint8  // percent

@@ -13,8 +13,8 @@ import (
 // commands do not wait.
 const urgentDepth = AbortLimit + 2
 
-// local is a host in the same process: what a driver and a transport are elsewhere. Free command identifiers wait in
-// channels, so that taking one is taking a place in the queue.
+// local is a host in the same process. It takes the place of a driver and a transport. Free command identifiers wait
+// in channels, so that taking one is taking a place in the queue.
 type local struct {
 	c      *Controller
 	admin  chan uint16

@@ -95,7 +95,7 @@ func TestTheNumberOfClaimsIsBounded(t *testing.T) {
 	assert.ErrorIs(t, st, nvme.InsufficientResources)
 }
 
-// Against a model that keeps the holders of every page: whatever is reserved, released and ended, in whatever order.
+// A model keeps the holders of every page; reservations, releases and ends of associations come in any order.
 func TestMemoryAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const pages, g = 24, cs.ReserveGranularity

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// movedCompute notes what every execution was told of its command's copies.
+// movedCompute notes the report on its command's copies that every execution gets.
 type movedCompute struct {
 	*stubCompute
 	moved []time.Duration

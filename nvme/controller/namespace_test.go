@@ -259,8 +259,8 @@ func (f *heldFlash) Sync() error {
 	return f.memFlash.Sync()
 }
 
-// What runs when a namespace is removed is waited for; what takes long ends at its next step, and what comes is refused
-// meanwhile.
+// The removal of a namespace waits for the commands that run; a long command ends at its next step, and new commands
+// are refused meanwhile.
 func TestRemoveNamespaceWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		cmd  func(d *drive, c nvme.Conn, id uint32) (nvme.Command, []byte)

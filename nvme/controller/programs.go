@@ -112,7 +112,7 @@ func (p *programs) load(owner *Controller, k cs.Chunk, data []byte) nvme.Status 
 	return p.device.Load(int(k.Slot), k.PUID, l.data)
 }
 
-// forget drops what an association that ends has loaded only in part.
+// forget drops an image that an association has loaded only in part when the association ends.
 func (p *programs) forget(owner *Controller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

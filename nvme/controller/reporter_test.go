@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// reporter is a device that tells more of its slots.
+// reporter is a device that reports more of its slots.
 type reporter struct {
 	*stubPrograms
 	busy   []string
@@ -71,7 +71,7 @@ func TestADeviceThatTellsMoreOfItsPrograms(t *testing.T) {
 	admin(t, c, cs.ImageTest(4), nil, nvme.InvalidProgramIndex)
 }
 
-// TestAProgramIsNotChangedUnderAHostThatHoldsMemory: also where the device tells nothing more.
+// TestAProgramIsNotChangedUnderAHostThatHoldsMemory: also where the device is no ProgramReporter.
 func TestAProgramIsNotChangedUnderAHostThatHoldsMemory(t *testing.T) {
 	d := newDrive(t)
 	c, other := d.connect(), d.connect()

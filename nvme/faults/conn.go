@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// Limits of what a connection keeps.
+// Limits of the bytes that a connection keeps.
 const (
 	maxKept    = 16 << 10 // bytes of a command capsule that is kept; none that a target takes is larger
 	maxKeeping = 8 << 20  // bytes of all

@@ -112,7 +112,7 @@ func session() (b []byte, header, data []int) {
 	return b, header, data
 }
 
-// Whatever the pieces in which bytes come, exactly those of the digests change, in both directions.
+// In any pieces in which bytes come, exactly those of the digests change, in both directions.
 func TestFlipsWhereDigestsAre(t *testing.T) {
 	b, header, data := session()
 	require.Len(t, header, 5)
@@ -176,7 +176,7 @@ func TestDropsWhereSaid(t *testing.T) {
 	}
 }
 
-// What is not NVMe/TCP passes as it is.
+// Bytes that are not NVMe/TCP pass unchanged.
 func TestStrangersPass(t *testing.T) {
 	for _, s := range []string{"GET / HTTP/1.1\r\n\r\n",
 		"\x04\x03\x48\x4c\x08\x00\x00\x00 a length with nothing behind it", "short", "\x00\x00\xff\x00\x20\x00\x00\x00 a " +
@@ -269,7 +269,7 @@ func TestDeadlineWhileKept(t *testing.T) {
 	require.ErrorIs(t, c.CloseWrite(), errors.ErrUnsupported, "a pipe cannot")
 }
 
-// A connection keeps so much and no more, and what is too large for a command is not kept.
+// A connection keeps a limited number of bytes, and data that is too large for a command is not kept.
 func TestKeepsWithinLimits(t *testing.T) {
 	var r pdu.Rules
 	cmd := nvme.Write(1, 0, 16, 512, false)
@@ -302,8 +302,8 @@ func TestAwayBeforeTheCommand(t *testing.T) {
 	require.Nil(t, in.join(&wire{}), "it is away")
 }
 
-// Whatever a host sends, in whatever pieces: nothing is added, and without drops, delays and absences nothing is lost;
-// how it comes in pieces makes no difference.
+// For any bytes of a host, in any pieces: nothing is added, and without drops, delays and absences nothing is lost;
+// the cut into pieces makes no difference.
 func FuzzReceived(f *testing.F) {
 	b, _, _ := session()
 	f.Add(b, uint16(1))

@@ -388,7 +388,8 @@ func dialAgain(t *testing.T, d *drive) (h *tcp.Host, err error) {
 	return nil, err
 }
 
-// What is not idempotent is not sent again when its connection drops, and what comes after it waits for the next.
+// A command that is not idempotent is not sent again when its connection drops, and later commands wait for the next
+// connection.
 func TestDropNotIdempotent(t *testing.T) {
 	d := serve(t, "drop: [{pdu: 8, queue: admin, direction: received}]")
 	h := d.dial(tcp.DialOptions{})
@@ -404,7 +405,7 @@ func TestDropNotIdempotent(t *testing.T) {
 	require.Equal(t, tcp.Stats{Reconnects: 1}, h.Stats())
 }
 
-// A drive that goes away under load: whoever waits for it loses nothing.
+// A drive goes away under load: a host that waits for it loses nothing.
 func TestAway(t *testing.T) {
 	d := serve(t, "away: [{for: 100ms, command: 200}]")
 	h := d.dial(tcp.DialOptions{Queues: 2, FirstDelay: 20 * time.Millisecond})
@@ -428,7 +429,7 @@ func TestAway(t *testing.T) {
 	require.Positive(t, h.Stats().Requeued)
 }
 
-// While a drive is away nobody reaches it, and afterwards everybody does.
+// While a drive is away no host reaches it, and afterwards every host does.
 func TestGoAway(t *testing.T) {
 	d := serve(t, "{}")
 	h := d.dial(tcp.DialOptions{LongestDelay: 10 * time.Millisecond})

@@ -140,7 +140,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is told at once, but not without end.
+// All faults are reported at once, up to a limit.
 func TestParseTellsAll(t *testing.T) {
 	_, err := Parse([]byte("fail: [{operation: x}]\nflip: [{digest: y}]\naway: 3"))
 	for _, want := range []string{"1:20: ", "2:17: ", "3:7: "} {
@@ -177,7 +177,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What Parse takes, New takes; what it refuses, it refuses with an Error.
+// New takes every script that Parse takes; Parse refuses every other script with an Error.
 func FuzzParse(f *testing.F) {
 	f.Add(documented(f))
 	for _, s := range []string{"", "{}", "fail: [{operation: flush}]", "a: &a [*a]",

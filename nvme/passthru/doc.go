@@ -13,7 +13,7 @@
 // each connection, owned by one goroutine), else through a 64-bit ioctl, which occupies a thread while it runs.
 // Conn.Carrier returns which, and why. The data pointer of the command is not sent: the kernel writes its own.
 //
-// [Controllers] lists what the kernel has. [Reset] resets a controller.
+// [Controllers] lists the kernel's controllers. [Reset] resets a controller.
 //
 // # What the kernel decides
 //
@@ -42,6 +42,6 @@
 //
 // # Debugging
 //
-// Conn.Carrier and Conn.Controller say what was found. The kernel's log names resets and commands that it refused; its
-// tracepoints nvme_setup_cmd and nvme_complete_rq show every command.
+// Conn.Carrier and Conn.Controller name the carrier and the controller that Open found. The kernel's log names resets
+// and commands that it refused; its tracepoints nvme_setup_cmd and nvme_complete_rq show every command.
 package passthru

@@ -345,7 +345,7 @@ func connect(t testing.TB, f *fake, o Options) (*Conn, *clock) {
 	return c, k
 }
 
-// pattern is n bytes that tell where they belong.
+// pattern is n bytes that name their place.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {

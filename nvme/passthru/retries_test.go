@@ -115,7 +115,7 @@ func TestCutOffCommandsThatMustNotBeRepeated(t *testing.T) {
 			assert.ErrorIs(t, err, ErrReset, name)
 			assert.Len(t, f.commands(), 1, name)
 		}
-		// One that the drive never saw is sent again, whatever it is.
+		// Any command that the drive never saw is sent again.
 		f := &fake{ids: map[string]uint32{"ng3n5": 1, "ng3n6": 2, "ng3n7": 3}, before: away(2, hostPathError, nil)}
 		c, _ := connect(t, f, Options{Sysfs: root})
 		run := c.IO

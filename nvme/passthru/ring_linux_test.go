@@ -90,7 +90,7 @@ func TestRingAtRestWakes(t *testing.T) {
 	require.ErrorContains(t, err, "the ring is closed")
 }
 
-// TestRingThatDies closes the ring's descriptor under its owner's hands: nobody waits for ever.
+// TestRingThatDies closes the ring's descriptor under its owner's hands: no caller waits forever.
 func TestRingThatDies(t *testing.T) {
 	r, null := makeRing(t, 4)
 	o := &owner{ring: r}

@@ -189,7 +189,8 @@ func TestHostsWithoutAKeyTakeNoPlace(t *testing.T) {
 	}
 	assert.LessOrEqual(t, len(log.with("host connected")), 4*lograte.DefaultBurst)
 
-	// The other side: with every place taken by hosts that have a key, the next is told so, key or not.
+	// The other side: with every place taken by hosts that have a key, the next host gets that answer, with or without a
+	// key.
 	_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host,
 		Queues: 1})
 	require.Error(t, err)
@@ -224,7 +225,7 @@ func TestAssociationsOfAuthenticatedHostsAreBounded(t *testing.T) {
 	}
 }
 
-// TestDiscoveryHasItsShare: discovery, for which nobody authenticates, takes no places of a drive's hosts.
+// TestDiscoveryHasItsShare: discovery, for which no host authenticates, takes no places of a drive's hosts.
 func TestDiscoveryHasItsShare(t *testing.T) {
 	k, o := keys(t)
 	o.MaxDiscovery, o.MaxConnections = 2, 2
@@ -249,7 +250,7 @@ func TestDiscoveryHasItsShare(t *testing.T) {
 	require.NoError(t, read(t.Context(), s.dial(DialOptions{Key: k.Host, Queues: 1}), 0, make([]byte, 512)))
 }
 
-// TestRefusedConnectIsLogged: with who asked, for what, and why they were refused.
+// TestRefusedConnectIsLogged: the log names the host, the subsystem, and the reason of the refusal.
 func TestRefusedConnectIsLogged(t *testing.T) {
 	const stranger = "nqn.2014-08.org.nvmexpress:uuid:stranger"
 	admin := fabrics.Connect{Size: 31}

@@ -33,8 +33,8 @@ func (l *locked) WriteAt(p []byte, off int64) (int, error) {
 	return l.ram.WriteAt(p, off)
 }
 
-// The initiator against our target, with little and much data in a PDU and both sizes of block. Package kerneltest has
-// it judged by the kernel's.
+// The initiator against package tcp's own target, with little and much data in a PDU and both sizes of block. Package
+// kerneltest has it judged by the kernel's.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	const friend = "nqn.2024-01.io.millrace:friend"

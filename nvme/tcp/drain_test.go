@@ -33,7 +33,7 @@ func (c *lateReader) Read(p []byte) (int, error) {
 	}
 	close(c.came)
 	<-c.failed
-	time.Sleep(50 * time.Millisecond) // whoever closes the connection because a write failed does it meanwhile
+	time.Sleep(50 * time.Millisecond) // a goroutine whose write failed closes the connection meanwhile
 	if c.closed.Load() {
 		return 0, net.ErrClosed
 	}
@@ -57,8 +57,8 @@ func (c *lateReader) Close() error {
 	return c.Conn.Close()
 }
 
-// TestAWriteThatFailsIsExplainedByWhatTheDriveSaid: the drive ends the connection with a termination request that says
-// why; the host finds out when it writes, and tells the drive's reason, not that the pipe is broken.
+// TestAWriteThatFailsIsExplainedByWhatTheDriveSaid: the drive ends the connection with a termination request that
+// says why; the host finds out when it writes, and its error names the drive's reason, not the broken pipe.
 func TestAWriteThatFailsIsExplainedByWhatTheDriveSaid(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})

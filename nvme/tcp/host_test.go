@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// The drive goes away and comes back while hosts read and write: nobody notices.
+// The drive goes away and comes back while hosts read and write: no host notices.
 func TestReconnect(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})
@@ -194,7 +194,7 @@ func TestNoAllocationPerCommand(t *testing.T) {
 	}
 }
 
-// A host that the drive serves no more is told so at once, and does not try for a minute.
+// A host that the drive serves no more gets an error at once, and does not try for a minute.
 func TestRefusedAfterReconnect(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
@@ -228,7 +228,7 @@ func TestDialErrorsSayWhatToDo(t *testing.T) {
 	require.ErrorContains(t, err, "nqn.YYYY-MM")
 }
 
-// A drive that breaks the protocol is told so, and its connection is given up.
+// A drive that breaks the protocol gets a termination request, and its connection is closed.
 func TestDriveThatBreaksTheProtocol(t *testing.T) {
 	for name, answer := range map[string]func(cid uint16) []byte{
 		"completion of nothing": func(cid uint16) []byte {
@@ -308,8 +308,8 @@ func TestDriveThatBreaksTheProtocol(t *testing.T) {
 	}
 }
 
-// A command that comes when the connection is lost already was never sent: it waits for the next association, whatever
-// it is. What is counted is counted by then.
+// A command that comes when the connection is lost already was never sent: it waits for the next association, even if
+// it is not idempotent. The counters are up to date by then.
 func TestCommandsAfterALoss(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})
@@ -325,7 +325,7 @@ func TestCommandsAfterALoss(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// Many at once, at any moment of a loss: each command is done, or its loss is told.
+// Many commands run at once, at any moment of a loss: each command is done, or its loss is reported.
 func TestCommandsDuringLosses(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})

@@ -29,7 +29,7 @@ func newLetters(nc net.Conn) (*outbox[letter], *atomic.Int64) {
 	}, func(*letter, error) { settled.Add(1) }), settled
 }
 
-// What several senders send arrives whole, each sender's in order, whoever writes.
+// Messages of several senders arrive whole, each sender's in order, whichever goroutine writes them.
 func TestOutboxKeepsOrder(t *testing.T) {
 	a, b := net.Pipe()
 	o, settled := newLetters(a)
@@ -74,7 +74,7 @@ func TestOutboxKeepsOrder(t *testing.T) {
 	require.ErrorIs(t, o.send(letter{}), net.ErrClosed)
 }
 
-// When the connection fails, what was taken is settled all the same, and nothing more is taken.
+// When the connection fails, messages that were taken are settled nevertheless, and no further message is taken.
 func TestOutboxOnABrokenConnection(t *testing.T) {
 	a, b := net.Pipe()
 	o, settled := newLetters(a)

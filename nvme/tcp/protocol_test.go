@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// Every breach of the protocol is answered by its termination request, and nobody else notices.
+// Every breach of the protocol is answered by its termination request, and no other connection notices.
 func TestBreachesOfProtocol(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{MaxH2CData: 4096})

@@ -2,5 +2,5 @@
 
 package tcp
 
-// raceEnabled tells that pools forget on purpose, so allocations say nothing.
+// raceEnabled reports whether pools drop buffers on purpose, so that a count of allocations means nothing.
 const raceEnabled = true

@@ -137,8 +137,8 @@ func TestRandomCommands(t *testing.T) {
 	}
 }
 
-// FuzzTarget feeds bytes to a connection after its initialisation, and to one before: the target answers others
-// whatever they are.
+// FuzzTarget feeds bytes to a connection after its initialisation, and to one before: the target answers other hosts
+// for any bytes.
 func FuzzTarget(f *testing.F) {
 	cmd := nvme.Read(1, 0, 1, 512)
 	cmd.SetCID(1)
@@ -191,7 +191,8 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// FuzzHost lets a drive answer Connect with bytes: the host's Dial ends, whatever they are, and nothing is left of it.
+// FuzzHost lets a drive answer Connect with bytes: the host's Dial ends for any bytes, and leaves no goroutine
+// behind.
 func FuzzHost(f *testing.F) {
 	cpl := nvme.NewCompletion(1<<entryBits, nvme.Success)
 	var r pdu.Rules

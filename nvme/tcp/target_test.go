@@ -238,7 +238,7 @@ func TestDiscover(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, entries, got)
 	}
-	// A host that stays is told of changes.
+	// A host that stays gets the events of changes.
 	changed := make(chan nvme.AsyncEvent, 1)
 	h, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: fabrics.DiscoveryNQN,
 		OnEvent: func(e nvme.AsyncEvent) { changed <- e }})

@@ -189,7 +189,7 @@ func TestTamperedTokenIsRefused(t *testing.T) {
 		ErrToken)
 }
 
-// signed ends a token's body with its right CRC, so that what is wrong inside is what is found.
+// signed ends a token's body with its right CRC, so that the test finds the fault inside the body.
 func signed(body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))
 }

@@ -1,5 +1,6 @@
-// Package partition opens partitions: what a footer or an index says about the rows of a file, where the bytes of the
-// file lie on a drive, and what streams learn about it that the file itself does not say in one place.
+// Package partition opens partitions. A partition knows the statements of a footer or an index about the rows of a
+// file, the places of the file's bytes on a drive, and facts that streams learn because the file does not state them
+// in one place.
 //
 // # Overview
 //
@@ -23,5 +24,5 @@
 //
 // # Debugging
 //
-// [Partition.Describe] is what a manifest says about the partition; compare its digest when two hosts disagree.
+// [Partition.Describe] returns a manifest's entry for the partition; compare its digest when two hosts disagree.
 package partition

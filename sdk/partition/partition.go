@@ -32,8 +32,8 @@ type Options struct {
 // DefaultIndexRows is the number of rows between two entries of a text's index.
 const DefaultIndexRows = 1024
 
-// Partition is an opened partition: what its footer or index says, and where its bytes are. Its fields are read-only.
-// It is safe for concurrent use, as its reader must be. Streams note resume points in it.
+// Partition is an opened partition: the content of its footer or index, and the place of its bytes. Its fields are
+// read-only. It is safe for concurrent use, as its reader must be. Streams note resume points in it.
 type Partition struct {
 	Name    string
 	Source  program.Source

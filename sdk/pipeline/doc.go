@@ -9,8 +9,8 @@
 //	Program   what a drive runs (Lower), with the schema of the mini-batches that it makes
 //
 // The operators are entries of one [Catalogue], from which parsing, checking, docs/operators.md and
-// docs/pipeline.schema.json are derived. Package fpga/unit holds what the operators compute; this package knows only
-// which types they take and yield.
+// docs/pipeline.schema.json are derived. Package fpga/unit holds the computations of the operators; this package
+// knows only which types they take and yield.
 //
 // A column may be a map ([MapInfo]). A pipeline names the features of the map as columns, "ids[101]", and lowering puts
 // the features together that one walk over the map can make.
@@ -33,5 +33,6 @@
 // # Debugging
 //
 // [Spec.YAML] writes a spec as a document. Program.String of fpga/program shows the program to which a pipeline was
-// lowered. [Resolved.Notes] warns of what is allowed, such as a key whose number of embeddings is unknown.
+// lowered. [Resolved.Notes] returns warnings about settings that are allowed but doubtful, such as a key whose number
+// of embeddings is unknown.
 package pipeline

@@ -87,7 +87,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	}
 }
 
-// What Parse takes, the JSON Schema takes, and it refuses what is wrong in shape.
+// The JSON Schema takes every document that Parse takes, and refuses a document of a wrong shape.
 func TestJSONSchema(t *testing.T) {
 	var schema map[string]any
 	require.NoError(t, json.Unmarshal(JSONSchema(), &schema))

@@ -300,7 +300,8 @@ func TestSchemasThatAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrMissingColumn)
 }
 
-// Two ways to write one pipeline have one canonical form, and what changes a mini-batch changes it.
+// Two ways to write one pipeline have one canonical form, and every change that changes a mini-batch changes the
+// canonical form.
 func TestCanonical(t *testing.T) {
 	canonical := func(doc string) string {
 		r, _, err := lower(doc, zoo())

@@ -23,7 +23,8 @@ func (e *PanicError) Error() string {
 // Unwrap returns ErrPanic.
 func (e *PanicError) Unwrap() error { return ErrPanic }
 
-// Contain is deferred by what must not take its process down: it sets err to a *PanicError when the function panics.
+// Contain is deferred by functions whose panic must not end the process: it sets err to a *PanicError when the
+// function panics.
 //
 //	defer processor.Contain("measure P", &err)
 func Contain(where string, err *error) {

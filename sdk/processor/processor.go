@@ -71,7 +71,7 @@ const (
 	ringSlots = lentSlots + freeSlots
 )
 
-// runner is the one Processor: it has streams carry out slices on a target.
+// runner is the only implementation of Processor: its streams carry out slices on a target.
 type runner struct {
 	target  target.Target
 	limits  target.Limits
@@ -257,7 +257,7 @@ func (r *runner) fail(why error) {
 	}
 }
 
-// done takes back what a stream held.
+// done takes back the memory that a stream held.
 func (r *runner) done(s *stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

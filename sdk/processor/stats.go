@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// Stats is what a processor did since it was made. Times are sums over streams, so that they may exceed the time that
-// passed.
+// Stats counts a processor's work since it was made. Times are sums over streams, so that they may exceed the time
+// that passed.
 type Stats struct {
 	Rows        int64 // of mini-batches handed on
 	MiniBatches int64
@@ -75,7 +75,7 @@ func (c *counters) countTraffic(t slicer.Traffic, fed bool) {
 	}
 }
 
-// countResult counts what came of a slice.
+// countResult counts the result of a slice.
 func (c *counters) countResult(o target.Outcome, res *program.Result) {
 	nanoseconds := func(n uint64) int64 { return int64(min(n, math.MaxInt64/2)) }
 	c.wait.Add(int64(o.Wait) + nanoseconds(res.Wait))
@@ -90,15 +90,15 @@ func (c *counters) countResult(o target.Outcome, res *program.Result) {
 	}
 }
 
-// Sub returns what was done since earlier.
+// Sub returns the work since earlier.
 func (s Stats) Sub(earlier Stats) Stats {
 	return s.combine(earlier, func(a, b int64) int64 { return a - b })
 }
 
-// Add returns what was done in both.
+// Add returns the sum of both.
 func (s Stats) Add(o Stats) Stats { return s.combine(o, func(a, b int64) int64 { return a + b }) }
 
-// Share returns the part of what was done that some of its rows took, as far as all rows took the same.
+// Share returns the part of the work that falls to some of its rows, on the assumption that all rows take the same.
 func (s Stats) Share(rows int64) Stats {
 	if rows >= s.Rows {
 		return s

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// stream hands on what its maker makes. A goroutine keeps the maker one mini-batch ahead: it makes one while the
-// consumer has the one before, and then waits.
+// stream hands on its maker's mini-batches. A goroutine keeps the maker one mini-batch ahead: it makes a mini-batch
+// while the consumer has the mini-batch before, and then waits.
 type stream struct {
 	maker  *maker
 	ctx    context.Context

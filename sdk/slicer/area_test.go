@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestArea allocates and releases at random: segments never overlap, and what is released is whole again.
+// TestArea allocates and releases at random: segments never overlap, and released memory becomes whole again.
 func TestArea(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Uint64Range(0, 64).Draw(t, "size") * grain

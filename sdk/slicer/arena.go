@@ -2,7 +2,8 @@ package slicer
 
 import "github.com/millrace/millrace/sdk/target"
 
-// arena is the memory between the result block and the output slots, in three areas. It knows which chunk holds what.
+// arena is the memory between the result block and the output slots, in three areas. It knows which chunk holds which
+// bytes.
 type arena struct {
 	workspace *Workspace
 	input     area // windows
@@ -89,7 +90,7 @@ func (a *arena) dropAllWindows(cs *columns) {
 	}
 }
 
-// evictChunk takes what a chunk has of an area, and reports whether it had something.
+// evictChunk frees the part of an area that a chunk holds, and reports whether there was any.
 func (a *arena) evictChunk(c *chunk, from *area) bool {
 	switch {
 	case from == &a.input && c.window != nil:

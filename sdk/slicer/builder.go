@@ -105,9 +105,9 @@ func (b *builder) sliceIsFull(n int, bytes uint64) bool {
 	return len(b.placed)+n > b.maxTasks || bytes > most || b.maxMoves > 0 && len(b.moves) > b.maxMoves/2
 }
 
-// placeGroup finds room for n portions that are one, and reports whether there is some. The first windows may hold
-// more than their portions want: room to grow, and the bytes between two chunks of a joined read. Where the last
-// windows lack just that, the group is placed again without it.
+// placeGroup finds room for a group of n portions, and reports whether there is some. The first windows may hold more
+// than their portions want: room to grow, and the bytes between two chunks of a joined read. Where the last windows
+// lack just that, the group is placed again without it.
 func (b *builder) placeGroup(i, n int) bool {
 	if n == 1 {
 		b.attemptNumber++

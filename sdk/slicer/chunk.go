@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// smallChunk is what is left of a column chunk that is moved whole, in bytes, where memory allows. A chunk that is no
-// larger needs no page index.
+// smallChunk is the size of the rest of a column chunk, in bytes, up to which the rest is moved whole where memory
+// allows. A chunk that is no larger needs no page index.
 const smallChunk = 64 << 10
 
 // chunk is a column chunk (text: the partition) that a stream has begun and not ended.
@@ -22,7 +22,7 @@ type chunk struct {
 	furthestPage uint64 // furthest page that the cursor was at
 }
 
-// chunkLayout is what the footer and the page index say of a chunk.
+// chunkLayout holds the statements of the footer and the page index about a chunk.
 type chunkLayout struct {
 	column            int // of the program
 	group             int
@@ -47,7 +47,7 @@ type position struct {
 	resumeAt          *program.Cursor // where to go on once the dictionary is decoded again
 }
 
-// demand is what the engine asked for, in bytes; 0 where it did not.
+// demand holds the engine's requests, in bytes; 0 where there was none.
 type demand struct {
 	inputBytes     uint64 // from the cursor's page on
 	dictBytes      uint64
@@ -59,7 +59,7 @@ type demand struct {
 	moveWholeBelow uint64 // what is left of the chunk is moved whole from here on
 }
 
-// guessLevel says how much of what is only guessed a chunk goes without.
+// guessLevel says which of its guessed sizes a chunk goes without.
 type guessLevel uint8
 
 const (
@@ -68,8 +68,9 @@ const (
 	guessNothing               // and so does the window
 )
 
-// holding is what of a chunk lies in memory. The cursor's flags are true only while dictionary and scratch hold what
-// they say. That the page is Checked is said only of the window that it was checked in, whose bytes are moved once.
+// holding is the part of a chunk that lies in memory. The cursor's flags are true only while dictionary and scratch
+// hold what they say. That the page is Checked is said only of the window that it was checked in, whose bytes are
+// moved once.
 type holding struct {
 	window         *window
 	checkedIn      *window

@@ -91,7 +91,7 @@ func (cs *columns) findBegunChunk(column, group int) *chunk {
 	return nil
 }
 
-// learnedPages returns what was learned of a chunk's column.
+// learnedPages returns the page sizes learned for a chunk's column.
 func (cs *columns) learnedPages(c *chunk) *pageSizes { return &cs.learned.columns[c.column] }
 
 // noteResumePoints remembers in the partition where the chunks that are not ended stand.

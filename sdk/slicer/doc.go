@@ -3,12 +3,12 @@
 //
 // # Overview
 //
-// [New] makes a [Slicer] of a run of rows of a partition. Its owner calls [Slicer.Next] and does what the [Step] says,
+// [New] makes a [Slicer] of a run of rows of a partition. Its owner calls [Slicer.Next] and carries out the [Step],
 // until [End]:
 //
 //	ReadIndex   read where the pages of a chunk lie; the answer goes to Slicer.Index
 //	Execute     perform the moves, execute the slice; the result goes to Slicer.Result
-//	Relocate    copy what was written of a mini-batch to a larger slot
+//	Relocate    copy the written part of a mini-batch to a larger slot
 //	Done        a mini-batch is whole, and lies in a slot
 //
 // A mini-batch is a list of portions: the rows of one column chunk that it holds. For every portion the slicer wants
@@ -29,13 +29,13 @@
 //
 // # Decisions
 //
-//	chunk      where a stream stands in a column chunk, what it wants, what of it lies in memory
-//	surveyor   what portions want of the three areas (footprint)
-//	sharing    how the areas share the memory, and what to do without when it is short
+//	chunk      where a stream stands in a column chunk, its wants, the part of it that lies in memory
+//	surveyor   how much of the three areas portions want (footprint)
+//	sharing    how the areas share the memory, and which guesses go when it is short
 //	builder    which portions a slice takes, which windows grow, whose memory makes way
 //	ahead      which windows of later slices are brought while a slice executes
 //	output     the slot of the mini-batch, and when it must grow
-//	results    what a result says: rows, cursors, what was missing, faults
+//	results    the content of a result: rows, cursors, requests, faults
 //
 // # Why it ends
 //
@@ -45,8 +45,8 @@
 // Building a slice. An attempt that places nothing does one of these, and may be followed by one attempt that divides
 // the memory again:
 //
-//	once a mini-batch    it ends the guesses at what unpacked pages take
-//	once a slice         it drops all windows, to make one run of what is free
+//	once a mini-batch    it ends the guesses at the sizes of unpacked pages
+//	once a slice         it drops all windows, to join the free memory into one run
 //	once                 it makes do with one output slot
 //	twice a portion      it ends the guesses at a dictionary, and then those at a window
 //	once a slice         it cuts the rows of a task by the share of the input that fits

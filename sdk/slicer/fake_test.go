@@ -18,15 +18,15 @@ type fakeColumn struct {
 	name       string
 	part       program.Part
 	list       bool
-	first      int64  // rows of lists are cut to so many elements; 0 means not
+	first      int64  // rows of lists are cut to this number of elements; 0: not cut
 	dictPage   uint64 // bytes of the dictionary page; 0 means no dictionary
 	dict       uint64 // bytes of the decoded dictionary
 	page       uint64 // bytes of a page, header included
 	pageRows   int64
 	room       uint64 // bytes of an unpacked page; 0 means that pages are not packed
 	values     uint64 // values a row of a list
-	declared   uint64 // values a row that the footer tells; 0 means values
-	lastFactor uint64 // the last page of a chunk is so many times as large; 0 means 1
+	declared   uint64 // values a row according to the footer; 0 means values
+	lastFactor uint64 // the last page of a chunk is this factor as large; 0 means 1
 }
 
 // fakeFile is a file of fake columns, and the program that reads them.
@@ -47,7 +47,7 @@ func (c *fakeColumn) pageBytes(i, n int) uint64 {
 	return c.page
 }
 
-// pages returns how many data pages a chunk of so many rows has.
+// pages returns how many data pages a chunk of the given rows has.
 func (c *fakeColumn) pages(rows int64) int { return int((rows + c.pageRows - 1) / c.pageRows) }
 
 // length returns the bytes of a chunk.
@@ -137,7 +137,8 @@ func (f *fakeFile) index(group, column int) (x partition.PageIndex) {
 	return x
 }
 
-// fakeEngine executes slices over a fake file: it decodes nothing, and checks that what a slice says of memory is so.
+// fakeEngine executes slices over a fake file: it decodes nothing, and checks that a slice's statements about memory
+// are true.
 type fakeEngine struct {
 	file     *fakeFile
 	direct   bool

@@ -5,10 +5,10 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// maxNeed bounds what an engine may ask for, so that sums of needs do not overflow.
+// maxNeed bounds an engine's requests, so that sums of needs do not overflow.
 const maxNeed = 1 << 60
 
-// footprint is what a portion wants of the three areas, in bytes.
+// footprint is the bytes that a portion wants of each of the three areas.
 type footprint struct{ input, dict, scratch uint64 }
 
 func (f footprint) totalBytes() uint64 { return f.input + f.dict + f.scratch }
@@ -23,7 +23,7 @@ func (f footprint) plus(g footprint) footprint {
 	return footprint{min(f.input+g.input, maxNeed), min(f.dict+g.dict, maxNeed), min(f.scratch+g.scratch, maxNeed)}
 }
 
-// surveyor measures what portions want of memory.
+// surveyor measures the memory that portions want.
 type surveyor struct {
 	columns  *columns
 	batch    *miniBatch
@@ -31,19 +31,19 @@ type surveyor struct {
 	direct   bool // windows are not moved: the engine reads the partition where it lies
 }
 
-// groupSize returns how many portions from portion i on are one: those of a map's leaves, or 1. The leaves of a map are
-// columns like others, with chunks, cursors and windows of their own, but the engine reads them side by side: their
-// portions, which follow each other, are in one slice or in none, and for the same rows.
+// groupSize returns how many portions from portion i on form one group: those of a map's leaves, or 1. The leaves of
+// a map are columns like others, with chunks, cursors and windows of their own, but the engine reads them side by
+// side: their portions, which follow each other, are in one slice or in none, and for the same rows.
 func (s *surveyor) groupSize(i int) int {
 	return s.columns.program.Parts(s.batch.portions[i].chunk.column)
 }
 
-// groupFrom returns the portions from portion i on that are one.
+// groupFrom returns the group of portions that begins at portion i.
 func (s *surveyor) groupFrom(i int) []portion { return s.batch.portions[i:][:s.groupSize(i)] }
 
-// portionFootprint returns what a portion wants of the areas when they are divided again. That loses the dictionary, so
-// a chunk that has one begins with it again, and one that does goes back to where it was: without room for both,
-// dividing would be undone and done forever.
+// portionFootprint returns the footprint of a portion when the areas are divided again. The division loses the
+// dictionary, so a chunk that has a dictionary begins with it again and then goes back to its place: without room for
+// both, the division would be undone and done forever.
 func (s *surveyor) portionFootprint(p *portion) (f footprint) {
 	c := p.chunk
 	learned := s.columns.learnedPages(c)
@@ -60,7 +60,7 @@ func (s *surveyor) portionFootprint(p *portion) (f footprint) {
 	return f
 }
 
-// groupFootprint returns the footprint of portions that are one.
+// groupFootprint returns the footprint of a group of portions.
 func (s *surveyor) groupFootprint(group []portion) (f footprint) {
 	for i := range group {
 		f = f.plus(s.portionFootprint(&group[i]))
@@ -80,7 +80,8 @@ func (s *surveyor) dictionaryWindow(p *portion) uint64 {
 	return s.windowSize(&first, max(wanted, c.firstDataPage, c.firstPageInput))
 }
 
-// groupDictionaryWindow returns the windows that portions which are one want when one decodes its dictionary once more.
+// groupDictionaryWindow returns the windows that a group of portions wants when one of them decodes its dictionary
+// once more.
 func (s *surveyor) groupDictionaryWindow(group []portion) (n uint64) {
 	for i := range group {
 		n = min(n+s.dictionaryWindow(&group[i]), maxNeed)
@@ -95,8 +96,8 @@ func (s *surveyor) windowSize(c *chunk, n uint64) uint64 {
 	return roundUpToGrain(hi - lo)
 }
 
-// pendingFootprint returns what the portions from the first pending one on want, around to those that are done, as far
-// as budget goes, and how many portions that are.
+// pendingFootprint returns the footprint of the portions from the first pending portion on, around to those that are
+// done, as far as budget goes, and the number of these portions.
 func (s *surveyor) pendingFootprint(budget uint64) (sum footprint, n int) {
 	b := s.batch
 	for k, size := 0, 0; k < len(b.portions); k += size {

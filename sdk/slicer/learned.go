@@ -1,18 +1,17 @@
 package slicer
 
-// Learned is what slicers saw of the pages of each column of a program: guesses for chunks that were not looked at yet.
-// The zero value knows nothing.
+// Learned holds the sizes of pages that slicers saw for each column of a program. They are guesses for chunks that no
+// slicer has read yet. The zero value knows nothing.
 type Learned struct{ columns []pageSizes }
 
-// pageSizes is what was seen of one column's pages.
+// pageSizes holds the sizes seen in one column's pages.
 type pageSizes struct {
 	pageBytes    uint64 // bytes of a page in the file
 	pageRows     int64  // rows of a page
 	scratchBytes uint64 // most bytes of an unpacked page
 	dictBytes    uint64 // most bytes of a decoded dictionary
 
-	// askRoom: memory is short, and a room that is not known is left for the engine to ask for instead of being
-	// guessed.
+	// askScratch: memory is short, and the engine asks for scratch whose size is not known, instead of a guess.
 	askScratch bool
 }
 
@@ -25,7 +24,7 @@ func (l *Learned) copyForColumns(n int) Learned {
 	return c
 }
 
-// Merge takes in what a later slicer of the same program saw.
+// Merge takes in the observations of a later slicer of the same program.
 func (l *Learned) Merge(later *Learned) {
 	if l.columns == nil {
 		l.columns = make([]pageSizes, len(later.columns))

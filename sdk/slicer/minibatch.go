@@ -2,7 +2,7 @@ package slicer
 
 import "github.com/millrace/millrace/sdk/partition"
 
-// miniBatch is the mini-batch in the making: what is left to do of it.
+// miniBatch is the remaining work of the mini-batch in the making.
 type miniBatch struct {
 	firstRow     int64 // of the partition
 	rows         uint32
@@ -36,7 +36,7 @@ func (b *miniBatch) beginRows(first int64, rows uint32, p *partition.Partition) 
 	}
 }
 
-// portion is what is left to do of one chunk for a mini-batch.
+// portion is the remaining work of one chunk for a mini-batch.
 type portion struct {
 	chunk       *chunk
 	firstRow    uint32 // of the mini-batch
@@ -57,7 +57,8 @@ func (b *miniBatch) skipFinished() {
 	}
 }
 
-// reduceGuesses makes the chunks of portions do with less and reports whether one of them did with more before.
+// reduceGuesses lets the chunks of portions guess no more than a level allows, and reports whether any of them
+// guessed more before.
 func reduceGuesses(group []portion, to guessLevel) (changed bool) {
 	for i := range group {
 		if c := group[i].chunk; c.guesses < to {

@@ -101,7 +101,7 @@ func (o *output) mustGrowSlot() bool {
 	return !o.outputSection().Fixed && o.valuesWanted > o.valueCapacity()
 }
 
-// growSlot makes the slot hold what the engine asked for.
+// growSlot makes the slot as large as the engine's request.
 func (o *output) growSlot() error {
 	if o.singleSlot {
 		return o.resizeRing(1, o.leastSlotSize())

@@ -76,7 +76,8 @@ func (r *fakeRun) maxSlicesWithoutProgress() int {
 	return patience + 4*r.portions + 6*3 + 3*pages + 2*bits.Len(uint(r.batchRows))
 }
 
-// maxAttemptsAtSlice bounds the attempts at building one slice: for what is given up once, and for halving the rows.
+// maxAttemptsAtSlice bounds the attempts at building one slice: for each measure that is taken once, and for halving
+// the rows.
 func (r *fakeRun) maxAttemptsAtSlice() int { return 8 + 2*bits.Len(uint(r.batchRows)) }
 
 // run carries out all steps and checks after each that the slicer makes progress, or wants something that it did not

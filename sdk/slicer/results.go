@@ -137,7 +137,7 @@ func (r *results) learnPages(c *chunk, to program.Cursor) {
 	c.pageRow = begin
 }
 
-// noteMissing notes what a task that did not end lacks, and reports whether that is news.
+// noteMissing notes the memory or bytes that an unfinished task lacks, and reports whether the request is new.
 func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err error) {
 	switch t.State {
 	case program.Done:

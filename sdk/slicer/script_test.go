@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// TestScripts runs testdata/*.txt: blocks of commands, a line of four dashes, and what came of them. With
-// MILLRACE_UPDATE=1 it writes what came instead of comparing.
+// TestScripts runs testdata/*.txt: blocks of commands, a line of four dashes, and the output of the commands. With
+// MILLRACE_UPDATE=1 it writes the output instead of comparing it.
 //
 //	column NAME page=BYTESxROWS [last=TIMES] [dict=PAGEBYTES:BYTES] [room=BYTES] [list=VALUES] [declared=VALUES]
 //	       [first=N] [part=keys|values|scores]

@@ -207,7 +207,7 @@ func (s *Slicer) FirstRow() int64 { return s.next }
 // BatchRows returns the rows of the mini-batch in the making.
 func (s *Slicer) BatchRows() uint32 { return s.batch.rows }
 
-// Learned returns what was seen of the partition's pages, for later slicers of the program.
+// Learned returns the sizes seen in the partition's pages, for later slicers of the program.
 func (s *Slicer) Learned() *Learned { return &s.columns.learned }
 
 // relocateStep returns the step that brings the mini-batch to its slot, nil if it lies there.

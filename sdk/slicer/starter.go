@@ -20,7 +20,8 @@ func (s *starter) takeIndex(index partition.PageIndex) {
 	}
 }
 
-// beginChunks begins the chunks of the mini-batch that are not begun, and returns what to ask for one of them.
+// beginChunks begins the chunks of the mini-batch that are not begun, and returns the request for the page index of
+// one of them.
 func (s *starter) beginChunks() Step {
 	if c := s.asking; c != nil {
 		s.asking = nil

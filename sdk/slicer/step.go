@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// Step is what the owner of a slicer does next: *ReadIndex, *Relocate, *Execute, *Done or *End. A step is valid until
+// Step is the next action of a slicer's owner: *ReadIndex, *Relocate, *Execute, *Done or *End. A step is valid until
 // the next call of Next.
 type Step interface{ isStep() }
 

@@ -151,7 +151,7 @@ func appendMoves(moves []target.Move, source target.Source, runs []partition.Run
 	return moves
 }
 
-// plannedMoves is what a slice moves before some portions are placed.
+// plannedMoves is the state of a slice's moves before some portions are placed.
 type plannedMoves struct {
 	moves   int
 	last    target.Move // others may be joined with it later

@@ -36,5 +36,5 @@ type UnreadBlockError struct {
 // Error names the block.
 func (e *UnreadBlockError) Error() string { return fmt.Sprintf("block %d: %v", e.LBA, e.Err) }
 
-// Unwrap returns what the drive said.
+// Unwrap returns the drive's error.
 func (e *UnreadBlockError) Unwrap() error { return e.Err }

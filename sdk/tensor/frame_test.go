@@ -265,7 +265,8 @@ func TestReadFrameRefusesBytes(t *testing.T) {
 	}
 }
 
-// TestReadFrameOf: who knows what a frame must be reads the same, and anything else is refused as ReadFrame refuses it.
+// TestReadFrameOf: a reader that knows the expected frame reads the same as ReadFrame, and refuses anything else as
+// ReadFrame does.
 func TestReadFrameOf(t *testing.T) {
 	for name, s := range schemas() {
 		for _, rows := range []int{0, 1, 5, 1000} {

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
-// ErrData says that the partition holds what the pipeline does not allow: a token that is no number, a NaN under nan:
-// error, a null that reaches dense or label, an id that does not fit.
+// ErrData says that the partition holds a value that the pipeline does not allow: a token that is no number, a NaN
+// under nan: error, a null that reaches dense or label, an id that does not fit.
 var ErrData = errors.New("bad data")
 
 // evaluator applies operators. It remembers logarithms, because their reference takes a tenth of a millisecond.

@@ -24,5 +24,5 @@
 //
 // # Debugging
 //
-// A mini-batch of one row, by [Reader.MiniBatch], shows what the program makes of that row.
+// A mini-batch of one row, by [Reader.MiniBatch], shows the program's output for that row.
 package reference

@@ -124,7 +124,7 @@ func nanIsAnErrorWhenAsked(t *testing.T) {
 	}
 }
 
-// What is compared decides the answer where a conversion rounds.
+// The type of the comparison decides the answer where a conversion rounds.
 func TestCompareTypes(t *testing.T) { proving.EachLevel(t, compareTypes) }
 
 func compareTypes(t *testing.T) {

@@ -65,7 +65,7 @@ func TestKindsOfCells(t *testing.T) {
 	}
 }
 
-// Cells are as many as promised, whatever the borders.
+// There are as many cells as promised, for any borders.
 func TestCellsAreFew(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	for _, n := range []int{1, 2, 10, 1000, 70000} {

@@ -5,7 +5,7 @@ import "hash/crc32"
 // Page returns the checksum of b, as a page header has it.
 func Page(b []byte) uint32 { return Update(0, b) }
 
-// Update returns the checksum of what sum is the checksum of, with b behind it.
+// Update returns the checksum of earlier bytes followed by b; sum is the checksum of the earlier bytes.
 func Update(sum uint32, b []byte) uint32 {
 	sum, done := folded(sum, b)
 	return crc32.Update(sum, crc32.IEEETable, b[done:])

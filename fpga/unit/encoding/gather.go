@@ -8,8 +8,8 @@ type Word interface {
 }
 
 // Gather sets dst[i] to dict[idx[i]] for every i of idx, up to the first idx[i] that is not below len(dict), and
-// returns how many that are: len(idx) if all are good. dst must be at least as long as idx; what is behind those it
-// returns may be anything.
+// returns how many that are: len(idx) if all are good. dst must be at least as long as idx; the elements of dst
+// behind that number may hold any value.
 func Gather[T Word](dst, dict []T, idx []uint32) (done int) {
 	dst = dst[:len(idx)]
 	if unsafe.Sizeof(*new(T)) == 8 {

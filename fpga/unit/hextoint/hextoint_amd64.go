@@ -11,9 +11,9 @@ import (
 var hex = simd.Paths[func(dst []int64, offsets []uint32, data []byte, valid []byte) error]{hexGeneric, hexAVX2,
 	hexAVX512}
 
-// The kernels do blocks of tokens and stop before any that is odd, which the plain path does. hex512 and hex256 take
-// what has not eight digits for odd; hexAny512, which wants permutations of bytes, only what is an error, at twice the
-// cost: it is asked for a few blocks at a time.
+// The kernels do blocks of tokens and stop before any that is odd, which the plain path does. For hex512 and hex256 a
+// token that has not eight digits is odd. For hexAny512, which needs permutations of bytes, only an error is odd.
+// hexAny512 costs twice as much, so it does a few blocks at a time.
 
 func hexAVX512(dst []int64, offsets []uint32, data []byte, valid []byte) error {
 	const block, few = 8, 64

@@ -14,7 +14,7 @@ func TestPaths(t *testing.T) {
 	proving.Picks(t, &hex, "hexGeneric", "hexAVX2", "hexAVX512")
 }
 
-// column is tokens that are eight digits but for one in so many, which is what at says.
+// column returns n tokens of eight digits, in which one of every odd tokens is replaced by a token of at.
 func column(n, odd int, at func(i int) string) (offsets []uint32, data []byte, valid []byte) {
 	offsets = []uint32{0}
 	for i := range n {

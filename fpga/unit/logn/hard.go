@@ -3,8 +3,8 @@ package logn
 import "math"
 
 // hard returns a float64 that rounds to the float32 nearest to ln y, y positive and finite. No float32's logarithm
-// comes nearer than 2^-58 to where rounding turns, as the sweep in the tests shows, so that the sign of what pairLog's
-// first half lacks always decides.
+// comes nearer than 2^-58 to where rounding turns, as the sweep in the tests shows, so that the sign of the error of
+// pairLog's first half always decides.
 func hard(y float32) float64 {
 	w := pairLog(y)
 	if math.Float64bits(w.hi)&(1<<dropped-1) == half {

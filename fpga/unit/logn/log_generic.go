@@ -58,7 +58,7 @@ func logGeneric(dst, src []float32, add, lo, hi float32) {
 	}
 }
 
-// special is the logarithm of what is not positive and finite.
+// special returns the logarithm of a number that is not positive and finite.
 func special(y float32) float32 {
 	switch {
 	case y == 0:

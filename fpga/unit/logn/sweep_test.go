@@ -16,7 +16,7 @@ import (
 
 const chunk = 4096 // inputs that sweep takes at a time
 
-// loopOf is a loop of a path, picked by the length of what it is given, and what it makes of a chunk.
+// loopOf is a loop of a path, which the length of its input selects, and its output for a chunk.
 type loopOf struct {
 	level simd.Level
 	piece int

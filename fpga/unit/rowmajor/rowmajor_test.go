@@ -16,7 +16,7 @@ func TestPaths(t *testing.T) {
 	proving.Picks(t, &writeRows, "writeGeneric", "writeGeneric", "writeAVX512")
 }
 
-// filled is a tile in which every value tells its place, NaNs and zeros among them.
+// filled is a tile in which every value names its place, NaNs and zeros among them.
 func filled() *Tile {
 	t := new(Tile)
 	for c := range Columns {

@@ -59,8 +59,8 @@ func (h *Hasher) Hash32(dst []byte, src []int64) {
 	hash32.Pick()(h, dst, src)
 }
 
-// Hash32Sum is Hash32, and returns the checksum of what sum is the checksum of, with the bytes of src behind it: ids
-// that come from memory are read once for both.
+// Hash32Sum is Hash32, and returns the checksum of earlier bytes followed by the bytes of src; sum is the checksum of
+// the earlier bytes. Ids that come from memory are read once for both.
 func (h *Hasher) Hash32Sum(dst []byte, src []int64, sum uint32) uint32 {
 	done := 0
 	if !h.one {

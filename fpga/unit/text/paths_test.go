@@ -33,7 +33,7 @@ func decimalLine(rng *rand.Rand, labelAbsent bool, end string) string {
 	return strings.Join(cells, "\t") + end
 }
 
-// fenced are columns for rows rows that end where nobody may touch.
+// fenced are columns for rows rows that end at a fence.
 func fenced(t *testing.T, rows int) (c *Columns) {
 	values := proving.NewFence(t, 8*rows)
 	valid := proving.NewFence(t, rows)
@@ -54,8 +54,7 @@ func row(c *Columns, r int) (row Row) {
 	return row
 }
 
-// Partitions of every number of lines up to four blocks, in memory that ends where nobody may touch, into columns that
-// do.
+// Partitions of every number of lines up to four blocks, in memory that ends at a fence, into columns that also do.
 func TestEveryPathOfText(t *testing.T) {
 	for _, labelAbsent := range []bool{false, true} {
 		for _, end := range []string{"\n", "\r\n"} {
@@ -98,7 +97,7 @@ func TestEveryPathOfText(t *testing.T) {
 	}
 }
 
-// What is odd in one line of many, at every place of a block, leads to what it leads to in the reference.
+// An odd field in one line of many, at every place of a block, has the same effect as in the reference.
 func TestEveryPathOfOddLines(t *testing.T) {
 	odd := []string{
 		"\n", "\r\n", "1\t2\n", strings.Repeat("\t", 40) + "\n", strings.Repeat("\t", 39) + "\n",
@@ -140,7 +139,7 @@ func TestEveryPathOfOddLines(t *testing.T) {
 	}
 }
 
-// Packed rows of every number up to four blocks, in memory that ends where nobody may touch, into columns that do.
+// Packed rows of every number up to four blocks, in memory that ends at a fence, into columns that also do.
 func TestEveryPathOfBinary(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		const most = 257

@@ -68,14 +68,14 @@ func NewColumns(rows int) *Columns {
 	return c
 }
 
-// Counts are what was met besides rows.
+// Counts are the numbers of dropped, empty and nulled lines of a call.
 type Counts struct {
 	Dropped int64 // malformed lines left out, under Drop
 	Blank   int64 // empty lines
 	Nulled  int64 // malformed rows that were kept with nulls, under Null
 }
 
-// Result is what one call decoded.
+// Result is the outcome of one call.
 type Result struct {
 	Rows     int  // rows written
 	Consumed int  // bytes of the window done with: the next window begins there

@@ -56,7 +56,7 @@ func haveAuthKernel(t *testing.T) {
 	t.Fatalf("there is no guest with kernel %s", authKernel)
 }
 
-// The kernel as host judges our target: it proves itself to us, and we to it.
+// The kernel as host tests Millrace's target: each side proves its key to the other.
 func TestKernelAuthenticates(t *testing.T) {
 	haveAuthKernel(t)
 	keys := tcp.HostKeys{Host: newKey(t, auth.SHA256), Controller: newKey(t, auth.SHA512)}
@@ -94,13 +94,13 @@ func TestKernelAuthenticates(t *testing.T) {
 			"KEY": keys.Host.Text(), "CTRLKEY": keys.Controller.Text(), "WRONGKEY": newKey(t, auth.SHA256).Text(),
 		},
 		Script: script(t, "auth"),
-		// What the kernel says of keys that do not fit is what is tested.
+		// This part tests the kernel's answer to keys that do not fit.
 		Allow: []*regexp.Regexp{regexp.MustCompile(`nvme nvme\d+: `)},
 	})
 	result.Report(t, append(want, "host-only", "wrong-key", "no-key", "wrong-drive-key", "again")...)
 }
 
-// The kernel's target judges our initiator.
+// The kernel's target tests Millrace's initiator.
 func TestKernelDemandsAuthentication(t *testing.T) {
 	haveAuthKernel(t)
 	keys := tcp.HostKeys{Host: newKey(t, auth.SHA256), Controller: newKey(t, auth.SHA384)}

@@ -18,9 +18,9 @@ import (
 // sessions are the traces of a kernel, each with the number of connections that it must have.
 var sessions = map[string]int{"plain": 3, "digests": 3, "no-flow-control": 3, "discover": 1}
 
-// TestCapture records what the kernels send to our target, and holds the beginning of each association against the
-// golden traces: up to the controller's enabling, a kernel of a series does the same for ever. MILLRACE_UPDATE=1 keeps
-// what was recorded.
+// TestCapture records the bytes that the kernels send to Millrace's target, and holds the beginning of each
+// association against the golden traces: up to the controller's enabling, a kernel of a series does the same for
+// ever. MILLRACE_UPDATE=1 keeps what was recorded.
 func TestCapture(t *testing.T) {
 	for _, kernel := range guest.Kernels(t) {
 		t.Run(kernel, func(t *testing.T) {

@@ -44,7 +44,7 @@ func (f forwarded) env(nqn string) map[string]string {
 
 const nvmetNQN = "nqn.2026-11.io.millrace:nvmet"
 
-// The kernel's target judges our initiator by the suite that judges it against ours.
+// Millrace's initiator passes the same suite against the kernel's target as against Millrace's own.
 func TestOurHostAgainstNVMet(t *testing.T) {
 	for _, kernel := range guest.Kernels(t) {
 		t.Run(kernel, func(t *testing.T) {

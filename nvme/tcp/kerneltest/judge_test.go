@@ -21,7 +21,7 @@ func told[T any](t *testing.T, r *guest.Result, name string) T {
 	return v
 }
 
-// judge holds what the guest's tools told of our drive against what it is.
+// judge compares the output of the guest's tools about the drive with the drive's properties.
 func judge(t *testing.T, drive *target, r *guest.Result) {
 	t.Run("told/list", func(t *testing.T) {
 		list := told[struct {

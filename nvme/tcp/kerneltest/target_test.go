@@ -24,7 +24,7 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/kerneltest/guest"
 )
 
-// targetVariable tells the test binary that it is a target, and which.
+// targetVariable is the variable that makes the test binary a target, and configures the target.
 const targetVariable = "MILLRACE_KERNELTEST_TARGET"
 
 // targetConfig is a target's in its own process.
@@ -49,9 +49,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runTarget serves until its standard input ends, which it does when the test's process does. A line of the input is a
-// command: "changed NSID" tells hosts that a namespace changed, "add NSID" and "remove NSID" have one come and go,
-// "record FILE" has what hosts send recorded, and "record" no more. A line of the output says that it is done.
+// runTarget serves until its standard input ends, which it does when the test's process does. A line of the input is
+// a command: "changed NSID" tells hosts that a namespace changed, "add NSID" and "remove NSID" have one come and go,
+// "record FILE" records the bytes that hosts send, and "record" ends the recording. A line of the output says that
+// the command is done.
 func runTarget(config string) error {
 	var c targetConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -105,7 +106,7 @@ func runTarget(config string) error {
 	return nil
 }
 
-// obey does what a line of the input says. What namespaces that were added hold is in files beside the drive's.
+// obey executes a line of the input. The content of added namespaces is in files beside the drive's.
 func obey(line string, drive *controller.Subsystem, flash string, tape *recorder) error {
 	if file, ok := strings.CutPrefix(line, "record"); ok {
 		return tape.to(strings.TrimSpace(file))

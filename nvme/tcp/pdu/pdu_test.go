@@ -91,7 +91,7 @@ func TestConnectionParametersRefused(t *testing.T) {
 	}
 }
 
-// What Layout and Seal write, Parse takes back, for every type, digests, alignments and sizes.
+// Parse reads every PDU that Layout and Seal write, for every type, digests, alignments and sizes.
 func TestLayoutParse(t *testing.T) {
 	for typ, k := range kinds {
 		for _, digests := range []Rules{{}, {HeaderDigest: true}, {DataDigest: true},
@@ -202,7 +202,7 @@ func TestTerminate(t *testing.T) {
 	assert.Len(t, Terminate(TypeC2HTermReq, e, make([]byte, 500)), TermSize+MaxTermData)
 }
 
-// Whatever the bytes, Parse gives a frame that a receiver may believe, or an Error.
+// For any bytes, Parse returns a frame that a receiver may trust, or an Error.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"0000800080000000", "0400480048000000", "0403484c58000000", "0604181880000000",
 		"0200180098000000", "06041818ffffffff"} {

@@ -121,7 +121,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// What other Arrow readers see.
+// The content that other Arrow readers see.
 func TestFileAsArrowSeesIt(t *testing.T) {
 	s := schemas()["lists int64"]
 	b := write(t, s, batch(t, s, 3, 0), batch(t, s, 2, 1))

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// TestFormOfAFile holds the schema of our Arrow files, metadata included, and reads a file that an earlier build wrote.
-// Its bytes beyond that are Arrow's and follow from the version of arrow-go.
+// TestFormOfAFile fixes the schema of Millrace's Arrow files, metadata included, and reads a file that an earlier
+// build wrote. Its bytes beyond that are Arrow's and follow from the version of arrow-go.
 func TestFormOfAFile(t *testing.T) {
 	s := schemas()["lists weighted"]
 	m := batch(t, s, 2, 5)

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// chunkReader walks the pages of a whole column chunk in memory and hands out its rows. It does for hosts what the
-// engine does over windows, and checks what a single page cannot tell: that the pages' values and rows are the
-// footer's. It keeps its memory between chunks. One goroutine at a time may use it.
+// chunkReader walks the pages of a whole column chunk in memory and hands out its rows. It does for hosts the work of
+// the engine over windows, and makes the check that no single page allows: that the pages' values and rows add up to
+// the footer's. It keeps its memory between chunks. One goroutine at a time may use it.
 type chunkReader struct {
 	// RowGroup, Column and Base (the chunk's place in its file) go into errors; OpenChunk sets them.
 	RowGroup int
@@ -71,7 +71,7 @@ func (c *chunkReader) Reset(ct format.ColumnType, chunk []byte, values, rows int
 }
 
 // Next appends up to n whole rows to b and returns how many; io.EOF when there are none left. After another error the
-// chunk cannot be read on, and what the call appended to b is not whole.
+// chunk cannot be read on, and the rows that the call appended to b are not complete.
 func (c *chunkReader) Next(b *Block, n int) (int, error) {
 	got := 0
 	err := c.walk(func() error {

@@ -65,7 +65,7 @@ func requireSteps(t *testing.T, r io.ReaderAt, f *format.File, g, l int, want []
 	}
 }
 
-// oracleBugs lists columns that an oracle reads wrongly, and how we know.
+// oracleBugs lists columns that an oracle reads wrongly, and the evidence.
 var oracleBugs = map[string]bool{
 	// The rows are the UUIDs that arrow-go and the file's uncompressed neighbours have; parquet-go warns of its own
 	// offsets and gives empty strings.

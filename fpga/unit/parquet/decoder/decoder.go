@@ -27,7 +27,7 @@ type Decoder struct {
 
 var errNoPage = errors.New("parquet: decoder has no page")
 
-// Reset begins a page. ct must be valid for the page's column; page is what Unpack returned; dict is the chunk's
+// Reset begins a page. ct must be valid for the page's column; page is the result of Unpack; dict is the chunk's
 // dictionary, nil if it has none. page and dict's memory are read, not copied, until the next Reset.
 //
 // It checks what can be known before values are decoded: that the page's sections lie inside it, that a list's rows

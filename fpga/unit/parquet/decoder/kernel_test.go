@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/reference"
 )
 
-// drawColumn draws a column of any kind that we read.
+// drawColumn draws a column of any kind that the decoder reads.
 func drawColumn(t *rapid.T, maxRows int) *parquettest.Column {
 	c := &parquettest.Column{
 		Shape: parquettest.Shape(rapid.IntRange(0, parquettest.Shapes-1).Draw(t, "shape")),

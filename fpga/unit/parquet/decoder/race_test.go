@@ -2,5 +2,5 @@
 
 package decoder
 
-// underRace tells that the race detector is on, under which pools forget on purpose.
+// underRace reports whether the race detector is on, under which pools forget on purpose.
 const underRace = true

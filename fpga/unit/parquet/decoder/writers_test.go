@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// arrowSchema has a column of every kind that we read.
+// arrowSchema has a column of every kind that the decoder reads.
 var arrowSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "bool", Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
 	{Name: "int8", Type: arrow.PrimitiveTypes.Int8, Nullable: true},

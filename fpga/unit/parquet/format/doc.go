@@ -1,6 +1,6 @@
-// Package format reads what describes the values of a Parquet file: the footer with its schema and column chunks, page
-// headers, and offset indexes. It has no reason to trust the file. The types are shared with the packages decoder and
-// reference, which read the values.
+// Package format reads the descriptions of the values of a Parquet file: the footer with its schema and column
+// chunks, page headers, and offset indexes. It has no reason to trust the file. The types are shared with the
+// packages decoder and reference, which read the values.
 //
 // # What is read
 //

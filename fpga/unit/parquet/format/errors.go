@@ -26,7 +26,7 @@ var (
 	ErrContinues = errors.New("parquet: page continues the row before it")
 )
 
-// UnsupportedError names what is not read. It matches ErrUnsupported.
+// UnsupportedError names a feature that is not read. It matches ErrUnsupported.
 type UnsupportedError struct {
 	What string // "type", "nesting", "encoding", "codec", "encryption", "page type"
 	Name string // e.g. "INT96", "DELTA_BYTE_ARRAY", "BROTLI", "map"

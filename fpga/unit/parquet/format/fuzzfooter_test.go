@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/foreignparquet"
 )
 
-// FuzzFooter reads any bytes as a file's footer and offset indexes: whatever is read lies inside the file.
+// FuzzFooter reads any bytes as a file's footer and offset indexes: every range that is read lies inside the file.
 func FuzzFooter(f *testing.F) {
 	r := rand.New(rand.NewSource(1))
 	for _, c := range parquettest.Samples()[:20] {

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/internal/thrift"
 )
 
-// FuzzPageHeader reads any bytes as a page header. What is read must survive being written again.
+// FuzzPageHeader reads any bytes as a page header. A header that is read must be the same after it is written and
+// read again.
 func FuzzPageHeader(f *testing.F) {
 	r := rand.New(rand.NewSource(1))
 	for _, c := range parquettest.Samples()[:20] {

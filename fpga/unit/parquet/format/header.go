@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// PageHeader is what stands before a page. All numbers are checked on parsing: none is negative, and a v2 page's
+// PageHeader is the header before a page. All numbers are checked on parsing: none is negative, and a v2 page's
 // levels lie inside the page.
 type PageHeader struct {
 	Type         PageType

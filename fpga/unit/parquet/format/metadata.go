@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// File is what a footer says, checked against the file's size and against itself.
+// File is the content of a footer, checked against the file's size and against itself.
 type File struct {
 	Version      int32
 	CreatedBy    string
@@ -84,7 +84,7 @@ type Leaf struct {
 	Unsupported error
 }
 
-// ColumnType is what a decoder needs to know of the leaf, its chunk's codec included.
+// ColumnType is the description of a leaf for a decoder, its chunk's codec included.
 func (l *Leaf) ColumnType(codec Codec) ColumnType {
 	return ColumnType{
 		Physical: l.Physical, TypeLength: int32(l.TypeLength), Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth),

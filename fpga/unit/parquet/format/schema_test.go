@@ -150,7 +150,7 @@ func TestSchemaFaults(t *testing.T) {
 	}
 	_, _, err := schemaLeaves(many)
 	require.ErrorIs(t, err, ErrUnsupported)
-	// A type that we do not know refuses its column and no other.
+	// An unknown type refuses its column and no other.
 	for _, physical := range []Type{Int96, 8, unknownValue} {
 		leaves, _, err := schemaLeaves([]schemaElement{change(root, func(e *schemaElement) { e.children = 2 }),
 			change(leaf, func(e *schemaElement) { e.physical = physical }), leaf})

@@ -80,7 +80,7 @@ func (c Codec) Supported() error {
 	return &UnsupportedError{What: "codec", Name: c.String()}
 }
 
-// PageType is what a page holds, numbered as in parquet.thrift.
+// PageType is the kind of a page, numbered as in parquet.thrift.
 type PageType uint8
 
 // The page types.
