@@ -93,8 +93,8 @@ func (s stream) Next(context.Context) (*tensor.MiniBatch, error) {
 
 func (s stream) Close() error { return nil }
 
-// A job iterates over what a Source hands out. Launchers call Submit, or Attach of package remote, whose sources are
-// the drives of a machine and the leases of a control plane.
+// A job iterates over the mini-batches that a Source hands out. Launchers call Submit, or Attach of package remote,
+// whose sources are the drives of a machine and the leases of a control plane.
 func ExampleNewJob() {
 	ctx := context.Background()
 	manifest, err := dataset.NewManifest([]dataset.Partition{{Name: "day_0", Bytes: 1, Rows: 25, RowGroups: []int64{25}}})

@@ -44,8 +44,8 @@ func (s *gatedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 }
 
 // TestStallIsWhatTheTrainerWaits: a trainer that is slower than the drives finds every mini-batch there and never
-// stalls; one that is faster waits, and the report counts it and says so. Time is the test's own: it passes only while
-// everybody waits.
+// stalls; one that is faster waits, and the report counts it and says so. Time is the test's own: it passes only
+// while all goroutines wait.
 func TestStallIsWhatTheTrainerWaits(t *testing.T) {
 	const batches, wait = 6, 10 * time.Millisecond
 	run := func(t *testing.T, fast bool) *Report {

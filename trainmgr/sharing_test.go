@@ -72,7 +72,7 @@ func (e *elsewhere) Open(ctx context.Context, o api.SplitRequest) (api.Stream, e
 	return e.fakeStorage.Open(ctx, o)
 }
 
-// said collects what a job logs, level by level.
+// said collects a job's log lines, level by level.
 type said struct {
 	slog.Handler
 	mu    sync.Mutex
@@ -266,8 +266,8 @@ func TestDrivesComeBack(t *testing.T) {
 	}
 }
 
-// TestASplitThatADriveFailsIsMadeHere lets a drive fail in the middle of splits: what it brought stays, the rest is
-// made on the trainer's CPUs, and no row comes twice.
+// TestASplitThatADriveFailsIsMadeHere lets a drive fail in the middle of splits: its mini-batches stay, the
+// trainer's CPUs make the rest, and no row comes twice.
 func TestASplitThatADriveFailsIsMadeHere(t *testing.T) {
 	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
 	remote.failAt = map[uint64]error{}
@@ -306,7 +306,7 @@ func (l liar) Open(ctx context.Context, o api.SplitRequest) (api.Stream, error) 
 	return l.fakeStorage.Open(ctx, o)
 }
 
-// TestAnErrorHereEndsTheJob lets the trainer's own CPUs fail, for which nobody else stands in.
+// TestAnErrorHereEndsTheJob lets the trainer's own CPUs fail, which no drive replaces.
 func TestAnErrorHereEndsTheJob(t *testing.T) {
 	broken := errors.New("page 3 of column cat_0 is damaged")
 	local, remote := newFake(t, 1005, []int{0}), newFake(t, 1005, []int{0})

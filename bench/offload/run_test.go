@@ -29,7 +29,7 @@ func TestACommandThatFailsSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "no disk")
 	_, err = Run(t.Context(), Options{Command: []string{"/nowhere/millrace"}})
 	require.ErrorContains(t, err, "/nowhere/millrace")
-	// The shell is killed; what it started keeps the output open.
+	// The shell is killed; the process that it started keeps the output open.
 	_, err = Run(t.Context(), Options{Command: []string{"/bin/sh", "-c", "sleep 20; exit 0"},
 		Timeout: 100 * time.Millisecond})
 	require.Error(t, err)

@@ -64,7 +64,7 @@ func TestPeersAgree(t *testing.T) {
 	}
 }
 
-// TestThreadsTakeTheSameRows: files of their own hold, one behind the other, what one file holds.
+// TestThreadsTakeTheSameRows: the threads' own files hold, one behind the other, the rows of one file.
 func TestThreadsTakeTheSameRows(t *testing.T) {
 	one, want := smallData(t, "rm1", layouts[0], 1)
 	three, got := smallData(t, "rm1", layouts[0], 3)

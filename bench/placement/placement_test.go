@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bounded checks a number of bytes: at least what is needed, and at most so much more.
+// bounded checks a number of bytes: at least the bytes needed, and at most the given number more.
 func bounded(t *testing.T, what string, least, got, more int64) {
 	t.Helper()
 	assert.GreaterOrEqual(t, got, least, what)
 	assert.LessOrEqual(t, got, least+more, what)
 }
 
-// TestBytesOverEachLink holds what each mode moves to what the files and the tensors take. Run itself compares the
-// mini-batches.
+// TestBytesOverEachLink compares the bytes that each mode moves with the sizes of the files and the tensors. Run
+// itself compares the mini-batches.
 func TestBytesOverEachLink(t *testing.T) {
 	for name, o := range map[string]Options{
 		"rm1":                  {Model: "rm1", Rows: 60_000, Batch: 2000, Time: time.Nanosecond},

@@ -50,7 +50,7 @@ func rate(v float64) string {
 	return ""
 }
 
-// TestReadmeHasTheMeasuredFigures compares README's table with what was measured; MILLRACE_UPDATE=1 writes it.
+// TestReadmeHasTheMeasuredFigures compares README's table with the measured figures; MILLRACE_UPDATE=1 writes it.
 func TestReadmeHasTheMeasuredFigures(t *testing.T) {
 	const readme = "../../README.md"
 	const head, tail = "<!-- speed: written by MILLRACE_UPDATE=1 go test ./bench/results -->\n", "<!-- end of speed -->\n"

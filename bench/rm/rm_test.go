@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// TestEveryEngineIsMeasured: what is counted is what was done, on every engine alike, and the scheduler's processors
+// TestEveryEngineIsMeasured: the counts equal the work done, on every engine alike, and the scheduler's processors
 // are given back.
 func TestEveryEngineIsMeasured(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

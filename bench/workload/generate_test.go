@@ -158,7 +158,7 @@ func want(m Model, seed uint64, rows int, only ...int) [][]string {
 	return out
 }
 
-// arrow-go, which shares nothing with the writer, reads what was meant, in every layout.
+// arrow-go, which shares no code with the writer, reads the intended values, in every layout.
 func TestFilesHoldTheRows(t *testing.T) {
 	const rows = 3000
 	for _, lists := range []bool{false, true} {

@@ -96,7 +96,7 @@ func TestImportText(t *testing.T) {
 	}
 }
 
-// The window's refills must not be seen in what is read.
+// The window's refills must not change the bytes that are read.
 func TestImportReadsInPieces(t *testing.T) {
 	in, cells := lines(500, true)
 	files, _, err := Import(t.Context(), iotest.OneByteReader(strings.NewReader(strings.TrimSuffix(in, "\n"))),

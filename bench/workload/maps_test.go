@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// tensorsOf is what a pipeline makes of a generated file, by the reference, in one mini-batch.
+// tensorsOf returns the tensors that a pipeline makes of a generated file, by the reference, in one mini-batch.
 func tensorsOf(t *testing.T, path string, spec *pipeline.Spec) *tensor.MiniBatch {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ func TestJobOnAStorageNode(t *testing.T) {
 	assert.Equal(t, "mini-batch 0: 100 rows\nmini-batch 1: 100 rows\nmini-batch 2: 50 rows\n", out.String())
 }
 
-// train is what a launcher does: it submits a job, attaches to it as its only rank, and takes every mini-batch.
+// train does the work of a launcher: it submits a job, attaches to it as its only rank, and takes every mini-batch.
 func train(t *testing.T, controlPlane string, out io.Writer) {
 	client, err := remote.Dial(remote.Options{Control: []string{controlPlane}})
 	require.NoError(t, err)

@@ -76,7 +76,7 @@ func TestAKilledLaunchersLeasesComeBackAtOnce(t *testing.T) {
 	assert.Contains(t, rank.Detached, "closed its connections")
 	assert.Equal(t, "running", get(t, c, "job").State, "it can be gone on with")
 
-	// A launcher that lives after all is told what is gone, and goes on under its session.
+	// A launcher that lives after all learns which leases are gone, and goes on under its session.
 	r, err = k.lease(1, 0, 20)
 	require.NoError(t, err)
 	assert.False(t, r.UnknownSession)
@@ -102,7 +102,7 @@ func TestALauncherThatSaysThatItEndsHoldsNothing(t *testing.T) {
 	assert.False(t, rank.Attached)
 	assert.Equal(t, "its launcher has ended", rank.Detached)
 
-	// Whom another has fenced off detaches nobody.
+	// A launcher that another launcher has fenced off detaches no rank.
 	again := newConsumer(t, c, k.id, 0)
 	require.NoError(t, again.attach(nil))
 	_, err = callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
@@ -208,7 +208,7 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 			}
 			pass(c.after - time.Second)
 			assert.Equal(t, "running", get(t, k, "job").State)
-			require.NoError(t, ranks[0].attach(nil)) // it begins anew
+			require.NoError(t, ranks[0].attach(nil)) // it begins again
 			leave(ranks[0])
 			pass(c.after + time.Minute)
 			st = get(t, k, "job")
@@ -232,8 +232,8 @@ func checkpointOf(t *testing.T, c *client, id string) ([]byte, error) {
 	return r.GetToken(), err
 }
 
-// TestAnAbandonedJobCanBeGoneOnWith: its token says what was acknowledged, and another job resumes from it with the
-// rest.
+// TestAnAbandonedJobCanBeGoneOnWith: the job's token has the acknowledged mini-batches, and another job that resumes
+// from the token delivers the rest.
 func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	t.Parallel()
 	s, c, k := attached(t)
@@ -263,8 +263,8 @@ func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	assert.Equal(t, connect.CodeAborted, connect.CodeOf(err), "of a rank there is none any more")
 }
 
-// TestAbandonmentOutlivesALeader: since when nobody has called is stored; and nobody had called before, it counts from
-// when the leader began.
+// TestAbandonmentOutlivesALeader: the time of the last call is stored. If no launcher had called before, the time
+// counts from the leader's beginning.
 func TestAbandonmentOutlivesALeader(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

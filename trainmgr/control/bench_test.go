@@ -17,14 +17,14 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// manySplits submits a job of so many splits of one mini-batch each, and attaches its one rank.
+// manySplits submits a job of the given number of splits of one mini-batch each, and attaches the job's only rank.
 func manySplits(b testing.TB, splits int64) (*Server, *consumer) {
 	b.Helper()
 	o := testOptions(b)
 	o.Beat, o.DeadAfter = 100*time.Millisecond, 10*time.Second
 	o.Tick, o.Election = 0, 0 // etcd's own
 	s, c := start(b, o)
-	// Partitions of a million rows, ten at most: the manifest is not what is measured.
+	// Partitions have a million rows, and there are at most ten, since the benchmark does not measure the manifest.
 	parts := make([]*apiv1.Partition, 10)
 	for i := range parts {
 		parts[i] = partition(b, fmt.Sprintf("p%d", i), splits/int64(len(parts)))

@@ -54,7 +54,7 @@ func (k *consumer) attach(token []byte) error {
 	return nil
 }
 
-// lease makes one Lease call, and presents what is held when it is asked.
+// lease makes one Lease call, and presents the held leases when the leader asks for them.
 func (k *consumer) lease(want int32, epoch uint64, wait float64) (*apiv1.LeaseResponse, error) {
 	adopt := false
 	for {
@@ -87,7 +87,7 @@ func (k *consumer) lease(want int32, epoch uint64, wait float64) (*apiv1.LeaseRe
 	}
 }
 
-// deliver hands numbers to the trainer: what it has had already is dropped, as launchers do.
+// deliver hands numbers to the trainer, and drops those that the trainer has had already, as launchers do.
 func (k *consumer) deliver(g *apiv1.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,7 +111,7 @@ func (k *consumer) acknowledge(g *apiv1.Grant) error {
 	return err
 }
 
-// consume goes on until the job is done, or until so many leases were acknowledged (0: no bound).
+// consume goes on until the job is done, or until the given number of leases were acknowledged (0: no bound).
 func (k *consumer) consume(most int) error {
 	epoch := k.epoch
 	for n := 0; most == 0 || n < most; {

@@ -40,7 +40,7 @@ func copiesOf(t *testing.T, c *client) []string {
 	return list
 }
 
-// TestWantedCopiesOutliveTheControlPlane: they are there after a restart, with what was changed last.
+// TestWantedCopiesOutliveTheControlPlane: the wanted copies exist after a restart, with the last changes.
 func TestWantedCopiesOutliveTheControlPlane(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

@@ -39,7 +39,7 @@ func leads(t *testing.T, members []*Server) (which int) {
 }
 
 // TestTheLeaderDies: of three members the leader dies in the middle of an epoch, twice a consumer holds leases and
-// twice it has acknowledged. Nothing is lost, nothing is delivered twice, and what is held is adopted.
+// twice it has acknowledged. Nothing is lost, nothing is delivered twice, and the new leader adopts the held leases.
 func TestTheLeaderDies(t *testing.T) {
 	t.Parallel()
 	members, c := startCluster(t, 3)
@@ -64,7 +64,7 @@ func TestTheLeaderDies(t *testing.T) {
 
 	next := leads(t, members)
 	assert.NotEqual(t, at, next)
-	// What the rank holds is the rank's still: the new leader adopts it.
+	// The rank still holds its leases: the new leader adopts them.
 	after, err := k.lease(0, 0, 0)
 	require.NoError(t, err)
 	assert.False(t, after.UnknownSession)
@@ -115,7 +115,7 @@ func TestFailoverUnderTenSeconds(t *testing.T) {
 			members[at] = nil
 			begin := time.Now()
 			end(dead)
-			require.NoError(t, dead.store.Close()) // no word to anybody
+			require.NoError(t, dead.store.Close()) // no notice to other members
 			leads(t, members)
 			took := time.Since(begin)
 			t.Logf("%s: another leads after %v", name, took.Round(time.Millisecond))
@@ -128,8 +128,8 @@ func TestFailoverUnderTenSeconds(t *testing.T) {
 	}
 }
 
-// kill ends a member without a word to anybody, as when its process is killed: etcd goes first, so that nothing is
-// resigned and nothing is written; the others find out when its lease has run out.
+// kill ends a member without notice to the other members, as when its process is killed: etcd goes first, so that
+// nothing is resigned and nothing is written; the others find out when its lease has run out.
 func kill(s *Server) error {
 	err := errors.Join(s.http.Close(), s.store.Close())
 	s.stop()
@@ -143,7 +143,7 @@ func TestALeaderThatRefusesConnectionsIsDeposed(t *testing.T) {
 	t.Parallel()
 	members, _ := startCluster(t, 3)
 	defer closeAll(t, members)
-	// It shows signs of life to etcd for ever, and to nobody else. On a busy machine another may come to lead
+	// It shows signs of life to etcd for ever, and to no other process. On a busy machine another may come to lead
 	// meanwhile: the one that refuses is the one that all see lead, for longer than they take to find out.
 	at, old := 0, (*leader)(nil)
 	require.Eventually(t, func() bool {
@@ -221,7 +221,7 @@ func TestAStaleLeaderWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, k.held)
 
-	// The leader's key goes, as when its lease runs out while it is cut off; nobody tells it.
+	// The leader's key is deleted, as when the leader's lease runs out while it is cut off. The leader gets no notice.
 	l := s.leading.Load()
 	require.NoError(t, l.term.Commit(patient(t), deleteElection()))
 	ctx := patient(t)
@@ -232,7 +232,7 @@ func TestAStaleLeaderWritesNothing(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { n := s.leading.Load(); return n != nil && n != l }, 20*time.Second,
 		time.Millisecond, "it stands again")
-	// What was not acknowledged comes again.
+	// Mini-batches that were not acknowledged come again.
 	require.NoError(t, k.attach(nil))
 	require.NoError(t, k.consume(0))
 	until(t, c, "job", "done")

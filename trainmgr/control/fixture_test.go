@@ -116,7 +116,7 @@ func testSchema(t testing.TB) *apiv1.Schema {
 const testPipeline = "name: test\nbatch: 10\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: " +
 	"1000}]\n"
 
-// partition describes a file that nobody reads.
+// partition describes a file that the tests do not read.
 func partition(t testing.TB, name string, rows int64) *apiv1.Partition {
 	footer := sha256.Sum256(fmt.Appendf(nil, "%s of %d rows", name, rows))
 	return &apiv1.Partition{Name: name, Bytes: rows * 8, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:],
@@ -143,7 +143,7 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 		if reset {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if assert.NoError(t, err) {
-				// the other side is told so, as by a machine whose process was killed
+				// the other side sees the end, as when a process on a live machine is killed
 				assert.NoError(t, conn.(*net.TCPConn).SetLinger(0))
 				assert.NoError(t, conn.Close())
 			}
@@ -172,7 +172,7 @@ func (n *fakeNode) preparedSources(t testing.TB, digest []byte) []*apiv1.Partiti
 	return n.sources[string(digest)]
 }
 
-// holds changes what a node's drives hold.
+// holds changes the partitions that a node's drives hold.
 func (n *fakeNode) holds(t testing.TB, drives map[string][]*apiv1.Partition) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -200,7 +200,7 @@ func (n *fakeNode) holds(t testing.TB, drives map[string][]*apiv1.Partition) {
 	n.status.Inventory = h.Sum(nil)
 }
 
-// set changes what a node says of itself.
+// set changes a node's report on itself.
 func (n *fakeNode) set(change func(*apiv1.NodeStatus)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -232,7 +232,7 @@ func (n *fakeNode) beats(t testing.TB, c *client) (stop func()) {
 			n.mu.Unlock()
 			for _, k := range c.members {
 				one, done := context.WithTimeout(ctx, time.Second)
-				_, _ = k.Heartbeat(one, &apiv1.HeartbeatRequest{Status: st}) // who does not lead refuses
+				_, _ = k.Heartbeat(one, &apiv1.HeartbeatRequest{Status: st}) // a member that does not lead refuses
 				done()
 			}
 			sleep(ctx, testBeat)
@@ -356,7 +356,7 @@ func newClient(members ...*Server) *client {
 	return c
 }
 
-// callControl calls whoever leads, until somebody does.
+// callControl calls the leader, and waits until a member leads.
 func callControl[R any](t testing.TB, c *client, fn func(context.Context, apiv1connect.ControlClient) (R, error)) (R,
 	error) {
 	ctx := patient(t)

@@ -131,7 +131,7 @@ func TestBombsTakeNoMemory(t *testing.T) {
 	assert.Less(t, grew, int64(300<<20)*raceMemory, "without a budget they take 3 GB, without the race detector")
 }
 
-// honestBeat is a heartbeat of a node with so many partitions, as nodes send them.
+// honestBeat returns a heartbeat of a node with the given number of partitions, as nodes send them.
 func honestBeat(partitions int) *apiv1.HeartbeatRequest {
 	status := &apiv1.NodeStatus{Name: "large", Incarnation: "1", Protocol: apiv1.Protocol,
 		Urls: []string{"http://127.0.0.1:1"}, Inventory: make([]byte, 32)}

@@ -64,7 +64,7 @@ func TestAGrantWhoseAnswerIsLostIsSaidAgain(t *testing.T) {
 	assert.NotEqual(t, lost, more)
 	assert.Equal(t, 2, leased(s))
 
-	// What is acknowledged or given back without ever having been named is over.
+	// A lease that is acknowledged or given back without ever having been named is over.
 	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
 		error) {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Leases: more, Reason: "stop"})
@@ -74,8 +74,8 @@ func TestAGrantWhoseAnswerIsLostIsSaidAgain(t *testing.T) {
 	assert.Equal(t, 1, leased(s))
 }
 
-// TestALeaseCallThatIsGivenUpHoldsNothing: what it wanted it wants no more, and what had come for it is others' to
-// have.
+// TestALeaseCallThatIsGivenUpHoldsNothing: the call's want ends, and the leases that were granted for it can be
+// granted to other calls.
 func TestALeaseCallThatIsGivenUpHoldsNothing(t *testing.T) {
 	t.Parallel()
 	s, _, k := attached(t)

@@ -89,7 +89,7 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 	until(t, c, "job", "done")
 	assert.Len(t, k.got, 100)
 
-	// It is started again as it was: it knows the others, and asks nobody.
+	// The member is started again with its files: it knows the other members, and asks none of them.
 	members[at] = nil
 	require.NoError(t, joined.Close())
 	o.Join = []string{"http://127.0.0.1:1"}
@@ -156,7 +156,7 @@ func TestWhoMayChangeMembers(t *testing.T) {
 	}
 }
 
-// TestAMemberAloneAnswers although nobody can knock at it.
+// TestAMemberAloneAnswers although no other process can connect to it.
 func TestClosedTwiceEndsOnce(t *testing.T) {
 	s, _ := start(t, testOptions(t))
 	require.NoError(t, s.Close())

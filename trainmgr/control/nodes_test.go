@@ -24,7 +24,7 @@ import (
 // lively are the states of a node that beats: on a loaded machine it misses one now and then.
 var lively = []string{"ready", "silent"}
 
-// nodeRecord returns what is listed of a node.
+// nodeRecord returns the listed record of a node.
 func nodeRecord(t *testing.T, s *Server, name string) *apiv1.NodeRecord {
 	t.Helper()
 	r, err := s.ListNodes(patient(t), &apiv1.ListNodesRequest{})
@@ -37,7 +37,7 @@ func nodeRecord(t *testing.T, s *Server, name string) *apiv1.NodeRecord {
 	return nil
 }
 
-// TestLeasesOfADeadNodeComeBack: it dies with leases out; another holder makes what it did not.
+// TestLeasesOfADeadNodeComeBack: the node dies while it has leases; another holder makes the rest of them.
 func TestLeasesOfADeadNodeComeBack(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

@@ -23,7 +23,7 @@ func attachAs(t testing.TB, c *client, req *apiv1.AttachRequest) (*apiv1.AttachR
 	})
 }
 
-// take is granted so many leases of the rank's epoch, and acknowledges them.
+// take gets the given number of leases of the rank's epoch, and acknowledges them.
 func (k *consumer) take(leases int) error {
 	for range leases {
 		r, err := k.lease(1, k.epoch, 5)
@@ -56,8 +56,8 @@ func partlyConsumed(err error) *apiv1.PartlyConsumed {
 	return nil
 }
 
-// TestAnotherRunIsToldWhatWasConsumed: what one run acknowledged is lost to another's model, so the other must say that
-// it knows.
+// TestAnotherRunIsToldWhatWasConsumed: the mini-batches that one run acknowledged are lost to another run's model,
+// so the other run must state that it continues.
 func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -67,7 +67,7 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", Epochs: 2, Ranks: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
 	until(t, c, "job", "running")
 
-	// Nothing was acknowledged: whoever comes, comes first.
+	// Nothing was acknowledged: any run that attaches is the first.
 	for _, run := range []string{"a", "b", "", "a"} {
 		_, err := attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: run})
 		require.NoError(t, err, run)
@@ -169,7 +169,7 @@ func TestAFurtherEpochIsConsumedToo(t *testing.T) {
 	assert.Equal(t, []uint64{1, 0}, []uint64{p.Epoch, p.Delivered})
 }
 
-// TestAJobThatResumedIsNotConsumed by what it resumed from.
+// TestAJobThatResumedIsNotConsumed: the token that a job resumed from does not count as consumed.
 func TestAJobThatResumedIsNotConsumed(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -255,7 +255,7 @@ func TestSubmitAfterTheLastMiniBatch(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, r.Grants, 1)
 		require.NoError(t, k.acknowledge(r.Grants[0]))
-		// Whoever attaches to what is over hears that, before the job's end is stored and after.
+		// A launcher that attaches to a job that is over learns that, before the job's end is stored and after.
 		_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: "another"})
 		assert.Equal(t, connect.CodeAborted, connect.CodeOf(err))
 		assert.ErrorContains(t, err, "is done")

@@ -223,7 +223,7 @@ func unique(list []*apiv1.Partition) []*apiv1.Partition {
 	return out
 }
 
-// TestANodeThatCannotPrepare: the job fails with what the node says, unless another holds the partition.
+// TestANodeThatCannotPrepare: the job fails with the node's error, unless another node holds the partition.
 func TestANodeThatCannotPrepare(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -289,8 +289,8 @@ func TestUnreached(t *testing.T) {
 	assert.NoError(t, unreached(nil))
 }
 
-// TestADriveThatIsBeingOpenedIsWaitedFor: what it holds may be of the job. The wait is as long as a node may be silent,
-// and is told.
+// TestADriveThatIsBeingOpenedIsWaitedFor: the drive may hold partitions of the job. The wait is as long as a node
+// may be silent, and the job's reason names it.
 func TestADriveThatIsBeingOpenedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -314,7 +314,8 @@ func TestADriveThatIsBeingOpenedIsWaitedFor(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// TestANodeWithoutRoomIsWaitedFor: the job says what it waits for, and goes on when there is room; or it is cancelled.
+// TestANodeWithoutRoomIsWaitedFor: the job's reason names the node that it waits for, and goes on when there is
+// room; or it is cancelled.
 func TestANodeWithoutRoomIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -435,7 +436,7 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 }
 
-// bareToken is one that nobody has sealed.
+// bareToken is a token that no control plane has sealed.
 func bareToken(t testing.TB) []byte {
 	b, err := dataset.Token{Job: dataset.Digest{7}, Epoch: 3, Mark: 100, Ranges: []dataset.Range{{From: 102,
 		To: 110}}}.MarshalBinary()

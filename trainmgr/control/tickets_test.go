@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/host/ticket"
 )
 
-// beatOnce is one heartbeat of a node, and what the leader answers.
+// beatOnce sends one heartbeat of a node and returns the leader's answer.
 func (n *fakeNode) beatOnce(t testing.TB, c *client, fence, seen uint64) *apiv1.HeartbeatResponse {
 	t.Helper()
 	n.mu.Lock()
@@ -93,7 +93,8 @@ func TestAGrantCarriesItsTicket(t *testing.T) {
 	assert.NotContains(t, n.beatOnce(t, c, lost.Fence, lost.ReturnedSeen).Returned, g.Lease)
 }
 
-// TestTicketsAreIssuedAnewInTime: of what is held and not fetched; a new leader issues its own for what it adopts.
+// TestTicketsAreIssuedAnewInTime: the leader issues the tickets of held leases that were not fetched again in time,
+// and a new leader issues its own tickets for the leases that it adopts.
 func TestTicketsAreIssuedAnewInTime(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

@@ -49,8 +49,8 @@ func (k *consumer) releaseOn(t *testing.T, node, reason string) {
 	require.NoError(t, err)
 }
 
-// TestAWorkerFillsTheGap between T and what the drives make, is killed with leases out, comes back, and nothing is
-// lost.
+// TestAWorkerFillsTheGap between T and the drives' throughput: the worker is killed while it has leases, comes back,
+// and nothing is lost.
 func TestAWorkerFillsTheGap(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -185,7 +185,7 @@ func TestAStoreWithoutNodes(t *testing.T) {
 		assert.Equal(t, "s3://bucket/p0", n.preparedSources(t, st.Digest)[0].Url)
 	}
 
-	stopW() // nobody knows any more where p0 lies
+	stopW() // no live agent knows where p0 lies any more
 	require.Eventually(t, func() bool {
 		return strings.Contains(get(t, c, "job").WaitsFor, "no live node holds it")
 	}, 20*time.Second, time.Millisecond)

@@ -57,7 +57,7 @@ func TestDrivesCountWhatWasPlanned(t *testing.T) {
 				assert.Positive(t, r.BytesMoved)
 				assert.EqualValues(t, r.BytesMoved, r.Counters.FlashToDRAMBytes, "%s, measured %t", query, measured)
 				assert.Positive(t, r.Counters.BusyNanoseconds)
-				if first != nil && !measured { // what was learned while measuring P makes other windows
+				if first != nil && !measured { // the values learned while measuring P make other windows
 					assert.Equal(t, first[i].BytesMoved, r.BytesMoved)
 					assert.Equal(t, first[i].BytesOut, r.BytesOut)
 				}
@@ -402,7 +402,7 @@ func TestConfigRefusals(t *testing.T) {
 		_, err := Open(t.Context(), c)
 		require.ErrorIs(t, err, ErrConfig)
 	}
-	// What was opened before the refusal is closed again.
+	// Drives that were opened before the refusal are closed again.
 	uri := d.onFiles(t, [][]int{{0}}, 512, "")[0]
 	_, err := Open(t.Context(), Config{Drives: []string{uri, "file:" + t.TempDir() + "/none"}})
 	require.Error(t, err)

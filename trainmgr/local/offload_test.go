@@ -80,7 +80,7 @@ func TestLossCurvesAreEqualAtEveryShare(t *testing.T) {
 		own, err := Open(t.Context(), Config{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, own.Close()) }()
-		// Two drives, and a third that holds what the first does.
+		// Two drives, and a third drive that holds the same partitions as the first.
 		drives, err := Open(t.Context(), Config{Drives: d.memory(t, [][]int{{0, 3}, {1, 2}, {0}}, "")})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, drives.Close()) }()

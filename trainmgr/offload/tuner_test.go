@@ -39,7 +39,7 @@ func (f *fluid) run(ratio float64) {
 	f.in.RemoteAway = f.away
 }
 
-// rate returns what the job makes at a ratio.
+// rate returns the job's throughput at a ratio.
 func (f *fluid) rate(ratio float64) float64 {
 	g := *f
 	before := g.in.LocalRows + g.in.RemoteRows

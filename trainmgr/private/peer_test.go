@@ -61,7 +61,7 @@ func TestWhatIsNoConnection(t *testing.T) {
 	_, _, err = Inherited(file)
 	require.ErrorIs(t, err, ErrNotInherited)
 	require.ErrorContains(t, err, "millrace.open")
-	// A socket over which nobody speaks the protocol.
+	// A socket over which no process speaks the protocol.
 	ours, theirs := socketpair(t)
 	_, err = ours.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
 	require.NoError(t, err)

@@ -73,7 +73,7 @@ func TestAnAcknowledgementThatIsRefusedEndsTheJob(t *testing.T) {
 	require.ErrorContains(t, j.Close(), "may not be durable")
 }
 
-// TestALedgerThatForgotIsNoticed: a token that lacks what was acknowledged is not handed to a trainer.
+// TestALedgerThatForgotIsNoticed: a token that lacks acknowledged mini-batches is not handed to a trainer.
 func TestALedgerThatForgotIsNoticed(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
 	j := c.attach(t, c.dial(t), AttachOptions{})
@@ -189,7 +189,7 @@ func TestALeaderThatIsNewBetweenTwoEpochs(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// TestATokenThatSaysTooMuchIsRefused: who resumed from it would never get the rest.
+// TestATokenThatSaysTooMuchIsRefused: a trainer that resumed from the token would never get the rest.
 func TestATokenThatSaysTooMuchIsRefused(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
 	j := c.attach(t, c.dial(t), AttachOptions{})

@@ -44,7 +44,7 @@ func newFollower(t *testing.T, leader string) (*follower, string) {
 	return f, s.URL
 }
 
-// deadURL is where nobody listens.
+// deadURL is an address on which no process listens.
 func deadURL(t *testing.T) string {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// TestFirstContact: a wrong address is an error at once, and one where nobody listens when Contact is over; Patience,
-// which would outlive the test, is for a control plane that has answered.
+// TestFirstContact: a wrong address is an error at once, and an address on which no process listens is an error when
+// Contact is over; Patience, which would outlive the test, is for a control plane that has answered.
 func TestFirstContact(t *testing.T) {
 	dial := func(o Options) error {
 		o.Patience = time.Hour

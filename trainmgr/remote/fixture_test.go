@@ -78,7 +78,7 @@ type cluster struct {
 	reasons      []string // of releases
 	reports      []*apiv1.RankReport
 	adopted      []*apiv1.HeldLease
-	ask          bool // a new leader: it wants to be told what is held
+	ask          bool // a new leader: it asks for the held leases
 	submits      int
 	notFirst     bool                            // the first SubmitJob succeeds and its answer is lost
 	acknowledged func(*apiv1.AcknowledgeRequest) // hears of every call; set before use
@@ -86,7 +86,7 @@ type cluster struct {
 	answers      int                             // of Lease, with grants
 	spoil        func(*apiv1.Grant)
 	issue        int // of tickets; above 0 the tickets of held leases are sent again
-	renewed      int // answers with tickets of what is held
+	renewed      int // answers with tickets of held leases
 }
 
 // ticketFor is what the fake nodes take for a ticket: it names a node, the mini-batches of a lease, and an issue.
@@ -163,7 +163,7 @@ func newCluster(t testing.TB, o clusterOptions) *cluster {
 	return c
 }
 
-// enter begins an epoch for a rank. c.mu is held, or nobody runs yet.
+// enter begins an epoch for a rank. c.mu is held, or no other goroutine runs yet.
 func (c *cluster) enter(rank uint32, epoch uint64) {
 	r, total := c.ranks[rank], c.plan[epoch].MiniBatches()
 	each := total / uint64(c.spec.Ranks)
@@ -555,7 +555,7 @@ func (c *cluster) Checkpoint(_ context.Context, req *apiv1.CheckpointRequest) (*
 	return &apiv1.CheckpointResponse{Token: c.seal(r.delivered.Token())}, nil
 }
 
-// delivered lists what the ledger knows of a rank.
+// delivered lists the numbers of a rank that the ledger knows as delivered.
 func (c *cluster) delivered(rank int) dataset.Token {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -629,7 +629,7 @@ func (n *fakeNode) kill() {
 	n.gone = true
 }
 
-// do sets what the node does instead of answering.
+// do sets the node's action in place of an answer.
 func (n *fakeNode) do(f func(number uint64, w http.ResponseWriter, r *http.Request, frame []byte) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -227,7 +227,7 @@ func TestTheOlderOfTwoConsumersIsOut(t *testing.T) {
 	_, err := old.Checkpoint(t.Context())
 	require.ErrorIs(t, err, ErrFenced)
 	err = old.Close()
-	if err != nil { // what it acknowledged last may have been on its way
+	if err != nil { // its last acknowledgements may have been on their way
 		require.ErrorIs(t, err, ErrFenced)
 	}
 	rest := take(t, c, young, -1, nil)
@@ -251,7 +251,7 @@ func TestAJobThatWasCancelledSaysSo(t *testing.T) {
 	_ = j.Close() // whatever was acknowledged last has nowhere to go
 }
 
-// TestTheLeaderMayBeAway: while nobody leads, what is leased goes on; then acknowledgements land.
+// TestTheLeaderMayBeAway: while no member leads, leased pieces go on; then acknowledgements arrive.
 func TestTheLeaderMayBeAway(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 2000, batch: 10, split: 8, nodes: 2})
 	client := c.dial(t)
@@ -321,7 +321,7 @@ func TestAGrantThatIsNotOfThePlanEndsTheJob(t *testing.T) {
 	}
 }
 
-// TestASlowTrainerHoldsTheNodesBack: what was asked for and not taken fits the queue.
+// TestASlowTrainerHoldsTheNodesBack: the mini-batches that were asked for and not taken fit the queue.
 func TestASlowTrainerHoldsTheNodesBack(t *testing.T) {
 	for _, order := range []string{"fastest", "deterministic"} {
 		c := newCluster(t, clusterOptions{rows: 20_000, batch: 100, split: 4, nodes: 2, order: order})
@@ -347,7 +347,7 @@ func TestASlowTrainerHoldsTheNodesBack(t *testing.T) {
 	}
 }
 
-// TestTheControlPlaneHears: of T, of the queue, of what is held and fetched.
+// TestTheControlPlaneHears of T, of the queue, and of held and fetched leases.
 func TestTheControlPlaneHears(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
 	steps := 0

@@ -169,7 +169,7 @@ func TestAPassingFaultIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestDataThatIsAtFaultEndsTheJob, with its place in the error, and the control plane is told.
+// TestDataThatIsAtFaultEndsTheJob, with the fault's place in the error, and the control plane learns of it.
 func TestDataThatIsAtFaultEndsTheJob(t *testing.T) {
 	for code, status := range map[string]int{"data_loss": http.StatusInternalServerError,
 		"failed_precondition": http.StatusBadRequest} {
@@ -199,8 +199,8 @@ func TestDataThatIsAtFaultEndsTheJob(t *testing.T) {
 	}
 }
 
-// TestANodeThatDies: what it delivered is kept, the rest comes from the other one; nothing is asked for again that
-// came.
+// TestANodeThatDies: its delivered mini-batches are kept, the rest comes from the other node, and no mini-batch that
+// came is asked for again.
 func TestANodeThatDies(t *testing.T) {
 	for _, order := range []string{"fastest", "deterministic"} {
 		t.Run(order, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHoldersComeFirst: of what T/P wants, workers of any reach are what the holders are too few for.
+// TestHoldersComeFirst: if there are fewer holders than T/P wants, workers of any reach make up the difference.
 func TestHoldersComeFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		in              Inputs

@@ -96,7 +96,7 @@ func sum(mb *tensor.MiniBatch) uint32 {
 	return h.Sum32()
 }
 
-// result is what a trainer got: sums by name, and the order in which they came.
+// result holds the mini-batches that a trainer got: sums by name, and the order in which they came.
 type result struct {
 	sums  map[tensor.Name]uint32
 	order []uint64
@@ -315,7 +315,8 @@ func dial(t testing.TB, members ...string) *remote.Client {
 	return c
 }
 
-// awaitPartitions waits until the ready nodes hold so many, and says what there was instead.
+// awaitPartitions waits until the ready nodes hold the given number of partitions. Its failure reports the
+// partitions that they hold instead.
 func awaitPartitions(t testing.TB, c *remote.Client, nodes map[string]bool, want int) {
 	t.Helper()
 	var list []*apiv1.NodeRecord
@@ -340,7 +341,7 @@ func awaitPartitions(t testing.TB, c *remote.Client, nodes map[string]bool, want
 	require.FailNow(t, "the nodes do not hold what they should", "%d partitions wanted: %v", want, list)
 }
 
-// check compares what came with what one machine gives.
+// check compares the mini-batches that came with those that one machine gives.
 func check(t require.TestingT, want, got *result, ordered bool) {
 	var missing []string
 	for name := range want.sums {

@@ -81,7 +81,7 @@ func (l *link) inside(args ...string) error {
 	return nil
 }
 
-// cut is a way in which a link fails. None of them closes a connection or tells anybody: packets are lost.
+// cut is a way in which a link fails. No way closes a connection or notifies either side: packets are lost.
 type cut struct {
 	name      string
 	cut, mend func(l *link) error
@@ -135,7 +135,7 @@ func apartOrSkip(t *testing.T) bool {
 	return false
 }
 
-// permitted tries what the test needs: a network for a process, and a cable into it.
+// permitted tries the operations that the test needs: a network for a process, and a cable into it.
 func permitted() error {
 	for _, tool := range []string{"ip", "nsenter"} {
 		if _, err := exec.LookPath(tool); err != nil {

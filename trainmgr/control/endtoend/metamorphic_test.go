@@ -31,7 +31,7 @@ type way struct {
 	kind   string // mem, file, tcp
 	order  string
 	fault  string
-	makers string // who makes the mini-batches
+	makers string // which workers make the mini-batches
 }
 
 func (w way) String() string {
@@ -138,7 +138,7 @@ func TestOneJobManyWays(t *testing.T) {
 	}
 }
 
-// stage is what a way runs on.
+// stage holds the parts that a way runs on.
 type stage struct {
 	t       *testing.T
 	way     way
@@ -301,7 +301,7 @@ func (s *stage) startNodes(data map[string][]byte) {
 	})
 }
 
-// goWrong does what the way says goes wrong, and mends it.
+// goWrong causes the fault of the way, and repairs it.
 func (s *stage) goWrong() {
 	switch s.way.fault {
 	case "worker kill":

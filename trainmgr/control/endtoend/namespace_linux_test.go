@@ -80,7 +80,7 @@ func overLinks(t *testing.T, data map[string][]byte, want *result, c cut, n int)
 	}
 }
 
-// stateOf is what the leader says of a node.
+// stateOf returns the leader's state of a node.
 func stateOf(ctx context.Context, c *remote.Client, name string) string {
 	list, err := c.Nodes(ctx)
 	if err != nil {

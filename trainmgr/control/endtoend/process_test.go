@@ -27,7 +27,7 @@ import (
 // roleEnv names what a process of this binary is to be, and how, as JSON.
 const roleEnv = "MILLRACE_ENDTOEND_ROLE"
 
-// role is what a process does.
+// role is the task of a process.
 type role struct {
 	Member  *control.Options
 	Node    *node.Config
@@ -159,7 +159,7 @@ type trainer struct {
 	Step    time.Duration // how long a mini-batch takes
 }
 
-// model is what a trainer has learned.
+// model is the state that a trainer has learned.
 type model struct {
 	Token []byte
 	Steps []step
@@ -206,7 +206,7 @@ func (tr *trainer) run(ctx context.Context) error {
 	j, err := c.Attach(ctx, tr.Job, remote.AttachOptions{Rank: tr.Rank, Token: m.Token, Run: tr.Job, QueueBytes: 60_000,
 		Deadline: 3 * time.Second})
 	if m.Done && errors.Is(err, remote.ErrEnded) {
-		return nil // it was told that this rank is through
+		return nil // the control plane answered that this rank is through
 	}
 	if err != nil {
 		return err
@@ -305,7 +305,7 @@ func leaderOf(t testing.TB, c *remote.Client, members []*process) int {
 	return -1
 }
 
-// resultOf is what a model was trained on.
+// resultOf returns the mini-batches that a model was trained on.
 func resultOf(t testing.TB, digest [32]byte, models ...string) *result {
 	t.Helper()
 	r := newResult()

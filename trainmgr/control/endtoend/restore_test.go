@@ -93,8 +93,8 @@ func (r *replaced) take(t *testing.T, j *remote.Job, to *result, n int) {
 	}
 }
 
-// TestALauncherGoesOnOverARestoredControlPlane: it remembers what it has acknowledged after the backup, and gets
-// nothing twice.
+// TestALauncherGoesOnOverARestoredControlPlane: it remembers the mini-batches that it acknowledged after the backup,
+// and gets none of them twice.
 func TestALauncherGoesOnOverARestoredControlPlane(t *testing.T) {
 	r := replace(t)
 	r.take(t, r.launcher, r.got, -1)

@@ -23,11 +23,11 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// launcherEnv holds, as JSON, what a launcher in a process of its own is to do: this test binary is the launcher's,
-// too.
+// launcherEnv names the variable that holds, as JSON, the task of a launcher in a process of its own. The launcher
+// runs this test binary too.
 const launcherEnv = "MILLRACE_TEST_LAUNCHER"
 
-// launcher is what a launcher is told.
+// launcher is the task of a launcher.
 type launcher struct {
 	Control, Job, Run string
 	Rank              uint32
@@ -38,13 +38,13 @@ type launcher struct {
 	Ending            string // of endings
 }
 
-// endings that let the launcher make durable what it acknowledged, and those that do not.
+// endings that let the launcher make its acknowledgements durable, and endings that do not.
 var (
 	softEndings = []string{"break and close", "break and exit", "panic", "cancel", "acknowledge", "return"}
 	hardEndings = []string{"kill", "exit in the loop"}
 )
 
-// launch is a launcher: it prints what it is given, a line each, and ends as it is told.
+// launch is a launcher: it prints each mini-batch that it is given on a line, and ends as its task says.
 func launch(told string) int {
 	var o launcher
 	if err := json.Unmarshal([]byte(told), &o); err != nil {
@@ -122,10 +122,10 @@ func launch(told string) int {
 	return 0
 }
 
-// launched is what a launcher said.
+// launched is the output of a launcher.
 type launched struct {
 	given   []string // EPOCH/NUMBER
-	saved   int      // so many of them its token counts
+	saved   int      // the number of them that its token counts
 	token   []byte
 	refused bool
 	errs    string
@@ -141,7 +141,7 @@ func (o launcher) run(t testing.TB) launched {
 	cmd.Env = append(os.Environ(), launcherEnv+"="+string(told))
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // how it ends is what is drawn
+	_ = cmd.Run() // the test draws how it ends
 	require.NoError(t, ctx.Err(), "it hangs:\n%s%s", out.String(), errs.String())
 	var l launched
 	for line := range strings.Lines(out.String()) {
@@ -231,7 +231,7 @@ func TestAnyEndingAndAnotherRun(t *testing.T) {
 		case how == "nothing": // nothing of the first run's is durable
 			require.True(t, hard || len(consumed) == 0, said)
 			require.Equal(t, all, second.given, said)
-		case hard: // what was acknowledged just before may come again
+		case hard: // mini-batches that were acknowledged just before may come again
 			kept := len(all) - len(second.given)
 			require.LessOrEqual(t, kept, len(consumed), said)
 			require.Equal(t, all[kept:], second.given, said)
@@ -244,7 +244,7 @@ func TestAnyEndingAndAnotherRun(t *testing.T) {
 		_ = c.Cancel(t.Context(), id) // a drive holds a limited number of jobs
 	}
 
-	// Two ranks: each is told for itself, and gets the rest of its own.
+	// Two ranks: each rank learns of its own progress, and gets the rest of its own share.
 	id := submit(2)
 	var got []string
 	for rank := range uint32(2) {

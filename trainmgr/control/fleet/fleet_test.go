@@ -314,7 +314,7 @@ func TestPartitionsThatDisagree(t *testing.T) {
 	}
 }
 
-// FuzzBeat: whatever a node says, the fleet does not fail, and what it selects is a manifest.
+// FuzzBeat: the fleet does not fail on any report of a node, and its selection is a manifest.
 func FuzzBeat(f *testing.F) {
 	b, err := proto.Marshal(agent(f, "n", part(f, "p0", 10)))
 	require.NoError(f, err)

@@ -35,7 +35,7 @@ func TestRates(t *testing.T) {
 	assert.LessOrEqual(t, len(r.peers), maxPeers+1)
 }
 
-// TestEveryMethodHasItsRoles: what is not listed is an operator's, and what is listed exists.
+// TestEveryMethodHasItsRoles: a method that is not listed is an operator's, and every listed method exists.
 func TestEveryMethodHasItsRoles(t *testing.T) {
 	service := reflect.TypeFor[apiv1connect.ControlHandler]()
 	methods := map[string]bool{}
@@ -52,7 +52,7 @@ func TestEveryMethodHasItsRoles(t *testing.T) {
 	}
 }
 
-// asPeer is a request over TLS by whom a certificate names.
+// asPeer returns a request over TLS by the identity that a certificate names.
 func asPeer(role identity.Role, name, path string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, path, nil)
 	r.Header.Set("Content-Type", "application/json")
@@ -123,7 +123,7 @@ func TestWhoMayUseAndEndAJob(t *testing.T) {
 		{as(identity.Launcher, "news"), "", true, false},
 		{as(identity.Operator, "ann"), "ads", true, true},
 		{as(identity.Operator, "ann"), "", true, true},
-		{t.Context(), "ads", true, true}, // in clear nobody is asked who they are
+		{t.Context(), "ads", true, true}, // in clear no caller is asked for its identity
 		{t.Context(), "", true, true},
 	} {
 		for what, err := range map[string]error{"use": MayUse(c.who, c.owner), "end": MayEnd(c.who, c.owner)} {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// paper is one job on drives, with a consumer that delivers what it is granted.
+// paper is one job on drives, with a consumer that delivers the pieces that it is granted.
 type paper struct {
 	t       *testing.T
 	l       *Ledger
@@ -39,7 +39,7 @@ func newPaper(t *testing.T, drives ...Drive) *paper {
 	return p
 }
 
-// want asks for pieces and returns what was granted.
+// want asks for pieces and returns the granted pieces.
 func (p *paper) want(n int) []Grant {
 	require.NoError(p.t, p.l.Want("x", p.session, 0, n, p.now))
 	g := p.l.Ready().Grants

@@ -131,7 +131,7 @@ func TestBound(t *testing.T) {
 			leader := w.l
 			w.step()
 			if w.l != leader {
-				continue // what the ranks hold is adopted, whatever the bound is now
+				continue // the ranks' leases are adopted, whatever the bound is now
 			}
 			for _, j := range w.l.jobs {
 				if j.Drives > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestRestoredIsTheSame: at any moment, a new leader over the snapshot, to which the ranks show their leases and repeat
-// what they acknowledged, is where the old one was.
+// TestRestoredIsTheSame: at any moment, a new leader over the snapshot, to which the ranks show their leases and
+// repeat their acknowledgements, is in the state of the old leader.
 func TestRestoredIsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -41,8 +41,7 @@ func TestRestoredIsTheSame(t *testing.T) {
 			}
 			return all
 		}
-		// What a trainer thinks it has may be more than the ledger heard; and leases may be out that no trainer knows
-		// of.
+		// A trainer may have more mini-batches than the ledger heard of, and there may be leases that no trainer knows of.
 		w.pass(DefaultLeaseTTL)
 		for _, tr := range w.trainers {
 			w.beat(tr)
@@ -73,7 +72,7 @@ func TestRestoredIsTheSame(t *testing.T) {
 	})
 }
 
-// TestStoreIsTheSnapshot: what was flushed bit by bit is what a snapshot says.
+// TestStoreIsTheSnapshot: the records that were flushed bit by bit equal those of a snapshot.
 func TestStoreIsTheSnapshot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -292,7 +291,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// resealed gives foreign bytes a header that passes, so that what is behind it is looked at.
+// resealed gives foreign bytes a valid header, so that the ledger reads the bytes behind the header.
 func resealed(k Kind, data []byte) []byte {
 	b := slices.Concat(make([]byte, headerBytes), data)
 	b[0], b[1] = RecordVersion, byte(k)

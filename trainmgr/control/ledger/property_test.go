@@ -53,7 +53,7 @@ func (w *world) step() {
 		}
 	case 4: // a trainer dies
 		w.kill(tr)
-	case 5: // a trainer loses its connection and attaches again with what it has
+	case 5: // a trainer loses its connection and attaches again with its token
 		w.attach(tr, tr.token())
 	case 6:
 		tr.save()
@@ -101,7 +101,7 @@ func (w *world) step() {
 	case 22: // a worker is drained, or a drive
 		d := w.drives[rapid.IntRange(0, len(w.drives)-1).Draw(t, "drained")]
 		if !w.dead[d.ID] {
-			w.helped[tr.job] = true // what a draining drive holds is nobody's
+			w.helped[tr.job] = true // no rank gets the partitions of a draining drive
 			for _, j := range w.jobs {
 				w.helped[j.ID] = true
 			}
@@ -129,7 +129,7 @@ func (tr *trainer) ids() []uint64 {
 	return ids
 }
 
-// adoptLease shows a new leader what the trainer holds.
+// adoptLease shows a new leader the trainer's leases.
 func (w *world) adoptLease(tr *trainer) {
 	var held []Lease
 	for _, id := range tr.ids() {
@@ -149,7 +149,7 @@ func (w *world) pass(d time.Duration) {
 	w.effects()
 }
 
-// finish lets everything live and work until all is delivered: nobody starves.
+// finish lets everything live and work until all is delivered: no rank starves.
 func (w *world) finish() {
 	t := w.t
 	for _, d := range w.drives {
@@ -196,7 +196,7 @@ func (w *world) finish() {
 			}
 		}
 	}
-	// What was lost of acknowledgements is told again; then the ledger knows that all is done, and so does its store.
+	// Lost acknowledgements are sent again; then the ledger knows that all is done, and so does its store.
 	for _, tr := range w.trainers {
 		w.acknowledge(tr, tr.owned)
 		w.call(tr, w.l.Want(tr.job, tr.session, tr.epoch, 0, w.now))

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestScripts runs testdata/*.txt: blocks of a command, a line of four dashes, and what came of it. With
-// MILLRACE_UPDATE=1 it writes what came instead of comparing.
+// TestScripts runs testdata/*.txt: blocks of a command, a line of four dashes, and the command's results. With
+// MILLRACE_UPDATE=1 it writes the results instead of comparing them.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func runScript(t *testing.T, script string) string {
 	return out.String()
 }
 
-// scripted is a ledger under a script: with a clock, a store, and what a control plane remembers of jobs.
+// scripted is a ledger under a script: with a clock, a store, and the jobs that a control plane remembers.
 type scripted struct {
 	t        *testing.T
 	l        *Ledger
@@ -311,7 +311,7 @@ func (s *scripted) do(line string) string {
 		return s.effects(err)
 	case "allocate":
 		return s.effects(s.l.Allocate(w[1], s.atoi(w[2]), s.now))
-	case "flush": // all, or so many records
+	case "flush": // all records, or the given number
 		most := 1 << 20
 		if len(w) > 1 {
 			most = s.atoi(w[1])
@@ -335,7 +335,7 @@ func (s *scripted) do(line string) string {
 	return s.rankCommand(w)
 }
 
-// rankCommand does what a rank asks: COMMAND JOB RANK [ARGUMENTS] [as=SESSION].
+// rankCommand carries out a command of a rank: COMMAND JOB RANK [ARGUMENTS] [as=SESSION].
 func (s *scripted) rankCommand(w []string) string {
 	job := w[1]
 	who := w[1] + "/" + w[2]

@@ -30,7 +30,7 @@ type world struct {
 	helped   map[string]bool // jobs that were ever allowed workers of reach Any beside their holders
 }
 
-// trainer is one rank's process: what it delivered to the model is rolled back to the checkpoint when it is killed.
+// trainer is one rank's process: when it is killed, the model rolls back to the checkpoint.
 type trainer struct {
 	job        string
 	rank       uint32
@@ -236,7 +236,7 @@ func (w *world) trainer(job string, rank uint32) *trainer {
 	return nil
 }
 
-// effects carries out what the ledger says.
+// effects carries out the ledger's effects.
 func (w *world) effects() {
 	e := w.l.Ready()
 	for _, g := range e.Grants {
@@ -414,7 +414,8 @@ func (w *world) acknowledge(tr *trainer, runs set) {
 	w.call(tr, err)
 }
 
-// beat is what a launcher does every second: extends, reports, and acknowledges again what it is granted and has.
+// beat does the work of a launcher every second: it extends leases, reports, and acknowledges again the granted
+// mini-batches that it has.
 func (w *world) beat(tr *trainer) {
 	var held []uint64
 	for id := range tr.leases {

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// TestScripts runs testdata/*.txt: blocks of commands, a line of four dashes, and what came of them. With
-// MILLRACE_UPDATE=1 it writes what came instead of comparing.
+// TestScripts runs testdata/*.txt: blocks of commands, a line of four dashes, and the commands' results. With
+// MILLRACE_UPDATE=1 it writes the results instead of comparing them.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ var scriptStart = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func (s *scripted) say(format string, args ...any) { fmt.Fprintf(&s.out, format+"\n", args...) }
 
-// restart makes the machine and the ledger of a leader with this fence from what is stored.
+// restart makes the machine and the ledger of a leader with this fence from the stored records.
 func (s *scripted) restart(fence uint64) {
 	s.fence = fence
 	s.machine = New(Config{AbandonAfter: 24 * time.Hour})
@@ -443,7 +443,7 @@ func (s *scripted) store(j *Job, st record.State) {
 		st.Stays)
 }
 
-// flush makes what the ledger changed durable.
+// flush makes the ledger's changes durable.
 func (s *scripted) flush() {
 	for {
 		records := s.ledger.Flush(100)
@@ -474,7 +474,7 @@ func (s *scripted) status(j *Job) {
 	}
 }
 
-// carryOut does what the machine and the ledger want done, as a leader does, and shows it.
+// carryOut carries out the effects of the machine and of the ledger, as a leader does, and shows them.
 func (s *scripted) carryOut() {
 	for {
 		events := s.ledger.Ready()
@@ -490,7 +490,7 @@ func (s *scripted) carryOut() {
 	}
 }
 
-// ledgerEffects hands what the ledger decided to the jobs.
+// ledgerEffects passes the ledger's effects to the jobs.
 func (s *scripted) ledgerEffects(e ledger.Effects) {
 	for _, g := range e.Grants {
 		s.say("%s/%d is granted %s: mini-batches [%d,%d) of epoch %d", g.Job, g.Rank, leaseNames([]uint64{g.ID}),

@@ -12,7 +12,7 @@ import (
 // begin is when every test begins: nothing here looks at a clock.
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// at is so many milliseconds after begin.
+// at returns the time that is the given number of milliseconds after begin.
 func at(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
 
 func tracker() *Tracker {
@@ -56,7 +56,7 @@ func TestALauncherThatConnectsAnewStays(t *testing.T) {
 func TestASilentLauncherIsMissed(t *testing.T) {
 	p := tracker()
 	p.Attach(rank0, 1, at(0))
-	p.Attach(rank1, 0, at(5000)) // on a connection that nobody watches
+	p.Attach(rank1, 0, at(5000)) // on a connection that is not watched
 	assert.Empty(t, p.Tick(at(9999)))
 	gone := p.Tick(at(10000))
 	assert.Equal(t, []Departure{{Rank: rank0, Why: "its launcher has not called for 10s", Last: at(0)}}, gone)

@@ -48,7 +48,7 @@ func TestTokensAreSealed(t *testing.T) {
 	assert.ErrorIs(t, err, dataset.ErrToken)
 	_, _, err = UnwrapToken(testKey, make([]byte, dataset.MaxTokenBytes+100))
 	assert.ErrorIs(t, err, dataset.ErrToken)
-	// A tag over what is no token seals nothing.
+	// A tag over bytes that are not a token seals nothing.
 	_, _, err = UnwrapToken(testKey, WrapToken(testKey, []byte("no token")))
 	assert.ErrorIs(t, err, dataset.ErrToken)
 }

@@ -159,7 +159,7 @@ func TestARestoredMember(t *testing.T) {
 	t.Parallel()
 	path, fence := backedUp(t)
 	data := filepath.Join(t.TempDir(), "deeper", "data")
-	// what a try that was killed left
+	// files that a killed attempt left
 	require.NoError(t, os.MkdirAll(filepath.Join(data, "etcd.restoring", "member"), 0o700))
 	r, err := Restore(RestoreOptions{File: path, Data: data})
 	require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestRestoreByRootForAService gives the folder to whom the folder above belongs.
+// TestRestoreByRootForAService gives the folder to the owner of the folder above.
 func TestRestoreByRootForAService(t *testing.T) {
 	if os.Geteuid() != 0 {
 		shared.Missing(t, "only root makes what another owns")

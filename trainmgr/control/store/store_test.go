@@ -396,7 +396,7 @@ func TestAnEtcdElsewhereServesToo(t *testing.T) {
 	assert.ErrorContains(t, err, "does not answer")
 }
 
-// TestSocketForEtcdctlIsItsOwners: whoever connects to it may change everything.
+// TestSocketForEtcdctlIsItsOwners: a process that connects to the socket may change everything.
 func TestSocketForEtcdctlIsItsOwners(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "etcd.sock")
