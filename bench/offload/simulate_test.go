@@ -14,7 +14,7 @@ import (
 // TestExtendedIsNearTheBest draws a thousand machines. The policy Extended comes to within 5 % of a sweep's best in
 // nearly every case, never loses more than a tenth, and is nearer than Algorithm 1 and than FastFlow's program.
 func TestExtendedIsNearTheBest(t *testing.T) {
-	cases := 1000
+	cases := simulatedCases
 	if testing.Short() {
 		cases = 100
 	}

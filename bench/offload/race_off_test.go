@@ -1,0 +1,6 @@
+//go:build !race
+
+package offload
+
+// simulatedCases is how many cases the test of the policies draws.
+const simulatedCases = 1000
