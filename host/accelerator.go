@@ -24,7 +24,7 @@ func (d *Drive) openAccelerator(ctx context.Context) error {
 			uri, ErrAccelerator, d.o.Engine)
 	}
 	o := d.o.Device
-	o.Owner = nil // that is who has the drive with the partitions
+	o.Owner = nil // it names the process that has the drive with the partitions open; the card is another drive
 	card, err := sdk.Open(ctx, uri, o)
 	if err != nil {
 		return fmt.Errorf("accelerator: %w", err)

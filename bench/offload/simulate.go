@@ -47,7 +47,8 @@ type Outcome struct {
 	Decision offload.Decision `json:"decision"`
 	// RowsPerSecond is the training throughput under the decision; the simulator's rows are mini-batches.
 	RowsPerSecond float64 `json:"rows_per_second"`
-	Distance      float64 `json:"distance_share"` // from the sweep's best, as a share of it; below 0 is better than the sweep
+	// Distance is from the sweep's best throughput, as a share of it; below 0 is better than the sweep.
+	Distance float64 `json:"distance_share"`
 }
 
 // Case is one machine with its sweep and its outcomes.

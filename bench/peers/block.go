@@ -38,8 +38,8 @@ func (t *block) append(b *block) {
 	}
 }
 
-// compare returns an error unless got equals want. Dense features may differ by ulps units in the last place. It returns the
-// number of dense values that are not equal, and the farthest distance.
+// compare returns an error unless got equals want. Dense features may differ by ulps units in the last place. It
+// returns the number of dense values that are not equal, and the farthest distance.
 func compare(want, got *block, ulps int64) (unequal, farthest int64, err error) {
 	if want.rows != got.rows {
 		return 0, 0, fmt.Errorf("%d rows, want %d", got.rows, want.rows)

@@ -22,10 +22,10 @@
 // counted in their favour.
 //
 // A peer is written as its user would write it, and then made faster where that was easy. Footers are read once.
-// DuckDB's statement is prepared once and its result is streamed. DuckDB plans the statement again for each turn (0.2 s
-// for RM5's columns), and that time is not counted; floats are clamped by CASE, and buckets, which it has no function for, are
-// computed from the borders' being log-spaced. parquet-go is read by typed slices of a page, never by its boxed values.
-// NumPy uses its fast float32 logarithm.
+// DuckDB's statement is prepared once and its result is streamed. DuckDB plans the statement again for each turn
+// (0.2 s for RM5's columns), and that time is not counted; floats are clamped by CASE, and buckets, which it has no
+// function for, are computed from the borders' being log-spaced. parquet-go is read by typed slices of a page, never
+// by its boxed values. NumPy uses its fast float32 logarithm.
 //
 // DuckDB is measured with its own hash, which a user of DuckDB would use, and with SigridHash written in SQL. The
 // row without buckets makes no generated features and does less than ours; the table has it because DuckDB is
@@ -52,11 +52,11 @@
 //
 // # More threads
 //
-// With -threads 2 the same rows lie in two files of half of them. Every contender runs one goroutine a file (ours with an
-// engine of one thread each, DuckDB with a database of one thread each), so that no goroutine waits for another. DuckDB
-// with threads=2 over both files divides the work itself, but the rows of a streamed result come from little more than
-// one thread. No thread is tied to a processor, so the machine must be idle; peers in Python have one
-// thread only and are left out.
+// With -threads 2 the same rows lie in two files of half of them. Every contender runs one goroutine a file (ours with
+// an engine of one thread each, DuckDB with a database of one thread each), so that no goroutine waits for another.
+// DuckDB with threads=2 over both files divides the work itself, but the rows of a streamed result come from little
+// more than one thread. No thread is tied to a processor, so the machine must be idle; peers in Python have one thread
+// only and are left out.
 //
 // # Concurrency
 //

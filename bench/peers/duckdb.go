@@ -22,7 +22,8 @@ type duck struct {
 	wall, cpu float64 // spent on planning
 }
 
-// planned returns the time of planning: DuckDB plans a prepared statement again each time, 0.2 s for the 589 columns of RM5.
+// planned returns the time of planning: DuckDB plans a prepared statement again each time, 0.2 s for the 589 columns
+// of RM5.
 func (k *duck) planned() (wall, cpu float64) { return k.wall, k.cpu }
 
 // duckVersion is that of the library.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // machine is a machine whose files and clock a test sets.
@@ -111,7 +113,7 @@ func TestACounterThatBeganAgainIsNoTraffic(t *testing.T) {
 
 func TestThisMachineHasALoad(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the counters are Linux's")
+		shared.Missing(t, "the counters are Linux's")
 	}
 	clock := time.Unix(1e9, 0)
 	meter := New(Options{Now: func() time.Time { return clock }})

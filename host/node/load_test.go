@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/shared"
 )
 
 func TestTheStatusSaysHowMuchOfTheMachineIsInUse(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the counters are Linux's")
+		shared.Missing(t, "the counters are Linux's")
 	}
 	f := start(t, nil, fill(t, "mem", nil))
 	f.wait("the machine's memory is in use", func() bool {

@@ -163,7 +163,8 @@ func TestReaderReadsWhatLiesThere(t *testing.T) {
 	})
 }
 
-// columns is a layout of row groups with chunks of so many bytes each, which lie one behind the other from byte 4.
+// columns returns a layout of row groups. Every column chunk has chunk bytes, and the chunks lie one behind the other
+// from byte 4.
 func columns(groups, leaves int, chunk, rows int64) layout {
 	var l layout
 	at := int64(4)

@@ -71,7 +71,7 @@ func (r *regression) step(mb *tensor.MiniBatch) {
 
 // TestLossCurvesAreEqualAtEveryShare trains the model over three epochs with every share of the splits on drives and
 // the rest on the trainer's own CPUs. In the order `deterministic` the loss curves are equal to the last bit; in the
-// order `fastest` the same mini-batches come, in a sequence that depends on who is faster.
+// order `fastest` the same mini-batches come, in a sequence that depends on which side is faster.
 func TestLossCurvesAreEqualAtEveryShare(t *testing.T) {
 	d := newDataSet(t, 170, 1000, 900, 0, 700, 450)
 	spec := "lists"

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // TestBuffersAreBounded: whatever a trainer keeps and gives back, the buffers' bytes stay under the bound and two
@@ -16,7 +18,7 @@ import (
 // trainer may keep.
 func TestBuffersAreBounded(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("memory files are Linux's")
+		shared.Missing(t, "the private process needs Linux: memory files")
 	}
 	errFull := errors.New("none is free")
 	rapid.Check(t, func(t *rapid.T) {

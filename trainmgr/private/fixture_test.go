@@ -21,6 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/sdk/tensor"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // row is a row of the generated files.
@@ -95,7 +97,7 @@ func socketpair(t testing.TB) (ours, theirs *net.UnixConn) {
 func start(t testing.TB, o Options) (tr *trainer, ended chan error) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("the private process needs Linux")
+		shared.Missing(t, "the private process needs Linux")
 	}
 	ours, theirs := socketpair(t)
 	ended = make(chan error, 1)

@@ -9,12 +9,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 func skipPeers(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("processes are watched on Linux")
+		shared.Missing(t, "processes are watched on Linux only")
 	}
 }
 

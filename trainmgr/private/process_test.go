@@ -258,7 +258,7 @@ func TestLocalRanksShareTheProcess(t *testing.T) {
 		mine := open
 		mine.Rank = rank
 		if rank == 1 {
-			// Who asks for something else, or for a rank that is there, is refused; the others wait on.
+			// A request for another job, or for a rank that is connected, is refused; the other ranks go on waiting.
 			stranger := mine
 			stranger.Batch = 7
 			odd := connectRank(t, name)

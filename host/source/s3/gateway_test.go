@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// startGateway starts versitygw over a folder and returns its URL. .ci/test builds the program, from tools/s3.
+// startGateway starts versitygw over a folder and returns its URL. .ci/test builds the program, from tools/s3server.
 func startGateway(t *testing.T) (endpoint string) {
 	t.Helper()
 	program := os.Getenv("MILLRACE_S3_SERVER")

@@ -530,10 +530,10 @@ class Open(unittest.TestCase):
                 self.assertEqual(process.returncode, 1)
                 self.assertIn("Error", err.splitlines()[-1])
                 self.assertIn(variable, err.splitlines()[-1])
-        # Two processes that say they are the first: one of them is told, and the other serves who comes.
+        # Two processes claim rank 0: one of them gets an error, and the other serves the ranks that connect.
         same = {"WORLD_SIZE": "2", "MILLRACE_RUN": run}
         twins = [self.rank({"RANK": "0", **same}) for _ in range(2)]
-        wait_for(lambda: any(p.poll() is not None for p in twins), "a twin that is told")
+        wait_for(lambda: any(p.poll() is not None for p in twins), "a twin that fails")
         told = next(p for p in twins if p.poll() is not None)
         self.assertIn("RanksError", told.communicate()[1])
         second = self.rank({"RANK": "1", **same})
