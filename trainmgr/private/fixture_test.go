@@ -20,9 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/millrace/millrace/sdk/tensor"
-
 	"github.com/millrace/millrace/internal/shared"
+	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // row is a row of the generated files.
