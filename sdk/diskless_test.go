@@ -224,37 +224,48 @@ func TestStoresOverlapExecutions(t *testing.T) {
 	}
 }
 
-// countedTarget counts what a processor asks of a target at the same time.
+// countedTarget counts the large loads that overlap an execution of another mini-batch.
 type countedTarget struct {
 	target.Target
-	executing atomic.Int64
-	loads     atomic.Int64 // mini-batches loaded while a slice executed
-	large     uint64
-	entered   chan struct{} // a token an execution that begins
+	large uint64 // bytes of a load that counts
+
+	mu       sync.Mutex
+	output   target.Span   // of the execution that began last
+	began    chan struct{} // closed and renewed when an execution begins
+	overlaps int
 }
 
 // Execute implements target.Target.
 func (c *countedTarget) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
-	c.executing.Add(1)
-	defer c.executing.Add(-1)
-	select {
-	case c.entered <- struct{}{}:
-	default:
-	}
+	c.mu.Lock()
+	c.output = x.Ranges[target.RangeOutput]
+	close(c.began)
+	c.began = make(chan struct{})
+	c.mu.Unlock()
 	return c.Target.Execute(ctx, x)
 }
 
-// Load implements target.Target.
+// Load implements target.Target. A large load waits until an execution has begun that writes elsewhere. The last
+// mini-batch has none behind it, and waits in vain.
 func (c *countedTarget) Load(ctx context.Context, addr uint64, b []byte) error {
 	if uint64(len(b)) >= c.large {
-		select {
-		case <-c.entered: // an old token, of a slice before
-		default:
+		elsewhere := func() (bool, <-chan struct{}) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if addr-c.output.Addr < c.output.Len {
+				return false, c.began
+			}
+			c.overlaps++
+			return true, nil
 		}
-		select {
-		case <-c.entered:
-			c.loads.Add(1)
-		case <-time.After(50 * time.Millisecond): // the last mini-batch has no slice behind it
+		patience := time.After(time.Second)
+		for overlaps, began := elsewhere(); !overlaps; overlaps, began = elsewhere() {
+			select {
+			case <-began:
+				continue
+			case <-patience:
+			}
+			break
 		}
 	}
 	return c.Target.Load(ctx, addr, b)
@@ -304,11 +315,11 @@ func TestFetchesOverlapExecutions(t *testing.T) {
 	prog, schema := fixed()
 	run := processor.Run{Partition: open(t, data, false), Rows: int64(l.rows), Batch: 500}
 	want := truth(t, prog, schema, run)
-	c := &countedTarget{Target: fedMemory{newFlash(4<<20, 512)}, large: 4000, entered: make(chan struct{}, 1)}
+	c := &countedTarget{Target: fedMemory{newFlash(4<<20, 512)}, large: 4000, began: make(chan struct{})}
 	p, err := processor.Start(t.Context(), c, prog, schema, processor.Options{Streams: 1})
 	require.NoError(t, err)
 	same(t, want, all(t, p, run))
-	assert.Greater(t, c.loads.Load(), int64(len(want)/2), "of %d mini-batches", len(want))
+	assert.Greater(t, c.overlaps, len(want)/2, "of %d mini-batches", len(want))
 	require.NoError(t, p.Close())
 }
 

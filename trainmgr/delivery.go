@@ -57,7 +57,7 @@ func (d *delivery) Reserve(ctx context.Context, number uint64, bytes int64) (rel
 	if err := d.queue.reserve(ctx, number, bytes); err != nil {
 		return nil, err
 	}
-	return func() { d.queue.release(bytes) }, nil
+	return func() { d.queue.release(number, bytes) }, nil
 }
 
 // startDelivery starts the dispatcher over the mini-batches that the current epoch still owes.

@@ -28,10 +28,11 @@ type queue struct {
 	arrived      []uint64 // in free order: the numbers in the order of arrival
 	due          uint64   // in plan order: the number that get waits for
 	bytes        int64
-	awaitedBytes int64 // reserved for mini-batches that are on their way
-	roomWaiters  int   // callers of put and reserve that wait for room
-	closed       bool  // put and reserve fail from now on
-	drained      bool  // statistics do not change any more
+	awaitedBytes int64            // reserved for mini-batches that are on their way
+	reserved     map[uint64]int64 // those bytes, by the mini-batch's number
+	roomWaiters  int              // callers of put and reserve that wait for room
+	closed       bool             // put and reserve fail from now on
+	drained      bool             // statistics do not change any more
 	closeError   error
 	stats        queueStats
 	depthChanged time.Time // when stats last accounted the depth
@@ -64,19 +65,21 @@ func (s *queueStats) depthMean() float64 {
 func newQueue(limitBytes int64, due uint64, following func(uint64) uint64) *queue {
 	q := &queue{
 		limitBytes: limitBytes, ordered: following != nil, following: following, due: due, now: time.Now,
-		batches: map[uint64]*tensor.MiniBatch{}, changed: make(chan struct{}),
+		batches: map[uint64]*tensor.MiniBatch{}, reserved: map[uint64]int64{}, changed: make(chan struct{}),
 	}
 	q.depthChanged = q.now()
 	return q
 }
 
-// put waits for room and adds a mini-batch. If put returns an error the mini-batch stays the caller's.
+// put waits for room and adds a mini-batch. A mini-batch whose room is reserved does not wait. If put returns an error
+// the mini-batch stays the caller's.
 func (q *queue) put(ctx context.Context, mb *tensor.MiniBatch) error {
 	number, size := mb.Name.Number, mb.Bytes()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	err := q.awaitRoom(ctx, func() bool {
-		return len(q.batches) == 0 || q.bytes+size <= q.limitBytes || q.ordered && number == q.due
+		return len(q.batches) == 0 || q.bytes+size <= q.limitBytes || q.ordered && number == q.due ||
+			q.reserved[number] >= size
 	})
 	if err != nil {
 		return err
@@ -107,14 +110,16 @@ func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
 		return err
 	}
 	q.awaitedBytes += size
+	q.reserved[number] = size
 	return nil
 }
 
 // release gives up reserved room: the mini-batch is in the queue, or will not come.
-func (q *queue) release(size int64) {
+func (q *queue) release(number uint64, size int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.awaitedBytes -= size
+	delete(q.reserved, number)
 	q.wakeWaiters()
 }
 

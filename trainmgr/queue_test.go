@@ -155,13 +155,29 @@ func TestReserveLetsWhatHasComePass(t *testing.T) {
 	require.ErrorIs(t, q.reserve(full, 10, 80), context.DeadlineExceeded)
 	require.NoError(t, q.reserve(t.Context(), 4, 80), "due")
 	require.NoError(t, q.reserve(t.Context(), 3, 80), "came before")
-	q.release(80)
-	q.release(80)
+	q.release(4, 80)
+	q.release(3, 80)
 	got := make(chan error)
 	go func() { got <- q.reserve(t.Context(), 10, 80) }()
 	require.Eventually(t, func() bool { return q.statistics().Waiters == 1 }, 10*time.Second, time.Millisecond)
-	q.release(80)
+	q.release(9, 80)
 	require.NoError(t, <-got)
 	q.close(nil)
 	require.ErrorIs(t, q.reserve(t.Context(), 11, 1), io.ErrClosedPipe)
+}
+
+// TestReservedRoomIsKept: a mini-batch whose room is reserved enters at once, though the mini-batch that was due has
+// filled the queue meanwhile. A larger mini-batch than was reserved waits.
+func TestReservedRoomIsKept(t *testing.T) {
+	q := newQueue(100, 4, func(n uint64) uint64 { return n + 1 })
+	size := batchOf(9, 3).Bytes()
+	require.NoError(t, q.reserve(t.Context(), 9, size))
+	require.True(t, tryPut(t, q, batchOf(4, 24)), "due")
+	require.False(t, tryPut(t, q, batchOf(8, 3)), "no room")
+	require.False(t, tryPut(t, q, batchOf(9, 4)), "more than was reserved")
+	require.True(t, tryPut(t, q, batchOf(9, 3)))
+	q.release(9, size)
+	require.False(t, tryPut(t, q, batchOf(9, 3)), "the room is given up")
+	q.close(nil)
+	q.drain()
 }

@@ -2,6 +2,7 @@ package trainmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -182,22 +183,51 @@ func (m *sideMeter) read() sideTotals {
 	return made
 }
 
-// meteredStream counts the rows and the time of a stream.
-type meteredStream struct {
+// sharedStream counts the rows and the time of a stream, and waits for room in the input queue for each mini-batch. The
+// wait ends when the piece is revoked.
+type sharedStream struct {
 	api.Stream
-	meter *sideMeter
+	piece   *sharedPiece
+	release func() // gives up the room of the mini-batch that Next returned last; nil if Next reserved none
 }
 
-// Next implements api.Stream.
-func (s *meteredStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
-	s.meter.enter()
+// Next implements api.Stream. The mini-batch that Next returned before is in the input queue.
+func (s *sharedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
+	s.releaseRoom()
+	meter := &s.piece.shared.sharing.meters[s.piece.side]
+	meter.enter()
 	mb, err := s.Stream.Next(ctx)
 	rows := 0
 	if mb != nil {
 		rows = mb.Rows
 	}
-	s.meter.leave(rows)
-	return mb, err
+	meter.leave(rows)
+	if err != nil {
+		return nil, err
+	}
+	delivery, number := s.piece.shared.delivery, mb.Name.Number
+	if due, ok := delivery.Pending(number); !ok || due != number {
+		return mb, nil // it came before
+	}
+	s.release, err = delivery.Reserve(s.piece.ctx, number, mb.Bytes())
+	if err != nil {
+		mb.Release()
+		return nil, err
+	}
+	return mb, nil
+}
+
+// Close implements api.Stream.
+func (s *sharedStream) Close() error {
+	s.releaseRoom()
+	return s.Stream.Close()
+}
+
+func (s *sharedStream) releaseRoom() {
+	if s.release != nil {
+		s.release()
+		s.release = nil
+	}
 }
 
 // newSchedule makes the schedule of an epoch: one group of the drives elsewhere and one of the trainer's own
@@ -273,6 +303,13 @@ func (s *sharing) sayBack(drive string) {
 	}
 }
 
+// noteRedone counts a split that a drive did not make.
+func (s *sharing) noteRedone() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.redone++
+}
+
 // sharedPieces hands out the splits of one epoch to the two groups of its schedule, at the ratio of the counters.
 type sharedPieces struct {
 	*storagePieces
@@ -282,16 +319,17 @@ type sharedPieces struct {
 	joining  sync.WaitGroup  // the goroutine that looks for drives
 
 	// storagePieces.mu guards what follows.
-	drives    []api.Drive  // by the schedule's index of the worker
-	suspended map[int]bool // workers that are away
-	retryAt   time.Time    // when to look for drives that are away
-	looking   bool         // a goroutine looks for them
+	drives    []api.Drive          // by the schedule's index of the worker
+	running   map[int]*sharedPiece // by the schedule's index of the split
+	suspended map[int]bool         // workers that are away
+	retryAt   time.Time            // when to look for drives that are away
+	looking   bool                 // a goroutine looks for them
 }
 
 // begin shares the splits of an epoch.
 func (s *sharing) begin(ctx context.Context, pieces *storagePieces, delivery Delivery) *sharedPieces {
 	shared := &sharedPieces{storagePieces: pieces, sharing: s, delivery: delivery, ctx: ctx,
-		drives: slices.Clone(pieces.source.data.Drives), suspended: map[int]bool{}}
+		drives: slices.Clone(pieces.source.data.Drives), running: map[int]*sharedPiece{}, suspended: map[int]bool{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -360,6 +398,12 @@ func (s *sharedPieces) startPiece(stall time.Duration) (piece *sharedPiece, chan
 		group, side = localGroup, offload.Local
 	}
 	split, worker, ok := s.schedule.StartIn(group)
+	if !ok && s.schedule.Stalled() { // the trainer waits for the split: its side no longer matters
+		forced, side = true, offload.Local
+		if split, worker, ok = s.schedule.StartIn(localGroup); !ok {
+			s.revokeLast()
+		}
+	}
 	if !ok {
 		return nil, s.changed, false
 	}
@@ -371,8 +415,28 @@ func (s *sharedPieces) startPiece(stall time.Duration) (piece *sharedPiece, chan
 		share.counters.Count(side)
 	}
 	share.splits[side]++
-	return &sharedPiece{storagePiece: s.newPiece(split, s.drives[worker].Name), shared: s, worker: worker, side: side},
-		s.changed, false
+	piece = &sharedPiece{storagePiece: s.newPiece(split, s.drives[worker].Name), shared: s, worker: worker, side: side}
+	piece.ctx, piece.revoke = context.WithCancelCause(s.ctx)
+	s.running[split] = piece
+	return piece, s.changed, false
+}
+
+// errRevoked ends a piece on the trainer's own CPUs that waits for room in the input queue while the trainer waits for
+// an earlier split.
+var errRevoked = errors.New("an earlier split comes first")
+
+// revokeLast takes the last split in plan order from the trainer's own CPUs, if the split waits for room in the input
+// queue. Another piece brings the rest of the split later. storagePieces.mu is held.
+func (s *sharedPieces) revokeLast() {
+	last := -1
+	for split, piece := range s.running {
+		if piece.side == offload.Local {
+			last = max(last, split)
+		}
+	}
+	if last >= 0 {
+		s.running[last].revoke(errRevoked)
+	}
 }
 
 // remoteThere reports whether any drive elsewhere is available. storagePieces.mu is held.
@@ -451,6 +515,8 @@ type sharedPiece struct {
 	shared *sharedPieces
 	worker int
 	side   offload.Side
+	ctx    context.Context // of the waits for room
+	revoke context.CancelCauseFunc
 }
 
 // Open implements Piece.
@@ -459,7 +525,7 @@ func (p *sharedPiece) Open(ctx context.Context) (api.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &meteredStream{Stream: stream, meter: &p.shared.sharing.meters[p.side]}, nil
+	return &sharedStream{Stream: stream, piece: p}, nil
 }
 
 // End implements Piece. A split that a drive elsewhere did not make begins again on the trainer's own CPUs or
@@ -467,21 +533,29 @@ func (p *sharedPiece) Open(ctx context.Context) (api.Stream, error) {
 // once. An error of the trainer's own CPUs ends the job.
 func (p *sharedPiece) End(err error) error {
 	s := p.shared
-	if err == nil || p.side == offload.Local || s.ctx.Err() != nil {
-		if err == nil && p.side == offload.Remote {
-			s.sharing.sayBack(p.Drive())
-		}
-		return p.storagePiece.End(err)
-	}
+	p.revoke(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.schedule.Return(p.split)
-	s.suspend(p.worker)
-	s.retryAt = s.sharing.now().Add(s.sharing.options.RetryAfter)
-	s.sharing.sayAway(err, !s.remoteThere())
-	s.sharing.mu.Lock()
-	s.sharing.redone++
-	s.sharing.mu.Unlock()
+	delete(s.running, p.split)
+	switch {
+	case err == nil && p.side == offload.Remote:
+		s.sharing.sayBack(p.Drive())
+		fallthrough
+	case err == nil, s.ctx.Err() != nil:
+		s.schedule.End(p.split)
+	case errors.Is(err, errRevoked):
+		s.schedule.Return(p.split)
+		err = nil
+	case p.side == offload.Local:
+		s.schedule.End(p.split)
+	default:
+		s.schedule.Return(p.split)
+		s.suspend(p.worker)
+		s.retryAt = s.sharing.now().Add(s.sharing.options.RetryAfter)
+		s.sharing.sayAway(err, !s.remoteThere())
+		s.sharing.noteRedone()
+		err = nil
+	}
 	s.wake()
-	return nil
+	return err
 }

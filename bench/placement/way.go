@@ -21,6 +21,7 @@ type way struct {
 	server *http.Server
 	client *http.Client
 	done   chan error
+	served chan struct{} // a token for each frame that serve has written, and no longer reads
 	buffer []byte
 
 	mu    sync.Mutex
@@ -33,7 +34,7 @@ func newWay() (*way, error) {
 		return nil, err
 	}
 	w := &way{
-		url: "http://" + l.Addr().String() + "/v1/minibatch", done: make(chan error, 1),
+		url: "http://" + l.Addr().String() + "/v1/minibatch", done: make(chan error, 1), served: make(chan struct{}, 1),
 		client: &http.Client{Transport: &http.Transport{DisableCompression: true}},
 	}
 	w.server = &http.Server{Handler: http.HandlerFunc(w.serve), ReadHeaderTimeout: time.Minute}
@@ -53,6 +54,7 @@ func (w *way) serve(rw http.ResponseWriter, _ *http.Request) {
 	}
 	rw.Header().Set("Content-Length", strconv.FormatInt(frame.Len(), 10))
 	_, _ = frame.WriteTo(rw) // the trainer finds a frame cut short
+	w.served <- struct{}{}
 }
 
 // fetch brings a mini-batch to the trainer. The frame is valid until the next call.
@@ -79,8 +81,11 @@ func (w *way) fetch(ctx context.Context, mb *tensor.MiniBatch) (frame []byte, er
 		w.buffer = make([]byte, resp.ContentLength)
 	}
 	frame = w.buffer[:resp.ContentLength]
-	_, err = io.ReadFull(resp.Body, frame)
-	return frame, err
+	if _, err = io.ReadFull(resp.Body, frame); err != nil {
+		return nil, err
+	}
+	<-w.served // the mini-batch may be released now
+	return frame, nil
 }
 
 func (w *way) close() error {

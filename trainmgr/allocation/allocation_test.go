@@ -183,3 +183,39 @@ func TestAllocateProperties(t *testing.T) {
 		require.Equal(rt, a.Wanted > len(drives), have < slow)
 	})
 }
+
+// TestScheduleStalls returns a split while later splits run: the schedule is stalled until the split runs again.
+func TestScheduleStalls(t *testing.T) {
+	s := NewSchedule(true, 2, []int{1, 1})
+	for range 4 {
+		s.Add(10, []int{0, 1})
+	}
+	assert.True(t, s.Stalled(), "nothing runs yet")
+	for range 2 {
+		_, _, ok := s.Start()
+		require.True(t, ok)
+		assert.False(t, s.Stalled())
+	}
+	s.End(0)
+	assert.False(t, s.Stalled(), "split 1 runs")
+	_, _, ok := s.Start()
+	require.True(t, ok)
+	s.Return(1)
+	assert.True(t, s.Stalled(), "split 2 runs, and split 1 is pending")
+	split, _, ok := s.Start()
+	require.True(t, ok)
+	require.Equal(t, 1, split)
+	assert.False(t, s.Stalled())
+	for split := 1; split <= 2; split++ {
+		s.End(split)
+	}
+	assert.True(t, s.Stalled(), "split 3 is pending")
+	_, _, ok = s.Start()
+	require.True(t, ok)
+	s.End(3)
+	assert.False(t, s.Stalled(), "no split is left")
+
+	free := NewSchedule(false, 1, []int{1})
+	free.Add(10, []int{0})
+	assert.False(t, free.Stalled(), "free order")
+}

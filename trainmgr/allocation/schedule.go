@@ -18,6 +18,7 @@ type Schedule struct {
 	workers      []scheduledWorker
 	splits       []scheduledSplit
 	firstPending int // no split before it is pending
+	firstUndone  int // every split before it is done
 	pending      int
 	running      int
 }
@@ -148,6 +149,7 @@ func (s *Schedule) Return(split int) {
 		holder.firstPending = min(holder.firstPending, at)
 	}
 	s.firstPending = min(s.firstPending, split)
+	s.firstUndone = min(s.firstUndone, split)
 	s.pending++
 }
 
@@ -194,6 +196,18 @@ func (s *Schedule) CanServe(group int) bool {
 		s.firstPending++
 	}
 	return slices.ContainsFunc(s.splits[s.firstPending].holders, func(w int) bool { return s.usable(w, group) })
+}
+
+// Stalled reports whether, in plan order, the first pending split precedes every running split. Then no running split
+// can bring the mini-batch that the trainer waits for next. A split that was returned can stall the schedule.
+func (s *Schedule) Stalled() bool {
+	if !s.planOrder || s.pending == 0 {
+		return false
+	}
+	for s.splits[s.firstUndone].state == splitDone {
+		s.firstUndone++
+	}
+	return s.splits[s.firstUndone].state == splitPending
 }
 
 // usable reports whether a worker is of the group and not suspended.
