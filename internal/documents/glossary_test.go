@@ -67,11 +67,9 @@ func TestGlossaryIsInOrder(t *testing.T) {
 	assert.Equal(t, sorted, words)
 	assert.Equal(t, slices.Compact(slices.Clone(sorted)), sorted, "one word, one entry")
 	for _, w := range []string{
-		"cursor", "epoch", "extent", "fence", "generation", "grant", "image", "image slot", "job", "lease", "manifest",
-		"memory range",
-		"mini-batch", "output layout", "partition", "piece", "placement", "program", "rank", "region", "run", "session",
-		"slice", "SLM",
-		"split", "stream", "task", "token", "window", "worker",
+		"cursor", "edition", "epoch", "extent", "fence", "generation", "grant", "image", "image slot", "job", "lease",
+		"manifest", "memory range", "mini-batch", "output layout", "partition", "piece", "placement", "program",
+		"rank", "region", "run", "session", "slice", "SLM", "split", "stream", "task", "token", "window", "worker",
 	} {
 		assert.Contains(t, words, w)
 	}

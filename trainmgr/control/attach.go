@@ -163,7 +163,7 @@ func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
 func (c *attachCall) attachInLedger(now time.Time) (ledger.Attached, error) {
 	j, token := c.job, c.token
 	if token != nil {
-		g := j.generationOf(token.Epoch)
+		g := j.editionOf(token.Epoch)
 		if g == nil {
 			return ledger.Attached{}, fmt.Errorf("attach to %s: %w: the job has no epoch %d (any more)", j.ID,
 				dataset.ErrToken, token.Epoch)
@@ -184,7 +184,7 @@ func (c *attachCall) attachInLedger(now time.Time) (ledger.Attached, error) {
 // response returns the answer to a rank that attaches. l.mu is held.
 func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachResponse, error) {
 	j := c.job
-	g := j.generationOf(at.Epoch)
+	g := j.editionOf(at.Epoch)
 	if g == nil {
 		return nil, fmt.Errorf("attach to %s: %w: the job has no epoch %d", j.ID, ledger.ErrUnknown, at.Epoch)
 	}

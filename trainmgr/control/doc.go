@@ -7,7 +7,7 @@
 //
 //	fleet      the nodes that beat, their drives and partitions (package fleet, pure)
 //	ledger     which mini-batches are delivered, which are out on lease (package ledger, pure)
-//	lives      the phases, ranks, generations and epochs of all jobs (package lifecycle, pure)
+//	lives      the phases, ranks, editions and epochs of all jobs (package lifecycle, pure)
 //	journal    group commit of what the ledger changed (package store)
 //
 // A call of a launcher or of a node becomes an event of a pure machine, under one lock. The leader carries out the
@@ -26,7 +26,7 @@
 //	node/NAME                a node's URLs, drives and whether an operator drained it; never its partitions
 //	job/ID/spec              the submission, at most 256 KiB; never changed
 //	job/ID/state             where the job stands; written at once when its phase changes, else at most once a second
-//	job/ID/data/G/NNNN       manifest and columns of generation G, compressed, in pieces
+//	job/ID/data/G/NNNN       manifest and columns of edition G, compressed, in pieces
 //	job/ID/decisions         the last decisions of the autoscaler
 //	job/ID/ranks, job/ID/eE/mark, job/ID/eE/cNNNNNN     the ledger's records
 //
@@ -63,7 +63,7 @@
 //
 // # Where workers without data read
 //
-// A worker of any reach gets the sources of a generation's first 1,024 partitions with Prepare, and asks for every
+// A worker of any reach gets the sources of an edition's first 1,024 partitions with Prepare, and asks for every
 // other partition by Locate, 256 names a call, when it is granted a split of it. It asks again when every place that it
 // knows of a partition has failed. So no message grows with the number of partitions, and a node that dies or copies
 // that move cost one call for each partition that is being read then.
@@ -81,10 +81,10 @@
 // hook), as many as all jobs want (autoscale.DecidePool). A worker that is to be stopped is drained first. The names of
 // these workers begin with "pool-", by which a later leader knows them.
 //
-// # Generations
+// # Editions
 //
 // A job with follow looks for new partitions when all its epochs are delivered. The partitions that match its patterns
-// and were not there before are a further generation: with a manifest and a job digest of its own, and with as many
+// and were not there before are a further edition: with a manifest and a job digest of its own, and with as many
 // epochs again. Epochs are counted on.
 //
 // # Degradations

@@ -85,8 +85,8 @@ func (c *conductor) discharge(duty lifecycle.Duty) bool {
 		if err = c.confirmDelivery(); err != nil && c.ctx.Err() == nil {
 			c.logger.Warn("the job's end could not be stored; trying again", "job", c.job.ID, "error", err)
 		}
-	case lifecycle.StoreGeneration:
-		if err = c.storeNextGeneration(); err != nil && c.ctx.Err() == nil {
+	case lifecycle.StoreEdition:
+		if err = c.storeNextEdition(); err != nil && c.ctx.Err() == nil {
 			c.logger.Warn("the job's end could not be stored; trying again", "job", c.job.ID, "error", err)
 		}
 	default:
@@ -104,10 +104,10 @@ func (c *conductor) happen(event func(now time.Time)) {
 	c.settle(now)
 }
 
-// prepareJob has the nodes prepare the generation that the job begins with, or goes on with.
+// prepareJob has the nodes prepare the edition that the job begins with, or goes on with.
 func (c *conductor) prepareJob() {
 	c.mu.Lock()
-	g := c.job.generations[c.job.Preparing()]
+	g := c.job.editions[c.job.Preparing()]
 	c.mu.Unlock()
 	err := c.prepareAll(g)
 	if c.ctx.Err() != nil {
@@ -161,20 +161,20 @@ func (c *conductor) confirmDelivery() error {
 	return nil
 }
 
-// storeNextGeneration stores the data of a further generation.
-func (c *conductor) storeNextGeneration() error {
+// storeNextEdition stores the data of a further edition.
+func (c *conductor) storeNextEdition() error {
 	c.mu.Lock()
-	g := c.job.generations[c.job.Preparing()]
+	g := c.job.editions[c.job.Preparing()]
 	c.mu.Unlock()
-	ops, err := storeGeneration(c.job, g)
+	ops, err := storeEdition(c.job, g)
 	if err == nil {
 		err = c.commitAll(c.ctx, ops)
 	}
 	c.happen(func(time.Time) {
 		if err != nil {
-			c.job.GenerationDropped()
+			c.job.EditionDropped()
 		} else {
-			c.job.GenerationStored(len(ops))
+			c.job.EditionStored(len(ops))
 		}
 	})
 	return err
@@ -197,17 +197,17 @@ func (c *conductor) commitState() error {
 func (c *conductor) retire() {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*nodeTime)
 	defer cancel()
-	for _, g := range c.job.generations {
-		c.finishGeneration(ctx, g)
+	for _, g := range c.job.editions {
+		c.finishEdition(ctx, g)
 	}
 	if err := c.forget(ctx, c.o.History); err != nil && ctx.Err() == nil {
 		c.logger.Warn("forget old jobs", "error", err)
 	}
 }
 
-// finishGeneration has nodes forget a generation, unless another job is of the same digest. A job that begins meanwhile
+// finishEdition has nodes forget an edition, unless another job is of the same digest. A job that begins meanwhile
 // waits, to be prepared again.
-func (c *conductor) finishGeneration(ctx context.Context, g *generation) {
+func (c *conductor) finishEdition(ctx context.Context, g *edition) {
 	handing := c.handingLock(g.Digest)
 	handing.Lock()
 	defer handing.Unlock()

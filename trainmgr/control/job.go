@@ -30,11 +30,11 @@ type job struct {
 	storing  sync.Mutex    // held while the state is written; locked before leader.mu
 
 	*lifecycle.Job                     // nil until the job is stored
-	generations    map[int]*generation // by number: those of Job, and the next one while it is being prepared
+	editions       map[int]*edition    // by number: those of Job, and the next one while it is being prepared
 	launchers      []launcher          // of the ranks
 	changed        chan struct{}       // closed and replaced when the phase changes
 	wake           chan struct{}       // of the job's goroutine
-	formerly       map[string]struct{} // partitions of generations that all ranks have left
+	formerly       map[string]struct{} // partitions of editions that all ranks have left
 	autoscaling
 }
 
@@ -62,9 +62,9 @@ type autoscaling struct {
 	needsWorkers   bool // workers of any reach are prepared for the job
 }
 
-// generation is a set of partitions that a job goes over, for as many epochs as it asks for.
-type generation struct {
-	record.Generation
+// edition is a set of partitions that a job goes over, for as many epochs as it asks for.
+type edition struct {
+	record.Edition
 	data           *fleet.Selection
 	resolved       *pipeline.Resolved
 	schema         *tensor.Schema
@@ -74,8 +74,8 @@ type generation struct {
 	onNodes        bool              // nodes that hold something have been asked to prepare it
 }
 
-// newGeneration makes a generation of the selected partitions.
-func newGeneration(j *job, data *fleet.Selection, number int, first uint64) (*generation, error) {
+// newEdition makes an edition of the selected partitions.
+func newEdition(j *job, data *fleet.Selection, number int, first uint64) (*edition, error) {
 	resolved, err := j.pipeline.Resolve(data.Columns)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the pipeline does not fit the partitions: %w", record.ErrSpec, err)
@@ -93,9 +93,9 @@ func newGeneration(j *job, data *fleet.Selection, number int, first uint64) (*ge
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
-	g := &generation{
-		Generation: record.Generation{Number: number, First: first, Digest: digest},
-		data:       data, resolved: resolved, schema: schema,
+	g := &edition{
+		Edition: record.Edition{Number: number, First: first, Digest: digest},
+		data:    data, resolved: resolved, schema: schema,
 	}
 	for _, p := range data.Manifest.Partitions {
 		g.words = append(g.words, fleet.Word(p.Name, p.Footer[:]))
@@ -113,7 +113,7 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 	j := &job{
 		Submission: submission, spec: s.Job, makers: makersOf(record.Placement(s.Job.Placement)),
 		pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume,
-		generations: map[int]*generation{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
+		editions: map[int]*edition{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
 		changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	for i := range j.launchers {
@@ -147,21 +147,21 @@ func (j *job) ledgerJob() ledger.Job {
 	return v
 }
 
-// generationOf returns the generation of an epoch, or nil if the generation is no longer kept or not known yet.
-func (j *job) generationOf(epoch uint64) *generation {
-	if g, ok := j.GenerationOf(epoch); ok {
-		return j.generations[g.Number]
+// editionOf returns the edition of an epoch, or nil if the edition is no longer kept or not known yet.
+func (j *job) editionOf(epoch uint64) *edition {
+	if g, ok := j.EditionOf(epoch); ok {
+		return j.editions[g.Number]
 	}
 	return nil
 }
 
-// latest is the last generation that was taken; nil: the job has ended, and its generations are not kept.
-func (j *job) latest() *generation {
-	list := j.Generations()
+// latest is the last edition that was taken; nil: the job has ended, and its editions are not kept.
+func (j *job) latest() *edition {
+	list := j.Editions()
 	if len(list) == 0 {
 		return nil
 	}
-	return j.generations[list[len(list)-1].Number]
+	return j.editions[list[len(list)-1].Number]
 }
 
 // poke wakes the job's goroutine.
@@ -180,4 +180,4 @@ func (j *job) notify(rank uint32) {
 }
 
 // tensorSchema is the JSON of the tensors' schema.
-func (g *generation) tensorSchema() ([]byte, error) { return json.Marshal(g.schema) }
+func (g *edition) tensorSchema() ([]byte, error) { return json.Marshal(g.schema) }

@@ -27,7 +27,7 @@ func (c *conductor) measureJoined() {
 	if err != nil {
 		return // no epoch was begun
 	}
-	g := c.job.generationOf(v.Epoch)
+	g := c.job.editionOf(v.Epoch)
 	if g == nil {
 		return
 	}
@@ -57,8 +57,8 @@ func (c *conductor) measureJoined() {
 	})
 }
 
-// unmeasuredDrive finds a drive that works for a generation and whose P is not known. l.mu is held.
-func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.DriveID, bool) {
+// unmeasuredDrive finds a drive that works for an edition and whose P is not known. l.mu is held.
+func (c *conductor) unmeasuredDrive(g *edition, now time.Time) (fleet.DriveID, bool) {
 	p := c.job.State().P
 	for _, holders := range g.holders(c.fleet) {
 		for _, h := range holders {
@@ -71,16 +71,16 @@ func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.DriveID
 }
 
 // measurable reports whether P of a worker is not known and can be measured now. l.mu is held.
-func (c *conductor) measurable(at fleet.DriveID, g *generation, p map[string]float64, now time.Time) bool {
+func (c *conductor) measurable(at fleet.DriveID, g *edition, p map[string]float64, now time.Time) bool {
 	a, name := c.nodes[at.Node], driveName(at)
 	failed, tried := c.job.unmeasured[name]
 	return p[name] <= 0 && a != nil && a.preparedJobs[g.Digest] && a.drives[at.Drive] == driveReady &&
 		!(tried && now.Sub(failed) < measureAgain)
 }
 
-// unmeasuredWorker finds a worker of any reach that is prepared for a generation and whose P is not known. l.mu is
+// unmeasuredWorker finds a worker of any reach that is prepared for an edition and whose P is not known. l.mu is
 // held.
-func (c *conductor) unmeasuredWorker(g *generation, now time.Time) (fleet.DriveID, bool) {
+func (c *conductor) unmeasuredWorker(g *edition, now time.Time) (fleet.DriveID, bool) {
 	p := c.job.State().P
 	for _, at := range c.workersFor() {
 		if c.measurable(at, g, p, now) {
@@ -92,7 +92,7 @@ func (c *conductor) unmeasuredWorker(g *generation, now time.Time) (fleet.DriveI
 
 // sourceToMeasure chooses a partition on which P of a worker of any reach is measured, another one every time, so that
 // workers that join together do not all read from one drive. l.mu is held.
-func (c *conductor) sourceToMeasure(g *generation) *apiv1.PartitionSource {
+func (c *conductor) sourceToMeasure(g *edition) *apiv1.PartitionSource {
 	partitions := g.data.Manifest.Partitions
 	for range len(partitions) {
 		c.job.measuredOn++
@@ -112,7 +112,7 @@ func (c *conductor) sourceToMeasure(g *generation) *apiv1.PartitionSource {
 
 // driveJoined takes P of a drive that joined, and computes again how many drives T wants. The autoscaler decides how
 // many run. l.mu is held.
-func (c *conductor) driveJoined(g *generation, at fleet.DriveID, rows float64) {
+func (c *conductor) driveJoined(g *edition, at fleet.DriveID, rows float64) {
 	if c.job.Phase().Ended() {
 		return
 	}
@@ -128,7 +128,7 @@ func (c *conductor) driveJoined(g *generation, at fleet.DriveID, rows float64) {
 }
 
 // countAgain computes how many drives T wants. l.mu is held.
-func (c *conductor) countAgain(g *generation, st record.State) {
+func (c *conductor) countAgain(g *edition, st record.State) {
 	if a, err := allocation.Allocate(st.T, c.driveLoads(g, st.P), int(c.job.spec.MaxDrives)); err == nil && st.T > 0 {
 		st.Allocation.Wanted, st.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall
 		c.job.Allocated(st.Allocation)

@@ -284,7 +284,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	s.Redelivered += v.Redelivered
 	s.Workers, s.WorkersReady = int32(v.Allowed), int32(v.Enlisted)
 	s.SplitsHeld, s.SplitsAny, _ = l.ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
-	if g := j.generationOf(v.Epoch); g != nil {
+	if g := j.editionOf(v.Epoch); g != nil {
 		s.Digest, s.Rows = g.Digest[:], g.data.Manifest.Rows()
 	}
 	for _, r := range v.Ranks {

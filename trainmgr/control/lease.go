@@ -209,7 +209,7 @@ func (c *leaseCall) leased(lease uint64) bool {
 // wantsMore reports whether the call waits for grants. A call that only reports does not change the want of another
 // call of the rank.
 func (c *leaseCall) wantsMore() bool {
-	return c.req.Want > 0 && !c.resp.Adopt && c.job.generationOf(c.req.Epoch) != nil
+	return c.req.Want > 0 && !c.resp.Adopt && c.job.editionOf(c.req.Epoch) != nil
 }
 
 // awaitGrants asks the ledger for pieces and waits until the rank has news, or the time is over.
@@ -291,7 +291,7 @@ func (c *leaseCall) answer() error {
 	c.resp.EpochDone = st.Epoch == c.req.Epoch && st.Out
 	if len(c.resp.Grants) == 0 && !c.resp.EpochDone {
 		c.resp.Waiting = st.Waiting
-		if j.generationOf(c.req.Epoch) == nil {
+		if j.editionOf(c.req.Epoch) == nil {
 			c.resp.Waiting = "new partitions have not appeared yet"
 		}
 	}

@@ -19,7 +19,7 @@ import (
 type loaded struct {
 	spec, state []byte
 	decisions   []byte
-	pieces      map[int][][]byte // by generation, in order
+	pieces      map[int][][]byte // by edition, in order
 	records     []ledger.Record
 }
 
@@ -129,26 +129,26 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 		j.Job = l.lives.Add(j.terms(), state)
 		return j, nil
 	}
-	for _, g := range state.Generations {
+	for _, g := range state.Editions {
 		if len(v.pieces[g.Number]) != g.Pieces {
-			return nil, fmt.Errorf("generation %d: %d pieces of %d are stored", g.Number, len(v.pieces[g.Number]),
+			return nil, fmt.Errorf("edition %d: %d pieces of %d are stored", g.Number, len(v.pieces[g.Number]),
 				g.Pieces)
 		}
 		data, err := record.Unpack(v.pieces[g.Number])
 		if err != nil {
-			return nil, fmt.Errorf("generation %d: %w", g.Number, err)
+			return nil, fmt.Errorf("edition %d: %w", g.Number, err)
 		}
-		full, err := newGeneration(j, data, g.Number, g.First)
+		full, err := newEdition(j, data, g.Number, g.First)
 		if err != nil {
-			return nil, fmt.Errorf("generation %d: %w", g.Number, err)
+			return nil, fmt.Errorf("edition %d: %w", g.Number, err)
 		}
 		if full.Digest != g.Digest {
-			return nil, fmt.Errorf("generation %d: its digest is %s and was %s: another build cuts the data "+
+			return nil, fmt.Errorf("edition %d: its digest is %s and was %s: another build cuts the data "+
 				"differently", g.Number, full.Digest, g.Digest)
 		}
-		full.Generation = g
+		full.Edition = g
 		full.onNodes = true // a node that lacks it gets it when it beats
-		j.generations[g.Number] = full
+		j.editions[g.Number] = full
 	}
 	if err := j.rememberPartitions(state, v.pieces); err != nil {
 		return nil, err
@@ -163,16 +163,16 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 	return j, l.restoreLedger(j, v.records, now)
 }
 
-// rememberPartitions notes the partitions of generations that all ranks have left, so that a job that follows does not
+// rememberPartitions notes the partitions of editions that all ranks have left, so that a job that follows does not
 // take them for new.
 func (j *job) rememberPartitions(state record.State, pieces map[int][][]byte) error {
 	for n, p := range pieces {
-		if n >= state.Taken || len(state.Generations) > 0 && n >= state.Generations[0].Number {
+		if n >= state.Taken || len(state.Editions) > 0 && n >= state.Editions[0].Number {
 			continue // it is in use, or its leader stored it and died before it was used
 		}
 		data, err := record.Unpack(p)
 		if err != nil {
-			return fmt.Errorf("generation %d: %w", n, err)
+			return fmt.Errorf("edition %d: %w", n, err)
 		}
 		for _, part := range data.Manifest.Partitions {
 			j.formerly[part.Name] = struct{}{}
@@ -195,8 +195,8 @@ func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) e
 		live = []uint64{j.FirstEpoch}
 	}
 	for _, e := range live {
-		if j.generationOf(e) == nil {
-			continue // a rank waits for a generation that is not there yet
+		if j.editionOf(e) == nil {
+			continue // a rank waits for an edition that is not there yet
 		}
 		if err := l.beginInLedger(j, e, now); err != nil {
 			return err

@@ -29,7 +29,7 @@ func (s *Server) Locate(_ context.Context, req *apiv1.LocateRequest) (*apiv1.Loc
 	digest := dataset.Digest(req.Job)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.generationOf(digest)
+	g := l.editionOf(digest)
 	if g == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("locate: no job that runs has digest %s",
 			digest.String()[:12]))
@@ -46,13 +46,13 @@ func (s *Server) Locate(_ context.Context, req *apiv1.LocateRequest) (*apiv1.Loc
 	return &apiv1.LocateResponse{Sources: l.fleet.Locate(partitions)}, nil
 }
 
-// generationOf finds a generation of a job that has not ended by its digest, or returns nil. l.mu is held.
-func (l *leader) generationOf(digest dataset.Digest) *generation {
+// editionOf finds an edition of a job that has not ended by its digest, or returns nil. l.mu is held.
+func (l *leader) editionOf(digest dataset.Digest) *edition {
 	for _, j := range l.jobs {
 		if j.Phase().Ended() {
 			continue
 		}
-		for _, g := range j.generations {
+		for _, g := range j.editions {
 			if g.Digest == digest {
 				return g
 			}
@@ -61,9 +61,9 @@ func (l *leader) generationOf(digest dataset.Digest) *generation {
 	return nil
 }
 
-// sourcesFor lists where the first partitions of a generation can be read, for a node that has workers of any reach. A
+// sourcesFor lists where the first partitions of an edition can be read, for a node that has workers of any reach. A
 // worker asks Locate for the others.
-func (l *leader) sourcesFor(node string, g *generation) []*apiv1.PartitionSource {
+func (l *leader) sourcesFor(node string, g *edition) []*apiv1.PartitionSource {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.fleet.Reaches(node) {

@@ -58,7 +58,7 @@ func (k nodeKeeper) refreshLoop(a *nodeState) {
 func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 	type item struct {
 		j *job
-		g *generation
+		g *edition
 	}
 	var items []item
 	var over []dataset.Digest
@@ -73,7 +73,7 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 		if j.Phase().Ended() {
 			continue
 		}
-		for _, g := range j.generations {
+		for _, g := range j.editions {
 			if g.onNodes && !a.preparedJobs[g.Digest] && (k.serves(a.name, j) ||
 				j.drivesMake() && k.fleet.Holds(a.name, g.data.Manifest)) {
 				items = append(items, item{j, g})
@@ -122,7 +122,7 @@ func digestOf(hexed string) (d dataset.Digest, ok bool) {
 	return dataset.Digest(b), true
 }
 
-// finishLeftOver has a node forget a generation that no job needs any more.
+// finishLeftOver has a node forget an edition that no job needs any more.
 func (k nodeKeeper) finishLeftOver(node string, digest dataset.Digest) {
 	handing := k.handingLock(digest)
 	handing.Lock()
@@ -139,8 +139,8 @@ func (k nodeKeeper) finishLeftOver(node string, digest dataset.Digest) {
 	}
 }
 
-// prepare hands a generation to a node.
-func (l *leader) prepare(node string, j *job, g *generation) error {
+// prepare hands an edition to a node.
+func (l *leader) prepare(node string, j *job, g *edition) error {
 	manifest, err := g.data.Manifest.MarshalJSON()
 	if err != nil {
 		return err

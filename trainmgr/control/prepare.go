@@ -16,10 +16,10 @@ import (
 // prepareTries is how often a node that cannot be reached is asked to prepare a job.
 const prepareTries = 3
 
-// prepareAll has every node that holds a partition prepare a generation. A node that fails is passed over as long as
+// prepareAll has every node that holds a partition prepare an edition. A node that fails is passed over as long as
 // every partition has a holder that does not fail. The job waits where nodes have no room for another job, where a
 // node is away, or where a drive is not open; its phase says so.
-func (c *conductor) prepareAll(g *generation) error {
+func (c *conductor) prepareAll(g *edition) error {
 	return c.retryWhileBusy(func() error { return c.prepareOnce(g) })
 }
 
@@ -68,7 +68,7 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 }
 
 // prepareOnce asks every node once, and nodes that cannot be reached a few times.
-func (c *conductor) prepareOnce(g *generation) error {
+func (c *conductor) prepareOnce(g *edition) error {
 	c.awaitHolders(g)
 	c.mu.Lock()
 	g.onNodes = true // nodes that come from now on are asked when they do
@@ -118,9 +118,9 @@ func (c *conductor) prepareOnce(g *generation) error {
 	return c.preparationError(g, nodes)
 }
 
-// preparationError is the error that keeps a generation from being served, by the answers of its nodes; nil: every
+// preparationError is the error that keeps an edition from being served, by the answers of its nodes; nil: every
 // partition has a node that is prepared.
-func (c *conductor) preparationError(g *generation, nodes map[string]error) error {
+func (c *conductor) preparationError(g *edition, nodes map[string]error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var wait error
@@ -156,7 +156,7 @@ func (c *conductor) preparationError(g *generation, nodes map[string]error) erro
 
 // readable returns a function that reports whether workers of any reach may make a partition that no holder can make:
 // it lies at a URL, or on a node that the job lets make nothing. l.mu is held.
-func (c *conductor) readable(g *generation, holdersOf [][]fleet.DriveID) func(partition int) bool {
+func (c *conductor) readable(g *edition, holdersOf [][]fleet.DriveID) func(partition int) bool {
 	if !c.job.workersMake() {
 		return func(int) bool { return false }
 	}
@@ -169,7 +169,7 @@ func (c *conductor) readable(g *generation, holdersOf [][]fleet.DriveID) func(pa
 }
 
 // awaitHolders gives nodes that have not yet reported to a new leader the time to beat.
-func (c *conductor) awaitHolders(g *generation) {
+func (c *conductor) awaitHolders(g *edition) {
 	for time.Since(c.began) < c.o.DeadAfter+2*c.o.Beat {
 		c.mu.Lock()
 		all := !slices.ContainsFunc(c.fleet.Holders(g.data.Manifest),
@@ -185,7 +185,7 @@ func (c *conductor) awaitHolders(g *generation) {
 func driveName(p fleet.DriveID) string { return p.Node + "/" + p.Drive }
 
 // measureAll asks for P of every drive that holds a partition: nodes at once, a node's drives one after the other.
-func (c *conductor) measureAll(g *generation) (map[string]float64, error) {
+func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 	c.mu.Lock()
 	drives := map[string]map[string]bool{} // by node
 	for _, holders := range c.fleet.Holders(g.data.Manifest) {

@@ -99,7 +99,7 @@ func (c *conductor) autoscaleInputs(v *ledger.JobStatus, now time.Time) autoscal
 	for _, p := range st.P {
 		in.P += p / float64(len(st.P))
 	}
-	if g := c.job.generationOf(v.Epoch); g != nil {
+	if g := c.job.editionOf(v.Epoch); g != nil {
 		seen := map[fleet.DriveID]bool{}
 		for _, holders := range g.holders(c.fleet) {
 			for _, h := range holders {
@@ -160,15 +160,15 @@ func (l *leader) meanBusy(drives []ledger.DriveID) float64 {
 
 // holders are the drives that hold each partition now. The partitions of all drives are searched only when a node
 // has reported a change, not every second.
-func (g *generation) holders(f *fleet.Fleet) [][]fleet.DriveID {
+func (g *edition) holders(f *fleet.Fleet) [][]fleet.DriveID {
 	if g.holdersVersion != f.Version() || g.holdersFound == nil {
 		g.holdersFound, g.holdersVersion = f.Holders(g.data.Manifest), f.Version()
 	}
 	return g.holdersFound
 }
 
-// driveLoads lists the drives of which P is known, with the rows of a generation that each holds. l.mu is held.
-func (l *leader) driveLoads(g *generation, p map[string]float64) []allocation.Worker {
+// driveLoads lists the drives of which P is known, with the rows of an edition that each holds. l.mu is held.
+func (l *leader) driveLoads(g *edition, p map[string]float64) []allocation.Worker {
 	rows := map[string]int64{}
 	var order []string
 	for i, holders := range l.fleet.Holders(g.data.Manifest) {
@@ -197,7 +197,7 @@ func (l *leader) driveLoads(g *generation, p map[string]float64) []allocation.Wo
 }
 
 // allocate decides how many drives a job starts with: ceil(T/P). l.mu is held.
-func (c *conductor) allocate(g *generation, p map[string]float64, t float64, now time.Time) (allocation.Allocation,
+func (c *conductor) allocate(g *edition, p map[string]float64, t float64, now time.Time) (allocation.Allocation,
 	error) {
 	drives := c.driveLoads(g, p)
 	a, err := allocation.Allocate(t, drives, int(c.job.spec.MaxDrives))

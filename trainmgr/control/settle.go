@@ -79,12 +79,12 @@ func (l *leader) settleLives(now time.Time) bool {
 			l.jobs[e.Job].notify(e.Rank)
 		case lifecycle.FindPartitions:
 			(&conductor{l, l.jobs[e.Job]}).findPartitions()
-		case lifecycle.DropGeneration:
-			l.jobs[e.Job].dropGeneration(e.Number)
-		case lifecycle.GenerationBegun:
-			g := l.jobs[e.Job].generations[e.Generation.Number]
-			g.Generation = e.Generation
-			l.logger.Info("a further generation", "job", e.Job, "generation", g.Number, "epoch", g.First,
+		case lifecycle.DropEdition:
+			l.jobs[e.Job].dropEdition(e.Number)
+		case lifecycle.EditionBegun:
+			g := l.jobs[e.Job].editions[e.Edition.Number]
+			g.Edition = e.Edition
+			l.logger.Info("a further edition", "job", e.Job, "edition", g.Number, "epoch", g.First,
 				"partitions", len(g.data.Manifest.Partitions), "digest", g.Digest.String()[:12])
 		default:
 			l.logger.Error("an effect that the leader does not know", "what", fmt.Sprintf("%T", e))
@@ -118,7 +118,7 @@ func (l *leader) beginEpoch(j *job, epoch uint64, now time.Time) {
 }
 
 func (l *leader) beginInLedger(j *job, epoch uint64, now time.Time) error {
-	g := j.generationOf(epoch)
+	g := j.editionOf(epoch)
 	if g == nil {
 		return fmt.Errorf("%w: job %s has no epoch %d", ledger.ErrUnknown, j.ID, epoch)
 	}
@@ -170,10 +170,10 @@ func (l *leader) lastToken(j *job) []byte {
 	return nil
 }
 
-// dropGeneration forgets the data of a generation that all ranks have left, but for the names of its partitions.
-func (j *job) dropGeneration(number int) {
-	for _, p := range j.generations[number].data.Manifest.Partitions {
+// dropEdition forgets the data of an edition that all ranks have left, but for the names of its partitions.
+func (j *job) dropEdition(number int) {
+	for _, p := range j.editions[number].data.Manifest.Partitions {
 		j.formerly[p.Name] = struct{}{}
 	}
-	delete(j.generations, number)
+	delete(j.editions, number)
 }

@@ -68,8 +68,8 @@ func (l *leader) stateOps(j *job, next bool) (ops []store.Op, ended bool, err er
 	return ops, s.Phase.Ended(), nil
 }
 
-// storeGeneration renders the data of a generation that a later leader needs, in the order in which to write them.
-func storeGeneration(j *job, g *generation) ([]store.Op, error) {
+// storeEdition renders the data of an edition that a later leader needs, in the order in which to write them.
+func storeEdition(j *job, g *edition) ([]store.Op, error) {
 	pieces, err := record.Pack(g.data)
 	if err != nil {
 		return nil, err

@@ -71,18 +71,18 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if err != nil {
 		return nil, l.wireError(err)
 	}
-	g, err := newGeneration(j, data, 0, 0)
+	g, err := newEdition(j, data, 0, 0)
 	if err != nil {
 		return nil, l.wireError(err)
 	}
 	if err := checkPlan(j, g, s.o.MaxSplits); err != nil {
 		return nil, l.wireError(err)
 	}
-	ops, err := storeGeneration(j, g)
+	ops, err := storeEdition(j, g)
 	if err != nil {
 		return nil, l.wireError(fmt.Errorf("%w: %w", record.ErrSpec, err))
 	}
-	submitted := lifecycle.Submission(g.Generation)
+	submitted := lifecycle.Submission(g.Edition)
 	spec, err := jsonOp(record.Key(stored.ID, "spec"), j.Submission)
 	if err != nil {
 		return nil, l.wireError(err)
@@ -105,7 +105,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
 		return nil, l.wireError(err)
 	}
-	l.jobs[stored.ID], j.generations[0] = j, g
+	l.jobs[stored.ID], j.editions[0] = j, g
 	j.Job = l.lives.Add(j.terms(), submitted)
 	l.logger.Info("job", "job", j.ID, "from", "", "to", string(record.Preparing), "digest", g.Digest.String()[:12],
 		"partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
@@ -231,7 +231,7 @@ func countSplits(m *dataset.Manifest, o dataset.Options) float64 {
 
 // checkPlan bounds the memory that a job takes of the leader, and refuses a token of another job before anything is
 // stored.
-func checkPlan(j *job, g *generation, most int) error {
+func checkPlan(j *job, g *edition, most int) error {
 	if n := countSplits(g.data.Manifest, j.plan); n > float64(most) {
 		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger "+
 			"batch", record.ErrSpec, n, most)

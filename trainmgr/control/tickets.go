@@ -94,14 +94,14 @@ func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Tim
 // is held.
 func (l *leader) ticket(ctx context.Context, j *job, session ledger.Session, le ledger.Lease,
 	now time.Time) *apiv1.Ticket {
-	g, node := j.generationOf(le.Epoch), le.Drive.Node
+	g, node := j.editionOf(le.Epoch), le.Drive.Node
 	if g == nil || !l.fleet.Alive(node) {
 		return nil
 	}
 	t := &apiv1.Ticket{
 		Node: node, Incarnation: l.fleet.Status(node).GetIncarnation(), Drive: le.Drive.Name, Digest: g.Digest[:],
 		Epoch: le.Epoch, From: le.From, To: le.To,
-		Lease: le.ID, Job: j.ID, Rank: session.Rank, SessionFence: session.Fence, SessionSeq: session.Seq,
+		Lease: le.ID, Job: j.ID, Rank: session.Rank, SessionFence: session.Fence, SessionSeq: session.Generation,
 		Owner: "job/" + j.ID, ExpiresSeconds: seconds(now.Add(ticketTime)),
 	}
 	if j.Owner != "" {

@@ -123,10 +123,10 @@ func (k nodeKeeper) enlist(a *nodeState, now time.Time) {
 	}
 }
 
-// preparedOn reports whether a node is prepared for every generation of the job that nodes have been asked to prepare.
+// preparedOn reports whether a node is prepared for every edition of the job that nodes have been asked to prepare.
 func (j *job) preparedOn(a *nodeState) bool {
 	some := false
-	for _, g := range j.generations {
+	for _, g := range j.editions {
 		if g.onNodes && !a.preparedJobs[g.Digest] {
 			return false
 		}
@@ -197,7 +197,7 @@ func (l *leader) employs(j *job, at fleet.DriveID) bool {
 }
 
 // gap decides how many workers of any reach a job is allowed beside its drives. l.mu is held.
-func (c *conductor) gap(g *generation, drives []allocation.Worker, p map[string]float64, t float64) int {
+func (c *conductor) gap(g *edition, drives []allocation.Worker, p map[string]float64, t float64) int {
 	if !c.job.workersMake() {
 		return 0
 	}

@@ -71,7 +71,8 @@ type Free struct {
 	Buffer int `json:"buffer"`
 }
 
-// Seek goes to a position. Mini-batches of earlier generations may still be under way.
+// Seek attaches the rank again, at a position, and gives the attachment its number. Mini-batches of earlier
+// generations may still be under way.
 type Seek struct {
 	Generation int    `json:"generation"`
 	Token      string `json:"token"` // "" is the beginning

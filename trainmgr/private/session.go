@@ -28,7 +28,7 @@ type session struct {
 	options trainmgr.Options
 	buffers *bufferPool
 
-	generation int // counts the trainer's Seeks; the runner's goroutine uses the value at its start
+	generation int // the number of the trainer's last Seek; the runner's goroutine uses the value at its start
 }
 
 // errTrainerLeft says that the trainer is through with its rank.

@@ -176,20 +176,21 @@ func (l *Ledger) Live(id string) []uint64 {
 	return slices.Compact(live)
 }
 
-// Session is one attachment of one rank. A later session of the same rank fences it off.
+// Session is one attachment of one rank. A later session of the same rank, which has a greater fence and generation,
+// fences it off.
 type Session struct {
-	Rank  uint32
-	Fence uint64
-	Seq   uint64
+	Rank       uint32
+	Fence      uint64 // of the leader that attached the rank
+	Generation uint64 // the attach number, which grows with every attachment in the leader's term
 }
 
 const sessionBytes = 4 + 8 + 8
 
-// Bytes is the session's wire form: rank u32, fence u64, seq u64, little-endian. It is a name and no secret.
+// Bytes is the session's wire form: rank u32, fence u64, generation u64, little-endian. It is a name and no secret.
 func (s Session) Bytes() []byte {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, sessionBytes), s.Rank)
 	b = binary.LittleEndian.AppendUint64(b, s.Fence)
-	return binary.LittleEndian.AppendUint64(b, s.Seq)
+	return binary.LittleEndian.AppendUint64(b, s.Generation)
 }
 
 // ParseSession reads the wire form. The error wraps ErrSession.
@@ -244,7 +245,7 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 	r.want, r.wanted, r.blocked = 0, at, time.Time{}
 	clear(r.avoid)
 	l.counter++
-	r.session = Session{Rank: number, Fence: l.config.Fence, Seq: l.counter}
+	r.session = Session{Rank: number, Fence: l.config.Fence, Generation: l.counter}
 	r.attached, j.dirtyRanks = true, true
 	if token != nil {
 		r.epoch = at
@@ -298,7 +299,7 @@ func (l *Ledger) findConsumer(id string, s Session) (*job, *rank, error) {
 		return nil, nil, fmt.Errorf("%w: job %s: rank %d of %d", ErrUnknown, id, s.Rank, len(j.ranks))
 	}
 	r := j.ranks[s.Rank]
-	if s.Seq == 0 || r.session != s {
+	if s.Generation == 0 || r.session != s {
 		return nil, nil, fmt.Errorf("job %s: rank %d: %w", id, s.Rank, ErrSession)
 	}
 	r.attached = true

@@ -151,7 +151,7 @@ func (l *Ledger) Flush(most int) []Record {
 func (j *job) ranksRecord(fence uint64) Record {
 	ranks := make([]rankEntry, len(j.ranks))
 	for i, r := range j.ranks {
-		ranks[i] = rankEntry{r.session.Fence, r.session.Seq, r.epoch, r.edges}
+		ranks[i] = rankEntry{r.session.Fence, r.session.Generation, r.epoch, r.edges}
 		if e := j.epoch(r.epoch); e != nil {
 			ranks[i].edges = e.shares[i].edges()
 		}

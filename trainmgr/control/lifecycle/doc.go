@@ -1,4 +1,4 @@
-// Package lifecycle holds the life of every job: its phases, ranks, generations and epochs, the training runs that
+// Package lifecycle holds the life of every job: its phases, ranks, editions and epochs, the training runs that
 // consume it, and its end. It is pure: no clock (times are arguments), no goroutines, no I/O, no etcd. The leader of
 // the control plane owns one Machine and feeds it events, and carries out the effects that follow.
 //
@@ -34,12 +34,12 @@
 //	Measure          Measured or Fail, Delayed meanwhile
 //	Commit           Committed or CommitFailed, of the state that StoringNext returned
 //	Confirm          Confirmed, once the ledger's acknowledgements are durable
-//	StoreGeneration  GenerationStored or GenerationDropped
+//	StoreEdition     EditionStored or EditionDropped
 //	Store            nothing, or StoreFailed, of the state that Storing returned
 //
 // # What is durable when
 //
-// A job begins its first epoch, or the first epoch of a further generation, when the job's next state is in etcd
+// A job begins its first epoch, or the first epoch of a further edition, when the job's next state is in etcd
 // (the duty Commit): a later leader that found the job in the phase measuring would begin with nothing delivered. A
 // job ends as done when its acknowledgements are in etcd (the duty Confirm), so that a later leader finds nothing
 // left to deliver. The leader stores that a rank is through, or that a run attached, before it answers the caller;
@@ -57,11 +57,11 @@
 // after a time that its specification or the operator sets. The job keeps its token, and another job may resume from
 // the token.
 //
-// # Generations
+// # Editions
 //
 // A job that follows its dataset looks for new partitions when every epoch is delivered ([FindPartitions]). The new
-// partitions form a further generation with the same number of epochs: its data are stored, its nodes prepared, the
-// state is committed, and its first epoch begins. Ranks may be in the last two generations.
+// partitions form a further edition with the same number of epochs: its data are stored, its nodes prepared, the
+// state is committed, and its first epoch begins. Ranks may be in the last two editions.
 //
 // # Concurrency
 //

@@ -11,31 +11,31 @@ type Duty uint8
 
 // The duties, and the events that answer them.
 const (
-	Rest            Duty = iota // nothing until the next event, or until Review
-	Prepare                     // have the nodes prepare Job.Preparing: Prepared or PrepareFailed, Delayed meanwhile
-	Measure                     // measure P of the drives: Measured or Fail, Delayed meanwhile
-	Store                       // write the state: Storing, and StoreFailed if it was not written
-	Commit                      // write the state that follows: StoringNext, then Committed or CommitFailed
-	Confirm                     // make the ledger's acknowledgements durable: Confirmed
-	StoreGeneration             // write the data of Preparing: GenerationStored or GenerationDropped
-	Retire                      // the end of the job is stored: have its nodes forget it
+	Rest         Duty = iota // nothing until the next event, or until Review
+	Prepare                  // have the nodes prepare Job.Preparing: Prepared or PrepareFailed, Delayed meanwhile
+	Measure                  // measure P of the drives: Measured or Fail, Delayed meanwhile
+	Store                    // write the state: Storing, and StoreFailed if it was not written
+	Commit                   // write the state that follows: StoringNext, then Committed or CommitFailed
+	Confirm                  // make the ledger's acknowledgements durable: Confirmed
+	StoreEdition             // write the data of Preparing: EditionStored or EditionDropped
+	Retire                   // the end of the job is stored: have its nodes forget it
 )
 
 // String returns the duty's name in scripts and logs.
 func (d Duty) String() string {
-	return [...]string{"rest", "prepare", "measure", "store", "commit", "confirm", "store generation", "retire"}[d]
+	return [...]string{"rest", "prepare", "measure", "store", "commit", "confirm", "store edition", "retire"}[d]
 }
 
 // storeEvery is the least time between two writes of a job's state while its phase does not change.
 const storeEvery = time.Second
 
-// generationStep is how far a further generation is.
-type generationStep uint8
+// editionStep is how far a further edition is.
+type editionStep uint8
 
 const (
-	found    generationStep = iota // its partitions are known
-	stored                         // its data are in etcd: a later leader gives its number to no other generation
-	prepared                       // its nodes are prepared; the state that has it is not stored yet
+	found    editionStep = iota // its partitions are known
+	stored                      // its data are in etcd: a later leader gives its number to no other edition
+	prepared                    // its nodes are prepared; the state that has it is not stored yet
 )
 
 // Review has the job check again whether it ends, if all of it is delivered: time has passed, or new partitions may
@@ -61,7 +61,7 @@ func (j *Job) Duty(now time.Time) Duty {
 	case j.Phase() == record.Measuring:
 		return Measure
 	case j.next != nil && j.nextStep == found:
-		return StoreGeneration
+		return StoreEdition
 	case j.next != nil:
 		return Prepare
 	}
@@ -92,7 +92,7 @@ func (j *Job) StoringNext(now time.Time) record.State {
 	}
 	next.Phase, next.Why = record.Running, ""
 	if j.next != nil {
-		next.Generations, next.Taken = j.withNext(), j.next.Number+1
+		next.Editions, next.Taken = j.withNext(), j.next.Number+1
 	}
 	return next
 }
@@ -100,7 +100,7 @@ func (j *Job) StoringNext(now time.Time) record.State {
 // StoreFailed records that the state that Storing or StoringNext returned may not have been written.
 func (j *Job) StoreFailed() { j.unwritten, j.urgent = true, j.Phase().Ended() }
 
-// Prepared records that the nodes are prepared for the generation Preparing.
+// Prepared records that the nodes are prepared for the edition Preparing.
 func (j *Job) Prepared() {
 	switch {
 	case j.Phase() == record.Preparing:
@@ -110,7 +110,7 @@ func (j *Job) Prepared() {
 	}
 }
 
-// PrepareFailed records that the nodes cannot be prepared. A job that waits for a further generation tries again.
+// PrepareFailed records that the nodes cannot be prepared. A job that waits for a further edition tries again.
 func (j *Job) PrepareFailed(why string, now time.Time) {
 	switch {
 	case j.Phase() == record.Preparing:
@@ -139,7 +139,7 @@ func (j *Job) wait(why string) {
 
 // Committed records that the state that StoringNext returned is durable: the job runs. Nothing can be acknowledged
 // before: a later leader that found the job in the phase measuring would begin with nothing delivered, and a later
-// leader that did not know the generation would take its partitions a second time.
+// leader that did not know the edition would take its partitions a second time.
 func (j *Job) Committed() {
 	switch {
 	case !j.hasNextState(): // the job has ended meanwhile
@@ -153,7 +153,7 @@ func (j *Job) Committed() {
 }
 
 // CommitFailed records that the state that StoringNext returned may not be durable. The job looks for a further
-// generation again.
+// edition again.
 func (j *Job) CommitFailed() {
 	j.StoreFailed()
 	j.next = nil

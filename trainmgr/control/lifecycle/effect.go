@@ -49,28 +49,28 @@ type WakeRank struct {
 	Rank uint32
 }
 
-// FindPartitions has the owner look for partitions that match a job and are in none of its generations. Answer with
+// FindPartitions has the owner look for partitions that match a job and are in none of its editions. Answer with
 // Job.PartitionsFound or Job.PartitionsMissing.
 type FindPartitions struct{ Job string }
 
-// DropGeneration reports that every rank has left a generation, whose manifest is no longer needed.
-type DropGeneration struct {
+// DropEdition reports that every rank has left an edition, whose manifest is no longer needed.
+type DropEdition struct {
 	Job    string
 	Number int
 }
 
-// GenerationBegun reports that a job goes on with a further generation.
-type GenerationBegun struct {
-	Job        string
-	Generation record.Generation
+// EditionBegun reports that a job goes on with a further edition.
+type EditionBegun struct {
+	Job     string
+	Edition record.Edition
 }
 
-func (Moved) effect()           {}
-func (Refused) effect()         {}
-func (BeginEpoch) effect()      {}
-func (DetachRank) effect()      {}
-func (EndJob) effect()          {}
-func (WakeRank) effect()        {}
-func (FindPartitions) effect()  {}
-func (DropGeneration) effect()  {}
-func (GenerationBegun) effect() {}
+func (Moved) effect()          {}
+func (Refused) effect()        {}
+func (BeginEpoch) effect()     {}
+func (DetachRank) effect()     {}
+func (EndJob) effect()         {}
+func (WakeRank) effect()       {}
+func (FindPartitions) effect() {}
+func (DropEdition) effect()    {}
+func (EditionBegun) effect()   {}

@@ -13,7 +13,7 @@ import (
 func Example() {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	m := lifecycle.New(lifecycle.Config{AbandonAfter: 24 * time.Hour})
-	stored := lifecycle.Submission(record.Generation{Number: 0})
+	stored := lifecycle.Submission(record.Edition{Number: 0})
 	job := m.Add(lifecycle.Terms{ID: "ads-1", Name: "ads", Ranks: 1, Epochs: 1}, stored)
 
 	for duty := job.Duty(now); duty != lifecycle.Rest; duty = job.Duty(now) {

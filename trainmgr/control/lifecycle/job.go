@@ -13,9 +13,9 @@ type Terms struct {
 	ID            string
 	Name          string
 	Ranks         int
-	Epochs        uint64        // of every generation
+	Epochs        uint64        // of every edition
 	FirstEpoch    uint64        // in which the job begins: that of the token it resumes from
-	Follow        bool          // it takes partitions that appear as further generations
+	Follow        bool          // it takes partitions that appear as further editions
 	MaxUnattended time.Duration // without a call of any rank; 0: Config.AbandonAfter
 }
 
@@ -26,20 +26,20 @@ type Job struct {
 	state   record.State
 	ranks   []Rank
 
-	measured    bool               // P is known; the job runs once the state that says so is stored
-	next        *record.Generation // a further generation that is being stored and prepared; nil: none
-	nextStep    generationStep     // how far next is
-	delivered   bool               // every mini-batch of every epoch of every generation is acknowledged
-	deliveredAt time.Time          // when the last mini-batch was acknowledged
-	unconfirmed bool               // the job has the duty Confirm: it is delivered, and may end
-	unwritten   bool               // the state differs from the stored one
-	urgent      bool               // the state is to be written at once, not when storeEvery has gone by
-	writtenAt   time.Time          // when the state was written last
+	measured    bool            // P is known; the job runs once the state that says so is stored
+	next        *record.Edition // a further edition that is being stored and prepared; nil: none
+	nextStep    editionStep     // how far next is
+	delivered   bool            // every mini-batch of every epoch of every edition is acknowledged
+	deliveredAt time.Time       // when the last mini-batch was acknowledged
+	unconfirmed bool            // the job has the duty Confirm: it is delivered, and may end
+	unwritten   bool            // the state differs from the stored one
+	urgent      bool            // the state is to be written at once, not when storeEvery has gone by
+	writtenAt   time.Time       // when the state was written last
 }
 
 // Submission returns the state of a job that is being submitted: store it, then Add it.
-func Submission(g record.Generation) record.State {
-	return record.State{Phase: record.Preparing, Generations: []record.Generation{g}, Taken: 1}
+func Submission(g record.Edition) record.State {
+	return record.State{Phase: record.Preparing, Editions: []record.Edition{g}, Taken: 1}
 }
 
 // Add takes a stored job: a new submission, or a job of an earlier leader. Where that leader died while it measured P
@@ -75,31 +75,31 @@ func (j *Job) Words() string { return j.state.Phase.Words(j.state.Why) }
 // Delivered reports whether every mini-batch of every epoch there is is acknowledged.
 func (j *Job) Delivered() bool { return j.delivered }
 
-// Generations returns the generations that ranks may be in, in their order.
-func (j *Job) Generations() []record.Generation { return j.state.Generations }
+// Editions returns the editions that ranks may be in, in their order.
+func (j *Job) Editions() []record.Edition { return j.state.Editions }
 
-// GenerationOf returns the generation of an epoch. It reports false where there is none any more, or none yet.
-func (j *Job) GenerationOf(epoch uint64) (record.Generation, bool) {
-	for _, g := range j.state.Generations {
+// EditionOf returns the edition of an epoch. It reports false where there is none any more, or none yet.
+func (j *Job) EditionOf(epoch uint64) (record.Edition, bool) {
+	for _, g := range j.state.Editions {
 		if epoch >= g.First && epoch < g.First+j.Epochs {
 			return g, true
 		}
 	}
-	return record.Generation{}, false
+	return record.Edition{}, false
 }
 
 // EndEpoch returns the number of the epoch after the last known one.
 func (j *Job) EndEpoch() uint64 {
-	if n := len(j.state.Generations); n > 0 {
-		return j.state.Generations[n-1].First + j.Epochs
+	if n := len(j.state.Editions); n > 0 {
+		return j.state.Editions[n-1].First + j.Epochs
 	}
 	return 0
 }
 
-// uses reports whether a generation, or the next one, has the digest.
+// uses reports whether an edition, or the next one, has the digest.
 func (j *Job) uses(digest dataset.Digest) bool {
 	return j.next != nil && j.next.Digest == digest ||
-		slices.ContainsFunc(j.state.Generations, func(g record.Generation) bool { return g.Digest == digest })
+		slices.ContainsFunc(j.state.Editions, func(g record.Edition) bool { return g.Digest == digest })
 }
 
 // Cancel ends the job at its owner's request. It changes nothing if the job has ended.

@@ -99,7 +99,7 @@ func TestAnAssumedAnnouncementIsWaitedForLessLong(t *testing.T) {
 		most  time.Duration
 	}{{"?", maxAssumedStay}, {"1", maxStay}} {
 		m := New(Config{})
-		st := record.State{Phase: record.Running, Generations: []record.Generation{{}}, Stays: c.stays}
+		st := record.State{Phase: record.Running, Editions: []record.Edition{{}}, Stays: c.stays}
 		j := m.Add(Terms{ID: "x", Name: "x", Ranks: 1, Epochs: 1}, st)
 		j.EpochDelivered(0, scriptStart)
 		j.Confirmed(scriptStart.Add(c.most - 1))
@@ -116,7 +116,7 @@ func TestAnAssumedAnnouncementIsWaitedForLessLong(t *testing.T) {
 // TestSmallChangesAreStoredOnceASecond, and a change of phase at once.
 func TestSmallChangesAreStoredOnceASecond(t *testing.T) {
 	m := New(Config{})
-	st := record.State{Phase: record.Running, Generations: []record.Generation{{}}, Stays: "0"}
+	st := record.State{Phase: record.Running, Editions: []record.Edition{{}}, Stays: "0"}
 	j := m.Add(Terms{ID: "x", Name: "x", Ranks: 1, Epochs: 1}, st)
 	j.Storing(scriptStart)
 	j.DriveMeasured("n/d", 100)
@@ -134,7 +134,7 @@ func TestSmallChangesAreStoredOnceASecond(t *testing.T) {
 func TestTheOldestEndedJobsAreForgottenFirst(t *testing.T) {
 	m := New(Config{})
 	for i, id := range []string{"b", "a", "c", "d"} {
-		j := m.Add(Terms{ID: id, Name: id, Ranks: 1, Epochs: 1}, Submission(record.Generation{}))
+		j := m.Add(Terms{ID: id, Name: id, Ranks: 1, Epochs: 1}, Submission(record.Edition{}))
 		if id != "d" {
 			j.Cancel(scriptStart.Add(time.Duration(i) * time.Minute))
 		}
@@ -158,41 +158,41 @@ func TestTheOldestEndedJobsAreForgottenFirst(t *testing.T) {
 }
 
 // TestNothingBeginsBeforeItIsDurable: in whatever order events come, and whichever writes fail, an epoch begins only
-// when the stored state has the job running with that epoch's generation, and a job that the stored state has ended
+// when the stored state has the job running with that epoch's edition, and a job that the stored state has ended
 // never goes on.
 func TestNothingBeginsBeforeItIsDurable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := scriptStart
 		m := New(Config{AbandonAfter: time.Hour})
-		stored := Submission(record.Generation{Digest: dataset.Digest{0}})
+		stored := Submission(record.Edition{Digest: dataset.Digest{0}})
 		terms := Terms{ID: "x", Name: "x", Ranks: 2, Epochs: 2, Follow: rapid.Bool().Draw(t, "follow")}
 		j := m.Add(terms, stored)
 		write := func(s record.State) {
-			s.Generations = slices.Clone(s.Generations)
+			s.Editions = slices.Clone(s.Editions)
 			require.False(t, stored.Phase.Ended() && !s.Phase.Ended(), "a job that has ended is stored as %s", s.Phase)
 			stored = s
 		}
 		sequence := uint64(0)
 		events := map[string]func(*rapid.T){
-			"prepared":          func(*rapid.T) { j.Prepared() },
-			"prepare failed":    func(*rapid.T) { j.PrepareFailed("why", now) },
-			"delayed":           func(*rapid.T) { j.Delayed("why") },
-			"measured":          func(*rapid.T) { j.Measured(nil, 0, allocation.Allocation{}) },
-			"stored":            func(*rapid.T) { write(j.Storing(now)) },
-			"store failed":      func(*rapid.T) { j.Storing(now); j.StoreFailed() },
-			"committed":         func(*rapid.T) { write(j.StoringNext(now)); j.Committed() },
-			"commit failed":     func(*rapid.T) { j.StoringNext(now); j.CommitFailed() },
-			"commit lost":       func(*rapid.T) { write(j.StoringNext(now)); j.CommitFailed() },
-			"delivered":         func(*rapid.T) { j.EpochDelivered(j.EndEpoch()-1, now) },
-			"needed":            func(t *rapid.T) { j.EpochNeeded(rapid.Uint64Range(0, 9).Draw(t, "epoch")) },
-			"confirmed":         func(*rapid.T) { j.Confirmed(now) },
-			"found":             func(*rapid.T) { j.PartitionsFound(dataset.Digest{1}) },
-			"missing":           func(*rapid.T) { j.PartitionsMissing("") },
-			"generation stored": func(*rapid.T) { j.GenerationStored(1) },
-			"dropped":           func(*rapid.T) { j.GenerationDropped() },
-			"went back":         func(*rapid.T) { j.WentBack(0, 0, 1) },
-			"review":            func(*rapid.T) { j.Review() },
-			"through":           func(t *rapid.T) { j.Through(uint32(rapid.IntRange(0, 1).Draw(t, "rank"))) },
+			"prepared":       func(*rapid.T) { j.Prepared() },
+			"prepare failed": func(*rapid.T) { j.PrepareFailed("why", now) },
+			"delayed":        func(*rapid.T) { j.Delayed("why") },
+			"measured":       func(*rapid.T) { j.Measured(nil, 0, allocation.Allocation{}) },
+			"stored":         func(*rapid.T) { write(j.Storing(now)) },
+			"store failed":   func(*rapid.T) { j.Storing(now); j.StoreFailed() },
+			"committed":      func(*rapid.T) { write(j.StoringNext(now)); j.Committed() },
+			"commit failed":  func(*rapid.T) { j.StoringNext(now); j.CommitFailed() },
+			"commit lost":    func(*rapid.T) { write(j.StoringNext(now)); j.CommitFailed() },
+			"delivered":      func(*rapid.T) { j.EpochDelivered(j.EndEpoch()-1, now) },
+			"needed":         func(t *rapid.T) { j.EpochNeeded(rapid.Uint64Range(0, 9).Draw(t, "epoch")) },
+			"confirmed":      func(*rapid.T) { j.Confirmed(now) },
+			"found":          func(*rapid.T) { j.PartitionsFound(dataset.Digest{1}) },
+			"missing":        func(*rapid.T) { j.PartitionsMissing("") },
+			"edition stored": func(*rapid.T) { j.EditionStored(1) },
+			"dropped":        func(*rapid.T) { j.EditionDropped() },
+			"went back":      func(*rapid.T) { j.WentBack(0, 0, 1) },
+			"review":         func(*rapid.T) { j.Review() },
+			"through":        func(t *rapid.T) { j.Through(uint32(rapid.IntRange(0, 1).Draw(t, "rank"))) },
 			"announced": func(t *rapid.T) {
 				j.Announces(uint32(rapid.IntRange(0, 1).Draw(t, "rank")), rapid.Bool().Draw(t, "end"))
 			},
@@ -206,7 +206,7 @@ func TestNothingBeginsBeforeItIsDurable(t *testing.T) {
 			},
 			"attached": func(t *rapid.T) {
 				sequence++
-				s := ledger.Session{Rank: uint32(rapid.IntRange(0, 1).Draw(t, "rank")), Seq: sequence}
+				s := ledger.Session{Rank: uint32(rapid.IntRange(0, 1).Draw(t, "rank")), Generation: sequence}
 				j.Attached(Attachment{Session: s, AnnouncesEnd: rapid.Bool().Draw(t, "announces")}, now)
 			},
 		}
@@ -216,16 +216,16 @@ func TestNothingBeginsBeforeItIsDurable(t *testing.T) {
 				case BeginEpoch:
 					require.True(t, stored.Phase.Begun() || stored.Phase.Ended(),
 						"it begins epoch %d and is stored as %s", e.Epoch, stored.Phase)
-					require.True(t, slices.ContainsFunc(stored.Generations, func(g record.Generation) bool {
+					require.True(t, slices.ContainsFunc(stored.Editions, func(g record.Edition) bool {
 						return e.Epoch >= g.First && e.Epoch < g.First+terms.Epochs
-					}), "it begins epoch %d, of no generation that is stored", e.Epoch)
+					}), "it begins epoch %d, of no edition that is stored", e.Epoch)
 				case Refused:
 					require.NoError(t, e.Err)
 				case EndJob:
 					j.Conclude(Conclusion{})
 				}
 			}
-			require.LessOrEqual(t, len(j.Generations()), keptGenerations)
+			require.LessOrEqual(t, len(j.Editions()), keptEditions)
 			require.Equal(t, j.Phase().Ended(), m.Running("x") == nil)
 			require.NotEqual(t, "", j.Duty(now).String())
 		}

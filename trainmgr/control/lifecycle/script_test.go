@@ -135,7 +135,7 @@ func (s *scripted) restoreLedger(j *Job) {
 
 // begin has the ledger begin an epoch: of every partition, mini-batches of 10 rows and splits of 2 mini-batches.
 func (s *scripted) begin(j *Job, epoch uint64) {
-	g, ok := j.GenerationOf(epoch)
+	g, ok := j.EditionOf(epoch)
 	require.True(s.t, ok)
 	m := s.plans[fmt.Sprintf("%s/%d", j.ID, g.Number)]
 	plan, err := dataset.NewPlan(m, dataset.Options{Batch: 10, SplitBatches: 2, Shuffle: dataset.ShuffleNone,
@@ -148,8 +148,8 @@ func (s *scripted) begin(j *Job, epoch uint64) {
 	require.NoError(s.t, s.ledger.Begin(e, s.now))
 }
 
-// manifest reads NAME:ROWS,... of the partitions that a generation of a job has.
-func (s *scripted) manifest(job string, generation int, data string) dataset.Digest {
+// manifest reads NAME:ROWS,... of the partitions that an edition of a job has.
+func (s *scripted) manifest(job string, edition int, data string) dataset.Digest {
 	var parts []dataset.Partition
 	for p := range strings.SplitSeq(data, ",") {
 		name, rows, _ := strings.Cut(p, ":")
@@ -158,7 +158,7 @@ func (s *scripted) manifest(job string, generation int, data string) dataset.Dig
 	}
 	m, err := dataset.NewManifest(parts)
 	require.NoError(s.t, err)
-	s.plans[fmt.Sprintf("%s/%d", job, generation)] = m
+	s.plans[fmt.Sprintf("%s/%d", job, edition)] = m
 	d, err := m.Digest()
 	require.NoError(s.t, err)
 	return d
@@ -236,7 +236,7 @@ func (s *scripted) submit(w []string) {
 		s.say("%s runs already as %s, ending %v", t.Name, was.ID, was.Ending(s.now))
 		return
 	}
-	st := Submission(record.Generation{Digest: s.manifest(t.ID, 0, option(w, "data")), Pieces: 1})
+	st := Submission(record.Edition{Digest: s.manifest(t.ID, 0, option(w, "data")), Pieces: 1})
 	s.stored[t.ID], s.terms[t.ID] = st, t
 	s.machine.Add(t, st)
 	require.NoError(s.t, s.ledger.AddJob(ledger.Job{ID: t.ID, Ranks: t.Ranks}))
@@ -276,12 +276,12 @@ func (s *scripted) jobEvent(j *Job, w []string) bool {
 		s.flush()
 		j.Confirmed(s.now)
 	case "found":
-		number, _ := j.NextGeneration()
+		number, _ := j.NextEdition()
 		j.PartitionsFound(s.manifest(j.ID, number, w[2]))
 	case "missing":
 		j.PartitionsMissing(rest)
-	case "generationstored":
-		j.GenerationStored(1)
+	case "editionstored":
+		j.EditionStored(1)
 	case "status":
 		s.status(j)
 	default:
@@ -361,7 +361,7 @@ func (s *scripted) attach(j *Job, rank uint32, name string, conn presence.Conn, 
 
 func (s *scripted) token(j *Job, w string) *dataset.Token {
 	epoch, runs, _ := strings.Cut(w, ":")
-	g, ok := j.GenerationOf(uint64(s.integer(epoch)))
+	g, ok := j.EditionOf(uint64(s.integer(epoch)))
 	require.True(s.t, ok)
 	t := &dataset.Token{Job: g.Digest, Epoch: uint64(s.integer(epoch))}
 	if runs != "" {
@@ -437,9 +437,9 @@ func leaseNames(leases []uint64) string {
 
 // store writes a state to the etcd of the script.
 func (s *scripted) store(j *Job, st record.State) {
-	st.Generations, st.P = slices.Clone(st.Generations), maps.Clone(st.P)
+	st.Editions, st.P = slices.Clone(st.Editions), maps.Clone(st.P)
 	s.stored[j.ID] = st
-	s.say("stored %s: %s, %d generations, ranks that announced their end %q", j.ID, st.Phase.Words(st.Why), st.Taken,
+	s.say("stored %s: %s, %d editions, ranks that announced their end %q", j.ID, st.Phase.Words(st.Why), st.Taken,
 		st.Stays)
 }
 
@@ -541,10 +541,10 @@ func (s *scripted) effect(e Effect) {
 	case WakeRank: // of no interest
 	case FindPartitions:
 		s.say("%s: find partitions", e.Job)
-	case DropGeneration:
-		s.say("%s: drop generation %d", e.Job, e.Number)
-	case GenerationBegun:
-		s.say("%s: generation %d begins with epoch %d", e.Job, e.Generation.Number, e.Generation.First)
+	case DropEdition:
+		s.say("%s: drop edition %d", e.Job, e.Number)
+	case EditionBegun:
+		s.say("%s: edition %d begins with epoch %d", e.Job, e.Edition.Number, e.Edition.First)
 	default:
 		s.t.Fatalf("unknown effect %T", e)
 	}

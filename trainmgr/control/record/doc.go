@@ -1,11 +1,11 @@
 // Package record holds the checked specification of a job, the names of its phases, and the form in which a job, its
-// generations and its tokens are kept. It is pure: it stores nothing and calls nothing.
+// editions and its tokens are kept. It is pure: it stores nothing and calls nothing.
 //
 // # Overview
 //
 // [Check] makes a [Spec] of a submission, with defaults filled in. [Phase] says where a job stands; package lifecycle
-// has the table of what follows. [Submission], [State] and [Generation] are the JSON of a job's records, [Key] and
-// [DataKey] their keys; [Pack] compresses what a generation is made of and cuts it into pieces that etcd takes,
+// has the table of what follows. [Submission], [State] and [Edition] are the JSON of a job's records, [Key] and
+// [DataKey] their keys; [Pack] compresses what an edition is made of and cuts it into pieces that etcd takes,
 // [Unpack] is its inverse. [WrapToken] seals a checkpoint token under the cluster's key, [UnwrapToken] opens it.
 //
 // # Concurrency

@@ -29,8 +29,8 @@ func TestFormOfRecords(t *testing.T) {
 	submission := Submission{ID: "job-1", Owner: "ann", Submitted: at, Spec: []byte{10, 3, 'a', 'd', 's'}}
 	state := State{
 		Phase: Waiting, Why: "no trainer", Taken: 2, P: map[string]float64{"n0/d0": 1.5e6}, T: 3e6,
-		Generations: []Generation{{Number: 1, First: 4, Digest: dataset.Digest{1, 31: 2}, Pieces: 1}},
-		Allocation:  allocation.Allocation{}, Redelivered: 5, Stays: "10?", Runs: []byte{1, 2, 3, 4, 5, 6, 7, 8},
+		Editions:   []Edition{{Number: 1, First: 4, Digest: dataset.Digest{1, 31: 2}, Pieces: 1}},
+		Allocation: allocation.Allocation{}, Redelivered: 5, Stays: "10?", Runs: []byte{1, 2, 3, 4, 5, 6, 7, 8},
 		Unattended: at, Token: []byte{9}, Ended: at, Final: []byte{8},
 	}
 	keep := func(path string, v any) []byte {
@@ -51,10 +51,10 @@ func TestFormOfRecords(t *testing.T) {
 	assert.Equal(t, "job/job-1/data/2/0011", DataKey("job-1", 2, 11))
 }
 
-// TestFormOfAGeneration reads the pieces that an earlier build packed. The bytes of what Pack writes follow from the Go
+// TestFormOfAnEdition reads the pieces that an earlier build packed. The bytes of what Pack writes follow from the Go
 // version's compressor, so they are not compared.
-func TestFormOfAGeneration(t *testing.T) {
-	const path = "testdata/generation.v1.hex"
+func TestFormOfAnEdition(t *testing.T) {
+	const path = "testdata/edition.v1.hex"
 	if goldenfile.Updating() {
 		pieces, err := Pack(selection(t, 2))
 		require.NoError(t, err)

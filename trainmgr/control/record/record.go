@@ -30,7 +30,7 @@ const (
 // Key names a record of a job.
 func Key(id, rest string) string { return JobPrefix + id + "/" + rest }
 
-// DataKey names piece n of the data of generation g of a job.
+// DataKey names piece n of the data of edition g of a job.
 func DataKey(id string, g, n int) string { return Key(id, fmt.Sprintf("data/%d/%04d", g, n)) }
 
 // Submission is job/ID/spec.
@@ -45,8 +45,8 @@ type Submission struct {
 type State struct {
 	Phase       Phase                 `json:"phase"`
 	Why         string                `json:"why,omitempty"`
-	Generations []Generation          `json:"generations"` // that ranks may still be in
-	Taken       int                   `json:"taken"`       // how many generations there ever were
+	Editions    []Edition             `json:"generations"` // that ranks may still be in
+	Taken       int                   `json:"taken"`       // how many editions there ever were
 	P           map[string]float64    `json:"p_rows_per_second,omitempty"`
 	T           float64               `json:"t_rows_per_second,omitempty"`
 	Allocation  allocation.Allocation `json:"allocation"`
@@ -67,16 +67,16 @@ type State struct {
 // by chance.
 const RunBytes = 8
 
-// Generation has the epochs of a generation; its data are under DataKey.
-type Generation struct {
+// Edition has the epochs of an edition; its data are under DataKey.
+type Edition struct {
 	Number int            `json:"number"`
 	First  uint64         `json:"first_epoch"`
 	Digest dataset.Digest `json:"digest"`
 	Pieces int            `json:"pieces"`
 }
 
-// generationData is the data of a generation: a later leader needs no node for them.
-type generationData struct {
+// editionData is the data of an edition: a later leader needs no node for them.
+type editionData struct {
 	Manifest   json.RawMessage    `json:"manifest"`
 	Columns    json.RawMessage    `json:"columns"`
 	Malformed  uint32             `json:"malformed,omitempty"`
@@ -84,14 +84,14 @@ type generationData struct {
 	Schema     []byte             `json:"schema"`
 }
 
-// Bounds of a generation's data.
+// Bounds of an edition's data.
 const (
 	pieceBytes = 128 << 10
 	maxPieces  = 512       // 64 MiB compressed
 	maxData    = 512 << 20 // unpacked
 )
 
-// Pack compresses a generation's data and cuts it into pieces.
+// Pack compresses an edition's data and cuts it into pieces.
 func Pack(s *fleet.Selection) ([][]byte, error) {
 	manifest, err := s.Manifest.MarshalJSON()
 	if err != nil {
@@ -101,7 +101,7 @@ func Pack(s *fleet.Selection) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(generationData{Manifest: manifest, Columns: columns, Malformed: s.Malformed,
+	raw, err := json.Marshal(editionData{Manifest: manifest, Columns: columns, Malformed: s.Malformed,
 		MeanLength: s.MeanLength, Schema: s.Schema})
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func Unpack(pieces [][]byte) (*fleet.Selection, error) {
 	if len(raw) > maxData {
 		return nil, errors.New("it is too large")
 	}
-	var d generationData
+	var d editionData
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return nil, err
 	}

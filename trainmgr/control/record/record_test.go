@@ -24,7 +24,7 @@ func selection(t testing.TB, partitions int) *fleet.Selection {
 		MeanLength: map[string]float64{"cat_0": 1.5}}
 }
 
-func TestGenerationsArePackedInPieces(t *testing.T) {
+func TestEditionsArePackedInPieces(t *testing.T) {
 	for _, n := range []int{1, 20_000} {
 		s := selection(t, n)
 		pieces, err := Pack(s)

@@ -143,7 +143,7 @@ class Session(Consumption):
         # Calls use the job's id, which never changes; the name could be another job's later.
         self.called = str(status.get("id") or self.id)
         self._session = b64(unb64(answer.get("session")))
-        # In a job that follows a growing data set these change with the next generation.
+        # In a job that follows a growing data set these change with the next edition.
         self.manifest = unb64(answer.get("manifest"))
         self.mean_length = {
             str(k): real(v, f"mean length of {k!r}", _MAX_MEAN) for k, v in (answer.get("meanLength") or {}).items()

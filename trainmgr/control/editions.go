@@ -13,14 +13,14 @@ func (c *conductor) findPartitions() {
 	case g == nil:
 		c.job.PartitionsMissing("")
 	default:
-		c.job.generations[g.Number] = g
+		c.job.editions[g.Number] = g
 		c.job.PartitionsFound(g.Digest)
 	}
 }
 
-// appeared makes a generation of the partitions that match and were not there before; nil: there are none. l.mu is
+// appeared makes an edition of the partitions that match and were not there before; nil: there are none. l.mu is
 // held.
-func (c *conductor) appeared() (*generation, error) {
+func (c *conductor) appeared() (*edition, error) {
 	exclude := append([]string(nil), c.job.spec.Exclude...)
 	data, err := c.fleet.SelectNew(c.job.spec.Partitions, exclude, c.job.hadPartition)
 	if err != nil || data == nil {
@@ -31,8 +31,8 @@ func (c *conductor) appeared() (*generation, error) {
 			"a job for them",
 			data.Manifest.Partitions[0].Name)
 	}
-	number, first := c.job.NextGeneration()
-	g, err := newGeneration(c.job, data, number, first)
+	number, first := c.job.NextEdition()
+	g, err := newEdition(c.job, data, number, first)
 	if err == nil {
 		err = checkPlan(c.job, g, c.o.MaxSplits)
 	}
@@ -42,13 +42,13 @@ func (c *conductor) appeared() (*generation, error) {
 	return g, nil
 }
 
-// hadPartition reports whether a partition is, or was, of a generation of the job.
+// hadPartition reports whether a partition is, or was, of an edition of the job.
 func (j *job) hadPartition(name string) bool {
 	if _, ok := j.formerly[name]; ok {
 		return true
 	}
-	for _, g := range j.Generations() {
-		if j.generations[g.Number].data.Manifest.Find(name) >= 0 {
+	for _, g := range j.Editions() {
+		if j.editions[g.Number].data.Manifest.Find(name) >= 0 {
 			return true
 		}
 	}

@@ -8,23 +8,23 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// keptGenerations is the number of latest generations that a job keeps: a rank that is behind may be in the last
-// generation but one.
-const keptGenerations = 2
+// keptEditions is the number of latest editions that a job keeps: a rank that is behind may be in the last
+// edition but one.
+const keptEditions = 2
 
-// Preparing returns the number of the generation that the nodes are to prepare: the further generation if there is
-// one, else the last generation.
+// Preparing returns the number of the edition that the nodes are to prepare: the further edition if there is
+// one, else the last edition.
 func (j *Job) Preparing() int {
 	if j.next != nil {
 		return j.next.Number
 	}
-	return j.state.Generations[len(j.state.Generations)-1].Number
+	return j.state.Editions[len(j.state.Editions)-1].Number
 }
 
 // EpochNeeded records that a rank asks for an epoch that the ledger has not begun. It changes nothing if the job has
 // no such epoch.
 func (j *Job) EpochNeeded(epoch uint64) {
-	if _, ok := j.GenerationOf(epoch); ok && j.Phase().Begun() {
+	if _, ok := j.EditionOf(epoch); ok && j.Phase().Begun() {
 		j.machine.emit(BeginEpoch{Job: j.ID, Epoch: epoch})
 	}
 }
@@ -61,47 +61,47 @@ func (j *Job) PartitionsMissing(why string) {
 	j.wait(why)
 }
 
-// NextGeneration returns the number and the first epoch that a further generation gets.
-func (j *Job) NextGeneration() (number int, first uint64) { return j.state.Taken, j.EndEpoch() }
+// NextEdition returns the number and the first epoch that a further edition gets.
+func (j *Job) NextEdition() (number int, first uint64) { return j.state.Taken, j.EndEpoch() }
 
-// PartitionsFound records that new partitions were found, which form a further generation of this digest.
+// PartitionsFound records that new partitions were found, which form a further edition of this digest.
 func (j *Job) PartitionsFound(digest dataset.Digest) {
 	if j.Phase().Ended() || !j.delivered {
 		return
 	}
-	number, first := j.NextGeneration()
-	j.next, j.nextStep = &record.Generation{Number: number, First: first, Digest: digest}, found
+	number, first := j.NextEdition()
+	j.next, j.nextStep = &record.Edition{Number: number, First: first, Digest: digest}, found
 }
 
-// GenerationStored records that the data of the further generation are in etcd, in a given number of pieces.
-func (j *Job) GenerationStored(pieces int) {
+// EditionStored records that the data of the further edition are in etcd, in a given number of pieces.
+func (j *Job) EditionStored(pieces int) {
 	if j.next != nil {
 		j.next.Pieces, j.nextStep = pieces, stored
 	}
 }
 
-// GenerationDropped records that the further generation could not be stored. The job looks for it again.
-func (j *Job) GenerationDropped() { j.next = nil }
+// EditionDropped records that the further edition could not be stored. The job looks for it again.
+func (j *Job) EditionDropped() { j.next = nil }
 
-// withNext returns the generations with the further one, without those that no rank is in any more.
-func (j *Job) withNext() []record.Generation {
-	all := append(slices.Clone(j.state.Generations), *j.next)
-	return all[max(0, len(all)-keptGenerations):]
+// withNext returns the editions with the further one, without those that no rank is in any more.
+func (j *Job) withNext() []record.Edition {
+	all := append(slices.Clone(j.state.Editions), *j.next)
+	return all[max(0, len(all)-keptEditions):]
 }
 
-// beginNext goes on with the further generation.
+// beginNext goes on with the further edition.
 func (j *Job) beginNext() {
 	kept, next := j.withNext(), *j.next
-	for _, g := range j.state.Generations {
+	for _, g := range j.state.Editions {
 		if g.Number < kept[0].Number {
-			j.machine.emit(DropGeneration{Job: j.ID, Number: g.Number})
+			j.machine.emit(DropEdition{Job: j.ID, Number: g.Number})
 		}
 	}
-	j.state.Generations, j.state.Taken = kept, next.Number+1
+	j.state.Editions, j.state.Taken = kept, next.Number+1
 	j.next, j.delivered = nil, false
 	j.machine.emit(BeginEpoch{Job: j.ID, Epoch: next.First})
 	j.transition(onGoesOn, "")
-	j.machine.emit(GenerationBegun{Job: j.ID, Generation: next})
+	j.machine.emit(EditionBegun{Job: j.ID, Edition: next})
 	j.wakeAll()
 }
 
