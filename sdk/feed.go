@@ -20,14 +20,14 @@ const feedDepth = 8
 // stores them in the drive's memory. Its buffers are bounded by feedDepth pieces of one transfer each, for all streams
 // of a processor.
 type feeder struct {
-	slm     *SLM
-	piece   uint64        // most bytes of one read and store
-	slots   chan struct{} // a token a piece under way
-	buffers sync.Pool     // of *[]byte
+	slm      *SLM
+	piece    uint64        // most bytes of one read and store
+	underway chan struct{} // a token for each piece under way
+	buffers  sync.Pool     // of *[]byte
 }
 
 func newFeeder(slm *SLM, piece int) *feeder {
-	return &feeder{slm: slm, piece: uint64(piece), slots: make(chan struct{}, feedDepth)}
+	return &feeder{slm: slm, piece: uint64(piece), underway: make(chan struct{}, feedDepth)}
 }
 
 // feed performs moves from the host. They are done, or given up at the first error, when it returns.
@@ -62,13 +62,13 @@ func (f *feeder) begin(ctx context.Context, p *partition.Partition, moves []targ
 			for off := uint64(0); off < m.Len; off += f.piece {
 				part := target.Move{Source: m.Source, From: m.From + off, Len: min(m.Len-off, f.piece), To: m.To + off}
 				select {
-				case f.slots <- struct{}{}:
+				case f.underway <- struct{}{}:
 				case <-ctx.Done():
 					a.fail(context.Cause(ctx))
 					return
 				}
 				a.done.Go(func() {
-					defer func() { <-f.slots }()
+					defer func() { <-f.underway }()
 					if err := f.store(ctx, p, part); err != nil {
 						a.fail(err)
 					}

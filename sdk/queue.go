@@ -18,10 +18,10 @@ const DefaultDepth = 16
 // Queue submits I/O commands without waiting for them, at most Depth at a time. It is safe for concurrent use.
 // Its goroutines, one a command, end with their command; Close waits for them.
 type Queue struct {
-	conn  nvme.Conn
-	trace *Trace
-	slots chan struct{} // a token an outstanding command
-	done  chan struct{} // closed by Close
+	conn        nvme.Conn
+	trace       *Trace
+	outstanding chan struct{} // a token for each outstanding command
+	done        chan struct{} // closed by Close
 
 	mu      sync.Mutex // guards closed, and Add against Wait of running
 	closed  bool
@@ -32,11 +32,11 @@ func newQueue(conn nvme.Conn, depth int, trace *Trace) *Queue {
 	if depth <= 0 {
 		depth = DefaultDepth
 	}
-	return &Queue{conn: conn, trace: trace, slots: make(chan struct{}, depth), done: make(chan struct{})}
+	return &Queue{conn: conn, trace: trace, outstanding: make(chan struct{}, depth), done: make(chan struct{})}
 }
 
 // Depth returns the most commands outstanding at once.
-func (q *Queue) Depth() int { return cap(q.slots) }
+func (q *Queue) Depth() int { return cap(q.outstanding) }
 
 // Future is a submitted command.
 type Future struct {
@@ -66,7 +66,7 @@ func (q *Queue) Submit(ctx context.Context, cmd *nvme.Command, data []byte) *Fut
 	sent := *cmd
 	go func() {
 		defer q.running.Done()
-		defer func() { <-q.slots }()
+		defer func() { <-q.outstanding }()
 		defer close(f.done)
 		defer processor.Contain("a command to the drive", &f.err) // a drive in this process is a part of it
 		f.completion, f.err = q.trace.io(ctx, q.conn, &sent, data)
@@ -74,7 +74,7 @@ func (q *Queue) Submit(ctx context.Context, cmd *nvme.Command, data []byte) *Fut
 	return f
 }
 
-// acquire takes a slot and counts the command as running.
+// acquire waits until fewer than Depth commands are outstanding, and counts the command as running.
 func (q *Queue) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (q *Queue) acquire(ctx context.Context) error {
 	default:
 	}
 	select {
-	case q.slots <- struct{}{}:
+	case q.outstanding <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-q.done:
@@ -94,7 +94,7 @@ func (q *Queue) acquire(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		<-q.slots
+		<-q.outstanding
 		return ErrClosed
 	}
 	q.running.Add(1)

@@ -31,9 +31,9 @@ type Options struct {
 
 // Cache bounds what all readers of a process hold and ask for: memory and requests. It is safe for concurrent use.
 type Cache struct {
-	memory int64
-	retry  Retry
-	slots  chan struct{} // one token a request that may be under way
+	memory   int64
+	retry    Retry
+	requests chan struct{} // a token for each request under way
 
 	mu       sync.Mutex // guards what follows, and all segments and readers of the cache
 	used     int64      // bytes of segments and of spare buffers
@@ -56,7 +56,7 @@ func NewCache(o Options) (*Cache, error) {
 			o.Memory, o.Requests, MinMemory)
 	}
 	return &Cache{
-		memory: o.Memory, retry: o.Retry.withDefaults(), slots: make(chan struct{}, o.Requests),
+		memory: o.Memory, retry: o.Retry.withDefaults(), requests: make(chan struct{}, o.Requests),
 		spare: map[int][][]byte{}, freed: make(chan struct{}), segments: map[*segment]struct{}{},
 	}, nil
 }
@@ -234,8 +234,8 @@ func (c *Cache) fetch(g *segment) {
 func (c *Cache) request(g *segment, seen *Statistics) error {
 	ctx, src := g.reader.ctx, g.reader.source
 	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
+	case c.requests <- struct{}{}:
+		defer func() { <-c.requests }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -304,7 +304,7 @@ func (r *Reader) readAhead(g *segment) {
 	streams := r.openStreams()
 	for range r.ahead {
 		at, ok := r.layout.next(g.from, g.to, streams)
-		if !ok || len(r.cache.slots) == cap(r.cache.slots) {
+		if !ok || len(r.cache.requests) == cap(r.cache.requests) {
 			return
 		}
 		following := r.find(at)

@@ -149,7 +149,7 @@ func TestReaderReadsWhatLiesThere(t *testing.T) {
 		require.NoError(t, r.Close())
 		cache.checkMemory(t)
 		require.Empty(t, cache.segments)
-		require.LessOrEqual(t, src.most, cap(cache.slots))
+		require.LessOrEqual(t, src.most, cap(cache.requests))
 		var asked int64
 		for _, q := range src.asked() {
 			require.LessOrEqual(t, q.to-q.from, int64(LongestRead))

@@ -28,8 +28,8 @@ func process(t *testing.T, s *Server) (c *client, kill func()) {
 		h.CloseIdleConnections
 }
 
-// holding starts a member, a node, and a launcher of its own that holds two leases of a job of ten splits: all slots of
-// the only drive.
+// holding starts a member, a node, and a launcher of its own that holds two leases of a job of ten splits: all
+// streams of the only drive.
 func holding(t *testing.T, o Options) (s *Server, c *client, k *consumer, kill func()) {
 	s, c = start(t, o)
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})

@@ -24,7 +24,7 @@ func leased(s *Server) int {
 	return n
 }
 
-// attached starts a member and a node with one drive of two slots, and attaches to a job of ten splits there.
+// attached starts a member and a node with one drive of two streams, and attaches to a job of ten splits there.
 func attached(t *testing.T) (*Server, *client, *consumer) {
 	s, c := start(t, testOptions(t))
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})

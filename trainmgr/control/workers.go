@@ -47,7 +47,7 @@ func (j *job) workersMake() bool {
 
 // ledgerDrive is a drive of a node's status in the ledger's words.
 func ledgerDrive(node string, d *apiv1.Drive, words []string) ledger.Drive {
-	v := ledger.Drive{ID: ledger.DriveID{Node: node, Name: d.Name}, Slots: int(max(d.Streams, 1)), Partitions: words}
+	v := ledger.Drive{ID: ledger.DriveID{Node: node, Name: d.Name}, Streams: int(max(d.Streams, 1)), Partitions: words}
 	if fleet.ReachesAny(d) {
 		v.Reach, v.Partitions = ledger.Any, nil
 	}

@@ -29,7 +29,7 @@ func million(t testing.TB, ranks int) (*Ledger, []Session, time.Time) {
 	require.NoError(t, l.AddJob(Job{ID: "x", Ranks: ranks, Drives: 4}))
 	require.NoError(t, l.Begin(Epoch{Job: "x", Digest: digestOf("x"), Plan: plan, Partitions: names}, now))
 	for i := range drives {
-		drives[i].ID, drives[i].Slots = DriveID{"n", fmt.Sprint(i)}, 2
+		drives[i].ID, drives[i].Streams = DriveID{"n", fmt.Sprint(i)}, 2
 		require.NoError(t, l.PutDrive(drives[i], now))
 	}
 	sessions := make([]Session, ranks)
@@ -108,7 +108,7 @@ func BenchmarkMillionSplits(b *testing.B) {
 }
 
 // BenchmarkBusyCluster is one acknowledgement, and the grant that it makes room for, where 10 jobs of 8 ranks all wait
-// for 200 drives whose slots are all taken.
+// for 200 drives whose streams are all taken.
 func BenchmarkBusyCluster(b *testing.B) {
 	const jobs, ranks, drives = 10, 8, 200
 	var data []string
@@ -130,7 +130,7 @@ func BenchmarkBusyCluster(b *testing.B) {
 		}
 	}
 	for d := range drives {
-		require.NoError(b, l.PutDrive(Drive{ID: DriveID{"n", fmt.Sprint(d)}, Slots: 2,
+		require.NoError(b, l.PutDrive(Drive{ID: DriveID{"n", fmt.Sprint(d)}, Streams: 2,
 			Partitions: []string{fmt.Sprintf("p%d", d)}}, now))
 	}
 	for id := range sessions {

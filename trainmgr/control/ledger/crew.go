@@ -38,7 +38,7 @@ func (l *Ledger) partnerOffers(out []offer, j *job, now time.Time) []offer {
 			continue
 		}
 		j.partners(r, func(d *drive) bool {
-			if d.round == l.round || d.freeSlots() == 0 || r.avoidsDrive(d, now) {
+			if d.round == l.round || d.freeStreams() == 0 || r.avoidsDrive(d, now) {
 				return true
 			}
 			d.round = l.round

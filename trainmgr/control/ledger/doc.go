@@ -53,17 +53,17 @@
 //
 // # Which job gets a drive
 //
-// A drive runs at most as many leases as it has slots. Jobs that wait for the same drive take turns by start-time fair
-// queueing (Goyal, Vin, Cheng, SIGCOMM 1996) over rows, by their weights: over any time in which two jobs both wait for
-// a drive, their grants there, over their weights, differ by at most one split of each. A job that waits for nothing
-// has no turn. A job runs at most Drives drives at once: its running drives go on, then the drive with the most rows
-// left joins. A split on several drives goes to the one with the most free slots. In the order Deterministic, a rank is
-// granted its numbers strictly in ascending order.
+// A drive runs at most as many leases as it has streams. Jobs that wait for the same drive take turns by start-time
+// fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996) over rows, by their weights: over any time in which two jobs both
+// wait for a drive, their grants there, over their weights, differ by at most one split of each. A job that waits for
+// nothing has no turn. A job runs at most Drives drives at once: its running drives go on, then the drive with the
+// most rows left joins. A split on several drives goes to the one with the most free streams. In the order
+// Deterministic, a rank is granted its numbers strictly in ascending order.
 //
 // Two rules keep ranks in lock step from waiting for each other for ever. A rank that holds no lease may start a drive
 // above the bound when no running drive has anything for it. A lease whose rank says that its queue is full
-// (LeaseReport.Blocked) for Config.Patience loses its slot to a rank that waits for that drive. A mini-batch that has
-// been fetched needs no drive: a rank that reports it (LeaseReport.Fetched) frees the slot, and keeps the lease when
+// (LeaseReport.Blocked) for Config.Patience loses its stream to a rank that waits for that drive. A mini-batch that has
+// been fetched needs no drive: a rank that reports it (LeaseReport.Fetched) frees the stream, and keeps the lease when
 // the drive dies.
 //
 // # Workers without data
@@ -73,7 +73,7 @@
 // none. Holders come first. A worker of reach Any is granted
 //
 //   - splits of partitions that can be read and that no holder can make (orphans), always;
-//   - other splits only when no holder has a free slot, and as many workers at once as AllowWorkers says, since T is
+//   - other splits only when no holder has a free stream, and as many workers at once as AllowWorkers says, since T is
 //     more than the holders sustain.
 //
 // A partition can be read while a drive that holds it, or an agent that was given it by URL (reach Source), lives, even

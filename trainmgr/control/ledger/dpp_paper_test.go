@@ -77,8 +77,8 @@ func (p *paper) finish(again int) {
 }
 
 var (
-	bigDrive  = Drive{ID: DriveID{"n0", "d0"}, Slots: 2, Partitions: []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
-	twinDrive = Drive{ID: DriveID{"n1", "d0"}, Slots: 2, Partitions: []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
+	bigDrive  = Drive{ID: DriveID{"n0", "d0"}, Streams: 2, Partitions: []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
+	twinDrive = Drive{ID: DriveID{"n1", "d0"}, Streams: 2, Partitions: []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
 )
 
 // TestLedgerDoesItsPartOfDPPIIIB takes the sentences of DPP, section III-B, "DPP Control Plane", that the ledger
@@ -190,7 +190,7 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 	t.Run("scaling", func(t *testing.T) {
 		var drives []Drive
 		for i := range 4 {
-			drives = append(drives, Drive{ID: DriveID{fmt.Sprint("n", i), "d"}, Slots: 1,
+			drives = append(drives, Drive{ID: DriveID{fmt.Sprint("n", i), "d"}, Streams: 1,
 				Partitions: bigDrive.Partitions})
 		}
 		p := newPaper(t, drives...)
@@ -223,8 +223,8 @@ func TestLedgerDoesItsPartOfPreStoIVB(t *testing.T) {
 	// manager derives the number of SmartSSD devices that need to be allocated": so many run at once, and yet every
 	// partition is read by a drive that holds it, for "PreSto ... preprocesses [a partition] where it is stored".
 	p := newPaper(t,
-		Drive{ID: DriveID{"n0", "d0"}, Slots: 1, Partitions: []string{"2021-01-01"}}, Drive{ID: DriveID{"n0", "d1"},
-			Slots: 1, Partitions: []string{"2021-01-02"}}, Drive{ID: DriveID{"n1", "d0"}, Slots: 1,
+		Drive{ID: DriveID{"n0", "d0"}, Streams: 1, Partitions: []string{"2021-01-01"}}, Drive{ID: DriveID{"n0", "d1"},
+			Streams: 1, Partitions: []string{"2021-01-02"}}, Drive{ID: DriveID{"n1", "d0"}, Streams: 1,
 			Partitions: []string{"2021-01-03"}})
 	require.NoError(t, p.l.Allocate("x", 2, p.now))
 	holder := map[int]DriveID{0: {"n0", "d0"}, 1: {"n0", "d1"}, 2: {"n1", "d0"}}

@@ -23,7 +23,7 @@ func (d DriveID) compare(o DriveID) int {
 // Drive is a drive that takes work.
 type Drive struct {
 	ID         DriveID
-	Slots      int      // leases at once: its streams; at least 1, unless Reach is Source
+	Streams    int      // mini-batch sequences that it makes at once; at least 1, unless Reach is Source
 	Partitions []string // that it holds, in the words of Epoch.Partitions; none, if Reach is Any
 	Draining   bool     // no lease is granted on it, as after DrainDrive
 	Reach      Reach
@@ -42,14 +42,14 @@ const (
 // drive is a drive with its state.
 type drive struct {
 	id         DriveID
-	slots      int
+	streams    int
 	partitions map[string]struct{}
 	state      driveState
 	draining   bool
 	why        string    // dead
 	since      time.Time // unknown
 	leases     []*lease  // fetched ones included
-	busy       int       // slots taken
+	busy       int       // streams in use
 	round      uint64    // the last round of offers in which it was offered
 	reach      Reach
 	compute    Compute
@@ -68,13 +68,13 @@ func (d *drive) grantable() bool {
 	return d.state == driveReady && !d.draining && !d.aside && d.reach != Source
 }
 
-// freeSlots counts the drive's slots that are not taken.
-func (d *drive) freeSlots() int { return max(d.slots-d.busy, 0) }
+// freeStreams counts the drive's streams that no lease uses.
+func (d *drive) freeStreams() int { return max(d.streams-d.busy, 0) }
 
-// lessLoaded orders drives by free slots, then by name.
+// lessLoaded orders drives by free streams, then by name.
 func (d *drive) lessLoaded(o *drive) bool {
-	if d.freeSlots() != o.freeSlots() {
-		return d.freeSlots() > o.freeSlots()
+	if d.freeStreams() != o.freeStreams() {
+		return d.freeStreams() > o.freeStreams()
 	}
 	return d.id.compare(o.id) < 0
 }
@@ -85,8 +85,8 @@ func (d *drive) startTag(j *job) float64 { return max(d.virtual, d.finish[j]) }
 // PutDrive adds a drive, or replaces its description; the drive is alive from then on. The error wraps ErrArgument.
 func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 	switch {
-	case p.Slots < 1 && p.Reach != Source:
-		return fmt.Errorf("%w: drive %v: %d slots, want at least 1", ErrArgument, p.ID, p.Slots)
+	case p.Streams < 1 && p.Reach != Source:
+		return fmt.Errorf("%w: drive %v: %d streams, want at least 1", ErrArgument, p.ID, p.Streams)
 	case p.Reach > Source || p.Compute > OnCard:
 		return fmt.Errorf("%w: drive %v: reach %d, compute %d", ErrArgument, p.ID, p.Reach, p.Compute)
 	case p.Reach == Any && len(p.Partitions) > 0:
@@ -104,18 +104,18 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 			j.delist(d) // it is another worker now
 		}
 	}
-	d.state, d.why, d.slots, d.draining = driveReady, "", p.Slots, p.Draining
+	d.state, d.why, d.streams, d.draining = driveReady, "", p.Streams, p.Draining
 	if (d.reach == Any) != (p.Reach == Any) {
 		l.countActive(d, p.Reach == Any)
 	}
 	d.reach, d.compute, d.serves = p.Reach, p.Compute, p.Serves
 	l.placementVersion++
-	for adopted && d.busy > d.slots { // leases were adopted for it from more than one earlier leader
+	for adopted && d.busy > d.streams { // leases were adopted for it from more than one earlier leader
 		i := len(d.leases) - 1
 		for d.leases[i].Fetched {
 			i--
 		}
-		l.revoke(d.leases[i], "the drive has fewer slots than leases")
+		l.revoke(d.leases[i], "the drive has fewer streams than leases")
 	}
 	if !sameNames(d.partitions, p.Partitions) {
 		d.partitions = make(map[string]struct{}, len(p.Partitions))
@@ -137,7 +137,7 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 func (l *Ledger) countActive(d *drive, worker bool) {
 	for _, j := range l.jobs {
 		switch {
-		case j.slots[d] == 0:
+		case j.streams[d] == 0:
 		case worker:
 			j.activeWorkers++
 		default:
@@ -229,7 +229,7 @@ func (l *Ledger) RemoveDrive(id DriveID, now time.Time) error {
 		for _, r := range j.ranks {
 			delete(r.avoid, d)
 		}
-		delete(j.slots, d)
+		delete(j.streams, d)
 		j.running = slices.DeleteFunc(j.running, func(o *drive) bool { return o == d })
 	}
 	l.drives = slices.DeleteFunc(l.drives, func(o *drive) bool { return o == d })

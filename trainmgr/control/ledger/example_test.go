@@ -30,7 +30,7 @@ func Example() {
 		}
 	}
 	check(l.PutDrive(ledger.Drive{
-		ID: ledger.DriveID{Node: "n0", Name: "d0"}, Slots: 1, Partitions: []string{"day0"},
+		ID: ledger.DriveID{Node: "n0", Name: "d0"}, Streams: 1, Partitions: []string{"day0"},
 	}, now))
 	check(l.AddJob(ledger.Job{ID: "ads"}))
 	check(l.Begin(ledger.Epoch{Job: "ads", Plan: plan, Partitions: []string{"day0"}}, now))

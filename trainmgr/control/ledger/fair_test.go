@@ -15,13 +15,13 @@ import (
 )
 
 // TestWeightsWithinOneSplit: of two jobs that both wait for a drive, over any time, the rows granted over the weights
-// differ by at most one split of each, whatever the sizes of splits and whenever slots become free.
+// differ by at most one split of each, whatever the sizes of splits and whenever streams become free.
 func TestWeightsWithinOneSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(t, "jobs")
 		l := New(Config{Fence: 1})
 		drive := DriveID{"n", "d"}
-		slots := rapid.IntRange(1, 3).Draw(t, "slots")
+		streams := rapid.IntRange(1, 3).Draw(t, "streams")
 		var weights, most []float64
 		var sessions []Session
 		for i := range n {
@@ -36,7 +36,7 @@ func TestWeightsWithinOneSplit(t *testing.T) {
 			require.NoError(t, err)
 			sessions = append(sessions, a.Session)
 		}
-		require.NoError(t, l.PutDrive(Drive{ID: drive, Slots: slots, Partitions: []string{"p0", "p1"}}, scriptStart))
+		require.NoError(t, l.PutDrive(Drive{ID: drive, Streams: streams, Partitions: []string{"p0", "p1"}}, scriptStart))
 		granted := make([]float64, n) // since both waited
 		var out []Grant
 		from := slices.Clone(granted)
@@ -94,7 +94,7 @@ func TestOneJobAloneIsNotHeldBack(t *testing.T) {
 		require.NoError(t, err)
 		sessions[id] = at.Session
 	}
-	require.NoError(t, l.PutDrive(Drive{ID: DriveID{"n", "d"}, Slots: 1, Partitions: []string{"p"}}, scriptStart))
+	require.NoError(t, l.PutDrive(Drive{ID: DriveID{"n", "d"}, Streams: 1, Partitions: []string{"p"}}, scriptStart))
 	next := func() string {
 		g := l.Ready().Grants
 		require.Len(t, g, 1)
@@ -143,8 +143,8 @@ func TestBound(t *testing.T) {
 	})
 }
 
-// TestLockstep has ranks that move only together, queues that hold less than a split, and one slot less than there are
-// ranks: a blocked rank's lease goes to the one that all wait for, and all is delivered.
+// TestLockstep has ranks that move only together, queues that hold less than a split, and one stream less than there
+// are ranks: a blocked rank's lease goes to the one that all wait for, and all is delivered.
 func TestLockstep(t *testing.T) {
 	const ranks = 3
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 8, Shuffle: dataset.ShuffleNone}, "a:800",
@@ -155,16 +155,16 @@ func TestLockstep(t *testing.T) {
 		order  dataset.Order
 		drives []Drive
 	}{
-		{"one slot", 0, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a", "b",
+		{"one stream", 0, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Streams: 1, Partitions: []string{"a", "b",
 			"c"}}}},
-		{"two slots", 0, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 2, Partitions: []string{"a", "b",
+		{"two streams", 0, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Streams: 2, Partitions: []string{"a", "b",
 			"c"}}}},
-		{"one drive at once, each rank's data on another", 1, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1,
-			Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n",
-			"2"}, Slots: 1, Partitions: []string{"c"}}}},
-		{"the same in order", 1, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 1,
-			Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n",
-			"2"}, Slots: 1, Partitions: []string{"c"}}}},
+		{"one drive at once, each rank's data on another", 1, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Streams: 1,
+			Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Streams: 1, Partitions: []string{"b"}}, {ID: DriveID{"n",
+			"2"}, Streams: 1, Partitions: []string{"c"}}}},
+		{"the same in order", 1, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Streams: 1,
+			Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Streams: 1, Partitions: []string{"b"}}, {ID: DriveID{"n",
+			"2"}, Streams: 1, Partitions: []string{"c"}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := scriptStart

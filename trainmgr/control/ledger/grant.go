@@ -17,7 +17,7 @@ type offer struct {
 	place int
 }
 
-// schedule makes every grant that is possible. A slot goes to the job with the least start tag of those that can use
+// schedule makes every grant that is possible. A stream goes to the job with the least start tag of those that can use
 // it.
 func (l *Ledger) schedule(now time.Time) {
 	for _, j := range l.jobs {
@@ -31,7 +31,7 @@ func (l *Ledger) schedule(now time.Time) {
 	for {
 		free = free[:0]
 		for _, d := range l.drives {
-			if d.grantable() && d.freeSlots() > 0 {
+			if d.grantable() && d.freeStreams() > 0 {
 				free = append(free, d)
 			}
 		}
@@ -98,7 +98,7 @@ func (j *job) addRunning(d *drive) {
 		return
 	}
 	if j.Drives > 0 && len(j.running) >= j.Drives {
-		if i := slices.IndexFunc(j.running, func(o *drive) bool { return j.slots[o] == 0 }); i >= 0 {
+		if i := slices.IndexFunc(j.running, func(o *drive) bool { return j.streams[o] == 0 }); i >= 0 {
 			j.running = slices.Delete(j.running, i, i+1)
 		}
 	}
@@ -109,7 +109,7 @@ func (j *job) addRunning(d *drive) {
 func (j *job) pruneRunning() {
 	for i := 0; i < len(j.running); {
 		d := j.running[i]
-		if j.slots[d] == 0 && (j.Drives > 0 && i >= j.Drives || !d.grantable() || j.rowsLeft(d) == 0) {
+		if j.streams[d] == 0 && (j.Drives > 0 && i >= j.Drives || !d.grantable() || j.rowsLeft(d) == 0) {
 			j.running = slices.Delete(j.running, i, i+1)
 			continue
 		}
@@ -118,7 +118,7 @@ func (j *job) pruneRunning() {
 }
 
 // activeDrives counts the holders that work for the job now.
-func (j *job) activeDrives() int { return len(j.slots) - j.activeWorkers }
+func (j *job) activeDrives() int { return len(j.streams) - j.activeWorkers }
 
 // allowedRunning returns the running drives that may be granted more.
 func (j *job) allowedRunning() []*drive {
@@ -128,7 +128,7 @@ func (j *job) allowedRunning() []*drive {
 	return j.running
 }
 
-// waitingRanks returns the ranks that can be granted a piece: first the ranks that take the fewest slots, among those
+// waitingRanks returns the ranks that can be granted a piece: first the ranks that take the fewest streams, among those
 // the rank whose last grant is longest ago.
 func (j *job) waitingRanks() []*rank {
 	var w []*rank
@@ -138,7 +138,7 @@ func (j *job) waitingRanks() []*rank {
 		}
 	}
 	slices.SortStableFunc(w, func(a, b *rank) int {
-		return cmp.Or(cmp.Compare(a.slots, b.slots), cmp.Compare(a.turn, b.turn))
+		return cmp.Or(cmp.Compare(a.streams, b.streams), cmp.Compare(a.turn, b.turn))
 	})
 	return w
 }
@@ -150,7 +150,7 @@ func (r *rank) avoidsDrive(d *drive, now time.Time) bool {
 }
 
 // collectOffers appends the next possible grants of a job on holders, at most one a drive. Its running drives go
-// first. Only if no running drive has both a free slot and work for a waiting rank, one more drive joins: the drive
+// first. Only if no running drive has both a free stream and work for a waiting rank, one more drive joins: the drive
 // with the most rows left.
 func (l *Ledger) collectOffers(out []offer, j *job, free []*drive, now time.Time) []offer {
 	round, ranks := l.round, j.waitingRanks()
@@ -173,7 +173,7 @@ func (l *Ledger) collectOffers(out []offer, j *job, free []*drive, now time.Time
 	}
 	room := j.activeDrives() < j.Drives
 	for _, r := range ranks {
-		if room || r.slots == 0 && !j.runningDriveServes(r, now) {
+		if room || r.streams == 0 && !j.runningDriveServes(r, now) {
 			out = j.offersForRank(out, r, free, round, now)
 		}
 	}
@@ -197,7 +197,7 @@ func (j *job) offersForRank(out []offer, r *rank, drives []*drive, round uint64,
 	e.refreshPlacement()
 	sh := &e.shares[r.number]
 	usable := func(d *drive) bool {
-		return d.freeSlots() > 0 && d.round != round && d.grantable() && j.employs(d) && !r.avoidsDrive(d, now)
+		return d.freeStreams() > 0 && d.round != round && d.grantable() && j.employs(d) && !r.avoidsDrive(d, now)
 	}
 	if j.Order == dataset.Deterministic {
 		place, ok := e.nextSplit(sh)
@@ -217,7 +217,7 @@ func (j *job) offersForRank(out []offer, r *rank, drives []*drive, round uint64,
 		return out
 	}
 	for _, d := range drives {
-		if d.busy >= d.slots || !usable(d) { // most drives of a busy cluster have no free slot
+		if d.busy >= d.streams || !usable(d) { // most drives of a busy cluster have no free stream
 			continue
 		}
 		if i, known := e.index[d]; known {
@@ -230,7 +230,7 @@ func (j *job) offersForRank(out []offer, r *rank, drives []*drive, round uint64,
 	return out
 }
 
-// runningDriveServes reports whether a running drive has pending numbers of a rank, even if its slots are taken now.
+// runningDriveServes reports whether a running drive has pending numbers of a rank, even if its streams are taken now.
 func (j *job) runningDriveServes(r *rank, now time.Time) bool {
 	e := j.epoch(r.epoch)
 	sh := &e.shares[r.number]
@@ -250,8 +250,8 @@ func (j *job) runningDriveServes(r *rank, now time.Time) bool {
 	return false
 }
 
-// preempt frees, on every drive that a rank waits for in vain, the slot of a rank that has been blocked for longer than
-// Config.Patience: the blocked rank fetches nothing, and would hold the others up until its trainer goes on.
+// preempt frees, on every drive that a rank waits for in vain, the stream of a rank that has been blocked for longer
+// than Config.Patience: the blocked rank fetches nothing, and would hold the others up until its trainer goes on.
 func (l *Ledger) preempt(now time.Time) {
 	freed := false
 	for _, j := range l.jobs {
@@ -262,7 +262,7 @@ func (l *Ledger) preempt(now time.Time) {
 			e := j.epoch(r.epoch)
 			sh := &e.shares[r.number]
 			for i, d := range e.drives {
-				if d == nil || !d.grantable() || !j.employs(d) || d.freeSlots() > 0 || r.avoidsDrive(d, now) {
+				if d == nil || !d.grantable() || !j.employs(d) || d.freeStreams() > 0 || r.avoidsDrive(d, now) {
 					continue
 				}
 				if j.Order == dataset.Deterministic {
@@ -295,7 +295,7 @@ func (l *Ledger) preemptPartners(j *job, r *rank, now time.Time) (freed bool) {
 		return false
 	}
 	j.partners(r, func(d *drive) bool {
-		if d.freeSlots() == 0 && !r.avoidsDrive(d, now) {
+		if d.freeStreams() == 0 && !r.avoidsDrive(d, now) {
 			freed = l.freeBlocked(d, r, now) || freed
 		}
 		return true

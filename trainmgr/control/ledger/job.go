@@ -38,12 +38,12 @@ type job struct {
 	Job
 	failed  string
 	ranks   []*rank
-	epochs  []*epoch // live, ascending
-	begun   bool     // the ranks' epochs are set
-	running []*drive // in the order they joined; the first Drives of them are granted more
-	slots   map[*drive]int
+	epochs  []*epoch       // live, ascending
+	begun   bool           // the ranks' epochs are set
+	running []*drive       // in the order they joined; the first Drives of them are granted more
+	streams map[*drive]int // that drives make for the job now
 
-	activeWorkers int // of slots: workers of reach Any
+	activeWorkers int // keys of streams that are workers of reach Any
 	redelivered   uint64
 	dirtyRanks    bool
 	forgotten     []Record // deletions of epochs that all ranks have left
@@ -61,7 +61,7 @@ type rank struct {
 	epoch    uint64
 	edges    uint64   // restored, until the epoch is begun
 	leases   []*lease // by epoch, then From
-	slots    int      // leases that occupy a slot
+	streams  int      // that nodes make for it now
 	want     int
 	wanted   uint64    // epoch of want
 	blocked  time.Time // since when its queue is full and nothing was acknowledged; zero: it is not
@@ -93,7 +93,7 @@ func (l *Ledger) AddJob(j Job) error {
 	case j.Makers&allMakers == allMakers || j.Makers > allMakers:
 		return fmt.Errorf("%w: job %s: no worker may make its splits", ErrArgument, j.ID)
 	}
-	n := &job{Job: j, slots: make(map[*drive]int), ranks: make([]*rank, j.Ranks)}
+	n := &job{Job: j, streams: make(map[*drive]int), ranks: make([]*rank, j.Ranks)}
 	for i := range n.ranks {
 		n.ranks[i] = &rank{number: uint32(i), avoid: make(map[*drive]time.Time)}
 	}

@@ -16,7 +16,7 @@ type Lease struct {
 	Split    int // place in the plan
 	From, To uint64
 	Drive    DriveID
-	Fetched  bool // every mini-batch is at the launcher: it occupies no slot
+	Fetched  bool // every mini-batch is at the launcher: no stream is open for it
 }
 
 // Grant is a new lease.
@@ -100,7 +100,7 @@ func (l *Ledger) startLease(le *lease) {
 	le.state = leaseFetched
 	if !le.Fetched {
 		le.state = leaseWorking
-		l.occupySlot(le, 1)
+		l.countStream(le, 1)
 	}
 	s := le.epoch.split(le.Split)
 	sh := &le.epoch.shares[r.number]
@@ -108,14 +108,14 @@ func (l *Ledger) startLease(le *lease) {
 	sh.updateReturned(le.epoch, s)
 }
 
-// occupySlot takes (1) or frees (-1) a lease's slot.
-func (l *Ledger) occupySlot(le *lease, n int) {
+// countStream adds (1) or removes (-1) the stream of a lease in the books of its drive, rank and job.
+func (l *Ledger) countStream(le *lease, n int) {
 	j, d := le.job, le.drive
 	d.busy += n
-	le.rank.slots += n
-	before := j.slots[d]
-	if j.slots[d] += n; j.slots[d] == 0 {
-		delete(j.slots, d)
+	le.rank.streams += n
+	before := j.streams[d]
+	if j.streams[d] += n; j.streams[d] == 0 {
+		delete(j.streams, d)
 	}
 	switch {
 	case d.reach != Any:
@@ -221,7 +221,7 @@ func (l *Ledger) Hold(id string, s Session, report LeaseReport, now time.Time) (
 }
 
 // Adopt takes over leases that an earlier leader granted. It returns those that it refuses: their drive is dead or has
-// no free slot, or their numbers are not the rank's, all delivered, or leased already. To adopt a lease again extends
+// no free stream, or their numbers are not the rank's, all delivered, or leased already. To adopt a lease again extends
 // it. A drive that no PutDrive has named yet is expected to appear. Leave out leases of which every number is
 // acknowledged.
 func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gone []uint64, err error) {
@@ -274,7 +274,7 @@ func (l *Ledger) adoptLease(j *job, r *rank, a Lease, now time.Time) bool {
 		d = l.addDrive(a.Drive)
 		d.state, d.since = driveUnknown, now
 	}
-	if !a.Fetched && (d.state == driveDead || d.state == driveReady && d.freeSlots() == 0) {
+	if !a.Fetched && (d.state == driveDead || d.state == driveReady && d.freeStreams() == 0) {
 		return false
 	}
 	for _, m := range missing {

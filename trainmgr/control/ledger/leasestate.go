@@ -10,7 +10,7 @@ import (
 type leaseState uint8
 
 const (
-	leaseWorking   leaseState = iota // its mini-batches are being made and fetched: it takes a slot of its drive
+	leaseWorking   leaseState = iota // its mini-batches are being made and fetched: it takes a stream of its drive
 	leaseFetched                     // every mini-batch is at the launcher: it needs no drive
 	leaseDelivered                   // every number is acknowledged
 	leaseReturned                    // it came back; numbers that are not acknowledged are pending again
@@ -47,7 +47,7 @@ var leaseStates = transition.Table[leaseState, leaseEvent]{
 	leaseReturned:  {},
 }
 
-// transition changes a lease's state on an event, and keeps the books: a working lease takes a slot, and a lease that
+// transition changes a lease's state on an event, and keeps the books: a working lease takes a stream, and a lease that
 // is over is in no list. No other function does. An event that the table does not have changes nothing.
 func (l *Ledger) transition(le *lease, on leaseEvent) {
 	next, ok := leaseStates.Next(le.state, on)
@@ -55,7 +55,7 @@ func (l *Ledger) transition(le *lease, on leaseEvent) {
 		return
 	}
 	if le.state == leaseWorking {
-		l.occupySlot(le, -1)
+		l.countStream(le, -1)
 	}
 	if le.drive != nil && next != leaseReturned {
 		le.drive.noteSuccess()

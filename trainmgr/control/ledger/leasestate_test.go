@@ -15,16 +15,16 @@ func TestTheLeaseTableIsWhole(t *testing.T) {
 	assert.NoError(t, p.Check())
 }
 
-// TestALeaseThatIsOverStaysOver: no event changes it, and its slot is freed once.
+// TestALeaseThatIsOverStaysOver: no event changes it, and its stream is freed once.
 func TestALeaseThatIsOverStaysOver(t *testing.T) {
 	for _, last := range []leaseEvent{onDelivered, onReturned} {
 		l := New(Config{})
 		require.NoError(t, l.AddJob(Job{ID: "x"}))
-		require.NoError(t, l.PutDrive(Drive{ID: DriveID{"n", "d"}, Slots: 2}, scriptStart))
+		require.NoError(t, l.PutDrive(Drive{ID: DriveID{"n", "d"}, Streams: 2}, scriptStart))
 		le := &lease{Lease: Lease{ID: 1}, job: l.jobs[0], rank: l.jobs[0].ranks[0], drive: l.drives[0],
 			state: leaseWorking}
 		l.leases[1] = le
-		l.occupySlot(le, 1)
+		l.countStream(le, 1)
 		for _, on := range []leaseEvent{last, onFetched, onDelivered, onReturned} {
 			l.transition(le, on)
 			assert.Zero(t, l.drives[0].busy)

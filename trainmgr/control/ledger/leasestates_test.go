@@ -29,7 +29,7 @@ type leaseWorld struct {
 	session Session
 }
 
-var leaseDrive = Drive{ID: DriveID{Node: "n0", Name: "d0"}, Slots: 1, Partitions: []string{"p"}}
+var leaseDrive = Drive{ID: DriveID{Node: "n0", Name: "d0"}, Streams: 1, Partitions: []string{"p"}}
 
 func newLeaseWorld(t *testing.T) *leaseWorld {
 	w := &leaseWorld{t: t, ledger: New(Config{Fence: 1}), now: time.Unix(1_700_000_000, 0)}

@@ -26,7 +26,7 @@ const (
 type Config struct {
 	Fence      uint64        // create revision of the leader's key: enters lease ids, sessions and records
 	LeaseTTL   time.Duration // a lease that no call names for this time comes back; 0 means DefaultLeaseTTL
-	Patience   time.Duration // how long a blocked rank keeps a slot that another waits for; 0 means DefaultPatience
+	Patience   time.Duration // how long a blocked rank keeps a stream that another waits for; 0 means DefaultPatience
 	Avoid      time.Duration // how long a rank is not granted a drive that failed it; 0 means DefaultAvoid
 	GrantAfter time.Time     // nothing is granted before: the adopt window
 }

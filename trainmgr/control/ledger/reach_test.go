@@ -42,7 +42,7 @@ func TestWorkersKeepNoSplits(t *testing.T) {
 		sessions = append(sessions, a.Session)
 	}
 	holder := func(i int) Drive {
-		return Drive{ID: DriveID{"n", fmt.Sprintf("d%d", i)}, Slots: 1, Partitions: names}
+		return Drive{ID: DriveID{"n", fmt.Sprintf("d%d", i)}, Streams: 1, Partitions: names}
 	}
 	require.NoError(t, l.PutDrive(holder(0), now))
 	require.NoError(t, l.AllowWorkers("x", AllWorkers, now))
@@ -60,7 +60,7 @@ func TestWorkersKeepNoSplits(t *testing.T) {
 	before := heapBytes()
 	for i := range workers {
 		id := DriveID{fmt.Sprintf("w%03d", i), "w"}
-		require.NoError(t, l.PutDrive(Drive{ID: id, Slots: 2, Reach: Any}, now))
+		require.NoError(t, l.PutDrive(Drive{ID: id, Streams: 2, Reach: Any}, now))
 		require.NoError(t, l.Enlist("x", id, true, now))
 	}
 	for range 200 {
@@ -92,11 +92,11 @@ func TestPartnersAreBounded(t *testing.T) {
 	l := New(Config{Fence: 1})
 	require.NoError(t, l.AddJob(Job{ID: "x", Ranks: ranks, Makers: NoDrives | NoCPUs | NoCards}))
 	require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, now))
-	require.NoError(t, l.PutDrive(Drive{ID: DriveID{"n", "d"}, Slots: 1, Partitions: names}, now))
+	require.NoError(t, l.PutDrive(Drive{ID: DriveID{"n", "d"}, Streams: 1, Partitions: names}, now))
 	require.NoError(t, l.AllowWorkers("x", AllWorkers, now))
 	for i := range workers {
 		id := DriveID{fmt.Sprintf("w%03d", i), "w"}
-		require.NoError(t, l.PutDrive(Drive{ID: id, Slots: 2, Reach: Any}, now))
+		require.NoError(t, l.PutDrive(Drive{ID: id, Streams: 2, Reach: Any}, now))
 		require.NoError(t, l.Enlist("x", id, true, now))
 	}
 	var sessions []Session

@@ -268,7 +268,7 @@ func (s *scripted) do(line string) string {
 		}
 		return s.effects(err)
 	case "drive":
-		d := Drive{ID: driveID(w[1]), Slots: s.number("slots"), Partitions: list(s.arg("holds")),
+		d := Drive{ID: driveID(w[1]), Streams: s.number("streams"), Partitions: list(s.arg("holds")),
 			Draining: s.arg("state") == "draining"}
 		d.Reach = map[string]Reach{"any": Any, "source": Source}[s.arg("reach")]
 		d.Compute = map[string]Compute{"cpu": OnCPU, "card": OnCard}[s.arg("on")]
@@ -328,7 +328,7 @@ func (s *scripted) do(line string) string {
 	case "drives":
 		var b strings.Builder
 		for _, d := range s.l.Drives() {
-			fmt.Fprintf(&b, "%v: %d of %d slots, %d leases, %s\n", d.Drive, d.Busy, d.Slots, d.Leases, d.State)
+			fmt.Fprintf(&b, "%v: %d of %d streams, %d leases, %s\n", d.Drive, d.Busy, d.Streams, d.Leases, d.State)
 		}
 		return b.String()
 	}

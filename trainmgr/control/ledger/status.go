@@ -72,7 +72,7 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 			}
 		}
 	}
-	for d := range j.slots {
+	for d := range j.streams {
 		st.Running = append(st.Running, d.id)
 		if d.reach == Any {
 			st.Workers++
@@ -187,7 +187,7 @@ func (l *Ledger) partnerReasons(j *job, r *rank, e *epoch, sh *share, holders st
 	able, free := 0, 0
 	j.partners(r, func(d *drive) bool {
 		able++
-		if d.freeSlots() > 0 && !r.avoidsDrive(d, now) {
+		if d.freeStreams() > 0 && !r.avoidsDrive(d, now) {
 			free++
 		}
 		return true
@@ -225,9 +225,9 @@ func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partit
 			bad = append(bad, fmt.Sprintf("drive %v is draining", d.id))
 		case r.avoidsDrive(d, now):
 			bad = append(bad, fmt.Sprintf("drive %v failed this rank just now", d.id))
-		case d.freeSlots() == 0:
-			busy = append(busy, fmt.Sprintf("drive %v is busy with %d of %d splits", d.id, d.busy, d.slots))
-		case j.Drives > 0 && j.activeDrives() >= j.Drives && j.slots[d] == 0:
+		case d.freeStreams() == 0:
+			busy = append(busy, fmt.Sprintf("drive %v is busy with %d of %d splits", d.id, d.busy, d.streams))
+		case j.Drives > 0 && j.activeDrives() >= j.Drives && j.streams[d] == 0:
 			bound = true
 		default:
 			return ""
@@ -279,11 +279,11 @@ func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 
 // DriveStatus is the state of a drive.
 type DriveStatus struct {
-	Drive  DriveID
-	Slots  int
-	Busy   int    // slots taken
-	Leases int    // fetched ones included
-	State  string // ready, draining, unknown, dead: why, set aside: why
+	Drive   DriveID
+	Streams int
+	Busy    int    // streams taken
+	Leases  int    // fetched ones included
+	State   string // ready, draining, unknown, dead: why, set aside: why
 
 	Failures uint64    // leases that came back because the worker failed, of a worker of reach Any
 	Aside    time.Time // until when a worker is set aside; zero: it is not set aside
@@ -293,7 +293,7 @@ type DriveStatus struct {
 func (l *Ledger) Drives() []DriveStatus {
 	out := make([]DriveStatus, 0, len(l.drives))
 	for _, d := range l.drives {
-		st := DriveStatus{Drive: d.id, Slots: d.slots, Busy: d.busy, Leases: len(d.leases), State: "ready",
+		st := DriveStatus{Drive: d.id, Streams: d.streams, Busy: d.busy, Leases: len(d.leases), State: "ready",
 			Failures: d.failures}
 		switch {
 		case d.aside:

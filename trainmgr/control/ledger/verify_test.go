@@ -27,15 +27,15 @@ func (l *Ledger) verify() error {
 	}
 	for _, d := range l.drives {
 		if d.busy != busy[d] {
-			return fmt.Errorf("drive %v counts %d slots taken, %d are", d.id, d.busy, busy[d])
+			return fmt.Errorf("drive %v counts %d streams taken, %d are", d.id, d.busy, busy[d])
 		}
-		if d.busy > d.slots && d.state == driveReady {
-			return fmt.Errorf("drive %v has %d of %d slots taken", d.id, d.busy, d.slots)
+		if d.busy > d.streams && d.state == driveReady {
+			return fmt.Errorf("drive %v has %d of %d streams taken", d.id, d.busy, d.streams)
 		}
 	}
 	for _, j := range l.jobs {
 		workers := 0
-		for d := range j.slots {
+		for d := range j.streams {
 			if d.reach == Any {
 				workers++
 			}

@@ -74,7 +74,7 @@ func newWorld(t *rapid.T) *world {
 	n := rapid.IntRange(1, 4).Draw(t, "drives")
 	for d := range n {
 		w.drives = append(w.drives, Drive{ID: DriveID{fmt.Sprintf("n%d", d/2), fmt.Sprintf("d%d", d)},
-			Slots: rapid.IntRange(1, 2).Draw(t, "slots")})
+			Streams: rapid.IntRange(1, 2).Draw(t, "streams")})
 	}
 	for p := range parts {
 		for range rapid.IntRange(1, 2).Draw(t, "replicas") {
@@ -87,7 +87,7 @@ func newWorld(t *rapid.T) *world {
 	workers := rapid.IntRange(0, 3).Draw(t, "workers")
 	for i := range workers {
 		w.drives = append(w.drives, Drive{ID: DriveID{fmt.Sprintf("w%d", i), "w"}, Reach: Any,
-			Slots: rapid.IntRange(1, 2).Draw(t, "slots")})
+			Streams: rapid.IntRange(1, 2).Draw(t, "streams")})
 	}
 	if workers > 0 && rapid.Bool().Draw(t, "a store") { // some partitions are held by no drive, and others also lie there
 		p := rapid.IntRange(0, parts-1).Draw(t, "partition of the store")

@@ -189,7 +189,7 @@ func (s *scripted) do(w []string) {
 	case "drive":
 		node, name, _ := strings.Cut(w[1], "/")
 		d := ledger.Drive{
-			ID: ledger.DriveID{Node: node, Name: name}, Slots: 2, Partitions: strings.Split(option(w, "holds"), ","),
+			ID: ledger.DriveID{Node: node, Name: name}, Streams: 2, Partitions: strings.Split(option(w, "holds"), ","),
 		}
 		s.drives = append(s.drives, d)
 		require.NoError(s.t, s.ledger.PutDrive(d, s.now))
