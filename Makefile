@@ -22,9 +22,10 @@ demo: build
 test:
 	bash .ci/test
 
-# The race detector over every package.
+# The race detector over every package whose tests hold goroutines.
+# RACE=whole over every package.
 race:
-	$(GO) test -race ./...
+	bash .ci/race $(RACE)
 
 # A short run of every fuzz target from its kept corpus. FUZZTIME=5m for a long one.
 fuzz:

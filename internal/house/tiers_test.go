@@ -91,3 +91,51 @@ func TestAMissingTier(t *testing.T) {
 	out, _, err = runTiers(t, `tier one true; forbidden three "be root"`, "CI=true")
 	require.NoError(t, err, out)
 }
+
+// TestTiersBesideOthers checks that a tier beside others runs while they do, that what it prints stays together behind
+// theirs, and that it fails as other tiers do, also when it is killed.
+func TestTiersBesideOthers(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	out, folder, err := runTiers(t, `
+mkfifo `+fifo+`
+meets() { echo "begins beside"; cat `+fifo+`; }
+broken() { echo before; false; echo "went on"; }
+beside "two words" meets
+beside broken broken
+tier first bash -c 'echo "from the first" >`+fifo+`'
+collect
+beside late bash -c 'kill -9 "$PPID"'
+tier second echo second
+`)
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, out)
+	assert.Equal(t, 1, exit.ExitCode())
+	names, results := table(t, out)
+	assert.Equal(t, []string{"first", "two words", "broken", "second", "late"}, names)
+	assert.Equal(t, map[string]string{"first": "passed", "two words": "passed", "broken": "failed",
+		"second": "passed", "late": "failed"}, results)
+	assert.Contains(t, out, "\n== tier two words, which ran beside others\nbegins beside\nfrom the first\n")
+	assert.Contains(t, out, "tier broken failed; all that it printed: "+folder+"/broken.log\nbefore\n")
+	assert.NotContains(t, out, "went on")
+	assert.Contains(t, out, "tier late failed; all that it printed: "+folder+"/late.log\nit was killed\n")
+}
+
+// TestAbandonedTiersEnd checks that an interrupted script leaves no process of its tiers running.
+func TestAbandonedTiersEnd(t *testing.T) {
+	dir := t.TempDir()
+	// The tier's child holds the far end of a pipe open as long as it runs.
+	out, _, err := runTiers(t, `
+cd `+dir+`
+mkfifo pipe never
+beside waits bash -c 'exec 3>pipe; echo open >&3; read -r word <>never'
+exec 4<pipe
+read -r word <&4
+tiers_abandon
+timeout 60 cat <&4
+echo "the pipe is $word and has ended"
+`)
+	require.Error(t, err, out)
+	assert.Contains(t, out, "the pipe is open and has ended")
+	_, results := table(t, out)
+	assert.Equal(t, map[string]string{"waits": "failed"}, results)
+}
