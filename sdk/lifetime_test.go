@@ -56,7 +56,7 @@ func TestLentMemory(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 	assert.Positive(t, lent)
-	assert.Less(t, lent, len(kept), "slots stay free")
+	assert.Less(t, lent, len(kept), "output buffers stay free")
 	for i, m := range kept {
 		require.Empty(t, tensor.Diff(want[i%len(want)], m), "mini-batch %d", i)
 	}

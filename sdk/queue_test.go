@@ -161,7 +161,7 @@ func (*panicking) IO(context.Context, *nvme.Command, []byte) (nvme.Completion, e
 
 func TestAConnectionThatPanicsFailsItsCommand(t *testing.T) {
 	q := newQueue(&panicking{}, 1, nil)
-	for range 3 { // the slot is given back
+	for range 3 { // a token is given back
 		_, err := q.Submit(t.Context(), numbered(1), nil).Wait()
 		require.ErrorIs(t, err, processor.ErrPanic)
 		require.ErrorContains(t, err, "a bug in a driver")

@@ -11,7 +11,7 @@
 //	for { m, err := s.Next(ctx); ...; m.Release() }
 //
 // Every stream has an equal part of the memory. A mini-batch is lent from the target's memory where that is mapped and
-// output slots stay free, else it is copied.
+// output buffers stay free, else it is copied.
 //
 // # Concurrency
 //

@@ -36,14 +36,14 @@ func (m *made) discard() {
 	}
 }
 
-// fetch copies the tensors of a slot to a mini-batch's own memory.
+// fetch copies the tensors of a buffer to a mini-batch's own memory.
 type fetch struct {
 	target target.Target
 	stats  *counters
-	slot   *slicer.Slot
-	from   []byte // the slot, where it is mapped
+	buffer *slicer.Buffer
+	from   []byte // the buffer, where it is mapped
 	to     []byte
-	runs   []slotRun
+	runs   []bufferRun
 	place  string // the rows, for errors
 }
 
@@ -53,7 +53,7 @@ func (f *fetch) run(ctx context.Context) error {
 	for _, run := range f.runs {
 		if f.from != nil {
 			copy(f.to[run.to:][:run.length], f.from[run.from:])
-		} else if err := f.target.Load(ctx, f.slot.Span.Addr+run.from, f.to[run.to:][:run.length]); err != nil {
+		} else if err := f.target.Load(ctx, f.buffer.Span.Addr+run.from, f.to[run.to:][:run.length]); err != nil {
 			return fmt.Errorf("%s: fetch: %w", f.place, err)
 		}
 	}
@@ -62,13 +62,13 @@ func (f *fetch) run(ctx context.Context) error {
 	return nil
 }
 
-// begin copies in a goroutine of its own, which ends with ctx and gives the slot back to the share. The mini-batch is
+// begin copies in a goroutine of its own, which ends with ctx and gives the buffer back to the share. The mini-batch is
 // whole when made.wait returns it.
 func (f *fetch) begin(ctx context.Context, b *tensor.MiniBatch, memory *memoryShare) *made {
 	m := &made{batch: b, fetched: make(chan struct{})}
 	go func() {
 		defer close(m.fetched)
-		defer memory.giveBack(f.slot)
+		defer memory.giveBack(f.buffer)
 		defer Contain(f.place, &m.err)
 		m.err = f.run(ctx)
 	}()

@@ -31,16 +31,16 @@ type maker struct {
 }
 
 func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*maker, error) {
-	slots := ringSlots
+	buffers := ringBuffers
 	if r.opts.Copy {
-		slots = 1
+		buffers = 1
 	}
 	m.takeBack()
 	fed := r.opts.FromHost || r.limits.Feeds(run.Partition)
 	s, err := slicer.New(slicer.Config{
 		Program: r.program, Limits: r.limits, Memory: m.workspace, Learned: learned,
 		Options: slicer.Options{
-			Coalesce: r.opts.Coalesce, Gap: r.opts.Gap, Slots: slots, Direct: r.target.Direct(run.Partition),
+			Coalesce: r.opts.Coalesce, Gap: r.opts.Gap, Buffers: buffers, Direct: r.target.Direct(run.Partition),
 			FromHost: fed,
 		},
 	}, run.Partition, slicer.Rows{First: run.First, Count: run.Rows, Batch: run.Batch})
@@ -160,9 +160,9 @@ func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state
 	return nil
 }
 
-// finish turns a slot into a mini-batch: lent where the memory is mapped and slots stay free, else copied. The windows
-// of a partition that the host reads travel on the link that tensors come back on; there a mini-batch is fetched while
-// the slices of the next one execute, as long as slots stay free.
+// finish turns a buffer into a mini-batch: lent where the memory is mapped and buffers stay free, else copied. The
+// windows of a partition that the host reads travel on the link that tensors come back on; there a mini-batch is
+// fetched while the slices of the next one execute, as long as buffers stay free.
 func (m *maker) finish(ctx context.Context, done *slicer.Done) (*made, error) {
 	r, out := m.runner, &m.runner.program.Output
 	size := max(out.Size(done.Rows, done.Values), program.Align)
@@ -170,10 +170,10 @@ func (m *maker) finish(ctx context.Context, done *slicer.Done) (*made, error) {
 	if out.Weights {
 		extent = done.Layout.Weights + 4*done.Values
 	}
-	view, mapped := r.target.View(target.Span{Addr: done.Slot.Span.Addr, Len: extent})
+	view, mapped := r.target.View(target.Span{Addr: done.Buffer.Span.Addr, Len: extent})
 	if mapped && !r.opts.Copy && m.memory.mayLend() {
-		memory, slot := m.memory, done.Slot
-		b := tensor.New(r.schema, int(done.Rows), func() { memory.giveBack(slot) })
+		memory, buffer := m.memory, done.Buffer
+		b := tensor.New(r.schema, int(done.Rows), func() { memory.giveBack(buffer) })
 		setTensors(b, done.Layout, done.Values, view)
 		r.stats.lent.Add(b.Bytes())
 		return &made{batch: b}, nil
@@ -183,7 +183,7 @@ func (m *maker) finish(ctx context.Context, done *slicer.Done) (*made, error) {
 	b := tensor.New(r.schema, int(done.Rows), nil)
 	setTensors(b, at, done.Values, own)
 	f := &fetch{
-		target: r.target, stats: &r.stats, slot: done.Slot, runs: slotRuns(out, done, at, size), to: own,
+		target: r.target, stats: &r.stats, buffer: done.Buffer, runs: bufferRuns(out, done, at, size), to: own,
 		place: fmt.Sprintf("%s: rows %d+%d", m.partition.Name, m.slicer.FirstRow()-int64(done.Rows), done.Rows),
 	}
 	if mapped {
@@ -192,7 +192,7 @@ func (m *maker) finish(ctx context.Context, done *slicer.Done) (*made, error) {
 	if m.fed && !mapped && !r.opts.Sync && m.memory.mayLend() {
 		return f.begin(ctx, b, m.memory), nil
 	}
-	defer m.memory.workspace.Release(done.Slot)
+	defer m.memory.workspace.Release(done.Buffer)
 	if err := f.run(ctx); err != nil {
 		return nil, err
 	}

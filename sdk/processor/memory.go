@@ -6,24 +6,24 @@ import (
 	"github.com/millrace/millrace/sdk/slicer"
 )
 
-// memoryShare is the part of a target's memory that one stream uses. Its workspace has one owner, the stream. Slots
+// memoryShare is the part of a target's memory that one stream uses. Its workspace has one owner, the stream. Buffers
 // that are lent may be given back by anybody, also after the stream has ended and another one has the share: they are
 // put aside, and the owner takes them back before it goes on.
 type memoryShare struct {
 	workspace *slicer.Workspace
 
 	mu       sync.Mutex // guards returned
-	returned []*slicer.Slot
+	returned []*slicer.Buffer
 }
 
-// giveBack puts a slot aside that is lent no more.
-func (m *memoryShare) giveBack(s *slicer.Slot) {
+// giveBack puts a buffer aside that is lent no more.
+func (m *memoryShare) giveBack(s *slicer.Buffer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.returned = append(m.returned, s)
 }
 
-// takeBack takes back the slots that were put aside.
+// takeBack takes back the buffers that were put aside.
 func (m *memoryShare) takeBack() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,8 +33,8 @@ func (m *memoryShare) takeBack() {
 	m.returned = m.returned[:0]
 }
 
-// mayLend reports whether enough slots stay free for a mini-batch to be lent.
+// mayLend reports whether enough buffers stay free for a mini-batch to be lent.
 func (m *memoryShare) mayLend() bool {
 	m.takeBack()
-	return m.workspace.FreeSlots() >= freeSlots
+	return m.workspace.FreeBuffers() >= freeBuffers
 }

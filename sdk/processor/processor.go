@@ -66,9 +66,9 @@ type Options struct {
 const MinStreamMemory = 128 << 20
 
 const (
-	lentSlots = 2 // mini-batches lent at most by one stream
-	freeSlots = 2 // output slots that stay free when one is lent
-	ringSlots = lentSlots + freeSlots
+	lentBuffers = 2 // mini-batches lent at most by one stream
+	freeBuffers = 2 // output buffers that stay free when one is lent
+	ringBuffers = lentBuffers + freeBuffers
 )
 
 // runner is the only implementation of Processor: its streams carry out slices on a target.

@@ -93,7 +93,7 @@ func TestRowsComeInOrder(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-// TestWhatIsLentIsNotWrittenAgain holds every mini-batch to the end. While slots are free mini-batches are lent; then
+// TestWhatIsLentIsNotWrittenAgain holds every mini-batch to the end. While buffers are free mini-batches are lent; then
 // they are copied, and no later one is written over an earlier one.
 func TestWhatIsLentIsNotWrittenAgain(t *testing.T) {
 	p, _, run := begin(t, 1<<20, processor.Options{Streams: 1})

@@ -51,15 +51,15 @@ func alignedBytes(n uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
 }
 
-// slotRun is a run of bytes of a slot, and where it goes in a mini-batch's own memory.
-type slotRun struct{ from, to, length uint64 }
+// bufferRun is a run of bytes of a buffer, and where it goes in a mini-batch's own memory.
+type bufferRun struct{ from, to, length uint64 }
 
-// slotRuns returns what of a slot is copied to a mini-batch's own memory of size bytes, whose tensors lie at at.
-func slotRuns(out *program.Output, done *slicer.Done, at program.OutputLayout, size uint64) []slotRun {
+// bufferRuns returns what of a buffer is copied to a mini-batch's own memory of size bytes, whose tensors lie at at.
+func bufferRuns(out *program.Output, done *slicer.Done, at program.OutputLayout, size uint64) []bufferRun {
 	if !out.Weights {
-		return []slotRun{{0, 0, size}}
+		return []bufferRun{{0, 0, size}}
 	}
-	return []slotRun{
+	return []bufferRun{
 		{0, 0, at.Values + done.Values*out.IDs.Bytes()},
 		{done.Layout.Weights, at.Weights, 4 * done.Values},
 	}

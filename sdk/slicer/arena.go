@@ -2,7 +2,7 @@ package slicer
 
 import "github.com/millrace/millrace/sdk/target"
 
-// arena is the memory between the result block and the output slots, in three areas. It knows which chunk holds which
+// arena is the memory between the result block and the output buffers, in three areas. It knows which chunk holds which
 // bytes.
 type arena struct {
 	workspace *Workspace

@@ -8,8 +8,8 @@
 //
 //	ReadIndex   read where the pages of a chunk lie; the answer goes to Slicer.Index
 //	Execute     perform the moves, execute the slice; the result goes to Slicer.Result
-//	Relocate    copy the written part of a mini-batch to a larger slot
-//	Done        a mini-batch is whole, and lies in a slot
+//	Relocate    copy the written part of a mini-batch to a larger buffer
+//	Done        a mini-batch is whole, and lies in a buffer
 //
 // A mini-batch is a list of portions: the rows of one column chunk that it holds. For every portion the slicer wants
 // a window of the chunk, a place for its decoded dictionary and one for its unpacked page. A slice has a task for
@@ -19,9 +19,9 @@
 // one mini-batch of output and the largest page, packed and unpacked, with its dictionary, are enough.
 //
 // Memory is handed in as a [Workspace]. It holds a result block, three areas (input, dictionaries, scratch for unpacked
-// pages) and a ring of output slots:
+// pages) and a ring of output buffers:
 //
-//	| result | input | dictionaries | scratch | ... | slot | slot | slot |
+//	| result | input | dictionaries | scratch | ... | buffer | buffer | buffer |
 //
 // Where the partition does not lie on the target ([Options.FromHost]) the host reads the windows and stores them.
 // Execute.Ahead then lists the windows of the next slices. The host stores them while the current slice executes, in
@@ -34,7 +34,7 @@
 //	sharing    how the areas share the memory, and which guesses go when it is short
 //	builder    which portions a slice takes, which windows grow, whose memory makes way
 //	ahead      which windows of later slices are brought while a slice executes
-//	output     the slot of the mini-batch, and when it must grow
+//	output     the buffer of the mini-batch, and when it must grow
 //	results    the content of a result: rows, cursors, requests, faults
 //
 // # Why it ends
@@ -47,7 +47,7 @@
 //
 //	once a mini-batch    it ends the guesses at the sizes of unpacked pages
 //	once a slice         it drops all windows, to join the free memory into one run
-//	once                 it makes do with one output slot
+//	once                 it makes do with one output buffer
 //	twice a portion      it ends the guesses at a dictionary, and then those at a window
 //	once a slice         it cuts the rows of a task by the share of the input that fits
 //	log2(rows) times     it halves the rows of a task

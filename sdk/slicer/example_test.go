@@ -58,7 +58,7 @@ func Example() {
 			}
 		case *slicer.Done:
 			fmt.Println("done:", x.Rows, "rows")
-			memory.Release(x.Slot)
+			memory.Release(x.Buffer)
 		case *slicer.End:
 			fmt.Println("end")
 			return

@@ -483,7 +483,7 @@ func (r *fakeRun) step() (Step, *program.Result, error) {
 		return step, res, err
 	case *Done:
 		r.rows += int(x.Rows)
-		r.workspace.Release(x.Slot)
+		r.workspace.Release(x.Buffer)
 	}
 	return step, nil, nil
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// output is the slot of the mini-batch in the making, and the content of the slot.
+// output is the buffer of the mini-batch in the making, and the content of the buffer.
 type output struct {
-	columns   *columns
-	batch     *miniBatch
-	arena     *arena
-	ringSlots int // slots of a ring where half the memory holds them
+	columns     *columns
+	batch       *miniBatch
+	arena       *arena
+	ringBuffers int // buffers of a ring where half the memory holds them
 
-	slot          *Slot
+	buffer        *Buffer
 	valuesWritten uint64 // written so far
 	valuesWanted  uint64 // values that the engine asked room for; 0 if it did not
-	slotWritten   bool   // something was written to the slot
-	singleSlot    bool   // memory is short: one output slot, as small as can be
+	bufferWritten bool   // something was written to the buffer
+	singleBuffer  bool   // memory is short: one output buffer, as small as can be
 
-	// movedFrom is where the mini-batch still lies that was given another slot; nil where it lies in its slot.
+	// movedFrom is where the mini-batch still lies that was given another buffer; nil where it lies in its buffer.
 	movedFrom *target.Span
 	moves     []target.Move
 }
@@ -30,56 +30,56 @@ func (o *output) outputSection() *program.Output { return &o.columns.program.Out
 
 // beginMiniBatch forgets the mini-batch before.
 func (o *output) beginMiniBatch() {
-	o.slot, o.valuesWritten, o.valuesWanted, o.slotWritten, o.movedFrom = nil, 0, 0, false, nil
+	o.buffer, o.valuesWritten, o.valuesWanted, o.bufferWritten, o.movedFrom = nil, 0, 0, false, nil
 }
 
-// acquireSlot gets a slot for a mini-batch. batchRows are the rows of a whole one: a short last one does not shrink the
-// ring.
-func (o *output) acquireSlot(batchRows uint32) error {
+// acquireBuffer gets a buffer for a mini-batch. batchRows are the rows of a whole one: a short last one does not
+// shrink the ring.
+func (o *output) acquireBuffer(batchRows uint32) error {
 	workspace := o.arena.workspace
-	size := o.slotSizeFor(batchRows, o.guessValues(batchRows))
+	size := o.bufferSizeFor(batchRows, o.guessValues(batchRows))
 	switch {
-	case o.singleSlot:
-		return o.resizeRing(1, o.leastSlotSize())
-	case roundUpToGrain(size) > workspace.slotSize && !o.makeSlotRing(size):
-		o.singleSlot = true
-		return o.resizeRing(1, o.leastSlotSize())
+	case o.singleBuffer:
+		return o.resizeRing(1, o.leastBufferSize())
+	case roundUpToGrain(size) > workspace.bufferSize && !o.makeBufferRing(size):
+		o.singleBuffer = true
+		return o.resizeRing(1, o.leastBufferSize())
 	}
-	return o.takeFreeSlot()
+	return o.takeFreeBuffer()
 }
 
-// takeFreeSlot takes a slot of the ring.
-func (o *output) takeFreeSlot() error {
-	if o.slot = o.arena.workspace.acquireSlot(); o.slot == nil {
-		return fmt.Errorf("%s: %w: no output slot is free", o.columns.partition.Name, target.ErrEngine)
+// takeFreeBuffer takes a buffer of the ring.
+func (o *output) takeFreeBuffer() error {
+	if o.buffer = o.arena.workspace.acquireBuffer(); o.buffer == nil {
+		return fmt.Errorf("%s: %w: no output buffer is free", o.columns.partition.Name, target.ErrEngine)
 	}
 	return nil
 }
 
-// makeSlotRing makes output slots of size bytes each: a whole ring where half the memory holds it, else one. It reports
-// whether one fits.
-func (o *output) makeSlotRing(size uint64) bool {
+// makeBufferRing makes output buffers of size bytes each: a whole ring where half the memory holds it, else one. It
+// reports whether one fits.
+func (o *output) makeBufferRing(size uint64) bool {
 	workspace := o.arena.workspace
 	o.arena.dropAllChunks(o.columns)
-	if o.ringSlots > 1 && size <= workspace.span.Len/2/uint64(o.ringSlots) && workspace.makeRingOf(o.ringSlots, size) {
+	if n := o.ringBuffers; n > 1 && size <= workspace.span.Len/2/uint64(n) && workspace.makeRingOf(n, size) {
 		return true
 	}
 	return workspace.makeRingOf(1, size)
 }
 
-// resizeRing makes the ring n slots of size bytes each and moves the mini-batch in the making to one of them.
+// resizeRing makes the ring n buffers of size bytes each and moves the mini-batch in the making to one of them.
 func (o *output) resizeRing(n int, size uint64) error {
 	workspace := o.arena.workspace
-	if workspace.hasRingOf(n, size) && o.slot != nil {
+	if workspace.hasRingOf(n, size) && o.buffer != nil {
 		return nil
 	}
-	if o.slot != nil {
-		if o.slotWritten && o.movedFrom == nil {
-			from := o.slot.Span
+	if o.buffer != nil {
+		if o.bufferWritten && o.movedFrom == nil {
+			from := o.buffer.Span
 			o.movedFrom = &from
 		}
-		workspace.Release(o.slot)
-		o.slot = nil
+		workspace.Release(o.buffer)
+		o.buffer = nil
 	}
 	if !workspace.hasRingOf(n, size) {
 		o.arena.dropAllChunks(o.columns)
@@ -87,28 +87,28 @@ func (o *output) resizeRing(n int, size uint64) error {
 			return o.memoryError(nil, 0)
 		}
 	}
-	return o.takeFreeSlot()
+	return o.takeFreeBuffer()
 }
 
-// shrinkToOneSlot makes do with one output slot that holds the mini-batch and no more.
-func (o *output) shrinkToOneSlot() error {
-	o.singleSlot = true
-	return o.resizeRing(1, o.leastSlotSize())
+// shrinkToOneBuffer makes do with one output buffer that holds the mini-batch and no more.
+func (o *output) shrinkToOneBuffer() error {
+	o.singleBuffer = true
+	return o.resizeRing(1, o.leastBufferSize())
 }
 
-// mustGrowSlot reports whether the engine asked for more values than the slot holds.
-func (o *output) mustGrowSlot() bool {
+// mustGrowBuffer reports whether the engine asked for more values than the buffer holds.
+func (o *output) mustGrowBuffer() bool {
 	return !o.outputSection().Fixed && o.valuesWanted > o.valueCapacity()
 }
 
-// growSlot makes the slot as large as the engine's request.
-func (o *output) growSlot() error {
-	if o.singleSlot {
-		return o.resizeRing(1, o.leastSlotSize())
+// growBuffer makes the buffer as large as the engine's request.
+func (o *output) growBuffer() error {
+	if o.singleBuffer {
+		return o.resizeRing(1, o.leastBufferSize())
 	}
-	size := max(o.leastSlotSize(), o.slot.Span.Len+o.slot.Span.Len/2)
+	size := max(o.leastBufferSize(), o.buffer.Span.Len+o.buffer.Span.Len/2)
 	half := o.arena.workspace.span.Len / 2
-	switch n := o.ringSlots; {
+	switch n := o.ringBuffers; {
 	case n > 1 && size <= half/uint64(n):
 		if o.ringWouldFit(n, size) {
 			return o.resizeRing(n, size)
@@ -116,11 +116,11 @@ func (o *output) growSlot() error {
 	case size <= half:
 		return o.resizeRing(1, size)
 	}
-	return o.shrinkToOneSlot()
+	return o.shrinkToOneBuffer()
 }
 
-// ringWouldFit reports whether n slots of size bytes fit above the result block once the mini-batch's own slot is given
-// back.
+// ringWouldFit reports whether n buffers of size bytes fit above the result block once the mini-batch's own buffer is
+// given back.
 func (o *output) ringWouldFit(n int, size uint64) bool {
 	workspace := o.arena.workspace
 	if workspace.hasRingOf(n, size) {
@@ -128,12 +128,12 @@ func (o *output) ringWouldFit(n int, size uint64) bool {
 	}
 	low := workspace.span.End()
 	for _, s := range workspace.ring {
-		if s.busy && s != o.slot {
+		if s.busy && s != o.buffer {
 			low = min(low, s.Span.Addr)
 		}
 	}
 	for _, s := range workspace.strays {
-		if s != o.slot {
+		if s != o.buffer {
 			low = min(low, s.Span.Addr)
 		}
 	}
@@ -141,9 +141,9 @@ func (o *output) ringWouldFit(n int, size uint64) bool {
 	return low >= begin && (low-begin)/uint64(n) >= roundUpToGrain(size)
 }
 
-// relocationMoves returns the moves that bring the mini-batch to its slot from where it lies.
+// relocationMoves returns the moves that bring the mini-batch to its buffer from where it lies.
 func (o *output) relocationMoves() []target.Move {
-	from, to := *o.movedFrom, o.slot.Span
+	from, to := *o.movedFrom, o.buffer.Span
 	o.movedFrom = nil
 	before, _ := o.outputSection().LayoutIn(o.batch.rows, from.Len)
 	after, _ := o.outputSection().LayoutIn(o.batch.rows, to.Len)
@@ -158,25 +158,25 @@ func (o *output) relocationMoves() []target.Move {
 	return o.moves
 }
 
-// releaseSlot gives the slot back.
-func (o *output) releaseSlot() {
-	if o.slot != nil {
-		o.arena.workspace.Release(o.slot)
-		o.slot = nil
+// releaseBuffer gives the buffer back.
+func (o *output) releaseBuffer() {
+	if o.buffer != nil {
+		o.arena.workspace.Release(o.buffer)
+		o.buffer = nil
 	}
 }
 
-// slotSizeFor returns the size of a mini-batch's output.
-func (o *output) slotSizeFor(rows uint32, values uint64) uint64 {
+// bufferSizeFor returns the size of a mini-batch's output.
+func (o *output) bufferSizeFor(rows uint32, values uint64) uint64 {
 	return max(o.outputSection().Size(rows, values), grain)
 }
 
-// leastSlotSize returns the smallest slot that can hold the mini-batch as far as is known.
-func (o *output) leastSlotSize() uint64 {
-	return o.slotSizeFor(o.batch.rows, max(o.packedValues(), o.valuesWanted))
+// leastBufferSize returns the smallest buffer that can hold the mini-batch as far as is known.
+func (o *output) leastBufferSize() uint64 {
+	return o.bufferSizeFor(o.batch.rows, max(o.packedValues(), o.valuesWanted))
 }
 
-// packedValues returns how many values lie in the slot, one behind the other. With fixed lengths every value has its
+// packedValues returns how many values lie in the buffer, one behind the other. With fixed lengths every value has its
 // place from the beginning.
 func (o *output) packedValues() uint64 {
 	if out := o.outputSection(); out.Fixed {
@@ -185,12 +185,12 @@ func (o *output) packedValues() uint64 {
 	return o.valuesWritten
 }
 
-// outputLayout returns where the mini-batch's tensors lie in the slot, and how many values it holds.
+// outputLayout returns where the mini-batch's tensors lie in the buffer, and how many values it holds.
 func (o *output) outputLayout() (program.OutputLayout, uint64) {
-	return o.outputSection().LayoutIn(o.batch.rows, o.slot.Span.Len)
+	return o.outputSection().LayoutIn(o.batch.rows, o.buffer.Span.Len)
 }
 
-// valueCapacity returns how many values the slot holds.
+// valueCapacity returns how many values the buffer holds.
 func (o *output) valueCapacity() uint64 {
 	_, values := o.outputLayout()
 	return values
@@ -272,7 +272,7 @@ func (o *output) memoryError(c *chunk, want uint64) error {
 	cs, workspace := o.columns, o.arena.workspace
 	e := &MemoryError{
 		Partition: cs.partition.Name, RowGroup: -1, Streams: 1,
-		Need: workspace.result.Len + roundUpToGrain(o.leastSlotSize()) + want, Have: workspace.span.Len,
+		Need: workspace.result.Len + roundUpToGrain(o.leastBufferSize()) + want, Have: workspace.span.Len,
 	}
 	if c != nil {
 		e.Page = int64(c.cursor.Ordinal)

@@ -107,7 +107,7 @@ func TestEveryFileEnds(t *testing.T) {
 		c := Config{Limits: target.Limits{Engine: "fake", Block: rapid.SampledFrom([]uint64{1, 512, 4096}).Draw(t, "block")}}
 		c.Limits.Moves = rapid.SampledFrom([]int{0, 4}).Draw(t, "moves")
 		c.Options = Options{
-			Slots:    rapid.SampledFrom([]int{1, 4}).Draw(t, "slots"),
+			Buffers:  rapid.SampledFrom([]int{1, 4}).Draw(t, "buffers"),
 			Coalesce: rapid.SampledFrom([]uint64{1, 0, 1 << 20}).Draw(t, "coalesce"),
 			Gap:      rapid.SampledFrom([]uint64{0, 1000}).Draw(t, "gap"),
 			FromHost: rapid.Bool().Draw(t, "from the host"),
@@ -144,7 +144,7 @@ func TestWhatAMemoryErrorAsksForIsEnough(t *testing.T) {
 		},
 	}, groups: []int64{3}}
 	f.build()
-	config := Config{Limits: target.Limits{Engine: "fake", Block: 1}, Options: Options{Slots: 1, Gap: 1000}}
+	config := Config{Limits: target.Limits{Engine: "fake", Block: 1}, Options: Options{Buffers: 1, Gap: 1000}}
 	memory, errs := uint64(8<<10), 0
 	for {
 		r, err := f.begin(memory, config, Rows{First: 1, Count: 2, Batch: 2})
@@ -167,7 +167,7 @@ func TestWhatAMemoryErrorAsksForIsEnough(t *testing.T) {
 func TestPlentyMovesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFile(t)
-		f.groups = f.groups[:1] // another row group may want a larger output slot, for which the memory is divided again
+		f.groups = f.groups[:1] // another row group may want a larger output buffer, for which the memory is divided again
 		total := uint64(0)
 		for i, c := range f.columns {
 			f.columns[i].declared = 0
@@ -180,7 +180,7 @@ func TestPlentyMovesOnce(t *testing.T) {
 		}
 		f.starts = nil
 		f.build()
-		c := Config{Limits: target.Limits{Engine: "fake"}, Options: Options{Slots: 1}}
+		c := Config{Limits: target.Limits{Engine: "fake"}, Options: Options{Buffers: 1}}
 		for range 2 {
 			r, err := f.begin(64<<20, c, Rows{Count: f.partition.Rows, Batch: 200})
 			require.NoError(t, err)
@@ -247,20 +247,20 @@ func TestResultsOutOfTurn(t *testing.T) {
 	assert.Equal(t, []int{0}, step.(*Execute).Columns())
 	_, err = r.slicer.Next()
 	require.ErrorIs(t, err, target.ErrEngine)
-	assert.Equal(t, 1, r.workspace.FreeSlots(), "after an error no slot is held")
+	assert.Equal(t, 1, r.workspace.FreeBuffers(), "after an error no buffer is held")
 }
 
-// TestGrowingBesideLentSlots lends all slots but one and lets the output grow: what was written moves, though no ring
-// of the larger size fits beside the lent slots.
-func TestGrowingBesideLentSlots(t *testing.T) {
+// TestGrowingBesideLentBuffers lends all buffers but one and lets the output grow: what was written moves, though no
+// ring of the larger size fits beside the lent buffers.
+func TestGrowingBesideLentBuffers(t *testing.T) {
 	f := &fakeFile{columns: []fakeColumn{
 		{name: "ids", page: 800, pageRows: 100},
 		{name: "words", page: 8000, pageRows: 100, list: true, values: 40, declared: 3},
 	}, groups: []int64{2000}}
 	f.build()
-	r, err := f.begin(400_000, Config{Options: Options{Slots: 4}}, Rows{Count: 2000, Batch: 100})
+	r, err := f.begin(400_000, Config{Options: Options{Buffers: 4}}, Rows{Count: 2000, Batch: 100})
 	require.NoError(t, err)
-	var lent []*Slot
+	var lent []*Buffer
 	moved := 0
 	for {
 		step, err := r.slicer.Next()
@@ -280,9 +280,9 @@ func TestGrowingBesideLentSlots(t *testing.T) {
 			}
 		case *Done:
 			for _, s := range lent {
-				assert.False(t, x.Slot.Span.Addr < s.Span.End() && s.Span.Addr < x.Slot.Span.End(), "slots overlap")
+				assert.False(t, x.Buffer.Span.Addr < s.Span.End() && s.Span.Addr < x.Buffer.Span.End(), "buffers overlap")
 			}
-			if lent = append(lent, x.Slot); len(lent) > 2 {
+			if lent = append(lent, x.Buffer); len(lent) > 2 {
 				r.workspace.Release(lent[0])
 				lent = lent[1:]
 			}

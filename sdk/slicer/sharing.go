@@ -104,7 +104,7 @@ func (s *sharing) stopGuessing() (changed bool) {
 }
 
 // makeRoomForNext is called when the next portion found no room though everything else had made way. It divides the
-// memory around that portion, makes do with a single output slot, asks for no more than the engine did, or cuts the
+// memory around that portion, makes do with a single output buffer, asks for no more than the engine did, or cuts the
 // portion. If none of that shrinks what is wanted, the error is a *MemoryError.
 func (s *sharing) makeRoomForNext() error {
 	b, free := s.surveyor.batch, s.arena.freeBytes()
@@ -122,8 +122,8 @@ func (s *sharing) makeRoomForNext() error {
 	switch {
 	case reduceGuesses(group, guessWindow):
 		return nil
-	case !s.output.singleSlot:
-		return s.output.shrinkToOneSlot()
+	case !s.output.singleBuffer:
+		return s.output.shrinkToOneBuffer()
 	case reduceGuesses(group, guessNothing):
 		return nil
 	case !s.surveyor.direct && s.surveyor.groupDictionaryWindow(group)+f.dict+f.scratch > free:

@@ -28,8 +28,8 @@ type Options struct {
 	Coalesce uint64
 	// Gap is how many bytes between two chunks a joined read may bring in vain.
 	Gap uint64
-	// Slots is how many output slots there are where half the memory holds them, so that some can be lent; at least 1.
-	Slots int
+	// Buffers is how many output buffers there are where half the memory holds them, so that some can be lent; at least 1.
+	Buffers int
 	// Direct says that the engine reads the partition where it lies, so that nothing is moved.
 	Direct bool
 	// FromHost says that the host reads the windows and stores them (target.FromHost). Extents are not looked at, and
@@ -88,7 +88,7 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 	s.arena = arena{workspace: c.Memory}
 	s.surveyor = surveyor{columns: &s.columns, batch: &s.batch, direct: c.Options.Direct}
 	s.starter = starter{columns: &s.columns, batch: &s.batch, arena: &s.arena, direct: c.Options.Direct}
-	s.output = output{columns: &s.columns, batch: &s.batch, arena: &s.arena, ringSlots: max(c.Options.Slots, 1)}
+	s.output = output{columns: &s.columns, batch: &s.batch, arena: &s.arena, ringBuffers: max(c.Options.Buffers, 1)}
 	s.sharing = sharing{surveyor: &s.surveyor, arena: &s.arena, output: &s.output}
 	s.builder = builder{
 		sharing: &s.sharing, batch: &s.batch, maxTasks: c.Program.MaxTasks, maxMoves: c.Limits.Moves,
@@ -126,7 +126,7 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 func (s *Slicer) Next() (Step, error) {
 	step, err := s.nextStep()
 	if err != nil {
-		s.output.releaseSlot()
+		s.output.releaseBuffer()
 	}
 	return step, err
 }
@@ -147,7 +147,7 @@ func (s *Slicer) nextStep() (Step, error) {
 			}
 			s.starter.listPortions()
 			s.output.beginMiniBatch()
-			if err := s.output.acquireSlot(uint32(s.batchRows)); err != nil {
+			if err := s.output.acquireBuffer(uint32(s.batchRows)); err != nil {
 				return nil, err
 			}
 			s.state = slicing
@@ -181,11 +181,11 @@ func (s *Slicer) Result(res *program.Result) error {
 	}
 	s.state = slicing
 	err := s.results.absorbResult(res)
-	if err == nil && s.output.mustGrowSlot() {
-		err = s.output.growSlot()
+	if err == nil && s.output.mustGrowBuffer() {
+		err = s.output.growBuffer()
 	}
 	if err != nil {
-		s.output.releaseSlot()
+		s.output.releaseBuffer()
 	}
 	return err
 }
@@ -196,7 +196,7 @@ func (s *Slicer) Index(x partition.PageIndex) {
 }
 
 // Abandon gives up the mini-batch in the making, because a step failed. The slicer is at its end.
-func (s *Slicer) Abandon() { s.output.releaseSlot() }
+func (s *Slicer) Abandon() { s.output.releaseBuffer() }
 
 // Ended reports whether all mini-batches are done.
 func (s *Slicer) Ended() bool { return s.state == idle && s.next >= s.end }
@@ -210,7 +210,7 @@ func (s *Slicer) BatchRows() uint32 { return s.batch.rows }
 // Learned returns the sizes seen in the partition's pages, for later slicers of the program.
 func (s *Slicer) Learned() *Learned { return &s.columns.learned }
 
-// relocateStep returns the step that brings the mini-batch to its slot, nil if it lies there.
+// relocateStep returns the step that brings the mini-batch to its buffer, nil if it lies there.
 func (s *Slicer) relocateStep() Step {
 	if s.output.movedFrom == nil {
 		return nil
@@ -231,16 +231,16 @@ func (s *Slicer) composeExecute() *Execute {
 	}
 	x.Ahead, x.Traffic = b.ahead, b.traffic
 	s.arena.setMemoryRanges(&x.Ranges)
-	x.Ranges[target.RangeOutput] = s.output.slot.Span
-	s.output.slotWritten = true
+	x.Ranges[target.RangeOutput] = s.output.buffer.Span
+	s.output.bufferWritten = true
 	return x
 }
 
 // finishMiniBatch ends the mini-batch.
 func (s *Slicer) finishMiniBatch() *Done {
 	placement, _ := s.output.outputLayout()
-	s.steps.done = Done{Slot: s.output.slot, Rows: s.batch.rows, Layout: placement, Values: s.output.packedValues()}
-	s.output.slot = nil
+	s.steps.done = Done{Buffer: s.output.buffer, Rows: s.batch.rows, Layout: placement, Values: s.output.packedValues()}
+	s.output.buffer = nil
 	s.next += int64(s.batch.rows)
 	s.state = idle
 	return &s.steps.done

@@ -41,7 +41,7 @@ type Traffic struct {
 	Reread   uint64 // of those, brought before
 }
 
-// Relocate asks its caller to copy the written part of the mini-batch in the making to a larger slot. The places may
+// Relocate asks its caller to copy the written part of the mini-batch in the making to a larger buffer. The places may
 // overlap: all moves, which are from memory, are read before the first is written.
 type Relocate struct{ Moves []target.Move }
 
@@ -53,11 +53,11 @@ type ReadIndex struct {
 	Row      int64 // row of the row group that the stream begins at
 }
 
-// Done says that a mini-batch is whole. Its slot stays its own until Workspace.Release.
+// Done says that a mini-batch is whole. Its buffer stays its own until Workspace.Release.
 type Done struct {
-	Slot   *Slot
+	Buffer *Buffer
 	Rows   uint32
-	Layout program.OutputLayout // of its tensors in the slot
+	Layout program.OutputLayout // of its tensors in the buffer
 	Values uint64               // of kjt.values
 }
 

@@ -7,22 +7,22 @@ import (
 
 // Workspace is a run of a target's memory that slicers use, one after another. From its start: the result block; the
 // input, dictionary and scratch areas, whose boundaries move as needs are learned; free memory; and at its end the ring
-// of output slots.
+// of output buffers.
 //
-//	| result | input      | dictionaries | scratch | ...  | slot | slot | slot |
+//	| result | input      | dictionaries | scratch | ...  | buffer | buffer | buffer |
 //
-// The areas belong to the slicer at hand. The slots outlive it, since a mini-batch that lies in one may be lent. A
+// The areas belong to the slicer at hand. The buffers outlive it, since a mini-batch that lies in one may be lent. A
 // Workspace is not safe for concurrent use.
 type Workspace struct {
-	span     target.Span
-	result   target.Span
-	ring     []*Slot // the slots that mini-batches are made in, of one size
-	slotSize uint64
-	strays   []*Slot // lent slots of earlier rings
+	span       target.Span
+	result     target.Span
+	ring       []*Buffer // the buffers that mini-batches are made in, of one size
+	bufferSize uint64
+	strays     []*Buffer // lent buffers of earlier rings
 }
 
-// Slot holds one mini-batch of output.
-type Slot struct {
+// Buffer holds one mini-batch of output.
+type Buffer struct {
 	Span target.Span
 	busy bool // holds the mini-batch in the making, or a lent one
 }
@@ -35,13 +35,13 @@ func NewWorkspace(span target.Span, maxTasks int) *Workspace {
 }
 
 // LeastWorkspace returns the least bytes of a workspace for slices of at most maxTasks tasks: a result block and the
-// smallest slot.
+// smallest buffer.
 func LeastWorkspace(maxTasks int) uint64 {
 	return roundUpToGrain(uint64(program.ResultSize(maxTasks))) + grain
 }
 
-// Release gives a slot back that Done named.
-func (r *Workspace) Release(s *Slot) {
+// Release gives a buffer back that Done named.
+func (r *Workspace) Release(s *Buffer) {
 	s.busy = false
 	for i, other := range r.strays {
 		if other == s {
@@ -52,8 +52,8 @@ func (r *Workspace) Release(s *Slot) {
 	}
 }
 
-// FreeSlots returns the number of slots of the ring that hold no mini-batch.
-func (r *Workspace) FreeSlots() (n int) {
+// FreeBuffers returns the number of buffers of the ring that hold no mini-batch.
+func (r *Workspace) FreeBuffers() (n int) {
 	for _, s := range r.ring {
 		if !s.busy {
 			n++
@@ -62,8 +62,8 @@ func (r *Workspace) FreeSlots() (n int) {
 	return n
 }
 
-// lowestSlotAddress returns the address of the lowest slot. The memory below belongs to the areas.
-func (r *Workspace) lowestSlotAddress() uint64 {
+// lowestBufferAddress returns the address of the lowest buffer. The memory below belongs to the areas.
+func (r *Workspace) lowestBufferAddress() uint64 {
 	low := r.span.End()
 	for _, s := range r.ring {
 		low = min(low, s.Span.Addr)
@@ -76,20 +76,20 @@ func (r *Workspace) lowestSlotAddress() uint64 {
 
 // areaBytes returns the number of bytes that the three areas may share.
 func (r *Workspace) areaBytes() uint64 {
-	low, begin := r.lowestSlotAddress(), r.result.End()
+	low, begin := r.lowestBufferAddress(), r.result.End()
 	if low < begin {
 		return 0
 	}
 	return low - begin
 }
 
-// hasRingOf reports whether the ring has n slots of size bytes each.
+// hasRingOf reports whether the ring has n buffers of size bytes each.
 func (r *Workspace) hasRingOf(n int, size uint64) bool {
-	return len(r.ring) == n && r.slotSize == roundUpToGrain(size)
+	return len(r.ring) == n && r.bufferSize == roundUpToGrain(size)
 }
 
-// makeRingOf makes the ring of n slots of size bytes each and reports whether they fit; if not, there is no ring. Slots
-// that are busy stay where they are, out of the ring. The areas must be arranged again.
+// makeRingOf makes the ring of n buffers of size bytes each and reports whether they fit; if not, there is no ring.
+// Buffers that are busy stay where they are, out of the ring. The areas must be arranged again.
 func (r *Workspace) makeRingOf(n int, size uint64) bool {
 	size = roundUpToGrain(size)
 	for _, s := range r.ring {
@@ -97,20 +97,20 @@ func (r *Workspace) makeRingOf(n int, size uint64) bool {
 			r.strays = append(r.strays, s)
 		}
 	}
-	r.ring, r.slotSize = nil, 0
-	top, begin := r.lowestSlotAddress(), r.result.End()
+	r.ring, r.bufferSize = nil, 0
+	top, begin := r.lowestBufferAddress(), r.result.End()
 	if top < begin || (top-begin)/uint64(n) < size {
 		return false
 	}
 	for i := range n {
-		r.ring = append(r.ring, &Slot{Span: target.Span{Addr: top - uint64(i+1)*size, Len: size}})
+		r.ring = append(r.ring, &Buffer{Span: target.Span{Addr: top - uint64(i+1)*size, Len: size}})
 	}
-	r.slotSize = size
+	r.bufferSize = size
 	return true
 }
 
-// acquireSlot takes a free slot of the ring, nil if there is none.
-func (r *Workspace) acquireSlot() *Slot {
+// acquireBuffer takes a free buffer of the ring, nil if there is none.
+func (r *Workspace) acquireBuffer() *Buffer {
 	for _, s := range r.ring {
 		if !s.busy {
 			s.busy = true

@@ -18,20 +18,20 @@ func TestMovesAreJoined(t *testing.T) {
 	assert.Equal(t, []target.Move{{From: 0, Len: 150, To: 1000}, {From: 150, Len: 10, To: 5000}}, m)
 }
 
-// TestSlots holds the ring against what is lent of it.
-func TestSlots(t *testing.T) {
+// TestBuffers holds the ring against what is lent of it.
+func TestBuffers(t *testing.T) {
 	r := &Workspace{span: target.Span{Len: 10 * grain}, result: target.Span{Len: grain}}
 	require.True(t, r.makeRingOf(4, 2*grain))
 	assert.Equal(t, uint64(grain), r.areaBytes())
-	a, b := r.acquireSlot(), r.acquireSlot()
-	assert.Equal(t, 2, r.FreeSlots())
+	a, b := r.acquireBuffer(), r.acquireBuffer()
+	assert.Equal(t, 2, r.FreeBuffers())
 	r.Release(a)
-	assert.Equal(t, 3, r.FreeSlots())
-	// A new ring leaves the lent slot alone.
+	assert.Equal(t, 3, r.FreeBuffers())
+	// A new ring leaves the lent buffer alone.
 	require.True(t, r.makeRingOf(1, 3*grain))
-	c := r.acquireSlot()
+	c := r.acquireBuffer()
 	assert.LessOrEqual(t, c.Span.End(), b.Span.Addr)
-	assert.Nil(t, r.acquireSlot())
+	assert.Nil(t, r.acquireBuffer())
 	r.Release(c)
 	r.Release(b)
 	assert.False(t, r.makeRingOf(1, 10*grain))

@@ -241,7 +241,7 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 			}
 			_, rows := executed()
 			// A stream has one mini-batch that waits for room in the queue, one that waits for it to be taken, and one
-			// that is being made when the output slots allow it.
+			// that is being made when the output buffers allow it.
 			most := taken + 1 + int(10_000/mb.Bytes()) + 2*streams*3
 			assert.LessOrEqual(t, int(rows), most*batch, "of %d rows", d.total())
 			break
