@@ -293,7 +293,7 @@ func (d *Drive) readActiveImage(ctx context.Context) {
 			id = p.PUID
 		}
 	}
-	if r, err := d.computer().ImageReport(ctx); err == nil {
+	if r, err := d.computer().ImageLog(ctx); err == nil {
 		if s, ok := r.Active(); ok {
 			id = s.Image.String()
 		}

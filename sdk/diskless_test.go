@@ -488,7 +488,7 @@ func TestDisklessDriveInAFile(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, first.NQN, dev.Info().NQN)
 		assert.True(t, dev.Diskless())
-		r, err := dev.ImageReport(t.Context())
+		r, err := dev.ImageLog(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, img.ID, r.Slots[1].Image)
 		require.NoError(t, dev.Close())

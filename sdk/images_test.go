@@ -145,7 +145,7 @@ func TestRefusedImagesTellWhyOverEveryWay(t *testing.T) {
 		require.NoError(t, held.Release(t.Context()))
 		require.NoError(t, d.ActivateImage(t.Context(), 2))
 
-		r, err := d.ImageReport(t.Context())
+		r, err := d.ImageLog(t.Context())
 		require.NoError(t, err)
 		at, ok := r.Active()
 		require.True(t, ok)
@@ -194,7 +194,7 @@ func TestPlaceAndRollBack(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, loaded, "a rollout does not run from the slot for trying images")
 		assert.Equal(t, 2, slot)
-		r, err := d.ImageReport(t.Context())
+		r, err := d.ImageLog(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, m.ID, r.Slots[3].Image)
 	})
@@ -230,7 +230,7 @@ func TestTheStandardSetPutsTheOldImageBack(t *testing.T) {
 	require.NoError(t, d.LoadImage(t.Context(), 1, b))
 	require.ErrorIs(t, d.ActivateImage(t.Context(), 1), nvme.InternalError)
 	assert.Equal(t, 3, activations)
-	r, err := d.ImageReport(t.Context())
+	r, err := d.ImageLog(t.Context())
 	require.NoError(t, err)
 	at, ok := r.Active()
 	require.True(t, ok)
@@ -247,20 +247,20 @@ func TestADriveThatTellsNothing(t *testing.T) {
 	}}
 	d, err := NewDevice(t.Context(), "drive", conn, Vendor, DeviceOptions{})
 	require.NoError(t, err)
-	_, err = d.ImageReport(t.Context())
-	require.ErrorIs(t, err, ErrNoImageReport)
+	_, err = d.ImageLog(t.Context())
+	require.ErrorIs(t, err, ErrNoImageLog)
 	b, _ := anImage(t, func(s *image.Spec) { s.Interface[0]++ })
 	err = d.LoadImage(t.Context(), 1, b)
 	require.ErrorIs(t, err, nvme.InvalidProgramData)
 	var e *image.LoadError
 	assert.NotErrorAs(t, err, &e)
 	_, _, err = d.PlaceImage(t.Context(), b)
-	require.ErrorIs(t, err, ErrNoImageReport)
+	require.ErrorIs(t, err, ErrNoImageLog)
 	_, err = d.RollbackImage(t.Context())
-	require.ErrorIs(t, err, ErrNoImageReport)
+	require.ErrorIs(t, err, ErrNoImageLog)
 
 	plain := openDevice(t, "mem:?size=1MiB", DeviceOptions{Plain: true})
-	_, err = plain.ImageReport(t.Context())
+	_, err = plain.ImageLog(t.Context())
 	require.ErrorIs(t, err, ErrNoCompute)
 }
 
@@ -272,7 +272,7 @@ func TestLongReports(t *testing.T) {
 	}
 	revoke := func(t *image.Trust) error { t.Revoke(nil, want); return nil }
 	eachWay(t, csd.Options{Trust: revoke}, func(t *testing.T, d, _ *Device) {
-		r, err := d.ImageReport(t.Context())
+		r, err := d.ImageLog(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, want, r.RevokedImages)
 	})

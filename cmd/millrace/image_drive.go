@@ -26,7 +26,7 @@ type slotResult struct {
 
 // printSlot prints the image that a slot holds.
 func (c imageCommands) printSlot(ctx context.Context, dev *sdk.Device, slot int, did string) error {
-	r, err := dev.ImageReport(ctx)
+	r, err := dev.ImageLog(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ passed. While a host holds memory of the drive, or executes, it is refused.`,
 			}
 			return withDrive(cmd.Context(), args[0], nil, func(dev *sdk.Device) error {
 				ctx := cmd.Context()
-				r, err := dev.ImageReport(ctx)
+				r, err := dev.ImageLog(ctx)
 				if err != nil {
 					return err
 				}
@@ -128,15 +128,15 @@ passed. While a host holds memory of the drive, or executes, it is refused.`,
 }
 
 // parseSlot parses a slot's number, or the id of an image, whole or its first 16 digits. It returns a function that
-// finds the slot in a report.
-func parseSlot(s string) (func(*image.Report) (int, error), error) {
+// finds the slot in a log page.
+func parseSlot(s string) (func(*image.LogPage) (int, error), error) {
 	if n, err := strconv.Atoi(s); err == nil && n >= 0 && n < 256 {
-		return func(*image.Report) (int, error) { return n, nil }, nil
+		return func(*image.LogPage) (int, error) { return n, nil }, nil
 	}
 	if len(s) != 16 && len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
 		return nil, fmt.Errorf("%q: want the number of a slot, or an image's id or its first 16 hexadecimal digits", s)
 	}
-	return func(r *image.Report) (int, error) {
+	return func(r *image.LogPage) (int, error) {
 		for _, t := range r.Slots {
 			if t.Image != (image.ID{}) && strings.HasPrefix(t.Image.String(), s) {
 				return t.Slot, nil
@@ -178,15 +178,15 @@ func (c imageCommands) list() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printReport(v.(*inspection.ImageList))
+			return c.printImages(v.(*inspection.ImageList))
 		},
 	}
 	f.addFlags(cmd)
 	return cmd
 }
 
-// printReport prints the images of a drive.
-func (c imageCommands) printReport(r *inspection.ImageList) error {
+// printImages prints the images of a drive.
+func (c imageCommands) printImages(r *inspection.ImageList) error {
 	return c.print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "slot\trole\timage\tbytes\tsignature\tstate\n")
 		for _, s := range r.Slots {
@@ -197,7 +197,7 @@ func (c imageCommands) printReport(r *inspection.ImageList) error {
 			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", s.Slot, s.Role, id, s.Bytes, dash(string(s.Standing)),
 				slotState(&s))
 		}
-		printTrust(w, r.Report)
+		printTrust(w, r.LogPage)
 		for _, f := range r.Refusals {
 			fmt.Fprintf(w, "refused\t%s: %s\n", f.Operation, oneLine(f.Err().Error()))
 		}
@@ -205,7 +205,7 @@ func (c imageCommands) printReport(r *inspection.ImageList) error {
 }
 
 // slotState returns the state of a slot in words.
-func slotState(s *image.SlotReport) string {
+func slotState(s *image.Slot) string {
 	var words []string
 	for _, w := range []struct {
 		is   bool
@@ -222,7 +222,7 @@ func slotState(s *image.SlotReport) string {
 }
 
 // printTrust prints a drive's policy and keys.
-func printTrust(w io.Writer, r *image.Report) {
+func printTrust(w io.Writer, r *image.LogPage) {
 	fmt.Fprintf(w, "image interface\t%s\nimage policy\t%s\n", r.Interface, r.Policy)
 	for _, k := range r.Keys {
 		fmt.Fprintf(w, "image key\t%s\n", k)

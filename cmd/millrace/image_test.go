@@ -58,7 +58,7 @@ func images(t *testing.T, dir string, do func(args ...string), drive string) {
 }
 
 // reported reads what image list prints as JSON.
-func reported(t *testing.T, uri string) (r image.Report) {
+func reported(t *testing.T, uri string) (r image.LogPage) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(must(t, "image", "list", uri, "--output", "json")), &r))
 	return r
@@ -92,7 +92,7 @@ func TestImagesInTheField(t *testing.T) {
 			assert.Contains(t, must(t, "image", "load", uri, dir+"/a.mimg"), "it has already")
 			assert.Contains(t, must(t, "image", "load", uri, dir+"/b.mimg", "--activate"), "activated image "+
 				b.ID.String())
-			at, ok := new(image.Report), false
+			at, ok := new(image.LogPage), false
 			*at = reported(t, uri)
 			active, ok := at.Active()
 			require.True(t, ok)

@@ -106,11 +106,11 @@ there, by the same flags of millrace drive serve: no host may change what a driv
 				return err
 			}
 			defer func() { err = errors.Join(err, dev.Close()) }()
-			r, err := dev.ImageReport(cmd.Context())
+			r, err := dev.ImageLog(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return c.printReport(&inspection.ImageList{Drive: dev.String(), Report: r})
+			return c.printImages(&inspection.ImageList{Drive: dev.String(), LogPage: r})
 		},
 	}
 	f.addFlags(cmd)
@@ -127,7 +127,7 @@ func (f *trustFlags) checkRunning(ctx context.Context, uri string) error {
 		return usagef("--image-revoke: %w", err)
 	}
 	return withDrive(ctx, uri, nil, func(dev *sdk.Device) error {
-		r, err := dev.ImageReport(ctx)
+		r, err := dev.ImageLog(ctx)
 		if err != nil {
 			return err
 		}

@@ -19,17 +19,17 @@ func (s *slots) refuse(operation string, i int, err error) nvme.Status {
 	return st
 }
 
-// note records a refusal for the report.
+// note records a refusal for the log page.
 func (s *slots) note(f image.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused++
-	s.generation++
+	s.changes++
 	f.Number = s.refused
 	s.refusals = append([]image.Refusal{f}, s.refusals[:min(len(s.refusals), image.MaxRefusals-1)]...)
 }
 
-// refusalStatus returns the status by which a host that reads no report learns the kind of a refusal.
+// refusalStatus returns the status by which a host that does not read the log page learns the kind of a refusal.
 func refusalStatus(err error) nvme.Status {
 	var e *image.LoadError
 	if !errors.As(err, &e) {
@@ -46,7 +46,7 @@ func refusalStatus(err error) nvme.Status {
 	return nvme.InvalidProgramData
 }
 
-// Busy implements controller.ProgramReporter.
+// Busy implements controller.ImageSlots.
 func (s *slots) Busy(operation string, i int, holders []string) {
 	e := &image.LoadError{Step: image.StepInUse, Have: image.StockInterface(), Err: &image.BusyError{Holders: holders}}
 	s.mu.RLock()
@@ -57,7 +57,7 @@ func (s *slots) Busy(operation string, i int, holders []string) {
 	s.refuse(operation, i, e)
 }
 
-// Firmware implements controller.ProgramReporter: the revision of an image is the first 8 hexadecimal digits of its id.
+// Firmware implements controller.ImageSlots: the revision of an image is the first 8 hexadecimal digits of its id.
 // A drive without an active image runs what slot 1 stands for, its own firmware.
 func (s *slots) Firmware() nvme.FirmwareLog {
 	s.mu.RLock()
@@ -74,22 +74,22 @@ func (s *slots) Firmware() nvme.FirmwareLog {
 	return f
 }
 
-// Report implements controller.ProgramReporter.
-func (s *slots) Report() []byte {
-	r, generation := s.report()
-	b, err := r.Marshal(generation)
+// ImageLog implements controller.ImageSlots.
+func (s *slots) ImageLog() []byte {
+	r, changes := s.logPage()
+	b, err := r.Marshal(changes)
 	if err != nil {
-		s.log.Error("report of images", "error", err)
-		return make([]byte, image.ReportHeader)
+		s.log.Error("log page of images", "error", err)
+		return make([]byte, image.LogPageHeader)
 	}
 	return b
 }
 
-// report returns the drive's report of its images, and the report's generation.
-func (s *slots) report() (*image.Report, uint64) {
+// logPage returns the drive's log page of its images, and how often the content of the page has changed.
+func (s *slots) logPage() (*image.LogPage, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	r := &image.Report{
+	r := &image.LogPage{
 		Platform: image.StockPlatform, Interface: image.StockInterface(), Policy: s.trust.Policy,
 		RevokedKeys: s.trust.RevokedKeys, RevokedImages: s.trust.RevokedImages, Refusals: s.refusals,
 	}
@@ -98,7 +98,7 @@ func (s *slots) report() (*image.Report, uint64) {
 	}
 	for i := range s.slots {
 		state := s.slots[i].state
-		t := image.SlotReport{
+		t := image.Slot{
 			Slot: i, Role: role(i), Active: state.executes(), Tested: state.tested(), Reason: s.slots[i].reason,
 		}
 		if m := s.slots[i].img; m != nil {
@@ -114,14 +114,14 @@ func (s *slots) report() (*image.Report, uint64) {
 		}
 		r.Slots = append(r.Slots, t)
 	}
-	return r, s.generation
+	return r, s.changes
 }
 
-// Images returns the drive's report of its images; nil for a plain drive.
-func (d *Drive) Images() *image.Report {
+// Images returns the drive's log page of its images; nil for a plain drive.
+func (d *Drive) Images() *image.LogPage {
 	if d.comp == nil {
 		return nil
 	}
-	r, _ := d.comp.slots.report()
+	r, _ := d.comp.slots.logPage()
 	return r
 }

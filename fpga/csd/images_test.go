@@ -30,19 +30,19 @@ func put(t testing.TB, c nvme.Conn, slot uint16, b []byte, m *image.Image) {
 	require.NoError(t, activate(t, c, slot))
 }
 
-// reportOf reads vendor log C1h as a host does.
-func reportOf(t testing.TB, c nvme.Conn) *image.Report {
+// logPageOf reads vendor log C1h as a host does.
+func logPageOf(t testing.TB, c nvme.Conn) *image.LogPage {
 	t.Helper()
 	b := make([]byte, 64<<10)
 	cmd := nvme.GetLog(nvme.LogImages, nvme.AllNamespaces, 0, uint32(len(b)))
 	_, err := c.Admin(t.Context(), &cmd, b)
 	require.NoError(t, err)
-	r, err := image.ParseReport(b)
+	r, err := image.ParseLogPage(b)
 	require.NoError(t, err)
 	return r
 }
 
-// lastRefusal demands that the drive reports a refusal, and that the error log names the page with the report.
+// lastRefusal demands that the drive reports a refusal, and that the error log names the log page.
 func lastRefusal(t testing.TB, c nvme.Conn) *image.Refusal {
 	t.Helper()
 	b := make([]byte, nvme.ErrorEntrySize)
@@ -52,7 +52,7 @@ func lastRefusal(t testing.TB, c nvme.Conn) *image.Refusal {
 	entries := nvme.UnmarshalErrors(b)
 	require.Len(t, entries, 1)
 	assert.EqualValues(t, nvme.LogImages, entries[0].VendorLog, "byte 28 names the page that tells more")
-	r := reportOf(t, c)
+	r := logPageOf(t, c)
 	require.NotEmpty(t, r.Refusals)
 	return &r.Refusals[0]
 }
@@ -123,7 +123,7 @@ func TestARefusalTellsStepAndBothInterfaces(t *testing.T) {
 			check("activate", activate(t, c, 2))
 		})
 	}
-	r := reportOf(t, c)
+	r := logPageOf(t, c)
 	assert.Equal(t, image.PolicyRequire, r.Policy)
 	assert.Equal(t, []image.KeyID{image.KeyOf(pub(key)), image.KeyOf(pub(gone))}, r.Keys)
 	assert.Equal(t, trust.RevokedKeys, r.RevokedKeys)
@@ -144,14 +144,14 @@ func TestATestActivatesNothing(t *testing.T) {
 	c := connect(t, openDrive(t, Options{Size: 1 << 20}))
 	b, m := numbered(t, 7)
 	require.NoError(t, load(t, c, 1, b, m.ID.PUID()))
-	assert.False(t, reportOf(t, c).Slots[1].Tested)
+	assert.False(t, logPageOf(t, c).Slots[1].Tested)
 	hold := cs.SLMReserve(0, 4096)
 	_, err := c.Admin(t.Context(), &hold, nil)
 	require.NoError(t, err)
 	cmd := cs.ImageTest(1)
 	_, err = c.Admin(t.Context(), &cmd, nil)
 	require.NoError(t, err, "also while a host holds memory")
-	s := reportOf(t, c).Slots[1]
+	s := logPageOf(t, c).Slots[1]
 	assert.True(t, s.Tested)
 	assert.False(t, s.Active)
 	cmd = cs.ImageTest(3)
@@ -361,7 +361,7 @@ func TestRollbackGoesToWhatRanBefore(t *testing.T) {
 		put(t, c, 2, b, bm)
 	})
 	session(t, Options{Path: path}, func(d *Drive, c nvme.Conn) {
-		r := reportOf(t, c)
+		r := logPageOf(t, c)
 		to, ok := r.Rollback()
 		require.True(t, ok)
 		assert.Equal(t, am.ID, to.Image, "also after the drive was closed")

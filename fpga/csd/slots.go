@@ -50,16 +50,16 @@ type slots struct {
 	save func() error      // keeps the state; nothing for a drive in memory
 	step func(name string) // tests end the process here
 
-	mu         sync.RWMutex // guards what follows: List and Report run beside everything
-	trust      image.Trust
-	slots      [slotCount]slot
-	active     int            // the slot whose image executes; noSlot: none
-	engine     *engine.Engine // of the active image; nil: none
-	boot       mark           // the last image that was active and good: the drive starts with it
-	previous   mark           // the one before it: rollback goes there
-	refusals   []image.Refusal
-	refused    uint64 // refusals so far
-	generation uint64 // of the report
+	mu       sync.RWMutex // guards what follows: List and ImageLog run beside everything
+	trust    image.Trust
+	slots    [slotCount]slot
+	active   int            // the slot whose image executes; noSlot: none
+	engine   *engine.Engine // of the active image; nil: none
+	boot     mark           // the last image that was active and good: the drive starts with it
+	previous mark           // the one before it: rollback goes there
+	refusals []image.Refusal
+	refused  uint64 // refusals so far
+	changes  uint64 // how often the log page changed
 }
 
 // mark names an image in a slot. It means nothing where the slot holds another image by now.
@@ -372,7 +372,7 @@ func (s *slots) Unload(i int) nvme.Status {
 	return nvme.Success
 }
 
-// Test implements controller.ProgramReporter.
+// Test implements controller.ImageSlots.
 func (s *slots) Test(ctx context.Context, i int) nvme.Status {
 	if _, err := s.prepare(ctx, i); err != nil {
 		return s.refuse("test", i, err)

@@ -62,7 +62,7 @@ func (s *slots) transition(i int, on slotEvent) {
 		return
 	}
 	s.slots[i].state = next
-	s.generation++
+	s.changes++
 }
 
 // execute makes the image of a slot the one that executes, with its engine; noSlot and nil: none executes. s.mu is

@@ -32,14 +32,14 @@ func TestAnEventOutOfPlaceChangesNothing(t *testing.T) {
 	d := openDrive(t, Options{Size: 1 << 20})
 	s := d.comp.slots
 	s.mu.Lock()
-	before := s.generation
+	before := s.changes
 	for _, on := range []slotEvent{slotPass, slotFail, slotActivate, slotDeactivate, slotUnload} {
 		s.transition(1, on)
 	}
 	require.Equal(t, slotEmpty, s.slots[1].state)
-	require.Equal(t, before, s.generation)
+	require.Equal(t, before, s.changes)
 	s.mu.Unlock()
-	report := d.Images()
-	require.Equal(t, image.SlotReport{Role: image.RoleField, Slot: 1}, report.Slots[1])
-	require.True(t, report.Slots[0].Active && report.Slots[0].Tested)
+	page := d.Images()
+	require.Equal(t, image.Slot{Role: image.RoleField, Slot: 1}, page.Slots[1])
+	require.True(t, page.Slots[0].Active && page.Slots[0].Tested)
 }

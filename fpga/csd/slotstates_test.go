@@ -70,7 +70,7 @@ var slotEvents = map[string]func(*slotWorld) error{
 	},
 	"activate": func(w *slotWorld) error { return activate(w.t, w.conn, 1) },
 	"activate another": func(w *slotWorld) error {
-		if reportOf(w.t, w.conn).Slots[2].Active {
+		if logPageOf(w.t, w.conn).Slots[2].Active {
 			return activate(w.t, w.conn, 3)
 		}
 		return activate(w.t, w.conn, 2)
@@ -94,7 +94,7 @@ var slotEvents = map[string]func(*slotWorld) error{
 
 // state reads slot 1 as a host does.
 func (w *slotWorld) state() string {
-	switch s := reportOf(w.t, w.conn).Slots[1]; {
+	switch s := logPageOf(w.t, w.conn).Slots[1]; {
 	case s.Image == image.ID{}:
 		return hostSeesEmpty
 	case s.Active:

@@ -23,7 +23,7 @@
 //
 // [Trust] is what a drive judges images by: a [Policy], the keys that it trusts, and the revoked keys and images. A
 // [LoadError] names the [Step] at which an image was refused, and the interface that the image needs beside the one
-// that the drive has; a [BusyError] names the hosts that use the drive. A [Report] is a drive's account of its images:
+// that the drive has; a [BusyError] names the hosts that use the drive. A [LogPage] is a drive's account of its images:
 // vendor log page C1h. [Diff] compares two images, and package document reads the file from which an image is built.
 //
 // # Concurrency
@@ -38,6 +38,6 @@
 // # Debugging
 //
 // `millrace image info` prints the image that Parse reads. A file that Parse refuses with ErrCorrupt was damaged on
-// its way; with ErrLayout it was not written by Build. `millrace image list URI` prints a drive's report, with what
+// its way; with ErrLayout it was not written by Build. `millrace image list URI` prints a drive's log page, with what
 // it refused lately.
 package image

@@ -25,12 +25,12 @@ func TestFormOfAnImage(t *testing.T) {
 	goldenfile.Bytes(t, "testdata/signed.v1.hex", signed)
 }
 
-// TestFormOfAReport holds the bytes of log page C1h, which hosts of other versions read.
-func TestFormOfAReport(t *testing.T) {
-	b, err := sampleReport().Marshal(77)
+// TestFormOfTheLogPage holds the bytes of log page C1h, which hosts of other versions read.
+func TestFormOfTheLogPage(t *testing.T) {
+	b, err := sampleLogPage().Marshal(77)
 	require.NoError(t, err)
-	goldenfile.Bytes(t, "testdata/report.v1.hex", b)
-	r, err := ParseReport(goldenfile.Read(t, "testdata/report.v1.hex"))
+	goldenfile.Bytes(t, "testdata/logpage.v1.hex", b)
+	r, err := ParseLogPage(goldenfile.Read(t, "testdata/logpage.v1.hex"))
 	require.NoError(t, err)
-	assert.Equal(t, sampleReport(), r)
+	assert.Equal(t, sampleLogPage(), r)
 }

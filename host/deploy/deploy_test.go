@@ -83,7 +83,7 @@ func (f *fleet) gate(bad ...string) func(context.Context, deploy.Drive) error {
 // runs is the image that a drive runs.
 func runs(t *testing.T, d deploy.Drive) image.ID {
 	t.Helper()
-	r, err := d.Device.ImageReport(t.Context())
+	r, err := d.Device.ImageLog(t.Context())
 	require.NoError(t, err)
 	s, ok := r.Active()
 	require.True(t, ok, "%s runs an image", d.Name)

@@ -28,7 +28,7 @@ func Drift(ctx context.Context, drives []Drive, want image.ID) []Drifted {
 		if wanted == (image.ID{}) {
 			continue
 		}
-		r, err := d.Device.ImageReport(ctx)
+		r, err := d.Device.ImageLog(ctx)
 		if err != nil {
 			all = append(all, Drifted{Drive: d.Name, Want: wanted, Why: err.Error(), Err: err})
 			continue
@@ -40,9 +40,9 @@ func Drift(ctx context.Context, drives []Drive, want image.ID) []Drifted {
 	return all
 }
 
-// drift returns the image that a drive with this report runs, and how it differs from the wanted image; "" if it does
+// drift returns the image that a drive with this log page runs, and how it differs from the wanted image; "" if it does
 // not.
-func drift(r *image.Report, want image.ID) (runs image.ID, reason string) {
+func drift(r *image.LogPage, want image.ID) (runs image.ID, reason string) {
 	active, ok := r.Active()
 	switch {
 	case !ok:

@@ -119,7 +119,7 @@ func callIfSet(ctx context.Context, f func(context.Context) error) error {
 // look asks the drive which image it runs, and reports whether that is the wanted image and is in order. An image
 // whose signature no longer suffices is loaded again.
 func (x *execution) look(ctx context.Context, p *progress) (same bool, err error) {
-	r, err := p.Device.ImageReport(ctx)
+	r, err := p.Device.ImageLog(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -135,7 +135,7 @@ func (x *execution) load(ctx context.Context, p *progress) (slot int, err error)
 		slot, _, err := p.Device.PlaceImage(ctx, x.o.Image)
 		return slot, err
 	}
-	r, err := p.Device.ImageReport(ctx)
+	r, err := p.Device.ImageLog(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +148,7 @@ func (x *execution) load(ctx context.Context, p *progress) (slot int, err error)
 
 // gate checks that the drive runs the image, and calls the caller's gate.
 func (x *execution) gate(ctx context.Context, p *progress) error {
-	r, err := p.Device.ImageReport(ctx)
+	r, err := p.Device.ImageLog(ctx)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (x *execution) rollback(ctx context.Context, p *progress) error {
 // tryRollback activates the image that the drive ran before, or, if no slot holds it, the image that the drive itself
 // goes back to.
 func tryRollback(ctx context.Context, p *progress) error {
-	r, err := p.Device.ImageReport(ctx)
+	r, err := p.Device.ImageLog(ctx)
 	if err != nil {
 		return err
 	}

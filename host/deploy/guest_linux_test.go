@@ -127,7 +127,7 @@ func TestGuestImages(t *testing.T) {
 			for _, c := range result.Checks {
 				t.Logf("%s:\n%s", c.Name, c.Output)
 			}
-			result.Report(t, "connect", "refuse-vendor", "refuse-standard", "load-vendor", "rollback-vendor",
+			result.Subtests(t, "connect", "refuse-vendor", "refuse-standard", "load-vendor", "rollback-vendor",
 				"load-standard", "rollback-standard")
 		})
 	}

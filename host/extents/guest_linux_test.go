@@ -150,7 +150,7 @@ func TestGuestPreSto(t *testing.T) {
 			for _, c := range result.Checks {
 				t.Logf("%s:\n%s", c.Name, c.Output)
 			}
-			result.Report(t, "connect", "look", "validate-vendor", "validate-standard", "filesystem", "presto", "files",
+			result.Subtests(t, "connect", "look", "validate-vendor", "validate-standard", "filesystem", "presto", "files",
 				"in-use", "reset")
 		})
 	}

@@ -33,13 +33,13 @@ type Description struct {
 	sdk.Info
 	Lost     []sdk.LostRange `json:"lost,omitempty"`
 	Counters *api.Counters   `json:"counters,omitempty"`
-	Images   *image.Report   `json:"images,omitempty"`
+	Images   *image.LogPage  `json:"images,omitempty"`
 }
 
-// ImageList is a drive's report about its images.
+// ImageList is a drive's log page of its images.
 type ImageList struct {
 	Drive string `json:"drive"`
-	*image.Report
+	*image.LogPage
 }
 
 // File is a member of a drive's volume.
@@ -58,7 +58,7 @@ func Read(ctx context.Context, kind Kind, dev *sdk.Device, vol *volume.Volume) (
 	case Health:
 		return health.Read(ctx, dev)
 	case Images:
-		r, err := dev.ImageReport(ctx)
+		r, err := dev.ImageLog(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func describe(ctx context.Context, dev *sdk.Device) (*Description, error) {
 	if d.Counters, err = host.ReadCounters(ctx, dev); err != nil {
 		return nil, err
 	}
-	if d.Images, err = dev.ImageReport(ctx); err != nil && !errors.Is(err, sdk.ErrNoImageReport) {
+	if d.Images, err = dev.ImageLog(ctx); err != nil && !errors.Is(err, sdk.ErrNoImageLog) {
 		return nil, err
 	}
 	return d, nil
@@ -123,8 +123,8 @@ func Decode(kind Kind, b []byte) (any, error) {
 	if err := json.Unmarshal(b, v); err != nil {
 		return nil, fmt.Errorf("answer to %s: %w", kind, err)
 	}
-	if l, ok := v.(*ImageList); ok && l.Report == nil {
-		return nil, fmt.Errorf("answer to %s: it has no report", kind)
+	if l, ok := v.(*ImageList); ok && l.LogPage == nil {
+		return nil, fmt.Errorf("answer to %s: it has no log page", kind)
 	}
 	return v, nil
 }

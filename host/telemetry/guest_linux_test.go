@@ -43,7 +43,7 @@ func TestGuestWatch(t *testing.T) {
 					"looks for partitions and reads the temperature\ncheck watch /opt/telemetry.test -test.v " +
 					"-test.run 'InGuest|SaysWhyNot'\n",
 			})
-			result.Report(t, "watch")
+			result.Subtests(t, "watch")
 			for _, c := range result.Checks {
 				t.Log(c.Output)
 			}

@@ -42,7 +42,7 @@ func checkImageDownload(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64,
 
 // tellWhy makes the error information log name the log page that says why a command about images was refused.
 func (r *request) tellWhy() {
-	if r.c.sub.prog.more != nil {
+	if r.c.sub.prog.images != nil {
 		r.more = nvme.LogImages
 	}
 }

@@ -44,7 +44,7 @@ func (s *Subsystem) logPages() []uint8 {
 		nvme.LogEffects, nvme.LogLost}
 	if s.opt.Compute != nil {
 		lids = append(lids, nvme.LogPrograms, nvme.LogProgramTypes, nvme.LogMemoryRangeSets, nvme.LogVendor)
-		if s.prog.more != nil {
+		if s.prog.images != nil {
 			lids = append(lids, nvme.LogImages)
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 	case nvme.LogVendor:
 		return s.vendorLog(), nvme.Success
 	case nvme.LogImages:
-		return s.prog.more.Report(), nvme.Success
+		return s.prog.images.ImageLog(), nvme.Success
 	}
 	return nil, nvme.InvalidLogPage
 }
@@ -128,8 +128,8 @@ func (s *Subsystem) lost() []nvme.LostRange {
 // firmware is log page 03h: the one slot that there is, or the program slots.
 func (s *Subsystem) firmware() nvme.FirmwareLog {
 	f := nvme.FirmwareLog{Active: 1}
-	if s.prog != nil && s.prog.more != nil {
-		f = s.prog.more.Firmware()
+	if s.prog != nil && s.prog.images != nil {
+		f = s.prog.images.Firmware()
 	}
 	f.Revisions[0] = s.opt.Firmware
 	return f
@@ -144,7 +144,7 @@ func (s *Subsystem) revision() string {
 // firmwareUpdates is FRMW: the first slot is read only; where program slots are firmware slots, activation needs no
 // reset.
 func (s *Subsystem) firmwareUpdates() uint8 {
-	if s.prog == nil || s.prog.more == nil {
+	if s.prog == nil || s.prog.images == nil {
 		return frmw
 	}
 	return 1 | uint8(min(s.prog.limits.Slots, 7))<<1 | 1<<4

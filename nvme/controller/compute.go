@@ -53,17 +53,17 @@ type Programs interface {
 	Deactivate(slot int) nvme.Status
 }
 
-// ProgramReporter is implemented by Programs that report more of their slots than the program list does.
-type ProgramReporter interface {
+// ImageSlots is implemented by Programs whose slots hold images, of which the program list says too little.
+type ImageSlots interface {
 	// Firmware is log page 03h: program slot n is firmware slot n + 1. The first revision is the controller's own and left
 	// empty.
 	Firmware() nvme.FirmwareLog
-	// Report returns vendor log page C1h. It says why the latest commands about images were refused; the entry of such a
-	// command in the error information log names the page.
-	Report() []byte
+	// ImageLog returns vendor log page C1h. The page says why the latest commands about images were refused; the entry
+	// of such a command in the error information log names the page.
+	ImageLog() []byte
 	// Test verifies the image in a slot and runs its self-test. Nothing changes; executions go on beside it.
 	Test(ctx context.Context, slot int) nvme.Status
-	// Busy notes, for Report, that an operation on a slot was refused because these hosts hold memory or execute.
+	// Busy notes, for ImageLog, that an operation on a slot was refused because these hosts hold memory or execute.
 	Busy(operation string, slot int, holders []string)
 }
 

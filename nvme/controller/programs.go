@@ -16,7 +16,7 @@ const maxImageBytes = 1 << 30
 // program is active.
 type programs struct {
 	device  Programs
-	more    ProgramReporter // the device, if it reports more of its slots
+	images  ImageSlots      // the device, if its slots hold images
 	holders func() []string // hosts that hold local memory
 	limits  ProgramLimits
 	active  atomic.Int32 // slot, -1: none
@@ -36,7 +36,7 @@ type loading struct {
 
 func newPrograms(device Programs, holders func() []string) (*programs, error) {
 	p := &programs{device: device, holders: holders, limits: device.Limits(), loads: map[uint16]*loading{}}
-	p.more, _ = device.(ProgramReporter)
+	p.images, _ = device.(ImageSlots)
 	if p.limits.Slots < 1 || p.limits.Slots > cs.MaxPrograms {
 		return nil, fmt.Errorf("compute device: %d program slots: 1 to %d are possible", p.limits.Slots, cs.MaxPrograms)
 	}
@@ -165,8 +165,8 @@ func (p *programs) close(operation string, slot uint16) nvme.Status {
 	if len(holders) == 0 && p.gate.TryLock() {
 		return nvme.Success
 	}
-	if p.more != nil {
-		p.more.Busy(operation, int(slot), holders)
+	if p.images != nil {
+		p.images.Busy(operation, int(slot), holders)
 	}
 	return nvme.ProgramInUse
 }
@@ -181,10 +181,10 @@ func (p *programs) test(ctx context.Context, slot uint16) nvme.Status {
 		return st
 	case e.Occupancy == cs.SlotEmpty:
 		return nvme.NoProgram
-	case p.more == nil:
+	case p.images == nil:
 		return nvme.InvalidField
 	}
-	return p.more.Test(ctx, int(slot))
+	return p.images.Test(ctx, int(slot))
 }
 
 func (p *programs) deactivate(slot uint16) nvme.Status {

@@ -58,7 +58,7 @@ func TestGuestQEMU(t *testing.T) {
 				},
 				Script: "wait_for 20 test -e /dev/ng0n2\ncheck passthru /opt/passthru.test -test.v -test.run InGuest\n",
 			})
-			result.Report(t, "passthru")
+			result.Subtests(t, "passthru")
 			for _, c := range result.Checks {
 				t.Log(c.Output)
 			}

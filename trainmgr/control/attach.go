@@ -145,7 +145,7 @@ func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
 		Session: at.Session, Run: c.run, AnnouncesEnd: c.req.SaysDone, Connection: l.s.connections.of(c.ctx),
 	}, now)
 	former := &j.launchers[rank]
-	former.stalledSeconds, former.report = former.stalledSeconds+former.report.GetStallSeconds(), nil
+	former.stalledSeconds, former.progress = former.stalledSeconds+former.progress.GetStallSeconds(), nil
 	l.settle(now)
 	resp, err := c.response(at, now)
 	if err != nil {

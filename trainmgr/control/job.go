@@ -40,7 +40,7 @@ type job struct {
 
 // launcher holds the leader's data of a rank's launcher beside the life of its job.
 type launcher struct {
-	report         *apiv1.RankReport
+	progress       *apiv1.RankReport    // the last; nil: the launcher has sent none
 	stalledSeconds float64              // of sessions that ended
 	ticketsIssued  map[uint64]time.Time // by lease: when the last ticket for it was
 	wake           chan struct{}        // closed and replaced when something has come for the rank

@@ -303,7 +303,7 @@ func (j *job) rankStatus(r ledger.RankStatus) *apiv1.RankStatus {
 		s.LastContactSeconds = seconds(at.Last)
 	}
 	c := &j.launchers[r.Rank]
-	s.StallSeconds = c.stalledSeconds + c.report.GetStallSeconds()
-	s.QueueBatches = c.report.GetQueueBatches()
+	s.StallSeconds = c.stalledSeconds + c.progress.GetStallSeconds()
+	s.QueueBatches = c.progress.GetQueueBatches()
 	return s
 }

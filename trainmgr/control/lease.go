@@ -63,7 +63,7 @@ func waitOf(req *apiv1.LeaseRequest) time.Duration {
 	return min(maxWait, time.Duration(min(req.WaitSeconds, maxWait.Seconds())*float64(time.Second)))
 }
 
-// leaseCall is one Lease call: it takes the rank's report, waits for grants, and answers. Its methods are called with
+// leaseCall is one Lease call: it takes the rank's progress, waits for grants, and answers. Its methods are called with
 // l.mu held, which only wait gives up meanwhile.
 type leaseCall struct {
 	l       *leader
@@ -85,7 +85,7 @@ func (c *leaseCall) serve() error {
 	defer c.l.mu.Unlock()
 	err := c.findRank()
 	if err == nil {
-		err = c.takeReport()
+		err = c.takeProgress()
 	}
 	if err == nil && c.wantsMore() {
 		err = c.awaitGrants()
@@ -137,8 +137,8 @@ func (c *leaseCall) unknownSession() error {
 	return errAnswered
 }
 
-// takeReport extends the rank's leases, and takes its launcher's report on them.
-func (c *leaseCall) takeReport() error {
+// takeProgress extends the rank's leases, and takes what its launcher says of its progress.
+func (c *leaseCall) takeProgress() error {
 	now := time.Now()
 	if err := c.hold(now); err != nil {
 		if errors.Is(err, ledger.ErrSession) || errors.Is(err, ledger.ErrUnknown) {
@@ -166,8 +166,8 @@ func (c *leaseCall) hold(now time.Time) error {
 	if err := c.adopt(now); err != nil {
 		return err
 	}
-	report := ledger.LeaseReport{Held: c.req.Held, Fetched: c.req.Fetched, Blocked: c.req.Report.GetBlocked()}
-	revoked, err := c.l.ledger.Hold(c.job.ID, c.session, report, now)
+	progress := ledger.Progress{Held: c.req.Held, Fetched: c.req.Fetched, Blocked: c.req.Report.GetBlocked()}
+	revoked, err := c.l.ledger.Hold(c.job.ID, c.session, progress, now)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (c *leaseCall) hold(now time.Time) error {
 	c.job.Announces(c.session.Rank, c.req.SaysDone)
 	c.resp.Revoked = append(c.resp.Revoked, revoked...)
 	if c.req.Report != nil {
-		c.job.launchers[c.session.Rank].report = c.req.Report
+		c.job.launchers[c.session.Rank].progress = c.req.Report
 	}
 	return nil
 }

@@ -162,9 +162,9 @@ func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(stri
 	for i := range j.launchers {
 		r, rank := &j.launchers[i], strconv.Itoa(i)
 		stall := r.stalledSeconds
-		if r.report != nil {
-			gauge("millrace_trainer_input_queue_batches", r.report.QueueBatches, j.ID, rank)
-			stall += r.report.StallSeconds
+		if r.progress != nil {
+			gauge("millrace_trainer_input_queue_batches", r.progress.QueueBatches, j.ID, rank)
+			stall += r.progress.StallSeconds
 		}
 		counter("millrace_trainer_stall_seconds_total", stall, j.ID, rank)
 	}

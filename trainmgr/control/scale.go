@@ -71,7 +71,7 @@ func (c *conductor) learnTrainerRate(now time.Time) {
 	}
 	slowest := math.Inf(1)
 	for i := range c.job.launchers {
-		r := c.job.launchers[i].report
+		r := c.job.launchers[i].progress
 		if r == nil || !(r.TRowsPerSecond > 0) {
 			return
 		}
@@ -118,7 +118,7 @@ func (c *conductor) autoscaleInputs(v *ledger.JobStatus, now time.Time) autoscal
 	for i := range c.job.launchers {
 		k := &c.job.launchers[i]
 		stall := k.stalledSeconds
-		if r := k.report; r != nil {
+		if r := k.progress; r != nil {
 			stall += r.StallSeconds
 			in.Blocked = in.Blocked && r.Blocked
 			if r.QueueBatches < least {

@@ -97,7 +97,7 @@ func TestKernelAuthenticates(t *testing.T) {
 		// This part tests the kernel's answer to keys that do not fit.
 		Allow: []*regexp.Regexp{regexp.MustCompile(`nvme nvme\d+: `)},
 	})
-	result.Report(t, append(want, "host-only", "wrong-key", "no-key", "wrong-drive-key", "again")...)
+	result.Subtests(t, append(want, "host-only", "wrong-key", "no-key", "wrong-drive-key", "again")...)
 }
 
 // The kernel's target tests Millrace's initiator.
@@ -191,5 +191,5 @@ func TestKernelDemandsAuthentication(t *testing.T) {
 			want = append(want, "dial-"+authName(a))
 		}
 	}
-	result.Report(t, append(want, "dial-sha256-ffdhe8192")...)
+	result.Subtests(t, append(want, "dial-sha256-ffdhe8192")...)
 }

@@ -38,7 +38,7 @@ func TestCapture(t *testing.T) {
 				Kernel: kernel, Programs: hostPrograms, Modules: hostModules, Files: library(t), Timeout: 4 * time.Minute,
 				Env: drive.env(), Host: functions, Script: script(t, "millrace", "capture"),
 			})
-			result.Report(t, "plain", "digests", "no-flow-control", "discover")
+			result.Subtests(t, "plain", "digests", "no-flow-control", "discover")
 			golden, err := trace.Golden()
 			require.NoError(t, err)
 			for session, conns := range sessions {

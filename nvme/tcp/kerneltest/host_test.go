@@ -96,7 +96,7 @@ func TestOurHostAgainstNVMet(t *testing.T) {
 				Env:  net.env(nvmetNQN), QEMU: net.qemu(), Script: script(t, "forward", "nvmet", "judge"),
 				Allow: []*regexp.Regexp{regexp.MustCompile(`nvmet`)}, // what it says of digests that do not match
 			})
-			result.Report(t, "network", "serve", "judged", "events")
+			result.Subtests(t, "network", "serve", "judged", "events")
 		})
 	}
 }

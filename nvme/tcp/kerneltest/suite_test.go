@@ -73,7 +73,7 @@ func TestSuiteAgainstNVMet(t *testing.T) {
 		// Over loopback nvmet receives the very pages that the host sends, and 6.1 takes those for an overrun.
 		Append: "hardened_usercopy=off",
 	})
-	result.Report(t, suiteChecks...)
+	result.Subtests(t, suiteChecks...)
 }
 
 func TestSuiteAgainstOurTarget(t *testing.T) {
@@ -90,7 +90,7 @@ func TestSuiteAgainstOurTarget(t *testing.T) {
 					Kernel: kernel, Programs: hostPrograms, Modules: hostModules, Files: files, Timeout: 6 * time.Minute,
 					Env: drive.env(), Host: drive.functions(), Script: script(t, "millrace", "suite", "compute", "sessions"),
 				})
-				result.Report(t, append(computeChecks, suiteChecks...)...)
+				result.Subtests(t, append(computeChecks, suiteChecks...)...)
 				judge(t, drive, result)
 			})
 		}

@@ -28,7 +28,7 @@
 //	PutDrive, DrainDrive, LoseDrive, RemoveDrive   // from heartbeats, and from their absence
 //	Attach(job, rank, token, now)                  // answer after Flush has been made durable
 //	Want(job, session, epoch, n, now)              // a Lease call: the rank waits for n pieces; 0 withdraws
-//	Hold(job, session, LeaseReport{...}, now)           // the leases that the call names; unknown ones are revoked
+//	Hold(job, session, Progress{...}, now)         // the leases that the call names; unknown ones are revoked
 //	Adopt(job, session, leases, now)               // the leases that the call shows, after a failover
 //	Acknowledge(job, session, epoch, runs, now)    // answer after Flush has been made durable
 //	Release(job, session, leases, reason, why, now)
@@ -62,8 +62,8 @@
 //
 // Two rules keep ranks in lock step from waiting for each other for ever. A rank that holds no lease may start a drive
 // above the bound when no running drive has anything for it. A lease whose rank says that its queue is full
-// (LeaseReport.Blocked) for Config.Patience loses its stream to a rank that waits for that drive. A mini-batch that has
-// been fetched needs no drive: a rank that reports it (LeaseReport.Fetched) frees the stream, and keeps the lease when
+// (Progress.Blocked) for Config.Patience loses its stream to a rank that waits for that drive. A mini-batch that has
+// been fetched needs no drive: a rank that reports it (Progress.Fetched) frees the stream, and keeps the lease when
 // the drive dies.
 //
 // # Workers without data

@@ -202,26 +202,26 @@ func TestLockstep(t *testing.T) {
 							}
 						}
 						blocked := a.queue.count(0, 1e9) >= queueLimit
-						report := LeaseReport{Blocked: blocked}
+						progress := Progress{Blocked: blocked}
 						for _, le := range a.leases {
 							here := slices.Clone(a.has)
 							for _, q := range a.queue {
 								here = here.union(q.From, q.To)
 							}
 							if here.covers(le.From, le.To) {
-								report.Fetched = append(report.Fetched, le.ID)
+								progress.Fetched = append(progress.Fetched, le.ID)
 							} else {
-								report.Held = append(report.Held, le.ID)
+								progress.Held = append(progress.Held, le.ID)
 							}
 						}
-						gone, err := l.Hold("x", a.session, report, now)
+						gone, err := l.Hold("x", a.session, progress, now)
 						require.NoError(t, err)
 						a.leases = slices.DeleteFunc(a.leases, func(le Lease) bool {
 							return slices.Contains(gone,
 								le.ID)
 						})
 						want := 0
-						if !blocked && len(report.Held) == 0 {
+						if !blocked && len(progress.Held) == 0 {
 							want = 1
 						}
 						require.NoError(t, l.Want("x", a.session, 0, want, now))

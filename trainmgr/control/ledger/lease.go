@@ -36,8 +36,8 @@ type Revocation struct {
 	Why   string
 }
 
-// LeaseReport is a rank's report of the leases that it works on.
-type LeaseReport struct {
+// Progress is what a rank sends of its work with every call: the leases that it works on, and whether it can go on.
+type Progress struct {
 	Held    []uint64 // extended
 	Fetched []uint64 // every mini-batch is at the launcher: extended, and no drive is needed any more
 	Blocked bool     // the input queue is full: the rank fetches nothing now
@@ -188,8 +188,8 @@ func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) 
 	return nil
 }
 
-// Hold extends leases. It returns the leases of the report that the rank does not hold, or not any more.
-func (l *Ledger) Hold(id string, s Session, report LeaseReport, now time.Time) (gone []uint64, err error) {
+// Hold extends leases. It returns the leases of the progress that the rank does not hold, or not any more.
+func (l *Ledger) Hold(id string, s Session, progress Progress, now time.Time) (gone []uint64, err error) {
 	_, r, err := l.findConsumer(id, s)
 	if err != nil {
 		return nil, err
@@ -207,10 +207,10 @@ func (l *Ledger) Hold(id string, s Session, report LeaseReport, now time.Time) (
 			}
 		}
 	}
-	extend(report.Held, false)
-	extend(report.Fetched, true)
+	extend(progress.Held, false)
+	extend(progress.Fetched, true)
 	switch {
-	case !report.Blocked:
+	case !progress.Blocked:
 		r.blocked = time.Time{}
 	case r.blocked.IsZero():
 		r.blocked = now

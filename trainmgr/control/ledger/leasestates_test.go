@@ -65,7 +65,7 @@ var leaseEvents = map[string]func(*leaseWorld) error{
 	"the rank asks for work": func(w *leaseWorld) error { return w.ledger.Want("x", w.session, 0, 1, w.now) },
 	"the rank has fetched all": func(w *leaseWorld) error {
 		le, _ := w.lease()
-		_, err := w.ledger.Hold("x", w.session, LeaseReport{Held: []uint64{le.ID}, Fetched: []uint64{le.ID}}, w.now)
+		_, err := w.ledger.Hold("x", w.session, Progress{Held: []uint64{le.ID}, Fetched: []uint64{le.ID}}, w.now)
 		return err
 	},
 	"all is acknowledged": func(w *leaseWorld) error {

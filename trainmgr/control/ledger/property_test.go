@@ -73,7 +73,7 @@ func (w *world) step() {
 		if len(ids) == 0 {
 			return
 		}
-		gone, err := w.l.Hold(tr.job, tr.session, LeaseReport{Fetched: ids[:1]}, w.now)
+		gone, err := w.l.Hold(tr.job, tr.session, Progress{Fetched: ids[:1]}, w.now)
 		if le, ok := tr.leases[ids[0]]; ok {
 			le.Fetched = true
 			tr.leases[ids[0]] = le

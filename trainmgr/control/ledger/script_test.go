@@ -355,7 +355,7 @@ func (s *scripted) rankCommand(w []string) string {
 	case "want":
 		return s.effects(s.l.Want(job, session, uint64(s.atoi(w[3])), s.atoi(w[4]), s.now))
 	case "hold":
-		gone, err := s.l.Hold(job, session, LeaseReport{s.ids(s.arg("held")), s.ids(s.arg("fetched")), slices.Contains(w,
+		gone, err := s.l.Hold(job, session, Progress{s.ids(s.arg("held")), s.ids(s.arg("fetched")), slices.Contains(w,
 			"blocked")}, s.now)
 		out := ""
 		if len(gone) > 0 {

@@ -422,7 +422,7 @@ func (w *world) beat(tr *trainer) {
 		held = append(held, id)
 	}
 	slices.Sort(held)
-	gone, err := w.l.Hold(tr.job, tr.session, LeaseReport{Held: held, Blocked: tr.blocked}, w.now)
+	gone, err := w.l.Hold(tr.job, tr.session, Progress{Held: held, Blocked: tr.blocked}, w.now)
 	session := tr.session
 	w.call(tr, err)
 	if session != tr.session {

@@ -399,7 +399,7 @@ func (s *scripted) lease(j *Job, session ledger.Session, epoch uint64, pieces in
 		s.say("%s/%d must show its leases", j.ID, session.Rank)
 		return
 	}
-	revoked, err := s.ledger.Hold(j.ID, session, ledger.LeaseReport{Held: held}, s.now)
+	revoked, err := s.ledger.Hold(j.ID, session, ledger.Progress{Held: held}, s.now)
 	require.NoError(s.t, err)
 	if len(revoked) > 0 {
 		s.say("%s/%d holds %s no more", j.ID, session.Rank, leaseNames(revoked))

@@ -75,9 +75,9 @@ func (r *Result) Failed() []Check {
 	return failed
 }
 
-// Report makes a subtest of every check. want names checks that must be among them, so that a script that ended early
+// Subtests makes a subtest of every check. want names checks that must be among them, so that a script that ended early
 // does not pass.
-func (r *Result) Report(t *testing.T, want ...string) {
+func (r *Result) Subtests(t *testing.T, want ...string) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, c := range r.Checks {

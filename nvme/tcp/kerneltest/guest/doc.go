@@ -30,7 +30,7 @@
 // # Errors
 //
 // Boot fails the test when the guest cannot be made or started, does not end in time, or its script does not reach its
-// end, and when its kernel warned (WARNING, BUG, Oops, a hung task). Result.Report reports the checks that failed.
+// end, and when its kernel warned (WARNING, BUG, Oops, a hung task). Result.Subtests reports the checks that failed.
 //
 // # Debugging
 //

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func sampleReport() *Report {
-	return &Report{
+func sampleLogPage() *LogPage {
+	return &LogPage{
 		Platform: "test-board", Interface: StockInterface(), Policy: PolicyRequire, Keys: []KeyID{{1}},
 		RevokedKeys: []KeyID{{2}}, RevokedImages: []ID{{3}},
-		Slots: []SlotReport{
+		Slots: []Slot{
 			{Slot: 0, Role: RoleStock, Image: ID{4}, Standing: StandingStock},
 			{Slot: 1, Role: RoleField, Image: ID{5}, Active: true, Boot: true, Tested: true, Standing: StandingTrusted},
 			{Slot: 2, Role: RoleField, Image: ID{6}, Previous: true, Standing: StandingTrusted},
@@ -26,64 +26,64 @@ func sampleReport() *Report {
 	}
 }
 
-func TestReportOnTheWire(t *testing.T) {
-	r := sampleReport()
+func TestLogPageOnTheWire(t *testing.T) {
+	r := sampleLogPage()
 	b, err := r.Marshal(77)
 	require.NoError(t, err)
-	n, generation, err := ReportSize(b[:ReportHeader])
+	n, changes, err := LogPageSize(b[:LogPageHeader])
 	require.NoError(t, err)
 	assert.Equal(t, len(b), n)
-	assert.EqualValues(t, 77, generation)
-	got, err := ParseReport(append(b, 0, 0, 0))
+	assert.EqualValues(t, 77, changes)
+	got, err := ParseLogPage(append(b, 0, 0, 0))
 	require.NoError(t, err, "a host may read more than there is")
 	assert.Equal(t, r, got)
-	for i := range b[:ReportHeader-8] { // the last 8 are reserved
+	for i := range b[:LogPageHeader-8] { // the last 8 are reserved
 		if i >= 16 && i < 24 {
-			continue // the generation says nothing of the content
+			continue // the count of changes says nothing of the content
 		}
 		c := append([]byte(nil), b...)
 		c[i] ^= 0x80
-		_, err := ParseReport(c)
-		require.ErrorIs(t, err, ErrReport, "byte %d", i)
+		_, err := ParseLogPage(c)
+		require.ErrorIs(t, err, ErrLogPage, "byte %d", i)
 	}
-	for i := ReportHeader; i < len(b); i++ {
+	for i := LogPageHeader; i < len(b); i++ {
 		c := append([]byte(nil), b...)
 		c[i] ^= 1
-		_, err := ParseReport(c)
-		require.ErrorIs(t, err, ErrReport, "byte %d", i)
-		_, err = ParseReport(b[:i])
-		require.ErrorIs(t, err, ErrReport, "%d bytes", i)
+		_, err := ParseLogPage(c)
+		require.ErrorIs(t, err, ErrLogPage, "byte %d", i)
+		_, err = ParseLogPage(b[:i])
+		require.ErrorIs(t, err, ErrLogPage, "%d bytes", i)
 	}
-	binary.LittleEndian.PutUint32(b[8:], MaxReport)
-	_, _, err = ReportSize(b)
-	require.ErrorIs(t, err, ErrReport)
+	binary.LittleEndian.PutUint32(b[8:], MaxLogPage)
+	_, _, err = LogPageSize(b)
+	require.ErrorIs(t, err, ErrLogPage)
 }
 
-func TestReportIsBounded(t *testing.T) {
-	r := sampleReport()
+func TestLogPageIsBounded(t *testing.T) {
+	r := sampleLogPage()
 	r.Slots[3].Reason = strings.Repeat("ü", maxText)
 	r.Refusals[0].Holders = make([]string, 100)
 	r.Refusals = append(r.Refusals, make([]Refusal, 50)...)
 	r.RevokedKeys, r.RevokedImages, r.Keys = make([]KeyID, MaxRevoked), make([]ID, MaxRevoked), make([]KeyID, MaxKeys)
 	b, err := r.Marshal(1)
 	require.NoError(t, err)
-	assert.Less(t, len(b), MaxReport)
-	got, err := ParseReport(b)
+	assert.Less(t, len(b), MaxLogPage)
+	got, err := ParseLogPage(b)
 	require.NoError(t, err)
 	assert.Len(t, got.Refusals, MaxRefusals)
 	assert.Len(t, got.Refusals[0].Holders, maxHolders)
 	assert.Equal(t, strings.Repeat("ü", maxText/2), got.Slots[3].Reason, "whole characters")
-	assert.Len(t, r.Slots[3].Reason, 2*maxText, "the report itself is left alone")
-	wrong := sampleReport()
+	assert.Len(t, r.Slots[3].Reason, 2*maxText, "the page itself is left alone")
+	wrong := sampleLogPage()
 	wrong.Slots[1].Slot = 2
 	b, err = wrong.Marshal(1)
 	require.NoError(t, err)
-	_, err = ParseReport(b)
-	require.ErrorIs(t, err, ErrReport)
+	_, err = ParseLogPage(b)
+	require.ErrorIs(t, err, ErrLogPage)
 }
 
 func TestWhereTheNextImageGoes(t *testing.T) {
-	r := sampleReport()
+	r := sampleLogPage()
 	assert.Equal(t, 2, r.Free())
 	to, ok := r.Rollback()
 	require.True(t, ok)
@@ -109,8 +109,8 @@ func TestWhereTheNextImageGoes(t *testing.T) {
 	assert.Equal(t, 2, r.Free(), "not over the one that rollback needs")
 	r.Slots[1].Previous = false
 	assert.Equal(t, 1, r.Free())
-	assert.Equal(t, -1, (&Report{}).Free())
-	_, ok = (&Report{}).Active()
+	assert.Equal(t, -1, (&LogPage{}).Free())
+	_, ok = (&LogPage{}).Active()
 	assert.False(t, ok)
 }
 
@@ -132,21 +132,21 @@ func TestRefusalsBecomeErrorsAgain(t *testing.T) {
 	assert.Contains(t, f.Err().Error(), "slot 3 is empty")
 }
 
-func FuzzReport(f *testing.F) {
-	b, err := sampleReport().Marshal(3)
+func FuzzLogPage(f *testing.F) {
+	b, err := sampleLogPage().Marshal(3)
 	require.NoError(f, err)
 	f.Add(b)
-	b, err = new(Report).Marshal(0)
+	b, err = new(LogPage).Marshal(0)
 	require.NoError(f, err)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) >= ReportHeader { // as somebody hostile would
-			binary.LittleEndian.PutUint32(b[8:], uint32(len(b)-ReportHeader))
-			binary.LittleEndian.PutUint32(b[12:], crc32.Checksum(b[ReportHeader:], crc32.MakeTable(crc32.Castagnoli)))
+		if len(b) >= LogPageHeader { // as somebody hostile would
+			binary.LittleEndian.PutUint32(b[8:], uint32(len(b)-LogPageHeader))
+			binary.LittleEndian.PutUint32(b[12:], crc32.Checksum(b[LogPageHeader:], crc32.MakeTable(crc32.Castagnoli)))
 		}
-		r, err := ParseReport(b)
+		r, err := ParseLogPage(b)
 		if err != nil {
-			require.ErrorIs(t, err, ErrReport)
+			require.ErrorIs(t, err, ErrLogPage)
 			return
 		}
 		r.Free()
@@ -159,7 +159,7 @@ func FuzzReport(f *testing.F) {
 			return // characters that JSON spells out
 		}
 		require.NoError(t, err)
-		_, err = ParseReport(again)
+		_, err = ParseLogPage(again)
 		require.NoError(t, err)
 	})
 }

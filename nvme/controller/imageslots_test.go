@@ -11,36 +11,36 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// reporter is a device that reports more of its slots.
-type reporter struct {
+// imageSlots is a device whose slots hold images.
+type imageSlots struct {
 	*stubPrograms
 	busy   []string
 	tested []int
 }
 
-func (r *reporter) Firmware() nvme.FirmwareLog {
+func (r *imageSlots) Firmware() nvme.FirmwareLog {
 	return nvme.FirmwareLog{Active: 2, Next: 3, Revisions: [7]string{"ignored", "two", "three"}}
 }
-func (r *reporter) Report() []byte { return []byte("told") }
-func (r *reporter) Test(_ context.Context, slot int) nvme.Status {
+func (r *imageSlots) ImageLog() []byte { return []byte("page C1h") }
+func (r *imageSlots) Test(_ context.Context, slot int) nvme.Status {
 	r.tested = append(r.tested, slot)
 	return nvme.InvalidProgramData
 }
-func (r *reporter) Busy(operation string, slot int, holders []string) {
+func (r *imageSlots) Busy(operation string, slot int, holders []string) {
 	r.busy = append(append(r.busy, operation), holders...)
 }
 
-type reportingCompute struct {
+type imageCompute struct {
 	*stubCompute
-	r *reporter
+	r *imageSlots
 }
 
-func (c reportingCompute) Programs() Programs { return c.r }
+func (c imageCompute) Programs() Programs { return c.r }
 
-func TestADeviceThatTellsMoreOfItsPrograms(t *testing.T) {
+func TestADeviceWithImageSlots(t *testing.T) {
 	stub := newStub(testSLM)
-	r := &reporter{stubPrograms: stub.Programs().(*stubPrograms)}
-	d := newDrive(t, func(o *Options) { o.Compute, o.Firmware = reportingCompute{stub, r}, "9.9" })
+	r := &imageSlots{stubPrograms: stub.Programs().(*stubPrograms)}
+	d := newDrive(t, func(o *Options) { o.Compute, o.Firmware = imageCompute{stub, r}, "9.9" })
 	c := d.connect()
 
 	b := make([]byte, 512)
@@ -54,9 +54,9 @@ func TestADeviceThatTellsMoreOfItsPrograms(t *testing.T) {
 	var id nvme.IdentifyController
 	require.NoError(t, id.Unmarshal(page))
 	assert.Equal(t, "two", id.Firmware)
-	told := make([]byte, 8)
-	admin(t, c, nvme.GetLog(nvme.LogImages, nvme.AllNamespaces, 0, 8), told, nvme.Success)
-	assert.Equal(t, "told\x00\x00\x00\x00", string(told))
+	log := make([]byte, 8)
+	admin(t, c, nvme.GetLog(nvme.LogImages, nvme.AllNamespaces, 0, 8), log, nvme.Success)
+	assert.Equal(t, "page C1h", string(log))
 
 	admin(t, c, cs.ImageDownload(cs.Chunk{Slot: 1, Size: 4, Len: 4}), make([]byte, 4), nvme.Success)
 	admin(t, c, cs.ImageTest(1), nil, nvme.InvalidProgramData)
@@ -71,7 +71,7 @@ func TestADeviceThatTellsMoreOfItsPrograms(t *testing.T) {
 	admin(t, c, cs.ImageTest(4), nil, nvme.InvalidProgramIndex)
 }
 
-// TestAProgramIsNotChangedUnderAHostThatHoldsMemory: also where the device is no ProgramReporter.
+// TestAProgramIsNotChangedUnderAHostThatHoldsMemory: also where the device is no ImageSlots.
 func TestAProgramIsNotChangedUnderAHostThatHoldsMemory(t *testing.T) {
 	d := newDrive(t)
 	c, other := d.connect(), d.connect()

@@ -9,58 +9,58 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// ErrNoImageReport says that a drive computes but reports nothing about its images beyond the program list: it is not
+// ErrNoImageLog says that a drive computes but reports nothing about its images beyond the program list: it is not
 // of this project, or of an earlier version.
-var ErrNoImageReport = errors.New("drive does not tell of its images")
+var ErrNoImageLog = errors.New("drive does not tell of its images")
 
-// firstReport is how much of a report is read at first: all of it on a drive without long lists.
-const firstReport = 8 << 10
+// firstLogPart is how much of a log page is read at first: all of it on a drive without long lists.
+const firstLogPart = 8 << 10
 
-// ImageReport reads the drive's report on its images: interface, policy, keys, revoked keys and images, slots, and
-// the latest refusals. An error wraps ErrNoCompute, ErrNoImageReport or image.ErrReport.
-func (d *Device) ImageReport(ctx context.Context) (*image.Report, error) {
+// ImageLog reads the drive's log page of its images: interface, policy, keys, revoked keys and images, slots, and
+// the latest refusals. An error wraps ErrNoCompute, ErrNoImageLog or image.ErrLogPage.
+func (d *Device) ImageLog(ctx context.Context) (*image.LogPage, error) {
 	if d.compute == nil {
-		return nil, d.wrap("read the report of images", ErrNoCompute)
+		return nil, d.wrap("read the log page of images", ErrNoCompute)
 	}
-	r, err := d.imageReport(ctx)
+	r, err := d.imageLog(ctx)
 	if isStatus(err, nvme.InvalidLogPage) {
-		err = ErrNoImageReport
+		err = ErrNoImageLog
 	}
-	return r, d.wrap("read the report of images", err)
+	return r, d.wrap("read the log page of images", err)
 }
 
-func (d *Device) imageReport(ctx context.Context) (*image.Report, error) {
-	// A report may change between two of its pieces; then it is read again.
+func (d *Device) imageLog(ctx context.Context) (*image.LogPage, error) {
+	// A page may change between two of its pieces; then it is read again.
 	const tries = 5
 	for range tries {
-		b, err := d.logPart(ctx, nvme.LogImages, 0, min(firstReport, d.mdts))
+		b, err := d.logPart(ctx, nvme.LogImages, 0, min(firstLogPart, d.mdts))
 		if err != nil {
 			return nil, err
 		}
-		size, generation, err := image.ReportSize(b)
+		size, generation, err := image.LogPageSize(b)
 		if err != nil {
 			return nil, err
 		}
 		for len(b) < size {
-			n := min(size-len(b), d.mdts-image.ReportHeader)
+			n := min(size-len(b), d.mdts-image.LogPageHeader)
 			part, err := d.logPart(ctx, nvme.LogImages, uint64(len(b)), (n+3)&^3)
 			if err != nil {
 				return nil, err
 			}
 			b = append(b, part...)
 		}
-		if size > firstReport {
-			now, err := d.logPart(ctx, nvme.LogImages, 0, image.ReportHeader)
+		if size > firstLogPart {
+			now, err := d.logPart(ctx, nvme.LogImages, 0, image.LogPageHeader)
 			if err != nil {
 				return nil, err
 			}
-			if _, then, err := image.ReportSize(now); err != nil || then != generation {
+			if _, then, err := image.LogPageSize(now); err != nil || then != generation {
 				continue
 			}
 		}
-		return image.ParseReport(b)
+		return image.ParseLogPage(b)
 	}
-	return nil, fmt.Errorf("%w: it changed under each of %d readings", image.ErrReport, tries)
+	return nil, fmt.Errorf("%w: it changed under each of %d readings", image.ErrLogPage, tries)
 }
 
 // logPart reads n bytes of a log page from byte off on; both are multiples of 4.
@@ -72,16 +72,16 @@ func (d *Device) logPart(ctx context.Context, lid uint8, off uint64, n int) ([]b
 }
 
 // why finds out why the drive refused a command about images: it looks for the latest refusal of that operation on
-// that slot in the drive's report. The returned error holds the reason and the status, or the status alone if the
-// drive reports nothing.
+// that slot in the drive's log page. The returned error holds the reason and the status, or the status alone if the
+// drive has no such page.
 func (d *Device) why(ctx context.Context, err error, operation string, slot int) error {
 	var st nvme.Status
 	if err == nil || !errors.As(err, &st) {
 		return err
 	}
 	// Asked even if ctx has ended: the answer is there, and it is what a user needs.
-	r, report := d.imageReport(context.WithoutCancel(ctx))
-	if report != nil {
+	r, failure := d.imageLog(context.WithoutCancel(ctx))
+	if failure != nil {
 		return err
 	}
 	for i := range r.Refusals {
@@ -114,7 +114,7 @@ func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded boo
 	if err != nil {
 		return 0, false, d.wrap("place image", &image.LoadError{Step: image.StepFormat, Err: err})
 	}
-	r, err := d.ImageReport(ctx)
+	r, err := d.ImageLog(ctx)
 	if err != nil {
 		return 0, false, err
 	}
@@ -145,10 +145,10 @@ func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded boo
 // RollbackImage activates the image that was active before the active one, or the stock image where that is gone, and
 // returns its slot. Errors are those of ActivateImage; when the stock image runs and nothing ran before it,
 // ErrNoRollback.
-func (d *Device) RollbackImage(ctx context.Context) (image.SlotReport, error) {
-	r, err := d.ImageReport(ctx)
+func (d *Device) RollbackImage(ctx context.Context) (image.Slot, error) {
+	r, err := d.ImageLog(ctx)
 	if err != nil {
-		return image.SlotReport{}, err
+		return image.Slot{}, err
 	}
 	to, ok := r.Rollback()
 	if !ok {

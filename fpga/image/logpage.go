@@ -23,20 +23,20 @@ const (
 	RoleTrial Role = "trial" // slot 3: an operator's to try images in; rollouts leave it alone
 )
 
-// Report is a drive's account of its images: vendor log page C1h.
-type Report struct {
-	Platform      string       `json:"platform"`
-	Interface     uuid.UUID    `json:"interface"` // that the drive has
-	Policy        Policy       `json:"policy"`
-	Keys          []KeyID      `json:"keys"`
-	RevokedKeys   []KeyID      `json:"revoked_keys"`
-	RevokedImages []ID         `json:"revoked_images"`
-	Slots         []SlotReport `json:"slots"`    // by number
-	Refusals      []Refusal    `json:"refusals"` // latest first, at most MaxRefusals
+// LogPage is a drive's account of its images: vendor log page C1h.
+type LogPage struct {
+	Platform      string    `json:"platform"`
+	Interface     uuid.UUID `json:"interface"` // that the drive has
+	Policy        Policy    `json:"policy"`
+	Keys          []KeyID   `json:"keys"`
+	RevokedKeys   []KeyID   `json:"revoked_keys"`
+	RevokedImages []ID      `json:"revoked_images"`
+	Slots         []Slot    `json:"slots"`    // by number
+	Refusals      []Refusal `json:"refusals"` // latest first, at most MaxRefusals
 }
 
-// SlotReport describes a program slot.
-type SlotReport struct {
+// Slot describes a program slot.
+type Slot struct {
 	Slot      int       `json:"slot"`
 	Role      Role      `json:"role"`
 	Image     ID        `json:"image"` // zero: empty
@@ -64,32 +64,32 @@ type Refusal struct {
 	Holders   []string  `json:"holders"`
 }
 
-// Limits of a Report. A foreign one is held against them before anything is made from it.
+// Limits of a LogPage. ParseLogPage holds a foreign page against them before it makes anything from the page.
 const (
-	MaxReport   = 1 << 20 // bytes of the page
+	MaxLogPage  = 1 << 20 // bytes of the page
 	MaxRefusals = 8
 	maxText     = 1024 // bytes of a reason or a detail
 	maxHolders  = 32
 	maxSlots    = 256
 )
 
-// On the wire a Report is a header, little endian, and JSON:
+// On the wire a LogPage is a header, little endian, and JSON:
 //
-//	0 magic "MIMGLOG1", 8 length of the JSON u32, 12 CRC32C of the JSON u32, 16 generation u64, 24 reserved
+//	0 magic "MIMGLOG1", 8 length of the JSON u32, 12 CRC32C of the JSON u32, 16 count of changes u64, 24 reserved
 //
-// The generation changes whenever the content of the page does, so that a host that reads the page in parts notices a
-// change between two.
+// The count of changes grows whenever the content of the page changes, so that a host that reads the page in parts
+// notices a change between two.
 const (
-	reportMagic = "MIMGLOG1"
-	// ReportHeader is the size of the header in bytes.
-	ReportHeader = 32
+	logPageMagic = "MIMGLOG1"
+	// LogPageHeader is the size of the header in bytes.
+	LogPageHeader = 32
 )
 
-// ErrReport says that bytes are no report, or were taken while it changed.
-var ErrReport = errors.New("not a report of images")
+// ErrLogPage says that bytes are no log page of images, or were read while the page changed.
+var ErrLogPage = errors.New("not a log page of images")
 
 // Marshal writes the page. Texts and lists past their limits are cut.
-func (r *Report) Marshal(generation uint64) ([]byte, error) {
+func (r *LogPage) Marshal(changes uint64) ([]byte, error) {
 	c := *r
 	c.Keys, c.RevokedKeys, c.RevokedImages = list(r.Keys), list(r.RevokedKeys), list(r.RevokedImages)
 	c.Slots = list(r.Slots)
@@ -104,16 +104,16 @@ func (r *Report) Marshal(generation uint64) ([]byte, error) {
 	}
 	body, err := json.Marshal(&c)
 	if err != nil {
-		return nil, fmt.Errorf("report of images: %w", err)
+		return nil, fmt.Errorf("log page of images: %w", err)
 	}
-	if len(body) > MaxReport-ReportHeader {
-		return nil, fmt.Errorf("report of images: %d bytes: %w", len(body), ErrTooLarge)
+	if len(body) > MaxLogPage-LogPageHeader {
+		return nil, fmt.Errorf("log page of images: %d bytes: %w", len(body), ErrTooLarge)
 	}
-	b := make([]byte, ReportHeader, ReportHeader+len(body))
-	copy(b, reportMagic)
+	b := make([]byte, LogPageHeader, LogPageHeader+len(body))
+	copy(b, logPageMagic)
 	binary.LittleEndian.PutUint32(b[8:], uint32(len(body)))
 	binary.LittleEndian.PutUint32(b[12:], crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
-	binary.LittleEndian.PutUint64(b[16:], generation)
+	binary.LittleEndian.PutUint64(b[16:], changes)
 	return append(b, body...), nil
 }
 
@@ -132,46 +132,47 @@ func cut(s string) string {
 	return s[:n]
 }
 
-// ReportSize returns the length of the whole page that a header begins, and its generation. The error wraps ErrReport.
-func ReportSize(b []byte) (size int, generation uint64, err error) {
-	if len(b) < ReportHeader || string(b[:8]) != reportMagic {
-		return 0, 0, fmt.Errorf("%w: it does not begin like one", ErrReport)
+// LogPageSize returns the length of the whole page that a header begins, and its count of changes. The error wraps
+// ErrLogPage.
+func LogPageSize(b []byte) (size int, changes uint64, err error) {
+	if len(b) < LogPageHeader || string(b[:8]) != logPageMagic {
+		return 0, 0, fmt.Errorf("%w: it does not begin like one", ErrLogPage)
 	}
 	n := binary.LittleEndian.Uint32(b[8:])
-	if n > MaxReport-ReportHeader {
-		return 0, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrReport, n, MaxReport-ReportHeader)
+	if n > MaxLogPage-LogPageHeader {
+		return 0, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrLogPage, n, MaxLogPage-LogPageHeader)
 	}
-	return ReportHeader + int(n), binary.LittleEndian.Uint64(b[16:]), nil
+	return LogPageHeader + int(n), binary.LittleEndian.Uint64(b[16:]), nil
 }
 
-// ParseReport reads the page from b, which may have more bytes than it. The error wraps ErrReport.
-func ParseReport(b []byte) (*Report, error) {
-	n, _, err := ReportSize(b)
+// ParseLogPage reads the page from b, which may have more bytes than it. The error wraps ErrLogPage.
+func ParseLogPage(b []byte) (*LogPage, error) {
+	n, _, err := LogPageSize(b)
 	if err != nil {
 		return nil, err
 	}
 	if len(b) < n {
-		return nil, fmt.Errorf("%w: %d bytes where the header says %d", ErrReport, len(b), n)
+		return nil, fmt.Errorf("%w: %d bytes where the header says %d", ErrLogPage, len(b), n)
 	}
-	body := b[ReportHeader:n]
+	body := b[LogPageHeader:n]
 	if crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) != binary.LittleEndian.Uint32(b[12:]) {
-		return nil, fmt.Errorf("%w: the CRC32C differs", ErrReport)
+		return nil, fmt.Errorf("%w: the CRC32C differs", ErrLogPage)
 	}
-	r := new(Report)
+	r := new(LogPage)
 	d := json.NewDecoder(bytes.NewReader(body))
 	if err := d.Decode(r); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrReport, err)
+		return nil, fmt.Errorf("%w: %w", ErrLogPage, err)
 	}
 	if len(r.Slots) > maxSlots || len(r.Keys) > MaxKeys || len(r.RevokedKeys) > MaxRevoked ||
 		len(r.RevokedImages) > MaxRevoked || len(r.Refusals) > MaxRefusals {
-		return nil, fmt.Errorf("%w: a list is longer than it may be", ErrReport)
+		return nil, fmt.Errorf("%w: a list is longer than it may be", ErrLogPage)
 	}
 	for i := range r.Slots {
 		if r.Slots[i].Slot != i {
-			return nil, fmt.Errorf("%w: slot %d in place %d", ErrReport, r.Slots[i].Slot, i)
+			return nil, fmt.Errorf("%w: slot %d in place %d", ErrLogPage, r.Slots[i].Slot, i)
 		}
 	}
-	// A drive of a newer build may leave a list out; no list is null when the report is printed.
+	// A drive of a newer build may leave a list out; no list is null when the page is printed.
 	r.Keys, r.RevokedKeys, r.RevokedImages = list(r.Keys), list(r.RevokedKeys), list(r.RevokedImages)
 	r.Slots, r.Refusals = list(r.Slots), list(r.Refusals)
 	for i := range r.Refusals {
@@ -181,17 +182,17 @@ func ParseReport(b []byte) (*Report, error) {
 }
 
 // Active is the slot whose image runs, and whether one does.
-func (r *Report) Active() (SlotReport, bool) {
-	i := slices.IndexFunc(r.Slots, func(s SlotReport) bool { return s.Active })
+func (r *LogPage) Active() (Slot, bool) {
+	i := slices.IndexFunc(r.Slots, func(s Slot) bool { return s.Active })
 	if i < 0 {
-		return SlotReport{}, false
+		return Slot{}, false
 	}
 	return r.Slots[i], true
 }
 
 // Find is the slot that holds an image, the active one before others.
-func (r *Report) Find(id ID) (SlotReport, bool) {
-	found, ok := SlotReport{}, false
+func (r *LogPage) Find(id ID) (Slot, bool) {
+	found, ok := Slot{}, false
 	for _, s := range r.Slots {
 		if id != (ID{}) && s.Image == id && (!ok || s.Active) {
 			found, ok = s, true
@@ -202,7 +203,7 @@ func (r *Report) Find(id ID) (SlotReport, bool) {
 
 // Free is the slot that the next image is loaded into: the field slot that is neither active nor booted, an empty one
 // first. -1: there is none.
-func (r *Report) Free() int {
+func (r *LogPage) Free() int {
 	free := -1
 	for _, s := range r.Slots {
 		if s.Role != RoleField || s.Active || s.Boot {
@@ -220,7 +221,7 @@ func (r *Report) Free() int {
 
 // Rollback is the slot that a rollback activates: the image that ran before the active one if it is there still, else
 // the stock image. There is none when the stock image runs and nothing ran before it.
-func (r *Report) Rollback() (SlotReport, bool) {
+func (r *LogPage) Rollback() (Slot, bool) {
 	for _, s := range r.Slots {
 		if s.Previous && !s.Active && s.Image != (ID{}) {
 			return s, true
@@ -231,7 +232,7 @@ func (r *Report) Rollback() (SlotReport, bool) {
 			return s, true
 		}
 	}
-	return SlotReport{}, false
+	return Slot{}, false
 }
 
 // NoteRefusal makes a Refusal from an error. An error that is no LoadError gets the step commit.
@@ -253,7 +254,7 @@ type refused struct{ text string }
 
 func (r refused) Error() string { return r.text }
 
-// Err returns the error with which the drive refused, as far as the report has it.
+// Err returns the error with which the drive refused, as far as the log page has it.
 func (f *Refusal) Err() error {
 	e := &LoadError{Step: f.Step, Slot: f.Slot, Image: f.Image, Want: f.Want, Have: f.Have, Err: refused{f.Detail}}
 	if f.Step == StepInUse {
