@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/millrace/millrace/sdk/tensor"
@@ -131,6 +132,9 @@ func Dummy(schema *tensor.Schema, rows int, meanLength map[string]float64) (*ten
 	}
 	for i := range mb.Dense {
 		mb.Dense[i] = float32(i%17) / 16
+	}
+	for i := range mb.Dense16 {
+		mb.Dense16[i] = uint16(math.Float32bits(float32(i%17)/16) >> 16) // exact: five bits of fraction
 	}
 	at := 0
 	for f, k := range schema.Keys {

@@ -106,7 +106,9 @@ type checkedPipeline struct {
 	Canonical string            `json:"canonical,omitempty"`
 	Label     bool              `json:"label"`
 	Dense     []string          `json:"dense,omitempty"`
+	DenseType string            `json:"dense_type,omitempty"` // of the dense features, if there are any
 	Keys      []checkedKey      `json:"keys,omitempty"`
+	IDs       string            `json:"ids,omitempty"` // type of the keys' values, if there are keys
 	Notes     []string          `json:"notes,omitempty"`
 	Errors    []pipelineProblem `json:"errors"`
 }
@@ -231,6 +233,12 @@ func (i *input) checkAgainstFiles(cmd *cobra.Command, spec *pipeline.Spec, resul
 	digest := resolved.Digest()
 	result.Canonical = string(resolved.Canonical())
 	result.Digest, result.Dense, result.Notes = hex.EncodeToString(digest[:]), schema.Dense, resolved.Notes()
+	if len(schema.Dense) > 0 {
+		result.DenseType = schema.DenseDType().String()
+	}
+	if len(schema.Keys) > 0 {
+		result.IDs = schema.IDs.String()
+	}
 	for _, key := range schema.Keys {
 		result.Keys = append(result.Keys, checkedKey{Name: key.Name, NumEmbeddings: key.NumEmbeddings, List: key.List})
 	}
@@ -247,7 +255,14 @@ func (v *checkedPipeline) table(w io.Writer, files bool) {
 	if v.Label {
 		label = "a label"
 	}
-	fmt.Fprintf(w, "features\t%s, %d dense, %d keys\ndigest\t%s\n", label, len(v.Dense), len(v.Keys), v.Digest)
+	dense, keys := fmt.Sprintf("%d dense", len(v.Dense)), fmt.Sprintf("%d keys", len(v.Keys))
+	if v.DenseType != "" {
+		dense += " of " + v.DenseType
+	}
+	if v.IDs != "" {
+		keys += " of " + v.IDs
+	}
+	fmt.Fprintf(w, "features\t%s, %s, %s\ndigest\t%s\n", label, dense, keys, v.Digest)
 	for _, note := range v.Notes {
 		fmt.Fprintf(w, "note\t%s\n", strings.ReplaceAll(note, "\t", " "))
 	}

@@ -153,6 +153,15 @@ func TestPipelineCheck(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(named.YAML()), string(spec.YAML()))
 
+	narrow := filepath.Join(dir, "narrow.yaml")
+	require.NoError(t, os.WriteFile(narrow, []byte("ids: auto\ndense_type: bfloat16\n"+
+		"dense: [{columns: [int_0], ops: [fill_null: 0]}]\nsparse: [{columns: [cat_0], ops: [positive_modulus: 9]}]\n"),
+		0o600))
+	code, v = check(narrow, "--in", dir)
+	require.Zero(t, code)
+	assert.Equal(t, []string{"bfloat16", "int32"}, []string{v.DenseType, v.IDs})
+	assert.Contains(t, must(t, "pipeline", "check", narrow, "--in", dir), "1 dense of bfloat16, 1 keys of int32")
+
 	wrong := filepath.Join(dir, "wrong.yaml")
 	require.NoError(t, os.WriteFile(wrong, []byte("dense:\n  - columns: [nothing]\n    ops: [log]\n"), 0o600))
 	code, v = check(wrong, "--in", dir)

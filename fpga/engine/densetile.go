@@ -48,16 +48,21 @@ func (o *tensors) storeDense(column, row uint64, src []float32) {
 }
 
 // flushDense writes the tile to the tensor. Rows that all of the first columns have are written as rows, the rest
-// column by column.
+// column by column. The tile holds float32, and values are rounded here if the tensor holds bfloat16.
 func (o *tensors) flushDense() {
 	t := &o.denseTile
+	stride := int(o.denseBytes * o.width)
+	writeRows, writeColumn := t.values.Write, scatter
+	if o.denseBytes == 2 {
+		writeRows, writeColumn = t.values.WriteBFloat16, scatterBFloat16
+	}
 	together, rows := 0, t.filled[0]
 	for together < rowmajor.Columns && t.filled[together] > 0 {
 		rows = min(rows, t.filled[together])
 		together++
 	}
 	if together > 1 {
-		t.values.Write(o.dense[4*(t.firstRow*o.width+t.column):], 4*int(o.width), together, rows)
+		writeRows(o.dense[o.denseBytes*(t.firstRow*o.width+t.column):], stride, together, rows)
 	} else {
 		together = 0
 	}
@@ -68,7 +73,7 @@ func (o *tensors) flushDense() {
 		}
 		if n > from {
 			at := t.firstRow + uint64(from)
-			scatter(o.dense[4*(at*o.width+t.column+uint64(c)):], 4*int(o.width), t.values.Column(c)[from:n])
+			writeColumn(o.dense[o.denseBytes*(at*o.width+t.column+uint64(c)):], stride, t.values.Column(c)[from:n])
 		}
 	}
 	clear(t.filled[:])

@@ -422,6 +422,12 @@ func (m *batch) tensors() (*reference.Tensors, error) {
 	}
 	t.Dense = make([]float32, uint64(m.rows)*uint64(out.Dense))
 	for i := range t.Dense {
+		if out.DenseType == program.DenseBFloat16 {
+			at := m.place.Dense + 2*uint64(i)
+			used[at], used[at+1] = true, true
+			t.Dense[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(m.output[at:])) << 16)
+			continue
+		}
 		t.Dense[i] = math.Float32frombits(word(m.place.Dense + 4*uint64(i)))
 	}
 	t.Lengths = make([]int32, uint64(m.rows)*uint64(out.Keys))

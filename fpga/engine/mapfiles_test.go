@@ -238,6 +238,9 @@ func addMaps(rng *rand.Rand, p *program.Program, maps []mapColumn, f *format.Fil
 		}
 	}
 	p.Columns = append(p.Columns, rest...)
+	if p.Output.Dense > 0 {
+		p.Output.DenseType = program.DenseType(rng.IntN(2))
+	}
 }
 
 // columns makes the columns of some features of the map.

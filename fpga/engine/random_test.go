@@ -138,6 +138,9 @@ func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *progra
 		}
 	}
 	p.Columns = append(p.Columns, rest...)
+	if p.Output.Dense > 0 {
+		p.Output.DenseType = program.DenseType(rng.IntN(2))
+	}
 	return p
 }
 

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/bfloat16"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
@@ -17,6 +18,7 @@ type tensors struct {
 	rows, width  uint64 // rows of the mini-batch; columns of dense
 	fixed        bool
 	ids32        bool
+	denseBytes   uint64 // bytes of an element of dense: 4, or 2 for bfloat16
 	dense        []byte
 	lengths      []byte // empty when fixed
 	label        []byte
@@ -32,7 +34,8 @@ type tensors struct {
 func (o *tensors) layOut(mem []byte, s *program.Slice, out *program.Output) error {
 	rows := uint64(s.Rows)
 	*o = tensors{denseTile: denseTile{values: o.denseTile.values}, rows: rows, width: uint64(out.Dense),
-		fixed: out.Fixed, ids32: out.IDs == program.IDs32, capacity: s.ValueCap, written: s.Values}
+		fixed: out.Fixed, ids32: out.IDs == program.IDs32, denseBytes: out.DenseType.Bytes(), capacity: s.ValueCap,
+		written: s.Values}
 	cut := func(to *[]byte, off, size uint64, name string) error {
 		b, ok := spanBytes(mem, program.Span{Off: off, Len: size})
 		if !ok || off%program.Align != 0 {
@@ -43,7 +46,7 @@ func (o *tensors) layOut(mem []byte, s *program.Slice, out *program.Output) erro
 		return nil
 	}
 	if out.Dense > 0 {
-		if err := cut(&o.dense, s.Layout.Dense, rows*uint64(out.Dense)*4, "dense"); err != nil {
+		if err := cut(&o.dense, s.Layout.Dense, rows*uint64(out.Dense)*o.denseBytes, "dense"); err != nil {
 			return err
 		}
 	}
@@ -87,13 +90,14 @@ func (o *tensors) storeScalars(s *sink, row uint64, v *chainValues) error {
 			return err
 		}
 		o.storeDense(uint64(s.index), row, v.float32s[:v.slots])
+		o.bytesWritten += o.denseBytes * uint64(v.slots)
 	default:
 		if err := rejectNulls(row, v, "label"); err != nil {
 			return err
 		}
 		scatter(o.label[4*row:], 4, v.float32s[:v.slots])
+		o.bytesWritten += 4 * uint64(v.slots)
 	}
-	o.bytesWritten += 4 * uint64(v.slots)
 	return nil
 }
 
@@ -102,6 +106,15 @@ func scatter(dst []byte, stride int, src []float32) {
 	at := 0
 	for _, x := range src {
 		littleEndian.PutUint32(dst[at:], math.Float32bits(x))
+		at += stride
+	}
+}
+
+// scatterBFloat16 writes values, rounded to bfloat16, stride bytes apart.
+func scatterBFloat16(dst []byte, stride int, src []float32) {
+	at := 0
+	for _, x := range src {
+		littleEndian.PutUint16(dst[at:], bfloat16.Round(x))
 		at += stride
 	}
 }

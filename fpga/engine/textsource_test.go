@@ -99,6 +99,7 @@ func criteoProgram(rng *rand.Rand, source program.Source, label bool) *program.P
 		rest = append(rest, c)
 	}
 	p.Columns = append(p.Columns, rest...)
+	p.Output.DenseType = program.DenseType(rng.IntN(2))
 	return p
 }
 

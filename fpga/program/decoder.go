@@ -28,7 +28,7 @@ func Unmarshal(b []byte) (*Program, error) {
 			r.fail("section %d behind section %d", id, last)
 		}
 		last = id
-		if flags&^flagRequired != 0 || id <= sectionMaps && flags != flagRequired {
+		if flags&^flagRequired != 0 || id <= sectionDense && flags != flagRequired {
 			r.fail("section %d has flags %#x", id, flags)
 		}
 		r.zeros(head[4:8], "section")
@@ -45,6 +45,8 @@ func Unmarshal(b []byte) (*Program, error) {
 			p.readOutput(&s)
 		case sectionMaps:
 			p.readMaps(&s)
+		case sectionDense:
+			p.readDense(&s)
 		default:
 			if s.err == nil && flags&flagRequired != 0 {
 				return nil, &UnknownError{Section: id}
@@ -122,6 +124,19 @@ func (p *Program) readOutput(r *reader) {
 	}
 	r.zeros(b[3:4], "output")
 	r.zeros(b[12:], "output")
+}
+
+// readDense reads the type of dense, which is written only if it is not float32.
+func (p *Program) readDense(r *reader) {
+	b := r.take(denseSize, "dense")
+	if r.err != nil {
+		return
+	}
+	p.Output.DenseType = DenseType(b[0])
+	if p.Output.DenseType == DenseFloat32 {
+		r.fail("a section says that dense is float32, which is said by leaving the section out")
+	}
+	r.zeros(b[1:], "dense")
 }
 
 func (p *Program) readColumns(r *reader, tables *tableSet) {

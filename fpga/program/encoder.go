@@ -13,14 +13,16 @@ func (p *Program) AppendTo(b []byte) []byte {
 	start := len(b)
 	b = append(b, magic...)
 	b = le.AppendUint16(b, Major)
-	maps := p.maps()
+	maps, narrowDense := p.maps(), p.Output.DenseType != DenseFloat32
+	minor, sections := uint16(0), uint32(sectionOutput)
 	if maps {
-		b = le.AppendUint16(b, Minor)
-		b = le.AppendUint32(b, 5)
-	} else {
-		b = le.AppendUint16(b, 0)
-		b = le.AppendUint32(b, 4)
+		minor, sections = 1, sections+1
 	}
+	if narrowDense {
+		minor, sections = 2, sections+1
+	}
+	b = le.AppendUint16(b, minor)
+	b = le.AppendUint32(b, sections)
 	b = append(b, make([]byte, headerSize-lengthOffset)...) // length, checksum: known at the end
 
 	b = section(b, sectionSource, func(b []byte) []byte {
@@ -52,6 +54,11 @@ func (p *Program) AppendTo(b []byte) []byte {
 	})
 	if maps {
 		b = section(b, sectionMaps, p.appendMaps)
+	}
+	if narrowDense {
+		b = section(b, sectionDense, func(b []byte) []byte {
+			return append(b, byte(p.Output.DenseType), 0, 0, 0, 0, 0, 0, 0)
+		})
 	}
 
 	whole := b[start:]

@@ -67,6 +67,17 @@ func (i IDs) String() string {
 	return fmt.Sprintf("ids(%d)", uint8(i))
 }
 
+// String returns the type's name.
+func (d DenseType) String() string {
+	switch d {
+	case DenseFloat32:
+		return "float32"
+	case DenseBFloat16:
+		return "bfloat16"
+	}
+	return fmt.Sprintf("dense(%d)", uint8(d))
+}
+
 // String returns the side's name as pipelines write it.
 func (s Side) String() string {
 	switch s {

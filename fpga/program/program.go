@@ -74,11 +74,12 @@ type Sink struct {
 
 // Output is the output section: which tensors a mini-batch has.
 type Output struct {
-	Label bool   // float32 [B]
-	Dense uint32 // float32 [B, Dense], row-major
-	Keys  uint32 // keys of the keyed jagged tensor
-	IDs   IDs    // type of its values
-	Fixed bool   // every length is 1 by construction: no lengths tensor, and values of key f start at element f*B
+	Label     bool      // float32 [B]
+	Dense     uint32    // [B, Dense], row-major
+	DenseType DenseType // type of its elements; DenseFloat32 without dense columns
+	Keys      uint32    // keys of the keyed jagged tensor
+	IDs       IDs       // type of its values
+	Fixed     bool      // every length is 1 by construction: no lengths tensor, values of key f start at element f*B
 	// Weights: there is a tensor of float32, one for each of kjt.values.
 	Weights bool
 }
@@ -100,6 +101,23 @@ func (i IDs) Bytes() uint64 {
 	return 8
 }
 
+// DenseType is the element type of dense.
+type DenseType uint8
+
+// The element types. The numbers are part of the wire form.
+const (
+	DenseFloat32  DenseType = 0
+	DenseBFloat16 DenseType = 1 // the float32 that a chain ends with, rounded as package fpga/unit/bfloat16 says
+)
+
+// Bytes returns the size of one element.
+func (d DenseType) Bytes() uint64 {
+	if d == DenseBFloat16 {
+		return 2
+	}
+	return 4
+}
+
 // Align is the alignment of every tensor in the output range.
 const Align = 64
 
@@ -114,7 +132,7 @@ type OutputLayout struct {
 func (o Output) Layout(rows uint32) OutputLayout {
 	up := func(n uint64) uint64 { return (n + Align - 1) &^ (Align - 1) }
 	var p OutputLayout
-	at := up(uint64(rows) * uint64(o.Dense) * 4)
+	at := up(uint64(rows) * uint64(o.Dense) * o.DenseType.Bytes())
 	p.Lengths = at
 	if !o.Fixed {
 		at = up(at + uint64(rows)*uint64(o.Keys)*4)

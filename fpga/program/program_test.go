@@ -293,6 +293,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(textProgram().Marshal())
 	f.Add(appended(77, 0))
 	f.Add(mapProgram().Marshal())
+	f.Add(bfloatProgram().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= headerSize {
 			b = reseal(bytes.Clone(b)) // else the fuzzer would never get past the checksum

@@ -43,6 +43,9 @@ func (p *Program) String() string {
 	}
 	o := p.Output
 	fmt.Fprintf(&b, "output label %t, dense %d, keys %d, ids %v, fixed %t", o.Label, o.Dense, o.Keys, o.IDs, o.Fixed)
+	if o.DenseType != DenseFloat32 {
+		fmt.Fprintf(&b, ", dense type %v", o.DenseType)
+	}
 	if o.Weights {
 		b.WriteString(", weights")
 	}

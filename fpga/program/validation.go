@@ -48,6 +48,10 @@ func (p *Program) validate() error {
 		return fmt.Errorf("%d keys, want at most %d", p.Output.Keys, MaxColumns)
 	case p.Output.IDs > IDs32:
 		return fmt.Errorf("%v is no type of ids", p.Output.IDs)
+	case p.Output.DenseType > DenseBFloat16:
+		return fmt.Errorf("%v is no type of dense", p.Output.DenseType)
+	case p.Output.DenseType != DenseFloat32 && p.Output.Dense == 0:
+		return fmt.Errorf("dense is %v and has no columns", p.Output.DenseType)
 	case p.Output.Weights && !p.scored():
 		return fmt.Errorf("weights, and no scores to make them of")
 	}

@@ -7,11 +7,11 @@ import (
 )
 
 // The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least
-// minor version that says what it says: a slice is 1.1 only if it has a cursor that is Checked, a program only if it
-// has maps.
+// minor version that says what it says: a slice is 1.1 only if it has a cursor that is Checked, a program is 1.1 only if
+// it has maps, and 1.2 only if its dense tensor is not float32.
 const (
 	Major = 1
-	Minor = 1 // of programs. 1: maps
+	Minor = 2 // of programs. 1: maps. 2: Output.DenseType
 	// 1: Cursor.Checked. 2: ChunkType.EntryDef, OutputLayout.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed
 	SliceMinor  = 3
 	ResultMinor = 1 // 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page
@@ -29,6 +29,7 @@ const (
 	pickSize       = 16
 	sourceSize     = 8
 	outputSize     = 16
+	denseSize      = 8
 	bucketizeSize  = 8
 	SliceHeader    = 128 // a marshalled slice is SliceHeader + SliceTask * tasks bytes
 	SliceTask      = 128
@@ -55,6 +56,7 @@ const (
 //	columns  count u32, 4 reserved; then columns
 //	output   label u8, ids u8, fixed u8, 1 reserved, dense u32, keys u32, 4 reserved
 //	maps     parts u32, weights u8, 3 reserved; then parts in order of their columns. Only if there are maps
+//	dense    type u8, 7 reserved. Only if the elements of dense are not float32
 //
 //	table    kind u8, 3 reserved, count u32; borders of 4 or 8 bytes, padded. Each list is written once, however many
 //	         operators use it, in order of first use
@@ -81,6 +83,7 @@ const (
 	sectionColumns = 3
 	sectionOutput  = 4
 	sectionMaps    = 5
+	sectionDense   = 6
 )
 
 // magic begins a program: 8 bytes. Behind it: major u16, minor u16, sections u32, length u64, CRC32C u32, 4 reserved.

@@ -153,6 +153,9 @@ func (r *referenceProcessor) miniBatch(t *reference.Tensors) (*tensor.MiniBatch,
 	}
 	copy(m.Label, t.Label)
 	copy(m.Dense, t.Dense)
+	for i := range m.Dense16 {
+		m.Dense16[i] = uint16(math.Float32bits(t.Dense[i]) >> 16) // the reference has rounded it
+	}
 	copy(m.Lengths, t.Lengths)
 	copy(m.Weights, t.Weights)
 	copy(m.Values64, t.Values)

@@ -20,6 +20,9 @@ const CanonicalVersion = 1
 func (r *Resolved) Canonical() []byte {
 	c := canonical{}
 	c.str(`{"pipeline":`).int(CanonicalVersion).str(`,"ids":"` + r.IDs.String() + `","fixed":`).bool(r.Fixed())
+	if r.DenseType != program.DenseFloat32 { // float32 is left out, as before there was another type
+		c.str(`,"dense_type":"` + r.DenseType.String() + `"`)
+	}
 	if r.Source == program.CriteoTSV {
 		c.str(`,"malformed":"` + r.Malformed.String() + `"`)
 	}

@@ -24,6 +24,9 @@ type chain struct {
 // idRange is a range of integers, both ends included.
 type idRange struct{ lo, hi int64 }
 
+// fitInt32 reports whether every integer of the range is an int32.
+func (r idRange) fitInt32() bool { return r.lo >= math.MinInt32 && r.hi <= math.MaxInt32 }
+
 // rangeOfColumn returns the range of a column's integers.
 func rangeOfColumn(c *ColumnInfo) idRange {
 	switch {

@@ -25,6 +25,12 @@ func (s *Spec) check(p *problems) {
 	if s.IDs > program.IDs32 {
 		p.add(location{path: "ids"}, ErrValue, "%v, want int32 or int64", s.IDs)
 	}
+	if s.FitIDs && s.IDs != program.IDs64 {
+		p.add(location{path: "ids"}, ErrValue, "auto and %v, want one of them", s.IDs)
+	}
+	if s.DenseType > program.DenseBFloat16 {
+		p.add(location{path: "dense_type"}, ErrValue, "%v, want float32 or bfloat16", s.DenseType)
+	}
 	if s.Label == nil && len(s.Dense)+len(s.Sparse)+len(s.Generated) == 0 {
 		p.add(location{}, ErrEmpty, "want a label, dense, sparse or generated")
 	}

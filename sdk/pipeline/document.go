@@ -134,7 +134,8 @@ func JSONSchema() []byte {
 	groups := m{"type": "array", "maxItems": maxGroups, "items": m{"$ref": "#/$defs/group"}}
 	root := object(nil, m{
 		"name": str, "batch": m{"type": "integer", "minimum": 1, "maximum": MaxBatch, "default": DefaultBatch},
-		"ids": m{"enum": []string{"int32", "int64"}, "default": "int64"},
+		"ids":        m{"enum": []string{"int32", "int64", "auto"}, "default": "int64"},
+		"dense_type": m{"enum": []string{"float32", "bfloat16"}, "default": "float32"},
 		"label": object([]string{"column"}, m{
 			"column": str, "ops": m{"$ref": "#/$defs/ops"},
 			"null": m{"oneOf": []any{m{"const": "fail"}, m{"type": "number"}}, "default": "fail"},

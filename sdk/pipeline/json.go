@@ -23,6 +23,12 @@ func (s *Spec) JSON() []byte {
 	if s.IDs == program.IDs32 {
 		w.key("ids").text("int32")
 	}
+	if s.FitIDs {
+		w.key("ids").text("auto")
+	}
+	if s.DenseType != program.DenseFloat32 {
+		w.key("dense_type").text(s.DenseType.String())
+	}
 	if s.Label != nil {
 		w.key("label").begin('{')
 		w.key("column").text(s.Label.Column)

@@ -24,6 +24,7 @@ func TestJSONReadsBack(t *testing.T) {
 				Bucketize(Borders{List: []Number{Int(-1), Real(0.25), Real(1e300)}})}}},
 		},
 	}
+	specs["narrow"] = &Spec{Batch: 3, FitIDs: true, DenseType: program.DenseBFloat16, Label: &Label{Column: "y"}}
 	for _, name := range Names() {
 		spec, err := Named(name)
 		require.NoError(t, err)

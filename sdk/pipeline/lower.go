@@ -38,8 +38,8 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 	out := &program.Program{
 		Source: r.Source, Malformed: r.Malformed, Label: r.LabelField,
 		Output: program.Output{
-			Label: r.Label != nil, Dense: uint32(len(r.Dense)), Keys: uint32(len(r.Keys)), IDs: r.IDs, Fixed: fixed,
-			Weights: r.Weights(),
+			Label: r.Label != nil, Dense: uint32(len(r.Dense)), DenseType: r.DenseType, Keys: uint32(len(r.Keys)),
+			IDs: r.IDs, Fixed: fixed, Weights: r.Weights(),
 		},
 	}
 	l := lowering{out: out, first: make(map[string]int)}
@@ -113,6 +113,9 @@ func (r *Resolved) schema() *tensor.Schema {
 	s := &tensor.Schema{Label: r.Label != nil, IDs: tensor.Int64, Weights: r.Weights()}
 	if r.IDs == program.IDs32 {
 		s.IDs = tensor.Int32
+	}
+	if r.DenseType == program.DenseBFloat16 {
+		s.DenseType = tensor.BFloat16
 	}
 	for i := range r.Dense {
 		s.Dense = append(s.Dense, r.Dense[i].Name)

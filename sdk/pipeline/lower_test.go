@@ -202,7 +202,10 @@ func TestIDs(t *testing.T) {
 		"columns: [i8], ops: [clamp: {min: 3000000000}]":                       false,
 		"columns: [i8], ops: [clamp: {min: 3000000000}, clamp: {max: 100000}]": true,
 	} {
-		_, p, err := lower("ids: int32\nsparse: [{"+doc+"}]", zoo())
+		_, p, err := lower("ids: auto\nsparse: [{"+doc+"}]", zoo())
+		require.NoError(t, err, doc)
+		assert.Equal(t, map[bool]program.IDs{true: program.IDs32, false: program.IDs64}[fits], p.Output.IDs, doc)
+		_, p, err = lower("ids: int32\nsparse: [{"+doc+"}]", zoo())
 		if !fits {
 			assert.ErrorIs(t, err, ErrIDs, doc)
 			continue
@@ -210,6 +213,43 @@ func TestIDs(t *testing.T) {
 		require.NoError(t, err, doc)
 		assert.Equal(t, program.IDs32, p.Output.IDs)
 	}
+}
+
+// "auto" is another way to write the type that it chooses: the same program and the same digest. One key whose ids may
+// not fit decides for all, and a pipeline without keys has no ids.
+func TestIDsThatFitAreAnotherWayToWriteTheirType(t *testing.T) {
+	for doc, chosen := range map[string]string{
+		"sparse: [{columns: [i8]}, {columns: [i], ops: [sigrid_hash: {max: 9}]}]": "int32",
+		"sparse: [{columns: [i8]}, {columns: [i]}]":                               "int64",
+		"label: {column: label}":                                                  "int64",
+	} {
+		auto, p, err := lower("ids: auto\n"+doc, zoo())
+		require.NoError(t, err, doc)
+		said, q, err := lower("ids: "+chosen+"\n"+doc, zoo())
+		require.NoError(t, err, doc)
+		assert.Equal(t, said.Canonical(), auto.Canonical(), doc)
+		assert.Equal(t, q, p, doc)
+	}
+}
+
+// The type of dense is part of the identity, unless there are no dense features or it is float32.
+func TestDenseType(t *testing.T) {
+	const doc = "dense: [{columns: [f]}]\nsparse: [{columns: [i]}]"
+	r, p, err := lower("dense_type: bfloat16\n"+doc, zoo())
+	require.NoError(t, err)
+	assert.Equal(t, program.DenseBFloat16, p.Output.DenseType)
+	assert.Equal(t, tensor.BFloat16, r.schema().DenseType)
+	assert.Contains(t, string(r.Canonical()), `"ids":"int64","fixed":true,"dense_type":"bfloat16",`)
+	plain, _, err := lower(doc, zoo())
+	require.NoError(t, err)
+	said, _, err := lower("dense_type: float32\n"+doc, zoo())
+	require.NoError(t, err)
+	assert.Equal(t, plain.Canonical(), said.Canonical())
+	assert.NotEqual(t, plain.Digest(), r.Digest())
+	keys, p, err := lower("dense_type: bfloat16\nsparse: [{columns: [i]}]", zoo())
+	require.NoError(t, err)
+	assert.Equal(t, program.DenseFloat32, p.Output.DenseType)
+	assert.NotContains(t, string(keys.Canonical()), "dense_type")
 }
 
 func TestFixed(t *testing.T) {

@@ -289,12 +289,22 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 				s.Batch = int(x.Int)
 			}
 		case "ids":
-			switch t := p.text(v, a, "int32 or int64"); t {
+			switch t := p.text(v, a, "int32, int64 or auto"); t {
 			case "int32":
 				s.IDs = program.IDs32
+			case "auto":
+				s.FitIDs = true
 			case "int64", "":
 			default:
-				p.add(a, ErrValue, "%q, want int32 or int64", shorten(t))
+				p.add(a, ErrValue, "%q, want int32, int64 or auto", shorten(t))
+			}
+		case "dense_type":
+			switch t := p.text(v, a, "float32 or bfloat16"); t {
+			case "bfloat16":
+				s.DenseType = program.DenseBFloat16
+			case "float32", "":
+			default:
+				p.add(a, ErrValue, "%q, want float32 or bfloat16", shorten(t))
 			}
 		case "label":
 			s.Label = p.label(v, a)
@@ -311,7 +321,7 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 
 // The keys of the document's mappings.
 var (
-	specKeys  = []string{"name", "batch", "ids", "label", "dense", "sparse", "generated"}
+	specKeys  = []string{"name", "batch", "ids", "dense_type", "label", "dense", "sparse", "generated"}
 	labelKeys = []string{"column", "null", "ops"}
 	groupKeys = []string{"columns", "ops", "as", "scores"}
 )

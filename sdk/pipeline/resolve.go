@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -11,6 +12,8 @@ type Resolved struct {
 	Name  string
 	Batch int // rows of a mini-batch
 	IDs   program.IDs
+	// DenseType is the type of dense features; float32 if there are none.
+	DenseType program.DenseType
 	// Source is the format of the partitions. LabelField says that text or binary rows begin with a label.
 	Source     program.Source
 	LabelField bool
@@ -113,8 +116,14 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 	}
 	r.refuseDuplicates("dense", out.Dense)
 	r.refuseDuplicates("key", out.Keys)
-	if s.IDs == program.IDs32 {
+	switch {
+	case s.IDs == program.IDs32:
 		r.refuseWideIDs(out.Keys)
+	case s.FitIDs && len(out.Keys) > 0 && fitInt32(out.Keys):
+		out.IDs = program.IDs32
+	}
+	if len(out.Dense) > 0 {
+		out.DenseType = s.DenseType
 	}
 	if err := p.err(); err != nil {
 		return nil, err
@@ -277,11 +286,16 @@ func (r *resolver) refuseDuplicates(what string, features []Feature) {
 	}
 }
 
+// fitInt32 reports whether the operators bound every id of the keys within int32.
+func fitInt32(keys []Feature) bool {
+	return !slices.ContainsFunc(keys, func(f Feature) bool { return !f.ids.fitInt32() })
+}
+
 // refuseWideIDs refuses keys whose ids may not fit int32.
 func (r *resolver) refuseWideIDs(keys []Feature) {
 	for i := range keys {
 		f := &keys[i]
-		if f.ids.lo < -1<<31 || f.ids.hi > 1<<31-1 {
+		if !f.ids.fitInt32() {
 			r.add(f.location, ErrIDs, "ids of %q may be %d to %d; end with sigrid_hash, positive_modulus or clamp "+
 				"within int32, or say ids: int64",
 				f.Name, f.ids.lo, f.ids.hi)

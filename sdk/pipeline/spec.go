@@ -13,6 +13,10 @@ type Spec struct {
 	Name  string      // for people; not part of a job's identity
 	Batch int         // rows of a mini-batch, at most MaxBatch; 0: DefaultBatch
 	IDs   program.IDs // type of sparse values; the zero value is int64
+	// FitIDs lets Resolve choose the type of sparse values: int32 if every id provably fits, else int64. IDs must then be
+	// the zero value. In a document it is "ids: auto".
+	FitIDs    bool
+	DenseType program.DenseType // type of dense features; the zero value is float32
 
 	Label     *Label // nil: mini-batches have no label
 	Dense     []Group

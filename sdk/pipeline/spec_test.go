@@ -118,6 +118,10 @@ func TestCheckSpecsBuiltInGo(t *testing.T) {
 			"pipeline: batch: wrong value: -1, want 1 to 16777216"},
 		"ids": {&Spec{IDs: 9, Label: &Label{Column: "x"}},
 			"pipeline: ids: wrong value: ids(9), want int32 or int64"},
+		"ids in two ways": {&Spec{IDs: program.IDs32, FitIDs: true, Label: &Label{Column: "x"}},
+			"pipeline: ids: wrong value: auto and int32, want one of them"},
+		"dense type": {&Spec{DenseType: 9, Label: &Label{Column: "x"}},
+			"pipeline: dense_type: wrong value: dense(9), want float32 or bfloat16"},
 		"label": {&Spec{Label: &Label{}},
 			"pipeline: label: missing: column: the name of the column with the label"},
 		"columns": {&Spec{Dense: []Group{{}}}, "pipeline: dense[0]: missing: columns: at least one"},
@@ -227,8 +231,9 @@ func randomSpec(t *rapid.T) *Spec {
 	}
 	s := &Spec{
 		Name: "random: #1", Batch: rapid.IntRange(1, 100).Draw(t, "batch"),
-		IDs:   program.IDs(rapid.IntRange(0, 1).Draw(t, "ids")),
-		Dense: groups("dense"), Sparse: groups("sparse"), Generated: groups("generated"),
+		IDs: program.IDs(rapid.IntRange(0, 1).Draw(t, "ids")), FitIDs: rapid.IntRange(0, 3).Draw(t, "fit") == 0,
+		DenseType: program.DenseType(rapid.IntRange(0, 1).Draw(t, "dense type")),
+		Dense:     groups("dense"), Sparse: groups("sparse"), Generated: groups("generated"),
 	}
 	if rapid.Bool().Draw(t, "label") {
 		s.Label = &Label{Column: columns.Draw(t, "label column")}

@@ -22,6 +22,12 @@ func (s *Spec) YAML() []byte {
 	if s.IDs == program.IDs32 {
 		w.WriteString("ids: int32\n")
 	}
+	if s.FitIDs {
+		w.WriteString("ids: auto\n")
+	}
+	if s.DenseType != program.DenseFloat32 {
+		w.WriteString("dense_type: " + s.DenseType.String() + "\n")
+	}
 	if s.Label != nil {
 		w.WriteString("label: {column: " + yamlText(s.Label.Column))
 		if len(s.Label.Ops) > 0 {

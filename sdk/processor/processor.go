@@ -186,7 +186,13 @@ func checkSchema(out program.Output, s *tensor.Schema) error {
 	if out.IDs == program.IDs32 {
 		ids = tensor.Int32
 	}
+	dense := tensor.Float32
+	if out.DenseType == program.DenseBFloat16 {
+		dense = tensor.BFloat16
+	}
 	switch {
+	case out.Dense > 0 && dense != s.DenseDType():
+		return fmt.Errorf("%w: the program's dense is %v, the schema's is %v", tensor.ErrShape, dense, s.DenseDType())
 	case out.Label != s.Label, int(out.Dense) != len(s.Dense), int(out.Keys) != len(s.Keys), out.Weights != s.Weights,
 		out.Keys > 0 && (ids != s.IDs || out.Fixed != s.Fixed()):
 		return fmt.Errorf("%w: the program's output (label %t, %d dense, %d keys of %v, fixed %t) "+

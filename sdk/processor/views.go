@@ -16,7 +16,11 @@ func setTensors(m *tensor.MiniBatch, at program.OutputLayout, values uint64, b [
 		m.Label = typed[float32](b, at.Label, rows)
 	}
 	if d := uint64(len(s.Dense)); d > 0 {
-		m.Dense = typed[float32](b, at.Dense, rows*d)
+		if s.DenseDType() == tensor.BFloat16 {
+			m.Dense16 = typed[uint16](b, at.Dense, rows*d)
+		} else {
+			m.Dense = typed[float32](b, at.Dense, rows*d)
+		}
 	}
 	f := uint64(len(s.Keys))
 	if f == 0 {
@@ -36,7 +40,7 @@ func setTensors(m *tensor.MiniBatch, at program.OutputLayout, values uint64, b [
 }
 
 // typed returns n elements of b from byte off on.
-func typed[T float32 | int32 | int64](b []byte, off, n uint64) []T {
+func typed[T tensor.Element](b []byte, off, n uint64) []T {
 	if n == 0 {
 		return []T{}
 	}

@@ -58,3 +58,25 @@ func TestFormOfAFolder(t *testing.T) {
 	}
 	goldenfile.Text(t, "testdata/npy.v1.txt", all.String())
 }
+
+// formBFloat16 is formMiniBatch with a dense tensor of bfloat16 of an odd number of elements.
+func formBFloat16() *MiniBatch {
+	m := formMiniBatch()
+	s := *m.Schema
+	s.Dense, s.DenseType = []string{"int_0", "int_1", "int_2"}, BFloat16
+	b := New(&s, m.Rows, nil)
+	b.Name, b.Label, b.Values64, b.Lengths = m.Name, m.Label, m.Values64, m.Lengths
+	b.Dense16 = []uint16{0x3f80, 0xff80, 0x0001, 0x7fc0, 0x8000, 0x7f7f}
+	return b
+}
+
+// TestFormOfABFloat16Frame holds a whole frame of version 2.
+func TestFormOfABFloat16Frame(t *testing.T) {
+	b, err := AppendFrame(nil, formBFloat16())
+	require.NoError(t, err)
+	goldenfile.Bytes(t, "testdata/frame.v2.hex", b)
+	m, err := ReadFrame(goldenfile.Read(t, "testdata/frame.v2.hex"))
+	require.NoError(t, err)
+	assert.Empty(t, Diff(formBFloat16(), m))
+	assert.Contains(t, string(b), `"dense":{"dtype":"BF16","shape":[2,3],"data_offsets":[48,60]}}`)
+}

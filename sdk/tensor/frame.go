@@ -17,6 +17,17 @@ var ErrFrame = errors.New("tensor: frame")
 // FrameFormat is the value of "format" in a frame's metadata.
 const FrameFormat = "millrace.frame/1"
 
+// FrameFormat2 is the format of frames whose dense tensor is bfloat16. Readers that know FrameFormat only refuse it.
+const FrameFormat2 = "millrace.frame/2"
+
+// frameFormat returns the format of the frames of a schema's mini-batches: the first that can hold them.
+func frameFormat(s *Schema) string {
+	if len(s.Dense) > 0 && s.DenseDType() == BFloat16 {
+		return FrameFormat2
+	}
+	return FrameFormat
+}
+
 // MaxFrameHeader is the most bytes that a frame's JSON header may have, padding included.
 const MaxFrameHeader = 64 << 20
 
@@ -26,12 +37,12 @@ const MaxFrameHeader = 64 << 20
 // The bytes are a safetensors file:
 //
 //	length of the JSON, u64 little-endian | JSON, ended by spaces so that what follows starts at a multiple of 64 |
-//	tensors, without gaps, in the order kjt.values, dense, kjt.lengths, label, kjt.weights
+//	tensors, without gaps, in the order of Extents
 //
 // The JSON has no white space inside and its fields in this order: __metadata__, then the tensors as they lie, each
-// with dtype (F32, I32, I64), shape and data_offsets. Metadata, all strings, in this order:
+// with dtype (F32, I32, I64, BF16), shape and data_offsets. Metadata, all strings, in this order:
 //
-//	format          millrace.frame/1
+//	format          millrace.frame/1, or millrace.frame/2 where dense is bfloat16
 //	name            JOB/EPOCH/NUMBER, the job's digest in hex
 //	shapes          {"rows":B,"dense":D,"keys":F,"values":N}
 //	dense           JSON list of the dense features' names
@@ -118,13 +129,15 @@ func (d DType) safetensors() string {
 		return "I32"
 	case Int64:
 		return "I64"
+	case BFloat16:
+		return "BF16"
 	}
 	return ""
 }
 
 // appendShapes appends the header's JSON up to the number of rows.
-func appendShapes(b []byte, name Name) []byte {
-	b = append(b, `{"__metadata__":{"format":"`+FrameFormat+`","name":"`...)
+func appendShapes(b []byte, name Name, s *Schema) []byte {
+	b = append(b, `{"__metadata__":{"format":"`+frameFormat(s)+`","name":"`...)
 	b = append(b, name.String()...)
 	return append(b, `","shapes":"{\"rows\":`...)
 }
@@ -133,7 +146,7 @@ func appendShapes(b []byte, name Name) []byte {
 func appendHeader(b []byte, name Name, s *Schema, rows, values int, e Extents, crc uint32) []byte {
 	start := len(b)
 	b = append(b, make([]byte, 8)...)
-	b = appendShapes(b, name)
+	b = appendShapes(b, name, s)
 	b = fmt.Appendf(b, `%d,\"dense\":%d,\"keys\":%d,\"values\":%d}`, rows, len(s.Dense), len(s.Keys), values)
 	var list []byte // a JSON text inside a JSON string
 	for i, d := range s.Dense {

@@ -74,7 +74,7 @@ func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 		return nil
 	}
 	head := b[:8+n]
-	rest, ok := bytes.CutPrefix(head[8:], appendShapes(nil, name))
+	rest, ok := bytes.CutPrefix(head[8:], appendShapes(nil, name, s))
 	if !ok {
 		return nil
 	}
@@ -149,8 +149,8 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if err := strictJSON(head[8:], &h); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	if h.Metadata.Format != FrameFormat {
-		return nil, fmt.Errorf("format %q, this build reads %q", h.Metadata.Format, FrameFormat)
+	if f := h.Metadata.Format; f != FrameFormat && f != FrameFormat2 {
+		return nil, fmt.Errorf("format %.40q, this build reads %q and %q", f, FrameFormat, FrameFormat2)
 	}
 	name, err := ParseName(h.Metadata.Name)
 	if err != nil {
@@ -159,6 +159,9 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	s, rows, values, err := h.schema()
 	if err != nil {
 		return nil, err
+	}
+	if want := frameFormat(s); h.Metadata.Format != want {
+		return nil, fmt.Errorf("format %q, want %q for these tensors", h.Metadata.Format, want)
 	}
 	e, err := Packed(s, rows, values)
 	if err != nil {
@@ -200,6 +203,9 @@ func (h *frameHeader) schema() (s *Schema, rows, values int, err error) {
 		return nil, 0, 0, fmt.Errorf("shapes: %w", err)
 	}
 	s = &Schema{Label: h.Label != nil, Weights: h.Weights != nil}
+	if h.Dense != nil && h.Dense.DType == BFloat16.safetensors() {
+		s.DenseType = BFloat16
+	}
 	var keys []string
 	var embeddings []int64
 	var list []bool

@@ -205,7 +205,9 @@ func TestReadFrameRefusesHeaders(t *testing.T) {
 		"a missing tensor":        {`,"dense":{"dtype":"F32","shape":[4,1],"data_offsets":[48,64]}`, ``, "missing"},
 		"an unknown tensor":       {`"label":{`, `"other":{`, "unknown field"},
 		"unasked weights":         {`"label":{`, `"kjt.weights":{`, "shape"},
-		"another format":          {`millrace.frame/1`, `millrace.frame/2`, "format"},
+		"another format":          {`millrace.frame/1`, `millrace.frame/9`, "this build reads"},
+		"a format of other types": {`millrace.frame/1`, `millrace.frame/2`, "want \"millrace.frame/1\" for these tensors"},
+		"dense of bfloat16":       {`"dense":{"dtype":"F32"`, `"dense":{"dtype":"BF16"`, "want \"millrace.frame/2\""},
 		"no name":                 {`"name":"01`, `"name":"`, "name"},
 		"a name not hex":          {`"name":"01`, `"name":"zz`, "name"},
 		"a number not canonical":  {`/3/7`, `/3/07`, ""},
@@ -302,7 +304,7 @@ func TestReadFrameOf(t *testing.T) {
 }
 
 func TestReadFrameOfRefusesBytes(t *testing.T) {
-	for _, schema := range []string{"lists int64", "fixed int32"} {
+	for _, schema := range []string{"lists int64", "fixed int32", "bfloat16 lists"} {
 		m := random(t, schemas()[schema], 4, 1)
 		b, err := AppendFrame(nil, m)
 		require.NoError(t, err)

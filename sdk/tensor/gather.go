@@ -89,7 +89,11 @@ func gatherOne(window []*MiniBatch, offsets [][]int64, rows []rowRef) (*MiniBatc
 	}
 	if d := len(s.Dense); d > 0 {
 		for r, p := range rows {
-			copy(o.Dense[r*d:(r+1)*d], window[p.batch].Dense[p.row*d:(p.row+1)*d])
+			if m := window[p.batch]; o.Dense16 != nil {
+				copy(o.Dense16[r*d:(r+1)*d], m.Dense16[p.row*d:(p.row+1)*d])
+			} else {
+				copy(o.Dense[r*d:(r+1)*d], m.Dense[p.row*d:(p.row+1)*d])
+			}
 		}
 	}
 	at := 0

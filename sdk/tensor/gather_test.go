@@ -26,8 +26,12 @@ func rowsOf(m *MiniBatch) []row {
 		if m.Schema.Label {
 			out[r].label = []uint32{math.Float32bits(m.Label[r])}
 		}
-		for _, v := range m.Dense[r*d : (r+1)*d] {
-			out[r].dense = append(out[r].dense, math.Float32bits(v))
+		for i := r * d; i < (r+1)*d; i++ {
+			if m.Schema.DenseDType() == BFloat16 {
+				out[r].dense = append(out[r].dense, uint32(m.Dense16[i]))
+			} else {
+				out[r].dense = append(out[r].dense, math.Float32bits(m.Dense[i]))
+			}
 		}
 		for f := range m.Schema.Keys {
 			var ids []int64

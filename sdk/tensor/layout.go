@@ -24,7 +24,8 @@ type Extent struct {
 }
 
 // Extents are the tensors of one mini-batch in their fixed order: kjt.values, dense, kjt.lengths, label, kjt.weights.
-// They list the schema's tensors, those without elements included.
+// A dense tensor of bfloat16 comes last, since an odd number of its elements would leave the others unaligned. Extents
+// list the schema's tensors, those without elements included.
 type Extents struct {
 	Tensors []Extent
 	Bytes   int64 // from the first tensor's start to the last one's end
@@ -62,6 +63,8 @@ func layout(s *Schema, rows, values int, align int64) (Extents, error) {
 		return Extents{}, fmt.Errorf("%w: %d values for %d rows of %d keys with one id each", ErrShape, values, rows, f)
 	case f > 0 && s.IDs != Int32 && s.IDs != Int64:
 		return Extents{}, fmt.Errorf("%w: ids are %v, want int32 or int64", ErrShape, s.IDs)
+	case d > 0 && s.DenseDType() != Float32 && s.DenseDType() != BFloat16:
+		return Extents{}, fmt.Errorf("%w: dense is %v, want float32 or bfloat16", ErrShape, s.DenseDType())
 	}
 	var e Extents
 	add := func(name string, dtype DType, shape ...int64) {
@@ -76,7 +79,7 @@ func layout(s *Schema, rows, values int, align int64) (Extents, error) {
 	if f > 0 {
 		add(TensorValues, s.IDs, int64(values))
 	}
-	if d > 0 {
+	if d > 0 && s.DenseDType() == Float32 {
 		add(TensorDense, Float32, int64(rows), int64(d))
 	}
 	if f > 0 && !s.Fixed() {
@@ -87,6 +90,9 @@ func layout(s *Schema, rows, values int, align int64) (Extents, error) {
 	}
 	if s.Weights && f > 0 {
 		add(TensorWeights, Float32, int64(values))
+	}
+	if d > 0 && s.DenseDType() == BFloat16 {
+		add(TensorDense, BFloat16, int64(rows), int64(d))
 	}
 	return e, nil
 }

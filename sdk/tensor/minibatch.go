@@ -52,7 +52,8 @@ type MiniBatch struct {
 	Rows   int     // B
 
 	Label    []float32 // [B], nil if the schema has no label
-	Dense    []float32 // [B, D] row-major
+	Dense    []float32 // [B, D] row-major, nil if the schema's dense is BFloat16
+	Dense16  []uint16  // [B, D] row-major, the bits of BFloat16, nil if the schema's dense is Float32
 	Values32 []int32   // [N] if the schema's ids are Int32
 	Values64 []int64   // [N] if the schema's ids are Int64
 	Lengths  []int32   // [F, B], nil if the schema is Fixed
@@ -80,8 +81,12 @@ func Make(schema *Schema, rows, values int) (*MiniBatch, error) {
 	if schema.Label {
 		m.Label = make([]float32, rows)
 	}
-	if d := len(schema.Dense); d > 0 {
-		m.Dense = make([]float32, rows*d)
+	if n := rows * len(schema.Dense); len(schema.Dense) > 0 {
+		if schema.DenseDType() == BFloat16 {
+			m.Dense16 = make([]uint16, n)
+		} else {
+			m.Dense = make([]float32, n)
+		}
 	}
 	if f := len(schema.Keys); f > 0 {
 		if schema.IDs == Int32 {
@@ -110,7 +115,8 @@ func (m *MiniBatch) Release() {
 	case left == -1:
 		release := m.release
 		if debug {
-			m.Label, m.Dense, m.Values32, m.Values64, m.Lengths, m.Weights = nil, nil, nil, nil, nil, nil
+			m.Label, m.Dense, m.Dense16, m.Values32, m.Values64 = nil, nil, nil, nil, nil
+			m.Lengths, m.Weights = nil, nil
 		}
 		if release != nil {
 			release()
@@ -127,7 +133,7 @@ func (m *MiniBatch) Lent() bool { return m.release != nil }
 func (m *MiniBatch) Clone() *MiniBatch {
 	c := New(m.Schema, m.Rows, nil)
 	c.Name = m.Name
-	c.Label, c.Dense = slices.Clone(m.Label), slices.Clone(m.Dense)
+	c.Label, c.Dense, c.Dense16 = slices.Clone(m.Label), slices.Clone(m.Dense), slices.Clone(m.Dense16)
 	c.Values32, c.Values64 = slices.Clone(m.Values32), slices.Clone(m.Values64)
 	c.Lengths, c.Weights = slices.Clone(m.Lengths), slices.Clone(m.Weights)
 	return c
@@ -143,7 +149,8 @@ func (m *MiniBatch) Values() int {
 
 // Bytes returns the bytes of all tensors together, without headers or padding.
 func (m *MiniBatch) Bytes() int64 {
-	return 4*int64(len(m.Label)+len(m.Dense)+len(m.Values32)+len(m.Lengths)+len(m.Weights)) + 8*int64(len(m.Values64))
+	return 2*int64(len(m.Dense16)) +
+		4*int64(len(m.Label)+len(m.Dense)+len(m.Values32)+len(m.Lengths)+len(m.Weights)) + 8*int64(len(m.Values64))
 }
 
 // Equal reports whether both have the same name, schema and tensors, bit for bit: NaNs of the same bits are equal,
@@ -168,6 +175,7 @@ func Diff(a, b *MiniBatch) string {
 	for _, d := range []string{
 		diff("label", a.Label, b.Label, math.Float32bits),
 		diff("dense", a.Dense, b.Dense, math.Float32bits),
+		diff("dense", a.Dense16, b.Dense16, same),
 		diff("kjt.lengths", a.Lengths, b.Lengths, same),
 		diff("kjt.values", a.Values32, b.Values32, same),
 		diff("kjt.values", a.Values64, b.Values64, same),

@@ -28,6 +28,10 @@ func schemas() map[string]*Schema {
 		"label only":      {Label: true},
 		"dense only":      {Dense: []string{"x", "y"}},
 		"no dense, fixed": {Label: true, Keys: keys, IDs: Int32},
+		"bfloat16 lists": {Label: true, Dense: []string{"x", "y", "z"}, DenseType: BFloat16, Keys: jagged, IDs: Int32,
+			Weights: true},
+		"bfloat16 fixed": {Label: true, Dense: []string{"x"}, DenseType: BFloat16, Keys: keys, IDs: Int64},
+		"bfloat16 only":  {Dense: []string{"x"}, DenseType: BFloat16},
 	}
 }
 
@@ -53,6 +57,9 @@ func random(t testing.TB, s *Schema, rows int, seed uint64) *MiniBatch {
 	}
 	for i := range m.Dense {
 		m.Dense[i] = math.Float32frombits(r.Uint32())
+	}
+	for i := range m.Dense16 {
+		m.Dense16[i] = uint16(r.Uint32())
 	}
 	for i := range m.Values32 {
 		m.Values32[i] = r.Int32N(100)
@@ -119,6 +126,7 @@ func TestCloneLendsNothing(t *testing.T) {
 				func() { c.Rows++ },
 				func() { c.Label[0]++ },
 				func() { c.Dense[0] = float32(math.Copysign(0, -1)) },
+				func() { c.Dense16[0]++ },
 				func() { c.Values32[0]++ },
 				func() { c.Values64[0]++ },
 				func() { c.Lengths[0]++ },
@@ -174,6 +182,8 @@ func TestSchemaRefuses(t *testing.T) {
 		"no key name":         {Keys: []Key{{}}, IDs: Int32},
 		"a name not UTF-8":    {Dense: []string{"\xff"}},
 		"a long name":         {Dense: []string{string(make([]byte, MaxNameBytes+1))}},
+		"dense int32":         {Dense: []string{"a"}, DenseType: Int32},
+		"dense of no type":    {Dense: []string{"a"}, DenseType: 9},
 		"negative embeddings": {Keys: []Key{{Name: "a", NumEmbeddings: -1}}, IDs: Int32},
 		"too many dense":      {Dense: make([]string, MaxDense+1)},
 	} {
@@ -191,7 +201,11 @@ func TestMiniBatchValidate(t *testing.T) {
 	}{
 		"label short": {"fixed int32", func(m *MiniBatch) { m.Label = m.Label[1:] },
 			"label has 4 elements, want 5"},
-		"dense long":           {"fixed int32", func(m *MiniBatch) { m.Dense = append(m.Dense, 1) }, "dense has 16"},
+		"dense long": {"fixed int32", func(m *MiniBatch) { m.Dense = append(m.Dense, 1) }, "dense has 16"},
+		"dense of both types": {"bfloat16 fixed", func(m *MiniBatch) { m.Dense = make([]float32, 5) },
+			"float32 dense has 5 elements, want 0"},
+		"bfloat16 short": {"bfloat16 fixed", func(m *MiniBatch) { m.Dense16 = m.Dense16[1:] },
+			"bfloat16 dense has 4 elements, want 5"},
 		"values short":         {"fixed int32", func(m *MiniBatch) { m.Values32 = m.Values32[1:] }, "want 10"},
 		"values of both types": {"fixed int32", func(m *MiniBatch) { m.Values64 = make([]int64, 10) }, "int64"},
 		"lengths where fixed":  {"fixed int32", func(m *MiniBatch) { m.Lengths = make([]int32, 10) }, "kjt.lengths"},

@@ -12,7 +12,7 @@ import (
 
 // Files of an npy folder.
 const (
-	NpyDense   = "dense.npy"   // <f4 [n, D]
+	NpyDense   = "dense.npy"   // <f4 [n, D]; <u2, the bits, if dense is bfloat16, for which NumPy has no type
 	NpyLabels  = "labels.npy"  // <f4 [n, 1]
 	NpyValues  = "values.npy"  // <i8 or <i4 [N], feature-major over all rows
 	NpyLengths = "lengths.npy" // <i4 [F, n]
@@ -122,7 +122,11 @@ func (w *NpyWriter) write(m *MiniBatch) error {
 		return fmt.Errorf("npy folder %s: mini-batch %v: %w", w.dir, m.Name, err)
 	}
 	if w.dense != nil {
-		if err := w.dense.write(Bytes(m.Dense)); err != nil {
+		dense := Bytes(m.Dense)
+		if w.schema.DenseDType() == BFloat16 {
+			dense = Bytes(m.Dense16)
+		}
+		if err := w.dense.write(dense); err != nil {
 			return err
 		}
 	}
@@ -218,7 +222,7 @@ func (w *NpyWriter) finish() error {
 		return file.finish(h)
 	}
 	if w.dense != nil {
-		if err := end(w.dense, Float32, w.rows, int64(len(s.Dense))); err != nil {
+		if err := end(w.dense, s.DenseDType(), w.rows, int64(len(s.Dense))); err != nil {
 			return err
 		}
 		w.dense = nil
@@ -285,7 +289,8 @@ type keysJSON struct {
 	Dense         []string             `json:"dense"`
 	Keys          []string             `json:"keys"`
 	NumEmbeddings []int64              `json:"num_embeddings"`
-	Files         map[string]npyHeader `json:"files"` // encoding/json sorts them
+	DenseType     string               `json:"dense_type,omitempty"` // bfloat16; left out where it is float32
+	Files         map[string]npyHeader `json:"files"`                // encoding/json sorts them
 }
 
 // writeKeys writes keys.json.
@@ -296,6 +301,8 @@ func (w *NpyWriter) writeKeys(files map[string]npyHeader) error {
 	}
 	if k.Dense == nil {
 		k.Dense = []string{}
+	} else if d := w.schema.DenseDType(); d != Float32 {
+		k.DenseType = d.String()
 	}
 	for _, key := range w.schema.Keys {
 		k.NumEmbeddings = append(k.NumEmbeddings, key.NumEmbeddings)

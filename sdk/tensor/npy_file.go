@@ -15,7 +15,7 @@ const npyReserved = 128
 
 // npyHeader is the content of a .npy file's header.
 type npyHeader struct {
-	DType string  `json:"dtype"` // <f4, <i4, <i8
+	DType string  `json:"dtype"` // <f4, <i4, <i8, <u2
 	Shape []int64 `json:"shape"`
 }
 
@@ -26,6 +26,8 @@ func npyType(d DType) string {
 		return "<i4"
 	case Int64:
 		return "<i8"
+	case BFloat16:
+		return "<u2"
 	}
 	return "<f4"
 }

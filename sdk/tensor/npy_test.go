@@ -61,7 +61,7 @@ func TestNpyHeaderLength(t *testing.T) {
 	assert.Contains(t, string(encodeNpyHeader(npyHeader{"<i8", []int64{5}})), "'shape': (5,), }")
 }
 
-var npyDict = regexp.MustCompile(`^\{'descr': '(<[fi][48])', 'fortran_order': False, 'shape': \(([0-9, ]+)\), \} *\n$`)
+var npyDict = regexp.MustCompile(`^\{'descr': '(<[fi][48]|<u2)', 'fortran_order': False, 'shape': \(([0-9, ]+)\), \} *\n$`)
 
 // readNpy is a reader of its own: type, shape, data.
 func readNpy(t *testing.T, path string) (string, []int64, []byte) {
@@ -94,14 +94,16 @@ func TestNpyHoldsOneKeyedJaggedTensor(t *testing.T) {
 					w.spools[i].limit = 64 // so that spools reach the disk
 				}
 				f, d := len(s.Keys), len(s.Dense)
-				var label, dense, weights []float32
+				var label, weights []float32
+				var dense []byte
 				values, lengths := make([][]int64, f), make([][]int32, f)
 				perKey := make([][]float32, f)
 				var rows, n int64
 				for i, size := range sizes {
 					m := random(t, s, size, uint64(i))
 					require.NoError(t, w.Write(m))
-					label, dense = append(label, m.Label...), append(dense, m.Dense...)
+					label = append(label, m.Label...)
+					dense = append(append(dense, Bytes(m.Dense)...), Bytes(m.Dense16)...) // one of them is empty
 					rows += int64(size)
 					n += int64(m.Values())
 					for _, r := range rowsOf(m) {
@@ -129,7 +131,8 @@ func TestNpyHoldsOneKeyedJaggedTensor(t *testing.T) {
 					assert.Equal(t, fmt.Sprintf("%x", data), fmt.Sprintf("%x", got), file)
 				}
 				if d > 0 {
-					check(NpyDense, "<f4", []int64{rows, int64(d)}, Bytes(dense))
+					kind := map[DType]string{Float32: "<f4", BFloat16: "<u2"}[s.DenseDType()]
+					check(NpyDense, kind, []int64{rows, int64(d)}, dense)
 				}
 				if s.Label {
 					check(NpyLabels, "<f4", []int64{rows, 1}, Bytes(label))

@@ -3,6 +3,7 @@ package tensor
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"unicode/utf8"
 )
@@ -23,11 +24,13 @@ const (
 // DType is the type of a tensor's elements. All are little-endian.
 type DType uint8
 
-// The types of a tensor. There is no unsigned one: PyTorch supports them only in part.
+// The types of a tensor. There is no unsigned one: PyTorch supports them only in part. The numbers are part of a
+// schema's JSON.
 const (
 	Float32 DType = 1 + iota
 	Int32
 	Int64
+	BFloat16 // the upper half of a float32; Go holds its bits as uint16, see [BFloat16Value]
 )
 
 // Size returns the bytes of one element, 0 for an unknown type.
@@ -37,11 +40,13 @@ func (d DType) Size() int {
 		return 4
 	case Int64:
 		return 8
+	case BFloat16:
+		return 2
 	}
 	return 0
 }
 
-// String returns the name used in pipelines, schemas and reports: float32, int32 or int64.
+// String returns the name used in pipelines, schemas and reports: float32, int32, int64 or bfloat16.
 func (d DType) String() string {
 	switch d {
 	case Float32:
@@ -50,9 +55,14 @@ func (d DType) String() string {
 		return "int32"
 	case Int64:
 		return "int64"
+	case BFloat16:
+		return "bfloat16"
 	}
 	return fmt.Sprintf("dtype(%d)", uint8(d))
 }
+
+// BFloat16Value returns the float32 of the same value as the bfloat16 with these bits.
+func BFloat16Value(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
 
 // Key is one sparse feature.
 type Key struct {
@@ -69,6 +79,16 @@ type Schema struct {
 	Keys    []Key    // the sparse features, in the order of their values; may be empty
 	IDs     DType    // Int32 or Int64, the type of kjt.values; unused without keys
 	Weights bool     // every id has a float32 weight
+	// DenseType is the type of dense: Float32, which the zero value means too, or BFloat16; unused without dense features.
+	DenseType DType `json:",omitempty"`
+}
+
+// DenseDType returns the type of dense.
+func (s *Schema) DenseDType() DType {
+	if s.DenseType == 0 {
+		return Float32
+	}
+	return s.DenseType
 }
 
 // Fixed reports whether every row has exactly one id of every key. The lengths tensor is then left out.
@@ -99,7 +119,8 @@ func (s *Schema) Equal(o *Schema) bool {
 		return false
 	}
 	return s.Label == o.Label && s.Weights == o.Weights && (s.IDs == o.IDs || len(s.Keys) == 0) &&
-		slices.Equal(s.Dense, o.Dense) && slices.Equal(s.Keys, o.Keys)
+		(s.DenseDType() == o.DenseDType() || len(s.Dense) == 0) && slices.Equal(s.Dense, o.Dense) &&
+		slices.Equal(s.Keys, o.Keys)
 }
 
 // Validate checks the schema's rules. The error wraps ErrShape.
@@ -116,6 +137,9 @@ func (s *Schema) Validate() error {
 	}
 	if len(s.Keys) > 0 && s.IDs != Int32 && s.IDs != Int64 {
 		return fmt.Errorf("%w: ids are %v, want int32 or int64", ErrShape, s.IDs)
+	}
+	if d := s.DenseDType(); len(s.Dense) > 0 && d != Float32 && d != BFloat16 {
+		return fmt.Errorf("%w: dense is %v, want float32 or bfloat16", ErrShape, d)
 	}
 	if s.Weights && len(s.Keys) == 0 {
 		return fmt.Errorf("%w: weights without keys", ErrShape)

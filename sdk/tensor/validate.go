@@ -50,7 +50,8 @@ func (m *MiniBatch) Validate() error {
 	hasKeys := f > 0
 	for _, err := range []error{
 		count(TensorLabel, len(m.Label), s.Label, rows),
-		count(TensorDense, len(m.Dense), true, rows*int64(len(s.Dense))),
+		count("float32 "+TensorDense, len(m.Dense), s.DenseDType() == Float32, rows*int64(len(s.Dense))),
+		count("bfloat16 "+TensorDense, len(m.Dense16), s.DenseDType() == BFloat16, rows*int64(len(s.Dense))),
 		count(TensorLengths, len(m.Lengths), hasKeys && !s.Fixed(), rows*f),
 		count("int32 "+TensorValues, len(m.Values32), hasKeys && s.IDs == Int32, int64(n)),
 		count("int64 "+TensorValues, len(m.Values64), hasKeys && s.IDs == Int64, int64(n)),

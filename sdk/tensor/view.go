@@ -6,7 +6,9 @@ import (
 )
 
 // Element is a type of tensor elements.
-type Element interface{ float32 | int32 | int64 }
+type Element interface {
+	float32 | int32 | int64 | uint16
+}
 
 // bigEndian says that the machine's byte order is not that of the formats here. Views are copies then.
 var bigEndian = binary.NativeEndian.Uint16([]byte{1, 0}) != 1
@@ -69,7 +71,11 @@ func (m *MiniBatch) views(e Extents) [][]byte {
 				out[i] = Bytes(m.Values64)
 			}
 		case TensorDense:
-			out[i] = Bytes(m.Dense)
+			if t.DType == BFloat16 {
+				out[i] = Bytes(m.Dense16)
+			} else {
+				out[i] = Bytes(m.Dense)
+			}
 		case TensorLengths:
 			out[i] = Bytes(m.Lengths)
 		case TensorLabel:
@@ -107,7 +113,11 @@ func FromMemory(s *Schema, rows, values int, mem []byte, e Extents, release func
 				m.Values64 = View[int64](b)
 			}
 		case TensorDense:
-			m.Dense = View[float32](b)
+			if t.DType == BFloat16 {
+				m.Dense16 = View[uint16](b)
+			} else {
+				m.Dense = View[float32](b)
+			}
 		case TensorLengths:
 			m.Lengths = View[int32](b)
 		case TensorLabel:

@@ -91,6 +91,21 @@ sparse:
   - columns: [cat_0, cat_1]
     ops: [fill_null: 7, sigrid_hash: {salt: 3, max: 1000}]
 `,
+	"narrow": `name: narrow
+batch: 50
+ids: auto
+dense_type: bfloat16
+label: {column: label}
+dense:
+  - columns: [int_0, int_1]
+    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]
+  - columns: [int_0]
+    as: raw
+    ops: [fill_null: 0]
+sparse:
+  - columns: [cat_0, list_0]
+    ops: [sigrid_hash: {salt: 0, max: 1000}]
+`,
 }
 
 func pipelineOf(t testing.TB, name string) *pipeline.Spec {
@@ -198,7 +213,7 @@ func (d *dataSet) onFiles(t testing.TB, held [][]int, lba int, query string) []s
 func sum(mb *tensor.MiniBatch) uint32 {
 	h := crc32.NewIEEE()
 	for _, b := range [][]byte{tensor.Bytes(mb.Values32), tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense),
-		tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Label)} {
+		tensor.Bytes(mb.Dense16), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Label)} {
 		fmt.Fprint(h, len(b), " ")
 		_, _ = h.Write(b)
 	}

@@ -134,7 +134,7 @@ func drawSetup(rt *rapid.T) setup {
 // mini-batches are the same by name. More of them: -rapid.checks 1000.
 func TestOneJobManyWays(t *testing.T) {
 	d := newDataSet(t, 130, 1000, 300, 201, 100, 49, 155)
-	for _, name := range []string{"lists", "fixed"} {
+	for _, name := range []string{"lists", "fixed", "narrow"} {
 		t.Run(name, func(t *testing.T) {
 			shelf := shelf{}
 			plans := map[dataset.Shuffle]trainmgr.Options{}

@@ -238,7 +238,7 @@ func readBatch(buf []byte, crc uint32, q *batchRequest, schema *tensor.Schema,
 	}
 	mb := tensor.New(schema, got.Rows, func() { pool.put(buf) })
 	mb.Name = got.Name
-	mb.Label, mb.Dense, mb.Lengths, mb.Weights = got.Label, got.Dense, got.Lengths, got.Weights
+	mb.Label, mb.Dense, mb.Dense16, mb.Lengths, mb.Weights = got.Label, got.Dense, got.Dense16, got.Lengths, got.Weights
 	mb.Values32, mb.Values64 = got.Values32, got.Values64
 	return mb, nil
 }

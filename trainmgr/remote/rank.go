@@ -300,7 +300,8 @@ func (r *rank) estimateBytes() int64 {
 	if n := r.largestFrame.Load(); n > 0 {
 		return n
 	}
-	row := 4 + 4*int64(len(r.schema.Dense)) + int64(len(r.schema.Keys))*int64(r.schema.IDs.Size())
+	row := 4 + int64(len(r.schema.Dense)*r.schema.DenseDType().Size()) +
+		int64(len(r.schema.Keys))*int64(r.schema.IDs.Size())
 	if !r.schema.Fixed() {
 		row += 4 * int64(len(r.schema.Keys))
 	}

@@ -10,7 +10,7 @@ import (
 type Tensors struct {
 	Rows    int
 	Label   []float32 // [B]; nil if the output has none
-	Dense   []float32 // [B, D] row-major
+	Dense   []float32 // [B, D] row-major; bfloat16 as the float32 of the same value
 	Lengths []int32   // [F, B], also where the output leaves them out because all are 1
 	Values  []int64   // feature-major, then batch
 	Weights []float32 // of each of Values; nil if the output has none
@@ -109,6 +109,9 @@ func (r *Reader) storeValue(t *Tensors, c *program.Column, s *program.Sink, b in
 		if s.To == program.ToLabel {
 			t.Label[b] = x
 		} else {
+			if out.DenseType == program.DenseBFloat16 {
+				x = nearestBFloat16(x)
+			}
 			t.Dense[b*int(out.Dense)+int(s.Index)] = x
 		}
 		return nil, nil

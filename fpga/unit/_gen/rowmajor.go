@@ -9,10 +9,30 @@ import (
 // tileStride is rowmajor.Stride: the floats from one column of a tile to the next.
 const tileStride = 8192 + 16
 
-// rowMajor writes the transposition of a tile: 16 rows of 16 columns at a time, a cache line a row.
+// rowMajor writes the transposition of a tile, as float32 and rounded to bfloat16.
 func rowMajor() {
-	TEXT("rows512", NOSPLIT, "func(dst *byte, stride int, tile *float32, rows, columns int)")
-	Doc("rows512 writes the first rows/16*16 rows of up to 16 columns, stride bytes apart.")
+	transposition("rows512", "writes the first rows/16*16 rows of up to 16 columns, stride bytes apart.",
+		func(row reg.VecVirtual, k reg.OpmaskVirtual, to Mem) { VMOVUPS(row, k, to) })
+	transposition("rowsBFloat512",
+		"writes the first rows/16*16 rows of up to 16 columns as bfloat16, stride bytes apart.",
+		func(row reg.VecVirtual, k reg.OpmaskVirtual, to Mem) {
+			// x + 7fffh + (bit 16 of x): package bfloat16 says why.
+			rounded, unordered := ZMM(), K()
+			VCMPPS(Imm(3), row, row, unordered)
+			VPSRLD(Imm(16), row, rounded)
+			VPANDD_BCST(word(1), rounded, rounded)
+			VPADDD_BCST(word(0x7fff), rounded, rounded)
+			VPADDD(row, rounded, rounded)
+			VPSRLD(Imm(16), rounded, rounded)
+			VPBROADCASTD(word(0x7fc0), unordered, rounded)
+			VPMOVDW(rounded, k, to)
+		})
+}
+
+// transposition writes a kernel that takes 16 rows of 16 columns at a time and stores row after row.
+func transposition(name, does string, store func(row reg.VecVirtual, k reg.OpmaskVirtual, to Mem)) {
+	TEXT(name, NOSPLIT, "func(dst *byte, stride int, tile *float32, rows, columns int)")
+	Doc(name + " " + does)
 	Pragma("noescape")
 	dst, stride := Load(Param("dst"), GP64()), Load(Param("stride"), GP64())
 	tile := Load(Param("tile"), GP64())
@@ -50,7 +70,7 @@ func rowMajor() {
 				VSHUFF32X4(Imm(0xdd), t[i+8], t[i], r[i+8])
 			}
 			r.each(func(_ int, x reg.VecVirtual) {
-				VMOVUPS(x, k, Mem{Base: dst})
+				store(x, k, Mem{Base: dst})
 				ADDQ(stride, dst)
 				PREFETCHT0(Mem{Base: ahead})
 				ADDQ(stride, ahead)

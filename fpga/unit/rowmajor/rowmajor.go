@@ -3,6 +3,8 @@ package rowmajor
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/millrace/millrace/fpga/unit/bfloat16"
 )
 
 // The shape of a Tile.
@@ -46,6 +48,26 @@ func writeGeneric(dst []byte, stride int, t *Tile, columns, from, rows int) {
 		for at := r; len(d) >= 4; at += Stride {
 			binary.LittleEndian.PutUint32(d, math.Float32bits(t[at]))
 			d = d[4:]
+		}
+	}
+}
+
+// WriteBFloat16 is Write with every value rounded to bfloat16, two bytes each, as package bfloat16 says.
+func (t *Tile) WriteBFloat16(dst []byte, stride, columns, rows int) {
+	if rows <= 0 || columns <= 0 {
+		return
+	}
+	_ = dst[(rows-1)*stride+2*columns-1]
+	writeBFloatRows.Pick()(dst, stride, t, columns, 0, rows)
+}
+
+// writeBFloatGeneric writes rows [from, rows) of the first columns, rounded to bfloat16.
+func writeBFloatGeneric(dst []byte, stride int, t *Tile, columns, from, rows int) {
+	for r := from; r < rows; r++ {
+		d := dst[r*stride:][:2*columns]
+		for at := r; len(d) >= 2; at += Stride {
+			binary.LittleEndian.PutUint16(d, bfloat16.Round(t[at]))
+			d = d[2:]
 		}
 	}
 }

@@ -8,3 +8,8 @@ package rowmajor
 //
 //go:noescape
 func rows512(dst *byte, stride int, tile *float32, rows int, columns int)
+
+// rowsBFloat512 writes the first rows/16*16 rows of up to 16 columns as bfloat16, stride bytes apart.
+//
+//go:noescape
+func rowsBFloat512(dst *byte, stride int, tile *float32, rows int, columns int)

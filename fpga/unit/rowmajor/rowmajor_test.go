@@ -9,11 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/unit/bfloat16"
 	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
 func TestPaths(t *testing.T) {
 	proving.Picks(t, &writeRows, "writeGeneric", "writeGeneric", "writeAVX512")
+	proving.Picks(t, &writeBFloatRows, "writeBFloatGeneric", "writeBFloatGeneric", "writeBFloatAVX512")
 }
 
 // filled is a tile in which every value names its place, NaNs and zeros among them.
@@ -60,6 +62,60 @@ func TestWriteInEveryPlace(t *testing.T) {
 	})
 }
 
+// TestWriteBFloat16InEveryPlace does the same for bfloat16, and compares each value with the reference of its package.
+func TestWriteBFloat16InEveryPlace(t *testing.T) {
+	tile := filled()
+	proving.EachLevel(t, func(t *testing.T) {
+		for _, stride := range []int{32, 34, 32 * 3, 1008} {
+			fence := proving.NewFence(t, 70*stride+32)
+			for _, columns := range []int{1, 2, 7, 15, 16} {
+				for rows := range 70 {
+					size := max(0, (rows-1)*stride+2*columns)
+					dst := proving.End[byte](fence, size)
+					for i := range dst {
+						dst[i] = 0xa5
+					}
+					tile.WriteBFloat16(dst, stride, columns, rows)
+					want := bytes.Repeat([]byte{0xa5}, size)
+					for r := range rows {
+						for c := range columns {
+							rounded := bfloat16.ReferenceRound(tile[c*Stride+r])
+							binary.LittleEndian.PutUint16(want[r*stride+2*c:], rounded)
+						}
+					}
+					if !bytes.Equal(want, dst) {
+						require.Equal(t, want, dst, "stride %d, %d columns, %d rows", stride, columns, rows)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestRoundingOfEveryUpperHalf compares the paths with Round for every upper half of a float32, with the lower halves
+// around the ties.
+func TestRoundingOfEveryUpperHalf(t *testing.T) {
+	tile := new(Tile)
+	proving.EachLevel(t, func(t *testing.T) {
+		got, want := make([]byte, Rows*2*Columns), make([]byte, Rows*2*Columns)
+		for _, lower := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0xffff} {
+			for from := uint32(0); from < 1<<16; from += Rows * Columns {
+				for c := range Columns {
+					for r := range Rows {
+						tile[c*Stride+r] = math.Float32frombits((from+uint32(r*Columns+c))<<16 | lower)
+						binary.LittleEndian.PutUint16(want[2*(r*Columns+c):], bfloat16.Round(tile[c*Stride+r]))
+					}
+				}
+				tile.WriteBFloat16(got, 2*Columns, Columns, Rows)
+				require.True(t, bytes.Equal(want, got), "lower half %04x", lower)
+			}
+		}
+		require.Zero(t, testing.AllocsPerRun(5, func() { tile.WriteBFloat16(got, 32, Columns, 100) }))
+		require.Panics(t, func() { tile.WriteBFloat16(got[:32], 32, Columns, 2) })
+		tile.WriteBFloat16(nil, 32, Columns, 0)
+	})
+}
+
 func TestWholeTile(t *testing.T) {
 	tile := filled()
 	want := make([]byte, Rows*64)
@@ -80,6 +136,9 @@ func BenchmarkWrite(b *testing.B) {
 	for _, columns := range []int{16, 13} {
 		b.Run(fmt.Sprint(columns), func(b *testing.B) {
 			proving.BenchmarkEachLevel(b, 1024*columns, func() { tile.Write(dst, 2016, columns, 1024) })
+		})
+		b.Run(fmt.Sprint(columns, " bfloat16"), func(b *testing.B) {
+			proving.BenchmarkEachLevel(b, 1024*columns, func() { tile.WriteBFloat16(dst, 1008, columns, 1024) })
 		})
 	}
 }

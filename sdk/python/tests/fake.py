@@ -50,7 +50,9 @@ def content(epoch: int, number: int, rows: int = 32, schema: Schema = SCHEMA, jo
             tensors["kjt.weights"] = struct.pack(f"<{len(ids)}f", *[r.random() for _ in ids])
         if not schema.fixed:
             tensors["kjt.lengths"] = struct.pack(f"<{len(flat)}i", *flat)
-    if schema.dense:
+    if schema.dense and schema.dense_type == "bfloat16":
+        tensors["dense"] = r.randbytes(2 * rows * len(schema.dense))
+    elif schema.dense:
         tensors["dense"] = struct.pack(
             f"<{rows * len(schema.dense)}f", *[r.gauss(0, 1) for _ in range(rows * len(schema.dense))]
         )

@@ -34,7 +34,7 @@ class Arrow(unittest.TestCase):
                     for e in mb.extents:
                         got = b.column(e.name)[0].as_py()
                         flat_view = mb.data[e.offset : e.offset + e.nbytes].cast(
-                            {"float32": "f", "int32": "i", "int64": "q"}[e.dtype]
+                            {"float32": "f", "int32": "i", "int64": "q", "bfloat16": "H"}[e.dtype]
                         )
                         self.assertEqual(got, flat_view.tolist())
 

@@ -99,6 +99,13 @@ class Differences(unittest.TestCase):
         tiny = np.array([1e-45, -1e-45], np.float32)
         self.assertEqual(difference("dense", tiny, tiny[::-1]), Difference("dense", 2, 2, 2))
 
+    def test_bits_of_bfloat16(self) -> None:
+        x = np.array([0x3F80, 0x8001, 0x7F80], np.uint16)
+        y = np.array([0x3F82, 0x0001, 0x7F80], np.uint16)
+        self.assertEqual(difference("dense", x, x), Difference("dense", 3, 0, 0))
+        self.assertEqual(difference("dense", x, y), Difference("dense", 3, 2, 2))
+        self.assertEqual(difference("dense", x, np.array([0x7FC0, 0x8001, 0x7F80], np.uint16)).greatest_ulp, None)
+
     def test_other_shapes_and_types(self) -> None:
         x = np.arange(4)
         self.assertEqual(difference("values", x, x[:3]), Difference("values", 4, 4, None))
@@ -126,6 +133,13 @@ class OfAFile(unittest.TestCase):
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)
                 self.assertGreaterEqual(d.compared, ROWS)
+
+    def test_bfloat16_is_equal(self) -> None:
+        p = Pipeline(ids="auto", dense_type="bfloat16").dense(["whole", "wide", "yes"], ops=[fill_null(0), clamp(min=-3)])
+        p.sparse("wide", ops=[fill_null(0), positive_modulus(1000)])
+        dense, values = compare(self.file, p, turns=1, batch=100).differences
+        self.assertEqual((dense.different, values.different), (0, 0))
+        self.assertGreaterEqual(dense.compared, 3 * ROWS)
 
     def test_logarithms_differ_by_a_unit_of_the_last_place_at_most(self) -> None:
         p = Pipeline().dense(["whole", "wide", "yes"], ops=[fill_null(0), clamp(min=0), log(add=1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import random
 import struct
 import tempfile
@@ -22,6 +23,8 @@ SCHEMAS = {
     "lists weighted": Schema(False, (), (Key("a", 5, True), Key("b")), "int32", True),
     "label only": Schema(label=True),
     "dense only": Schema(dense=("x", "y", "z")),
+    "bfloat16 lists": Schema(True, ("x", "y", "z"), (Key("a", 5, True), Key("b")), "int32", True, "bfloat16"),
+    "bfloat16 fixed": Schema(True, ("x",), (Key("a", 5), Key("b")), "int64", dense_type="bfloat16"),
     "odd names": Schema(dense=('q"\\\n\x1f', "é")),
 }
 
@@ -76,6 +79,36 @@ class Frames(unittest.TestCase):
         self.assertEqual(m.label.tolist(), [0, 1])
         self.assertIs(m.validate(), m)
 
+    # The same bytes as sdk/tensor/testdata/frame.v2.hex.
+    def test_golden_bfloat16(self) -> None:
+        s = Schema(
+            True,
+            ("int_0", "int_1", "int_2"),
+            (Key('cat_"0\\', 500000), Key("é\n", 0, True)),
+            "int64",
+            dense_type="bfloat16",
+        )
+        name = Name("ab" + "00" * 30 + "cd", 1, 18446744073709551615)
+        bits = [0x3F80, 0xFF80, 0x0001, 0x7FC0, 0x8000, 0x7F7F]
+        b = encode(
+            name,
+            s,
+            2,
+            {
+                "label": struct.pack("<2f", 0, 1),
+                "dense": struct.pack("<6H", *bits),
+                "kjt.values": struct.pack("<3q", 7, 8, -1),
+                "kjt.lengths": struct.pack("<4i", 1, 1, 0, 1),
+            },
+        )
+        repository = pathlib.Path(os.environ.get("MILLRACE_REPOSITORY") or pathlib.Path(__file__).parents[3])
+        golden = repository / "sdk" / "tensor" / "testdata" / "frame.v2.hex"
+        self.assertEqual(b, bytes.fromhex(golden.read_text()))
+        m = decode(b, check=True).validate()
+        self.assertEqual(m.schema, s)
+        self.assertEqual(m.dense.tolist(), [bits[:3], bits[3:]])
+        self.assertIn(b'"format":"millrace.frame/2"', b)
+
     def test_round_trips(self) -> None:
         for what, s in SCHEMAS.items():
             for rows in (0, 1, 5, 100):
@@ -107,7 +140,7 @@ class Frames(unittest.TestCase):
             m = decode(b)
             self.assertEqual((len(b) - len(m.data)) % 64, 0)
             for e in m.extents:
-                self.assertEqual(e.offset % (8 if e.dtype == "int64" else 4), 0)
+                self.assertEqual(e.offset % {"int64": 8, "bfloat16": 2}.get(e.dtype, 4), 0)
 
     def test_files(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +195,9 @@ class Foreign(unittest.TestCase):
             "an unknown tensor": ('"label":{', '"other":{', "other"),
             "unasked weights": ('"label":{', '"kjt.weights":{', "kjt.weights"),
             "a tensor twice": ('"label":{', '"dense":{', "twice"),
-            "another format": ("millrace.frame/1", "millrace.frame/2", "format"),
+            "another format": ("millrace.frame/1", "millrace.frame/9", "this version reads"),
+            "a format of other types": ("millrace.frame/1", "millrace.frame/2", "want 'millrace.frame/1'"),
+            "dense of bfloat16": ('"dense":{"dtype":"F32"', '"dense":{"dtype":"BF16"', "want 'millrace.frame/2'"),
             "no name": (f'"name":"{JOB}', '"name":"', "name"),
             "a name not hex": (f'"name":"{JOB[:2]}', '"name":"zz', "name"),
             "a number not canonical": ("/3/7", "/3/07", "name"),
@@ -325,6 +360,12 @@ class Schemas(unittest.TestCase):
         self.assertEqual(Schema.from_json(SCHEMA.to_json()), SCHEMA)
         self.assertEqual(Schema.from_json('{"Label":true,"Dense":null,"Keys":null,"IDs":0}'), Schema(label=True))
 
+    def test_the_type_of_dense(self) -> None:
+        text = '{"Label":false,"Dense":["x"],"Keys":[],"IDs":0,"Weights":false,"DenseType":4}'
+        s = Schema.from_json(text)
+        self.assertEqual(s, Schema(dense=("x",), dense_type="bfloat16"))
+        self.assertEqual(json.loads(s.to_json()), json.loads(text))
+
     def test_refusals(self) -> None:
         from millrace.errors import SchemaError
 
@@ -337,6 +378,9 @@ class Schemas(unittest.TestCase):
             '{"Keys":[{"Name":"a"}],"IDs":1}',
             '{"Dense":["a","a"]}',
             '{"Dense":7}',
+            '{"Dense":["a"],"DenseType":2}',
+            '{"Dense":["a"],"DenseType":5}',
+            '{"Dense":["a"],"DenseType":[1]}',
         ):
             with self.subTest(text), self.assertRaises(SchemaError):
                 Schema.from_json(text)

@@ -180,8 +180,17 @@ class Checked(unittest.TestCase):
         """
         draw = random.Random(7)
         for _ in range(12):
-            p = Pipeline(draw.choice(["", "a b", "é\n"]), batch=draw.choice([8192, 1, 300]))
+            p = Pipeline(
+                draw.choice(["", "a b", "é\n"]),
+                batch=draw.choice([8192, 1, 300]),
+                ids=draw.choice(["int64", "auto"]),
+                dense_type=draw.choice(["float32", "bfloat16"]),
+            )
             by_hand: dict[str, Any] = {"batch": p.batch} if p.batch != 8192 else {}
+            if p.ids != "int64":
+                by_hand["ids"] = p.ids
+            if p.dense_type != "float32":
+                by_hand["dense_type"] = p.dense_type
             if draw.random() < 0.5:
                 p.label("label", ops=[clamp(max=1)])
                 by_hand["label"] = {"column": "label", "ops": [{"clamp": {"max": 1}}]}

@@ -75,6 +75,21 @@ class Tensors(unittest.TestCase):
         self.assertEqual(values.tolist(), b.sparse.values.view(2, 5)[1].tolist())
         self.assertEqual(offsets.tolist(), list(range(5)))
 
+    def test_bfloat16_is_a_view(self) -> None:
+        s = Schema(True, ("x", "y", "z"), (Key("a", 9, True),), "int32", dense_type="bfloat16")
+        memory = bytearray(content(0, 1, 5, s))
+        mb = frame.decode(memory)
+        b = mt.batch_of(mb, torchrec=False)
+        self.assertEqual((b.dense.dtype, tuple(b.dense.shape)), (torch.bfloat16, (5, 3)))
+        wide = [[struct.unpack("<f", struct.pack("<I", bits << 16))[0] for bits in row] for row in mb.dense.tolist()]
+        torch.testing.assert_close(b.dense.float(), torch.tensor(wide), rtol=0, atol=0, equal_nan=True)
+        b.dense[4, 2] = 1.0
+        self.assertEqual(mb.dense[4, 2], 0x3F80, "the memory is shared")
+
+    def test_a_dummy_of_bfloat16(self) -> None:
+        s = Schema(dense=("x", "y"), dense_type="bfloat16")
+        self.assertEqual(mt.batch_of(dummy_frame(s, 6, {})).dense.dtype, torch.bfloat16)
+
     def test_every_shape(self) -> None:
         for s in (Schema(label=True), Schema(dense=("x",)), Schema(keys=(Key("a", 3, True),), weights=True), SCHEMA):
             for rows in (0, 1, 7):

@@ -29,6 +29,7 @@ func schemas() map[string]*tensor.Schema {
 		"lists int64":    {Label: true, Dense: []string{"x"}, Keys: lists, IDs: tensor.Int64},
 		"lists weighted": {Keys: lists, IDs: tensor.Int32, Weights: true},
 		"label only":     {Label: true},
+		"bfloat16":       {Dense: []string{"x"}, DenseType: tensor.BFloat16, Keys: lists, IDs: tensor.Int32},
 	}
 }
 
@@ -53,6 +54,9 @@ func batch(t testing.TB, s *tensor.Schema, rows int, number uint64) *tensor.Mini
 	copy(m.Lengths, lengths)
 	for i := range m.Dense {
 		m.Dense[i] = math.Float32frombits(0x7fc00001 + uint32(i)) // NaNs keep their bits
+	}
+	for i := range m.Dense16 {
+		m.Dense16[i] = uint16(0x7fc1 + i)
 	}
 	for i := range m.Label {
 		m.Label[i] = float32(i % 2)
@@ -283,15 +287,17 @@ func TestReaderRefusesOtherFiles(t *testing.T) {
 	}
 	meta := a.Metadata()
 	for name, schema := range map[string]*arrow.Schema{
-		"no metadata":     arrow.NewSchema(a.Fields(), nil),
-		"another version": change(metaFormat, "millrace.arrow/2"),
-		"dense not JSON":  change(metaDense, "x"),
-		"one key less":    change(metaKeys, `["cat_0"]`),
-		"no keys":         change(metaKeys, `null`),
-		"a key twice":     change(metaKeys, `["cat_0","cat_0"]`),
-		"lists":           change(metaList, `[true,false]`),
-		"an extra field":  change("more", "1"),
-		"no label column": arrow.NewSchema(a.Fields()[:1], &meta),
+		"no metadata":             arrow.NewSchema(a.Fields(), nil),
+		"another version":         change(metaFormat, "millrace.arrow/9"),
+		"a format of other types": change(metaFormat, Format2),
+		"dense of bfloat16":       change(metaDenseType, "bfloat16"),
+		"dense not JSON":          change(metaDense, "x"),
+		"one key less":            change(metaKeys, `["cat_0"]`),
+		"no keys":                 change(metaKeys, `null`),
+		"a key twice":             change(metaKeys, `["cat_0","cat_0"]`),
+		"lists":                   change(metaList, `[true,false]`),
+		"an extra field":          change("more", "1"),
+		"no label column":         arrow.NewSchema(a.Fields()[:1], &meta),
 		"an extra column": arrow.NewSchema(append(a.Fields(), arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int8}),
 			&meta),
 	} {

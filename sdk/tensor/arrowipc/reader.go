@@ -133,6 +133,8 @@ func (r *Reader) miniBatch(rec arrow.RecordBatch) (*tensor.MiniBatch, error) {
 			}
 		case *array.Int64:
 			m.Values64 = v.Int64Values()[lo:hi]
+		case *array.Uint16:
+			m.Dense16 = v.Uint16Values()[lo:hi]
 		}
 	}
 	return m, m.Validate()

@@ -17,6 +17,9 @@ var ErrFormat = errors.New("arrowipc: not a file of mini-batches")
 // Format is the value of millrace.format.
 const Format = "millrace.arrow/1"
 
+// Format2 is the format of files whose dense tensor is bfloat16.
+const Format2 = "millrace.arrow/2"
+
 // Names of metadata.
 const (
 	metaFormat     = "millrace.format"
@@ -26,6 +29,7 @@ const (
 	metaEmbeddings = "millrace.num_embeddings"
 	metaList       = "millrace.list"
 	metaLengths    = "millrace.lengths"
+	metaDenseType  = "millrace.dense_type"
 	metaName       = "millrace.name"
 	metaRows       = "millrace.rows"
 )
@@ -52,7 +56,12 @@ func Schema(s *tensor.Schema) (*arrow.Schema, error) {
 	if s.IDs == tensor.Int32 {
 		ids = arrow.PrimitiveTypes.Int32
 	}
-	add(len(s.Dense) > 0, tensor.TensorDense, arrow.PrimitiveTypes.Float32)
+	format, dense16 := Format, len(s.Dense) > 0 && s.DenseDType() == tensor.BFloat16
+	if dense16 {
+		format = Format2
+	}
+	add(len(s.Dense) > 0 && !dense16, tensor.TensorDense, arrow.PrimitiveTypes.Float32)
+	add(dense16, tensor.TensorDense, arrow.PrimitiveTypes.Uint16) // Arrow has no bfloat16
 	add(s.Label, tensor.TensorLabel, arrow.PrimitiveTypes.Float32)
 	add(hasKeys, tensor.TensorValues, ids)
 	add(hasKeys && !s.Fixed(), tensor.TensorLengths, arrow.PrimitiveTypes.Int32)
@@ -66,7 +75,7 @@ func Schema(s *tensor.Schema) (*arrow.Schema, error) {
 	if dense == nil {
 		dense = []string{}
 	}
-	names, values := []string{metaFormat}, []string{Format}
+	names, values := []string{metaFormat}, []string{format}
 	for _, m := range []struct {
 		name string
 		v    any
@@ -86,6 +95,9 @@ func Schema(s *tensor.Schema) (*arrow.Schema, error) {
 	if hasKeys && s.Fixed() {
 		names, values = append(names, metaLengths), append(values, "ones")
 	}
+	if dense16 {
+		names, values = append(names, metaDenseType), append(values, s.DenseType.String())
+	}
 	meta := arrow.NewMetadata(names, values)
 	return arrow.NewSchema(fields, &meta), nil
 }
@@ -97,10 +109,13 @@ func parseSchema(a *arrow.Schema) (*tensor.Schema, error) {
 		v, _ := meta.GetValue(name)
 		return v
 	}
-	if f := get(metaFormat); f != Format {
-		return nil, fmt.Errorf("%w: %s is %q, this build reads %q", ErrFormat, metaFormat, f, Format)
+	if f := get(metaFormat); f != Format && f != Format2 {
+		return nil, fmt.Errorf("%w: %s is %q, this build reads %q and %q", ErrFormat, metaFormat, f, Format, Format2)
 	}
 	s := &tensor.Schema{Label: a.HasField(tensor.TensorLabel), Weights: a.HasField(tensor.TensorWeights)}
+	if get(metaDenseType) == tensor.BFloat16.String() {
+		s.DenseType = tensor.BFloat16
+	}
 	var keys []string
 	var embeddings []int64
 	var list []bool

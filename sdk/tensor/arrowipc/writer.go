@@ -57,7 +57,11 @@ func (w *Writer) write(m *tensor.MiniBatch) error {
 	for i, f := range w.arrow.Fields() {
 		switch f.Name {
 		case tensor.TensorDense:
-			cols[i] = listOf(f.Type, m.Dense)
+			if m.Schema.DenseDType() == tensor.BFloat16 {
+				cols[i] = listOf(f.Type, m.Dense16)
+			} else {
+				cols[i] = listOf(f.Type, m.Dense)
+			}
 		case tensor.TensorLabel:
 			cols[i] = listOf(f.Type, m.Label)
 		case tensor.TensorValues:

@@ -56,6 +56,9 @@ sparse:
     ops: [sigrid_hash: {salt: 0, max: 1000}]
 `
 
+// narrowDocument is document with the narrow types of tensors.
+const narrowDocument = "ids: auto\ndense_type: bfloat16\n" + document
+
 // files are the partitions, by name; the same in every run.
 func files(t testing.TB, rows ...int) map[string][]byte {
 	t.Helper()
@@ -88,8 +91,8 @@ func files(t testing.TB, rows ...int) map[string][]byte {
 // sum is a mini-batch's tensors in one number.
 func sum(mb *tensor.MiniBatch) uint32 {
 	h := crc32.NewIEEE()
-	for _, b := range [][]byte{tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense), tensor.Bytes(mb.Lengths),
-		tensor.Bytes(mb.Label)} {
+	for _, b := range [][]byte{tensor.Bytes(mb.Values32), tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense),
+		tensor.Bytes(mb.Dense16), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Label)} {
 		fmt.Fprint(h, len(b), " ")
 		_, _ = h.Write(b)
 	}
@@ -118,6 +121,12 @@ func plan() *apiv1.PlanOptions {
 
 // onOneMachine runs the job that plan shapes over package local.
 func onOneMachine(t testing.TB, files map[string][]byte, epochs int) *result {
+	t.Helper()
+	return pipelineOnOneMachine(t, document, files, epochs)
+}
+
+// pipelineOnOneMachine is onOneMachine for another pipeline than document.
+func pipelineOnOneMachine(t testing.TB, document string, files map[string][]byte, epochs int) *result {
 	t.Helper()
 	dir := t.TempDir()
 	var paths []string

@@ -132,9 +132,14 @@ func TestOneJobManyWays(t *testing.T) {
 		list = list[:7]
 	}
 	data := files(t, 700, 1100, 400, 49, 950)
-	want := onOneMachine(t, data, 1)
-	for _, w := range list {
-		t.Run(w.String(), func(t *testing.T) { w.run(t, data, want) })
+	documents := []string{document, narrowDocument} // in turn
+	var want []*result
+	for _, d := range documents {
+		want = append(want, pipelineOnOneMachine(t, d, data, 1))
+	}
+	for i, w := range list {
+		i %= len(documents)
+		t.Run(w.String(), func(t *testing.T) { w.run(t, documents[i], data, want[i]) })
 	}
 }
 
@@ -161,7 +166,7 @@ func (s slow) ReadAt(p []byte, off int64) (int, error) {
 	return s.Flash.ReadAt(p, off)
 }
 
-func (w way) run(t *testing.T, data map[string][]byte, want *result) {
+func (w way) run(t *testing.T, document string, data map[string][]byte, want *result) {
 	s := &stage{t: t, way: w}
 	s.startMember()
 	if w.fault == "corrupt page" {

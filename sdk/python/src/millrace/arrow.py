@@ -29,15 +29,17 @@ from .schema import Key, Schema
 
 __all__ = ["flat", "open_file", "record_batch", "schema_of"]
 
-_ELEMENTS = {"float32": pa.float32(), "int32": pa.int32(), "int64": pa.int64()}
+# Arrow has no bfloat16: its bits are there as uint16.
+_ELEMENTS = {"float32": pa.float32(), "int32": pa.int32(), "int64": pa.int64(), "bfloat16": pa.uint16()}
 _ORDER = ("dense", "label", "kjt.values", "kjt.lengths", "kjt.weights")
 _FORMAT = "millrace.arrow/1"
+_FORMAT_2 = "millrace.arrow/2"  # dense is bfloat16
 
 
 def _fields(schema: Schema) -> list[tuple[str, pa.DataType]]:
     keys = bool(schema.keys)
     found = {
-        "dense": bool(schema.dense) and pa.float32(),
+        "dense": bool(schema.dense) and _ELEMENTS[schema.dense_type],
         "label": schema.label and pa.float32(),
         "kjt.values": keys and _ELEMENTS[schema.ids],
         "kjt.lengths": keys and not schema.fixed and pa.int32(),
@@ -52,8 +54,9 @@ def schema_of(schema: Schema) -> pa.Schema:
     def text(v: object) -> str:
         return json.dumps(v, ensure_ascii=False, separators=(",", ":"))
 
+    narrow = bool(schema.dense) and schema.dense_type != "float32"
     metadata = {
-        "millrace.format": _FORMAT,
+        "millrace.format": _FORMAT_2 if narrow else _FORMAT,
         "millrace.shapes": text({"dense": len(schema.dense), "keys": len(schema.keys)}),
         "millrace.dense": text(list(schema.dense)),
         "millrace.keys": text(list(schema.key_names)),
@@ -62,6 +65,8 @@ def schema_of(schema: Schema) -> pa.Schema:
     }
     if schema.keys and schema.fixed:
         metadata["millrace.lengths"] = "ones"
+    if narrow:
+        metadata["millrace.dense_type"] = schema.dense_type
     fields = [
         pa.field(name, pa.large_list(pa.field("item", t, nullable=False)), nullable=False)
         for name, t in _fields(schema)
@@ -101,7 +106,8 @@ def flat(mb: MiniBatch) -> pa.RecordBatch:
     """A mini-batch as a table for analysis: B rows, and a column for each feature, under the feature's name; ``label``
     comes first if there is one.
 
-    A sparse feature is a column of integers where its key has one id in each row, else of lists. Dense columns are
+    A sparse feature is a column of integers where its key has one id in each row, else of lists. Dense columns, which
+    show the bits of bfloat16 as uint16, are
     copied (they lie across rows), the others share the mini-batch's memory.
     """
     names: list[str] = []
@@ -112,7 +118,7 @@ def flat(mb: MiniBatch) -> pa.RecordBatch:
         columns.append(_array(mb, "label", pa.float32()))
     if schema.dense:
         d = len(schema.dense)
-        dense = _array(mb, "dense", pa.float32())
+        dense = _array(mb, "dense", _ELEMENTS[schema.dense_type])
         for i, name in enumerate(schema.dense):
             names.append(name)
             columns.append(dense.take(pa.array(range(i, rows * d, d), pa.int64())))
@@ -139,8 +145,10 @@ def flat(mb: MiniBatch) -> pa.RecordBatch:
 
 def _read_schema(a: pa.Schema) -> Schema:
     meta = {k.decode(): v.decode() for k, v in (a.metadata or {}).items()}
-    if meta.get("millrace.format") != _FORMAT:
-        raise FrameError(f"millrace.format is {meta.get('millrace.format')!r}, this version reads {_FORMAT!r}")
+    if meta.get("millrace.format") not in (_FORMAT, _FORMAT_2):
+        raise FrameError(
+            f"millrace.format is {meta.get('millrace.format')!r}, this version reads {_FORMAT!r} and {_FORMAT_2!r}"
+        )
     try:
         keys = map(
             Key,
@@ -153,7 +161,8 @@ def _read_schema(a: pa.Schema) -> Schema:
         ids = "int64"
         if "kjt.values" in names and a.field("kjt.values").type.value_type == pa.int32():
             ids = "int32"
-        schema = Schema("label" in names, dense, tuple(keys), ids, "kjt.weights" in names).validate()
+        dense_type = meta.get("millrace.dense_type", "float32")
+        schema = Schema("label" in names, dense, tuple(keys), ids, "kjt.weights" in names, dense_type).validate()
     except (KeyError, ValueError, TypeError, AttributeError) as e:
         raise FrameError(f"the metadata is not that of mini-batches: {e!r}") from e
     if not a.equals(schema_of(schema)):

@@ -190,7 +190,7 @@ class Job:
     def _estimate(self) -> int:
         """An estimate of the bytes of a mini-batch, before the first one has come."""
         s = self.schema
-        row = 4 + 4 * len(s.dense) + len(s.keys) * (4 if s.ids == "int32" else 8)
+        row = 4 + (2 if s.dense_type == "bfloat16" else 4) * len(s.dense) + len(s.keys) * (4 if s.ids == "int32" else 8)
         return self.batch * (row + (0 if s.fixed else 4 * len(s.keys)))
 
     # --- progress -----------------------------------------------------------------------------------------------------

@@ -246,16 +246,18 @@ def difference(tensor: str, x: Optional[np.ndarray], y: Optional[np.ndarray]) ->
     if x is None or y is None or x.shape != y.shape or x.dtype != y.dtype:
         size = max(0 if x is None else x.size, 0 if y is None else y.size)
         return Difference(tensor, size, size, None)
-    if x.dtype != np.float32:
+    if x.dtype not in (np.float32, np.uint16):
         return Difference(tensor, x.size, int((x != y).sum()), 0)
-    p, q = (np.ascontiguousarray(z).view(np.int32).astype(np.int64) for z in (x, y))
+    # uint16 are the bits of bfloat16, the upper half of a float32.
+    signed, magnitude, infinity = (np.int32, 0x7FFFFFFF, 0x7F800000) if x.dtype == np.float32 else (np.int16, 0x7FFF, 0x7F80)
+    p, q = (np.ascontiguousarray(z).view(signed).astype(np.int64) for z in (x, y))
     other = p != q
     if not other.any():
         return Difference(tensor, x.size, 0, 0)
-    if np.isnan(x[other]).any() or np.isnan(y[other]).any():
+    if any(((z[other] & magnitude) > infinity).any() for z in (p, q)):  # a NaN
         return Difference(tensor, x.size, int(other.sum()), None)
     # As integers in the order of the floats: negative ones count down.
-    p, q = (np.where(z < 0, -(z & 0x7FFFFFFF), z) for z in (p[other], q[other]))
+    p, q = (np.where(z < 0, -(z & magnitude), z) for z in (p[other], q[other]))
     return Difference(tensor, x.size, int(other.sum()), int(np.abs(p - q).max()))
 
 

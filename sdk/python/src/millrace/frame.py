@@ -4,7 +4,8 @@ A frame is a safetensors file whose data starts at a 64-byte boundary (any safet
 
     length of the JSON, u64 little-endian | JSON, ended by spaces | tensors without gaps
 
-The tensors lie in the order ``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``. The JSON's
+The tensors lie in the order ``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``; a ``dense`` of
+bfloat16 comes last, and the frame's format is then ``millrace.frame/2``. The JSON's
 ``__metadata__`` holds, all as strings: ``format``, ``name`` (JOB/EPOCH/NUMBER), ``shapes``, ``dense`` and ``keys``
 (names), ``num_embeddings``, ``list``, ``ids``, ``lengths`` ("ones" where every row has exactly one id of every key and
 ``kjt.lengths`` is left out) and ``crc32c`` of the data. One mini-batch has exactly one frame: :func:`decode` writes the
@@ -33,6 +34,7 @@ from .schema import Key, Schema
 __all__ = ["ALIGN", "FORMAT", "MAX_HEADER", "Extent", "MiniBatch", "Name", "decode", "encode", "packed", "read"]
 
 FORMAT = "millrace.frame/1"
+FORMAT_2 = "millrace.frame/2"  # of frames whose dense tensor is bfloat16
 ALIGN = 64
 MAX_HEADER = 64 << 20  # bytes of JSON, padding included
 MAX_ROWS = 1 << 30
@@ -41,8 +43,8 @@ MAX_FEATURES = 1 << 20  # dense, and keys
 
 Buffer = Union[bytes, bytearray, memoryview]
 
-# memoryview's letter, bytes of an element, and safetensors' name of each type.
-_TYPES = {"float32": ("f", 4, "F32"), "int32": ("i", 4, "I32"), "int64": ("q", 8, "I64")}
+# memoryview's letter, bytes of an element, and safetensors' name of each type. A view of bfloat16 shows its bits.
+_TYPES = {"float32": ("f", 4, "F32"), "int32": ("i", 4, "I32"), "int64": ("q", 8, "I64"), "bfloat16": ("H", 2, "BF16")}
 
 if sys.byteorder != "little":  # the views would show other numbers
     raise ImportError("millrace needs a little-endian machine")
@@ -68,7 +70,7 @@ class Name(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Where a tensor lies in the data: its name, type (float32, int32, int64), shape, first byte and bytes."""
+    """Where a tensor lies in the data: its name, type (float32, int32, int64, bfloat16), shape, first byte and bytes."""
 
     name: str
     dtype: str
@@ -87,7 +89,7 @@ def packed(schema: Schema, rows: int, values: int) -> tuple[Extent, ...]:
     wanted: list[tuple[str, str, tuple[int, ...]]] = []
     if f:
         wanted.append(("kjt.values", schema.ids, (values,)))
-    if d:
+    if d and schema.dense_type == "float32":
         wanted.append(("dense", "float32", (rows, d)))
     if f and not schema.fixed:
         wanted.append(("kjt.lengths", "int32", (f, rows)))
@@ -95,6 +97,8 @@ def packed(schema: Schema, rows: int, values: int) -> tuple[Extent, ...]:
         wanted.append(("label", "float32", (rows,)))
     if schema.weights:
         wanted.append(("kjt.weights", "float32", (values,)))
+    if d and schema.dense_type != "float32":  # last: an odd number of its elements would leave the others unaligned
+        wanted.append(("dense", schema.dense_type, (rows, d)))
     extents, at = [], 0
     for name, dtype, shape in wanted:
         n = prod(shape) * _TYPES[dtype][1]
@@ -110,7 +114,8 @@ class MiniBatch:
     With B rows, D dense features, F keys and N sparse values:
 
     * ``label`` float32 [B], None if the data has none
-    * ``dense`` float32 [B, D], row-major, None without dense features
+    * ``dense`` float32 [B, D], row-major, None without dense features; a bfloat16 tensor shows its bits as uint16 (see
+      ``schema.dense_type``): ``numpy.asarray(dense).view(ml_dtypes.bfloat16)``, or :mod:`millrace.torch`
     * ``values`` int32 or int64 [N]: all ids of the first key row by row, then of the second, ...
     * ``lengths`` int32 [F, B], None where every length is 1 (``schema.fixed``) and without keys
     * ``weights`` float32 [N], None without weights
@@ -146,7 +151,7 @@ class MiniBatch:
 
     @property
     def dense(self) -> memoryview | None:
-        """float32 [B, D]"""
+        """float32 [B, D], or the bits of bfloat16"""
         return self.tensor("dense")
 
     @property
@@ -203,6 +208,11 @@ class _Lists(NamedTuple):
     schema: Schema
 
 
+def _format(schema: Schema) -> str:
+    """The format of the frames of a schema's mini-batches: the first that can hold them."""
+    return FORMAT_2 if schema.dense and schema.dense_type == "bfloat16" else FORMAT
+
+
 def _lists(schema: Schema) -> str:
     keys = schema.keys
     text = f',"dense":"[{_names(schema.dense)}]","keys":"[{_names(schema.key_names)}]"'
@@ -219,7 +229,7 @@ def _header(
     name: Name, schema: Schema, lists: str, rows: int, values: int, extents: Sequence[Extent], crc: int
 ) -> bytes:
     shapes = f'{{"rows":{rows},"dense":{len(schema.dense)},"keys":{len(schema.keys)},"values":{values}}}'
-    text = f'{{"__metadata__":{{"format":"{FORMAT}","name":"{name}","shapes":"{_escape(shapes)}"'
+    text = f'{{"__metadata__":{{"format":"{_format(schema)}","name":"{name}","shapes":"{_escape(shapes)}"'
     text += f'{lists},"crc32c":"{crc:08x}"}}'
     for e in extents:
         dims = ",".join(map(str, e.shape))
@@ -274,7 +284,9 @@ def _schema(meta: dict[str, Any], tensors: dict[str, Any]) -> _Lists:
     fields = tuple(meta.get(f, "") for f in ("dense", "keys", "num_embeddings", "list", "ids", "lengths"))
     if not all(isinstance(f, str) for f in fields):
         raise FrameError("metadata that is not text")
-    known = (*fields, str("label" in tensors), str("kjt.weights" in tensors))
+    dense_of = tensors.get("dense")
+    dense_type = "bfloat16" if isinstance(dense_of, dict) and dense_of.get("dtype") == "BF16" else "float32"
+    known = (*fields, str("label" in tensors), str("kjt.weights" in tensors), dense_type)
     if known in _known:
         return _known[known]
     dense, keys, embeddings, lists = (_load(f, "metadata") for f in fields[:4])
@@ -294,6 +306,7 @@ def _schema(meta: dict[str, Any], tensors: dict[str, Any]) -> _Lists:
             keys=tuple(map(Key, keys, embeddings, lists)),
             ids=fields[4] if keys else "int64",
             weights="kjt.weights" in tensors,
+            dense_type=dense_type,
         ).validate()
     except SchemaError as e:
         raise FrameError(str(e)) from None
@@ -346,11 +359,13 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
     meta = doc.pop("__metadata__", None) if isinstance(doc, dict) else None
     if not isinstance(meta, dict) or not all(isinstance(v, str) for v in meta.values()):
         raise FrameError("the header has no metadata of text")
-    if meta.get("format") != FORMAT:
-        raise FrameError(f"format {str(meta.get('format'))[:40]!r}, this version reads {FORMAT!r}")
+    if meta.get("format") not in (FORMAT, FORMAT_2):
+        raise FrameError(f"format {str(meta.get('format'))[:40]!r}, this version reads {FORMAT!r} and {FORMAT_2!r}")
     name = Name.parse(meta.get("name", ""))
     lists = _schema(meta, doc)
     schema = lists.schema
+    if meta["format"] != _format(schema):
+        raise FrameError(f"format {meta['format']!r}, want {_format(schema)!r} for these tensors")
     shapes = _load(meta.get("shapes", ""), "shapes")
     if not isinstance(shapes, dict):
         raise FrameError("shapes: want an object")

@@ -67,7 +67,8 @@ def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], see
         if schema.weights:
             tensors["kjt.weights"] = raw(torch.rand(ids.numel(), generator=g))
     if schema.dense:
-        tensors["dense"] = raw(torch.rand(rows, len(schema.dense), generator=g) * 16)
+        dense = torch.rand(rows, len(schema.dense), generator=g) * 16
+        tensors["dense"] = raw(dense.to(torch.bfloat16) if schema.dense_type == "bfloat16" else dense)
     if schema.label:
         tensors["label"] = raw((torch.arange(rows) % 2).to(torch.float32))
     return frame.decode(bytearray(frame.encode(frame.Name("0" * 64, 0, seed), schema, rows, tensors)), check=False)

@@ -33,7 +33,7 @@ class Tensors:
 
     Attributes:
         label: float32 [B], or None.
-        dense: float32 [B, D], or None.
+        dense: float32 [B, D], or the bits of bfloat16 as uint16, or None.
         values: int64 or int32 [N], feature-major, or None without keys.
         lengths: int32 [F, B], or None if every length is 1.
     """
@@ -99,6 +99,13 @@ def _tables(file: pq.ParquetFile, columns: list[str], batch: int, cores: int) ->
         yield pa.Table.from_batches(waiting).combine_chunks()
 
 
+def _bfloat16(x: np.ndarray) -> np.ndarray:
+    """The bits of the bfloat16 nearest to each float32, ties to even; 0x7fc0 for every NaN."""
+    bits = x.view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
 @dataclass
 class _Column:
     """A column on its way through its operators.
@@ -122,6 +129,7 @@ class _Pipeline:
         self.dense = document["dense"]
         self.keys = document["keys"]
         self.ids = np.dtype("<i4" if document["ids"] == "int32" else "<i8")
+        self.narrow = document.get("dense_type") == "bfloat16"
         self.fixed = bool(document["fixed"])
         self.borders = [_borders(b) for b in document["borders"]]
         features = [*([self.label] if self.label else []), *self.dense, *self.keys]
@@ -140,6 +148,8 @@ class _Pipeline:
             label = self._number(table, self.label)
         if self.dense:
             dense = np.stack([self._number(table, feature) for feature in self.dense], axis=1)
+            if self.narrow:
+                dense = _bfloat16(dense)
         if self.keys:
             made = [self._ids(table, feature) for feature in self.keys]
             values = np.concatenate([ids for ids, _ in made])

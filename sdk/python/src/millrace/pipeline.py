@@ -149,13 +149,23 @@ class Pipeline:
     Args:
         name: for people; not part of a job's identity.
         batch: rows of a mini-batch.
-        ids: the type of sparse values: ``"int64"``, or ``"int32"`` where every id provably fits.
+        ids: the type of sparse values: ``"int64"``; ``"int32"``, which is refused unless every id provably fits; or
+            ``"auto"``, which is ``"int32"`` where every id provably fits.
+        dense_type: the type of dense features: ``"float32"``, or ``"bfloat16"``, to which the float32 is rounded.
     """
 
-    def __init__(self, name: str = "", *, batch: int = 8192, ids: Literal["int64", "int32"] = "int64") -> None:
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        batch: int = 8192,
+        ids: Literal["int64", "int32", "auto"] = "int64",
+        dense_type: Literal["float32", "bfloat16"] = "float32",
+    ) -> None:
         self.name = name
         self.batch = batch
         self.ids = ids
+        self.dense_type = dense_type
         self.label_column: Optional[Label] = None
         self.dense_groups: List[Group] = []
         self.sparse_groups: List[Group] = []
@@ -245,6 +255,8 @@ class Pipeline:
         lines.append(f"batch: {_yaml(self.batch)}")
         if self.ids != "int64":
             lines.append(f"ids: {_yaml_text(_text(self.ids, 'ids'))}")
+        if self.dense_type != "float32":
+            lines.append(f"dense_type: {_yaml_text(_text(self.dense_type, 'dense_type'))}")
         if self.label_column is not None:
             ops = f", ops: {_yaml_ops(self.label_column.ops)}" if self.label_column.ops else ""
             lines.append(f"label: {{column: {_yaml_text(self.label_column.column)}{ops}}}")
@@ -284,7 +296,12 @@ class Pipeline:
     @classmethod
     def _from_document(cls, document: Mapping[str, Any]) -> "Pipeline":
         """Reads the JSON form of a document that was checked."""
-        p = cls(document.get("name", ""), batch=document["batch"], ids=document.get("ids", "int64"))
+        p = cls(
+            document.get("name", ""),
+            batch=document["batch"],
+            ids=document.get("ids", "int64"),
+            dense_type=document.get("dense_type", "float32"),
+        )
         label = document.get("label")
         if label is not None:
             p.label_column = Label(label["column"], _read_ops(label))

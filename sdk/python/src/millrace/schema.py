@@ -12,7 +12,7 @@ from .errors import SchemaError
 __all__ = ["Key", "Schema"]
 
 # The Go side numbers its types so (sdk/tensor: DType).
-_DTYPES = {1: "float32", 2: "int32", 3: "int64"}
+_DTYPES = {1: "float32", 2: "int32", 3: "int64", 4: "bfloat16"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Schema:
         keys: the sparse features, in the order of ``kjt.values``.
         ids: ``int32`` or ``int64``, the type of ``kjt.values``; unused without keys.
         weights: every id has a float32 weight.
+        dense_type: ``float32`` or ``bfloat16``, the type of ``dense``; unused without dense features.
     """
 
     label: bool = False
@@ -47,6 +48,7 @@ class Schema:
     keys: tuple[Key, ...] = ()
     ids: str = "int64"
     weights: bool = False
+    dense_type: str = "float32"
 
     @property
     def fixed(self) -> bool:
@@ -69,6 +71,8 @@ class Schema:
             raise SchemaError("no label, no dense feature and no key: nothing to train on")
         if self.keys and self.ids not in ("int32", "int64"):
             raise SchemaError(f"ids are {self.ids!r}, want int32 or int64")
+        if self.dense and self.dense_type not in ("float32", "bfloat16"):
+            raise SchemaError(f"dense is {self.dense_type!r}, want float32 or bfloat16")
         if self.weights and not self.keys:
             raise SchemaError("weights without keys")
         for what, names in (("dense feature", self.dense), ("key", self.key_names)):
@@ -89,7 +93,7 @@ class Schema:
         """Reads the control plane's form (JSON of Go's tensor.Schema). Raises :class:`SchemaError`."""
         try:
             doc: Any = document(text)
-            ids = doc.get("IDs", 0)
+            ids, dense_type = doc.get("IDs", 0), doc.get("DenseType", 0)
             return cls(
                 label=bool(doc.get("Label", False)),
                 dense=tuple(doc.get("Dense") or ()),
@@ -98,6 +102,7 @@ class Schema:
                 ),
                 ids=_DTYPES.get(ids, ids) if ids else "int64",
                 weights=bool(doc.get("Weights", False)),
+                dense_type=_DTYPES.get(dense_type, dense_type) if dense_type else "float32",
             ).validate()
         except SchemaError:
             raise
@@ -107,12 +112,13 @@ class Schema:
     def to_json(self) -> str:
         """The control plane's form."""
         numbers = {v: k for k, v in _DTYPES.items()}
-        return json.dumps(
-            {
-                "Label": self.label,
-                "Dense": list(self.dense),
-                "Keys": [{"Name": k.name, "NumEmbeddings": k.num_embeddings, "List": k.is_list} for k in self.keys],
-                "IDs": numbers[self.ids] if self.keys else 0,
-                "Weights": self.weights,
-            }
-        )
+        document = {
+            "Label": self.label,
+            "Dense": list(self.dense),
+            "Keys": [{"Name": k.name, "NumEmbeddings": k.num_embeddings, "List": k.is_list} for k in self.keys],
+            "IDs": numbers[self.ids] if self.keys else 0,
+            "Weights": self.weights,
+        }
+        if self.dense and self.dense_type != "float32":
+            document["DenseType"] = numbers[self.dense_type]
+        return json.dumps(document)

@@ -19,7 +19,7 @@ except Exception as e:  # TorchRec raises any exception on a torch or Python tha
 
 __all__ = ["Batch", "Jagged", "assemble", "batch_of", "bytes_of", "check_lengths", "moved", "use_torchrec"]
 
-_DTYPES = {"float32": torch.float32, "int32": torch.int32, "int64": torch.int64}
+_DTYPES = {"float32": torch.float32, "int32": torch.int32, "int64": torch.int64, "bfloat16": torch.bfloat16}
 
 
 class Jagged(NamedTuple):
@@ -66,7 +66,7 @@ class Batch(NamedTuple):
     """One mini-batch as tensors, with B rows, D dense features and F keys.
 
     Attributes:
-        dense: float32 [B, D], or None.
+        dense: float32 or bfloat16 [B, D], or None.
         sparse: TorchRec's KeyedJaggedTensor, else :class:`Jagged`, or None without keys.
         label: float32 [B], or None.
         name: job, epoch and number; None for a dummy.

@@ -1,0 +1,84 @@
+package program
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// bfloatProgram makes a dense tensor of bfloat16.
+func bfloatProgram() *Program {
+	p := everyOp()
+	p.Output.DenseType = DenseBFloat16
+	return p
+}
+
+func TestDenseTypeGolden(t *testing.T) {
+	golden(t, "bfloat16.v1.2.hex", bfloatProgram().Marshal())
+}
+
+func TestDenseTypeRoundTrip(t *testing.T) {
+	both := mapProgram()
+	both.Output.DenseType = DenseBFloat16
+	for _, p := range []*Program{bfloatProgram(), both} {
+		require.NoError(t, p.Validate())
+		b := p.Marshal()
+		q, err := Unmarshal(b)
+		require.NoError(t, err)
+		assert.Equal(t, p, q)
+		assert.Equal(t, b, q.Marshal())
+		assert.Contains(t, p.String(), ", dense type bfloat16")
+		assert.Equal(t, uint16(2), le.Uint16(b[10:]), "the minor version")
+	}
+	assert.Equal(t, uint16(0), le.Uint16(everyOp().Marshal()[10:]), "float32 is written as before there was a choice")
+}
+
+// A build that does not know the section refuses the program: the section is the last one, and it is required.
+func TestDenseTypeIsRequired(t *testing.T) {
+	b := bfloatProgram().Marshal()
+	at := len(b) - denseSize - sectionSize
+	assert.Equal(t, uint16(sectionDense), le.Uint16(b[at:]))
+	assert.Equal(t, uint16(flagRequired), le.Uint16(b[at+2:]))
+	le.PutUint16(b[at+2:], 0)
+	_, err := Unmarshal(reseal(b))
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestDenseTypeRefused(t *testing.T) {
+	section := func(change func(payload []byte)) []byte {
+		b := bfloatProgram().Marshal()
+		change(b[len(b)-denseSize:])
+		return reseal(b)
+	}
+	for name, c := range map[string]struct {
+		b    []byte
+		want string
+	}{
+		"a type that is none": {section(func(b []byte) { b[0] = 2 }), "dense(2) is no type of dense"},
+		"float32":             {section(func(b []byte) { b[0] = 0 }), "which is said by leaving the section out"},
+		"reserved bytes":      {section(func(b []byte) { b[7] = 1 }), "reserved bytes that are not zero"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Unmarshal(c.b)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	p := textProgram()
+	p.Output.DenseType = DenseBFloat16
+	require.EqualError(t, p.Validate(), "program: invalid: dense is bfloat16 and has no columns")
+	good := bfloatProgram().Marshal()
+	for n := headerSize; n < len(good); n++ {
+		_, err := Unmarshal(reseal(bytes.Clone(good[:n])))
+		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+	}
+}
+
+func TestLayoutOfBFloat16(t *testing.T) {
+	out := Output{Label: true, Dense: 3, Keys: 1, DenseType: DenseBFloat16}
+	at := out.Layout(11) // 66 bytes of dense
+	assert.Equal(t, OutputLayout{Lengths: 128, Label: 192, Values: 256}, at)
+	out.DenseType = DenseFloat32
+	assert.EqualValues(t, 192, out.Layout(11).Lengths)
+}
