@@ -13,7 +13,10 @@ import (
 
 // privateCommand is the command that millrace.open of the Python package starts.
 func privateCommand(c *console) *cobra.Command {
-	var verbose bool
+	var (
+		verbose bool
+		sources sourceFlags // without flags: the environment says where a store is
+	)
 	cmd := &cobra.Command{
 		Use:   "private",
 		Short: "The preprocessing of one trainer on this machine; millrace.open in Python starts it",
@@ -33,7 +36,8 @@ behind; interrupts and hang-ups of the terminal are the trainer's and do not end
 			if verbose {
 				log = logger(c.err, "info", "auto")
 			}
-			if err := private.Serve(cmd.Context(), conn, private.Options{Logger: log, Parent: parent}); err != nil {
+			options := private.Options{Logger: log, Parent: parent, Sources: sources.open}
+			if err := private.Serve(cmd.Context(), conn, options); err != nil {
 				return errReported // the trainer has the error
 			}
 			return nil

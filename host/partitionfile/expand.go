@@ -3,6 +3,7 @@ package partitionfile
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,34 @@ import (
 
 // ErrNotRegular says that a name is no regular file: partitions are read at any place and more than once.
 var ErrNotRegular = errors.New("no regular file: partitions are read from files")
+
+// NoMatchError says that no file has a name of a pattern.
+type NoMatchError struct{ Pattern string }
+
+func (e *NoMatchError) Error() string {
+	if filepath.IsAbs(e.Pattern) {
+		return e.Pattern + " matches no file"
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return e.Pattern + " matches no file of the current folder"
+	}
+	return fmt.Sprintf("%s matches no file: patterns begin in the current folder, %s", e.Pattern, folder)
+}
+
+// Is reports whether the target is fs.ErrNotExist.
+func (e *NoMatchError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// NoPartitionsError says that a folder holds no file of a format.
+type NoPartitionsError struct {
+	Folder string
+	Format Format
+}
+
+func (e *NoPartitionsError) Error() string {
+	return fmt.Sprintf("%s holds no %s files: the folders in it are not searched: name them, or use a pattern",
+		e.Folder, e.Format)
+}
 
 // Expand turns names of files, folders and patterns into files, sorted, each once. Of a folder it takes the files
 // whose extension is the format's, without those whose name begins with a dot or an underscore; links count as the
@@ -59,7 +88,7 @@ func expandFolder(name string, format Format) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s holds no %s files", name, format)
+		return nil, &NoPartitionsError{Folder: name, Format: format}
 	}
 	return files, nil
 }
@@ -67,7 +96,10 @@ func expandFolder(name string, format Format) ([]string, error) {
 // expandPattern returns the files that match a pattern; absent is the error of a name that matches nothing.
 func expandPattern(pattern string, absent error) ([]string, error) {
 	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
+	switch {
+	case err == nil && len(files) == 0 && strings.ContainsAny(pattern, "*?["):
+		return nil, &NoMatchError{Pattern: pattern}
+	case err != nil || len(files) == 0:
 		return nil, absent
 	}
 	for _, file := range files {

@@ -71,9 +71,15 @@ func TestExpandFollowsLinks(t *testing.T) {
 func TestExpandRefuses(t *testing.T) {
 	folder := t.TempDir()
 	_, err := Expand([]string{folder}, Parquet)
+	var empty *NoPartitionsError
+	require.ErrorAs(t, err, &empty)
 	require.ErrorContains(t, err, "holds no parquet files")
 	_, err = Expand(inFolder(folder, "none*"), Parquet)
 	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "none* matches no file")
+	t.Chdir(folder)
+	_, err = Expand([]string{"none*"}, Parquet)
+	require.ErrorContains(t, err, folder, "a relative pattern: the error says where it begins")
 	pipe := filepath.Join(folder, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, name := range []string{pipe, filepath.Join(folder, "pip?")} {

@@ -64,10 +64,6 @@ func (e *UnknownFormatError) Error() string {
 	return fmt.Sprintf("%s is not Parquet, nor text of Criteo's %d fields", e.File, criteoTabs+2)
 }
 
-// FindFormat returns the one format of files, folders and patterns. It takes a file that does not exist for Parquet,
-// whose reader then reports the error.
-func FindFormat(names []string) (Format, error) { return findFormat(names, formatOf) }
-
 func findFormat(names []string, formatOf func(name string) (Format, string, error)) (Format, error) {
 	var first string
 	var found Format

@@ -43,21 +43,21 @@ func TestFindFormat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, c.file, c.content)
-			got, err := FindFormat([]string{path})
+			got, err := Resolver{}.FindFormat(t.Context(), []string{path})
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got)
 		})
 	}
-	got, err := FindFormat([]string{filepath.Join(t.TempDir(), "none")})
+	got, err := Resolver{}.FindFormat(t.Context(), []string{filepath.Join(t.TempDir(), "none")})
 	require.NoError(t, err)
 	assert.Equal(t, Parquet, got, "its reader reports that it does not exist")
 
 	var mixed *MixedFormatsError
-	_, err = FindFormat([]string{write(t, "a.tsv", nil), write(t, "b.parquet", nil)})
+	_, err = Resolver{}.FindFormat(t.Context(), []string{write(t, "a.tsv", nil), write(t, "b.parquet", nil)})
 	require.ErrorAs(t, err, &mixed)
 	assert.Equal(t, []Format{CriteoTSV, Parquet}, []Format{mixed.FirstFormat, mixed.OtherFormat})
 	var unknown *UnknownFormatError
-	_, err = FindFormat([]string{write(t, "a", []byte("a\tb\n"))})
+	_, err = Resolver{}.FindFormat(t.Context(), []string{write(t, "a", []byte("a\tb\n"))})
 	require.ErrorAs(t, err, &unknown)
 }
 

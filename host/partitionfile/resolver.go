@@ -17,8 +17,10 @@ import (
 // Resolver finds partition files among names that may be URIs. Without an opener only names of this machine are known.
 type Resolver struct{ Opener source.Opener }
 
-// errNoOpener says that a URI came where only files of this machine are read.
-var errNoOpener = errors.New("only files of this machine are read here")
+// NoOpenerError says that a URI came where only files of this machine are read.
+type NoOpenerError struct{ URI string }
+
+func (e *NoOpenerError) Error() string { return e.URI + ": only files of this machine are read here" }
 
 // Expand turns names of files, folders and patterns, and URIs of objects, folders and patterns, into files, sorted,
 // each once. A URI that ends in a slash is a folder.
@@ -47,7 +49,7 @@ func (r Resolver) Expand(ctx context.Context, names []string, format Format) ([]
 // expandURI returns the objects that a URI stands for.
 func (r Resolver) expandURI(ctx context.Context, uri string, format Format) ([]string, error) {
 	if r.Opener == nil {
-		return nil, fmt.Errorf("%s: %w", source.Redact(uri), errNoOpener)
+		return nil, &NoOpenerError{URI: source.Redact(uri)}
 	}
 	if !source.IsPattern(uri) {
 		return []string{uri}, nil
@@ -72,7 +74,8 @@ func (r Resolver) expandURI(ctx context.Context, uri string, format Format) ([]s
 	return files, nil
 }
 
-// FindFormat returns the one format of files, folders and patterns, as the function of that name does, and of URIs.
+// FindFormat returns the one format of files, folders, patterns and URIs. It takes a file that does not exist for
+// Parquet, whose reader then reports the error.
 func (r Resolver) FindFormat(ctx context.Context, names []string) (Format, error) {
 	return findFormat(names, func(name string) (Format, string, error) {
 		if source.IsURI(name) {
@@ -120,7 +123,7 @@ func (r Resolver) Describe(
 	case !known:
 		return v, fmt.Errorf("%s: no format is called %q", source.Redact(name), fileFormat)
 	case r.Opener == nil:
-		return v, fmt.Errorf("%s: %w", source.Redact(name), errNoOpener)
+		return v, &NoOpenerError{URI: source.Redact(name)}
 	}
 	drive, err := host.OpenFiles(ctx, []string{name}, host.DriveOptions{
 		Source: parser, Text: options, Sources: host.Sources{Opener: r.Opener},

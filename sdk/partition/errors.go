@@ -61,3 +61,16 @@ func (e *DataError) Error() string {
 
 // Unwrap returns the kind of error.
 func (e *DataError) Unwrap() error { return e.Err }
+
+// UnreadableError says which partition [Open] could not read, and why. It wraps ErrUnreadable.
+type UnreadableError struct {
+	Partition string
+	Err       error
+}
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("%s: %v: %v", e.Partition, ErrUnreadable, e.Err)
+}
+
+// Unwrap returns ErrUnreadable and the reason.
+func (e *UnreadableError) Unwrap() []error { return []error{ErrUnreadable, e.Err} }

@@ -59,8 +59,8 @@ type RowGroup struct{ First, Rows int64 }
 func (g RowGroup) End() int64 { return g.First + g.Rows }
 
 // Open reads the part of a partition that says how many rows it has: the footer of a Parquet file, or all of a text,
-// whose rows have to be counted. ctx ends the reading of a text, and of a partition that lies elsewhere. The error
-// wraps ErrUnreadable.
+// whose rows have to be counted. ctx ends the reading of a text, and of a partition that lies elsewhere. The error is
+// an *UnreadableError.
 func Open(
 	ctx context.Context, name string, r io.ReaderAt, size int64, source program.Source, opts Options,
 ) (*Partition, error) {
@@ -68,7 +68,7 @@ func Open(
 		Name: name, Source: source, Size: size, Extents: opts.Extents, text: opts.Text, data: opts.Bytes, reader: r,
 	}
 	fail := func(err error) (*Partition, error) {
-		return nil, fmt.Errorf("%s: %w: %w", name, ErrUnreadable, err)
+		return nil, &UnreadableError{Partition: name, Err: err}
 	}
 	if size < 0 || p.data != nil && int64(len(p.data)) != size {
 		return fail(fmt.Errorf("it has %d bytes, %d are given", size, len(p.data)))

@@ -63,9 +63,8 @@ func failureOf(err error) *Failed {
 	if errors.As(err, &changed) {
 		f.File = changed.Partition
 	}
-	var missing *fs.PathError
-	if errors.As(err, &missing) {
-		f.File = missing.Path
+	if name := fileOf(err); name != "" {
+		f.File = name
 	}
 	var wrong pipeline.Errors
 	if errors.As(err, &wrong) {
@@ -75,6 +74,37 @@ func failureOf(err error) *Failed {
 		}
 	}
 	return f
+}
+
+// fileOf returns the name of the file, folder, pattern or URI that an error of opening files is about; empty if there
+// is none.
+func fileOf(err error) string {
+	var (
+		missing    *fs.PathError
+		unreadable *partition.UnreadableError
+		noMatch    *partitionfile.NoMatchError
+		folder     *partitionfile.NoPartitionsError
+		elsewhere  *partitionfile.NoOpenerError
+		unknown    *partitionfile.UnknownFormatError
+		mixed      *partitionfile.MixedFormatsError
+	)
+	switch {
+	case errors.As(err, &missing):
+		return missing.Path
+	case errors.As(err, &unreadable):
+		return unreadable.Partition
+	case errors.As(err, &noMatch):
+		return noMatch.Pattern
+	case errors.As(err, &folder):
+		return folder.Folder
+	case errors.As(err, &elsewhere):
+		return elsewhere.URI
+	case errors.As(err, &unknown):
+		return unknown.File
+	case errors.As(err, &mixed):
+		return mixed.Other
+	}
+	return ""
 }
 
 // codeOf returns the code of an error.
@@ -89,6 +119,7 @@ func codeOf(err error) string {
 		mixed    *partitionfile.MixedFormatsError
 		unknown  *partitionfile.UnknownFormatError
 		badFiles *filesError
+		noName   *pipelineNameError
 	)
 	switch {
 	case errors.As(err, &version):
@@ -97,7 +128,7 @@ func codeOf(err error) string {
 		return CodeProtocol
 	case errors.As(err, &ranks):
 		return CodeRanks
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong), errors.As(err, &noName):
 		return CodePipeline
 	case errors.As(err, &data), errors.Is(err, host.ErrChanged):
 		return CodeData
@@ -108,7 +139,8 @@ func codeOf(err error) string {
 	case errors.As(err, &option), errors.Is(err, trainmgr.ErrOptions), errors.Is(err, dataset.ErrOptions):
 		return CodeOptions
 	case errors.As(err, &missing), errors.As(err, &mixed), errors.As(err, &unknown), errors.As(err, &badFiles),
-		errors.Is(err, partitionfile.ErrNotRegular), errors.Is(err, host.ErrSchema):
+		errors.Is(err, partitionfile.ErrNotRegular), errors.Is(err, host.ErrSchema),
+		errors.Is(err, host.ErrSource):
 		return CodeFiles
 	}
 	return CodeFailed
@@ -120,3 +152,12 @@ type filesError struct{ err error }
 func (e *filesError) Error() string { return e.err.Error() }
 
 func (e *filesError) Unwrap() error { return e.err }
+
+// pipelineNameError says that no built-in pipeline has a name.
+type pipelineNameError struct{ err error }
+
+func (e *pipelineNameError) Error() string {
+	return e.err.Error() + "; give a built-in name, a YAML file's path, or a YAML document"
+}
+
+func (e *pipelineNameError) Unwrap() error { return e.err }

@@ -21,6 +21,8 @@ type Options struct {
 	// Parent is the process that started this process. This process ends when its parent ends; 0 means that no parent
 	// is watched.
 	Parent int
+	// Sources returns how the files of names are read that are URIs. Nil reads files of this machine only.
+	Sources func(names []string) (host.Sources, error)
 }
 
 // DefaultQueueBytes bounds the buffers of a machine's ranks if Open.QueueBytes is 0.
@@ -98,7 +100,7 @@ func (p *process) serve(ctx context.Context, cancel context.CancelCauseFunc, sta
 		p.starter.fail(err)
 		return err
 	}
-	manager, storage, threads, err := openStorage(ctx, open, host.Options{Logger: p.options.Logger})
+	manager, storage, threads, err := openStorage(ctx, open, p.options)
 	if err != nil {
 		p.starter.fail(err)
 		return err

@@ -3,14 +3,20 @@ package private
 import (
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
@@ -20,7 +26,7 @@ import (
 // localFrames returns the frames of a job of trainmgr/local over the same files, by name.
 func localFrames(t *testing.T, o *Open) (digest string, frames map[tensor.Name][]byte) {
 	t.Helper()
-	config, err := o.localConfig()
+	config, err := o.localConfig(t.Context(), partitionfile.Resolver{})
 	require.NoError(t, err)
 	config.DriveOptions.Engine = host.EngineCPU
 	m, err := local.Open(t.Context(), config)
@@ -194,8 +200,13 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}{
 		"no file": {Open{Files: []string{"/nowhere/x.parquet"}, Pipeline: features}, CodeFiles,
 			"/nowhere/x.parquet"},
+		"no match": {Open{Files: []string{"/nowhere/x_*.parquet"}, Pipeline: features}, CodeFiles,
+			"/nowhere/x_*.parquet matches no file"},
+		"a URI where none is read": {Open{Files: []string{"https://h/x.parquet"}, Pipeline: features}, CodeFiles,
+			"only files of this machine are read here"},
 		"no name":          {Open{Pipeline: features}, CodeOptions, "no files"},
 		"no pipeline":      {Open{Files: files}, CodePipeline, "pipeline"},
+		"no such pipeline": {Open{Files: files, Pipeline: "rm11"}, CodePipeline, `did you mean "rm1"?`},
 		"a wrong pipeline": {Open{Files: files, Pipeline: features + "dens: 1\n"}, CodePipeline, "line "},
 		"no such column": {Open{Files: files, Pipeline: "name: x\nbatch: 2\nlabel: {column: lable}\n"}, CodePipeline,
 			"lable"},
@@ -215,7 +226,10 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			failed := must[*Failed](tr)
 			assert.Equal(t, c.code, failed.Code, failed.Message)
 			assert.Contains(t, failed.Message, c.says)
-			if c.code == CodePipeline && c.open.Pipeline != "" {
+			if c.code == CodeFiles {
+				assert.NotEmpty(t, failed.File)
+			}
+			if c.code == CodePipeline && strings.Contains(c.open.Pipeline, ":") {
 				require.NotEmpty(t, failed.Problems)
 				assert.NotEmpty(t, failed.Problems[0].Message)
 			}
@@ -223,6 +237,39 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			_ = awaitEnd(t, ended)
 		})
 	}
+}
+
+// Files that are named by URIs give the job that the same files of this machine give.
+func TestFilesOfAWebServer(t *testing.T) {
+	pattern := writeFiles(t, 300, 100)
+	folder := http.FileServer(http.Dir(filepath.Dir(pattern)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		folder.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	here := Open{Version: Version, Files: []string{pattern}, Pipeline: features, Shuffle: "none", Order: "deterministic"}
+	digest, frames := localFrames(t, &here)
+	far := here
+	far.Files = []string{server.URL + "/day_0.parquet", server.URL + "/day_1.parquet"}
+	asked := 0
+	tr, ended := start(t, Options{Sources: func(names []string) (host.Sources, error) {
+		asked++
+		assert.Equal(t, far.Files, names)
+		cache, err := source.NewCache(source.Options{})
+		web := source.NewWeb(source.NewTransport(nil))
+		return host.Sources{Opener: &source.Stores{Web: web}, Cache: cache}, err
+	}})
+	tr.send(&far)
+	opened := must[*Opened](tr)
+	assert.Equal(t, digest, opened.Digest)
+	for range frames {
+		_, mb := tr.take()
+		assert.Equal(t, frames[mb.Name], bytesOf(t, mb))
+	}
+	assert.Equal(t, 1, asked)
+	tr.close()
+	_ = awaitEnd(t, ended)
 }
 
 // connectRank connects another local rank.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
@@ -42,13 +43,20 @@ func (s sharedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
 func (s sharedStorage) Finish(context.Context, dataset.Digest) error { return nil }
 
 // openStorage opens the files that a trainer names.
-func openStorage(ctx context.Context, o *Open, log host.Options) (m *host.Manager, s sharedStorage, threads int,
+func openStorage(ctx context.Context, o *Open, options Options) (m *host.Manager, s sharedStorage, threads int,
 	err error) {
-	config, err := o.localConfig()
+	var sources host.Sources
+	if options.Sources != nil {
+		if sources, err = options.Sources(o.Files); err != nil {
+			return nil, s, 0, &filesError{err}
+		}
+	}
+	config, err := o.localConfig(ctx, partitionfile.Resolver{Opener: sources.Opener})
 	if err != nil {
 		return nil, s, 0, err
 	}
-	config.Manager = log
+	config.Sources = sources
+	config.Manager = host.Options{Logger: options.Logger}
 	localRanks := max(o.LocalRanks, 1)
 	if config.TrainerCores = o.TrainerCores; config.TrainerCores == 0 {
 		config.TrainerCores = localRanks
@@ -72,10 +80,10 @@ func openStorage(ctx context.Context, o *Open, log host.Options) (m *host.Manage
 const defaultStreams = 3
 
 // localConfig finds the files and their format.
-func (o *Open) localConfig() (c local.Config, err error) {
+func (o *Open) localConfig(ctx context.Context, files partitionfile.Resolver) (c local.Config, err error) {
 	format := partitionfile.Format(o.InputFormat)
 	if format == "" {
-		if format, err = partitionfile.FindFormat(o.Files); err != nil {
+		if format, err = files.FindFormat(ctx, o.Files); err != nil {
 			return c, &filesError{err}
 		}
 	}
@@ -95,7 +103,7 @@ func (o *Open) localConfig() (c local.Config, err error) {
 	if c.Text.Policy, known = policies[o.Malformed]; !known {
 		return c, &OptionError{fmt.Sprintf("malformed %.40q: want fail, drop or null", o.Malformed)}
 	}
-	if c.Files, err = partitionfile.Expand(o.Files, format); err != nil {
+	if c.Files, err = files.Expand(ctx, o.Files, format); err != nil {
 		return c, &filesError{err}
 	}
 	return c, nil
@@ -103,10 +111,8 @@ func (o *Open) localConfig() (c local.Config, err error) {
 
 // jobOptions turns the Open of a trainer into the options of a job.
 func (o *Open) jobOptions() (j trainmgr.Options, err error) {
-	if j.Pipeline, err = pipeline.Named(o.Pipeline); err != nil {
-		if j.Pipeline, err = pipeline.Parse([]byte(o.Pipeline)); err != nil {
-			return j, err
-		}
+	if j.Pipeline, err = o.pipelineSpec(); err != nil {
+		return j, err
 	}
 	j.Batch, j.Seed, j.SplitBatches, j.Window = o.Batch, o.Seed, o.SplitBatches, o.Window
 	j.Epochs = int(max(o.Epochs, 1))
@@ -124,6 +130,18 @@ func (o *Open) jobOptions() (j trainmgr.Options, err error) {
 		err = errors.Join(err, asOption("order", orderErr))
 	}
 	return j, err
+}
+
+// pipelineSpec reads the pipeline: a document, or a text without colon and line end, which is a name.
+func (o *Open) pipelineSpec() (*pipeline.Spec, error) {
+	if strings.ContainsAny(o.Pipeline, ":\n") {
+		return pipeline.Parse([]byte(o.Pipeline))
+	}
+	spec, err := pipeline.Named(o.Pipeline)
+	if err != nil {
+		return nil, &pipelineNameError{err}
+	}
+	return spec, nil
 }
 
 // asOption names the argument that an error is about.

@@ -181,6 +181,38 @@ class OfAFile(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("missing column", errors)
 
+    def test_a_column_without_values(self) -> None:
+        # What pandas makes of a column of None.
+        path = self.file.replace("day, 0", "nulls")
+        pq.write_table(pa.table({"y": pa.array([1, 0, 1], pa.int32()), "nothing": pa.nulls(3)}), path)
+        p = Pipeline().label("y", null=0).dense("nothing", ops=[fill_null(7)])
+        self.assertEqual([(d.tensor, d.different) for d in compare(path, p, turns=1).differences],
+                         [("label", 0), ("dense", 0)])
+
+    def test_what_cannot_be_compared(self) -> None:
+        empty = self.file.replace("day, 0", "empty")
+        pq.write_table(pa.table({"y": pa.array([], pa.float32()), "x": pa.array([], pa.int64())}), empty)
+        for file, why in (
+            (empty, "it has no rows"),
+            ("nothing.parquet", "nothing.parquet: no such file"),
+            (str(pathlib.Path(self.file).parent / "*.parquet"), "one Parquet file"),
+        ):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                self.assertEqual(main([file, "--turns", "1"]), 1)
+            self.assertIn(why, said.getvalue())
+            self.assertNotIn("Warning", said.getvalue())
+
+    def test_a_small_file_is_said_to_be_small(self) -> None:
+        c = compare(self.file, everything(), turns=1)
+
+        def with_first(share: float) -> str:
+            speeds = [dataclasses.replace(s, first_seconds=s.seconds * share) for s in c.speeds]
+            return table(dataclasses.replace(c, speeds=tuple(speeds)))
+
+        self.assertIn("too small", with_first(0.6))
+        self.assertNotIn("too small", with_first(0.4))
+
     def test_maps_are_refused_by_name(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

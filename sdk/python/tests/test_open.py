@@ -29,6 +29,7 @@ from millrace.errors import (
     DataLossError,
     FilesError,
     MillraceError,
+    OptionsError,
     OtherJobError,
     PipelineError,
     PrivateProcessError,
@@ -254,17 +255,78 @@ class Open(unittest.TestCase):
     def test_errors_name_the_place(self) -> None:
         with self.assertRaises(FilesError) as missing:
             self.open(files=str(self.folder / "nothing_*.parquet"))
-        self.assertIn("nothing_", str(missing.exception))
+        self.assertIn("nothing_*.parquet matches no file", str(missing.exception))
+        self.assertEqual(missing.exception.filename, str(self.folder / "nothing_*.parquet"))
+        for name, content, why in (
+            ("none", None, "no such file"),
+            ("empty", b"", "0 bytes"),
+            ("text", b"a,b\n1,2\n3,4\n5,6\n", "PAR1"),
+        ):
+            path = self.temporary / f"{name}.parquet"
+            if content is not None:
+                path.write_bytes(content)
+            with self.assertRaises(FilesError) as unreadable:
+                self.open(files=str(path))
+            path.unlink(missing_ok=True)
+            self.assertIn(f"{name}.parquet", str(unreadable.exception))
+            self.assertIn(why, str(unreadable.exception))
+            self.assertIn(f"{name}.parquet", unreadable.exception.filename)
+        with self.assertRaises(FilesError) as folder:
+            self.open(files=self.temporary)
+        self.assertIn("holds no parquet files", str(folder.exception))
         with self.assertRaises(PipelineError) as wrong:
             self.open(pipeline=PIPELINE.replace("sigrid_hash", "sigrid_hush"))
         self.assertEqual(wrong.exception.problems[0].line, 9)
+        self.assertEqual(str(wrong.exception).count("line 9"), 1)
+        self.document.write_text(PIPELINE.replace("sigrid_hash", "sigrid_hush"))
+        with self.assertRaisesRegex(PipelineError, r"mine\.yaml:9: sparse\[0\]"):
+            self.open()
+        self.document.write_text(PIPELINE)
+        built = millrace.Pipeline("built").label("clicked", null=0).dense("prise")
+        with self.assertRaisesRegex(PipelineError, r"test_open\.py:\d+: dense\[0\].*prise"):
+            self.open(pipeline=built)
+        with self.assertRaisesRegex(PipelineError, r'\Apipeline "rm11": no such name; did you mean "rm1"\?'):
+            self.open(pipeline="rm11")
+        with self.assertRaisesRegex(PipelineError, r"none\.yaml: No such file"):
+            self.open(pipeline="none.yaml")
         with self.assertRaises(PipelineError) as absent:
             self.open(pipeline=PIPELINE.replace("price", "prise"))
         self.assertIn("prise", str(absent.exception))
-        with self.assertRaises(ValueError):
-            self.open(shuffle="everything")
-        with self.assertRaises(ValueError):
-            self.open(tensors="numpy")
+        for argument, value in (
+            ("shuffle", "everything"),
+            ("tensors", "numpy"),
+            ("order", "any"),
+            ("tail", "short"),
+            ("rank_tail", "short"),
+            ("input_format", "csv"),
+            ("label", "maybe"),
+            ("malformed", "ignore"),
+            ("batch", 0),
+            ("batch", (1 << 24) + 1),
+            ("batch", 1.5),
+            ("batch", "64"),
+            ("batch", True),
+            ("epochs", 0),
+            ("seed", -1),
+            ("seed", 1 << 64),
+            ("split_batches", 0),
+            ("window", 0),
+            ("queue_bytes", 0),
+            ("threads", 0),
+            ("threads", 257),
+            ("trainer_cores", -2),
+            ("files", []),
+            ("files", None),
+            ("files", [b"x"]),
+            ("files", ""),
+            ("pipeline", None),
+        ):
+            with self.subTest(argument, value=value), self.assertRaises(OptionsError) as refused:
+                self.open(**{argument: value})
+            self.assertEqual(refused.exception.argument, argument)
+            self.assertIn(argument, str(refused.exception))
+        with self.assertRaises(TypeError):
+            self.open(bach=3)
         for argument in ({"resume": True}, {"credits": 3}, {"id": "x"}):
             with self.assertRaises(TypeError):
                 self.open(**argument)
@@ -313,6 +375,17 @@ class Open(unittest.TestCase):
             with self.assertRaises(MillraceError) as refused:
                 list(loader)
             self.assertIn("num_workers=0", str(refused.exception))
+
+    def test_it_says_what_it_is(self) -> None:
+        data = self.open()
+        self.assertEqual(repr(data), f"<MiniBatches of {self.files}: rank 0, epoch 0 of 1, 0 mini-batches taken>")
+        next(iter(data))
+        self.assertIn("1 mini-batches taken", repr(data))
+
+    @unittest.skipIf(pa is not None and torch.cuda.is_available(), "there is a GPU")
+    def test_a_gpu_that_is_not_there(self) -> None:
+        with self.assertRaisesRegex(OptionsError, "cuda.*no GPU"):
+            self.open(device="cuda")
 
     def test_two_processes_over_the_same_files(self) -> None:
         both = [iter(self.open()) for _ in range(2)]

@@ -9,6 +9,7 @@ import sys
 import time
 import types
 import unittest
+import warnings
 from typing import Any
 from unittest import mock
 
@@ -24,7 +25,7 @@ except ImportError:
     StatefulDataLoader = None
 
 import millrace.torch as mt
-from millrace import FrameError, MillraceError, frame, tensors
+from millrace import DataLoaderWarning, FrameError, MillraceError, frame, tensors
 from millrace.measure import dummy_frame, fingerprint, untouched
 from millrace.schema import Key, Schema
 
@@ -185,8 +186,24 @@ class Loop(unittest.TestCase):
             loader = DataLoader(data, batch_size=None, num_workers=1)
             self.assertEqual(numbers(loader), list(range(10)))
             data.close()
-            with self.assertRaisesRegex(MillraceError, "num_workers=2"):
+            with self.assertRaisesRegex(MillraceError, r"num_workers=2\): use num_workers=0.*one consumer"):
                 list(DataLoader(mt.MiniBatches(c.urls, "rm1"), batch_size=None, num_workers=2))
+
+    def test_what_is_said_of_a_loaders_processes(self) -> None:
+        with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1") as data:
+            for count in (0, 1, 2):
+                with self.subTest(num_workers=count), warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    info = mock.Mock(num_workers=count) if count else None
+                    with mock.patch.object(mt, "get_worker_info", return_value=info):
+                        if count == 2:
+                            with self.assertRaises(MillraceError):
+                                iter(data)
+                        else:
+                            iter(data)
+                    self.assertEqual([w.category for w in said], [DataLoaderWarning] if count == 1 else [])
+                    for w in said:
+                        self.assertRegex(str(w.message), r"num_workers=1\): use num_workers=0.*only copies")
 
     def test_a_loop_that_is_left_goes_on(self) -> None:
         with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1") as data:

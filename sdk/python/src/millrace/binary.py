@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
+import sys
 from pathlib import Path
+from typing import Optional
 
 from .errors import BinaryError
 
@@ -24,10 +25,37 @@ def find() -> str:
     held = Path(__file__).parent / "_bin" / "millrace"
     if os.access(held, os.X_OK):
         return str(held)
-    found = shutil.which("millrace")
+    found = _on_path()
     if found is None:
         raise BinaryError(
             "there is no millrace binary: this package was installed without one (its wheels hold one: make wheel), "
             "none is on the PATH, and MILLRACE_BIN names none"
         )
     return found
+
+
+_COMMAND = b"millrace.binary"  # stands in the command that pip makes of main
+
+
+def _on_path() -> Optional[str]:
+    """The first ``millrace`` on the PATH that is a program and not this package's own command, which asks this module
+    where the program is.
+    """
+    for folder in os.get_exec_path():
+        candidate = os.path.join(folder or ".", "millrace")
+        if not os.path.isfile(candidate) or not os.access(candidate, os.X_OK):
+            continue
+        with open(candidate, "rb") as f:
+            if _COMMAND not in f.read(4096):
+                return candidate
+    return None
+
+
+def main() -> int:
+    """The command ``millrace`` of this package: becomes the binary, with the same arguments."""
+    try:
+        program = find()
+    except BinaryError as e:
+        print(f"millrace: {e}", file=sys.stderr)
+        return 1
+    os.execv(program, ["millrace", *sys.argv[1:]])

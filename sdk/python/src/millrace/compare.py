@@ -20,13 +20,14 @@ import platform
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import asdict, dataclass
 from typing import Any, Iterator, Optional, Sequence
 
 import numpy as np
 
 from . import binary, numpy_peer
-from .errors import MillraceError
+from .errors import FilesError, MillraceError, NoMiniBatchWarning
 from .numpy_peer import Tensors
 from .opening import open as open_files
 from .pipeline import Checked, Pipeline
@@ -109,6 +110,8 @@ def compare(
         cores: of each side: this thread and what it starts is bound to this number of cores meanwhile.
         turns: warm turns of each side, taken alternately; the best counts.
     """
+    if not os.path.isfile(file):
+        raise FilesError(f"{file}: no such file: give the path of one Parquet file", file)
     named = "drafted by millrace pipeline init" if pipeline is None else pipeline.name or "given"
     chosen = pipeline or _draft(file)
     checked = chosen.check(file)
@@ -123,7 +126,11 @@ def compare(
         return numpy_peer.minibatches(file, checked.canonical, size, cores)
 
     with _on_cores(cores):
-        rows, differences = _differences(ours(), theirs())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoMiniBatchWarning)  # an error says it
+            rows, differences = _differences(ours(), theirs())
+        if not rows:
+            raise FilesError(f"{file}: it has no rows, so there is nothing to compare", file)
         speeds = []
         cold = _forget(file)
         if cold:
@@ -281,6 +288,12 @@ def table(c: Comparison) -> str:
         who = f"{s.who}, {s.cache}"
         lines.append(f"{who:28}{s.rows_per_second:>12,.0f}{s.seconds:>10.3f}{s.first_seconds:>26.3f}")
     lines.append("")
+    ours = next((s for s in c.speeds if s.who == OURS and s.cache == "warm"), None)
+    if ours is not None and ours.first_seconds > ours.seconds / 2:
+        lines += [
+            "Most of Millrace's time passed before its first mini-batch, in the start of its private process, which",
+            "comes once a run: the file is too small to say how fast its rows are made.",
+        ]
     if not c.cold:
         lines.append("This system cannot be asked to forget a file: there is no cold turn.")
     equal = [d.tensor for d in c.differences if not d.different]

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence, Union
 
 
 class MillraceError(Exception):
-    """The base class of every exception of this package."""
+    """The base class of every exception of this package. Exceptions can be pickled, so that they pass between
+    processes whole.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[MillraceError], arguments: tuple[Any, ...], attributes: Mapping[str, Any]) -> MillraceError:
+    """An exception that was pickled. Its class is not called, since its arguments differ from ``args``."""
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(attributes)
+    return error
 
 
 class BinaryError(MillraceError):
@@ -39,7 +52,9 @@ class PipelineProblem:
 class PipelineError(MillraceError, ValueError):
     """A pipeline has errors: :attr:`problems`, at most 20 of them."""
 
-    def __init__(self, problems: Sequence[PipelineProblem]) -> None:
+    def __init__(self, problems: Union[str, Sequence[PipelineProblem]]) -> None:
+        if isinstance(problems, str):  # torch makes exceptions of a DataLoader's process again, from their text
+            problems = [PipelineProblem(problems)]
         super().__init__("\n".join(map(str, problems)))
         self.problems = tuple(problems)
 
@@ -135,6 +150,23 @@ class FilesError(MillraceError, OSError):
         super().__init__(message)
         self.filename = filename or None
 
+    def __str__(self) -> str:
+        # OSError's own text is of errno and filename, and leaves the message out.
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.filename or "")
+
+
+class OptionsError(MillraceError, ValueError):
+    """An argument of :func:`millrace.open` is of another type or out of range. ``argument`` names it where it is
+    known.
+    """
+
+    def __init__(self, message: str, argument: str = "") -> None:
+        super().__init__(message)
+        self.argument = argument
+
 
 class RanksError(MillraceError, ValueError):
     """The ranks of a run do not fit together. ``variable`` names the environment variable or argument at fault."""
@@ -197,3 +229,7 @@ class PartlyConsumedError(MillraceError):
 
 class NoMiniBatchWarning(UserWarning):
     """A loop over mini-batches got no mini-batch. The message says why."""
+
+
+class DataLoaderWarning(UserWarning):
+    """A DataLoader has a process of its own, which gains nothing: ``num_workers=0``."""

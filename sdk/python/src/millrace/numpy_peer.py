@@ -303,7 +303,7 @@ def _decoded(array: pa.Array, kind: str, lengths: Optional[np.ndarray]) -> _Colu
     if kind == "bytes":
         text = array.cast(pa.string()) if not pa.types.is_large_string(array.type) else array
         return _Column(pc.fill_null(text, "") if null is not None else text, null, lengths)
-    if pa.types.is_boolean(array.type):
+    if pa.types.is_boolean(array.type) or pa.types.is_null(array.type):
         array = array.cast(pa.uint8())
     elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         raise UnsupportedPipelineError(f"a column of {array.type}: this comparison has numbers, booleans and text")

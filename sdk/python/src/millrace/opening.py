@@ -17,18 +17,26 @@ import hashlib
 import importlib.util
 import itertools
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.process import parent_process
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Iterable, Literal, Mapping, Optional, Union
 
+from . import arguments
 from .client import Job, position_bytes
-from .control import Control, pipeline_bytes
-from .errors import RanksError
+from .control import TLS, Control
+from .errors import PipelineError, PipelineProblem, RanksError
+from .pipeline import Pipeline
 from .private import PrivateSession, Rendezvous
 from .ranks import Ranks, check_one_machine, find_ranks, machine
 from .run import default_run
 
 __all__ = ["Opening", "open"]
+
+_MAX_BATCH = 1 << 24  # rows
+_MAX_EPOCHS = 1 << 32
+_MAX_INT32 = (1 << 31) - 1
+_MAX_QUEUE = 1 << 40  # bytes
+_MAX_THREADS = 256
 
 _opened = itertools.count()  # counts this process's calls: each call of the ranks has a meeting of its own
 
@@ -46,6 +54,9 @@ class Opening:
         control: of :class:`millrace.client.Job`; None preprocesses on this machine.
         job_arguments: more arguments of :class:`millrace.client.Job`.
         meeting: where the ranks of this machine find the private process.
+        check: whether every frame's CRC32C is checked.
+        pipeline_file: the file that the pipeline was read from, for error messages; empty if there is none.
+        built: the pipeline that was built in Python, for the same purpose; None if there is none.
     """
 
     files: tuple[str, ...]
@@ -57,6 +68,8 @@ class Opening:
     job_arguments: Mapping[str, Any] = field(default_factory=dict)
     meeting: Optional[Rendezvous] = None
     check: Optional[bool] = None
+    pipeline_file: str = ""
+    built: Optional[Pipeline] = None
 
     @property
     def private(self) -> bool:
@@ -69,14 +82,26 @@ class Opening:
             return Job(self.control, rank=self.ranks.rank, token=token, acknowledge=acknowledge, **self.job_arguments)
         if isinstance(token, Mapping):
             self._check_world(token)
-        session = PrivateSession(
-            {"files": list(self.files), "pipeline": self.pipeline, **self.plan, **self.options},
-            self.ranks,
-            self.meeting,
-            position_bytes(token),
-            self.check,
-        )
+        try:
+            session = PrivateSession(
+                {"files": list(self.files), "pipeline": self.pipeline, **self.plan, **self.options},
+                self.ranks,
+                self.meeting,
+                position_bytes(token),
+                self.check,
+            )
+        except PipelineError as e:
+            raise PipelineError([self._located(problem) for problem in e.problems]) from None
         return Job.of_session(session, acknowledge)
+
+    def _located(self, problem: PipelineProblem) -> PipelineProblem:
+        """Adds the file that the pipeline was read from, or the line of Python that added the faulty group."""
+        place = self.built.locate(problem.path) if self.built is not None else None
+        if place is not None:
+            return replace(problem, file=place.file, line=place.line)
+        if self.built is not None:
+            return replace(problem, line=None)  # of the document that Pipeline wrote, which nobody sees
+        return replace(problem, file=self.pipeline_file) if problem.path or problem.line else problem
 
     def _check_world(self, state: Mapping[str, Any]) -> None:
         """Refuses a state of another number of ranks: it counts one rank's mini-batches, and would leave some out or
@@ -93,35 +118,42 @@ class Opening:
 
 
 def open(  # noqa: A001 (the public name is millrace.open)
-    files: Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]],
-    pipeline: Any,
+    files: Union[arguments.Path, Iterable[arguments.Path]],
+    pipeline: Union[arguments.Path, Pipeline],
     *,
     batch: Optional[int] = None,
     epochs: int = 1,
-    shuffle: Optional[str] = None,
+    shuffle: Optional[Literal["none", "splits", "rows"]] = None,
     seed: int = 0,
-    order: Optional[str] = None,
-    tail: Optional[str] = None,
+    order: Optional[Literal["fastest", "deterministic"]] = None,
+    tail: Optional[Literal["keep", "drop"]] = None,
     split_batches: Optional[int] = None,
     window: Optional[int] = None,
     rank: Optional[int] = None,
     world_size: Optional[int] = None,
-    rank_tail: Optional[str] = None,
+    rank_tail: Optional[Literal["drop", "keep"]] = None,
     state: Any = None,
     control: Union[None, str, Iterable[str]] = None,
     id: Optional[str] = None,
     run: Optional[str] = None,
     resume: bool = False,
-    input_format: Optional[str] = None,
-    label: Optional[str] = None,
-    malformed: Optional[str] = None,
+    input_format: Optional[Literal["parquet", "criteo-tsv", "criteo-bin"]] = None,
+    label: Optional[Literal["present", "absent"]] = None,
+    malformed: Optional[Literal["fail", "drop", "null"]] = None,
     queue_bytes: Optional[int] = None,
     threads: Optional[int] = None,
     trainer_cores: Optional[int] = None,
     patience: float = 300.0,
     check: Optional[bool] = None,
-    tensors: Optional[str] = None,
-    **more: Any,
+    tensors: Optional[Literal["torch", "views"]] = None,
+    device: Any = None,
+    prefetch: Optional[int] = None,
+    torchrec: Optional[bool] = None,
+    validate: Optional[bool] = None,
+    tls: TLS = None,
+    credits: Optional[int] = None,
+    splits: Optional[int] = None,
+    timeout: Optional[float] = None,
 ) -> Any:
     """Opens files as mini-batches.
 
@@ -150,18 +182,40 @@ def open(  # noqa: A001 (the public name is millrace.open)
         check: whether every frame's CRC32C is checked.
         tensors: ``torch`` yields :class:`millrace.torch.Batch`, ``views`` yields :class:`millrace.MiniBatch` of
             memoryviews. None is ``torch`` where it is installed.
-        more: with torch: device, prefetch, torchrec, validate; with control: tls, credits, splits, timeout.
+        device, prefetch, torchrec, validate: with torch, as in :class:`millrace.torch.MiniBatches`.
+        tls, credits, splits, timeout: with ``control``, as in :class:`millrace.client.Job`.
 
     Returns:
         :class:`millrace.torch.MiniBatches`, or :class:`millrace.Job`.
 
     Raises:
-        FilesError, PipelineError, DataLossError, RanksError, BinaryError, PrivateProcessError, TokenError
+        FilesError: a file is missing, or is no readable partition.
+        PipelineError: the pipeline has errors, or the files lack its columns.
+        OptionsError: an argument is of another type or out of range.
+        RanksError: the ranks do not fit together.
+        OtherJobError, TokenError: ``state`` is of another job, or damaged.
+        BinaryError, PrivateProcessError: the private process does not start.
+        DataLossError: while iterating: a page or a row is damaged, or a file has changed.
     """
-    if tensors not in (None, "torch", "views"):
-        raise ValueError(f"tensors={tensors!r}: want torch or views")
-    names = (files,) if isinstance(files, (str, os.PathLike)) else tuple(files)
-    paths = tuple(os.fspath(name) for name in names)
+    arguments.choice("tensors", tensors, ("torch", "views"))
+    arguments.choice("order", order, ("fastest", "deterministic"))
+    arguments.choice("shuffle", shuffle, ("none", "splits", "rows"))
+    arguments.choice("tail", tail, ("keep", "drop"))
+    arguments.choice("rank_tail", rank_tail, ("drop", "keep"))
+    arguments.choice("input_format", input_format, ("parquet", "criteo-tsv", "criteo-bin"))
+    arguments.choice("label", label, ("present", "absent"))
+    arguments.choice("malformed", malformed, ("fail", "drop", "null"))
+    batch = arguments.whole("batch", batch, 1, _MAX_BATCH)
+    epochs = arguments.whole("epochs", epochs, 1, _MAX_EPOCHS) or 1
+    seed = arguments.whole("seed", seed, 0, (1 << 64) - 1) or 0
+    split_batches = arguments.whole("split_batches", split_batches, 1, _MAX_INT32)
+    window = arguments.whole("window", window, 1, _MAX_INT32)
+    queue_bytes = arguments.whole("queue_bytes", queue_bytes, 1, _MAX_QUEUE)
+    threads = arguments.whole("threads", threads, 1, _MAX_THREADS)
+    trainer_cores = arguments.whole("trainer_cores", trainer_cores, -1, _MAX_INT32)
+    paths = arguments.paths(files)
+    text, pipeline_file = arguments.document(pipeline)
+    built = pipeline if isinstance(pipeline, Pipeline) else None
     place = find_ranks(rank, world_size)
     plan = _given(
         batch=batch, tail=tail, shuffle=shuffle, seed=seed or None, split_batches=split_batches, window=window
@@ -169,12 +223,12 @@ def open(  # noqa: A001 (the public name is millrace.open)
     of_files = _given(
         input_format=input_format, label=label, malformed=malformed, threads=threads, trainer_cores=trainer_cores
     )
-    of_torch = {name: more.pop(name) for name in ("device", "prefetch", "torchrec", "validate") if name in more}
-    text = pipeline.to_yaml() if hasattr(pipeline, "to_yaml") else pipeline_bytes(pipeline).decode()
+    of_torch = _given(device=device, prefetch=prefetch, torchrec=torchrec, validate=validate)
+    of_control = _given(tls=tls, credits=credits, splits=splits, timeout=timeout)
     common = _given(epochs=epochs, order=order, rank_tail=rank_tail)
     if control is None:
-        if more or resume or id:
-            wrong = sorted([*more, *(["resume"] if resume else []), *(["id"] if id else [])])
+        if of_control or resume or id:
+            wrong = sorted([*of_control, *(["resume"] if resume else []), *(["id"] if id else [])])
             raise TypeError(f"{', '.join(wrong)}: only with control=; on this machine state= says where to go on")
         check_one_machine(place)
         opening = Opening(
@@ -185,6 +239,8 @@ def open(  # noqa: A001 (the public name is millrace.open)
             place,
             meeting=_meeting(place, run, patience),
             check=check,
+            pipeline_file=pipeline_file,
+            built=built,
         )
     else:
         if of_files:
@@ -197,11 +253,11 @@ def open(  # noqa: A001 (the public name is millrace.open)
             **common,
         }
         name = id or "open-" + hashlib.sha256(repr(sorted(spec.items())).encode()).hexdigest()[:24]
-        with Control(control, tls=more.get("tls"), patience=patience) as client:
-            submitted = client.submit({"name": name, **spec})
-        arguments = {"id": str(submitted.get("id") or name), "run": run, "resume": resume, "patience": patience}
-        arguments.update(_given(queue_bytes=queue_bytes, check=check))
-        opening = Opening(paths, text, plan, common, place, control, {**arguments, **more})
+        with Control(control, tls=tls, patience=patience) as client:
+            submitted = client.submit({"name": name, **spec, "pipeline": built if built is not None else text})
+        more: dict[str, Any] = {"id": str(submitted.get("id") or name), "run": run, "resume": resume, "patience": patience}
+        more.update(_given(queue_bytes=queue_bytes, check=check))
+        opening = Opening(paths, text, plan, common, place, control, {**more, **of_control})
     return _attached(opening, state, tensors, of_torch)
 
 
@@ -215,6 +271,7 @@ def _attached(opening: Opening, state: Any, tensors: Optional[str], of_torch: di
     from .torch import MiniBatches
 
     data = MiniBatches(opening=opening, state=state, **of_torch)
+    data.check_device()
     data.job  # errors are raised here, and the ranks meet here
     return data
 

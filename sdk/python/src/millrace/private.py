@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -30,6 +31,7 @@ from .errors import (
     DataLossError,
     FilesError,
     MillraceError,
+    OptionsError,
     OtherJobError,
     PipelineError,
     PipelineProblem,
@@ -77,7 +79,7 @@ class PrivateSession(Consumption):
         meeting: how the ranks find each other; None if this is the only one of this machine.
     """
 
-    again = "open it again"
+    again = "open it again, or with more epochs="
 
     def __init__(
         self,
@@ -436,16 +438,13 @@ def failure(message: Mapping[str, Any]) -> MillraceError:
     if code == "pipeline":
         listed = message.get("problems")
         problems = [p for p in listed if isinstance(p, dict)] if isinstance(listed, list) else []
-        found = [
-            PipelineProblem(str(p.get("message")), path=str(p.get("path") or ""), line=p.get("line")) for p in problems
-        ]
-        return PipelineError(found or [PipelineProblem(said)])
+        return PipelineError([_problem(p) for p in problems] or [PipelineProblem(said)])
     if code == "data":
         return DataLossError(said, **place)
     if code == "files":
         return FilesError(said, place["file"])
     if code == "options":
-        return _OptionsError(said)
+        return OptionsError(said)
     if code == "token":
         return TokenError(said)
     if code == "other_job":
@@ -457,5 +456,8 @@ def failure(message: Mapping[str, Any]) -> MillraceError:
     return ServiceError(code, said, "private process")
 
 
-class _OptionsError(MillraceError, ValueError):
-    """An argument of :func:`millrace.open` is out of range."""
+def _problem(of: Mapping[str, Any]) -> PipelineProblem:
+    """One error of a pipeline. The line stands apart from the message, which begins with it."""
+    line = of.get("line") if isinstance(of.get("line"), int) else None
+    message = re.sub(r"\Aline \d+:\d+: ", "", str(of.get("message")))
+    return PipelineProblem(message, path=str(of.get("path") or ""), line=line or None)

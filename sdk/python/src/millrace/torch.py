@@ -10,10 +10,11 @@
             step(batch)
         torch.save({"model": model.state_dict(), "data": data.state_dict()}, path)
 
-One ``for`` is one epoch, or what is left of it. Iterate it directly, or through ``DataLoader(data, batch_size=None)``
-(or torchdata's ``StatefulDataLoader``, which saves and restores the position by itself) with ``num_workers`` 0 or 1:
-the threads behind it fetch without holding the interpreter lock, so more processes gain nothing, and a rank has one
-consumer.
+One ``for`` is one epoch, or what is left of it. Iterate it directly, or through ``DataLoader(data, batch_size=None,
+num_workers=0)``, or torchdata's ``StatefulDataLoader``, which saves and restores the position by itself. A process of
+the loader gains nothing, since threads fetch ahead of the loop without holding the interpreter lock, and it copies every
+mini-batch from process to process. So ``num_workers=1`` brings a :class:`~millrace.DataLoaderWarning`, and more are
+refused, since a rank has one consumer. Over files of this machine any process is refused.
 
 On the CPU tensors are views of the bytes that came from the socket. With a CUDA device a thread copies each mini-batch
 once, in one piece, into pinned memory, and from there asynchronously to the device, ahead of the trainer; tensors are
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections import deque
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
@@ -32,7 +34,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from . import frame
 from .client import Job
-from .errors import MillraceError
+from .errors import DataLoaderWarning, MillraceError, OptionsError
 from .handover import Handover
 from .measure import Throughput, dummy_frame, untouched
 from .opening import Opening
@@ -129,6 +131,19 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         self.__dict__.update(kept)
         self._reset()
 
+    def __repr__(self) -> str:
+        """The files or the job, and how far the loop is. Nothing is asked of anybody."""
+        opening = self._opening
+        if opening is not None:
+            what, rank = ", ".join(opening.files[:3]) + (", ..." if len(opening.files) > 3 else ""), opening.ranks.rank
+        else:
+            what, rank = f"job {self._arguments['id']}", int(self._arguments["rank"])
+        job = self._job
+        if job is None or self._pid != os.getpid():
+            return f"<MiniBatches of {what}: rank {rank}, not attached>"
+        taken = f"{job.statistics.minibatches} mini-batches taken"
+        return f"<MiniBatches of {what}: rank {rank}, epoch {job.epoch} of {job.epochs}, {taken}>"
+
     # --- before the first mini-batch ----------------------------------------------------------------------------------
 
     @property
@@ -148,6 +163,15 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
             self._pid = os.getpid()
             self._state = None
         return self._job
+
+    def check_device(self) -> None:
+        """Raises :class:`~millrace.OptionsError` if the device is a CUDA device and torch can use none."""
+        if self._device.type == "cuda" and not torch.cuda.is_available():
+            raise OptionsError(
+                f"device={str(self._device)!r}: torch {torch.__version__} can use no GPU on this machine: leave device "
+                "out to get tensors on the CPU",
+                "device",
+            )
 
     @property
     def _private(self) -> bool:
@@ -298,16 +322,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     def __iter__(self) -> Iterator[Batch]:
         info = get_worker_info()
-        if info is not None and self._private:
-            raise MillraceError(
-                f"num_workers={info.num_workers}: use num_workers=0. The private process preprocesses on this "
-                "machine's cores already, ahead of the loop; a worker would only copy mini-batches between processes"
-            )
-        if info is not None and info.num_workers > 1:
-            raise MillraceError(
-                f"num_workers={info.num_workers}: a rank has one consumer; "
-                "use 0 or 1, and credits= for more requests at once"
-            )
+        if info is not None:
+            self._check_workers(info.num_workers)
         job = self.job
         if self._handover is not None:
             self._handover.restart()
@@ -319,6 +335,28 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         if info is not None:
             return self._handing(job)
         return self._staging(job) if self._device.type == "cuda" or self._pinned is not None else self._plain(job)
+
+    def _check_workers(self, count: int) -> None:
+        """Refuses the processes of a DataLoader that would gain nothing and lose something, or warns of one that only
+        costs.
+        """
+        asked = f"DataLoader(num_workers={count}): use num_workers=0"
+        if self._private:
+            raise MillraceError(
+                f"{asked}. The private process preprocesses on this machine's cores already, ahead of the loop; the "
+                "loader's processes would only copy mini-batches between processes"
+            )
+        if count > 1:
+            raise MillraceError(
+                f"{asked}. Threads fetch ahead of the loop already, and a rank has one consumer: {count} processes "
+                "would take each other's mini-batches. credits= and queue_bytes= fetch more at once"
+            )
+        warnings.warn(
+            f"{asked}. Threads fetch ahead of the loop already, without holding the interpreter lock; the loader's "
+            "process only copies mini-batches between processes",
+            DataLoaderWarning,
+            stacklevel=3,
+        )
 
     def _handing(self, job: Job) -> Iterator[Batch]:
         """The loop in a DataLoader's worker, which asks ahead of the trainer: the trainer's process reports which

@@ -1,0 +1,86 @@
+"""Checks of the arguments of :func:`millrace.open`, before they are sent anywhere."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any, Iterable, Optional, Sequence, Union
+
+from .errors import OptionsError, PipelineError, PipelineProblem
+
+__all__ = ["choice", "document", "paths", "whole"]
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+def whole(name: str, value: Any, least: int, most: int) -> Optional[int]:
+    """Returns a whole number from ``least`` to ``most``, or None for None.
+
+    Raises:
+        OptionsError: the value is something else. NumPy's integers are whole numbers, True and 1.0 are not.
+    """
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or not least <= number <= most:
+        raise OptionsError(f"{name}={value!r}: want a whole number from {least} to {most}", name)
+    return number
+
+
+def choice(name: str, value: Any, choices: Sequence[str]) -> Optional[str]:
+    """Returns one of the choices, or None for None.
+
+    Raises:
+        OptionsError: the value is something else.
+    """
+    if value is None or value in choices:
+        return None if value is None else str(value)
+    raise OptionsError(f"{name}={value!r}: want {', '.join(choices[:-1])} or {choices[-1]}", name)
+
+
+def paths(files: Union[Path, Iterable[Path]]) -> tuple[str, ...]:
+    """Returns the names of files, folders and patterns as text.
+
+    Raises:
+        OptionsError: there is none, or one is no path.
+    """
+    listed: Iterable[Any] = (files,) if isinstance(files, (str, os.PathLike)) else files
+    try:
+        names = tuple(os.fspath(name) for name in listed)
+    except TypeError:
+        names = None
+    if names is None or not all(isinstance(name, str) and name for name in names):
+        raise OptionsError(f"files={files!r}: want a path or a pattern, or a list of them", "files")
+    if not names:
+        raise OptionsError("files: the list is empty: name at least one file, folder or pattern", "files")
+    return names
+
+
+def document(pipeline: Any) -> tuple[str, str]:
+    """Returns the document of a pipeline, or its name, and the file that was read; no file if the document is text.
+
+    Raises:
+        PipelineError: the file cannot be read.
+        OptionsError: it is no pipeline.
+    """
+    if hasattr(pipeline, "to_yaml"):
+        return pipeline.to_yaml(), ""
+    if not isinstance(pipeline, (str, os.PathLike)):
+        raise OptionsError(
+            f"pipeline={pipeline!r}: want a built-in pipeline's name, a YAML file's path, a YAML document, or a "
+            "millrace.Pipeline",
+            "pipeline",
+        )
+    name = os.fspath(pipeline)
+    if isinstance(pipeline, str) and ("\n" in name or not os.path.isfile(name)):
+        if "\n" in name or not name.endswith((".yaml", ".yml")):
+            return name, "" if "\n" in name else name
+    try:
+        with open(name, encoding="utf-8") as f:
+            return f.read(), name
+    except (OSError, UnicodeDecodeError) as e:
+        why = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
+        raise PipelineError([PipelineProblem(f"pipeline {name}: {why}")]) from e
