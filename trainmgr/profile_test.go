@@ -45,7 +45,8 @@ func TestProfileMeasuresFiftyToAHundred(t *testing.T) {
 // first row, and nothing is left open.
 func TestProfileChangesNothing(t *testing.T) {
 	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0}, []int{1})
-	local.delay = time.Millisecond // so that the trainer stalls
+	// The trainer stalls, even if others have the processor while its five steps are timed.
+	local.delay = 20 * time.Millisecond
 	weights, trained, restored := 1.0, 0, 0
 	step := Step{
 		Run: func(_ context.Context, mb *tensor.MiniBatch) error {
@@ -123,6 +124,8 @@ func TestStoredMetricsAreNotMeasured(t *testing.T) {
 		local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
 		local.delay = time.Millisecond
 		o := profiledOptions(local, step)
+		// T is given, so that the trainer stalls: five steps, timed while others have the processor, may be slow.
+		o.RowsPerSecond = 1e9
 		o.Offload.Store, o.Offload.Model = store, "regression"
 		change(&o)
 		steps.Store(0)
