@@ -56,7 +56,7 @@ asm:
 	bash .ci/asm write
 
 # The same bytes on arm64 (under QEMU's user mode) as here; darwin builds.
-# And at every level of the instruction set. What only Linux can do says so at run time. CROSS=whole runs all tests of the kernels on arm64, in two minutes more.
+# And at every level of the instruction set. What only Linux can do says so at run time. CROSS=whole vets all packages for arm64 and runs all tests of the kernels there, in some minutes more.
 cross:
 	bash .ci/cross $(CROSS)
 
