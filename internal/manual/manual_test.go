@@ -122,8 +122,8 @@ func run(t *testing.T, source, bin, document string, alone bool) {
 // environment is that of a person who has just logged in, with the binary on the PATH and Go's caches where they were.
 func environment(home, bin string) []string {
 	keep := []string{
-		"GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOPATH", "GOSUMDB", "GONOSUMDB", "PIP_INDEX_URL",
-		"PIP_CONFIG_FILE", "LANG",
+		"CGO_ENABLED", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOPATH", "GOSUMDB", "GONOSUMDB",
+		"PIP_INDEX_URL", "PIP_CONFIG_FILE", "LANG",
 	}
 	env := []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "NO_COLOR=1", "XDG_RUNTIME_DIR=" + home}
 	for _, name := range keep {
