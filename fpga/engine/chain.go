@@ -169,6 +169,14 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 		dst := b.floatPlace(v.slots)
 		logn.LogClamped(dst, v.float32s, s.logAdd, s.logLow, s.logHigh)
 		v.float32s, v.ownsValues = dst, true
+	case program.UnitLogit:
+		dst := b.floatPlace(v.slots)
+		s.logit.Logit(dst, v.float32s)
+		v.float32s, v.ownsValues = dst, true
+	case program.UnitBoxCox:
+		dst := b.floatPlace(v.slots)
+		s.boxCox.Apply(dst, v.float32s)
+		v.float32s, v.ownsValues = dst, true
 	case program.UnitBucketize:
 		return b.bucketize(s, v)
 	case program.UnitSigridHash:

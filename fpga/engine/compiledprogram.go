@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/boxcox"
 	"github.com/millrace/millrace/fpga/unit/bucketize"
+	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -63,6 +65,8 @@ type step struct {
 	lowFloat, highFloat float64 // clamp of floats
 	keepFirst           int64   // firstx: elements of a list
 	logAdd              float32
+	logit               logit.Range
+	boxCox              *boxcox.Transform
 	logLow, logHigh     float32 // log: the bounds to which it clamps its values first
 	hasher              *sigridhash.Hasher
 	modulus             *positivemodulus.Modulus
@@ -218,11 +222,24 @@ func compileStep(op program.Op, in program.Kind, tables map[*program.Bucketize]*
 		st.keepFirst = o.N
 	case program.Convert:
 		st.outputKind = o.To
+	case program.Logit:
+		st.logit, err = logit.Bounds(o.Eps)
+	case program.BoxCox:
+		st.boxCox, err = boxcox.New(boxCoxParams(o))
 	case program.HexToInt, program.ZeroExtend:
 	default:
 		err = fmt.Errorf("%T is no operator of this engine", op)
 	}
 	return st, err
+}
+
+// boxCoxParams turns the program's form of BoxCox into the unit's.
+func boxCoxParams(b program.BoxCox) boxcox.Params {
+	p := boxcox.Params{Lambda1: b.Lambda1, Lambda2: b.Lambda2}
+	if b.Mode == program.BoxCoxRAP {
+		p.Mode = boxcox.RAP
+	}
+	return p
 }
 
 // bucketizeParams turns the program's form of Bucketize into the unit's.

@@ -152,12 +152,17 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		ops = append(ops, op)
 		kind = op.Out(kind)
 	}
+	toFloat32 := func() {
+		if kind == program.Int64 || kind == program.Float64 {
+			add(program.Convert{To: program.Float32})
+		}
+	}
 	fill := program.FillNull{Int: int64(rng.IntN(100)) - 10, Float: float64(rng.IntN(100)) / 3}
 	if kind == program.Bytes {
 		add(program.HexToInt{})
 	}
 	for range rng.IntN(4) {
-		switch rng.IntN(9) {
+		switch rng.IntN(11) {
 		case 0:
 			add(fill)
 		case 8:
@@ -167,10 +172,14 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		case 1:
 			add(program.Clamp{IntLo: -5, IntHi: 1000, FloatLo: -4, FloatHi: 512})
 		case 2:
-			if kind == program.Int64 || kind == program.Float64 {
-				add(program.Convert{To: program.Float32})
-			}
+			toFloat32()
 			add(program.Log{Add: float32(rng.IntN(3))})
+		case 9:
+			toFloat32()
+			add(program.Logit{Eps: []float32{-1, 0, 1e-6, 0.1}[rng.IntN(4)]})
+		case 10:
+			toFloat32()
+			add(randomBoxCox(rng))
 		case 3:
 			if kind != program.Int64 {
 				add(randomBuckets(rng, kind, risky))
@@ -202,6 +211,14 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		add(fill)
 	}
 	return ops
+}
+
+func randomBoxCox(rng *rand.Rand) program.BoxCox {
+	b := program.BoxCox{Lambda1: []float32{0, 1, 2, 0.5, -1, 0.3}[rng.IntN(6)], Mode: program.BoxCoxMode(rng.IntN(2))}
+	if b.Mode == program.BoxCoxCaffe2 {
+		b.Lambda2 = float32(rng.IntN(3))
+	}
+	return b
 }
 
 func randomBuckets(rng *rand.Rand, kind program.Kind, risky bool) *program.Bucketize {

@@ -31,7 +31,7 @@ func Stock() ([]byte, error) {
 		Interface: StockInterface(),
 		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
 		Partition: Partition{Slots: 2},
-		SelfTest:  []Vector{rowsVector(), chunksVector(), mapsVector()},
+		SelfTest:  []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector()},
 		Build:     BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
@@ -80,6 +80,10 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"n"}, in: numbers, out: "same"}
 	case program.UnitConvert:
 		return stockUnit{args: []string{"to"}, in: numbers, out: "float"}
+	case program.UnitLogit:
+		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
+	case program.UnitBoxCox:
+		return stockUnit{args: []string{"lambda1", "lambda2", "mode"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitParquet:
 		return stockUnit{in: []string{"bytes"}, out: "values"}
 	case program.UnitText:

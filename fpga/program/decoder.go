@@ -207,7 +207,7 @@ func (s *Sink) read(r *reader, tables *tableSet) {
 // paramSize is the length of each operator's parameters, which is fixed for a version.
 var paramSize = map[Unit]uint32{
 	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
-	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1,
+	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
 }
 
 func readOp(r *reader, tables *tableSet) Op {
@@ -258,6 +258,11 @@ func readOp(r *reader, tables *tableSet) Op {
 		return ZeroExtend{}
 	case UnitFirstX:
 		return FirstX{N: int64(le.Uint64(b))}
+	case UnitLogit:
+		return Logit{Eps: float32At(b)}
+	case UnitBoxCox:
+		r.zeros(b[9:12], "box_cox")
+		return BoxCox{Lambda1: float32At(b), Lambda2: float32At(b[4:]), Mode: BoxCoxMode(b[8])}
 	default:
 		return Convert{To: Kind(b[0])}
 	}

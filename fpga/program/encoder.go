@@ -130,6 +130,10 @@ func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
 		b = le.AppendUint64(b, uint64(o.N))
 	case Convert:
 		b = append(b, byte(o.To))
+	case Logit:
+		b = putFloat32(b, o.Eps)
+	case BoxCox:
+		b = append(putFloat32(putFloat32(b, o.Lambda1), o.Lambda2), byte(o.Mode), 0, 0, 0)
 	}
 	le.PutUint32(b[start-4:], uint32(len(b)-start))
 	return pad8(b, start)

@@ -130,3 +130,14 @@ func (s State) String() string {
 	}
 	return fmt.Sprintf("state(%d)", uint16(s))
 }
+
+// String returns the mode's name as pipelines write it.
+func (m BoxCoxMode) String() string {
+	switch m {
+	case BoxCoxCaffe2:
+		return "caffe2"
+	case BoxCoxRAP:
+		return "rap"
+	}
+	return fmt.Sprintf("mode(%d)", uint8(m))
+}

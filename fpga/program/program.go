@@ -146,7 +146,7 @@ func (o Output) Layout(rows uint32) OutputLayout {
 }
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
-// PositiveModulus, HexToInt, ZeroExtend, FirstX and Convert.
+// PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit and BoxCox.
 type Op interface {
 	Unit() Unit
 	// Out is the kind that the operator yields for the kind it is given; 0 when it does not take that kind.
@@ -168,6 +168,8 @@ const (
 	UnitZeroExtend      Unit = 8
 	UnitFirstX          Unit = 9
 	UnitConvert         Unit = 10
+	UnitLogit           Unit = 11
+	UnitBoxCox          Unit = 12
 )
 
 // The units of decoding: no operators, but listed by the image.

@@ -70,6 +70,20 @@ func everyOp() *Program {
 	}
 }
 
+// realOps is a program with the operators of real numbers that came after those of everyOp.
+func realOps() *Program {
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{{Name: "rate", Kind: Float32, Sinks: []Sink{
+			{To: ToDense, Index: 0, Ops: []Op{Logit{Eps: 1e-6}}},
+			{To: ToDense, Index: 1, Ops: []Op{Logit{Eps: -1}}},
+			{To: ToDense, Index: 2, Ops: []Op{BoxCox{Lambda1: 0.5, Lambda2: 1}}},
+			{To: ToDense, Index: 3, Ops: []Op{BoxCox{Lambda1: -2, Mode: BoxCoxRAP}}},
+		}}},
+		Output: Output{Dense: 4},
+	}
+}
+
 // textProgram is a small program over Criteo's text rows with fixed lengths.
 func textProgram() *Program {
 	return &Program{
@@ -86,10 +100,11 @@ func textProgram() *Program {
 func TestProgramGolden(t *testing.T) {
 	golden(t, "every_op.v1.hex", everyOp().Marshal())
 	golden(t, "text.v1.hex", textProgram().Marshal())
+	golden(t, "reals.v1.hex", realOps().Marshal())
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram()} {
+	for _, p := range []*Program{everyOp(), textProgram(), realOps()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
 		q, err := Unmarshal(b)
@@ -266,7 +281,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 13)
+	assert.Len(t, known, 15)
 }
 
 func TestProgramString(t *testing.T) {

@@ -103,6 +103,10 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("firstx %d", o.N)
 	case Convert:
 		return fmt.Sprintf("convert %v", o.To)
+	case Logit:
+		return fmt.Sprintf("logit eps %v", o.Eps)
+	case BoxCox:
+		return fmt.Sprintf("box_cox lambda1 %v lambda2 %v mode %v", o.Lambda1, o.Lambda2, o.Mode)
 	}
 	return op.Unit().String()
 }

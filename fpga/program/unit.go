@@ -20,6 +20,8 @@ var units = map[Unit]struct {
 	UnitZeroExtend:      {"zero_extend", 1},
 	UnitFirstX:          {"firstx", 1},
 	UnitConvert:         {"convert", 1},
+	UnitLogit:           {"logit", 1},
+	UnitBoxCox:          {"box_cox", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},

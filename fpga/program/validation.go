@@ -245,6 +245,19 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		if !list {
 			return bad("takes a list")
 		}
+	case Logit:
+		if !finite(float64(o.Eps)) || o.Eps > 0.5 {
+			return bad("eps %v, want a finite number of at most 0.5", o.Eps)
+		}
+	case BoxCox:
+		switch {
+		case !finite(float64(o.Lambda1)) || !finite(float64(o.Lambda2)):
+			return bad("lambda1 %v, lambda2 %v are not finite", o.Lambda1, o.Lambda2)
+		case o.Mode > BoxCoxRAP:
+			return bad("%v is no mode", o.Mode)
+		case o.Mode == BoxCoxRAP && o.Lambda2 != 0:
+			return bad("lambda2 %v with mode rap, which has none", o.Lambda2)
+		}
 	default:
 		return fmt.Errorf("%T is no operator of this build", op)
 	}

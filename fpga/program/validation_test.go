@@ -92,6 +92,18 @@ func TestValidate(t *testing.T) {
 			`column 0 "cat_0": sink 0 (sparse 0): operator 1: log does not take int64`},
 		"log adds infinity": {dense(Log{Add: float32(math.Inf(1))}),
 			`column 5 "y": sink 1 (dense 0): operator 0: log: add +Inf is not finite`},
+		"logit of an integer": {sparse(FillNull{}, Logit{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 1: logit does not take int64`},
+		"logit beyond a half": {dense(Logit{Eps: 0.50000006}),
+			`column 5 "y": sink 1 (dense 0): operator 0: logit: eps 0.50000006, want a finite number of at most 0.5`},
+		"logit by NaN": {dense(Logit{Eps: float32(nan)}),
+			`column 5 "y": sink 1 (dense 0): operator 0: logit: eps NaN, want a finite number of at most 0.5`},
+		"box_cox of infinity": {dense(BoxCox{Lambda1: float32(math.Inf(1))}),
+			`column 5 "y": sink 1 (dense 0): operator 0: box_cox: lambda1 +Inf, lambda2 0 are not finite`},
+		"box_cox of no mode": {dense(BoxCox{Mode: 2}),
+			`column 5 "y": sink 1 (dense 0): operator 0: box_cox: mode(2) is no mode`},
+		"box_cox of rap with lambda2": {dense(BoxCox{Lambda2: 1, Mode: BoxCoxRAP}),
+			`column 5 "y": sink 1 (dense 0): operator 0: box_cox: lambda2 1 with mode rap, which has none`},
 		"convert to nothing": {sparse(Convert{To: Int64}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: convert does not take int64`},
 		"max zero": {sparse(SigridHash{Max: 0}),
@@ -150,6 +162,7 @@ func TestValidateTakes(t *testing.T) {
 			p.Columns[4].Sinks[0].Ops[0] = &Bucketize{Borders64: []float64{math.Inf(-1), math.Inf(1)}}
 		},
 		"firstx of nothing": func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = FirstX{} },
+		"logit to a half":   func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Logit{Eps: 0.5} },
 		"clamp to a point":  func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Clamp{} },
 		"64 operators": func(p *Program) {
 			ops := make([]Op, MaxOps)

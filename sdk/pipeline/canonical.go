@@ -131,6 +131,11 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		c.str(`"modulus":`).int(o.M)
 	case program.FirstX:
 		c.str(`"n":`).int(o.N)
+	case program.Logit:
+		c.str(`"eps":`).number(program.Float32, 0, float64(o.Eps))
+	case program.BoxCox:
+		c.str(`"lambda1":`).number(program.Float32, 0, float64(o.Lambda1))
+		c.str(`,"lambda2":`).number(program.Float32, 0, float64(o.Lambda2)).str(`,"mode":"` + o.Mode.String() + `"`)
 	}
 	c.str(`}}`)
 }

@@ -19,6 +19,8 @@ type Operator struct {
 	Source  string // where the definition comes from
 	Unit    program.Unit
 
+	// check checks what the parameters' types do not say; nil: they say everything. The parameters have their types.
+	check func(p *problems, o *Op, a location)
 	// apply adds the operator to a chain and updates the chain's state.
 	apply func(c *chain, o *Op, a location)
 }
@@ -206,6 +208,38 @@ func Catalogue() []Operator {
 			Lists:  "lists only",
 			Errors: "the column is no list; `n` is below 0",
 			Source: "TorchArrow `firstx`; DPP FirstX",
+		},
+		{
+			Name: "logit", Unit: program.UnitLogit, apply: applyLogit, check: checkLogit,
+			Summary: "The correctly rounded float32 of ln(t / (1 - t)), where t is the value clamped to [`eps`, 1 - `eps`].",
+			Params: []Param{{Name: "eps", Type: ParamReal, Default: Real(1e-6),
+				Summary: "rounded to float32, and so is 1 - `eps`; at most 0.5. Below 0: nothing is clamped"}},
+			Takes: "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
+			Nulls: "stay null",
+			Lists: "refused",
+			Errors: "`eps` is above 0.5. A NaN stays one (7fc00000h). Of 0 it is -Inf and of 1 +Inf where the clamp " +
+				"leaves them, and of what lies outside [0, 1] it is NaN: values, not errors",
+			Source: "DPP Logit; caffe2 `Logit` (`eps` 1e-6), RAP (1e-5), ATen (`eps` below 0), which round each step; " +
+				"one rounding is ours",
+		},
+		{
+			Name: "box_cox", Unit: program.UnitBoxCox, apply: applyBoxCox, check: checkBoxCox,
+			Summary: "The correctly rounded float32 of (t^`lambda1` - 1) / `lambda1`, or of ln t where `lambda1` is 0. " +
+				"With mode `caffe2`, t is the value plus `lambda2`, rounded once to float32, but 1e-6 if that is below " +
+				"1e-6. With mode `rap`, t is the value, and values that are not above 0 stay as they are.",
+			Params: []Param{
+				{Name: "lambda1", Type: ParamReal, Summary: "the power; rounded to float32"},
+				{Name: "lambda2", Type: ParamReal, Default: Real(0),
+					Summary: "added first; rounded to float32; 0 with mode `rap`"},
+				{Name: "mode", Type: ParamChoice, Default: Text("caffe2"), Choices: []string{"caffe2", "rap"},
+					Summary: "which number is transformed"},
+			},
+			Takes: "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
+			Nulls: "stay null",
+			Lists: "refused",
+			Errors: "`lambda2` with mode `rap`. A NaN stays one (7fc00000h); of 1 it is a zero with the sign of " +
+				"`lambda1`; a result beyond float32 is an infinity: values, not errors",
+			Source: "DPP BoxCox; caffe2 `BatchBoxCox`, RAP `boxcox`, which round each step; one rounding is ours",
 		},
 		{
 			Name: "identity", apply: func(*chain, *Op, location) {},

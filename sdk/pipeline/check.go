@@ -110,7 +110,7 @@ func checkOperator(p *problems, o *Op, a location) {
 			}))
 		return
 	}
-	in := a.key(o.Name, a.pos)
+	in, before := a.key(o.Name, a.pos), len(p.list)
 	seen := make(map[string]bool)
 	for i := range o.Args {
 		v := &o.Args[i]
@@ -130,6 +130,9 @@ func checkOperator(p *problems, o *Op, a location) {
 		if param := &entry.Params[i]; param.Required() && !seen[param.Name] {
 			p.add(in, ErrMissing, "%s: %s", param.Name, param.Summary)
 		}
+	}
+	if entry.check != nil && len(p.list) == before {
+		entry.check(p, o, in)
 	}
 	if o.Name == "clamp" {
 		lo, _ := find(o.Args, "min")

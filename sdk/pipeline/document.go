@@ -22,9 +22,9 @@ how chains are written.
 Rules that hold for all of them:
 
 - Integers are int64 inside: unsigned ones are zero-extended, others sign-extended. Booleans are 0 and 1.
-- Integers and float64 become float32 (nearest, ties to even) on entering ` + "`log`" + `, a float32 comparison, ` +
-		`or the dense and
-  label tensors. Nothing becomes an integer by itself.
+- Integers and float64 become float32 (nearest, ties to even) on entering ` + "`log`, `logit`" + `, ` +
+		"`box_cox`" + `, a float32
+  comparison, or the dense and label tensors. Nothing becomes an integer by itself.
 - NaN made by arithmetic is 7fc00000h. Operators that only move values keep their bits.
 - Sparse features: a null, or a list with a null element that reaches any operator but ` + "`fill_null`" + `, ` +
 		`becomes a list
@@ -87,6 +87,8 @@ func (o *Operator) example() string {
 		"sigrid_hash":      "- sigrid_hash: {salt: 0, max: 500000}",
 		"positive_modulus": "- positive_modulus: {modulus: 5000}",
 		"firstx":           "- firstx: {n: 20}",
+		"logit":            "- logit: {eps: 1.0e-6}",
+		"box_cox":          "- box_cox: {lambda1: 0.5, lambda2: 1}",
 	}
 	return examples[o.Name]
 }

@@ -78,9 +78,9 @@ var badDocuments = []struct {
 		`line 3:25: dense[0].ops[1]: unknown operator: "clmap"; did you mean "clamp"?`},
 	{"unknown operator by name alone", "dense: [{columns: [i], ops: [lgo]}]", ErrUnknownOperator,
 		`line 1:30: dense[0].ops[0]: unknown operator: "lgo"; did you mean "log"?`},
-	{"unknown operator far from all", "dense: [{columns: [i], ops: [boxcox]}]", ErrUnknownOperator,
-		`line 1:30: dense[0].ops[0]: unknown operator: "boxcox"; want one of fill_null, clamp, log, bucketize, ` +
-			`sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`},
+	{"unknown operator far from all", "dense: [{columns: [i], ops: [cartesian]}]", ErrUnknownOperator,
+		`line 1:30: dense[0].ops[0]: unknown operator: "cartesian"; want one of fill_null, clamp, log, bucketize, ` +
+			`sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, identity`},
 	{"two operators in one", "dense: [{columns: [i], ops: [{fill_null: 0, log: {add: 1}}]}]", ErrValue,
 		"line 1:30: dense[0].ops[0]: wrong value: a mapping of 2, want one operator and its parameters"},
 	{"operator that is a number", "dense: [{columns: [i], ops: [3]}]", ErrValue,
@@ -123,6 +123,21 @@ var badDocuments = []struct {
 		"line 1:30: dense[0].ops[0].clamp: missing: min or max"},
 	{"clamp the wrong way", "dense: [{columns: [i], ops: [clamp: {min: 2, max: 1}]}]", ErrValue,
 		"line 1:30: dense[0].ops[0].clamp: wrong value: min 2 > max 1"},
+	{"eps beyond a half", "dense: [{columns: [f], ops: [logit: {eps: 0.6}]}]", ErrValue,
+		"line 1:43: dense[0].ops[0].logit.eps: wrong value: 0.6, want at most 0.5"},
+	{"lambda1 missing", "dense: [{columns: [f], ops: [box_cox: {}]}]", ErrMissing,
+		"line 1:30: dense[0].ops[0].box_cox: missing: lambda1: the power; rounded to float32"},
+	{"lambda2 of rap", "dense: [{columns: [f], ops: [box_cox: {lambda1: 2, mode: rap, lambda2: 1}]}]", ErrValue,
+		"line 1:72: dense[0].ops[0].box_cox.lambda2: wrong value: 1 with mode rap, which has none; leave it out, or say " +
+			"mode: caffe2"},
+	{"mode of another", "dense: [{columns: [f], ops: [box_cox: {lambda1: 2, mode: scipy}]}]", ErrValue,
+		`line 1:58: dense[0].ops[0].box_cox.mode: wrong value: the text "scipy", want one of caffe2, rap`},
+	{"logit of a list", "sparse: [{columns: [flist], ops: [logit]}]", ErrColumnType,
+		`line 1:35: sparse[0].ops[0]: column "flist": wrong type of column: logit of a list: no tensor holds lists of real ` +
+			`numbers`},
+	{"box_cox of text", "dense: [{columns: [s], ops: [box_cox: {lambda1: 2}]}]", ErrColumnType,
+		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: box_cox takes numbers, and these are strings; begin ` +
+			`with hex_to_int if they are hexadecimal`},
 	{"fill with infinity", "dense: [{columns: [f], ops: [fill_null: .inf]}]", ErrValue,
 		"line 1:41: dense[0].ops[0].fill_null.value: wrong value: the number .inf, want a finite number"},
 	{"add beyond float32", "dense: [{columns: [f], ops: [log: {add: 1.0e39}]}]", ErrValue,

@@ -118,6 +118,13 @@ generated:
   - columns: [i]
     ops: [bucketize: {borders: [-9223372036854775808, 9007199254740993], compare: int64}]
 `},
+	{"real_operators", `
+dense:
+  - {columns: [f], ops: [logit]}
+  - {columns: [i], as: i_logit, ops: [logit: {eps: -1}]}
+  - {columns: [d], ops: [box_cox: {lambda1: 0.5, lambda2: 1}]}
+  - {columns: [f_null], ops: [fill_null: 1, box_cox: {lambda1: 0, mode: rap}]}
+`},
 	{"patterns", `
 dense:
   - {columns: [c_0..c_2, z_00..z_01, a..b, a*b]}

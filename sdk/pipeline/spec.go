@@ -157,6 +157,14 @@ func ZeroExtend() Op { return op("zero_extend") }
 // FirstX returns the operator that keeps the first n elements of lists.
 func FirstX(n int64) Op { return op("firstx", arg("n", Int(n))) }
 
+// Logit returns the operator ln(t / (1 - t)), t the value clamped to [eps, 1 - eps].
+func Logit(eps Number) Op { return op("logit", arg("eps", eps)) }
+
+// BoxCox returns the operator (t^lambda1 - 1) / lambda1. Options are given as Arg{Name: "lambda2", Value: Int(1)}.
+func BoxCox(lambda1 Number, options ...Arg) Op {
+	return op("box_cox", append([]Arg{arg("lambda1", lambda1)}, options...)...)
+}
+
 // Identity returns the operator that changes nothing.
 func Identity() Op { return op("identity") }
 

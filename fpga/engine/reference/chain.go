@@ -6,10 +6,12 @@ import (
 	"math"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/boxcox"
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/clamp"
 	"github.com/millrace/millrace/fpga/unit/firstx"
 	"github.com/millrace/millrace/fpga/unit/hextoint"
+	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/logn"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
@@ -20,25 +22,29 @@ import (
 // under nan: error, a null that reaches dense or label, an id that does not fit.
 var ErrData = errors.New("bad data")
 
-// evaluator applies operators. It remembers logarithms, because their reference takes a tenth of a millisecond.
+// evaluator applies operators. It remembers logarithms and powers, because their references take a tenth of a
+// millisecond.
 type evaluator struct {
-	logs map[logArguments]float32 // at most maxKeptLogs
+	results map[expression]float32 // at most maxKeptResults
 }
 
-// logArguments are the bits of a logarithm's argument and of what is added to it.
-type logArguments struct{ x, add uint32 }
+// expression is an operator of float32 values, Log, Logit or BoxCox, and the bits of the value that it is given.
+type expression struct {
+	op program.Op
+	x  uint32
+}
 
-// maxKeptLogs bounds how many logarithms an evaluator remembers.
-const maxKeptLogs = 1 << 20
+// maxKeptResults bounds how many results an evaluator remembers.
+const maxKeptResults = 1 << 20
 
-// naturalLog returns the reference's logarithm, computed once for each argument.
-func (e *evaluator) naturalLog(x, add float32) float32 {
-	of := logArguments{math.Float32bits(x), math.Float32bits(add)}
-	y, ok := e.logs[of]
+// evaluate returns the result of reference, computed once for each operator and value.
+func (e *evaluator) evaluate(op program.Op, x float32, reference func() float32) float32 {
+	of := expression{op, math.Float32bits(x)}
+	y, ok := e.results[of]
 	if !ok {
-		y = logn.Reference(x, add)
-		if len(e.logs) < maxKeptLogs {
-			e.logs[of] = y
+		y = reference()
+		if len(e.results) < maxKeptResults {
+			e.results[of] = y
 		}
 	}
 	return y
@@ -110,7 +116,17 @@ func (e *evaluator) applyScalar(op program.Op, kind program.Kind, v any) (any, e
 			return clamp.Reference(x, o.FloatLo, o.FloatHi), nil
 		}
 	case program.Log:
-		return e.naturalLog(v.(float32), o.Add), nil
+		x := v.(float32)
+		return e.evaluate(o, x, func() float32 { return logn.Reference(x, o.Add) }), nil
+	case program.Logit:
+		x := v.(float32)
+		return e.evaluate(o, x, func() float32 { return logit.Reference(x, o.Eps) }), nil
+	case program.BoxCox:
+		x, params := v.(float32), boxcox.Params{Lambda1: o.Lambda1, Lambda2: o.Lambda2}
+		if o.Mode == program.BoxCoxRAP {
+			params.Mode = boxcox.RAP
+		}
+		return e.evaluate(o, x, func() float32 { return boxcox.Reference(x, params) }), nil
 	case *program.Bucketize:
 		return bucketOf(o, v)
 	case program.SigridHash:

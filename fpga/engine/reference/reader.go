@@ -33,7 +33,7 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 	if p.Source != program.Parquet {
 		return nil, fmt.Errorf("reference: a program for %v", p.Source)
 	}
-	d := &Reader{program: p, eval: evaluator{make(map[logArguments]float32)}, file: f, data: r,
+	d := &Reader{program: p, eval: evaluator{make(map[expression]float32)}, file: f, data: r,
 		chunks: make([]decodedChunk, len(p.Columns))}
 	for i := range p.Columns {
 		c := &p.Columns[i]
@@ -55,7 +55,7 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 
 // NewText returns a reader of a partition of Criteo text or binary rows, by the program's source and policy.
 func NewText(p *program.Program, data []byte) (*Reader, error) {
-	d := &Reader{program: p, eval: evaluator{make(map[logArguments]float32)}}
+	d := &Reader{program: p, eval: evaluator{make(map[expression]float32)}}
 	var err error
 	switch p.Source {
 	case program.CriteoTSV:

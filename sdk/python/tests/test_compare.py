@@ -25,12 +25,14 @@ except ImportError as e:
 
 from millrace import Pipeline
 from millrace.operators import (
+    box_cox,
     bucketize,
     clamp,
     fill_null,
     firstx,
     hex_to_int,
     log,
+    logit,
     positive_modulus,
     sigrid_hash,
     zero_extend,
@@ -145,6 +147,14 @@ class OfAFile(unittest.TestCase):
         p = Pipeline().dense(["whole", "wide", "yes"], ops=[fill_null(0), clamp(min=0), log(add=1)])
         (d,) = compare(self.file, p, turns=1, batch=100).differences
         self.assertLessEqual(d.greatest_ulp or 0, 4, "NumPy's own bound")
+
+    def test_logit_and_box_cox_differ_by_a_unit_of_the_last_place_at_most(self) -> None:
+        p = Pipeline().dense(["whole", "wide", "yes"], ops=[fill_null(0), clamp(min=0), logit()])
+        p.dense(["yes"], name="open", ops=[fill_null(0), logit(eps=-1)])
+        p.dense(["whole", "wide"], name="{column}_caffe2", ops=[fill_null(0), clamp(min=0), box_cox(0.5, lambda2=1)])
+        p.dense(["yes"], name="rap", ops=[fill_null(0), box_cox(0, mode="rap")])
+        (d,) = compare(self.file, p, turns=1, batch=100).differences
+        self.assertLessEqual(d.greatest_ulp or 0, 1, "NumPy works in float64 and rounds once more")
 
     def test_a_difference_is_told(self) -> None:
         p = Pipeline().dense("wide", ops=[fill_null(0)]).sparse("wide", ops=[positive_modulus(100)])

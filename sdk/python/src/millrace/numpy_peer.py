@@ -212,6 +212,26 @@ class _Pipeline:
             c.values = np.log(x, out=x)
         return "float32"
 
+    def _logit(self, c: _Column, kind: str, eps: str) -> str:
+        t, low = c.values.astype(np.float32), _number_of(eps, "float32")
+        if low >= 0:
+            t = np.clip(t, low, np.float32(1) - low)
+        x = t.astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            c.values = np.log(x / (1 - x)).astype(np.float32)
+        return "float32"
+
+    def _box_cox(self, c: _Column, kind: str, lambda1: str, lambda2: str, mode: str) -> str:
+        x, power = c.values.astype(np.float32), float(_number_of(lambda1, "float32"))
+        t = x if mode == "rap" else np.maximum(x + _number_of(lambda2, "float32"), np.float32(1e-6))
+        with np.errstate(all="ignore"):
+            y = np.log(t.astype(np.float64))
+            if power:
+                y = np.expm1(power * y) / power
+            y = y.astype(np.float32)
+        c.values = np.where(x > 0, y, x) if mode == "rap" else y
+        return "float32"
+
     def _bucketize(self, c: _Column, kind: str, borders: int, side: str, nan: str, compare: str) -> str:
         table = self.borders[borders]
         x = c.values.astype(table.dtype, copy=False)

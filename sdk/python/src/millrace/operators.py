@@ -25,6 +25,8 @@ __all__ = [
     "hex_to_int",
     "zero_extend",
     "firstx",
+    "logit",
+    "box_cox",
     "identity",
 ]
 
@@ -127,6 +129,32 @@ def firstx(n: int) -> Operator:
         n: elements to keep; 0 keeps none
     """
     return Operator("firstx", given(n=n))
+
+
+def logit(*, eps: Number = 1.0e-06) -> Operator:
+    """The correctly rounded float32 of ln(t / (1 - t)), where t is the value clamped to [``eps``, 1 - ``eps``].
+
+    Takes float32; int64 and float64 become float32 (nearest, ties to even); yields float32. Nulls: stay null.
+
+    Args:
+        eps: rounded to float32, and so is 1 - ``eps``; at most 0.5. Below 0: nothing is clamped
+    """
+    return Operator("logit", given({"eps": 1.0e-06}, eps=eps))
+
+
+def box_cox(lambda1: Number, *, lambda2: Number = 0, mode: Literal["caffe2", "rap"] = "caffe2") -> Operator:
+    """The correctly rounded float32 of (t^``lambda1`` - 1) / ``lambda1``, or of ln t where ``lambda1`` is 0. With mode
+    ``caffe2``, t is the value plus ``lambda2``, rounded once to float32, but 1e-6 if that is below 1e-6. With mode
+    ``rap``, t is the value, and values that are not above 0 stay as they are.
+
+    Takes float32; int64 and float64 become float32 (nearest, ties to even); yields float32. Nulls: stay null.
+
+    Args:
+        lambda1: the power; rounded to float32
+        lambda2: added first; rounded to float32; 0 with mode ``rap``
+        mode: which number is transformed
+    """
+    return Operator("box_cox", given({"lambda2": 0, "mode": "caffe2"}, lambda1=lambda1, lambda2=lambda2, mode=mode))
 
 
 def identity() -> Operator:

@@ -1,0 +1,26 @@
+package logit
+
+import (
+	"math"
+
+	"github.com/millrace/millrace/fpga/unit/internal/floatpair"
+)
+
+// decisive is how good pairLogit is, relative to its value.
+const decisive = 0x1p-88
+
+// hard returns the float32 nearest to the logit of t, which is a float32 between 0 and 1. No logit of a float32 comes
+// nearer to where rounding turns than pairLogit decides, as the sweep in the tests shows.
+func hard(t float64) float32 {
+	nearest, _, _ := pairLogit(t).Round32(decisive)
+	return nearest
+}
+
+// pairLogit returns ln(t / (1 - t)).
+func pairLogit(t float64) floatpair.Pair {
+	if d := 2*t - 1; math.Abs(d) <= 1./6 {
+		return floatpair.Atanh(floatpair.Pair{Hi: d}).Scaled(2)
+	}
+	rest := floatpair.Sum(1, -t)
+	return floatpair.Log(floatpair.Pair{Hi: t}.Over(rest))
+}

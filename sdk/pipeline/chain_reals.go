@@ -1,0 +1,48 @@
+package pipeline
+
+import "github.com/millrace/millrace/fpga/program"
+
+// toReals converts the values to float32 for an operator of real numbers, and reports whether it takes them.
+func (c *chain) toReals(o *Op, a location) bool {
+	if c.column.List {
+		c.refuse(a, ErrColumnType, "%s of a list: no tensor holds lists of real numbers", o.Name)
+		return false
+	}
+	if !c.requireNumbers(o, a) {
+		return false
+	}
+	c.convert(program.Float32)
+	return true
+}
+
+func checkLogit(p *problems, o *Op, a location) {
+	if eps, ok := o.arg("eps"); ok && eps.Value.(Number).float32() > 0.5 {
+		p.add(a.key("eps", eps.Pos), ErrValue, "%s, want at most 0.5", eps.Value)
+	}
+}
+
+func applyLogit(c *chain, o *Op, a location) {
+	if c.toReals(o, a) {
+		c.appendOp(program.Logit{Eps: c.number(o, "eps").float32()})
+	}
+}
+
+var boxCoxModes = map[string]program.BoxCoxMode{"caffe2": program.BoxCoxCaffe2, "rap": program.BoxCoxRAP}
+
+func checkBoxCox(p *problems, o *Op, a location) {
+	mode, hasMode := o.arg("mode")
+	shift, hasShift := o.arg("lambda2")
+	if hasMode && hasShift && mode.Value == Text("rap") && shift.Value.(Number).float32() != 0 {
+		p.add(a.key("lambda2", shift.Pos), ErrValue, "%s with mode rap, which has none; leave it out, or say mode: caffe2",
+			shift.Value)
+	}
+}
+
+func applyBoxCox(c *chain, o *Op, a location) {
+	if c.toReals(o, a) {
+		c.appendOp(program.BoxCox{
+			Lambda1: c.number(o, "lambda1").float32(), Lambda2: c.number(o, "lambda2").float32(),
+			Mode: boxCoxModes[c.word(o, "mode")],
+		})
+	}
+}
