@@ -101,18 +101,22 @@ func TestFloodOfConnectionsThatDoNotConnect(t *testing.T) {
 	}
 }
 
-// TestHostConnectsDuringAFlood: while one machine opens connections as fast as it can, another gets in, every time.
+// TestHostConnectsDuringAFlood: while one machine opens thousands of connections a second and holds more than the
+// target takes, another gets in, every time.
 func TestHostConnectsDuringAFlood(t *testing.T) {
 	noLeaks(t)
 	k, o := keys(t)
 	o.MaxConnections, o.MaxOpening, o.Unauthenticated = 64, 8, 4
 	s := serve(t, o)
 	ctx, stop := context.WithCancel(t.Context())
-	var flood sync.WaitGroup
+	var flood, full sync.WaitGroup
 	defer flood.Wait()
 	defer stop()
 	for _, connects := range []bool{false, true} {
+		full.Add(1)
 		flood.Go(func() {
+			holdsMany := sync.OnceFunc(full.Done)
+			defer holdsMany()
 			var held []net.Conn
 			defer func() {
 				for _, nc := range held {
@@ -120,11 +124,14 @@ func TestHostConnectsDuringAFlood(t *testing.T) {
 				}
 			}()
 			for ctx.Err() == nil {
+				// Without a pause the flood takes every processor, and the test waits for the scheduler.
+				time.Sleep(200 * time.Microsecond)
 				nc, err := net.Dial("tcp", s.address)
 				if err != nil {
 					continue
 				}
 				if held = append(held, nc); len(held) > 100 {
+					holdsMany()
 					_ = held[0].Close()
 					held = held[1:]
 				}
@@ -134,7 +141,8 @@ func TestHostConnectsDuringAFlood(t *testing.T) {
 			}
 		})
 	}
-	for range 10 {
+	full.Wait()
+	for range 20 {
 		h, err := Dial(ctx, DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, Queues: 2,
 			ConnectTimeout: time.Minute, DialContext: elsewhere})
 		require.NoError(t, err)
