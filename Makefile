@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python sweep mutants generate deb wheel container clean
+.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-loaders sweep mutants generate deb wheel container clean
 
 all: build
 
@@ -74,9 +74,15 @@ bench: build
 bench-peers:
 	cd bench/peers && $(GO) run . $(PEERS)
 
-# The same with the peers in Python, in an environment of their own that pip fills.
+# The same with the peers in Python, in an environment of their own that pip fills; then bench-loaders.
 bench-python:
 	cd bench/peers && python=$$(bash python/environment) && $(GO) run . -python "$$python" $(PEERS)
+	$(MAKE) bench-loaders
+
+# Millrace beside pyarrow + NumPy, torchdata, torch's DataLoader and NVTabular, as a training loop sees them.
+# In an environment of their own that pip fills; wants python3-torch. LOADERS=--help tells its flags.
+bench-loaders:
+	bash bench/peers/python/loaders $(LOADERS)
 
 # Exhaustive: Log over all 2^32 inputs, about ten minutes on two cores.
 sweep:

@@ -24,6 +24,7 @@ const (
 	CodeRanks    = "ranks"   // the ranks of this machine do not agree, or do not connect
 	CodeVersion  = "version" // of the protocol
 	CodeProtocol = "protocol"
+	CodeEnded    = "ended"  // the trainer that started the process has ended
 	CodeFailed   = "failed" // anything else
 )
 
@@ -126,6 +127,8 @@ func codeOf(err error) string {
 		return CodeVersion
 	case errors.Is(err, ErrProtocol):
 		return CodeProtocol
+	case errors.Is(err, errParentEnded):
+		return CodeEnded
 	case errors.As(err, &ranks):
 		return CodeRanks
 	case errors.As(err, &wrong), errors.As(err, &noName):

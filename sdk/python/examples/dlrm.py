@@ -99,7 +99,7 @@ class Result:
     seconds: float = 0.0  # of the loop
     stall_seconds: float = 0.0  # the trainer stood still
     first_seconds: float = 0.0  # of these, before the first mini-batch
-    failures: int = 0  # fetches that failed and were made up for
+    failures: int = 0  # fetches that failed and were made up for; where a node is killed, since then
     returned: int = 0  # leases that came back and were granted again; where a node is killed, since then
     device: str = "cpu"
 
@@ -213,6 +213,50 @@ def report(name: str, r: Result) -> str:
     )
 
 
+def train_with_a_killed_node(
+    control: str, job: str, *, drives: int, after: int, kill: Callable[[int], Any]
+) -> Result:
+    """Trains, and kills a node that holds a lease, with mini-batches still to be fetched from it.
+
+    Args:
+        drives: that all are to run; the job's T must be so high.
+        after: steps before a node is killed.
+        kill: kills the node of an index.
+
+    Raises:
+        RuntimeError: the training shows nothing: not all drives were wanted, no node held such a lease, no fetch failed
+            after the kill, or no lease came back.
+    """
+    dead: list[tuple[str, int, int]] = []  # the node; how many leases had come back, and fetches had failed, before
+
+    def on_step(done: int, data: MiniBatches) -> None:
+        if done < after or dead:
+            return
+        status = data.job.status()
+        wanted = int(status.get("drivesWanted", 0))
+        if wanted < drives:
+            raise RuntimeError(f"T is to be so high that {drives} drives run, and {wanted} are wanted")
+        # One mini-batch at most waits in the queue, so that at most one more comes while the node is being killed.
+        for node, _, missing in data.job.leases():
+            if len(missing) >= 3:
+                kill(int(node[1:]))
+                dead.append((node, int(status.get("redelivered", 0)), data.statistics.failures))
+                return
+
+    result = train(control, job, on_step=on_step, queue_bytes=1)
+    if not dead:
+        raise RuntimeError("no node held a lease with three mini-batches to make: none was killed")
+    node, returned, failures = dead[0]
+    result.returned -= returned
+    result.failures -= failures
+    if result.failures < 1 or result.returned < 1:
+        raise RuntimeError(
+            f"node {node} was killed with mini-batches to make, and {result.failures} fetches failed, "
+            f"{result.returned} leases came back"
+        )
+    return result
+
+
 def experiment(
     *, rows: int, batch: int, epochs: int, every: int = 10, say: Callable[[str], None] = print
 ) -> dict[str, Result]:
@@ -229,35 +273,7 @@ def experiment(
         say(report(name, results[name]))
 
     def killed(s: Any, job: str) -> Result:
-        """A node that holds a lease is killed, with mini-batches still to be fetched from it."""
-        dead: list[tuple[str, int]] = []  # the node, and how many leases had come back before
-
-        def kill(done: int, data: MiniBatches) -> None:
-            if done < steps // 3 or dead:
-                return
-            status = data.job.status()
-            wanted = int(status.get("drivesWanted", 0))
-            if wanted < 2:
-                raise RuntimeError(
-                    f"with T at {AS_FAST_AS_ALL_DRIVES:,.0f} rows/s all drives are to run, and {wanted} are wanted"
-                )
-            # One mini-batch at most waits in the queue, so that at most one more comes while the node is being killed.
-            for node, _, missing in data.job.leases():
-                if len(missing) >= 3:
-                    s.kill_node(int(node[1:]))
-                    dead.append((node, int(status.get("redelivered", 0))))
-                    return
-
-        result = train(s.url, job, on_step=kill, queue_bytes=1)
-        if not dead:
-            raise RuntimeError("no node held a lease with three mini-batches to make: none was killed")
-        node, before = dead[0]
-        result.returned -= before
-        if result.failures < 1 or result.returned < 1:
-            raise RuntimeError(
-                f"node {node} was killed with mini-batches to make, and {result.failures} fetches failed, {result.returned} leases came back"
-            )
-        return result
+        return train_with_a_killed_node(s.url, job, drives=2, after=steps // 3, kill=s.kill_node)
 
     def resumed(s: Any, job: str) -> Result:
         with tempfile.TemporaryDirectory() as folder:

@@ -54,6 +54,7 @@ class Example(unittest.TestCase):
         killed = results["2 drives, one node killed"]
         self.assertGreater(killed.failures, 0)
         self.assertGreater(killed.returned, 0)
+        self.assertEqual(killed.losses, results["1 drive"].losses)
         with tempfile.TemporaryDirectory() as folder:
             self.dlrm.write(results, folder)
             root = xml.etree.ElementTree.parse(f"{folder}/dlrm-loss.svg").getroot()
@@ -65,6 +66,17 @@ class Example(unittest.TestCase):
             self.assertEqual(len(rows), 21)
             for row in rows[1:]:
                 self.assertEqual(len(set(row.split(",")[1:])), 1)
+
+    def test_the_training_with_a_killed_node_can_fail(self) -> None:
+        service = sys.modules["service"]
+        for why, t in (
+            ("0 fetches failed, 0 leases came back", self.dlrm.AS_FAST_AS_ALL_DRIVES),  # nothing is killed
+            ("2 drives run, and 1 are wanted", 1.0),
+        ):
+            with self.subTest(why), service.Service(2, rows=2_000, partitions=2, copies=2) as s:
+                job = self.dlrm.submit(s.url, "dlrm", batch=100, epochs=1, t=t)
+                with self.assertRaisesRegex(RuntimeError, why):
+                    self.dlrm.train_with_a_killed_node(s.url, job, drives=2, after=3, kill=lambda node: None)
 
 
 if __name__ == "__main__":

@@ -176,7 +176,7 @@ class Messages(unittest.TestCase):
         rng = random.Random(2)
         values = [None, "x", 3, -1, [], [{}], {"a": 1}, True, ["x"]]
         fields = ("code", "message", "file", "column", "row_group", "page", "row", "line", "problems")
-        codes = ("pipeline", "data", "files", "options", "token", "other_job", "ranks", "version", "failed", "?")
+        codes = ("pipeline", "data", "files", "options", "token", "other_job", "ranks", "version", "ended", "failed", "?")
         for _ in range(2000):
             message = {f: rng.choice(values) for f in fields if rng.random() < 0.7}
             if rng.random() < 0.8:

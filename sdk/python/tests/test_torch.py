@@ -10,7 +10,7 @@ import time
 import types
 import unittest
 import warnings
-from typing import Any
+from typing import Any, Callable, Optional
 from unittest import mock
 
 try:
@@ -25,7 +25,7 @@ except ImportError:
     StatefulDataLoader = None
 
 import millrace.torch as mt
-from millrace import DataLoaderWarning, FrameError, MillraceError, frame, tensors
+from millrace import DataLoaderWarning, FrameError, MillraceError, frame, staging, tensors
 from millrace.measure import dummy_frame, fingerprint, untouched
 from millrace.schema import Key, Schema
 
@@ -289,6 +289,95 @@ class _Copies:
 
     def use(self, staged: Any) -> None:
         self.used += 1
+
+
+class _Event:
+    """An event of :class:`_Delayed`."""
+
+    def __init__(self, copy: Callable[[], Any], waited: list[str]) -> None:
+        self._copy: Optional[Callable[[], Any]] = copy
+        self._waited = waited
+
+    def synchronize(self, by: str = "host") -> None:
+        if self._copy is not None:
+            self._copy()
+            self._copy = None
+            self._waited.append(by)
+
+
+class _Delayed:
+    """Stands in for CUDA. A copy takes place as late as it may: when somebody waits for its event. So a pinned buffer
+    that is written too early, and a tensor that is used too early, show.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []  # of the pinned buffers that were allocated
+        self.waited: list[str] = []  # who waited for each copy
+        self.used: list[int] = []  # bytes of the tensors that the trainer's stream holds
+
+    def pinned(self, size: int) -> torch.Tensor:
+        self.sizes.append(size)
+        return torch.full((size,), 255, dtype=torch.uint8)
+
+    def start(self, source: torch.Tensor) -> tuple[torch.Tensor, _Event]:
+        there = torch.full_like(source, 254)
+        return there, _Event(lambda: there.copy_(source), self.waited)
+
+    def wait(self, there: torch.Tensor, done: _Event) -> None:
+        done.synchronize("trainer")
+        self.used.append(there.numel())
+
+
+class PinnedRing(unittest.TestCase):
+    def test_buffers_are_reused_when_their_copy_is_done(self) -> None:
+        calls = _Delayed()
+        pinned = staging.Pinned(torch.device("cpu"), 3, calls)  # type: ignore[arg-type]
+        data = [torch.full((n,), i, dtype=torch.uint8) for i, n in enumerate([100, 80, 90, 100, 125, 126, 1, 0])]
+        staged = [pinned.copy(d) for d in data]
+        self.assertEqual(calls.waited, ["host"] * (len(data) - 3), "a buffer is written when its last copy is done")
+        # A buffer has a quarter more than was needed, and a larger one takes its place where that is too small.
+        self.assertEqual(calls.sizes, [125, 100, 112, 156, 157])
+        for (there, done), want in zip(staged, data):
+            pinned.use(staging.Staged(mock.Mock(), there, done))
+            self.assertTrue(torch.equal(there, want))
+        self.assertEqual(calls.used, [d.numel() for d in data])
+
+    def test_two_buffers_at_least(self) -> None:
+        calls = _Delayed()
+        pinned = staging.Pinned(torch.device("cpu"), 1, calls)  # type: ignore[arg-type]
+        for i in range(3):
+            pinned.copy(torch.full((8,), i, dtype=torch.uint8))
+        self.assertEqual(len(calls.sizes), 2)
+
+    def test_a_loop_gets_what_the_job_has(self) -> None:
+        with Cluster(total=20) as c, mt.MiniBatches(c.urls, "rm1", torchrec=False) as data:
+            data.schema()
+            calls = _Delayed()
+            data._pinned = staging.Pinned(torch.device("cpu"), data._prefetch + 1, calls)  # type: ignore[arg-type]
+            for n, b in enumerate(data):
+                want = mt.batch_of(frame.decode(content(0, n)), torchrec=False)
+                self.assertTrue(torch.equal(b.dense, want.dense))
+                self.assertTrue(torch.equal(b.sparse.values, want.sparse.values))
+                self.assertTrue(torch.equal(b.label, want.label))
+            self.assertEqual(n, 19)
+            self.assertEqual(len(calls.used), 20)
+
+    def test_the_calls_of_cuda(self) -> None:
+        """The order of the calls, with torch.cuda replaced: there is no GPU."""
+        calls = mock.MagicMock()
+        source = mock.Mock()
+        with mock.patch.multiple(
+            torch.cuda, Stream=calls.Stream, Event=calls.Event, stream=calls.stream, current_stream=calls.current
+        ):
+            cuda = staging.CUDA(torch.device("cuda", 0))
+            there, done = cuda.start(source)
+            cuda.wait(there, done)
+        side, main = calls.Stream.return_value, calls.current.return_value
+        calls.stream.assert_called_once_with(side)
+        source.to.assert_called_once_with(torch.device("cuda", 0), non_blocking=True)
+        done.record.assert_called_once_with(side)
+        main.wait_event.assert_called_once_with(done)
+        there.record_stream.assert_called_once_with(main)
 
 
 class Staging(unittest.TestCase):

@@ -146,17 +146,20 @@ class Job:
     @property
     def schema(self) -> Schema:
         """The mini-batches' tensors, before the first one."""
-        return self._session.schema
+        found: Schema = self._session.schema
+        return found
 
     @property
     def digest(self) -> str:
         """The job's digest, 64 hex digits: equal digests deliver equal mini-batches."""
-        return self._session.digest
+        found: str = self._session.digest
+        return found
 
     @property
     def order(self) -> str:
         """``deterministic`` or ``fastest``."""
-        return self._session.order
+        found: str = self._session.order
+        return found
 
     @property
     def epochs(self) -> int:
@@ -199,7 +202,8 @@ class Job:
     def epoch(self) -> int:
         """The current epoch, counted from 0."""
         with self._cond:
-            return self._session.intake.epoch
+            found: int = self._session.intake.epoch
+            return found
 
     @property
     def owned(self) -> list[tuple[int, int]]:
@@ -211,7 +215,8 @@ class Job:
     def delivered(self) -> bool:
         """Whether every mini-batch of the current epoch was yielded."""
         with self._cond:
-            return self._session.intake.delivered
+            found: bool = self._session.intake.delivered
+            return found
 
     @property
     def over(self) -> bool:
@@ -294,7 +299,7 @@ class Job:
         with self._cond:
             self._session.with_look()
             self._acknowledge_last()
-            batch = self._session.with_take(stop, stall)
+            batch: Optional[MiniBatch] = self._session.with_take(stop, stall)
             if batch is not None:
                 self._last = batch.name.number
                 return batch
@@ -323,7 +328,8 @@ class Job:
             if i.yielded:
                 raise MillraceError(f"mini-batches {list(i.yielded)[:4]} of epoch {i.epoch} are not acknowledged")
         self.flush()
-        return self._session.advance()
+        found: bool = self._session.advance()
+        return found
 
     # --- acknowledging and checkpoints --------------------------------------------------------------------------------
 
@@ -359,7 +365,8 @@ class Job:
         sealed one (:meth:`checkpoint`).
         """
         with self._cond:
-            return self._session.intake.progress.token()
+            found: Token = self._session.intake.progress.token()
+            return found
 
     def checkpoint(self) -> bytes:
         """Makes what this rank has acknowledged durable and returns its token, sealed by the control plane. It waits
@@ -367,7 +374,8 @@ class Job:
         """
         with self._cond:
             self._acknowledge_last()
-        return self._session.seal()
+        found: bytes = self._session.seal()
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         """The position, as plain values for torch.save or JSON: every acknowledged mini-batch and, in ``auto``, the

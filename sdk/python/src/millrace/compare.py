@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Iterator, Optional, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import binary, numpy_peer
 from .errors import FilesError, MillraceError, NoMiniBatchWarning
@@ -248,7 +249,7 @@ def _differences(ours: Iterator[Tensors], theirs: Iterator[Tensors]) -> tuple[in
     return rows, tuple(_joined(tensor, of) for tensor, of in found.items())
 
 
-def difference(tensor: str, x: Optional[np.ndarray], y: Optional[np.ndarray]) -> Difference:
+def difference(tensor: str, x: Optional[NDArray[Any]], y: Optional[NDArray[Any]]) -> Difference:
     """How two arrays differ. Arrays of other shapes or types differ in every element."""
     if x is None or y is None or x.shape != y.shape or x.dtype != y.dtype:
         size = max(0 if x is None else x.size, 0 if y is None else y.size)

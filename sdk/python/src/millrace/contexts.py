@@ -101,9 +101,9 @@ def _load(environ: Mapping[str, str]) -> tuple[str, dict[str, dict[str, Any]]]:
     except (ValueError, RecursionError) as e:
         raise ContextError(f"{where}: {e}; millrace context writes it") from e
     for c in found.values():
-        for f in ("cert", "key", "ca"):
-            if c[f]:
-                c[f] = os.path.join(os.path.dirname(where), c[f])
+        for name in ("cert", "key", "ca"):
+            if c[name]:
+                c[name] = os.path.join(os.path.dirname(where), c[name])
     return current, found
 
 

@@ -55,7 +55,7 @@ def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], see
             n = torch.ones(rows, dtype=torch.int32)
             if k.is_list:
                 mean = max(0.0, float(mean_length.get(k.name, 1.0)))
-                ends = (torch.arange(rows + 1, dtype=torch.float64) * mean).floor()
+                ends = torch.floor(torch.arange(rows + 1, dtype=torch.float64).mul(mean))
                 n = (ends[1:] - ends[:-1]).to(torch.int32)
             lengths.append(n)
             most = k.num_embeddings or 1_000_000
@@ -67,10 +67,10 @@ def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], see
         if schema.weights:
             tensors["kjt.weights"] = raw(torch.rand(ids.numel(), generator=g))
     if schema.dense:
-        dense = torch.rand(rows, len(schema.dense), generator=g) * 16
+        dense = torch.rand(rows, len(schema.dense), generator=g).mul(16)
         tensors["dense"] = raw(dense.to(torch.bfloat16) if schema.dense_type == "bfloat16" else dense)
     if schema.label:
-        tensors["label"] = raw((torch.arange(rows) % 2).to(torch.float32))
+        tensors["label"] = raw(torch.remainder(torch.arange(rows), 2).to(torch.float32))
     return frame.decode(bytearray(frame.encode(frame.Name("0" * 64, 0, seed), schema, rows, tensors)), check=False)
 
 

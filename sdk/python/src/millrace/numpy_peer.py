@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from .errors import MillraceError
 
-__all__ = ["Tensors", "UnsupportedPipelineError", "minibatches", "version"]
+__all__ = ["Tensors", "Transform", "UnsupportedPipelineError", "minibatches", "tables", "version"]
 
 
 class UnsupportedPipelineError(MillraceError):
@@ -39,10 +40,10 @@ class Tensors:
     """
 
     rows: int
-    label: Optional[np.ndarray]
-    dense: Optional[np.ndarray]
-    values: Optional[np.ndarray]
-    lengths: Optional[np.ndarray]
+    label: Optional[NDArray[Any]]
+    dense: Optional[NDArray[Any]]
+    values: Optional[NDArray[Any]]
+    lengths: Optional[NDArray[Any]]
 
 
 def version() -> str:
@@ -63,18 +64,18 @@ def minibatches(file: str, canonical: str, batch: int, cores: int) -> Iterator[T
     Raises:
         UnsupportedPipelineError: the pipeline names features of maps.
     """
-    pipeline = _Pipeline(json.loads(canonical))
+    pipeline = Transform(json.loads(canonical))
     pa.set_cpu_count(cores)
     pa.set_io_thread_count(max(cores, 1))
     with pa.memory_map(file) as source:
-        tables = _tables(pq.ParquetFile(source), pipeline.columns, batch, cores)
+        parts = tables(pq.ParquetFile(source), pipeline.columns, batch, cores)
         if cores == 1:
-            for table in tables:
+            for table in parts:
                 yield pipeline.run(table)
             return
         with ThreadPoolExecutor(cores) as pool:
             ahead: Deque[Future[Tensors]] = deque()
-            for table in tables:
+            for table in parts:
                 ahead.append(pool.submit(pipeline.run, table))
                 if len(ahead) > cores:
                     yield ahead.popleft().result()
@@ -82,7 +83,7 @@ def minibatches(file: str, canonical: str, batch: int, cores: int) -> Iterator[T
                 yield ahead.popleft().result()
 
 
-def _tables(file: pq.ParquetFile, columns: list[str], batch: int, cores: int) -> Iterator[pa.Table]:
+def tables(file: pq.ParquetFile, columns: list[str], batch: int, cores: int) -> Iterator[pa.Table]:
     """Tables of ``batch`` rows, across row groups; the last may be short."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
@@ -99,7 +100,7 @@ def _tables(file: pq.ParquetFile, columns: list[str], batch: int, cores: int) ->
         yield pa.Table.from_batches(waiting).combine_chunks()
 
 
-def _bfloat16(x: np.ndarray) -> np.ndarray:
+def _bfloat16(x: NDArray[Any]) -> NDArray[Any]:
     """The bits of the bfloat16 nearest to each float32, ties to even; 0x7fc0 for every NaN."""
     bits = x.view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
@@ -117,11 +118,11 @@ class _Column:
     """
 
     values: Any
-    null: Optional[np.ndarray]
-    lengths: Optional[np.ndarray]
+    null: Optional[NDArray[Any]]
+    lengths: Optional[NDArray[Any]]
 
 
-class _Pipeline:
+class Transform:
     """The canonical form of a pipeline, run by NumPy."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -151,16 +152,17 @@ class _Pipeline:
             if self.narrow:
                 dense = _bfloat16(dense)
         if self.keys:
-            made = [self._ids(table, feature) for feature in self.keys]
+            made = [self.key_ids(table, feature) for feature in self.keys]
             values = np.concatenate([ids for ids, _ in made])
             if not self.fixed:
                 lengths = np.stack([n for _, n in made])
         return Tensors(table.num_rows, label, dense, values, lengths)
 
-    def _number(self, table: pa.Table, feature: Mapping[str, Any]) -> np.ndarray:
-        return self._column(table, feature).values.astype(np.float32, copy=False)
+    def _number(self, table: pa.Table, feature: Mapping[str, Any]) -> NDArray[Any]:
+        numbers: NDArray[Any] = self._column(table, feature).values.astype(np.float32, copy=False)
+        return numbers
 
-    def _ids(self, table: pa.Table, feature: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    def key_ids(self, table: pa.Table, feature: Mapping[str, Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """A key's ids, row by row, and how many ids each row has."""
         column = self._column(table, feature)
         values, lengths = column.values, column.lengths
@@ -315,7 +317,7 @@ def _bytes(padded: pa.Array) -> memoryview:
     return memoryview(padded.buffers()[2])[first : first + 8 * len(padded)]
 
 
-def _decoded(array: pa.Array, kind: str, lengths: Optional[np.ndarray]) -> _Column:
+def _decoded(array: pa.Array, kind: str, lengths: Optional[NDArray[Any]]) -> _Column:
     """A column's values as NumPy has them, with a filler where they are null."""
     null = None
     if array.null_count:
@@ -336,7 +338,7 @@ def _decoded(array: pa.Array, kind: str, lengths: Optional[np.ndarray]) -> _Colu
     return _Column(values.astype(dtype, copy=False), null, lengths)
 
 
-def _without_nulls(values: np.ndarray, null: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _without_nulls(values: NDArray[Any], null: NDArray[Any], lengths: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Lists that hold a null become empty."""
     ends = np.cumsum(lengths)
     nulls = np.concatenate([[0], np.cumsum(null)])
@@ -353,7 +355,7 @@ def _number_of(value: Any, kind: str) -> Any:
     return np.array([int(value, 16)], np.uint64).view(np.float64)[0]
 
 
-def _borders(table: Mapping[str, str]) -> np.ndarray:
+def _borders(table: Mapping[str, str]) -> NDArray[Any]:
     """Borders, from the hexadecimal digits of their bits."""
     ((kind, digits),) = table.items()
     unsigned, dtype = {"float32": (">u4", np.float32), "float64": (">u8", np.float64), "int64": (">u8", np.int64)}[kind]

@@ -19,16 +19,20 @@ import itertools
 import os
 from dataclasses import dataclass, field, replace
 from multiprocessing.process import parent_process
-from typing import Any, Iterable, Literal, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Literal, Mapping, Optional, Union, overload
 
 from . import arguments
 from .client import Job, position_bytes
-from .control import TLS, Control
+from .control import Control
 from .errors import PipelineError, PipelineProblem, RanksError
 from .pipeline import Pipeline
 from .private import PrivateSession, Rendezvous
 from .ranks import Ranks, check_one_machine, find_ranks, machine
 from .run import default_run
+from .wire import TLS
+
+if TYPE_CHECKING:
+    from .torch import MiniBatches
 
 __all__ = ["Opening", "open"]
 
@@ -117,7 +121,56 @@ class Opening:
                 )
 
 
-def open(  # noqa: A001 (the public name is millrace.open)
+# Two forms for type checkers and editors: tensors="views" gives a Job, everything else MiniBatches of torch. Without
+# torch it is a Job, too.
+@overload
+def open(  # noqa: A001
+    files: Union[arguments.Path, Iterable[arguments.Path]],
+    pipeline: Union[arguments.Path, Pipeline],
+    *,
+    tensors: Literal["views"],
+    **more: Any,
+) -> Job: ...
+@overload
+def open(  # noqa: A001
+    files: Union[arguments.Path, Iterable[arguments.Path]],
+    pipeline: Union[arguments.Path, Pipeline],
+    *,
+    batch: Optional[int] = None,
+    epochs: int = 1,
+    shuffle: Optional[Literal["none", "splits", "rows"]] = None,
+    seed: int = 0,
+    order: Optional[Literal["fastest", "deterministic"]] = None,
+    tail: Optional[Literal["keep", "drop"]] = None,
+    split_batches: Optional[int] = None,
+    window: Optional[int] = None,
+    rank: Optional[int] = None,
+    world_size: Optional[int] = None,
+    rank_tail: Optional[Literal["drop", "keep"]] = None,
+    state: Any = None,
+    control: Union[None, str, Iterable[str]] = None,
+    id: Optional[str] = None,
+    run: Optional[str] = None,
+    resume: bool = False,
+    input_format: Optional[Literal["parquet", "criteo-tsv", "criteo-bin"]] = None,
+    label: Optional[Literal["present", "absent"]] = None,
+    malformed: Optional[Literal["fail", "drop", "null"]] = None,
+    queue_bytes: Optional[int] = None,
+    threads: Optional[int] = None,
+    trainer_cores: Optional[int] = None,
+    patience: float = 300.0,
+    check: Optional[bool] = None,
+    tensors: Optional[Literal["torch"]] = None,
+    device: Any = None,
+    prefetch: Optional[int] = None,
+    torchrec: Optional[bool] = None,
+    validate: Optional[bool] = None,
+    tls: TLS = None,
+    credits: Optional[int] = None,
+    splits: Optional[int] = None,
+    timeout: Optional[float] = None,
+) -> "MiniBatches": ...
+def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form leaves the rest to this one)
     files: Union[arguments.Path, Iterable[arguments.Path]],
     pipeline: Union[arguments.Path, Pipeline],
     *,

@@ -11,6 +11,7 @@ process that started it. Shared memory has no name and ends with its last user.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -20,7 +21,7 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional
+from typing import Any, Iterator, Mapping, Optional
 
 from . import binary
 from .bounds import integer, real
@@ -54,6 +55,7 @@ log = logging.getLogger("millrace")
 _MAX_MEAN = 1e6  # elements a row of a list column
 _MAX_BYTES = 1 << 40  # of a buffer
 _MAX_BUFFERS = 1 << 30
+SAID_AFTER = 10.0  # seconds that a rank waits for the others before it logs that
 _SECONDS = 5.0  # that the process has to end after it was asked to
 
 
@@ -93,7 +95,9 @@ class PrivateSession(Consumption):
         self.ranks = ranks
         self._check = bool(check)  # the bytes do not leave this machine's memory
         self._process: Optional[subprocess.Popen[bytes]] = None
-        self._channel = self._connect(ranks, meeting)
+        self._patience = meeting.patience if meeting is not None else 0.0
+        with _said_when_slow(ranks, self._patience):
+            self._channel = self._connect(ranks, meeting)
         self._buffers = Buffers(lambda buffer: self._channel.send("free", buffer=buffer))
         self._generation = 0
         self._sought: dict[int, dict[str, Any]] = {}  # answers to seeks, by generation
@@ -167,7 +171,8 @@ class PrivateSession(Consumption):
         return Channel(ours)
 
     def _answer(self) -> dict[str, Any]:
-        answer = self._channel.receive()
+        with _said_when_slow(self.ranks, self._patience):
+            answer = self._channel.receive()
         if answer is None:
             raise self._died()
         if answer["kind"] == "failed":
@@ -424,10 +429,35 @@ class PrivateSession(Consumption):
                 threading.Thread(target=self._process.wait, name="millrace-wait", daemon=True).start()
 
 
+@contextlib.contextmanager
+def _said_when_slow(ranks: Ranks, patience: float) -> Iterator[None]:
+    """Logs that this rank waits for the others of its machine, if that takes longer than :data:`SAID_AFTER`."""
+    if ranks.local_size < 2:
+        yield
+        return
+    timer = threading.Timer(
+        SAID_AFTER,
+        log.warning,
+        (
+            "rank %d waits for the other ranks of this machine, of which there are %d by WORLD_SIZE or world_size=; it "
+            "waits up to %.0f s (patience=). Every rank calls millrace.open, in the same order",
+            ranks.rank,
+            ranks.local_size,
+            patience,
+        ),
+    )
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def failure(message: Mapping[str, Any]) -> MillraceError:
     """The error that the private process sent, as an exception of its own."""
     code, said = str(message.get("code")), str(message.get("message"))
-    place = {
+    place: dict[str, Any] = {
         "file": str(message.get("file") or ""),
         "column": str(message.get("column") or ""),
         "row_group": message.get("row_group"),
@@ -451,6 +481,8 @@ def failure(message: Mapping[str, Any]) -> MillraceError:
         return OtherJobError(said)
     if code == "ranks":
         return RanksError(said, "RANK" if "RANK" in said else "")
+    if code == "ended":
+        return PrivateProcessError(f"{said}: start all ranks again, each with the state that it saved")
     if code in ("version", "protocol"):
         return ChannelError(said)
     return ServiceError(code, said, "private process")

@@ -25,39 +25,64 @@ class Staged(NamedTuple):
     ready: Any  # torch.cuda.Event
 
 
-class Pinned:
-    """Copies mini-batches to a CUDA device through a ring of pinned buffers, on a stream of its own. One thread uses
-    it.
+class CUDA:
+    """What staging asks of ``torch.cuda``: pinned memory, copies on a stream of their own, events. Tests put a stand-in
+    here that delays copies.
     """
 
-    def __init__(self, device: torch.device, slots: int) -> None:
+    def __init__(self, device: torch.device) -> None:
         self.device = device
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
-        self._ring: deque[tuple[Optional[torch.Tensor], Optional[torch.cuda.Event]]] = deque(
-            [(None, None)] * max(slots, 2)
-        )
 
-    def copy(self, data: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
-        """Starts the copy; wait for the event, on the stream that uses the tensor, before its first use."""
+    def pinned(self, size: int) -> torch.Tensor:
+        """Pinned memory: uint8 [size]."""
+        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+
+    def start(self, source: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
+        """Starts the copy of pinned memory to the device. The event has happened when the copy is done."""
+        with torch.cuda.stream(self._stream):
+            there = source.to(self.device, non_blocking=True)
+            done = torch.cuda.Event()  # type: ignore[no-untyped-call, unused-ignore]
+            done.record(self._stream)
+        return there, done
+
+    def wait(self, there: torch.Tensor, done: torch.cuda.Event) -> None:
+        """Has the trainer's stream wait for the copy, and the memory wait for the trainer's stream."""
+        stream = torch.cuda.current_stream(self.device)
+        stream.wait_event(done)
+        there.record_stream(stream)
+
+
+class Pinned:
+    """Copies mini-batches to a CUDA device through a ring of pinned buffers. One thread copies, the trainer's uses.
+
+    Args:
+        slots: buffers of the ring, at least two.
+        calls: None makes a :class:`CUDA`.
+    """
+
+    def __init__(self, device: torch.device, slots: int, calls: Optional[CUDA] = None) -> None:
+        self._calls = CUDA(device) if calls is None else calls
+        self._ring: deque[tuple[Optional[torch.Tensor], Any]] = deque([(None, None)] * max(slots, 2))
+
+    def copy(self, data: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """Starts the copy of uint8 [n]. Returns the tensor on the device and the copy's event; :meth:`use` waits for it
+        before the tensor's first use.
+        """
         buffer, done = self._ring.popleft()
         if done is not None:
             done.synchronize()  # the last copy from this buffer is done
         n = data.numel()
         if buffer is None or buffer.numel() < n:
-            buffer = torch.empty(max(n + n // 4, 1), dtype=torch.uint8, pin_memory=True)
+            buffer = self._calls.pinned(max(n + n // 4, 1))
         buffer[:n].copy_(data)
-        with torch.cuda.stream(self._stream):
-            there = buffer[:n].to(self.device, non_blocking=True)
-            done = torch.cuda.Event()  # type: ignore[no-untyped-call, unused-ignore]
-            done.record(self._stream)
+        there, done = self._calls.start(buffer[:n])
         self._ring.append((buffer, done))
         return there, done
 
     def use(self, staged: "Staged") -> None:
         """Has the trainer's stream wait for the copy, and the memory wait for the trainer's stream."""
-        stream = torch.cuda.current_stream(self.device)
-        stream.wait_event(staged.ready)
-        staged.blob.record_stream(stream)
+        self._calls.wait(staged.blob, staged.ready)
 
 
 class Stager:

@@ -97,7 +97,8 @@ class _Ones:
         ones = self._ones.get(device)
         if ones is None or ones.numel() < n:
             ones = self._ones[device] = torch.ones(n, dtype=torch.int32, device=device)
-        return ones[:n]
+        some: torch.Tensor = ones[:n]
+        return some
 
 
 _ones = _Ones()

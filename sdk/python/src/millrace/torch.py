@@ -27,7 +27,7 @@ import os
 import time
 import warnings
 from collections import deque
-from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union, cast
 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
@@ -371,7 +371,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
             if mb is None:
                 return
             batch = batch_of(mb, torchrec=self._torchrec, validate=self._validate)
-            batch = batch._replace(name=handover.hand(mb.name))
+            batch = batch._replace(name=cast(frame.Name, handover.hand(mb.name)))  # it becomes one on its way
             del mb
             yield batch if self._device.type == "cpu" else moved(batch, self._device)
 

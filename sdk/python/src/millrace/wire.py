@@ -123,7 +123,7 @@ def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> O
         return TLSError(f"{a.url}: it wants TLS, and there is no certificate to show: give {_FILES}")
     end = time.monotonic() + timeout
     try:
-        sock = socket.create_connection((a.host, a.port), timeout)
+        sock = socket.create_connection((a.host, a.port or 0), timeout)  # a.path is empty, so there is a port
     except socket.gaierror as e:
         if e.errno == socket.EAI_AGAIN:
             return None

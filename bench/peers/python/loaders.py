@@ -1,0 +1,337 @@
+"""Millrace beside the ways in which PyTorch is fed from Parquet: rows a second of whole mini-batches as tensors.
+
+    loaders.py [--rows N] [--cores N] [--turns N] [--models rm1,rm5,criteo] [--output table|json]
+
+Each side hands the training process the same mini-batches: label, dense and ids of a pipeline as tensors of torch. A
+turn is a process of its own, bound to the same cores as the turns of the other sides; imports do not count, and the
+time of a turn is that of the whole call: opening the file, starting threads and processes, every mini-batch. The sides
+take turns, so that what else the machine does harms all of them alike. The first turn of a side is compared with
+Millrace's mini-batches: label, ids and lengths to the bit, dense to the units of the last place in which np.log is off.
+
+Each peer is written as somebody would who knows it: whole columns, no loop over rows in Python, memory-mapped files,
+pyarrow's own threads where processes do not take their place. Row groups hold whole mini-batches, so that the peers
+need not cut across them. A peer that does not import is listed with the reason.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+BATCH = 8192
+ULPS = 4  # NumPy's own bound of float32's log
+
+
+def millrace_open(job, cores):
+    """millrace.open: the private process has as many engine threads as there are cores."""
+    import millrace
+
+    def turn():
+        data = millrace.open(job["file"], job["pipeline"], batch=BATCH, shuffle="none", order="deterministic",
+                             threads=cores, torchrec=False)  # fmt: skip
+        for b in data:
+            lengths = None if b.sparse.fixed else b.sparse.lengths
+            yield b.label, b.dense, b.sparse.values, lengths
+        data.close()
+
+    return turn
+
+
+def tensors_of(t):
+    """NumPy's arrays as tensors of torch, the same memory."""
+    import torch
+
+    return tuple(None if a is None else torch.from_numpy(a).flatten() if i == 3 else torch.from_numpy(a)
+                 for i, a in enumerate((t.label, t.dense, t.values, t.lengths)))  # fmt: skip
+
+
+def pyarrow_numpy(job, cores):
+    """pyarrow decodes with its threads, NumPy computes whole columns in a pool of threads."""
+    import torch  # noqa: F401 (imports do not count)
+    from millrace import numpy_peer
+
+    def turn():
+        for t in numpy_peer.minibatches(job["file"], job["canonical"], BATCH, cores):
+            yield tensors_of(t)
+
+    return turn
+
+
+def torchdata_nodes(job, cores):
+    """torchdata.nodes: pyarrow decodes in the source, a ParallelMapper of threads computes, a Prefetcher is ahead."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from millrace.numpy_peer import Transform, tables
+    from torchdata.nodes import IterableWrapper, Loader, ParallelMapper, Prefetcher
+
+    def turn():
+        pa.set_cpu_count(cores)
+        transform = Transform(json.loads(job["canonical"]))
+        with pa.memory_map(job["file"]) as source:
+            node = IterableWrapper(tables(pq.ParquetFile(source), transform.columns, BATCH, cores))
+            node = ParallelMapper(node, lambda table: tensors_of(transform.run(table)), cores, method="thread")
+            yield from Loader(Prefetcher(node, prefetch_factor=2))
+
+    return turn
+
+
+def torch_dataloader(job, cores):
+    """torch's DataLoader with as many processes as cores: each reads every n-th row group, tensors come in shared memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from millrace.numpy_peer import Transform
+    from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+    class RowGroups(IterableDataset):
+        def __iter__(self):
+            pa.set_cpu_count(1)
+            info = get_worker_info()
+            transform = Transform(json.loads(job["canonical"]))
+            with pa.memory_map(job["file"]) as source:
+                file = pq.ParquetFile(source)
+                mine = list(range(info.id, file.num_row_groups, info.num_workers))
+                for part in file.iter_batches(BATCH, mine, transform.columns, use_threads=False):
+                    yield tensors_of(transform.run(pa.Table.from_batches([part])))
+
+    def turn():
+        yield from DataLoader(RowGroups(), batch_size=None, num_workers=cores, prefetch_factor=2)
+
+    return turn
+
+
+def nvtabular_cpu(job, cores):
+    """NVTabular's Workflow on pandas: its own FillMissing, Clip and LogOp; ids in a LambdaOp of NumPy, since NVTabular has
+    another hash.
+    """
+    import dask
+    import numpy as np
+    import nvtabular as nvt
+    import pandas as pd
+    import pyarrow as pa
+    import torch
+    from millrace.numpy_peer import Transform
+
+    document = json.loads(job["canonical"])
+    if not document["fixed"]:
+        raise RuntimeError("NVTabular on CPU has lists of Python objects for lists of ids: not compared")
+    transform = Transform(document)
+    dense = [f["column"] for f in document["dense"]]
+
+    def ids(feature):
+        def run(column):
+            table = pa.table({feature["column"]: pa.array(column, from_pandas=True)})
+            return pd.Series(transform.key_ids(table, feature)[0], index=column.index)
+
+        return run
+
+    def turn():
+        with dask.config.set(scheduler="threads", num_workers=cores):
+            graph = dense >> nvt.ops.FillMissing(fill_val=0) >> nvt.ops.Clip(min_value=0) >> nvt.ops.LogOp()
+            for i, feature in enumerate(document["keys"]):
+                filled = [feature["column"]] >> nvt.ops.FillMissing(fill_val=0) >> nvt.ops.LambdaOp(ids(feature))
+                graph = graph + (filled >> nvt.ops.Rename(name=f"key_{i}"))
+            graph = graph + [document["label"]["column"]]
+            data = nvt.Dataset(job["file"], engine="parquet", cpu=True, part_size="64MB")
+            for frame in nvt.Workflow(graph).fit_transform(data).to_iter():
+                for at in range(0, len(frame), BATCH):
+                    part = frame.iloc[at : at + BATCH]
+                    keys = [part[f"key_{i}"].to_numpy(np.int32) for i in range(len(document["keys"]))]
+                    yield (torch.from_numpy(part[document["label"]["column"]].to_numpy(np.float32)),
+                           torch.from_numpy(part[dense].to_numpy(np.float32)),
+                           torch.from_numpy(np.concatenate(keys)), None)  # fmt: skip
+
+    return turn
+
+
+SIDES = {
+    "Millrace": millrace_open,
+    "pyarrow + NumPy": pyarrow_numpy,
+    "torchdata nodes + pyarrow": torchdata_nodes,
+    "DataLoader processes + pyarrow": torch_dataloader,
+    "NVTabular on CPU": nvtabular_cpu,
+}
+
+
+def digest(batch):
+    """What names a mini-batch among others: its label, ids and lengths, which must be equal to the bit."""
+    h = hashlib.sha256()
+    for tensor in (batch[0], batch[2], batch[3]):
+        h.update(b"-" if tensor is None else bytes(memoryview(tensor.contiguous().numpy()).cast("B")))
+    return h.hexdigest()
+
+
+def one_turn(name, job, cores, keep):
+    """One turn of a side, in a process of its own. With ``keep``, a folder, dense features are kept for the comparison."""
+    import numpy as np
+    import torch
+
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    torch.set_num_threads(cores)
+    turn = SIDES[name](job, cores)
+    first, rows, found = None, 0, []
+    before, begun = cpu_seconds(), time.perf_counter()
+    for batch in turn():
+        if first is None:
+            first = time.perf_counter() - begun
+        rows += len(batch[0])
+        if keep:
+            found.append(digest(batch))
+            np.save(f"{keep}/{found[-1]}.npy", batch[1].numpy())
+    seconds = time.perf_counter() - begun
+    cpu = cpu_seconds() - before
+    return {"rows": rows, "seconds": seconds, "first_seconds": first, "cpu_seconds": cpu, "digests": found}
+
+
+def cpu_seconds():
+    """The processor time of this process and of the processes that it started and that have ended."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def in_a_process(name, job, cores, keep=""):
+    """Runs a turn in a process of its own. Returns its answer, or the text of its error."""
+    command = [sys.executable, os.path.abspath(__file__), "--turn", json.dumps([name, job, cores, keep])]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
+        return None, lines[-1]
+    return json.loads(done.stdout.splitlines()[-1]), ""
+
+
+def difference(ours, theirs, one, other):
+    """The greatest distance of dense features, in units of the last place; raises ValueError where more differs."""
+    import numpy as np
+
+    if sorted(ours["digests"]) != sorted(theirs["digests"]):
+        missing = len(set(ours["digests"]) - set(theirs["digests"]))
+        raise ValueError(f"{missing} of {len(ours['digests'])} mini-batches differ in label, ids or lengths")
+    greatest = 0
+    for name in set(ours["digests"]):
+        x, y = (np.load(f"{folder}/{name}.npy").view(np.int32).astype(np.int64) for folder in (one, other))
+        greatest = max(greatest, int(np.abs(x - y).max()))
+    if greatest > ULPS:
+        raise ValueError(f"dense features differ by {greatest} units of the last place")
+    return greatest
+
+
+def make(model, rows, folder, criteo):
+    """Makes a model's file; its row groups hold whole mini-batches."""
+    import millrace
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = f"{folder}/{model}.parquet"
+    if model == "criteo":
+        # Criteo's own rows, repeated: nothing larger is at hand.
+        table = pq.read_table(criteo)
+        table = pa.concat_tables([table] * max(1, rows // table.num_rows))
+    else:
+        program = millrace.binary.find()
+        command = [program, "dataset", "generate", "--model", model, "--rows", str(rows), "--partitions", "1"]
+        subprocess.run([*command, "--out", f"{folder}/{model}", "--progress", "none"], check=True,
+                       stdout=subprocess.DEVNULL)  # fmt: skip
+        table = pq.read_table(f"{folder}/{model}/part-00000.parquet")
+    fields = [f.with_nullable(f.nullable and f.name != "label") for f in table.schema]
+    table = table.replace_schema_metadata().cast(pa.schema(fields))
+    group = BATCH * max(1, min(8, rows // BATCH // 8))  # several for each process, however short the file
+    pq.write_table(table, path, row_group_size=group, compression="snappy")
+    checked = millrace.Pipeline.from_yaml(model).check(path)
+    return {"file": path, "pipeline": model, "canonical": checked.canonical}, table.num_rows, os.path.getsize(path)
+
+
+def compare(model, rows, cores, turns, criteo, say):
+    """All sides on one model. Returns the row of each side."""
+    found, skipped = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        job, rows, size = make(model, rows, folder, criteo)
+        say(f"{model}: {rows:,} rows, {size / 1e6:,.0f} MB")
+        ours, ulps = None, {}
+        for i, name in enumerate(SIDES):
+            keep = f"{folder}/{i}"
+            os.mkdir(keep)
+            answer, error = in_a_process(name, job, cores, keep)
+            if answer is None:
+                skipped[name] = error
+                continue
+            ours = ours or answer
+            ulps[name] = difference(ours, answer, f"{folder}/0", keep)
+        measured = {name: [] for name in ulps}
+        for _ in range(turns):
+            for name in measured:
+                answer, error = in_a_process(name, job, cores)
+                if answer is None:
+                    raise RuntimeError(f"{name}: {error}")
+                measured[name].append(answer)
+        for name, of in measured.items():
+            best = min(of, key=lambda a: a["seconds"])
+            found[name] = {
+                "model": model,
+                "rows": rows,
+                "cores": cores,
+                "side": name,
+                "rows_per_second": rows / best["seconds"],
+                "least_rows_per_second": rows / max(a["seconds"] for a in of),
+                "first_seconds": min(a["first_seconds"] for a in of),
+                "cpu_seconds_per_million_rows": 1e6 * min(a["cpu_seconds"] for a in of) / rows,
+                "ulps": ulps[name],
+            }
+    return list(found.values()), skipped
+
+
+def table(results, skipped, turns):
+    """The results as a table of Markdown."""
+    import numpy as np
+    import pyarrow as pa
+    import torch
+
+    lines = [
+        f"Python {platform.python_version()}, torch {torch.__version__}, pyarrow {pa.__version__}, NumPy "
+        f"{np.__version__}; {os.cpu_count()} cores; the best of {turns} turns, taken alternately; load average "
+        f"{os.getloadavg()[0]:.1f} at the end; {platform.processor() or platform.machine()}",
+        "",
+        "| model | cores | | rows/s | slowest turn | first mini-batch, s | CPU-s a million rows | dense differs by |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for r in results:
+        lines.append(
+            f"| {r['model']} | {r['cores']} | {r['side']} | {r['rows_per_second']:,.0f} | "
+            f"{r['least_rows_per_second']:,.0f} | {r['first_seconds']:.2f} | "
+            f"{r['cpu_seconds_per_million_rows']:.2f} | {r['ulps']} ulp |"
+        )
+    lines += ["", *(f"Not compared: {name}: {why}" for name, why in skipped.items())]
+    return "\n".join(lines)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--models", default="rm1,rm5,criteo", help="of millrace dataset generate, and criteo")
+    p.add_argument("--rows", default="1000000,50000,1000000", help="of each model")
+    p.add_argument("--cores", default=str(os.cpu_count()), help="for each side; several separated by commas")
+    p.add_argument("--turns", type=int, default=3)
+    p.add_argument("--criteo", default=os.environ.get("MILLRACE_CRITEO", ""), help="Parquet with rows of Criteo's")
+    p.add_argument("--output", choices=("table", "json"), default="table")
+    p.add_argument("--turn", help=argparse.SUPPRESS)
+    a = p.parse_args()
+    if a.turn:
+        print(json.dumps(one_turn(*json.loads(a.turn))))
+        return
+    results, skipped = [], {}
+    for model, rows in zip(a.models.split(","), a.rows.split(",")):
+        if model == "criteo" and not a.criteo:
+            skipped["criteo"] = "no file of Criteo's rows: --criteo FILE"
+            continue
+        for cores in a.cores.split(","):
+            found, without = compare(model, int(rows), int(cores), a.turns, a.criteo, lambda s: print(s, file=sys.stderr))
+            results += found
+            skipped.update({f"{name} ({model})": why for name, why in without.items()})
+    print(json.dumps({"results": results, "skipped": skipped}) if a.output == "json" else table(results, skipped, a.turns))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""What a type checker knows of the package's calls; mypy checks this file (.ci/python), and nothing runs it."""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional
+
+import torch
+
+import millrace
+from millrace.operators import fill_null, sigrid_hash
+from millrace.torch import Batch, MiniBatches
+
+
+def loop(files: list[str]) -> Iterator[Optional[torch.Tensor]]:
+    built = millrace.Pipeline("p").label("y", null=0).sparse("id", ops=[fill_null(0), sigrid_hash(max=10)])
+    data: MiniBatches = millrace.open(files, pipeline=built, batch=64, order="deterministic", device="cpu")
+    for batch in data:
+        typed: Batch = batch
+        yield typed.dense
+    dense: tuple[str, ...] = data.schema().dense
+    print(dense, data.state_dict()["token"])
+
+
+def views() -> int:
+    with millrace.open("day_*.parquet", "rm1", tensors="views", epochs=2) as job:
+        also: millrace.Job = job
+        return sum(mb.rows for mb in also)
+
+
+def wrong() -> None:
+    # Each line is an error; mypy warns of an ignore that is not needed.
+    millrace.open("x", "rm1", order="any")  # type: ignore[call-overload]
+    millrace.open("x", "rm1", bach=64)  # type: ignore[call-overload]
+    millrace.open("x", "rm1", batch="64")  # type: ignore[call-overload]
+    millrace.open("x")  # type: ignore[call-overload]
+    sigrid_hash(maximum=10)  # type: ignore[call-arg]
