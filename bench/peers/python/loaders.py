@@ -268,6 +268,7 @@ def compare(model, rows, cores, turns, criteo, say):
                 if answer is None:
                     raise RuntimeError(f"{name}: {error}")
                 measured[name].append(answer)
+                say(f"{model}: {name}: {rows / answer['seconds']:,.0f} rows/s, {answer['cpu_seconds']:.2f} CPU-s")
         for name, of in measured.items():
             best = min(of, key=lambda a: a["seconds"])
             found[name] = {
