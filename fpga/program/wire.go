@@ -7,8 +7,8 @@ import (
 )
 
 // The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least
-// minor version that says what it says: a slice is 1.1 only if it has a cursor that is Checked, a program is 1.1 only if
-// it has maps, and 1.2 only if its dense tensor is not float32.
+// minor version that says what it says: a slice is 1.1 only if it has a cursor that is Checked, a program is 1.1 only
+// if it has maps, and 1.2 only if its dense tensor is not float32.
 const (
 	Major = 1
 	Minor = 2 // of programs. 1: maps. 2: Output.DenseType

@@ -2,8 +2,8 @@
 //
 // # Overview
 //
-// [Expand] turns names of files, folders and patterns into files. [Resolver.FindFormat] finds the format of the files by
-// their names and first bytes. [Describe] reads one file's rows, row groups and columns, and which of the columns a
+// [Expand] turns names of files, folders and patterns into files. [Resolver.FindFormat] finds the format of the files
+// by their names and first bytes. [Describe] reads one file's rows, row groups and columns, and which of the columns a
 // pipeline can read.
 //
 // # Concurrency

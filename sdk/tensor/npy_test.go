@@ -61,7 +61,8 @@ func TestNpyHeaderLength(t *testing.T) {
 	assert.Contains(t, string(encodeNpyHeader(npyHeader{"<i8", []int64{5}})), "'shape': (5,), }")
 }
 
-var npyDict = regexp.MustCompile(`^\{'descr': '(<[fi][48]|<u2)', 'fortran_order': False, 'shape': \(([0-9, ]+)\), \} *\n$`)
+var npyDict = regexp.MustCompile(
+	`^\{'descr': '(<[fi][48]|<u2)', 'fortran_order': False, 'shape': \(([0-9, ]+)\), \} *\n$`)
 
 // readNpy is a reader of its own: type, shape, data.
 func readNpy(t *testing.T, path string) (string, []int64, []byte) {
