@@ -96,7 +96,7 @@ var statuses = map[string]commandStatus{
 	"pki init":       {"--output xml", "--dir TEXT"},
 	"pki issue":      {"--role node --name n --dir NONE", "--role operator --name ann --dir NONE"},
 	"plan":           {"--t NaN", "--t 1 --prices NONE"},
-	"private":        {"--output xml", ""},
+	"private":        {"--output xml", "--verbose"},
 	"preprocess":     {"--pipeline rm1 --in TEXT --out NONE --tail cut", "--pipeline rm1 --in NONE --out NONE"},
 	"train":          {"--pipeline rm1 --in TEXT --shuffle well", "--pipeline rm1 --in NONE"},
 	"up":             {"--drive-size much", "--dir TEXT"},

@@ -30,7 +30,7 @@ behind; interrupts and hang-ups of the terminal are the trainer's and do not end
 			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			conn, parent, err := private.Inherited(os.Stdin)
 			if err != nil {
-				return usageError{err}
+				return err
 			}
 			var log *slog.Logger
 			if verbose {

@@ -113,13 +113,3 @@ func (b *budget) end() {
 	}
 	b.first = nil
 }
-
-// waiting returns the number of waiters.
-func (b *budget) waiting() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for w := b.first; w != nil; w = w.next {
-		n++
-	}
-	return n
-}

@@ -293,3 +293,13 @@ func TestBudgetServesInOrder(t *testing.T) {
 	require.ElementsMatch(t, []int{8, 1}, order)
 	require.False(t, b.take(1, new(waiter)))
 }
+
+// waiting returns the number of waiters.
+func (b *budget) waiting() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for w := b.first; w != nil; w = w.next {
+		n++
+	}
+	return n
+}

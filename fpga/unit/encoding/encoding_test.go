@@ -67,7 +67,7 @@ func inEveryPlace[T any](t *testing.T, r *rand.Rand, width uint, f func(dst []T,
 func TestUnpack32(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		r := rand.New(rand.NewSource(1))
-		for width := range uint(MaxNarrow + 1) {
+		for width := range uint(32 + 1) {
 			inEveryPlace(t, r, width, func(dst []uint32, src []byte, bit int) {
 				Unpack32(dst, src, bit, width)
 				for i, x := range dst {
@@ -290,12 +290,12 @@ func FuzzUnpack(f *testing.F) {
 			restore := simd.Force(l)
 			Unpack64(got, src, int(bit), w)
 			narrow := make([]uint32, n)
-			if w <= MaxNarrow {
+			if w <= 32 {
 				Unpack32(narrow, src, int(bit), w)
 			}
 			restore()
 			require.Equal(t, want, got, "%v", l)
-			if w <= MaxNarrow {
+			if w <= 32 {
 				for i, x := range narrow {
 					require.Equal(t, uint32(want[i]), x, "%v", l)
 				}

@@ -2,9 +2,6 @@ package encoding
 
 import "encoding/binary"
 
-// MaxNarrow is the most bits that Unpack32 reads a value.
-const MaxNarrow = 32
-
 // Unpack32 sets dst[i] to the width bits of src from bit number bit + i*width on, least significant bit first, for
 // every i of dst. width is 0 to 32, bit not negative. Bits past src's end are 0.
 func Unpack32(dst []uint32, src []byte, bit int, width uint) {

@@ -141,8 +141,8 @@ func (in Inputs) bound() int {
 // others counts the workers of any reach that run, or that can be started.
 func (in Inputs) others() int { return in.Workers + in.Startable }
 
-// decide is the law: a function of its arguments alone. Holders come first; workers of any reach make up the rest of
-// the decided number.
+// decide is the law, a function of its arguments alone. Drives that hold partitions come first, and workers of any
+// reach make up the rest of the decided number.
 func decide(o Options, s State, in Inputs) Decision {
 	d := decideBoth(o, s, in)
 	if most := max(in.Holders, 1); in.others() > 0 && d.Drives > in.Holders {

@@ -54,7 +54,7 @@ func TestConverges(t *testing.T) {
 			if c.max == 0 && c.want < 10 {
 				assert.LessOrEqual(t, s.starvation(120, 600), 2*c.changes, "the trainer waits: %v", s.starved)
 			}
-			require.NoError(t, Replay(s.log))
+			require.NoError(t, replay(s.log))
 		})
 	}
 }
@@ -167,16 +167,16 @@ func TestReplay(t *testing.T) {
 	var log []Record
 	require.NoError(t, json.Unmarshal(b, &log))
 	require.Equal(t, s.log, log)
-	require.NoError(t, Replay(log))
-	require.NoError(t, Replay(log[50:100]), "it may begin anywhere")
+	require.NoError(t, replay(log))
+	require.NoError(t, replay(log[50:100]), "it may begin anywhere")
 
 	changed := slices.Clone(log)
 	changed[40].Decision.Drives++
-	assert.ErrorIs(t, Replay(changed), ErrReplay)
+	assert.ErrorIs(t, replay(changed), errReplay)
 	changed = slices.Clone(log)
 	changed[40].Inputs.StallSeconds += 100
-	assert.ErrorIs(t, Replay(changed), ErrReplay)
-	assert.ErrorIs(t, Replay(slices.Delete(slices.Clone(log), 40, 41)), ErrReplay)
+	assert.ErrorIs(t, replay(changed), errReplay)
+	assert.ErrorIs(t, replay(slices.Delete(slices.Clone(log), 40, 41)), errReplay)
 }
 
 // FuzzDecide: any numbers lead to a number of drives within the bounds, a record that is JSON, and a log that replays.
@@ -202,6 +202,6 @@ func FuzzDecide(f *testing.F) {
 			in.StallSeconds += stall
 			in.Rows += rows
 		}
-		require.NoError(t, Replay(log))
+		require.NoError(t, replay(log))
 	})
 }

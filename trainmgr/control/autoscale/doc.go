@@ -8,7 +8,6 @@
 //		ledger.Allocate(job, r.Decision.Drives, now)
 //		keep the JSON of r
 //	}
-//	err := autoscale.Replay(records)          // computes every decision again and compares
 //
 // # The law
 //
@@ -21,36 +20,38 @@
 //     time in which the trainer starves, when drives make all they can. Until both were observed, the values that were
 //     measured before the job stand in. (FastFlow, section 9, sets workers to ceil(needed / one worker's); T and P are
 //     its two numbers, observed while the job runs, which the paper leaves open.)
-//   - More drives, if the trainer stalled for more than Options.Stall of the time, or its queue held less than one
-//     mini-batch, for Options.Up without a break, and the drives are busy: to ceil(T/P), at least one more, at most
-//     twice as many.
-//   - Fewer drives, if the queue was full for Options.Down without a break and the remaining drives would be busy no
-//     more than 95 % of the time: as many as that takes, at least half. Where utilisation is not known: one fewer, if
-//     T and P say that it will do; else one fewer is tried after Options.Probe, and again after Options.Down while
-//     that goes well. Each try that fails doubles the wait, up to an hour. So a P that has become better is found, and
-//     the number does not swing.
-//   - No change within Options.Settle of a change, while the trainer takes nothing (it evaluates, or has not begun),
-//     and while drives idle although the trainer starves: then something else is the bottleneck, and the decision says
-//     so.
+//   - More drives run if the drives are busy and, for Options.Up without a break, the trainer stalled for more than
+//     Options.Stall of the time or its queue held less than one mini-batch. The new number is ceil(T/P), at least one
+//     more and at most twice as many.
+//   - Fewer drives run if the queue was full for Options.Down without a break and the remaining drives would be busy
+//     for no more than 95 % of the time. The new number is the least for which that holds, at least half.
+//   - If utilisation is not known, the law removes one drive where T and P say that the others suffice. Otherwise it
+//     removes one drive as a try after Options.Probe, and another after Options.Down while the trainer does not
+//     starve. Each failed try doubles the wait, up to an hour. Thus the law finds a P that has become better, and the
+//     number does not oscillate.
+//   - Unless a bound moves, the number does not change within Options.Settle of a change, nor while the trainer takes
+//     nothing (it evaluates, or has not begun). It does not change while drives idle although the trainer starves:
+//     something else is the bottleneck then, and the decision says so.
 //
-// The number is never below 1, nor above the drives that hold undelivered rows and the workers of any reach together,
-// nor above the job's bound. Holders come first: what is decided beyond their number are workers of any reach. Where T
-// is not known a job begins with its holders, and with workers only when the trainer starves.
+// The number is at least 1. It is at most the drives that hold undelivered rows plus the workers of any reach, and at
+// most the job's bound. Holders come first: workers of any reach fill the number only beyond the holders. If T is not
+// known, a job begins with its holders, and gets workers only when the trainer starves.
 //
 // # The pool of workers
 //
-// [DecidePool] decides how many workers of any reach are started and stopped, from what all jobs' decisions want and
-// from what the machines of the live workers report, as DPP's Master does with "CPU, memory and network utilization"
-// and buffered tensors. It has hysteresis of its own: a want that lasts for seconds starts workers, a surplus has to
-// last ten times as long, and workers whose mini-batches wait are not joined by others.
+// [DecidePool] decides how many workers of any reach to start or stop. Its inputs are the workers that all jobs'
+// decisions want, and the load of the live workers' machines, as DPP's Master uses "CPU, memory and network
+// utilization" and buffered tensors. DecidePool has hysteresis of its own: a demand that lasts for seconds starts
+// workers, and a surplus stops workers only after PoolInputs.Idle. No worker is started while the live ones are less
+// than half busy and their mini-batches wait to be fetched.
 //
 // # Errors
 //
-// Decide takes any numbers: a negative, infinite or undefined one counts as not known. [ErrReplay] says that a log
-// does not follow from its inputs.
+// Decide takes any numbers: a negative, infinite or undefined one counts as not known, and Decide returns no
+// error.
 //
 // # Debugging
 //
-// Every decision says why in words. A log of records is a test: Replay it against a changed law and see where it
-// departs.
+// Every decision says why in words, and `millrace jobs show --decisions` prints the last ones. A record holds all that
+// its decision depends on, so that a test can compute the decisions of a log again, after the law was changed as well.
 package autoscale

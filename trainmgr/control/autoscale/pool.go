@@ -61,11 +61,13 @@ func (in PoolInputs) busiest() float64 {
 	return share
 }
 
-// DecidePool decides how many workers are started or stopped: as many as jobs want, within the bounds. Workers are
-// started when they have been missing for a while, at most as many as there are, or one; not while those that live are
-// less than half busy and their mini-batches wait: then something else holds the trainers up. Workers are stopped when
-// there have been too many for longer, at most half of them, and only as many as leave the others less than 95 % busy.
-// It is a function of its arguments alone.
+// DecidePool decides how many workers to start or stop, so that there are as many as jobs want, within the bounds. It
+// is a function of its arguments alone.
+//
+// Workers are started when they have been missing for a while. A start at most doubles their number, or starts the
+// first; the job's least number is started at once. No worker is started while the live ones are less than half busy
+// and their mini-batches wait: something else holds the trainers up then. Workers are stopped when a surplus has lasted
+// longer. A stop takes at most half of the workers, and leaves the others less than 95 % busy.
 func DecidePool(s PoolState, in PoolInputs) PoolDecision {
 	dt := in.Seconds - s.Seconds
 	if !s.Begun || !(dt > 0) {

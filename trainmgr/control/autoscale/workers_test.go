@@ -61,7 +61,7 @@ func TestAStarvingTrainerGetsWorkers(t *testing.T) {
 		decide(1)
 	}
 	assert.Zero(t, log[len(log)-1].Decision.Workers, log[len(log)-1].Decision.Why)
-	require.NoError(t, Replay(log))
+	require.NoError(t, replay(log))
 }
 
 // TestNoMoreThanThereAre, whatever the inputs.
