@@ -265,7 +265,7 @@ func (c *leaseCall) withdraw(call uint64) error {
 	now := time.Now()
 	err := c.l.ledger.Want(c.job.ID, c.session, c.req.Epoch, 0, now)
 	if err == nil && c.ctx.Err() != nil {
-		err = c.l.ledger.Release(c.job.ID, c.session, c.rank.TakeUnsaid(), ledger.Stopped, "", now)
+		err = c.l.ledger.Release(c.job.ID, c.session, c.rank.TakeUnanswered(), ledger.Stopped, "", now)
 	}
 	c.l.settle(now)
 	return err
@@ -274,7 +274,7 @@ func (c *leaseCall) withdraw(call uint64) error {
 // answer fills in the rank's grants and its status.
 func (c *leaseCall) answer() error {
 	now, j := time.Now(), c.job
-	grants, revoked := c.rank.Say(c.leased)
+	grants, revoked := c.rank.Answer(c.leased)
 	for _, g := range grants {
 		c.resp.Grants = append(c.resp.Grants, &apiv1.Grant{
 			Lease: g.ID, Epoch: g.Epoch, Split: uint32(g.Split), From: g.From, To: g.To,

@@ -46,11 +46,11 @@ type Attachment struct {
 func (j *Job) Attached(a Attachment, now time.Time) {
 	number := a.Session.Rank
 	j.machine.launchers.Attach(presence.Rank{Job: j.ID, Number: number}, a.Connection, now)
-	j.attended()
+	j.noteAttendance()
 	r := &j.ranks[number]
 	r.offers, r.revoked, r.session, r.adopted = nil, nil, a.Session, true
 	r.through = false
-	j.announces(r, a.AnnouncesEnd)
+	j.noteAnnouncement(r, a.AnnouncesEnd)
 	if r.run != a.Run {
 		r.run, j.unwritten = a.Run, true
 	}
@@ -60,7 +60,7 @@ func (j *Job) Attached(a Attachment, now time.Time) {
 // Called records that a rank's launcher called, on a connection.
 func (j *Job) Called(rank uint32, c presence.Conn, now time.Time) {
 	j.machine.launchers.Call(presence.Rank{Job: j.ID, Number: rank}, c, now)
-	j.attended()
+	j.noteAttendance()
 }
 
 // Left records that a rank's launcher ends. The rank's leases come back.
@@ -73,11 +73,12 @@ func (j *Job) Left(rank uint32, now time.Time) {
 // before its announcement may arrive after it and changes nothing.
 func (j *Job) Announces(rank uint32, end bool) {
 	if r := &j.ranks[rank]; !r.through {
-		j.announces(r, end)
+		j.noteAnnouncement(r, end)
 	}
 }
 
-func (j *Job) announces(r *Rank, end bool) {
+// noteAnnouncement records whether a rank's launcher will report its end. The stored state has to follow.
+func (j *Job) noteAnnouncement(r *Rank, end bool) {
 	j.unwritten = j.unwritten || r.announcesEnd != end || r.assumed
 	r.announcesEnd, r.assumed = end, false
 }
@@ -86,7 +87,7 @@ func (j *Job) announces(r *Rank, end bool) {
 // store the state before it answers, even if the launcher reported this before, because an earlier write may have
 // failed.
 func (j *Job) Through(rank uint32) {
-	j.announces(&j.ranks[rank], false)
+	j.noteAnnouncement(&j.ranks[rank], false)
 	j.ranks[rank].through = true
 }
 
@@ -137,8 +138,8 @@ func (j *Job) ranksStay(now time.Time) bool {
 	})
 }
 
-// ends lists which ranks announced their end, a character a rank, as record.State has it.
-func (j *Job) ends() string {
+// describeEnds lists which ranks announced their end, a character a rank, as record.State has it.
+func (j *Job) describeEnds() string {
 	b := make([]byte, len(j.ranks))
 	for i, r := range j.ranks {
 		switch {
@@ -153,7 +154,7 @@ func (j *Job) ends() string {
 	return string(b)
 }
 
-// restoreEnds is the inverse of ends. An announcement that no leader has stored is assumed.
+// restoreEnds is the inverse of describeEnds. An announcement that no leader has stored is assumed.
 func (j *Job) restoreEnds() {
 	stays := j.state.Stays
 	for i := range j.ranks {
@@ -165,8 +166,8 @@ func (j *Job) restoreEnds() {
 	}
 }
 
-// runs lists the ranks' runs, as record.State has it; nil when no rank is known to belong to one.
-func (j *Job) runs() []byte {
+// describeRuns lists the ranks' runs, as record.State has it; nil when no rank is known to belong to one.
+func (j *Job) describeRuns() []byte {
 	b := make([]byte, 0, len(j.ranks)*record.RunBytes)
 	for i := range j.ranks {
 		b = append(b, j.ranks[i].run[:]...)
@@ -177,7 +178,7 @@ func (j *Job) runs() []byte {
 	return b
 }
 
-// restoreRuns is the inverse of runs.
+// restoreRuns is the inverse of describeRuns.
 func (j *Job) restoreRuns() {
 	for i := range j.ranks {
 		if from := i * record.RunBytes; from+record.RunBytes <= len(j.state.Runs) {

@@ -13,6 +13,23 @@
 //	events from users       Cancel
 //	events from the clock   Tick, Review
 //
+// The life of a job, from the top to the bottom. On the left is what the leader does, on the right what the machine
+// makes of the answer:
+//
+//	Add             preparing
+//	Prepare         measuring
+//	Measure         P, T and the number of drives are known
+//	Commit          running, BeginEpoch: ranks attach, are granted leases, and acknowledge
+//	EpochNeeded     BeginEpoch, of the next epoch
+//	EpochDelivered  of the last epoch: every mini-batch is acknowledged
+//	Confirm         done; or waiting, for ranks that may still go back to an earlier checkpoint;
+//	                or FindPartitions, of a job that follows its data set
+//	Store, Retire   the end is stored, and the nodes forget the job
+//
+// The files, in the order in which to read them: machine.go (jobs, effects, the clock), job.go (a job, and how it
+// ends), phase.go (the table), duty.go (the leader's work), edition.go (epochs and data), speed.go (P, T), attach.go
+// (launchers come and go), rank.go (what the answers to a rank contain), effect.go.
+//
 // # Phases
 //
 // A table of package internal/transition lists which phase follows on which event, and one function changes a job's
@@ -36,6 +53,8 @@
 //	Confirm          Confirmed, once the ledger's acknowledgements are durable
 //	StoreEdition     EditionStored or EditionDropped
 //	Store            nothing, or StoreFailed, of the state that Storing returned
+//	Retire           nothing: the nodes forget the job, whose end is stored
+//	Rest             nothing: there is no work until the next event
 //
 // # What is durable when
 //

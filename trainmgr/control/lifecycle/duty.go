@@ -78,7 +78,7 @@ func (j *Job) Unwritten() bool { return j.unwritten }
 
 // Storing returns the state to write and marks it as stored. Call StoreFailed if the write failed.
 func (j *Job) Storing(now time.Time) record.State {
-	j.state.Stays, j.state.Runs = j.ends(), j.runs()
+	j.state.Stays, j.state.Runs = j.describeEnds(), j.describeRuns()
 	j.unwritten, j.urgent, j.writtenAt = false, false, now
 	return j.state
 }
@@ -92,7 +92,7 @@ func (j *Job) StoringNext(now time.Time) record.State {
 	}
 	next.Phase, next.Why = record.Running, ""
 	if j.next != nil {
-		next.Editions, next.Taken = j.withNext(), j.next.Number+1
+		next.Editions, next.Taken = j.editionsWithNext(), j.next.Number+1
 	}
 	return next
 }
@@ -117,7 +117,7 @@ func (j *Job) PrepareFailed(why string, now time.Time) {
 		j.Fail(why, now)
 	case j.next != nil:
 		j.next = nil
-		j.wait(why)
+		j.waitFor(why)
 	}
 }
 
@@ -127,11 +127,12 @@ func (j *Job) Delayed(why string) {
 	case record.Preparing, record.Measuring:
 		j.transition(onDelayed, why)
 	default:
-		j.wait(why)
+		j.waitFor(why)
 	}
 }
 
-func (j *Job) wait(why string) {
+// waitFor moves a job that has begun to the phase waiting, for a reason.
+func (j *Job) waitFor(why string) {
 	if j.Phase().Begun() {
 		j.transition(onWaits, why)
 	}

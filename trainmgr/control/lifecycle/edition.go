@@ -47,7 +47,7 @@ func (j *Job) Confirmed(now time.Time) {
 	case j.Follow:
 		j.machine.emit(FindPartitions{Job: j.ID})
 	case j.ranksStay(now):
-		j.wait("every mini-batch is delivered, for the ranks to say that they are through")
+		j.waitFor("every mini-batch is delivered, for the ranks to say that they are through")
 	default:
 		j.end(onAllConsumed, "", now)
 	}
@@ -58,7 +58,7 @@ func (j *Job) PartitionsMissing(why string) {
 	if why == "" {
 		why = "new partitions"
 	}
-	j.wait(why)
+	j.waitFor(why)
 }
 
 // NextEdition returns the number and the first epoch that a further edition gets.
@@ -83,18 +83,18 @@ func (j *Job) EditionStored(pieces int) {
 // EditionDropped records that the further edition could not be stored. The job looks for it again.
 func (j *Job) EditionDropped() { j.next = nil }
 
-// withNext returns the editions with the further one, without those that no rank is in any more.
-func (j *Job) withNext() []record.Edition {
+// editionsWithNext returns the editions with the further one, without those that no rank is in any more.
+func (j *Job) editionsWithNext() []record.Edition {
 	all := append(slices.Clone(j.state.Editions), *j.next)
 	return all[max(0, len(all)-keptEditions):]
 }
 
 // beginNext goes on with the further edition.
 func (j *Job) beginNext() {
-	kept, next := j.withNext(), *j.next
-	for _, g := range j.state.Editions {
-		if g.Number < kept[0].Number {
-			j.machine.emit(DropEdition{Job: j.ID, Number: g.Number})
+	kept, next := j.editionsWithNext(), *j.next
+	for _, e := range j.state.Editions {
+		if e.Number < kept[0].Number {
+			j.machine.emit(DropEdition{Job: j.ID, Number: e.Number})
 		}
 	}
 	j.state.Editions, j.state.Taken = kept, next.Number+1

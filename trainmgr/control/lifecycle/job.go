@@ -38,8 +38,8 @@ type Job struct {
 }
 
 // Submission returns the state of a job that is being submitted: store it, then Add it.
-func Submission(g record.Edition) record.State {
-	return record.State{Phase: record.Preparing, Editions: []record.Edition{g}, Taken: 1}
+func Submission(first record.Edition) record.State {
+	return record.State{Phase: record.Preparing, Editions: []record.Edition{first}, Taken: 1}
 }
 
 // Add takes a stored job: a new submission, or a job of an earlier leader. Where that leader died while it measured P
@@ -80,9 +80,9 @@ func (j *Job) Editions() []record.Edition { return j.state.Editions }
 
 // EditionOf returns the edition of an epoch. It reports false where there is none any more, or none yet.
 func (j *Job) EditionOf(epoch uint64) (record.Edition, bool) {
-	for _, g := range j.state.Editions {
-		if epoch >= g.First && epoch < g.First+j.Epochs {
-			return g, true
+	for _, e := range j.state.Editions {
+		if epoch >= e.First && epoch < e.First+j.Epochs {
+			return e, true
 		}
 	}
 	return record.Edition{}, false
@@ -96,10 +96,10 @@ func (j *Job) EndEpoch() uint64 {
 	return 0
 }
 
-// uses reports whether an edition, or the next one, has the digest.
-func (j *Job) uses(digest dataset.Digest) bool {
+// hasEditionOf reports whether an edition, or the next one, has the digest.
+func (j *Job) hasEditionOf(digest dataset.Digest) bool {
 	return j.next != nil && j.next.Digest == digest ||
-		slices.ContainsFunc(j.state.Editions, func(g record.Edition) bool { return g.Digest == digest })
+		slices.ContainsFunc(j.state.Editions, func(e record.Edition) bool { return e.Digest == digest })
 }
 
 // Cancel ends the job at its owner's request. It changes nothing if the job has ended.

@@ -71,7 +71,7 @@ func (m *Machine) Active() int { return len(m.running) }
 
 // Uses reports whether a job that has not ended has the digest: two jobs of one pipeline, data and options share it.
 func (m *Machine) Uses(digest dataset.Digest) bool {
-	return slices.ContainsFunc(m.jobs, func(j *Job) bool { return !j.Phase().Ended() && j.uses(digest) })
+	return slices.ContainsFunc(m.jobs, func(j *Job) bool { return !j.Phase().Ended() && j.hasEditionOf(digest) })
 }
 
 // Ended returns the jobs whose end is stored, the oldest first, without the newest keep.
@@ -128,7 +128,7 @@ func (j *Job) endIfAbandoned(now time.Time) {
 	}
 	attached, last := j.attendance()
 	if attached {
-		j.attended()
+		j.noteAttendance()
 		return
 	}
 	if j.state.Unattended.IsZero() {
@@ -157,8 +157,8 @@ func (j *Job) attendance() (attached bool, last time.Time) {
 	return attached, last
 }
 
-// attended records that a rank of the job is attached.
-func (j *Job) attended() {
+// noteAttendance records that a rank of the job is attached.
+func (j *Job) noteAttendance() {
 	if !j.state.Unattended.IsZero() {
 		j.state.Unattended, j.unwritten = time.Time{}, true
 	}

@@ -23,7 +23,7 @@ type Rank struct {
 // then: an answer may be lost on its way, or reach an iteration that has ended.
 type offer struct {
 	ledger.Grant
-	said bool
+	answered bool // an answer contained the grant
 }
 
 // Rank returns a rank of the job, or nil if the job has no rank of that number.
@@ -58,8 +58,8 @@ func (r *Rank) MustShow(s ledger.Session, fence uint64) bool { return !r.adopted
 // Adopted reports whether this leader knows what the rank's session holds.
 func (r *Rank) Adopted() bool { return r.adopted }
 
-// Held records the leases that the rank's launcher names, and that its report was taken. The launcher knows a lease
-// that it names, and an answer need not repeat a grant whose lease is over.
+// Held records the leases that the rank's launcher names. From then on this leader knows what the session holds. No
+// answer repeats the grant of a lease that the launcher names, or of a lease that is over.
 func (r *Rank) Held(s ledger.Session, named []uint64, leased func(lease uint64) bool) {
 	r.adopted, r.session = true, s
 	if len(r.offers) == 0 {
@@ -84,30 +84,30 @@ func (r *Rank) Wants(pieces int) (call uint64, more int) {
 	return r.calls, max(0, pieces-len(r.offers))
 }
 
-// HasNews reports whether the rank has grants or revocations to hear of.
+// HasNews reports whether an answer to the rank would contain a grant or a revocation.
 func (r *Rank) HasNews() bool { return len(r.offers) > 0 || len(r.revoked) > 0 }
 
 // Withdraws reports whether the end of a call withdraws the rank's want, because no later call waits by now.
 func (r *Rank) Withdraws(call uint64) bool { return r.calls == call }
 
-// TakeUnsaid removes and returns the leases that were granted for a call whose caller has gone and that no answer
+// TakeUnanswered removes and returns the leases that were granted for a call whose caller has gone and that no answer
 // contained.
-func (r *Rank) TakeUnsaid() (leases []uint64) {
+func (r *Rank) TakeUnanswered() (leases []uint64) {
 	r.offers = slices.DeleteFunc(r.offers, func(o offer) bool {
-		if !o.said {
+		if !o.answered {
 			leases = append(leases, o.ID)
 		}
-		return !o.said
+		return !o.answered
 	})
 	return leases
 }
 
-// Say returns the contents of an answer to the rank's launcher: the grants whose leases are not over, and the leases
+// Answer returns the contents of an answer to the rank's launcher: the grants whose leases are not over, and the leases
 // that were revoked. One answer alone contains a revocation.
-func (r *Rank) Say(leased func(lease uint64) bool) (grants []ledger.Grant, revoked []uint64) {
+func (r *Rank) Answer(leased func(lease uint64) bool) (grants []ledger.Grant, revoked []uint64) {
 	for i := range r.offers {
 		if o := &r.offers[i]; leased(o.ID) {
-			o.said = true
+			o.answered = true
 			grants = append(grants, o.Grant)
 		}
 	}

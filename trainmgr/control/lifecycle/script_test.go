@@ -322,7 +322,7 @@ func (s *scripted) rankEvent(j *Job, w []string) {
 		j.Left(rank, s.now)
 	case "giveup": // the caller of the rank's last lease call has gone
 		r := j.Rank(rank)
-		leases := r.TakeUnsaid()
+		leases := r.TakeUnanswered()
 		s.say("%s/%d gives back %s", j.ID, rank, leaseNames(leases))
 		require.NoError(s.t, s.ledger.Release(j.ID, session, leases, ledger.Stopped, "", s.now))
 	case "answer":
@@ -416,7 +416,7 @@ func (s *scripted) leased(j *Job, rank uint32) func(uint64) bool {
 }
 
 func (s *scripted) answer(j *Job, r *Rank, rank uint32) {
-	grants, revoked := r.Say(s.leased(j, rank))
+	grants, revoked := r.Answer(s.leased(j, rank))
 	var leases []uint64
 	for _, g := range grants {
 		leases = append(leases, g.ID)
