@@ -17,8 +17,8 @@ type made struct {
 	err     error
 }
 
-// wait waits for the tensors. Without them there is no mini-batch.
-func (m *made) wait() (*tensor.MiniBatch, error) {
+// awaitFetch waits for the tensors. Without them there is no mini-batch.
+func (m *made) awaitFetch() (*tensor.MiniBatch, error) {
 	if m.fetched != nil {
 		<-m.fetched
 	}
@@ -31,7 +31,7 @@ func (m *made) wait() (*tensor.MiniBatch, error) {
 
 // discard gives the mini-batch up once nothing writes to it any more.
 func (m *made) discard() {
-	if b, err := m.wait(); err == nil {
+	if b, err := m.awaitFetch(); err == nil {
 		b.Release()
 	}
 }
@@ -47,8 +47,8 @@ type fetch struct {
 	place  string // the rows, for errors
 }
 
-// run copies.
-func (f *fetch) run(ctx context.Context) error {
+// copyRuns copies the runs of bytes, one after the other.
+func (f *fetch) copyRuns(ctx context.Context) error {
 	start := time.Now()
 	for _, run := range f.runs {
 		if f.from != nil {
@@ -62,15 +62,15 @@ func (f *fetch) run(ctx context.Context) error {
 	return nil
 }
 
-// begin copies in a goroutine of its own, which ends with ctx and gives the buffer back to the share. The mini-batch is
-// whole when made.wait returns it.
-func (f *fetch) begin(ctx context.Context, b *tensor.MiniBatch, memory *memoryShare) *made {
+// startCopying copies in a goroutine of its own, which ends with ctx and gives the buffer back to the share. The
+// mini-batch is whole when awaitFetch returns it.
+func (f *fetch) startCopying(ctx context.Context, b *tensor.MiniBatch, memory *memoryShare) *made {
 	m := &made{batch: b, fetched: make(chan struct{})}
 	go func() {
 		defer close(m.fetched)
 		defer memory.giveBack(f.buffer)
 		defer Contain(f.place, &m.err)
-		m.err = f.run(ctx)
+		m.err = f.copyRuns(ctx)
 	}()
 	return m
 }

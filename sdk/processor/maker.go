@@ -53,8 +53,8 @@ func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*mak
 	}, nil
 }
 
-// next makes one mini-batch, whose fetch may still be under way; io.EOF behind the last.
-func (m *maker) next(ctx context.Context) (*made, error) {
+// makeNext makes one mini-batch, whose fetch may still be under way; io.EOF behind the last.
+func (m *maker) makeNext(ctx context.Context) (*made, error) {
 	if !m.slicer.Ended() && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -72,7 +72,7 @@ func (m *maker) next(ctx context.Context) (*made, error) {
 		case *slicer.Execute:
 			err = m.execute(ctx, step)
 		case *slicer.Done:
-			return m.finish(ctx, step)
+			return m.takeOutput(ctx, step)
 		case *slicer.End:
 			return nil, io.EOF
 		}
@@ -83,8 +83,8 @@ func (m *maker) next(ctx context.Context) (*made, error) {
 	}
 }
 
-// place names the rows of the mini-batch in the making.
-func (m *maker) place() string {
+// rowsInMaking names the rows of the mini-batch in the making.
+func (m *maker) rowsInMaking() string {
 	return fmt.Sprintf("rows %d+%d", m.slicer.FirstRow(), m.slicer.BatchRows())
 }
 
@@ -121,7 +121,7 @@ func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return fmt.Errorf("%s%s: %s: %w", m.partition.Name, where, m.place(), err)
+		return fmt.Errorf("%s%s: %s: %w", m.partition.Name, where, m.rowsInMaking(), err)
 	}
 	start := time.Now()
 	if err := m.readResult(ctx, step.Ranges[target.RangeResult], len(step.Slice.Tasks), outcome.State); err != nil {
@@ -160,10 +160,10 @@ func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state
 	return nil
 }
 
-// finish turns a buffer into a mini-batch: lent where the memory is mapped and buffers stay free, else copied. The
+// takeOutput turns a buffer into a mini-batch: lent where the memory is mapped and buffers stay free, else copied. The
 // windows of a partition that the host reads travel on the link that tensors come back on; there a mini-batch is
 // fetched while the slices of the next one execute, as long as buffers stay free.
-func (m *maker) finish(ctx context.Context, done *slicer.Done) (*made, error) {
+func (m *maker) takeOutput(ctx context.Context, done *slicer.Done) (*made, error) {
 	r, out := m.runner, &m.runner.program.Output
 	size := max(out.Size(done.Rows, done.Values), program.Align)
 	extent := size
@@ -190,10 +190,10 @@ func (m *maker) finish(ctx context.Context, done *slicer.Done) (*made, error) {
 		f.from = view
 	}
 	if m.fed && !mapped && !r.opts.Sync && m.memory.mayLend() {
-		return f.begin(ctx, b, m.memory), nil
+		return f.startCopying(ctx, b, m.memory), nil
 	}
 	defer m.memory.workspace.Release(done.Buffer)
-	if err := f.run(ctx); err != nil {
+	if err := f.copyRuns(ctx); err != nil {
 		return nil, err
 	}
 	return &made{batch: b}, nil

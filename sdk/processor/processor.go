@@ -100,14 +100,14 @@ type runner struct {
 func Start(
 	ctx context.Context, t target.Target, prog *program.Program, schema *tensor.Schema, opts Options,
 ) (Processor, error) {
-	r, err := start(ctx, t, prog, schema, opts)
+	r, err := startRunner(ctx, t, prog, schema, opts)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start a processor on %s: %w", t.Limits().Engine, err), t.Close())
 	}
 	return r, nil
 }
 
-func start(
+func startRunner(
 	ctx context.Context, t target.Target, prog *program.Program, schema *tensor.Schema, opts Options,
 ) (*runner, error) {
 	limits := t.Limits()
@@ -226,7 +226,7 @@ func (r *runner) Open(ctx context.Context, run Run) (Stream, error) {
 			return nil, fmt.Errorf("%s: open a stream: wait for one of %d to end: %w", p.Name, r.streams, context.Cause(ctx))
 		}
 	}
-	s, err := r.begin(ctx, share, run)
+	s, err := r.beginStream(ctx, share, run)
 	if err != nil {
 		r.idle <- share
 		return nil, err
@@ -234,8 +234,8 @@ func (r *runner) Open(ctx context.Context, run Run) (Stream, error) {
 	return s, nil
 }
 
-// begin begins a stream in a share of the memory.
-func (r *runner) begin(ctx context.Context, share *memoryShare, run Run) (Stream, error) {
+// beginStream begins a stream in a share of the memory.
+func (r *runner) beginStream(ctx context.Context, share *memoryShare, run Run) (Stream, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m, err := newMaker(r, share, run, &r.learned)
@@ -254,8 +254,8 @@ func (r *runner) begin(ctx context.Context, share *memoryShare, run Run) (Stream
 	return s, nil
 }
 
-// fail keeps streams from being opened.
-func (r *runner) fail(why error) {
+// refuseStreams has every later Open fail, for a reason.
+func (r *runner) refuseStreams(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken == nil {
@@ -263,8 +263,8 @@ func (r *runner) fail(why error) {
 	}
 }
 
-// done takes back the memory that a stream held.
-func (r *runner) done(s *stream) {
+// removeStream takes back the memory that a stream held.
+func (r *runner) removeStream(s *stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.open, s)

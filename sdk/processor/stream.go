@@ -27,16 +27,16 @@ func newStream(ctx context.Context, m *maker, forget func()) *stream {
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	if !m.runner.opts.Sync {
 		s.out = make(chan *made)
-		go s.ahead()
+		go s.makeAhead()
 	}
 	return s
 }
 
-// ahead is the goroutine. It ends when the run does, at an error, or with the stream's context.
-func (s *stream) ahead() {
+// makeAhead is the goroutine of the stream. It ends when the run does, at an error, or with the stream's context.
+func (s *stream) makeAhead() {
 	defer close(s.out)
 	for {
-		m, err := s.next()
+		m, err := s.makeContained()
 		if err != nil {
 			s.err = err
 			return
@@ -59,7 +59,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	var m *made
 	if s.out == nil {
 		if s.err == nil {
-			m, s.err = s.step(ctx)
+			m, s.err = s.makeInCaller(ctx)
 		}
 		if m == nil && s.err == nil {
 			return nil, context.Cause(ctx)
@@ -74,7 +74,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if m == nil {
 		return nil, s.err
 	}
-	b, err := m.wait()
+	b, err := m.awaitFetch()
 	if err != nil {
 		s.failed = err
 		s.cancel(err)
@@ -84,29 +84,29 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	return b, nil
 }
 
-// step makes one mini-batch in the caller's goroutine. It gives none and no error when ctx had ended before it began;
-// what has begun ends with the stream's context only.
-func (s *stream) step(ctx context.Context) (*made, error) {
+// makeInCaller makes one mini-batch in the caller's goroutine. It returns neither a mini-batch nor an error if ctx
+// ended before. Once begun, the work ends early only with the stream's context.
+func (s *stream) makeInCaller(ctx context.Context) (*made, error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}
-	return s.next()
+	return s.makeContained()
 }
 
-// next has the maker make a mini-batch. A panic in the maker ends this stream. The state of the target's memory is
-// then not known, so the processor opens no stream afterwards.
-func (s *stream) next() (m *made, err error) {
+// makeContained has the maker make a mini-batch. A panic in the maker ends this stream. The state of the target's
+// memory is then not known, so the processor opens no stream afterwards.
+func (s *stream) makeContained() (m *made, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			where := fmt.Sprintf("%s: rows from %d on", s.maker.partition.Name, s.maker.slicer.FirstRow())
 			m, err = nil, &PanicError{Where: where, Value: p, Stack: debug.Stack()}
-			s.maker.runner.fail(err)
+			s.maker.runner.refuseStreams(err)
 		}
 	}()
-	return s.maker.next(s.ctx)
+	return s.maker.makeNext(s.ctx)
 }
 
 // Close implements Stream.
@@ -121,7 +121,7 @@ func (s *stream) Close() error {
 			s.err = errStreamClosed
 		}
 		s.forget()
-		s.maker.runner.done(s)
+		s.maker.runner.removeStream(s)
 	})
 	return nil
 }
