@@ -1,0 +1,29 @@
+package worker
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/goldenfile"
+	"github.com/millrace/millrace/internal/strictyaml"
+)
+
+// TestFormOfTheConfiguration reads a worker.yaml in which an operator of an earlier build set every key but the files
+// of a TLS identity, and compares what was understood: a key that is gone, or means something else, fails here.
+func TestFormOfTheConfiguration(t *testing.T) {
+	c, err := ReadConfig("testdata/worker.yaml")
+	require.NoError(t, err)
+	var understood strings.Builder
+	for line := range strings.Lines(string(strictyaml.Print(c))) {
+		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "#") {
+			line, _, _ = strings.Cut(line, " #")
+			understood.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+		}
+	}
+	goldenfile.Text(t, "testdata/worker.understood.yaml", understood.String())
+	require.NoError(t, c.Check())
+	assert.Equal(t, "w1", c.Name)
+}

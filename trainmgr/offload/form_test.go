@@ -1,0 +1,33 @@
+package offload
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/goldenfile"
+)
+
+// TestFormOfTheTable holds the table of metrics, which a launcher of a later build reads, and reads the table that an
+// earlier build wrote.
+func TestFormOfTheTable(t *testing.T) {
+	const path = "testdata/table.v1.json"
+	keys := KeyParts{
+		Model: "rm1", Batch: 8192, Machine: "trainer", Pipeline: []byte(`{"name":"rm1"}`), Workers: []string{"n0/d0 cpu 1"},
+	}.Keys()
+	var table Table
+	require.NoError(t, table.Put(keys, fullMetrics(), Known{true, true, true}))
+	written, err := table.Encode()
+	require.NoError(t, err)
+	goldenfile.Text(t, path, string(written))
+
+	kept, err := os.ReadFile(path)
+	require.NoError(t, err)
+	read, err := DecodeTable(kept)
+	require.NoError(t, err)
+	got, known := read.Lookup(keys)
+	assert.True(t, known.All(), "the keys of a model, a pipeline and workers are the same")
+	assert.Equal(t, fullMetrics(), got)
+}
