@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -288,15 +287,4 @@ func makeBatch(rows int) (*tensor.MiniBatch, error) {
 		mb.Dense[i] = float32(next()%1000) / 1000
 	}
 	return mb, nil
-}
-
-// fill writes bytes that neither compress nor repeat.
-func fill(b []byte) {
-	x := uint64(88172645463325252)
-	for ; len(b) >= 8; b = b[8:] {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-		binary.LittleEndian.PutUint64(b, x)
-	}
 }

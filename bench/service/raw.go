@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host/identity"
 )
 
@@ -26,7 +27,7 @@ type raw struct {
 func newRaw(ctx context.Context, dir string, t Transport, server, client identity.Options, n, block,
 	buffers int) (_ *raw, err error) {
 	r := &raw{block: make([]byte, block)}
-	fill(r.block)
+	workload.FillIncompressible(r.block)
 	for range buffers {
 		r.into = append(r.into, make([]byte, block))
 	}

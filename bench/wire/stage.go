@@ -2,13 +2,13 @@ package wire
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"runtime"
 	"time"
 
+	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -38,7 +38,7 @@ func newStage(o *Options) (s *stage, err error) {
 		}
 	}()
 	s.raw = make([]byte, o.DriveBytes)
-	fill(s.raw)
+	workload.FillIncompressible(s.raw)
 	if s.drive, err = csd.Open(csd.Options{Plain: true, Size: o.DriveBytes, LBA: csd.LBA4096, NQN: nqn,
 		WrapFlash: func(f controller.Flash) controller.Flash {
 			_, err = f.WriteAt(s.raw, 0)
@@ -59,17 +59,6 @@ func newStage(o *Options) (s *stage, err error) {
 	s.at = l.Addr().String()
 	go func() { s.serve <- s.target.Serve(l) }()
 	return s, nil
-}
-
-// fill writes bytes that neither compress nor repeat, so that no page is shared.
-func fill(b []byte) {
-	x := uint64(88172645463325252)
-	for ; len(b) >= 8; b = b[8:] {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-		binary.LittleEndian.PutUint64(b, x)
-	}
 }
 
 func (s *stage) close() error {
@@ -97,7 +86,7 @@ func (s *stage) buffers(n, size int) [][]byte {
 	for i := range list {
 		if len(s.bufs[i]) < size {
 			s.bufs[i] = make([]byte, size)
-			fill(s.bufs[i])
+			workload.FillIncompressible(s.bufs[i])
 		}
 		list[i] = s.bufs[i][:size]
 	}

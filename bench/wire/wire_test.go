@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/bench/workload"
 )
 
 func TestEveryCell(t *testing.T) {
@@ -83,7 +85,7 @@ func TestTheEndOfItsContextEndsIt(t *testing.T) {
 func TestRawMovesTheBytesThatItCounts(t *testing.T) {
 	const block = 4 << 10
 	source := make([]byte, 8*block)
-	fill(source)
+	workload.FillIncompressible(source)
 	for _, connections := range []int{1, 2} {
 		into := make([][]byte, 4)
 		for i := range into {

@@ -191,8 +191,8 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// FuzzHost lets a drive answer Connect with bytes: the host's Dial ends for any bytes, and leaves no goroutine
-// behind.
+// FuzzHost answers the Connect of a host with any bytes and closes the connection. Dial returns an error, and does so
+// before its timeout.
 func FuzzHost(f *testing.F) {
 	cpl := nvme.NewCompletion(1<<entryBits, nvme.Success)
 	var r pdu.Rules
