@@ -17,7 +17,7 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 	}()
 	row := uint64(s.task.Row) + uint64(s.done)
 	b := &x.block
-	v := chainValues{kind: s.column.kind, slots: b.Values(), int64s: b.I64, float32s: b.F32, float64s: b.F64,
+	v := chainValues{kind: s.column.kind, count: b.Values(), int64s: b.I64, float32s: b.F32, float64s: b.F64,
 		offsets: b.Offsets, data: b.Data, list: s.columnType.List}
 	if b.Nulls > 0 {
 		v.valid = b.Valid
@@ -27,7 +27,7 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 	defer x.pending.sumUpTo(to)
 	if v.list {
 		v.lengths, v.ownsValues, v.ownsLengths = b.Lengths, v.kind != program.Bytes && !b.Lent, true
-		x.buffers.chainPlace = x.output.idDestination(x.output.written, v.slots)
+		x.buffers.chainPlace = x.output.idDestination(x.output.written, v.count)
 		if from < to && x.pending.summed == from && len(s.sinks[0].steps) == 1 {
 			x.buffers.pending = &x.pending
 		}
@@ -62,12 +62,12 @@ func (x *executor) writeScalars(sinks []sink, row uint64, v chainValues, spent b
 		x.buffers.chainPlace = destination{}
 		switch s.tensor {
 		case program.ToSparse:
-			x.buffers.chainPlace = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), v.slots)
+			x.buffers.chainPlace = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), v.count)
 		case program.ToDense:
-			x.buffers.chainPlace.dense = x.output.denseDestination(uint64(s.index), row, v.slots)
+			x.buffers.chainPlace.dense = x.output.denseDestination(uint64(s.index), row, v.count)
 		}
 		if err := x.runChain(s.steps, &v); err != nil {
-			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.slots)-1, err)
+			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.count)-1, err)
 		}
 		if s.tensor == program.ToSparse && v.valid != nil {
 			x.buffers.ownValues(&v) // storeSparse removes nulls in place

@@ -17,16 +17,16 @@ import (
 // the chain's own buffers once an operator has written them.
 type chainValues struct {
 	kind     program.Kind
-	slots    int // value slots
+	count    int // values, nulls included
 	int64s   []int64
 	float32s []float32
 	float64s []float64
-	offsets  []uint32 // bytes: one more than slots
+	offsets  []uint32 // bytes: one more than values
 	data     []byte
-	valid    []byte // a byte a slot, 0 for a null; nil if there are no nulls
+	valid    []byte // a byte a value, 0 for a null; nil if there are no nulls
 
 	list    bool
-	lengths []int32 // lists: how many slots each row has
+	lengths []int32 // lists: how many values each row has
 
 	// The chain may overwrite the slices that it owns. Other sinks still read the rest.
 	ownsValues, ownsValid, ownsLengths bool
@@ -104,7 +104,7 @@ func (b *buffers) floatPlace(n int) []float32 {
 func (x *executor) runChain(steps []step, v *chainValues) error {
 	b, at := &x.buffers, x.readClock()
 	for i := range steps {
-		s, n := &steps[i], v.slots
+		s, n := &steps[i], v.count
 		if s.unit == program.UnitFillNull {
 			if v.valid == nil || s.fillsZeros {
 				v.valid = nil
@@ -166,15 +166,15 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 			return clamp.Float64(v.float64s, s.lowFloat, s.highFloat)
 		}
 	case program.UnitLog:
-		dst := b.floatPlace(v.slots)
+		dst := b.floatPlace(v.count)
 		logn.LogClamped(dst, v.float32s, s.logAdd, s.logLow, s.logHigh)
 		v.float32s, v.ownsValues = dst, true
 	case program.UnitLogit:
-		dst := b.floatPlace(v.slots)
+		dst := b.floatPlace(v.count)
 		s.logit.Logit(dst, v.float32s)
 		v.float32s, v.ownsValues = dst, true
 	case program.UnitBoxCox:
-		dst := b.floatPlace(v.slots)
+		dst := b.floatPlace(v.count)
 		s.boxCox.Apply(dst, v.float32s)
 		v.float32s, v.ownsValues = dst, true
 	case program.UnitBucketize:
@@ -182,19 +182,19 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 	case program.UnitSigridHash:
 		if b.stepPlace.ids32 != nil && s.hasher.Fits32() {
 			if l := b.pending; l != nil {
-				l.sum = s.hasher.Hash32Sum(b.stepPlace.ids32, v.int64s[:v.slots], l.sum)
-				l.summed += 8 * v.slots
+				l.sum = s.hasher.Hash32Sum(b.stepPlace.ids32, v.int64s[:v.count], l.sum)
+				l.summed += 8 * v.count
 			} else {
-				s.hasher.Hash32(b.stepPlace.ids32, v.int64s[:v.slots])
+				s.hasher.Hash32(b.stepPlace.ids32, v.int64s[:v.count])
 			}
 			v.int64s, v.inPlace = nil, true
 			return nil
 		}
-		dst := b.intPlace(v.slots)
+		dst := b.intPlace(v.count)
 		s.hasher.Hash(dst, v.int64s)
 		v.int64s, v.ownsValues = dst, true
 	case program.UnitPositiveModulus:
-		dst := b.intPlace(v.slots)
+		dst := b.intPlace(v.count)
 		s.modulus.Mod(dst, v.int64s)
 		v.int64s, v.ownsValues = dst, true
 	case program.UnitZeroExtend:
@@ -219,15 +219,15 @@ func (b *buffers) ownValues(v *chainValues) {
 	v.ownsValues = true
 	switch v.kind {
 	case program.Int64:
-		dst := resize(&b.int64s, v.slots)
+		dst := resize(&b.int64s, v.count)
 		copy(dst, v.int64s)
 		v.int64s = dst
 	case program.Float32:
-		dst := resize(&b.float32s, v.slots)
+		dst := resize(&b.float32s, v.count)
 		copy(dst, v.float32s)
 		v.float32s = dst
 	case program.Float64:
-		dst := resize(&b.float64s, v.slots)
+		dst := resize(&b.float64s, v.count)
 		copy(dst, v.float64s)
 		v.float64s = dst
 	}
@@ -244,11 +244,11 @@ func (b *buffers) ownLengths(v *chainValues) {
 
 func (b *buffers) bucketize(s *step, v *chainValues) error {
 	if s.rejectsNaN && v.valid != nil {
-		// An operator may have made a NaN of the 0 in a null's slot. Only the NaN of a value is an error.
+		// An operator may have made a NaN of the 0 that stands for a null. Only the NaN of a value is an error.
 		b.ownValues(v)
 		clearNulls(v)
 	}
-	dst := b.intPlace(v.slots)
+	dst := b.intPlace(v.count)
 	var err error
 	switch v.kind {
 	case program.Int64:
@@ -262,7 +262,7 @@ func (b *buffers) bucketize(s *step, v *chainValues) error {
 	return err
 }
 
-// clearNulls sets the slots of nulls to 0.
+// clearNulls sets nulls to 0.
 func clearNulls(v *chainValues) {
 	for i, ok := range v.valid {
 		if ok == 0 {
@@ -279,7 +279,7 @@ func clearNulls(v *chainValues) {
 // becomes empty, and its tokens are not parsed. Tokens come straight from the decoder, so v's validity is never the
 // chain's own yet.
 func (b *buffers) parseTokens(v *chainValues) error {
-	valid := resize(&b.valid, v.slots)
+	valid := resize(&b.valid, v.count)
 	drop := v.list && v.valid != nil
 	if v.valid == nil {
 		for i := range valid {
@@ -292,9 +292,9 @@ func (b *buffers) parseTokens(v *chainValues) error {
 		b.flagNullLists(v)
 		b.nullFlaggedLists(v, valid)
 	}
-	dst := resize(&b.int64s, v.slots)
+	dst := resize(&b.int64s, v.count)
 	var err error
-	if v.slots > 0 {
+	if v.count > 0 {
 		err = hextoint.Hex(dst, v.offsets, v.data, valid)
 	}
 	v.kind, v.int64s, v.ownsValues, v.offsets, v.data = program.Int64, dst, true, nil, nil
@@ -328,7 +328,7 @@ func (b *buffers) firstX(n int64, v *chainValues) error {
 		kept, err = firstx.FirstX(v.lengths, v.float64s, n)
 		v.float64s = v.float64s[:kept]
 	}
-	v.slots = kept
+	v.count = kept
 	return err
 }
 
@@ -336,20 +336,20 @@ func (b *buffers) firstX(n int64, v *chainValues) error {
 func (b *buffers) convert(to program.Kind, v *chainValues) {
 	switch {
 	case to == program.Float64 && v.kind == program.Float32:
-		dst := resize(&b.float64s, v.slots)
-		convert.Float32ToFloat64(dst, v.float32s[:v.slots])
+		dst := resize(&b.float64s, v.count)
+		convert.Float32ToFloat64(dst, v.float32s[:v.count])
 		v.float64s = dst
 	case to == program.Float64:
-		dst := resize(&b.float64s, v.slots)
-		convert.Int64ToFloat64(dst, v.int64s[:v.slots])
+		dst := resize(&b.float64s, v.count)
+		convert.Int64ToFloat64(dst, v.int64s[:v.count])
 		v.float64s = dst
 	case v.kind == program.Int64:
-		dst := b.floatPlace(v.slots)
-		convert.Int64ToFloat32(dst, v.int64s[:v.slots])
+		dst := b.floatPlace(v.count)
+		convert.Int64ToFloat32(dst, v.int64s[:v.count])
 		v.float32s = dst
 	default:
-		dst := b.floatPlace(v.slots)
-		convert.Float64ToFloat32(dst, v.float64s[:v.slots])
+		dst := b.floatPlace(v.count)
+		convert.Float64ToFloat32(dst, v.float64s[:v.count])
 		v.float32s = dst
 	}
 	v.kind, v.ownsValues = to, true

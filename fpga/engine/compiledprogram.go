@@ -73,8 +73,8 @@ type step struct {
 	table               *bucketize.Table
 
 	mergedIntoLog bool // clamp: the log behind it clamps
-	fillsZeros    bool // fill_null with 0, first in its chain: the decoder has left 0 in the slots of nulls already
-	rejectsNaN    bool // bucketize: a NaN is an error, so the slots of nulls must not hold one
+	fillsZeros    bool // fill_null with 0, first in its chain: the decoder has left 0 where values are null
+	rejectsNaN    bool // bucketize: a NaN is an error, so none may stand where a value is null
 }
 
 // compile prepares a validated program for an engine with these units.

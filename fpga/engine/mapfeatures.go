@@ -13,11 +13,11 @@ import (
 // mapFeatures holds the features of a block of a map: for each feature its values, row by row, and the output of its
 // chain of operators.
 type mapFeatures struct {
-	entryOf       []uint32 // of lists, slots x rows: the entry that a row has for a slot, plus 1; 0: none
+	entryOf       []uint32 // of lists, keys x rows: the entry that a row has for a key, plus 1; 0: none
 	elementStarts []uint32 // of lists: where an entry's elements begin; one more than there are entries
 	scoredEntries []uint32 // entryOf of one feature, without lists that hold a null score
 
-	// The values: of a map to numbers, slots x rows; of a map to lists, the elements of the current feature.
+	// The values: of a map to numbers, keys x rows; of a map to lists, the elements of the current feature.
 	int64s          []int64
 	float32s        []float32
 	float64s        []float64
@@ -110,11 +110,11 @@ func (m *mapReader) checkLeaves() (leaf int, err error) {
 	return 0, nil
 }
 
-// findEntries finds the entry of each slot in each of n rows. Of several entries with one key the last counts. An entry
-// whose key is null belongs to no slot.
+// findEntries finds the entry of each key of the plan in each of n rows. Of several entries with one key the last
+// counts. An entry whose key is null is passed over.
 func (m *mapReader) findEntries(plan *mapPlan, n int) {
 	b := &m.leaves[0].block
-	m.entryOf = resize(&m.entryOf, plan.slots*n)
+	m.entryOf = resize(&m.entryOf, plan.mapKeys*n)
 	clear(m.entryOf)
 	keys, valid := b.I64, b.Valid
 	if b.Nulls == 0 {
@@ -123,11 +123,11 @@ func (m *mapReader) findEntries(plan *mapPlan, n int) {
 	e := 0
 	for r, l := range b.Lengths {
 		for end := e + int(l); e < end; e++ {
-			slot := plan.table.slotOf(keys[e])
-			if slot == 0 || valid != nil && valid[e] == 0 {
+			index := plan.table.indexOf(keys[e])
+			if index == 0 || valid != nil && valid[e] == 0 {
 				continue
 			}
-			m.entryOf[int(slot-1)*n+r] = uint32(e) + 1
+			m.entryOf[int(index-1)*n+r] = uint32(e) + 1
 		}
 	}
 }
@@ -165,39 +165,39 @@ func (m *mapReader) scoreValues(b *decoder.Block) []float32 {
 	return m.convertedScores
 }
 
-// spreadNumbers puts the numbers of n rows where their slots have them, column by column, with a byte each that says
+// spreadNumbers puts the numbers of n rows at the places of their keys, column by column, with a byte each that says
 // whether the number is there. Of several entries with one key the last counts. An entry whose key is null belongs to
-// no slot.
+// no key.
 func (m *mapReader) spreadNumbers(plan *mapPlan, b *decoder.Block, n int) {
-	j, size := &m.mapFeatures, plan.slots*n
+	j, size := &m.mapFeatures, plan.mapKeys*n
 	j.valid = resize(&j.valid, size)
 	clear(j.valid)
 	keys := &m.leaves[0].block
 	switch b.Kind {
 	case format.KindFloat32:
 		j.float32s = resize(&j.float32s, size)
-		spreadBySlot(plan, keys, b, j.float32s, b.F32, j.valid, n)
+		spreadByKey(plan, keys, b, j.float32s, b.F32, j.valid, n)
 	case format.KindFloat64:
 		j.float64s = resize(&j.float64s, size)
-		spreadBySlot(plan, keys, b, j.float64s, b.F64, j.valid, n)
+		spreadByKey(plan, keys, b, j.float64s, b.F64, j.valid, n)
 	default:
 		j.int64s = resize(&j.int64s, size)
-		spreadBySlot(plan, keys, b, j.int64s, b.I64, j.valid, n)
+		spreadByKey(plan, keys, b, j.int64s, b.I64, j.valid, n)
 	}
 }
 
-// spreadBySlot is spreadNumbers for one kind of values.
-func spreadBySlot[T any](plan *mapPlan, keys, values *decoder.Block, to, from []T, valid []byte, n int) {
-	clear(to) // the slot of a null holds 0, as in a decoded block
+// spreadByKey is spreadNumbers for one kind of values.
+func spreadByKey[T any](plan *mapPlan, keys, values *decoder.Block, to, from []T, valid []byte, n int) {
+	clear(to) // a null holds 0, as in a decoded block
 	from = from[:len(keys.I64)]
 	e := 0
 	for r, l := range keys.Lengths {
 		for end := e + int(l); e < end; e++ {
-			slot := plan.table.slotOf(keys.I64[e])
-			if slot == 0 || keys.Nulls > 0 && keys.Valid[e] == 0 {
+			index := plan.table.indexOf(keys.I64[e])
+			if index == 0 || keys.Nulls > 0 && keys.Valid[e] == 0 {
 				continue
 			}
-			at := int(slot-1)*n + r
+			at := int(index-1)*n + r
 			to[at], valid[at] = from[e], 1
 			if values.Nulls > 0 {
 				valid[at] = values.Valid[e]
@@ -211,8 +211,8 @@ func spreadBySlot[T any](plan *mapPlan, keys, values *decoder.Block, to, from []
 func (x *executor) takeScalars(pick *featurePick, row uint64, n int) error {
 	reader := &x.mapReader
 	features := &reader.mapFeatures
-	at := pick.slot * n
-	v := chainValues{kind: reader.scans[1].column.kind, slots: n, ownsValues: pick.last}
+	at := pick.key * n
+	v := chainValues{kind: reader.scans[1].column.kind, count: n, ownsValues: pick.last}
 	switch v.kind {
 	case program.Int64:
 		v.int64s = features.int64s[at:][:n]
@@ -264,7 +264,7 @@ func (x *executor) takeLists(pick *featurePick, b *decoder.Block, n int) error {
 	clock := x.readClock()
 	reader := &x.mapReader
 	features := &reader.mapFeatures
-	entries := features.entryOf[pick.slot*n:][:n]
+	entries := features.entryOf[pick.key*n:][:n]
 	v := chainValues{kind: reader.scans[1].column.kind, list: true, ownsValues: true, ownsValid: true,
 		ownsLengths: true}
 	var scores []float32
@@ -292,33 +292,33 @@ func (x *executor) takeLists(pick *featurePick, b *decoder.Block, n int) error {
 			continue
 		}
 		features.lengths[r] = int32(to - from)
-		v.slots += int(to - from)
+		v.count += int(to - from)
 	}
 	switch v.kind {
 	case program.Int64:
-		v.int64s = gatherLists(&features.int64s, b.I64, entries, features.elementStarts, v.slots)
+		v.int64s = gatherLists(&features.int64s, b.I64, entries, features.elementStarts, v.count)
 	case program.Float32:
-		v.float32s = gatherLists(&features.float32s, b.F32, entries, features.elementStarts, v.slots)
+		v.float32s = gatherLists(&features.float32s, b.F32, entries, features.elementStarts, v.count)
 	default:
-		v.float64s = gatherLists(&features.float64s, b.F64, entries, features.elementStarts, v.slots)
+		v.float64s = gatherLists(&features.float64s, b.F64, entries, features.elementStarts, v.count)
 	}
 	if b.Nulls > 0 {
-		v.valid = gatherLists(&features.valid, b.Valid, entries, features.elementStarts, v.slots)
+		v.valid = gatherLists(&features.valid, b.Valid, entries, features.elementStarts, v.count)
 		if bytes.IndexByte(v.valid, 0) < 0 {
 			v.valid = nil
 		}
 	}
 	if pick.scored {
-		gatherLists(&features.scores, scores, entries, features.elementStarts, v.slots)
+		gatherLists(&features.scores, scores, entries, features.elementStarts, v.count)
 		features.originalLengths = append(features.originalLengths[:0], features.lengths...)
 	}
 	v.lengths = features.lengths
-	x.addLap(program.UnitMap, clock, v.slots)
+	x.addLap(program.UnitMap, clock, v.count)
 	x.buffers.chainPlace = destination{}
 	if err := x.runChain(pick.steps, &v); err != nil {
 		return err
 	}
-	features.ids = append(features.ids, v.int64s[:v.slots]...)
+	features.ids = append(features.ids, v.int64s[:v.count]...)
 	features.counts = append(features.counts, v.lengths[:n]...)
 	if pick.scored {
 		// Operators keep the first elements of a list, all of them or none.

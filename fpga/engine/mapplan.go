@@ -13,28 +13,28 @@ import (
 type mapPlan struct {
 	leaves   int // of the map: 2, or 3 with scores
 	picks    []featurePick
-	slots    int // how many different keys the picks take
+	mapKeys  int // how many different keys of the map the picks take
 	table    keyTable
 	firstKey uint32 // the first of the output's keys that the map feeds
 	keyCount int    // how many it feeds; they follow each other, in the order of picks
 	scored   bool   // a pick takes scores
 }
 
-// featurePick is a sink, with the slot of the key whose value it takes.
+// featurePick is a sink, with the key whose value it takes.
 type featurePick struct {
 	sink
-	slot   int
+	key    int // index among the keys that the picks take
 	scored bool
-	last   bool // no later pick takes the same slot
+	last   bool // no later pick takes the same key
 }
 
 // addSinks adds the sinks of the map's values.
 func (p *mapPlan) addSinks(c *program.Column, sinks []sink) {
 	var keys []int64
 	for i, s := range sinks {
-		slot := slices.Index(keys, c.Picks[i].Key)
-		if slot < 0 {
-			slot = len(keys)
+		index := slices.Index(keys, c.Picks[i].Key)
+		if index < 0 {
+			index = len(keys)
 			keys = append(keys, c.Picks[i].Key)
 		}
 		if s.tensor == program.ToSparse {
@@ -44,32 +44,32 @@ func (p *mapPlan) addSinks(c *program.Column, sinks []sink) {
 			p.keyCount++
 		}
 		p.scored = p.scored || c.Picks[i].Scored
-		p.picks = append(p.picks, featurePick{s, slot, c.Picks[i].Scored, false})
+		p.picks = append(p.picks, featurePick{s, index, c.Picks[i].Scored, false})
 	}
 	seen := make([]bool, len(keys))
 	for i := len(p.picks) - 1; i >= 0; i-- {
 		k := &p.picks[i]
-		k.last, seen[k.slot] = !seen[k.slot], true
+		k.last, seen[k.key] = !seen[k.key], true
 	}
-	p.slots = len(keys)
+	p.mapKeys = len(keys)
 	p.table = newKeyTable(keys)
 }
 
-// keyTable finds the slot of a key.
+// keyTable finds the index of a key.
 type keyTable struct {
-	// bySlot, if not nil, has the slot of key lowest+i, plus 1, at i; 0 means that the key has no slot.
+	// byKey, if not nil, has the index of key lowest+i, plus 1, at i; 0 means that no pick takes the key.
 	lowest int64
-	bySlot []uint32
-	// Otherwise keys and slots are a hash table with open addressing, whose places are the upper bits of a hash.
-	shift uint
-	keys  []int64
-	slots []uint32 // plus 1; 0: the place is free
+	byKey  []uint32
+	// Otherwise keys and indexes are a hash table with open addressing, whose places are the upper bits of a hash.
+	shift   uint
+	keys    []int64
+	indexes []uint32 // plus 1; 0: the place is free
 }
 
 // denseKeys bounds the range of keys that are looked up in a table of all.
 const denseKeys = 1 << 14
 
-// newKeyTable makes a table in which key i has slot i.
+// newKeyTable makes a table in which key i has index i.
 func newKeyTable(keys []int64) keyTable {
 	var t keyTable
 	if len(keys) == 0 {
@@ -77,41 +77,41 @@ func newKeyTable(keys []int64) keyTable {
 	}
 	t.lowest = slices.Min(keys)
 	if span := uint64(slices.Max(keys)) - uint64(t.lowest); span < denseKeys {
-		t.bySlot = make([]uint32, span+1)
+		t.byKey = make([]uint32, span+1)
 		for i, k := range keys {
-			t.bySlot[k-t.lowest] = uint32(i) + 1
+			t.byKey[k-t.lowest] = uint32(i) + 1
 		}
 		return t
 	}
 	width := bits.Len(uint(2 * len(keys)))
-	t.shift, t.keys, t.slots = uint(64-width), make([]int64, 1<<width), make([]uint32, 1<<width)
+	t.shift, t.keys, t.indexes = uint(64-width), make([]int64, 1<<width), make([]uint32, 1<<width)
 	for i, k := range keys {
-		at := t.hashSlot(k)
-		for t.slots[at] != 0 {
-			at = (at + 1) & uint64(len(t.slots)-1)
+		at := t.hashPlace(k)
+		for t.indexes[at] != 0 {
+			at = (at + 1) & uint64(len(t.indexes)-1)
 		}
-		t.keys[at], t.slots[at] = k, uint32(i)+1
+		t.keys[at], t.indexes[at] = k, uint32(i)+1
 	}
 	return t
 }
 
-// hashSlot returns the place at which the search for a key begins.
-func (t *keyTable) hashSlot(key int64) uint64 { return uint64(key) * 0x9e3779b97f4a7c15 >> t.shift }
+// hashPlace returns the place at which the search for a key begins.
+func (t *keyTable) hashPlace(key int64) uint64 { return uint64(key) * 0x9e3779b97f4a7c15 >> t.shift }
 
-// slotOf returns the slot of a key plus 1, or 0 if the key has none.
-func (t *keyTable) slotOf(key int64) uint32 {
-	if t.bySlot != nil {
-		if i := uint64(key) - uint64(t.lowest); i < uint64(len(t.bySlot)) {
-			return t.bySlot[i]
+// indexOf returns the index of a key plus 1, or 0 if no pick takes the key.
+func (t *keyTable) indexOf(key int64) uint32 {
+	if t.byKey != nil {
+		if i := uint64(key) - uint64(t.lowest); i < uint64(len(t.byKey)) {
+			return t.byKey[i]
 		}
 		return 0
 	}
-	if t.slots == nil {
+	if t.indexes == nil {
 		return 0
 	}
-	for at := t.hashSlot(key); ; at = (at + 1) & uint64(len(t.slots)-1) {
-		if t.slots[at] == 0 || t.keys[at] == key {
-			return t.slots[at]
+	for at := t.hashPlace(key); ; at = (at + 1) & uint64(len(t.indexes)-1) {
+		if t.indexes[at] == 0 || t.keys[at] == key {
+			return t.indexes[at]
 		}
 	}
 }

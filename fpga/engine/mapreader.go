@@ -15,8 +15,8 @@ const (
 	blockNumbers  = 16384
 )
 
-// blockSlots bounds how many places a block should have: rows times different keys.
-const blockSlots = 1 << 18
+// blockPlaces bounds how many places a block should have: rows times different keys.
+const blockPlaces = 1 << 18
 
 // mapReader reads the leaves of a map. Each leaf has a decoder, a block and a dictionary of its own, in an executor
 // that does nothing else. The leaves' cursors move only when a block of all of them was written, so that they always
@@ -112,7 +112,7 @@ func (x *executor) scanMap(plan *mapPlan) (done uint32, failed int, err error) {
 	if reader.scans[1].column.list {
 		values = blockElements
 	}
-	most := max(1, min(x.engine.blockRows, blockSlots/max(1, plan.slots)))
+	most := max(1, min(x.engine.blockRows, blockPlaces/max(1, plan.mapKeys)))
 	rows := min(64, most)
 	for done < task.Count {
 		start := x.readClock()

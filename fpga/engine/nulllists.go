@@ -14,7 +14,7 @@ func (b *buffers) emptyNullLists(v *chainValues) {
 	v.valid = nil
 }
 
-// flagNullLists sets droppedRows: a byte a row, 1 where a slot of the row is null.
+// flagNullLists sets droppedRows: a byte a row, 1 where a value of the row is null.
 func (b *buffers) flagNullLists(v *chainValues) {
 	drop := resize(&b.droppedRows, len(v.lengths))
 	at := 0
@@ -28,7 +28,7 @@ func (b *buffers) flagNullLists(v *chainValues) {
 	b.droppedRows = drop
 }
 
-// nullFlaggedLists marks all slots of the flagged rows as null.
+// nullFlaggedLists marks all values of the flagged rows as null.
 func (b *buffers) nullFlaggedLists(v *chainValues, valid []byte) {
 	at := 0
 	for row, l := range v.lengths {
@@ -39,7 +39,7 @@ func (b *buffers) nullFlaggedLists(v *chainValues, valid []byte) {
 	}
 }
 
-// removeFlaggedLists takes the slots of the flagged rows out of v. The chain must own v's values, and v's validity if
+// removeFlaggedLists takes the values of the flagged rows out of v. The chain must own v's values, and v's validity if
 // it is kept.
 func (b *buffers) removeFlaggedLists(v *chainValues) {
 	b.ownLengths(v)
@@ -66,7 +66,7 @@ func (b *buffers) removeFlaggedLists(v *chainValues) {
 		}
 		from, to = from+n, to+n
 	}
-	v.slots = to
+	v.count = to
 	switch v.kind {
 	case program.Int64:
 		v.int64s = v.int64s[:to]

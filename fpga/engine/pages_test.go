@@ -58,7 +58,7 @@ func (w *thrift) end() {
 	w.last = w.last[:len(w.last)-1]
 }
 
-// levelEntry is one value slot with its levels.
+// levelEntry is one value with its levels.
 type levelEntry struct {
 	rep, def int
 	v        any

@@ -89,14 +89,14 @@ func (o *tensors) storeScalars(s *sink, row uint64, v *chainValues) error {
 		if err := rejectNulls(row, v, "dense"); err != nil {
 			return err
 		}
-		o.storeDense(uint64(s.index), row, v.float32s[:v.slots])
-		o.bytesWritten += o.denseBytes * uint64(v.slots)
+		o.storeDense(uint64(s.index), row, v.float32s[:v.count])
+		o.bytesWritten += o.denseBytes * uint64(v.count)
 	default:
 		if err := rejectNulls(row, v, "label"); err != nil {
 			return err
 		}
-		scatter(o.label[4*row:], 4, v.float32s[:v.slots])
-		o.bytesWritten += 4 * uint64(v.slots)
+		scatter(o.label[4*row:], 4, v.float32s[:v.count])
+		o.bytesWritten += 4 * uint64(v.count)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func scatterBFloat16(dst []byte, stride int, src []float32) {
 // rejectNulls returns an error if v has a null: the tensor takes none.
 func rejectNulls(row uint64, v *chainValues, tensor string) error {
 	if v.valid != nil {
-		if i := bytes.IndexByte(v.valid[:v.slots], 0); i >= 0 {
+		if i := bytes.IndexByte(v.valid[:v.count], 0); i >= 0 {
 			return dataError("row %d of the mini-batch is null and reaches %s: fill_null it", row+uint64(i), tensor)
 		}
 	}
@@ -135,23 +135,23 @@ func (o *tensors) storeSparse(key, row uint64, v *chainValues) error {
 		if err := rejectNulls(row, v, "a key whose lengths are all 1"); err != nil {
 			return err
 		}
-		return o.storeIDs(o.scalarIndex(key, row), row, v, v.slots)
+		return o.storeIDs(o.scalarIndex(key, row), row, v, v.count)
 	}
 	lengths := o.lengths[4*(key*o.rows+row):]
-	kept := v.slots
+	kept := v.count
 	if v.valid == nil {
-		repeatWord(lengths[:4*v.slots], 1)
+		repeatWord(lengths[:4*v.count], 1)
 	} else {
 		kept = 0
-		src := v.int64s[:v.slots]
-		for i, ok := range v.valid[:v.slots] {
+		src := v.int64s[:v.count]
+		for i, ok := range v.valid[:v.count] {
 			littleEndian.PutUint32(lengths[4*i:], uint32(ok))
-			// The next value overwrites a null's slot.
+			// The next value overwrites a null.
 			src[kept] = src[i]
 			kept += int(ok)
 		}
 	}
-	o.bytesWritten += 4 * uint64(v.slots)
+	o.bytesWritten += 4 * uint64(v.count)
 	if err := o.storeIDs(o.written, row, v, kept); err != nil {
 		return err
 	}
@@ -163,8 +163,8 @@ func (o *tensors) storeSparse(key, row uint64, v *chainValues) error {
 // storeLists writes as many whole rows of a list as fit and returns how many, and how many elements the output should
 // hold for all of them.
 func (o *tensors) storeLists(key, row uint64, v *chainValues) (rows int, want uint64, err error) {
-	rows, fit := len(v.lengths), v.slots
-	want = uint64(v.slots)
+	rows, fit := len(v.lengths), v.count
+	want = uint64(v.count)
 	if want > o.capacity-o.written {
 		rows, fit = 0, 0
 		for _, l := range v.lengths {

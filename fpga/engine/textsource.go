@@ -222,7 +222,7 @@ func (x *executor) transformField(col *column, row uint64, rows int, spent bool)
 	for i, sinks := range col.passes {
 		for at := 0; at < rows; at += x.engine.blockRows {
 			end := min(at+x.engine.blockRows, rows)
-			v := chainValues{kind: program.Int64, slots: end - at, int64s: (*values)[at:end]}
+			v := chainValues{kind: program.Int64, count: end - at, int64s: (*values)[at:end]}
 			if *valid != nil && bytes.IndexByte((*valid)[at:end], 0) >= 0 {
 				v.valid = (*valid)[at:end]
 			}
