@@ -48,20 +48,45 @@ func (d *Drive) openFed(ctx context.Context) error {
 	}
 	var paths []string
 	for _, member := range d.o.Members {
-		if source.IsURI(member) {
-			paths = append(paths, member)
-			continue
-		}
-		found, err := filepath.Glob(member)
+		found, err := d.expandMember(ctx, member)
 		if err != nil {
-			return fmt.Errorf("%q: %w", member, err)
-		}
-		if len(found) == 0 {
-			return fmt.Errorf("no file is called %q: the drive has no flash, so that this machine reads the files", member)
+			return err
 		}
 		paths = append(paths, found...)
 	}
 	return d.openByPath(ctx, paths, nil)
+}
+
+// expandMember returns the files that a member of a drive without flash stands for: a path or a pattern of this
+// machine, or a URI of an object, of a folder, or of a pattern.
+func (d *Drive) expandMember(ctx context.Context, member string) ([]string, error) {
+	if !source.IsURI(member) {
+		found, err := filepath.Glob(member)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", member, err)
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("no file is called %q: the drive has no flash, so that this machine reads the files",
+				member)
+		}
+		return found, nil
+	}
+	if !source.IsPattern(member) {
+		return []string{member}, nil
+	}
+	var err error
+	if d.o.Sources, err = d.o.Sources.withDefaults(); err != nil {
+		return nil, err
+	}
+	objects, err := d.o.Sources.Opener.List(ctx, member)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]string, len(objects))
+	for i, o := range objects {
+		found[i] = o.URI
+	}
+	return found, nil
 }
 
 // Fed reports whether this host reads the partitions and stores their windows in the memory of the device that

@@ -17,8 +17,8 @@
 // and go ([Manager.AddDrive], [Manager.RemoveDrive]). A partition whose end reads differently when a split begins or
 // ends is refused ([ErrChanged]).
 //
-// A drive of reach any ([OpenElsewhere]) holds no partition: this machine's CPU makes its splits from partitions that
-// an [Elsewhere] reads from other nodes or from stores.
+// A drive of reach any ([OpenElsewhere]) holds no partition: this machine's CPU, or a drive without flash that this
+// host feeds, makes its splits from partitions that an [Elsewhere] reads from other nodes or from stores.
 //
 //	Manager        drives and jobs
 //	  Drive        a device and its partitions; one processor a job

@@ -42,20 +42,27 @@ type RemotePartition interface {
 	Close() error
 }
 
-// OpenElsewhere makes a drive of reach any: it holds no partition, and this machine's CPU makes any split of any job,
-// from partitions that it reads elsewhere. Close does not close from.
-func OpenElsewhere(o DriveOptions, from Elsewhere) (*Drive, error) {
+// OpenElsewhere makes a drive of reach any: it holds no partition, and makes any split of any job, from partitions that
+// it reads elsewhere. This machine's CPU computes, or the drive that DriveOptions.Accelerator names: this host stores
+// the windows in that drive's memory. Close does not close from.
+func OpenElsewhere(ctx context.Context, o DriveOptions, from Elsewhere) (*Drive, error) {
 	switch {
 	case o.Name == "":
 		return nil, errors.New("a drive of reach any wants a name")
-	case o.Engine == EngineDrive || o.Source != 0 && o.Source != program.Parquet:
-		return nil, fmt.Errorf("drive %s: %w, by a CPU", o.Name, ErrFormat)
-	case o.Engine == EngineAuto:
-		o.Engine = EngineCPU
+	case o.Source != 0 && o.Source != program.Parquet:
+		return nil, fmt.Errorf("drive %s: %w", o.Name, ErrFormat)
 	}
-	d := &Drive{name: o.Name, o: o, engine: o.Engine}
+	d := &Drive{name: o.Name, o: o}
+	err := d.openAccelerator(ctx)
+	if err == nil {
+		err = d.chooseEngine()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("drive %s: %w", o.Name, err), d.Close())
+	}
 	d.elsewhere = &openPartitions{from: from, drive: o.Name, byKey: map[partitionKey]*list.Element{}, recent: list.New()}
 	d.closers = append(d.closers, d.elsewhere.close)
+	d.readActiveImage(ctx)
 	return d, nil
 }
 

@@ -90,7 +90,7 @@ func TestPartitionsElsewhereAreKeptOpen(t *testing.T) {
 		require.NoError(t, err)
 		list = append(list, p.Describe())
 	}
-	d, err := OpenElsewhere(DriveOptions{Name: "cpu"}, s)
+	d, err := OpenElsewhere(t.Context(), DriveOptions{Name: "cpu"}, s)
 	require.NoError(t, err)
 	job := dataset.Digest{1}
 	use := func(i int) *openPartition {
@@ -142,8 +142,12 @@ func TestPartitionsElsewhereAreKeptOpen(t *testing.T) {
 }
 
 func TestDrivesElsewhereThatCannotBe(t *testing.T) {
-	for _, o := range []DriveOptions{{}, {Name: "cpu", Engine: EngineDrive}, {Name: "cpu", Source: program.CriteoTSV}} {
-		_, err := OpenElsewhere(o, &shelf{})
+	for _, o := range []DriveOptions{
+		{}, {Name: "cpu", Engine: EngineDrive}, {Name: "cpu", Source: program.CriteoTSV},
+		{Name: "card", Engine: EngineCPU, Accelerator: "mem:?size=0&slm=8MiB"},
+		{Name: "card", Accelerator: "file:/nowhere/card"},
+	} {
+		_, err := OpenElsewhere(t.Context(), o, &shelf{})
 		assert.Error(t, err, "%+v", o)
 	}
 }

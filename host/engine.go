@@ -77,12 +77,14 @@ func (d *Drive) streams() int {
 	case d.engine == EngineReference:
 		return min(2, runtime.NumCPU())
 	case d.engine == EngineCPU && d.elsewhere != nil:
-		return streamsElsewhere * d.threads() // some wait for the network while others compute
+		return streamsElsewhere * d.threads()
 	case d.engine == EngineCPU:
 		return d.threads()
 	}
 	wanted := 2
-	if d.volume == nil && d.maps == nil && !d.Fed() { // of files, whose engine threads are this machine's cores
+	if d.elsewhere != nil {
+		wanted = streamsElsewhere * d.threads()
+	} else if d.volume == nil && d.maps == nil && !d.Fed() { // of files, whose engine threads are this machine's cores
 		wanted = max(wanted, d.threads()+1)
 	}
 	memory := d.memory()
@@ -95,7 +97,8 @@ func (d *Drive) streams() int {
 	return wanted
 }
 
-// streamsElsewhere is the number of streams for each thread where the partitions lie elsewhere.
+// streamsElsewhere is the number of streams for each engine thread where the partitions lie elsewhere: some wait for
+// the network while others compute.
 const streamsElsewhere = 2
 
 // memory returns how much of the drive's memory a job has; 0 means all of it.

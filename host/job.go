@@ -22,6 +22,7 @@ type job struct {
 	lowered     lowered
 	pipeline    dataset.Digest // of its canonical form
 	hasManifest bool           // the job named its manifest, which may have partitions that lie elsewhere
+	elsewhere   Elsewhere      // was told where the job's partitions lie; nil: none was
 
 	starting sync.Mutex // held while a processor is made or replaced
 
@@ -87,6 +88,11 @@ func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*j
 	resolved.Malformed = data.Malformed
 	j := &job{Job: *spec, manager: m, hasManifest: spec.Manifest != nil, processors: map[string]*driveProcessor{},
 		plans: map[uint64]*dataset.Plan{}}
+	for _, d := range drives {
+		if d.elsewhere != nil {
+			j.elsewhere = d.elsewhere.from
+		}
+	}
 	j.Manifest, j.pipeline = data.Manifest, resolved.Digest()
 	if j.lowered.program, j.lowered.schema, err = pipeline.Lower(resolved); err != nil {
 		return nil, nil, err

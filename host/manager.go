@@ -412,6 +412,9 @@ func (m *Manager) Finish(_ context.Context, digest dataset.Digest) error {
 		return fmt.Errorf("job %s: %w", digest, api.ErrUnknownJob)
 	}
 	err := j.close()
+	if j.elsewhere != nil {
+		j.elsewhere.Forget(digest) // its drive may be gone for now
+	}
 	for _, d := range drives {
 		if d.elsewhere != nil {
 			d.elsewhere.forget(digest)

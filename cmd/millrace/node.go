@@ -26,7 +26,10 @@ type nodeReady struct {
 }
 
 func (c nodeCommand) run() *cobra.Command {
-	var config string
+	var (
+		config string
+		far    sourceFlags
+	)
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve this machine's drives to launchers and the control plane",
@@ -47,8 +50,16 @@ The configuration is one YAML document: millrace config print-defaults node show
 			if err != nil {
 				return err
 			}
+			var members []string
+			for _, d := range conf.Drives {
+				members = append(members, d.Members...)
+			}
+			sources, err := far.open(members)
+			if err != nil {
+				return err
+			}
 			return node.Run(cmd.Context(), conf, node.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format),
-				Version: buildVersion().Version}, func(a *node.Agent) {
+				Version: buildVersion().Version, Sources: sources}, func(a *node.Agent) {
 				r := nodeReady{
 					Name: conf.Name, URLs: a.URLs(), Drives: []string{}, Control: append([]string{}, conf.Control...),
 				}
@@ -63,5 +74,6 @@ The configuration is one YAML document: millrace config print-defaults node show
 		},
 	}
 	cmd.Flags().StringVar(&config, "config", "", "the node's configuration, a YAML file")
+	far.addFlags(cmd.Flags())
 	return cmd
 }

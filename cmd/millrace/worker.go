@@ -27,7 +27,8 @@ func (c workerCommand) command() *cobra.Command {
 type workerReady struct {
 	Name    string   `json:"name"`
 	URLs    []string `json:"urls"`
-	Threads int      `json:"engine_threads"`
+	Threads int      `json:"engine_threads"` // of this machine's cores; 0 where a drive computes
+	Drive   string   `json:"drive,omitempty"`
 	Memory  int64    `json:"memory_bytes"`
 	Control []string `json:"control"`
 }
@@ -38,6 +39,7 @@ type workerFlags struct {
 	config  string
 	name    string
 	listen  []string
+	drive   string
 	threads int
 	memory  int64
 	drainOn []string
@@ -53,14 +55,21 @@ func (c workerCommand) run() *cobra.Command {
 takes splits as a drive does, reads the columns that a job needs from the nodes that hold them (ranges,
 each with a checksum) or from a URL, preprocesses on this machine's cores, and serves mini-batches over
 HTTP. They are byte for byte those of a drive. A worker keeps nothing: it may be started, drained and
-killed at any moment. One line says when it is ready; the log is on standard error. When it is
-interrupted it takes no new splits, lets those that run end (drain_time bounds that), and ends.
-Metrics are at /metrics, readiness at /readyz.
+killed at any moment. With --drive a drive computes in place of the cores: one without flash, as
+millrace drive serve --diskless runs it on this machine or on the network, or any other that computes.
+The worker stores what it reads in the drive's memory. When the drive is lost, other workers make its
+splits, and the worker opens the drive again when it is back.
+
+One line says when the worker is ready; the log is on standard error. When it is interrupted it takes
+no new splits, lets those that run end (drain_time bounds that), and ends. Metrics are at /metrics,
+readiness at /readyz.
 
 The configuration is one YAML document (millrace config print-defaults worker shows every field), or
 none: flags say what is usually needed, and go before it. The certificate has the role node.`,
 		Example: "  millrace worker run --control http://127.0.0.1:7460\n" +
-			"  millrace config print-defaults worker > worker.yaml\n  millrace worker run --config worker.yaml --threads 8",
+			"  millrace config print-defaults worker > worker.yaml\n  millrace worker run --config worker.yaml --threads 8\n" +
+			"  millrace worker run --control http://127.0.0.1:7460 --drive " +
+			"tcp://192.0.2.7:4421/nqn.2024-01.io.millrace:card0",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conf, err := f.configuration(cmd)
@@ -79,10 +88,14 @@ none: flags say what is usually needed, and go before it. The certificate has th
 			defer stop()
 			return worker.Run(ctx, conf, worker.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format),
 				Version: buildVersion().Version, Stores: stores}, func(a *node.Agent) {
-				r := workerReady{Name: conf.Name, URLs: a.URLs(), Threads: conf.Threads, Memory: int64(conf.Memory),
-					Control: conf.Control}
+				r := workerReady{Name: conf.Name, URLs: a.URLs(), Threads: conf.Threads, Drive: conf.Drive,
+					Memory: int64(conf.Memory), Control: conf.Control}
 				_ = c.print(r, func(w io.Writer) {
-					fmt.Fprintf(w, "worker %s serves %d threads at %s\n", r.Name, r.Threads, strings.Join(r.URLs, ", "))
+					engine := fmt.Sprintf("%d threads", r.Threads)
+					if r.Drive != "" {
+						engine = "the drive " + r.Drive
+					}
+					fmt.Fprintf(w, "worker %s serves %s at %s\n", r.Name, engine, strings.Join(r.URLs, ", "))
 				})
 			})
 		},
@@ -93,6 +106,7 @@ none: flags say what is usually needed, and go before it. The certificate has th
 	fl.StringVar(&f.config, "config", "", "the worker's configuration, a YAML file")
 	fl.StringVar(&f.name, "name", "", "name of the worker, unique in the cluster (default: the host's)")
 	fl.StringSliceVar(&f.listen, "listen", nil, "where to serve, HOST:PORT or unix:PATH (default 127.0.0.1:7080)")
+	fl.StringVar(&f.drive, "drive", "", "drive that computes in place of this machine's cores, by its URI; needs no flash")
 	fl.IntVar(&f.threads, "threads", 0, "engine threads (default: the cores there are)")
 	fl.Var(quantity.BytesFlag[int64]{To: &f.memory}, "memory",
 		"most bytes that the worker holds (default: 512MiB a thread, 1GiB at least and 8GiB at most)")
@@ -131,6 +145,9 @@ func (f *workerFlags) configuration(cmd *cobra.Command) (worker.Config, error) {
 	}
 	if given("listen") {
 		conf.Listen = f.listen
+	}
+	if given("drive") {
+		conf.Drive = f.drive
 	}
 	if given("threads") {
 		conf.Threads = f.threads

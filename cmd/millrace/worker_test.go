@@ -64,6 +64,8 @@ func TestWorkerFlags(t *testing.T) {
 		{"control[0]", []string{"--control", "nonsense"}},
 		{"memory", []string{"--memory", "1MiB", "--control", "http://127.0.0.1:1"}},
 		{"none.yaml", []string{"--config", "none.yaml"}},
+		{"drive: ", []string{"--drive", "card0", "--control", "http://127.0.0.1:1"}},
+		{"leave one of the two out", []string{"--drive", "mem:?size=0", "--threads", "1", "--control", "http://127.0.0.1:1"}},
 	} {
 		code, _, errs := millrace(t, append([]string{"worker", "run"}, c.args...)...)
 		assert.NotZero(t, code, c.args)

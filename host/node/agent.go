@@ -39,6 +39,9 @@ type Options struct {
 	Probe time.Duration
 	// Device changes how a drive is opened, in tests.
 	Device func(drive string, o *sdk.DeviceOptions)
+	// Sources reads the partitions of drives without flash that are named by a URI. The zero value reads http: and
+	// https:.
+	Sources host.Sources
 	// Elsewhere gives the node a drive of reach any beside those of its configuration; nil: none.
 	Elsewhere *ElsewhereOptions
 	// Given is partitions of a store that the agent announces to the control plane; nil: none.
@@ -150,7 +153,7 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image, list []driv
 	a.drives = drives.New(drives.Options{
 		Node: c.Name, Drives: list, Manager: a.manager, Splits: a.splits, Image: image,
 		Drain: time.Duration(c.DrainTime), Probe: o.Probe, Owner: driveOwner(c.Name, a.listeners.reached),
-		Changed: changed, Log: a.log, Device: o.Device,
+		Sources: o.Sources, Changed: changed, Log: a.log, Device: o.Device,
 	})
 	a.store = partitions.New(partitions.Options{
 		Drive: a.drives.Drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime),

@@ -70,7 +70,7 @@ type DriveConfig struct {
 	SLM         Bytes    `yaml:"slm" doc:"memory of the drive for one job; 0: all of it, divided by jobs"`
 	Coalesce    Bytes    `yaml:"coalesce" doc:"largest read that joins neighbouring column chunks; 0: 64KiB, which suits flash"`
 	Format      string   `yaml:"format" doc:"what the partitions are; empty: parquet" enum:",parquet,criteo-tsv,criteo-bin"`
-	Members     []string `yaml:"members" doc:"members of the volume that are partitions, by name or pattern; empty: all; one that cannot be read is logged and left out; of a drive without flash: files of this machine, by path or pattern"`
+	Members     []string `yaml:"members" doc:"members of the volume that are partitions, by name or pattern; empty: all; one that cannot be read is logged and left out; of a drive without flash: files that the node reads, by path, pattern, or URL of http, https or s3"`
 }
 
 // TextConfig says how text rows are read.

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// ElsewhereOptions describe a drive of reach any: it holds no partition, and this machine's CPU makes its splits.
+// ElsewhereOptions describe a drive of reach any: it holds no partition. This machine's CPU makes its splits, or the
+// drive that Drive.Accelerator names.
 type ElsewhereOptions struct {
 	Drive host.DriveOptions
 	Open  func(Network) (host.Elsewhere, error) // makes what partitions are read by; called once
@@ -35,6 +36,8 @@ func (a *Agent) driveConfigs(c *Config, o *Options) ([]drives.Config, error) {
 	}
 	return append(list, drives.Config{
 		Name: o.Elsewhere.Drive.Name, Host: o.Elsewhere.Drive,
-		Open: func(o host.DriveOptions) (*host.Drive, error) { return host.OpenElsewhere(o, from) },
+		Open: func(ctx context.Context, o host.DriveOptions) (*host.Drive, error) {
+			return host.OpenElsewhere(ctx, o, from)
+		},
 	}), nil
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"time"
@@ -85,10 +86,12 @@ func (s *statusReader) readLoad() *apiv1.Load {
 		ReceivedBytesPerSecond: load.ReceivedBytesPerSecond, SentBytesPerSecond: load.SentBytesPerSecond}
 }
 
-// The words for a drive that makes splits of partitions which it does not hold, by this machine's CPU.
+// The words of a drive's status: the reach of a drive that makes splits of partitions which it does not hold, and the
+// two processors that are not beside the drive's own flash: this machine's cores, and a card that the node feeds.
 const (
-	reachAny      = "any"
-	computesOnCPU = "cpu"
+	reachAny       = "any"
+	computesOnCPU  = "cpu"
+	computesOnCard = "card"
 )
 
 // readDrive returns the status of one drive.
@@ -100,8 +103,11 @@ func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.D
 	if d.Drive == nil {
 		return status
 	}
+	if d.Drive.Fed() {
+		status.ComputesOn = computesOnCard
+	}
 	if d.Drive.ReachesAny() {
-		status.Reach, status.ComputesOn = reachAny, computesOnCPU
+		status.Reach, status.ComputesOn = reachAny, cmp.Or(status.ComputesOn, computesOnCPU)
 		status.SourceFailures, status.SourceError = d.Drive.SourceFailures()
 	}
 	is := s.manager.Status(d.Drive)

@@ -148,6 +148,20 @@ func Temporary(err error) (after time.Duration, temporary bool) {
 	return 0, false
 }
 
+// Concerns reports whether an error is that a source could not be read, or is not the one that it was.
+func Concerns(err error) bool {
+	var (
+		changed     *ChangedError
+		missing     *NotFoundError
+		forbidden   *ForbiddenError
+		answer      *AnswerError
+		unsupported *UnsupportedError
+	)
+	_, temporary := Temporary(err)
+	return temporary || errors.As(err, &changed) || errors.As(err, &missing) || errors.As(err, &forbidden) ||
+		errors.As(err, &answer) || errors.As(err, &unsupported)
+}
+
 // withCause adds a cause that is not nil.
 func withCause(s string, err error) string {
 	if err == nil {

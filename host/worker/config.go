@@ -26,9 +26,10 @@ type Config struct {
 	TLS             node.TLSConfig   `yaml:"tls" doc:"identity of this worker towards others, of the role node; all three files or none (millrace pki)"`
 	Control         []string         `yaml:"control" doc:"URLs of the control plane's members; a worker does nothing without one"`
 	StateDir        string           `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, the latest leader's fence; empty: nothing is kept"`
-	Threads         int              `yaml:"threads" doc:"engine threads; 0: the cores there are"`
-	Memory          node.Bytes       `yaml:"memory" doc:"most bytes of what the worker holds: a half for the engine of all jobs, a quarter for mini-batches made and not yet taken, a quarter for what is read of partitions; 0: 512MiB a thread, 1GiB at least and 8GiB at most"`
-	Jobs            int              `yaml:"jobs" doc:"jobs prepared at once; each has an equal part of the engine's memory"`
+	Drive           string           `yaml:"drive" doc:"a drive that computes in place of this machine's cores, as tcp://HOST:PORT/NQN: the worker stores what it reads in the drive's memory; it needs no flash (millrace drive serve --diskless); empty: the cores compute"`
+	Threads         int              `yaml:"threads" doc:"engine threads of this machine's cores; 0: the cores there are; left out with drive, which has its own"`
+	Memory          node.Bytes       `yaml:"memory" doc:"most bytes of what the worker holds: a half for the engine of all jobs, a quarter for mini-batches made and not yet taken, a quarter for what is read of partitions; with drive a half for each of the two; 0: 512MiB a thread, 1GiB at least and 8GiB at most"`
+	Jobs            int              `yaml:"jobs" doc:"jobs prepared at once; each has an equal part of the memory of the engine, or of the drive"`
 	Requests        int              `yaml:"requests" doc:"requests for ranges of partitions under way at once"`
 	ReadTime        node.Duration    `yaml:"read_time" doc:"how long one request for a range of a partition may take before another node is asked"`
 	ReadTries       int              `yaml:"read_tries" doc:"how often a range is asked for, at all places together, before its split goes to another worker"`
@@ -82,8 +83,8 @@ func PrintDefaults() []byte { return strictyaml.Print(DefaultConfig()) }
 // Check returns an error unless the configuration makes sense. The error begins with the field's path. Fields that are
 // 0 for what there is get it.
 func (c *Config) Check() error {
-	if c.Threads == 0 {
-		c.Threads = min(runtime.GOMAXPROCS(0), sdk.MaxThreads)
+	if err := c.checkEngine(); err != nil {
+		return err
 	}
 	if c.Memory == 0 {
 		c.Memory = node.Bytes(min(max(int64(c.Threads)*memoryPerThread, defaultMemory), mostMemory))
@@ -91,8 +92,6 @@ func (c *Config) Check() error {
 	switch {
 	case len(c.Control) == 0:
 		return errors.New("control: name the control plane (--control, or a context): a worker gets its work from there")
-	case c.Threads < 1 || c.Threads > sdk.MaxThreads:
-		return fmt.Errorf("threads: %d: want 0 to %d", c.Threads, sdk.MaxThreads)
 	case c.Jobs < 1 || c.Jobs > maxJobs:
 		return fmt.Errorf("jobs: %d: want 1 to %d", c.Jobs, maxJobs)
 	case c.Memory < leastMemory || c.parts().read < source.MinMemory:
@@ -110,9 +109,30 @@ func (c *Config) Check() error {
 	return nil
 }
 
+// checkEngine checks what computes, and fills in the number of engine threads.
+func (c *Config) checkEngine() error {
+	if c.Drive != "" {
+		if _, err := sdk.ParseURI(c.Drive); err != nil {
+			return fmt.Errorf("drive: %w", err)
+		}
+		if c.Threads != 0 {
+			return fmt.Errorf("threads: %d: the drive computes, and has engine threads of its own: leave one of the two out",
+				c.Threads)
+		}
+		return nil
+	}
+	if c.Threads == 0 {
+		c.Threads = min(runtime.GOMAXPROCS(0), sdk.MaxThreads)
+	}
+	if c.Threads < 1 || c.Threads > sdk.MaxThreads {
+		return fmt.Errorf("threads: %d: want 0 to %d", c.Threads, sdk.MaxThreads)
+	}
+	return nil
+}
+
 // memoryParts is how a worker's memory is divided, in bytes.
 type memoryParts struct {
-	engine  int64 // of one job
+	engine  int64 // of one job; 0: a drive computes, in memory of its own
 	batches int64 // made and not yet taken, of all jobs
 	read    int64 // of partitions
 }
@@ -120,6 +140,9 @@ type memoryParts struct {
 // parts divides the memory.
 func (c *Config) parts() memoryParts {
 	quarter := int64(c.Memory) / 4
+	if c.Drive != "" {
+		return memoryParts{batches: 2 * quarter, read: 2 * quarter}
+	}
 	return memoryParts{engine: 2 * quarter / int64(c.Jobs), batches: quarter, read: quarter}
 }
 

@@ -48,6 +48,8 @@ func TestConfigDocument(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, memoryParts{engine: 128 << 20, batches: 256 << 20, read: 256 << 20}, c.parts(),
 		"all jobs' parts, mini-batches and reads together are the memory")
+	c.Drive = "mem:?size=0"
+	assert.Equal(t, memoryParts{batches: 512 << 20, read: 512 << 20}, c.parts(), "the drive has memory of its own")
 	n := c.node()
 	assert.Equal(t, "w1", n.Name)
 	assert.Equal(t, 4, n.Limits.Jobs)
@@ -81,8 +83,11 @@ func TestConfigRefused(t *testing.T) {
 		control + "listen: []\n":        "listen",
 		control + "tls: {cert: a}\n":    "tls",
 		"control: [ftp://x]\n":          "control[0]",
-		control + "threads: " + strconv.Itoa(sdk.MaxThreads) + "\n":   "",
-		control + "threads: " + strconv.Itoa(sdk.MaxThreads+1) + "\n": "threads",
+		control + "drive: card0\n":      "drive: ",
+		control + "drive: tcp://127.0.0.1:4421/nqn.2024-01.io.millrace:card0\n":             "",
+		control + "drive: tcp://127.0.0.1:4421/nqn.2024-01.io.millrace:card0\nthreads: 1\n": "leave one of the two out",
+		control + "threads: " + strconv.Itoa(sdk.MaxThreads) + "\n":                         "",
+		control + "threads: " + strconv.Itoa(sdk.MaxThreads+1) + "\n":                       "threads",
 	} {
 		_, err := read(t, text)
 		if want == "" {

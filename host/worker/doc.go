@@ -6,7 +6,9 @@
 // [Start] joins a control plane as a storage node does, and launchers see it as one: it is package node's agent, with
 // the same calls, tickets, frames, metrics and drains. Instead of the drives of a configuration it has one drive of
 // reach any (host.OpenElsewhere), called [DriveName]: it holds no partition, and this machine's cores make the splits
-// that the leader gives it.
+// that the leader gives it. With [Config.Drive] a drive beside the worker computes instead, and the worker's drive is
+// called [CardName]: the worker stores what it reads in the memory of that drive, which needs no flash, and fetches the
+// mini-batches from there.
 //
 //	Partitions     host.Elsewhere: knows where the partitions of jobs lie
 //	  places       one partition: its copies on nodes and its URL; goes from one to the next when one fails
@@ -31,6 +33,9 @@
 // All types are safe for concurrent use. One partition's places are shared by the splits of it.
 //
 // # Errors
+//
+// A drive that is lost fails its splits with tcp.ErrLost, which launchers see as unavailable: other workers make them.
+// The worker opens the drive again until that succeeds.
 //
 // A partition that cannot be read at any place wraps host.ErrSource: the split goes to another worker. The error of a
 // partition that changed everywhere is a *host.ChangedError. The errors of a configuration wrap [ErrConfig].

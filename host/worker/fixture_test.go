@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -179,6 +180,7 @@ type fixture struct {
 	leader *leader
 	client *http.Client
 	base   string
+	drive  string // the name of the worker's drive
 	node   apiv1connect.NodeClient
 }
 
@@ -207,12 +209,28 @@ func startWorker(t testing.TB, change func(*Config)) *fixture {
 	f.base, err = identity.BaseURL(f.URLs()[0])
 	require.NoError(t, err)
 	f.node = apiv1connect.NewNodeClient(f.client, f.base)
-	await(t, "the worker's heartbeat", func() bool {
-		f.leader.mu.Lock()
-		defer f.leader.mu.Unlock()
-		return f.leader.status != nil && f.leader.status.Drives[0].State == "ready"
-	})
+	f.awaitState("ready")
+	f.drive = f.leader.drive().Name
 	return f
+}
+
+// drive returns the drive of the last heartbeat, or nil.
+func (l *leader) drive() *apiv1.Drive {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.status == nil {
+		return nil
+	}
+	return l.status.Drives[0]
+}
+
+// awaitState waits until the worker's drive is in a state that begins with a word.
+func (f *fixture) awaitState(word string) {
+	f.t.Helper()
+	await(f.t, "a heartbeat with the drive's state "+word, func() bool {
+		d := f.leader.drive()
+		return d != nil && strings.HasPrefix(d.State, word)
+	})
 }
 
 // job is a job over what a holder holds.
@@ -307,7 +325,7 @@ func (f *fixture) sameAsHolder(j *job, holder *node.Agent) {
 			require.Equal(f.t, http.StatusOK, status, "%s", want)
 			var got []byte
 			await(f.t, fmt.Sprintf("mini-batch %d", n), func() bool {
-				status, got = f.fetch(f.base, j, DriveName, n, until)
+				status, got = f.fetch(f.base, j, f.drive, n, until)
 				require.True(f.t, status == http.StatusOK || status == http.StatusServiceUnavailable, "%s", got)
 				return status == http.StatusOK
 			})

@@ -25,6 +25,7 @@ type PartitionsOptions struct {
 	Cache  *source.Cache // bounds the memory for partitions, and the requests
 	// Locate asks the control plane where partitions of a job lie, by name.
 	Locate func(ctx context.Context, job dataset.Digest, partitions []string) ([]api.Source, error)
+	Drive  string // the name of the worker's drive, for errors
 	Log    *slog.Logger
 }
 
@@ -150,7 +151,7 @@ func (r *remotePartition) ReadAtContext(ctx context.Context, b []byte, off int64
 func (r *remotePartition) readError(err error) error {
 	var changed *source.ChangedError
 	if errors.As(err, &changed) {
-		return &host.ChangedError{Drive: DriveName, Partition: r.places.want.Name, Why: err.Error()}
+		return &host.ChangedError{Drive: r.places.partitions.o.Drive, Partition: r.places.want.Name, Why: err.Error()}
 	}
 	return fmt.Errorf("%w: %w", host.ErrSource, err)
 }

@@ -14,8 +14,11 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// DriveName is the name of a worker's drive of reach any.
-const DriveName = "cpu"
+// The names of a worker's drive of reach any.
+const (
+	DriveName = "cpu"  // this machine's cores compute
+	CardName  = "card" // the drive that Config.Drive names computes
+)
 
 // coalesce is the largest read that joins neighbouring column chunks: DPP reads this much at once over its network.
 const coalesce = source.LongestRead
@@ -73,17 +76,24 @@ func prepare(ctx context.Context, c Config, o Options) (node.Config, node.Option
 		return node.Config{}, node.Options{}, err
 	}
 	with.Elsewhere = &node.ElsewhereOptions{
-		Drive: host.DriveOptions{
-			Name: DriveName, Engine: host.EngineCPU, Threads: c.Threads, SLM: uint64(c.parts().engine), Jobs: c.Jobs,
-			Coalesce: coalesce,
-		},
+		Drive: c.hostDrive(),
 		Open: func(n node.Network) (host.Elsewhere, error) {
 			p := NewPartitions(PartitionsOptions{Client: n.Client, Stores: o.Stores, Cache: cache, Locate: n.Locate,
-				Log: o.Logger})
+				Drive: c.hostDrive().Name, Log: o.Logger})
 			return p, o.Registry.Register(newCollector(p))
 		},
 	}
 	return c.node(), with, nil
+}
+
+// hostDrive describes the worker's drive of reach any.
+func (c *Config) hostDrive() host.DriveOptions {
+	o := host.DriveOptions{Name: DriveName, Engine: host.EngineCPU, Threads: c.Threads, SLM: uint64(c.parts().engine),
+		Jobs: c.Jobs, Coalesce: coalesce}
+	if c.Drive != "" {
+		o.Name, o.Engine, o.Accelerator = CardName, host.EngineDrive, c.Drive
+	}
+	return o
 }
 
 // describeGiven describes the partitions of a store that the worker was given by URL or pattern; none are nil.

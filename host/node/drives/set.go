@@ -23,10 +23,11 @@ type Config struct {
 	URI  string
 	Host host.DriveOptions // how the drive is opened; the Set fills in Device and Skip
 	// Open opens a drive that has no URI; nil: URI is opened.
-	Open func(host.DriveOptions) (*host.Drive, error)
+	Open func(context.Context, host.DriveOptions) (*host.Drive, error)
 }
 
-// Options are the things that a Set needs of its node. All but Image, Probe and Device are required.
+// Options are the things that a Set needs of its node. All but Image, Probe, Sources and Device are
+// required.
 type Options struct {
 	Node    string // the node's name, for errors
 	Drives  []Config
@@ -39,6 +40,8 @@ type Options struct {
 	Owner   func(drive string) *csd.Owner
 	Changed func() // a drive's state changed; must not block
 	Log     *slog.Logger
+	// Sources reads the partitions of drives without flash that are named by a URI.
+	Sources host.Sources
 	// Device changes how a drive is opened, in tests.
 	Device func(drive string, o *sdk.DeviceOptions)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/host/health"
 	"github.com/millrace/millrace/host/node/errorcode"
 	"github.com/millrace/millrace/host/node/splits"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/processor"
@@ -82,7 +83,7 @@ func (v *supervisor) openAndWatch(ctx context.Context) (worked time.Duration, er
 // open opens the drive.
 func (v *supervisor) open(ctx context.Context) (*host.Drive, error) {
 	if v.config.Open != nil {
-		return v.config.Open(v.config.Host)
+		return v.config.Open(ctx, v.driveOptions())
 	}
 	return host.OpenDrive(ctx, v.config.URI, v.driveOptions())
 }
@@ -90,6 +91,7 @@ func (v *supervisor) open(ctx context.Context) (*host.Drive, error) {
 // driveOptions returns how the drive is opened.
 func (v *supervisor) driveOptions() host.DriveOptions {
 	o, name := v.config.Host, v.config.Name
+	o.Sources = v.set.o.Sources
 	o.Device = sdk.DeviceOptions{
 		Logger: v.set.o.Log, Owner: v.set.o.Owner(name), TCP: tcp.DialOptions{GiveUp: giveUpTime},
 		Trust: v.set.o.Image.Trust,
@@ -261,6 +263,9 @@ func questionsDrive(err error) bool {
 		if errors.Is(err, ours) {
 			return false
 		}
+	}
+	if source.Concerns(err) { // a partition of a store could not be read, whatever the drive does
+		return false
 	}
 	return errors.Is(err, processor.ErrPanic) || errorcode.Of(err) == connect.CodeUnavailable
 }

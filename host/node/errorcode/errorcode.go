@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/host/node/heartbeat"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/nvme"
@@ -99,6 +100,9 @@ func Of(err error) connect.Code {
 		return connect.CodeDataLoss // it would fail again here
 	}
 	if p := (*pipeline.Error)(nil); errors.As(err, &p) {
+		return connect.CodeFailedPrecondition
+	}
+	if changed := (*source.ChangedError)(nil); errors.As(err, &changed) {
 		return connect.CodeFailedPrecondition
 	}
 	for _, c := range codes {

@@ -17,7 +17,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/target"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/control"
@@ -32,6 +34,7 @@ type role struct {
 	Member  *control.Options
 	Node    *node.Config
 	Worker  *worker.Config
+	Card    *card
 	Trainer *trainer
 
 	Link *link // nil: in the network of this process; else in one of its own, behind a link
@@ -97,8 +100,27 @@ func play(text string) error {
 			fmt.Println("ready", strings.Join(a.URLs(), " "))
 		})
 	}
+	if r.Card != nil {
+		return r.Card.run(ctx)
+	}
 	fmt.Println("ready")
 	return r.Trainer.run(ctx)
+}
+
+// card is a process that serves a drive without flash.
+type card struct {
+	Listen, NQN string
+	SLM         int64
+}
+
+func (k *card) run(ctx context.Context) error {
+	served, err := target.Start(target.Options{Drive: csd.Options{Diskless: true, SLMBytes: k.SLM, NQN: k.NQN},
+		Listen: k.Listen, Logger: logger()})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready", served.URI())
+	return errors.Join(served.Wait(ctx), served.Close())
 }
 
 // process is a process in a role.
