@@ -77,7 +77,10 @@ func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) (
 		binary.LittleEndian.PutUint64(empty, s.commandSets())
 		return empty, nvme.Success
 	case nvme.CNSNamespace, nvme.CNSNamespaceDescriptors, nvme.CNSSetNamespace, nvme.CNSIndependentNamespace:
-		if !active || set == nvme.CSINVM && ns == nil { // removed between two looks
+		if !active || set == nvme.CSINVM && ns == nil { // removed between two looks, or namespace 1 without flash
+			if cns == nvme.CNSNamespace && nsid >= 1 && nsid <= MaxNSID {
+				return empty, nvme.Success // an identifier that could be a namespace's and is none (NVMe 2.0, 5.17.2.1)
+			}
 			return nil, nvme.InvalidNamespace
 		}
 	}

@@ -100,7 +100,11 @@ func TestIdentifyNamespaces(t *testing.T) {
 	identify(t, c, nvme.CNSSetNamespace, 1, 2, nvme.InvalidField)
 	for _, cns := range []uint8{nvme.CNSNamespace, nvme.CNSNamespaceDescriptors, nvme.CNSSetNamespace,
 		nvme.CNSIndependentNamespace} {
-		for _, nsid := range []uint32{0, 4, nvme.AllNamespaces} {
+		for _, nsid := range []uint32{0, 4, MaxNSID, MaxNSID + 1, nvme.AllNamespaces} {
+			if cns == nvme.CNSNamespace && nsid > 0 && nsid <= MaxNSID {
+				assert.Equal(t, make([]byte, 4096), identify(t, c, cns, nsid, 0, nvme.Success), "inactive: zeros")
+				continue
+			}
 			identify(t, c, cns, nsid, 0, nvme.InvalidNamespace)
 		}
 	}

@@ -26,7 +26,10 @@ func TestADriveWithoutFlash(t *testing.T) {
 	clear(list)
 	admin(t, c, nvme.Identify(nvme.CNSSetActiveNamespaces, 0, nvme.CSINVM), list, nvme.Success)
 	assert.Empty(t, nvme.UnmarshalNamespaceList(list))
-	admin(t, c, nvme.Identify(nvme.CNSNamespace, cs.NamespaceNVM, 0), list, nvme.InvalidNamespace)
+	list[0] = 1
+	admin(t, c, nvme.Identify(nvme.CNSNamespace, cs.NamespaceNVM, 0), list, nvme.Success)
+	assert.Equal(t, make([]byte, nvme.IdentifySize), list, "namespace 1 is inactive")
+	admin(t, c, nvme.Identify(nvme.CNSNamespaceDescriptors, cs.NamespaceNVM, 0), list, nvme.InvalidNamespace)
 	var id nvme.IdentifyController
 	admin(t, c, nvme.Identify(nvme.CNSController, 0, 0), list, nvme.Success)
 	require.NoError(t, id.Unmarshal(list))

@@ -128,7 +128,9 @@ func TestRemoveNamespace(t *testing.T) {
 	require.Equal(t, []uint32{5}, nvme.UnmarshalNamespaceList(page))
 	require.Equal(t, []uint32{1, 2, 3}, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, 0, 0,
 		nvme.Success)))
-	for _, cns := range []uint8{nvme.CNSNamespace, nvme.CNSNamespaceDescriptors, nvme.CNSIndependentNamespace} {
+	assert.Equal(t, make([]byte, nvme.IdentifySize), identify(t, c, nvme.CNSNamespace, id, 0, nvme.Success),
+		"an inactive namespace")
+	for _, cns := range []uint8{nvme.CNSNamespaceDescriptors, nvme.CNSIndependentNamespace} {
 		identify(t, c, cns, id, 0, nvme.InvalidNamespace)
 	}
 	io(t, c, nvme.Read(id, 0, 1, 4096), make([]byte, 4096), nvme.InvalidNamespace)

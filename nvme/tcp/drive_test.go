@@ -88,6 +88,18 @@ func serve(t testing.TB, o TargetOptions) *served {
 	return s
 }
 
+// serveSubsystem serves a drive as it is described, which may have no flash.
+func serveSubsystem(t testing.TB, o controller.Options) *served {
+	t.Helper()
+	s := &served{t: t, ended: make(chan error, 1)}
+	var err error
+	s.sub, err = controller.New(o)
+	require.NoError(t, err)
+	s.start(TargetOptions{}, "127.0.0.1:0")
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
 // start serves the drive at an address.
 func (s *served) start(o TargetOptions, address string) {
 	s.t.Helper()

@@ -107,3 +107,50 @@ func judge(t *testing.T, drive *target, r *guest.Result) {
 		}
 	})
 }
+
+// judgeCard compares the output of the guest's tools about the drive without flash with what the drive is.
+func judgeCard(t *testing.T, drive *target, r *guest.Result) {
+	t.Run("told/card-list", func(t *testing.T) {
+		list := told[struct {
+			Devices []struct{ PhysicalSize int64 }
+		}](t, r, "card-list")
+		for _, d := range list.Devices {
+			assert.Zero(t, d.PhysicalSize, "a drive without flash has no blocks to list")
+		}
+	})
+	t.Run("told/card-list-subsys", func(t *testing.T) {
+		require.Contains(t, r.Files, "card-list-subsys.json")
+		assert.Contains(t, string(r.Files["card-list-subsys.json"]), drive.card)
+	})
+	t.Run("told/card-id-ctrl", func(t *testing.T) {
+		id := told[struct {
+			SubNQN         string
+			CntrlType, KAS int
+			NN             int
+			TNVMCap        json.Number
+		}](t, r, "card-id-ctrl")
+		assert.Equal(t, drive.card, id.SubNQN)
+		assert.Equal(t, 1, id.CntrlType)
+		assert.NotZero(t, id.KAS)
+		assert.GreaterOrEqual(t, id.NN, 3)
+		assert.Equal(t, json.Number("0"), id.TNVMCap)
+	})
+	t.Run("told/card-list-ns", func(t *testing.T) {
+		list := told[struct {
+			NSIDs []struct{ NSID int } `json:"nsid_list"`
+		}](t, r, "card-list-ns")
+		var ids []int
+		for _, n := range list.NSIDs {
+			ids = append(ids, n.NSID)
+		}
+		assert.Equal(t, []int{2, 3}, ids, "there is no namespace 1")
+	})
+	t.Run("told/card-smart-log", func(t *testing.T) {
+		log := told[struct {
+			Warning json.Number `json:"critical_warning"`
+			Reads   int         `json:"host_read_commands,string"`
+		}](t, r, "card-smart-log")
+		assert.Equal(t, json.Number("0"), log.Warning)
+		assert.Zero(t, log.Reads)
+	})
+}

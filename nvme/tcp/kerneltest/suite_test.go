@@ -3,10 +3,12 @@ package kerneltest
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme/cs"
@@ -58,6 +60,13 @@ var computeChecks = []string{
 	"compute-standard-set", "namespace-event",
 }
 
+// The checks of a drive without flash.
+var cardChecks = []string{
+	"card-discover", "card-connect", "card-list", "card-list-subsys", "card-id-ctrl", "card-list-ns", "card-smart-log",
+	"card-error-log", "card-fw-log", "card-id-iocs", "card-no-blocks", "card-vendor-set", "card-standard-set",
+	"card-reset", "card-disconnect", "card-keep-alive", "card-restart",
+}
+
 // The kernel's own target shows that the suite asks for nothing that a host and a target do not do. One kernel will do.
 func TestSuiteAgainstNVMet(t *testing.T) {
 	t.Parallel()
@@ -83,15 +92,18 @@ func TestSuiteAgainstOurTarget(t *testing.T) {
 		for _, blockSize := range blockSizes[kernel] {
 			t.Run(fmt.Sprintf("%s/lba=%d", kernel, blockSize), func(t *testing.T) {
 				t.Parallel()
-				drive := startTarget(t, blockSize)
+				drive := startTargets(t, blockSize, uuid.NewSHA1(uuid.NameSpaceOID, []byte(t.Name()+" card")))
 				files := library(t)
 				files["/opt/preprocess"] = preprocess(t, blockSize)
+				files["/opt/preprocess-stored"] = preprocess(t, 0)
 				result := guest.Boot(t, guest.Options{
 					Kernel: kernel, Programs: hostPrograms, Modules: hostModules, Files: files, Timeout: 6 * time.Minute,
-					Env: drive.env(), Host: drive.functions(), Script: script(t, "millrace", "suite", "compute", "sessions"),
+					Env: drive.env(), Host: drive.functions(),
+					Script: script(t, "millrace", "suite", "compute", "sessions", "diskless"),
 				})
-				result.Subtests(t, append(computeChecks, suiteChecks...)...)
+				result.Subtests(t, slices.Concat(computeChecks, suiteChecks, cardChecks)...)
 				judge(t, drive, result)
+				judgeCard(t, drive, result)
 			})
 		}
 	}
@@ -101,13 +113,15 @@ func TestSuiteAgainstOurTarget(t *testing.T) {
 var blockSizes = map[string][]uint32{"6.1": {512}, "6.12": {4096}}
 
 // preprocess is the descriptor that compute.sh sends: 4 KiB of the first blocks to address 0, then the program from
-// there to address 8192.
+// there to address 8192. With a block size of 0 no block is copied: diskless.sh stores the input.
 func preprocess(t *testing.T, blockSize uint32) []byte {
 	t.Helper()
 	p := cs.Preprocess{
 		Ranges: []cs.Range{{Addr: 0, Len: 4096}, {Addr: 8192, Len: 4096}},
-		Copies: []cs.Copy{{NSID: cs.NamespaceNVM, SLBA: 0, NLB: 4096 / blockSize, Dest: 0}},
 		Args:   []byte("args"),
+	}
+	if blockSize > 0 {
+		p.Copies = []cs.Copy{{NSID: cs.NamespaceNVM, SLBA: 0, NLB: 4096 / blockSize, Dest: 0}}
 	}
 	b, err := p.AppendTo(nil)
 	require.NoError(t, err)

@@ -33,6 +33,7 @@ type targetConfig struct {
 	Size      int64
 	BlockSize uint32
 	UUID      uuid.UUID
+	Card      uuid.UUID // of a drive without flash, which is served beside; zero: there is none
 	Listen    string
 	Advertise string
 	Hosts     []string
@@ -78,11 +79,21 @@ func runTarget(config string) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range []*controller.Subsystem{drive,
-		controller.NewDiscovery(controller.DiscoveryOptions{Entries: []fabrics.Entry{
-			{Type: fabrics.CurrentDiscovery, Port: 1, Address: at, NQN: fabrics.DiscoveryNQN},
-			{Type: fabrics.NVM, Port: 1, Address: at, NQN: drive.NQN()},
-		}})} {
+	entries := []fabrics.Entry{
+		{Type: fabrics.CurrentDiscovery, Port: 1, Address: at, NQN: fabrics.DiscoveryNQN},
+		{Type: fabrics.NVM, Port: 1, Address: at, NQN: drive.NQN()},
+	}
+	subsystems := []*controller.Subsystem{drive}
+	if c.Card != uuid.Nil {
+		card, err := controller.New(controller.Options{UUID: c.Card, Compute: newCompute(1 << 20), Firmware: "7.7"})
+		if err != nil {
+			return err
+		}
+		subsystems = append(subsystems, card)
+		entries = append(entries, fabrics.Entry{Type: fabrics.NVM, Port: 1, Address: at, NQN: card.NQN()})
+	}
+	discovery := controller.NewDiscovery(controller.DiscoveryOptions{Entries: entries})
+	for _, s := range append(subsystems, discovery) {
 		if err := target.Add(s); err != nil {
 			return err
 		}
@@ -139,6 +150,7 @@ type target struct {
 	t      *testing.T
 	config targetConfig
 	nqn    string
+	card   string // NQN of the drive without flash
 
 	mu  sync.Mutex // guards what follows: functions for guests run beside the test
 	cmd *exec.Cmd
@@ -149,9 +161,16 @@ type target struct {
 
 func startTarget(t *testing.T, blockSize uint32) *target {
 	t.Helper()
+	return startTargets(t, blockSize, uuid.Nil)
+}
+
+// startTargets starts a target that also serves a drive without flash, unless card is zero.
+func startTargets(t *testing.T, blockSize uint32, card uuid.UUID) *target {
+	t.Helper()
 	id := uuid.NewSHA1(uuid.NameSpaceOID, []byte(t.Name()))
-	x := &target{t: t, nqn: "nqn.2014-08.org.nvmexpress:uuid:" + id.String(), config: targetConfig{
-		Flash: t.TempDir() + "/flash", Size: 64 << 20, BlockSize: blockSize, UUID: id, Listen: "127.0.0.1:0",
+	const named = "nqn.2014-08.org.nvmexpress:uuid:"
+	x := &target{t: t, nqn: named + id.String(), card: named + card.String(), config: targetConfig{
+		Flash: t.TempDir() + "/flash", Size: 64 << 20, BlockSize: blockSize, UUID: id, Card: card, Listen: "127.0.0.1:0",
 		Advertise: guest.HostLoopback, Hosts: []string{hostNQN},
 	}}
 	require.NoError(t, x.start())
@@ -264,6 +283,6 @@ func (x *target) env() map[string]string {
 	_, port, _ := net.SplitHostPort(x.config.Listen)
 	return map[string]string{
 		"TARGET": "millrace", "ADDR": guest.HostLoopback, "PORT": port, "NQN": x.nqn, "HOSTNQN": hostNQN, "HOSTID": hostID,
-		"ADDS": "yes", "FEATURES": "1 2 4 5 6 7 0xa 0xb 0xf 0x16 0x19 0x80",
+		"CARD": x.card, "ADDS": "yes", "FEATURES": "1 2 4 5 6 7 0xa 0xb 0xf 0x16 0x19 0x80",
 	}
 }
