@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/ownership"
+	"github.com/millrace/millrace/internal/strictyaml"
 )
 
 // configCommands are the commands of daemons' configurations.
@@ -46,21 +48,25 @@ const serviceUser = "millrace"
 func (c configCommands) check() *cobra.Command {
 	var (
 		document bool
-		as       string
+		as, kind string
+		far      sourceFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Check a storage node's configuration and what it names",
-		Long: `Reads a configuration as millrace node run would, and says what is wrong with it, with line and
-column. Then it looks at what the configuration names, as the user who runs the node: whether
-folders and keys can be read and written, certificates are valid and not about to end, addresses can
-be listened at, and drives can be opened or are in service. The exit status is 1 while there is a
-problem. Nothing is changed; a drive on the network is called, the control plane is not.
+		Short: "Check the configuration of a storage node or a worker, and what it names",
+		Long: `Reads a configuration as millrace node run or millrace worker run would, and says what is wrong
+with it, with line and column. Then it looks at what the configuration names, as the user who runs the
+daemon: whether folders and keys can be read and written, certificates are valid and not about to end,
+addresses can be listened at, drives can be opened or are in service, and a worker's partitions can be
+listed. The exit status is 1 while there is a problem. Nothing is changed; drives and stores on the
+network are called, the control plane is not.
 
-As root it is looked at as the user of the packaged service (millrace), if there is one.
-docs/node.schema.json is the JSON Schema of the document, for editors.`,
-		Example: "  millrace config check /etc/millrace/node.yaml\n  millrace config check node.yaml --document",
-		Args:    exactArgs("FILE"),
+The kind of the document is the daemon that knows more of its keys; --kind says it where that is not
+clear. As root it is looked at as the user of the packaged service (millrace), if there is one.
+docs/node.schema.json and docs/worker.schema.json are JSON Schemas of the documents, for editors.`,
+		Example: "  millrace config check /etc/millrace/node.yaml\n  millrace config check node.yaml --document\n" +
+			"  millrace config check /etc/millrace/worker.yaml --kind worker",
+		Args: exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if as == "" && os.Geteuid() == 0 && !document {
 				if _, err := user.Lookup(serviceUser); err == nil {
@@ -68,34 +74,112 @@ docs/node.schema.json is the JSON Schema of the document, for editors.`,
 				}
 			}
 			if as != "" && !document {
-				if done, err := c.runAsUser(cmd.Context(), as, "config", "check", args[0], "--output",
-					c.output); done ||
-					err != nil {
+				again := []string{"config", "check", args[0], "--output", c.output, "--kind", kind}
+				if done, err := c.runAsUser(cmd.Context(), as, append(again, far.args()...)...); done || err != nil {
 					return err
 				}
 			}
-			conf, err := node.ReadConfig(args[0])
+			checkKind, err := configKind(kind, args[0])
+			if err != nil {
+				return err
+			}
+			var r configChecked
+			if checkKind == kindWorker {
+				r, err = checkWorker(cmd.Context(), args[0], document, &far)
+			} else {
+				r, err = checkNode(cmd.Context(), args[0], document)
+			}
 			if err != nil {
 				return ownership.Explain(err, args[0])
-			}
-			r := configChecked{
-				File: args[0], Kind: "node", Name: conf.Name, Listen: conf.Listen,
-				Control: append([]string{}, conf.Control...), Drives: []string{},
-				TLS: conf.TLS != node.TLSConfig{}, User: currentUser(), Findings: []node.Finding{},
-			}
-			for _, d := range conf.Drives {
-				r.Drives = append(r.Drives, d.Name)
-			}
-			if !document {
-				r.Findings = append(r.Findings, conf.Examine(cmd.Context(), time.Now())...)
 			}
 			return c.printChecked(r)
 		},
 	}
+	far.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&kind, "kind", "", "whose configuration it is, node or worker (default: by its keys)")
 	cmd.Flags().BoolVar(&document, "document", false, "look at the document only, not at what it names")
 	cmd.Flags().StringVar(&as, "user", "", "look at it as this user, which only root may (default: as "+serviceUser+
 		" for root, if there is one)")
 	return cmd
+}
+
+// The kinds of configurations.
+const (
+	kindNode   = "node"
+	kindWorker = "worker"
+)
+
+// configKind returns the kind of a configuration file: the one that is given, or that of the daemon that knows more of
+// the document's keys. A file that cannot be read is a node's, of which reading says why.
+func configKind(given, path string) (string, error) {
+	switch given {
+	case kindNode, kindWorker:
+		return given, nil
+	case "":
+	default:
+		return "", usagef("--kind %q: want node or worker", given)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return kindNode, nil
+	}
+	n, w := node.DefaultConfig(), worker.DefaultConfig()
+	if len(strictyaml.Unknown(b, &w)) < len(strictyaml.Unknown(b, &n)) {
+		return kindWorker, nil
+	}
+	return kindNode, nil
+}
+
+// checkNode checks a storage node's configuration.
+func checkNode(ctx context.Context, path string, document bool) (configChecked, error) {
+	conf, err := node.ReadConfig(path)
+	if err != nil {
+		return configChecked{}, err
+	}
+	r := configChecked{
+		File: path, Kind: kindNode, Name: conf.Name, Listen: conf.Listen, Control: append([]string{}, conf.Control...),
+		Drives: []string{}, TLS: conf.TLS != node.TLSConfig{}, User: currentUser(), Findings: []node.Finding{},
+	}
+	for _, d := range conf.Drives {
+		r.Drives = append(r.Drives, d.Name)
+	}
+	if !document {
+		r.Findings = append(r.Findings, conf.Examine(ctx, time.Now())...)
+	}
+	return r, nil
+}
+
+// checkWorker checks the configuration of a worker without data. Without a control plane in it, worker run takes the
+// context's, or the one of this machine.
+func checkWorker(ctx context.Context, path string, document bool, far *sourceFlags) (configChecked, error) {
+	conf, err := worker.ReadConfig(path)
+	if err != nil {
+		return configChecked{}, err
+	}
+	control := append([]string{}, conf.Control...)
+	if len(control) == 0 {
+		conf.Control = []string{defaultControl}
+	}
+	if err := conf.Check(); err != nil {
+		return configChecked{}, fmt.Errorf("%w %s: %w", worker.ErrConfig, path, err)
+	}
+	r := configChecked{
+		File: path, Kind: kindWorker, Name: conf.Name, Listen: conf.Listen, Control: control, Drives: []string{},
+		TLS: conf.TLS != node.TLSConfig{}, User: currentUser(), Findings: []node.Finding{},
+	}
+	if conf.Drive != "" {
+		r.Drives = append(r.Drives, conf.Drive)
+	}
+	if document {
+		return r, nil
+	}
+	stores, err := far.stores(true)
+	if err != nil {
+		return r, err
+	}
+	stores.Retry.Attempts = 1
+	r.Findings = append(r.Findings, conf.Examine(ctx, stores, time.Now())...)
+	return r, nil
 }
 
 // printChecked prints findings; problems make an error.
@@ -111,7 +195,7 @@ func (c configCommands) printChecked(r configChecked) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.Part, oneLine(f.Says))
 		}
 		if problems == 0 {
-			fmt.Fprintf(w, "%s: node %s, %d drives, looked at as %s: fine\n", r.File, r.Name, len(r.Drives), r.User)
+			fmt.Fprintf(w, "%s: %s %s, %d drives, looked at as %s: fine\n", r.File, r.Kind, r.Name, len(r.Drives), r.User)
 		}
 	})
 	if err == nil && problems > 0 {
@@ -140,9 +224,9 @@ func (c configCommands) printDefaults() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			var b []byte
 			switch args[0] {
-			case "node":
+			case kindNode:
 				b = node.PrintDefaults()
-			case "worker":
+			case kindWorker:
 				b = worker.PrintDefaults()
 			default:
 				return usagef("%q: want node or worker: those are the daemons with a configuration file", args[0])

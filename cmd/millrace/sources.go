@@ -28,6 +28,17 @@ func (s *sourceFlags) addFlags(f *pflag.FlagSet) {
 		"certificates in PEM that servers of https: and s3: are verified by (default: the system's)")
 }
 
+// args returns the flags as another process of this program takes them.
+func (s *sourceFlags) args() (args []string) {
+	if s.endpoint != "" {
+		args = append(args, "--s3-endpoint", s.endpoint)
+	}
+	if s.authority != "" {
+		args = append(args, "--source-ca", s.authority)
+	}
+	return args
+}
+
 // resolver returns what finds files by names that may be URIs.
 func (s *sourceFlags) resolver(names []string) (partitionfile.Resolver, error) {
 	sources, err := s.open(names)

@@ -54,6 +54,35 @@ func TestWorkerRunsAndDrains(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// TestConfigCheckOfWorkers checks that a worker's document is known by its keys, that faults are named with line and
+// column, and that what it names is looked at.
+func TestConfigCheckOfWorkers(t *testing.T) {
+	const head = "name: w0\nlisten: ['127.0.0.1:0']\n"
+	good := file(t, "any.yaml", head+"threads: 1\nmemory: 1GiB\n")
+	r := decode[configChecked](t, must(t, "config", "check", good, "--user", currentUser(), "--output", "json"))
+	assert.Equal(t, []string{"worker", "w0"}, []string{r.Kind, r.Name})
+	assert.NotEmpty(t, r.Findings)
+	shared := file(t, "shared.yaml", head)
+	for kind, args := range map[string][]string{"node": nil, "worker": {"--kind", "worker"}} {
+		out := must(t, append([]string{"config", "check", "--document", shared}, args...)...)
+		assert.Contains(t, out, kind+" w0")
+	}
+	for text, want := range map[string]string{
+		head + "memory: 1GiB\nthreds: 1\n":                              `unknown key "threds"`,
+		head + "memory: 1MiB\n":                                         "memory: ",
+		head + "drive: card0\n":                                         "drive: ",
+		head + "memory: 1GiB\ndrive: tcp://127.0.0.1:1/nqn.x:y\n":       "1 of",
+		head + "memory: 1GiB\npartitions: ['http://127.0.0.1:1/a.b']\n": "1 of",
+	} {
+		code, out, errs := millrace(t, "config", "check", file(t, "worker.yaml", text), "--user", currentUser())
+		assert.Equal(t, exitFailed, code, text)
+		assert.Contains(t, out+errs, want, text)
+	}
+	code, _, errs := millrace(t, "config", "check", good, "--kind", "control")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "want node or worker")
+}
+
 func TestWorkerFlags(t *testing.T) {
 	for _, c := range []struct {
 		want string

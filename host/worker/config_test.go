@@ -118,5 +118,6 @@ func TestTheUnitMatches(t *testing.T) {
 	require.NoError(t, err)
 	assert.Greater(t, time.Duration(stop)*time.Second, time.Duration(node.DefaultConfig().DrainTime))
 	assert.Contains(t, unit["ExecStart"], "millrace worker run --config ")
+	assert.Contains(t, unit["ExecStartPre"], "millrace config check --document --kind worker ")
 	assert.NotEmpty(t, unit["WatchdogSec"])
 }

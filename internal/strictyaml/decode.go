@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -72,6 +73,19 @@ func Decode(b []byte, v any) error {
 		return nil
 	}
 	return decode(root, reflect.ValueOf(v).Elem(), "", "")
+}
+
+// Unknown returns the keys of a document, outside of its lists and maps, that v, a pointer to a struct of fields, has
+// not. It returns none of a document that is no map.
+func Unknown(b []byte, v any) []string {
+	var doc map[string]yaml.Node
+	if len(b) > MaxBytes || yaml.Unmarshal(b, &doc) != nil {
+		return nil
+	}
+	for _, f := range fields(reflect.TypeOf(v).Elem()) {
+		delete(doc, f.key)
+	}
+	return slices.Sorted(maps.Keys(doc))
 }
 
 // syntax takes the line out of an error of package yaml.

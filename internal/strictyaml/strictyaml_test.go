@@ -1,6 +1,7 @@
 package strictyaml
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,6 +56,16 @@ func TestDecodeKeepsWhatIsNotNamed(t *testing.T) {
 			"    mode: fast\n  - {}\n"), &v))
 	assert.Equal(t, outer{Title: "5", On: true, N: -4, X: 1000, Words: []string{}, One: inner{Name: "i", Size: 9},
 		Others: []inner{{Name: "q", Mode: "fast"}, {}}}, v)
+}
+
+func TestUnknownKeys(t *testing.T) {
+	for text, want := range map[string][]string{
+		"": nil, "null": nil, "[a, b]": nil, "a: [": nil, "on: true\none: {odd: 1}\n": nil,
+		"zeta: 1\nalpha: {on: 2}\non: true\n": {"alpha", "zeta"},
+	} {
+		assert.Equal(t, want, Unknown([]byte(text), new(outer)), "%q", text)
+	}
+	assert.Nil(t, Unknown(append([]byte("a: "), bytes.Repeat([]byte("b"), MaxBytes)...), new(outer)))
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -153,9 +164,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add(Print(defaults()))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v := defaults()
+		unknown := Unknown(b, &v)
 		if Decode(b, &v) != nil {
 			return
 		}
+		require.Empty(t, unknown)
 		again := outer{}
 		require.NoError(t, Decode(Print(v), &again))
 		require.Equal(t, Print(v), Print(again))
