@@ -241,6 +241,10 @@ func (p *openPartition) open(ctx context.Context, from Elsewhere, drive string, 
 		return fmt.Errorf("drive %s: partition %s: %w", drive, want.Name, err)
 	}
 	part, err := partition.Open(ctx, want.Name, remote, want.Bytes, program.Parquet, partition.Options{})
+	if err != nil && ctx.Err() == nil && !endsAsParquet(ctx, remote, want.Bytes) {
+		err = fmt.Errorf("%w, and %s is none: jobs over text are for drives and nodes that hold it: %w", ErrFormat,
+			want.Name, err)
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("drive %s: %w", drive, err), remote.Close())
 	}
@@ -250,6 +254,17 @@ func (p *openPartition) open(ctx context.Context, from Elsewhere, drive string, 
 	remote.Describe(part)
 	p.part, p.remote = part, remote
 	return nil
+}
+
+// endsAsParquet reports whether the last bytes of a partition are those of a Parquet file, or cannot be read.
+func endsAsParquet(ctx context.Context, r RemotePartition, size int64) bool {
+	const plain, encrypted = "PAR1", "PARE"
+	end := make([]byte, min(size, int64(len(plain))))
+	n, err := r.ReadAtContext(ctx, end, size-int64(len(end)))
+	if n < len(end) && err != nil {
+		return true
+	}
+	return string(end) == plain || string(end) == encrypted
 }
 
 // close closes the partition's reader, if it was opened.

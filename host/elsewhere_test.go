@@ -141,6 +141,28 @@ func TestPartitionsElsewhereAreKeptOpen(t *testing.T) {
 	require.ErrorIs(t, err, api.ErrUnknownDrive)
 }
 
+// TestTextElsewhereIsRefused checks that a partition of text is refused for its format, and one that cannot be read is
+// not.
+func TestTextElsewhereIsRefused(t *testing.T) {
+	s := &shelf{files: map[string][]byte{"day_0": []byte("1\t2\t3\n")}, open: map[*borrowed]struct{}{}}
+	d, err := OpenElsewhere(t.Context(), DriveOptions{Name: "cpu"}, s)
+	require.NoError(t, err)
+	open := func(name string) error {
+		_, err := d.elsewhere.acquire(t.Context(), dataset.Digest{1},
+			dataset.Partition{Name: name, Bytes: int64(len(s.files[name])), Rows: 1, RowGroups: []int64{1}})
+		return err
+	}
+	err = open("day_0")
+	require.ErrorIs(t, err, ErrFormat)
+	require.ErrorContains(t, err, "day_0 is none: jobs over text are for drives and nodes that hold it")
+	s.files["day_0"] = make([]byte, 100)
+	s.broken = fmt.Errorf("%w: no route", ErrSource)
+	err = open("day_0")
+	require.ErrorIs(t, err, ErrSource)
+	require.NotErrorIs(t, err, ErrFormat)
+	require.NoError(t, d.Close())
+}
+
 func TestDrivesElsewhereThatCannotBe(t *testing.T) {
 	for _, o := range []DriveOptions{
 		{}, {Name: "cpu", Engine: EngineDrive}, {Name: "cpu", Source: program.CriteoTSV},

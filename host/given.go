@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/source"
@@ -14,6 +15,42 @@ import (
 type Given struct {
 	Inventory *Inventory   // their descriptions and schemas; no drive holds them
 	Sources   []api.Source // where each is read, with its identity
+}
+
+// Unchanged reports whether the partitions at URIs are those that Given describes: it asks each for its identity and
+// reads nothing else.
+func (g *Given) Unchanged(ctx context.Context, uris []string, sources Sources) (bool, error) {
+	if len(uris) != len(g.Sources) {
+		return false, nil
+	}
+	known := make(map[string]string, len(g.Sources))
+	for _, s := range g.Sources {
+		known[s.URL] = s.Identity
+	}
+	var (
+		asks   sync.WaitGroup
+		places = make(chan struct{}, farOpens)
+		mu     sync.Mutex // guards what follows
+		same   = true
+		failed error
+	)
+	for _, uri := range uris {
+		places <- struct{}{}
+		asks.Go(func() {
+			defer func() { <-places }()
+			src, err := sources.Opener.Open(ctx, uri, source.Identity{})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = errors.Join(failed, err)
+				return
+			}
+			same = same && known[uri] == src.Identity().String()
+			failed = errors.Join(failed, src.Close())
+		})
+	}
+	asks.Wait()
+	return same, failed
 }
 
 // DescribeGiven opens partitions by their URIs, describes them and closes them again. A worker that makes mini-batches

@@ -248,12 +248,13 @@ func TestPlaceFromElsewhere(t *testing.T) {
 // The job is the one over files of this machine.
 func TestJobsOverStores(t *testing.T) {
 	data := generate(t, "--rows", "2000", "--partitions", "3")
-	served(t, data)
+	server := served(t, data)
 	control := controlRun(t)
 	conf := worker.DefaultConfig()
 	conf.Name, conf.Listen, conf.Control = "w0", []string{"127.0.0.1:0"}, []string{control}
 	conf.Threads, conf.Memory, conf.Measure = 1, 256<<20, node.Duration(time.Millisecond)
 	conf.Partitions = []string{"s3://rows/days/part-*.parquet"}
+	conf.Rescan = node.Duration(50 * time.Millisecond)
 	var far sourceFlags
 	stores, err := far.stores(true)
 	require.NoError(t, err)
@@ -264,6 +265,14 @@ func TestJobsOverStores(t *testing.T) {
 	out := must(t, "train", "--control", control, "--pipeline", "rm1", "--batch", "100",
 		"--trainer-rows-per-second", "1e6", "--measure", "1ms", "--progress", "none", "--output", "json")
 	assert.Contains(t, out, `"rows": 2000`)
+
+	// An object that is added is announced.
+	more := content(t, generate(t, "--rows", "500", "--partitions", "1", "--seed", "9"))["part-00000.parquet"]
+	server.Put("rows/days/part-00003.parquet", []byte(more))
+	listedNodes(t, control, func(nodes []nodeView) bool { return len(nodes) == 1 && nodes[0].Partitions == 4 })
+	out = must(t, "train", "--control", control, "--pipeline", "rm1", "--batch", "100",
+		"--trainer-rows-per-second", "1e6", "--measure", "1ms", "--progress", "none", "--output", "json")
+	assert.Contains(t, out, `"rows": 2500`)
 
 	conf.Name = "w1"
 	for _, partitions := range []string{"s3://rows/days/none*", data, "https://u:secret@host/x"} {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,6 +47,10 @@ type Options struct {
 	Elsewhere *ElsewhereOptions
 	// Given is partitions of a store that the agent announces to the control plane; nil: none.
 	Given *host.Given
+	// Rescan is the time between two looks for partitions of a store that were added or written again, by Redescribe,
+	// which returns known if they are the same. 0: there are none after the first.
+	Rescan     time.Duration
+	Redescribe func(ctx context.Context, known *host.Given) (*host.Given, error)
 
 	wrap func(splits.Opener) splits.Opener // injects faults into streams, in tests
 }
@@ -115,6 +120,9 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		return nil, errors.Join(err, a.listeners.close())
 	}
 	a.startParts(&c)
+	if o.Given != nil && o.Redescribe != nil && o.Rescan > 0 {
+		a.background(func(ctx context.Context) { a.rescanGiven(ctx, o.Rescan, o.Redescribe) })
+	}
 	a.log.Info("node", "node", c.Name, "urls", strings.Join(a.URLs(), " "), "drives", len(list),
 		"incarnation", a.status.incarnation)
 	return a, nil
@@ -163,9 +171,9 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image, list []driv
 	a.status = &statusReader{
 		name: c.Name, incarnation: a.incarnation, version: o.Version, urls: a.listeners.urls,
 		manager: a.manager, splits: a.splits, drives: a.drives.Statuses, draining: a.drain.on,
-		given: o.Given,
-		load:  machineload.New(machineload.Options{}),
+		load: machineload.New(machineload.Options{}), given: new(atomic.Pointer[host.Given]),
 	}
+	a.status.given.Store(o.Given)
 }
 
 // makeServer makes what serves the node's parts over HTTP.

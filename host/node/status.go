@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/host"
@@ -23,7 +24,7 @@ type statusReader struct {
 	splits   *splits.Table
 	drives   func() []drives.Status
 	draining func() bool
-	given    *host.Given // partitions of a store, or nil
+	given    *atomic.Pointer[host.Given] // partitions of a store; holds nil where there are none
 	load     *machineload.Meter
 }
 
@@ -51,29 +52,30 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 		// not announced yet. A list that differs from the list under the digest would never be corrected.
 		status.Drives = append(status.Drives, s.readDrive(&d, partitions[d.Name]))
 	}
-	if s.given != nil {
-		status.Inventory = s.digestWithGiven(inventory)
+	given := s.given.Load()
+	if given != nil {
+		status.Inventory = digestWithGiven(inventory, given)
 	}
 	if !full {
 		return status, nil
 	}
-	if err := addInventory(status, inventory); err != nil || s.given == nil {
+	if err := addInventory(status, inventory); err != nil || given == nil {
 		return status, err
 	}
-	for _, source := range s.given.Sources {
+	for _, source := range given.Sources {
 		status.Sources = append(status.Sources, &apiv1.PartitionSource{
 			Partition: source.Partition, Url: source.URL, Identity: source.Identity,
 		})
 	}
-	return status, addInventory(status, s.given.Inventory)
+	return status, addInventory(status, given.Inventory)
 }
 
 // digestWithGiven returns the digest of the drives' inventory and of the given partitions.
-func (s *statusReader) digestWithGiven(inventory *host.Inventory) []byte {
+func digestWithGiven(inventory *host.Inventory, given *host.Given) []byte {
 	h := sha256.New()
 	h.Write(inventory.Digest[:])
-	h.Write(s.given.Inventory.Digest[:])
-	for _, source := range s.given.Sources {
+	h.Write(given.Inventory.Digest[:])
+	for _, source := range given.Sources {
 		fmt.Fprintf(h, "%q %q %q\n", source.Partition, source.URL, source.Identity)
 	}
 	return h.Sum(nil)

@@ -37,12 +37,17 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 type ForbiddenError struct {
 	Name   string
 	Status int // of HTTP
+	// Signed says that the URL has a query, as URLs have that are signed for a time.
+	Signed bool
 	Err    error
 }
 
 func (e *ForbiddenError) Error() string {
-	return withCause(fmt.Sprintf("%s: access refused (status %d): give credentials that may read it", e.Name, e.Status),
-		e.Err)
+	advice := "give credentials that may read it"
+	if e.Signed {
+		advice = "the signature in its query may have ended, or be of another object: sign the URL again"
+	}
+	return withCause(fmt.Sprintf("%s: access refused (status %d): %s", e.Name, e.Status, advice), e.Err)
 }
 
 // Unwrap returns what the server said.

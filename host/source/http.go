@@ -209,7 +209,11 @@ func (s *webObject) pin(ctx context.Context, resp *http.Response) error {
 // statusError returns the error of an answer that has no bytes of the object.
 func (s *webObject) statusError(resp *http.Response) error {
 	after := ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
-	if err := StatusError(s.name, resp.StatusCode, after, nil); err != nil {
+	err := StatusError(s.name, resp.StatusCode, after, nil)
+	if forbidden := (*ForbiddenError)(nil); errors.As(err, &forbidden) {
+		forbidden.Signed = strings.Contains(s.uri, "?")
+	}
+	if err != nil {
 		return err
 	}
 	return &AnswerError{Name: s.name, Problem: fmt.Sprintf("status %d", resp.StatusCode)}

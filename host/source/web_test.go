@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,33 @@ func newWeb(t *testing.T, roots *x509.CertPool) *Web {
 	transport := NewTransport(roots)
 	t.Cleanup(transport.CloseIdleConnections)
 	return NewWeb(transport)
+}
+
+// TestSignedURLs: a URL that is signed for GET alone is read with its query in every request, and the error of a URL
+// whose signature has ended says so, without the signature.
+func TestSignedURLs(t *testing.T) {
+	var ended atomic.Bool
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Query().Get("X-Amz-Signature") != "secret" || ended.Load() {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		honest(w, r)
+	})
+	src, err := newWeb(t, nil).Open(t.Context(), url+"?X-Amz-Expires=60&X-Amz-Signature=secret", Identity{})
+	require.NoError(t, err)
+	b := make([]byte, 4)
+	_, err = src.ReadAt(t.Context(), b, 10)
+	require.NoError(t, err)
+	assert.Equal(t, "abcd", string(b))
+	ended.Store(true)
+	_, err = src.ReadAt(t.Context(), b, 10)
+	var forbidden *ForbiddenError
+	require.ErrorAs(t, err, &forbidden)
+	assert.ErrorContains(t, err, "sign the URL again")
+	assert.NotContains(t, err.Error(), "secret")
+	_, err = newWeb(t, nil).Open(t.Context(), url, Identity{})
+	require.ErrorContains(t, err, "give credentials")
 }
 
 // TestWebReads reads ranges of an object of an honest server.

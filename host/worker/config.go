@@ -34,6 +34,7 @@ type Config struct {
 	ReadTime        node.Duration    `yaml:"read_time" doc:"how long one request for a range of a partition may take before another node is asked"`
 	ReadTries       int              `yaml:"read_tries" doc:"how often a range is asked for, at all places together, before its split goes to another worker"`
 	Partitions      []string         `yaml:"partitions" doc:"URLs of partitions that lie in a store and on no node, as s3://rows/2026-11-20/*.parquet, of which this worker tells the control plane when it starts; http(s) has no patterns"`
+	Rescan          node.Duration    `yaml:"rescan" doc:"how often the URLs of partitions are looked at for objects that were added, removed or written again: they are listed, and each is asked for its identity; 0s: only when the worker starts"`
 	Runs            node.RunConfig   `yaml:"runs" doc:"splits that are open"`
 	Limits          node.LimitConfig `yaml:"limits" doc:"what clients may ask for"`
 	Measure         node.Duration    `yaml:"measure" doc:"how long P is measured, at least"`
@@ -59,7 +60,8 @@ func DefaultConfig() Config {
 	return Config{
 		Listen: []string{"127.0.0.1:7080"}, Jobs: 2, Requests: source.DefaultRequests,
 		ReadTime: node.Duration(5 * time.Second), ReadTries: 8,
-		Runs: n.Runs, Limits: n.Limits, Measure: n.Measure, DrainTime: n.DrainTime, Log: n.Log,
+		Rescan: node.Duration(5 * time.Minute), Runs: n.Runs, Limits: n.Limits, Measure: n.Measure,
+		DrainTime: n.DrainTime, Log: n.Log,
 	}
 }
 

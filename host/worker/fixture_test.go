@@ -29,6 +29,7 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -187,6 +188,12 @@ type fixture struct {
 // startWorker starts a worker under a control plane of its own.
 func startWorker(t testing.TB, change func(*Config)) *fixture {
 	t.Helper()
+	return startWorkerOf(t, nil, change)
+}
+
+// startWorkerOf starts a worker with stores of its own.
+func startWorkerOf(t testing.TB, stores source.Opener, change func(*Config)) *fixture {
+	t.Helper()
 	f := &fixture{t: t, leader: &leader{sources: map[string]*apiv1.PartitionSource{}}}
 	_, handler := apiv1connect.NewControlHandler(f.leader)
 	server := httptest.NewServer(handler)
@@ -200,7 +207,7 @@ func startWorker(t testing.TB, change func(*Config)) *fixture {
 		change(&c)
 	}
 	var err error
-	f.Agent, err = Start(t.Context(), c, Options{Logger: logger()})
+	f.Agent, err = Start(t.Context(), c, Options{Logger: logger(), Stores: stores})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, f.Close()) })
 	f.client, err = identity.HTTPClient(identity.Options{})

@@ -222,8 +222,8 @@ func (s *places) nowhere() error {
 	if changed != nil && !others {
 		return changed
 	}
-	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("no live node has it, and no store: %s",
-		describeLosses(s.list))}
+	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("no live node has it, and no store: %s: put "+
+		"it on a node (millrace dataset place), or name its URL in the partitions of a worker", describeLosses(s.list))}
 }
 
 // describeLosses says why places are not asked. The errors are texts here: a caller that looks for a change must not

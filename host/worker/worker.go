@@ -72,8 +72,13 @@ func prepare(ctx context.Context, c Config, o Options) (node.Config, node.Option
 		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	with := node.Options{Logger: o.Logger, Registry: o.Registry, Version: o.Version}
-	if with.Given, err = describeGiven(ctx, c.Partitions, host.Sources{Opener: o.Stores, Cache: cache}); err != nil {
+	given := host.Sources{Opener: o.Stores, Cache: cache}
+	if with.Given, err = describeGiven(ctx, c.Partitions, given, nil); err != nil {
 		return node.Config{}, node.Options{}, err
+	}
+	with.Rescan = time.Duration(c.Rescan)
+	with.Redescribe = func(ctx context.Context, known *host.Given) (*host.Given, error) {
+		return describeGiven(ctx, c.Partitions, given, known)
 	}
 	with.Elsewhere = &node.ElsewhereOptions{
 		Drive: c.hostDrive(),
@@ -96,8 +101,11 @@ func (c *Config) hostDrive() host.DriveOptions {
 	return o
 }
 
-// describeGiven describes the partitions of a store that the worker was given by URL or pattern; none are nil.
-func describeGiven(ctx context.Context, patterns []string, sources host.Sources) (*host.Given, error) {
+// describeGiven describes the partitions of a store that the worker was given by URL or pattern; none are nil. Where
+// they are the ones that are known, it returns known.
+func describeGiven(
+	ctx context.Context, patterns []string, sources host.Sources, known *host.Given,
+) (*host.Given, error) {
 	if len(patterns) == 0 {
 		return nil, nil
 	}
@@ -105,6 +113,15 @@ func describeGiven(ctx context.Context, patterns []string, sources host.Sources)
 	uris, err := files.Expand(ctx, patterns, partitionfile.Parquet)
 	if err != nil {
 		return nil, fmt.Errorf("partitions: %w", err)
+	}
+	if known != nil {
+		same, err := known.Unchanged(ctx, uris, sources)
+		if err != nil {
+			return nil, fmt.Errorf("partitions: %w", err)
+		}
+		if same {
+			return known, nil
+		}
 	}
 	given, err := host.DescribeGiven(ctx, uris, sources)
 	if err != nil {
