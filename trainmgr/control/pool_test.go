@@ -29,8 +29,8 @@ func TestTheHookStartsAndStopsWorkers(t *testing.T) {
 [ "$MILLRACE_WORKER_COUNT" -eq $(echo $MILLRACE_WORKER_NAMES | wc -w) ] || exit 1
 [ -n "$MILLRACE_WORKER_CONTROL" ] || exit 1
 [ -e `+dir+`/failed ] || { touch `+dir+`/failed; exit 1; }
-echo $MILLRACE_WORKER_NAMES >> `+dir+`/$MILLRACE_WORKER_ACTION
 echo $MILLRACE_WORKER_JOBS >> `+dir+`/jobs
+echo $MILLRACE_WORKER_NAMES >> `+dir+`/$MILLRACE_WORKER_ACTION
 `), 0o700))
 	o := testOptions(t)
 	o.WorkerHook, o.WorkersMost, o.WorkerIdle = "sh "+script, 1, time.Second
