@@ -68,7 +68,13 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 			return nil, err
 		}
 		if mb.Name.Number >= s.request.Split.FirstNumber+uint64(s.request.From) {
-			return mb, nil
+			// Behind the mixing of rows, which decides which rows meet in a mini-batch.
+			unique, err := mb.Deduplicate()
+			if err != nil {
+				mb.Release()
+				return nil, err
+			}
+			return unique, nil
 		}
 		mb.Release() // it lies in the window before the requested mini-batch
 	}

@@ -160,5 +160,8 @@ func Dummy(schema *tensor.Schema, rows int, meanLength map[string]float64) (*ten
 	for i := range mb.Weights {
 		mb.Weights[i] = 1
 	}
+	if mb, err = mb.Deduplicate(); err != nil {
+		return nil, fmt.Errorf("dummy mini-batch: %w", err)
+	}
 	return mb, nil
 }

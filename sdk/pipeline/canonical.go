@@ -100,6 +100,9 @@ func (c *canonical) feature(f *Feature) {
 	if f.Column.Map.IsMap() {
 		c.str(`,"key":`).int(f.Key).str(`,"scores":`).bool(f.scored())
 	}
+	if f.Set > 0 {
+		c.str(`,"set":`).int(int64(f.Set))
+	}
 	c.str(`,"kind":"` + f.Column.Kind.String() + `","list":`).bool(f.Column.List).str(`,"ops":[`)
 	kind, n := f.Column.Kind, 0
 	for _, op := range f.Ops {

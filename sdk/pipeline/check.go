@@ -56,6 +56,10 @@ func (s *Spec) check(p *problems) {
 			if len(g.Columns) > maxPatterns {
 				p.add(a, ErrValue, "%d columns, want at most %d", len(g.Columns), maxPatterns)
 			}
+			if g.Deduplicate && kind.to != program.ToSparse {
+				p.add(a, ErrValue, "deduplicate: only keys have rows that are lists of ids; put it to a group of sparse or "+
+					"generated")
+			}
 			checkName(p, g.As, a.key("as", g.Pos))
 			checkOperators(p, g.Ops, a)
 		}

@@ -151,7 +151,7 @@ func JSONSchema() []byte {
 			"columns": m{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": m{"type": "string",
 				"maxLength": maxName}},
 			"ops": m{"$ref": "#/$defs/ops"}, "as": str, "scores": m{"enum": []string{"keep", "drop"},
-				"default": "keep"},
+				"default": "keep"}, "deduplicate": m{"type": "boolean", "default": false},
 		}),
 		"ops": m{"type": "array", "maxItems": maxOps, "items": m{"oneOf": forms}},
 	}

@@ -50,6 +50,11 @@ var badDocuments = []struct {
 	{"dense type that is a number", "dense_type: 16\nlabel: {column: label}", ErrValue,
 		"line 1:13: dense_type: wrong value: the number 16, want float32 or bfloat16; put it in quotes if it is meant " +
 			"as text"},
+	{"deduplicate that is text", "sparse: [{columns: [i], deduplicate: together}]", ErrValue,
+		`line 1:38: sparse[0].deduplicate: wrong value: the text "together", want true or false`},
+	{"deduplicated dense", "dense: [{columns: [f], deduplicate: true}]", ErrValue,
+		"line 1:9: dense[0]: wrong value: deduplicate: only keys have rows that are lists of ids; put it to a group of " +
+			"sparse or generated"},
 	{"dense type twice", "dense_type: bfloat16\ndense_type: bfloat16\nlabel: {column: label}", ErrDuplicate,
 		`line 2:1: dense_type: given twice: "dense_type"`},
 	{"ids that are a number", "ids: 32\nlabel: {column: label}", ErrValue,

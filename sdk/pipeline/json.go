@@ -103,6 +103,9 @@ func (w *jsonWriter) group(g *Group) {
 	if g.DropScores {
 		w.key("scores").text("drop")
 	}
+	if g.Deduplicate {
+		w.key("deduplicate").raw("true")
+	}
 	w.ops(g.Ops)
 	w.end('}')
 }

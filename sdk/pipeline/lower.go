@@ -122,7 +122,8 @@ func (r *Resolved) schema() *tensor.Schema {
 	}
 	for i := range r.Keys {
 		f := &r.Keys[i]
-		s.Keys = append(s.Keys, tensor.Key{Name: f.Name, NumEmbeddings: f.NumEmbeddings, List: f.jagged(r.Malformed)})
+		s.Keys = append(s.Keys, tensor.Key{Name: f.Name, NumEmbeddings: f.NumEmbeddings, List: f.jagged(r.Malformed),
+			Set: f.Set})
 	}
 	return s
 }

@@ -259,6 +259,32 @@ func TestDenseType(t *testing.T) {
 	assert.NotContains(t, string(keys.Canonical()), "dense_type")
 }
 
+// The keys of a group that is deduplicated are a set; sets are numbered over sparse and generated groups, and are part
+// of the identity only where they are. The program does not know of them: the worker deduplicates.
+func TestSets(t *testing.T) {
+	const doc = "sparse: [{columns: [i8, i], deduplicate: %s}, {columns: [list]}, {columns: [c_0], deduplicate: %[1]s}]\n" +
+		"generated: [{columns: [f], as: b, deduplicate: %[1]s, ops: [bucketize: {borders: [1]}]}]"
+	r, p, err := lower(fmt.Sprintf(doc, "true"), zoo())
+	require.NoError(t, err)
+	var sets []int
+	for _, key := range r.schema().Keys {
+		sets = append(sets, key.Set)
+	}
+	assert.Equal(t, []int{1, 1, 0, 2, 3}, sets)
+	require.NoError(t, r.schema().Validate())
+	assert.Contains(t, string(r.Canonical()), `{"name":"i","column":"i","set":1,"kind"`)
+	plain, q, err := lower(fmt.Sprintf(doc, "false"), zoo())
+	require.NoError(t, err)
+	assert.NotContains(t, string(plain.Canonical()), `"set"`)
+	assert.NotEqual(t, plain.Digest(), r.Digest())
+	assert.Equal(t, q, p)
+	apart, _, err := lower("sparse: [{columns: [i8], deduplicate: true}, {columns: [i], deduplicate: true}]", zoo())
+	require.NoError(t, err)
+	together, _, err := lower("sparse: [{columns: [i8, i], deduplicate: true}]", zoo())
+	require.NoError(t, err)
+	assert.NotEqual(t, apart.Digest(), together.Digest())
+}
+
 func TestFixed(t *testing.T) {
 	for doc, fixed := range map[string]bool{
 		"[{columns: [i]}]":                           true,

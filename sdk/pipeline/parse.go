@@ -199,6 +199,16 @@ func (p *parser) text(n *yaml.Node, a location, of string) string {
 	return n.Value
 }
 
+// truth reads true or false.
+func (p *parser) truth(n *yaml.Node, a location) bool {
+	var value bool
+	n = p.follow(n, a)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Decode(&value) != nil {
+		p.add(a, ErrValue, "%s, want true or false", describe(n))
+	}
+	return value
+}
+
 // number reads an integer or a real number.
 func (p *parser) number(n *yaml.Node, a location) (Number, bool) {
 	n = p.follow(n, a)
@@ -323,7 +333,7 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 var (
 	specKeys  = []string{"name", "batch", "ids", "dense_type", "label", "dense", "sparse", "generated"}
 	labelKeys = []string{"column", "null", "ops"}
-	groupKeys = []string{"columns", "ops", "as", "scores"}
+	groupKeys = []string{"columns", "ops", "as", "scores", "deduplicate"}
 )
 
 // label reads the label. "null: VALUE" is a short way to begin its operators with fill_null, and the same pipeline.
@@ -383,6 +393,8 @@ func (p *parser) groups(n *yaml.Node, a location) []Group {
 				default:
 					p.add(a, ErrValue, "%q, want keep or drop", shorten(t))
 				}
+			case "deduplicate":
+				g.Deduplicate = p.truth(v, a)
 			case "as":
 				g.As = p.text(v, a, "a name for the features")
 				checkName(&p.problems, g.As, a)

@@ -34,11 +34,14 @@ type Feature struct {
 	Ops    []program.Op // conversions included
 	// DropScores says that the scores of a scored list do not become weights.
 	DropScores bool
+	// Set numbers the keys that are deduplicated together, from 1; 0: the key is not deduplicated.
+	Set int
 	// NumEmbeddings is, for a key, the size of the embedding table that its ids need: ids are in [0, NumEmbeddings). It
 	// is 0 if the operators do not bound the ids.
 	NumEmbeddings int64
 
 	location location
+	group    *Group // of the spec; nil for the label
 	nulls    nullness
 	ids      idRange
 }
@@ -106,12 +109,21 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 	if s.Label != nil {
 		out.Label = r.label(s.Label)
 	}
+	sets := 0
 	for _, k := range s.groupLists() {
 		features := r.groups(k)
 		if k.to == program.ToDense {
 			out.Dense = features
 		} else {
 			out.Keys = append(out.Keys, features...)
+		}
+	}
+	for i := range out.Keys { // the groups that have keys are numbered, across both lists
+		if g := out.Keys[i].group; g != nil && g.Deduplicate {
+			if i == 0 || out.Keys[i-1].group != g {
+				sets++
+			}
+			out.Keys[i].Set = sets
 		}
 	}
 	r.refuseDuplicates("dense", out.Dense)
@@ -203,6 +215,7 @@ func (r *resolver) groups(k groupList) []Feature {
 					continue
 				}
 				if f := r.feature(c, name, g.Ops, k.to, a); f != nil {
+					f.group = g
 					if f.DropScores = g.DropScores; g.DropScores && f.Column.Map.Scores == "" {
 						here.column = column
 						r.add(here, ErrColumnType, "scores: drop, and it has none")

@@ -40,7 +40,9 @@ type Group struct {
 	As string
 	// DropScores leaves out the scores of scored lists, which otherwise become the weights of their ids.
 	DropScores bool
-	Pos        Pos
+	// Deduplicate lets mini-batches hold each different row of the group's keys, taken together, once. Of keys only.
+	Deduplicate bool
+	Pos         Pos
 }
 
 // Pattern names columns: "int_0", "int_0..int_12" (in numeric order, both ends included) or "int_*" (in the schema's

@@ -229,7 +229,8 @@ func randomSpec(t *rapid.T) *Spec {
 			place++
 			out = append(out, Group{
 				Columns: Columns(columns.Draw(t, "columns")), Ops: rapid.SliceOfN(operator, 0, 3).Draw(t, "ops"),
-				As: fmt.Sprintf("%s %d {column}", name, place),
+				As:          fmt.Sprintf("%s %d {column}", name, place),
+				Deduplicate: rapid.IntRange(0, 3).Draw(t, "deduplicate") == 0,
 			})
 		}
 		return out

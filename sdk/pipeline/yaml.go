@@ -53,6 +53,9 @@ func (s *Spec) YAML() []byte {
 			if g.DropScores {
 				w.WriteString("    scores: drop\n")
 			}
+			if g.Deduplicate {
+				w.WriteString("    deduplicate: true\n")
+			}
 			if len(g.Ops) > 0 {
 				w.WriteString("    ops: " + yamlOps(g.Ops) + "\n")
 			}

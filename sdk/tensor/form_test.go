@@ -43,6 +43,12 @@ func TestFormOfAFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Write(m))
 	require.NoError(t, w.Close())
+	goldenfile.Text(t, "testdata/npy.v1.txt", folderText(t, folder))
+}
+
+// folderText writes the files of a folder as text.
+func folderText(t *testing.T, folder string) string {
+	t.Helper()
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	var all bytes.Buffer
@@ -56,7 +62,7 @@ func TestFormOfAFolder(t *testing.T) {
 		}
 		all.WriteString(goldenfile.Hex(b))
 	}
-	goldenfile.Text(t, "testdata/npy.v1.txt", all.String())
+	return all.String()
 }
 
 // formBFloat16 is formMiniBatch with a dense tensor of bfloat16 of an odd number of elements.

@@ -20,8 +20,14 @@ const FrameFormat = "millrace.frame/1"
 // FrameFormat2 is the format of frames whose dense tensor is bfloat16. Readers that know FrameFormat only refuse it.
 const FrameFormat2 = "millrace.frame/2"
 
+// FrameFormat3 is the format of frames of deduplicated mini-batches.
+const FrameFormat3 = "millrace.frame/3"
+
 // frameFormat returns the format of the frames of a schema's mini-batches: the first that can hold them.
 func frameFormat(s *Schema) string {
+	if s.Sets() > 0 {
+		return FrameFormat3
+	}
 	if len(s.Dense) > 0 && s.DenseDType() == BFloat16 {
 		return FrameFormat2
 	}
@@ -42,7 +48,7 @@ const MaxFrameHeader = 64 << 20
 // The JSON has no white space inside and its fields in this order: __metadata__, then the tensors as they lie, each
 // with dtype (F32, I32, I64, BF16), shape and data_offsets. Metadata, all strings, in this order:
 //
-//	format          millrace.frame/1, or millrace.frame/2 where dense is bfloat16
+//	format          millrace.frame/1; millrace.frame/2 where dense is bfloat16; millrace.frame/3 with sets
 //	name            JOB/EPOCH/NUMBER, the job's digest in hex
 //	shapes          {"rows":B,"dense":D,"keys":F,"values":N}
 //	dense           JSON list of the dense features' names
@@ -51,6 +57,8 @@ const MaxFrameHeader = 64 << 20
 //	list            JSON list, one for each key; false if every row has exactly one id
 //	ids             int32 or int64 (only with keys)
 //	lengths         ones (only with keys, and only if every length is 1 and kjt.lengths is left out)
+//	sets            JSON list, one for each key: the set in which it is deduplicated, or 0 (only if there are sets)
+//	unique          JSON list, one for each set: how many different rows it has (only if there are sets)
 //	crc32c          of the tensors' bytes, 8 hex digits
 //
 // Strings escape only ", \ and characters below space (as \u00xx). There is nothing else in a frame, so one mini-batch
@@ -65,7 +73,10 @@ func EncodeFrame(m *MiniBatch) (Frame, error) {
 	if err := m.Validate(); err != nil {
 		return Frame{}, fmt.Errorf("frame of mini-batch %v: %w", m.Name, err)
 	}
-	e, err := Packed(m.Schema, m.Rows, m.Values())
+	if m.Unique == nil && m.Schema.Sets() > 0 {
+		return Frame{}, shapeError("frame of mini-batch %v: it is not deduplicated yet", m.Name)
+	}
+	e, err := layout(m.Schema, m.Rows, m.Values(), m.Unique, 1)
 	if err != nil {
 		return Frame{}, fmt.Errorf("frame of mini-batch %v: %w", m.Name, err)
 	}
@@ -74,7 +85,7 @@ func EncodeFrame(m *MiniBatch) (Frame, error) {
 	for _, d := range f.Data {
 		crc = crc32c.Update(crc, d)
 	}
-	f.Header = appendHeader(nil, m.Name, m.Schema, m.Rows, m.Values(), e, crc)
+	f.Header = appendHeader(nil, m.Name, m.Schema, m.Rows, m.Values(), m.Unique, e, crc)
 	if len(f.Header) > MaxFrameHeader+8 {
 		return Frame{}, shapeError("frame of mini-batch %v: the header has %d bytes, at most %d", m.Name,
 			len(f.Header)-8, MaxFrameHeader)
@@ -143,7 +154,7 @@ func appendShapes(b []byte, name Name, s *Schema) []byte {
 }
 
 // appendHeader appends a frame's length and JSON.
-func appendHeader(b []byte, name Name, s *Schema, rows, values int, e Extents, crc uint32) []byte {
+func appendHeader(b []byte, name Name, s *Schema, rows, values int, unique []int32, e Extents, crc uint32) []byte {
 	start := len(b)
 	b = append(b, make([]byte, 8)...)
 	b = appendShapes(b, name, s)
@@ -174,6 +185,18 @@ func appendHeader(b []byte, name Name, s *Schema, rows, values int, e Extents, c
 		if s.Fixed() {
 			b = append(b, `,"lengths":"ones"`...)
 		}
+	}
+	if unique != nil {
+		list = list[:0]
+		for i := range s.Keys {
+			list = strconv.AppendInt(comma(list, i), int64(s.Keys[i].Set), 10)
+		}
+		b = append(append(append(b, `,"sets":"[`...), list...), `]"`...)
+		list = list[:0]
+		for i, n := range unique {
+			list = strconv.AppendInt(comma(list, i), int64(n), 10)
+		}
+		b = append(append(append(b, `,"unique":"[`...), list...), `]"`...)
 	}
 	b = fmt.Appendf(b, `,"crc32c":"%08x"}`, crc)
 	for _, t := range e.Tensors {

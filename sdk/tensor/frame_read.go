@@ -22,11 +22,14 @@ type frameHeader struct {
 		List          string `json:"list"`
 		IDs           string `json:"ids"`
 		Lengths       string `json:"lengths"`
+		Sets          string `json:"sets"`
+		Unique        string `json:"unique"`
 		CRC32C        string `json:"crc32c"`
 	} `json:"__metadata__"`
 	Values  *frameTensor `json:"kjt.values"`
 	Dense   *frameTensor `json:"dense"`
 	Lengths *frameTensor `json:"kjt.lengths"`
+	Inverse *frameTensor `json:"kjt.inverse"`
 	Label   *frameTensor `json:"label"`
 	Weights *frameTensor `json:"kjt.weights"`
 }
@@ -66,7 +69,7 @@ func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error)
 
 // readExpected returns the mini-batch if the frame is exactly the expected one, and nil otherwise.
 func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
-	if len(b) < 8 {
+	if len(b) < 8 || s.Sets() > 0 { // how many rows are unique is known from the parsed header only
 		return nil
 	}
 	n := binary.LittleEndian.Uint64(b)
@@ -95,7 +98,7 @@ func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 	if err != nil || e.Bytes != int64(len(b)-len(head)) {
 		return nil
 	}
-	want := appendHeader(make([]byte, 0, len(head)), name, s, int(rows), int(values), e, crc)
+	want := appendHeader(make([]byte, 0, len(head)), name, s, int(rows), int(values), nil, e, crc)
 	if !bytes.Equal(head, want) {
 		return nil
 	}
@@ -149,8 +152,9 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if err := strictJSON(head[8:], &h); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	if f := h.Metadata.Format; f != FrameFormat && f != FrameFormat2 {
-		return nil, fmt.Errorf("format %.40q, this build reads %q and %q", f, FrameFormat, FrameFormat2)
+	if f := h.Metadata.Format; f != FrameFormat && f != FrameFormat2 && f != FrameFormat3 {
+		return nil, fmt.Errorf("format %.40q, this build reads %q, %q and %q", f, FrameFormat, FrameFormat2,
+			FrameFormat3)
 	}
 	name, err := ParseName(h.Metadata.Name)
 	if err != nil {
@@ -163,7 +167,11 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if want := frameFormat(s); h.Metadata.Format != want {
 		return nil, fmt.Errorf("format %q, want %q for these tensors", h.Metadata.Format, want)
 	}
-	e, err := Packed(s, rows, values)
+	unique, err := h.unique(s)
+	if err != nil {
+		return nil, err
+	}
+	e, err := layout(s, rows, values, unique, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -182,10 +190,10 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if want := fmt.Sprintf("%08x", crc); h.Metadata.CRC32C != want {
 		return nil, fmt.Errorf("CRC32C %s, the header says %.20q: the data was changed", want, h.Metadata.CRC32C)
 	}
-	if !bytes.Equal(head, appendHeader(nil, name, s, rows, values, e, crc)) {
+	if !bytes.Equal(head, appendHeader(nil, name, s, rows, values, unique, e, crc)) {
 		return nil, fmt.Errorf("the header is not in canonical form")
 	}
-	m, err := FromMemory(s, rows, values, data, e, nil)
+	m, err := fromMemory(s, rows, values, unique, data, e, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +251,18 @@ func (h *frameHeader) schema() (s *Schema, rows, values int, err error) {
 			return nil, 0, 0, fmt.Errorf("ids are %.20q, want int32 or int64", h.Metadata.IDs)
 		}
 	}
+	if h.Metadata.Sets != "" {
+		var sets []int
+		if err := strictJSON([]byte(h.Metadata.Sets), &sets); err != nil {
+			return nil, 0, 0, fmt.Errorf("sets: %w", err)
+		}
+		if len(sets) != len(keys) {
+			return nil, 0, 0, fmt.Errorf("%d keys, %d sets", len(keys), len(sets))
+		}
+		for i, set := range sets {
+			s.Keys[i].Set = set
+		}
+	}
 	if len(s.Dense) == 0 {
 		s.Dense = nil
 	}
@@ -255,14 +275,29 @@ func (h *frameHeader) schema() (s *Schema, rows, values int, err error) {
 	return s, int(shapes.Rows), int(shapes.Values), nil
 }
 
+// unique returns how many different rows each set of keys has; nil if there are no sets.
+func (h *frameHeader) unique(s *Schema) ([]int32, error) {
+	if s.Sets() == 0 {
+		return nil, nil
+	}
+	var unique []int32
+	if err := strictJSON([]byte(h.Metadata.Unique), &unique); err != nil {
+		return nil, fmt.Errorf("unique: %w", err)
+	}
+	if unique == nil {
+		return nil, fmt.Errorf("unique is null")
+	}
+	return unique, nil
+}
+
 // checkTensors refuses a header whose tensors are not those of the shapes.
 func (h *frameHeader) checkTensors(e Extents) error {
 	for _, f := range []struct {
 		name string
 		have *frameTensor
 	}{
-		{TensorValues, h.Values}, {TensorDense, h.Dense}, {TensorLengths, h.Lengths}, {TensorLabel, h.Label},
-		{TensorWeights, h.Weights},
+		{TensorValues, h.Values}, {TensorDense, h.Dense}, {TensorLengths, h.Lengths}, {TensorInverse, h.Inverse},
+		{TensorLabel, h.Label}, {TensorWeights, h.Weights},
 	} {
 		want, ok := e.Find(f.name)
 		have := f.have

@@ -366,6 +366,14 @@ func FuzzReadFrame(f *testing.F) {
 			f.Add(b[8:8+n], b[8+n:])
 		}
 	}
+	for _, s := range setSchemas() {
+		m, err := repetitive(f, s, 5, func(n int) int { return n / 2 }).Deduplicate()
+		require.NoError(f, err)
+		b, err := AppendFrame(nil, m)
+		require.NoError(f, err)
+		n := binary.LittleEndian.Uint64(b)
+		f.Add(b[8:8+n], b[8+n:])
+	}
 	f.Fuzz(func(t *testing.T, head, data []byte) {
 		// The fuzzer need not find the padding and the CRC.
 		head = bytes.TrimRight(head, " ")

@@ -14,6 +14,9 @@ func Gather(window []*MiniBatch, permutation []uint32) ([]*MiniBatch, error) {
 	s := window[0].Schema
 	total := 0
 	for i, m := range window {
+		if m.Unique != nil {
+			return nil, shapeError("mini-batch %d of the window is deduplicated: gather first", i)
+		}
 		if !m.Schema.Equal(s) {
 			return nil, shapeError("mini-batch %d of the window has another schema", i)
 		}

@@ -10,6 +10,7 @@ const (
 	TensorValues  = "kjt.values"
 	TensorDense   = "dense"
 	TensorLengths = "kjt.lengths"
+	TensorInverse = "kjt.inverse"
 	TensorLabel   = "label"
 	TensorWeights = "kjt.weights"
 )
@@ -23,8 +24,8 @@ type Extent struct {
 	Bytes  int64
 }
 
-// Extents are the tensors of one mini-batch in their fixed order: kjt.values, dense, kjt.lengths, label, kjt.weights.
-// A dense tensor of bfloat16 comes last, since an odd number of its elements would leave the others unaligned. Extents
+// Extents are the tensors of one mini-batch in their fixed order: kjt.values, dense, kjt.lengths, kjt.inverse, label,
+// kjt.weights. A dense tensor of bfloat16 comes last, since an odd number of its elements would leave the others unaligned. Extents
 // list the schema's tensors, those without elements included.
 type Extents struct {
 	Tensors []Extent
@@ -44,13 +45,24 @@ func (e *Extents) Find(name string) (Extent, bool) {
 // Layout returns the output layout of a mini-batch in a drive's memory: each tensor at the next 64-byte boundary, in
 // the order of Extents. rows and values are the mini-batch's numbers of rows and of sparse values. A Fixed schema needs
 // values = rows x keys. Errors wrap ErrShape.
-func Layout(s *Schema, rows, values int) (Extents, error) { return layout(s, rows, values, Align) }
+func Layout(s *Schema, rows, values int) (Extents, error) { return layout(s, rows, values, nil, Align) }
 
 // Packed is Layout without gaps, as in a frame. The order of the tensors keeps every element at a multiple of its size.
-func Packed(s *Schema, rows, values int) (Extents, error) { return layout(s, rows, values, 1) }
+func Packed(s *Schema, rows, values int) (Extents, error) { return layout(s, rows, values, nil, 1) }
 
-func layout(s *Schema, rows, values int, align int64) (Extents, error) {
+// layout lays out a mini-batch whose sets of keys have unique rows; nil: it is not deduplicated.
+func layout(s *Schema, rows, values int, unique []int32, align int64) (Extents, error) {
 	f, d := len(s.Keys), len(s.Dense)
+	keyRows := int64(f) * int64(rows) // of all keys together
+	if unique != nil {
+		if err := checkUnique(s, rows, unique); err != nil {
+			return Extents{}, err
+		}
+		keyRows = 0
+		for i := range s.Keys {
+			keyRows += int64(rowsOfKey(s, i, rows, unique))
+		}
+	}
 	switch {
 	case rows < 0 || rows > MaxRows:
 		return Extents{}, fmt.Errorf("%w: %d rows, at most %d", ErrShape, rows, MaxRows)
@@ -59,7 +71,7 @@ func layout(s *Schema, rows, values int, align int64) (Extents, error) {
 	case d > MaxDense || f > MaxKeys:
 		return Extents{}, fmt.Errorf("%w: %d dense features and %d keys, at most %d and %d", ErrShape, d, f, MaxDense,
 			MaxKeys)
-	case s.Fixed() && int64(values) != int64(rows)*int64(f):
+	case s.Fixed() && int64(values) != keyRows:
 		return Extents{}, fmt.Errorf("%w: %d values for %d rows of %d keys with one id each", ErrShape, values, rows, f)
 	case f > 0 && s.IDs != Int32 && s.IDs != Int64:
 		return Extents{}, fmt.Errorf("%w: ids are %v, want int32 or int64", ErrShape, s.IDs)
@@ -82,8 +94,15 @@ func layout(s *Schema, rows, values int, align int64) (Extents, error) {
 	if d > 0 && s.DenseDType() == Float32 {
 		add(TensorDense, Float32, int64(rows), int64(d))
 	}
-	if f > 0 && !s.Fixed() {
+	switch {
+	case f == 0 || s.Fixed():
+	case unique != nil:
+		add(TensorLengths, Int32, keyRows)
+	default:
 		add(TensorLengths, Int32, int64(f), int64(rows))
+	}
+	if unique != nil {
+		add(TensorInverse, Int32, int64(len(unique)), int64(rows))
 	}
 	if s.Label {
 		add(TensorLabel, Float32, int64(rows))

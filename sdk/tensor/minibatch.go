@@ -56,8 +56,13 @@ type MiniBatch struct {
 	Dense16  []uint16  // [B, D] row-major, the bits of BFloat16, nil if the schema's dense is Float32
 	Values32 []int32   // [N] if the schema's ids are Int32
 	Values64 []int64   // [N] if the schema's ids are Int64
-	Lengths  []int32   // [F, B], nil if the schema is Fixed
+	Lengths  []int32   // [F, B], nil if the schema is Fixed; deduplicated: key after key, RowsOfKey of each
 	Weights  []float32 // [N], nil if the schema has no weights
+
+	// Unique is how many different rows each of the schema's G sets of keys has. It is nil if the mini-batch is not
+	// deduplicated: if the schema has no sets, and on the way from a drive to Deduplicate.
+	Unique  []int32 // [G]
+	Inverse []int32 // [G, B]: which of a set's different rows row b has
 
 	holders atomic.Int32 // holders, less one; -1 once the last has released the mini-batch
 	release func()       // gives lent memory back; nil if the memory is the mini-batch's own
@@ -116,7 +121,7 @@ func (m *MiniBatch) Release() {
 		release := m.release
 		if debug {
 			m.Label, m.Dense, m.Dense16, m.Values32, m.Values64 = nil, nil, nil, nil, nil
-			m.Lengths, m.Weights = nil, nil
+			m.Lengths, m.Weights, m.Unique, m.Inverse = nil, nil, nil, nil
 		}
 		if release != nil {
 			release()
@@ -136,6 +141,7 @@ func (m *MiniBatch) Clone() *MiniBatch {
 	c.Label, c.Dense, c.Dense16 = slices.Clone(m.Label), slices.Clone(m.Dense), slices.Clone(m.Dense16)
 	c.Values32, c.Values64 = slices.Clone(m.Values32), slices.Clone(m.Values64)
 	c.Lengths, c.Weights = slices.Clone(m.Lengths), slices.Clone(m.Weights)
+	c.Unique, c.Inverse = slices.Clone(m.Unique), slices.Clone(m.Inverse)
 	return c
 }
 
@@ -150,7 +156,8 @@ func (m *MiniBatch) Values() int {
 // Bytes returns the bytes of all tensors together, without headers or padding.
 func (m *MiniBatch) Bytes() int64 {
 	return 2*int64(len(m.Dense16)) +
-		4*int64(len(m.Label)+len(m.Dense)+len(m.Values32)+len(m.Lengths)+len(m.Weights)) + 8*int64(len(m.Values64))
+		4*int64(len(m.Label)+len(m.Dense)+len(m.Values32)+len(m.Lengths)+len(m.Inverse)+len(m.Weights)) +
+		8*int64(len(m.Values64))
 }
 
 // Equal reports whether both have the same name, schema and tensors, bit for bit: NaNs of the same bits are equal,
@@ -177,6 +184,8 @@ func Diff(a, b *MiniBatch) string {
 		diff("dense", a.Dense, b.Dense, math.Float32bits),
 		diff("dense", a.Dense16, b.Dense16, same),
 		diff("kjt.lengths", a.Lengths, b.Lengths, same),
+		diff("unique rows", a.Unique, b.Unique, same),
+		diff("kjt.inverse", a.Inverse, b.Inverse, same),
 		diff("kjt.values", a.Values32, b.Values32, same),
 		diff("kjt.values", a.Values64, b.Values64, same),
 		diff("kjt.weights", a.Weights, b.Weights, math.Float32bits),

@@ -115,6 +115,13 @@ func (w *NpyWriter) Write(m *MiniBatch) error {
 }
 
 func (w *NpyWriter) write(m *MiniBatch) error {
+	if m.Unique != nil { // a folder has every row
+		whole, err := m.Expand()
+		if err != nil {
+			return fmt.Errorf("npy folder %s: mini-batch %v: %w", w.dir, m.Name, err)
+		}
+		m = whole
+	}
 	if !m.Schema.Equal(w.schema) {
 		return fmt.Errorf("npy folder %s: %w: mini-batch %v has another schema", w.dir, ErrShape, m.Name)
 	}

@@ -69,6 +69,9 @@ type Key struct {
 	Name          string // unique among the keys
 	NumEmbeddings int64  // ids are in [0, NumEmbeddings); 0 if the pipeline does not bound them
 	List          bool   // a row may have no id or several: the feature is a list, or a scalar that can be null
+	// Set numbers the keys that are deduplicated together, from 1: mini-batches hold each row of them once. 0: the key is
+	// not deduplicated. The keys of a set are neighbours, and sets are numbered in the order of their keys.
+	Set int `json:",omitempty"`
 }
 
 // Schema describes the mini-batches of a job: which tensors they have and what the tensors' columns mean. It is known
@@ -99,6 +102,18 @@ func (s *Schema) Fixed() bool {
 		}
 	}
 	return true
+}
+
+// Sets returns how many sets of keys are deduplicated.
+func (s *Schema) Sets() int {
+	if len(s.Keys) == 0 {
+		return 0
+	}
+	most := 0
+	for i := range s.Keys {
+		most = max(most, s.Keys[i].Set)
+	}
+	return most
 }
 
 // KeyNames returns the keys' names in order.
@@ -167,6 +182,20 @@ func (s *Schema) Validate() error {
 		if k.NumEmbeddings < 0 {
 			return fmt.Errorf("%w: key %q has %d embeddings", ErrShape, k.Name, k.NumEmbeddings)
 		}
+	}
+	return s.validateSets()
+}
+
+// validateSets checks that the sets are numbered from 1 in the order of their keys, and that the keys of each are
+// neighbours.
+func (s *Schema) validateSets() error {
+	last, before := 0, 0 // the greatest set so far, and the set of the key before
+	for i := range s.Keys {
+		k := &s.Keys[i]
+		if k.Set != 0 && k.Set != before && k.Set != last+1 {
+			return fmt.Errorf("%w: key %q is in set %d, want 0 or %d", ErrShape, k.Name, k.Set, last+1)
+		}
+		last, before = max(last, k.Set), k.Set
 	}
 	return nil
 }

@@ -47,12 +47,23 @@ func (m *MiniBatch) Validate() error {
 		return nil
 	}
 	rows, f, n := int64(m.Rows), int64(len(s.Keys)), m.Values()
+	keyRows := rows * f // of all keys together
+	if m.Unique != nil {
+		if err := checkUnique(s, m.Rows, m.Unique); err != nil {
+			return err
+		}
+		keyRows = 0
+		for k := range s.Keys {
+			keyRows += int64(m.RowsOfKey(k))
+		}
+	}
 	hasKeys := f > 0
 	for _, err := range []error{
 		count(TensorLabel, len(m.Label), s.Label, rows),
 		count("float32 "+TensorDense, len(m.Dense), s.DenseDType() == Float32, rows*int64(len(s.Dense))),
 		count("bfloat16 "+TensorDense, len(m.Dense16), s.DenseDType() == BFloat16, rows*int64(len(s.Dense))),
-		count(TensorLengths, len(m.Lengths), hasKeys && !s.Fixed(), rows*f),
+		count(TensorLengths, len(m.Lengths), hasKeys && !s.Fixed(), keyRows),
+		count(TensorInverse, len(m.Inverse), m.Unique != nil, rows*int64(len(m.Unique))),
 		count("int32 "+TensorValues, len(m.Values32), hasKeys && s.IDs == Int32, int64(n)),
 		count("int64 "+TensorValues, len(m.Values64), hasKeys && s.IDs == Int64, int64(n)),
 		count(TensorWeights, len(m.Weights), s.Weights, int64(n)),
@@ -64,12 +75,18 @@ func (m *MiniBatch) Validate() error {
 	if !hasKeys {
 		return nil
 	}
+	if err := m.validateInverse(); err != nil {
+		return err
+	}
 	if s.Fixed() {
-		return count(TensorValues, n, true, rows*f)
+		return count(TensorValues, n, true, keyRows)
 	}
 	var sum int64 // of at most MaxKeys x MaxRows lengths: no memory holds enough of them to overflow it
+	lengths := m.Lengths
 	for k := range s.Keys {
-		for r, l := range m.Lengths[k*m.Rows : (k+1)*m.Rows] {
+		of := lengths[:m.RowsOfKey(k)]
+		lengths = lengths[len(of):]
+		for r, l := range of {
 			switch {
 			case l < 0:
 				return shapeError("%s of key %q, row %d is %d", TensorLengths, s.Keys[k].Name, r, l)
@@ -111,11 +128,12 @@ func (m *MiniBatch) ValidateIDs() error {
 	return nil
 }
 
-// Offsets appends the F*B+1 offsets of a KeyedJaggedTensor: row b of key f holds values [o[f*B+b], o[f*B+b+1]).
+// Offsets appends the F*B+1 offsets of a KeyedJaggedTensor: row b of key f holds values [o[f*B+b], o[f*B+b+1]). A
+// deduplicated mini-batch has as many as all its RowsOfKey and one.
 func (m *MiniBatch) Offsets(dst []int64) []int64 {
 	dst = append(dst, 0)
 	if m.Schema.Fixed() {
-		for i := range len(m.Schema.Keys) * m.Rows {
+		for i := range m.Values() {
 			dst = append(dst, int64(i+1))
 		}
 		return dst
@@ -131,14 +149,16 @@ func (m *MiniBatch) Offsets(dst []int64) []int64 {
 // OffsetPerKey returns F+1 offsets: the values of key f are [o[f], o[f+1]).
 func (m *MiniBatch) OffsetPerKey() []int64 {
 	o := make([]int64, len(m.Schema.Keys)+1)
-	fixed := m.Schema.Fixed()
+	fixed, at := m.Schema.Fixed(), 0
 	for f := range m.Schema.Keys {
-		n := int64(m.Rows)
+		rows := m.RowsOfKey(f)
+		n := int64(rows)
 		if !fixed {
 			n = 0
-			for _, l := range m.Lengths[f*m.Rows : (f+1)*m.Rows] {
+			for _, l := range m.Lengths[at : at+rows] {
 				n += int64(l)
 			}
+			at += rows
 		}
 		o[f+1] = o[f] + n
 	}

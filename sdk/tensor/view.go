@@ -78,6 +78,8 @@ func (m *MiniBatch) views(e Extents) [][]byte {
 			}
 		case TensorLengths:
 			out[i] = Bytes(m.Lengths)
+		case TensorInverse:
+			out[i] = Bytes(m.Inverse)
 		case TensorLabel:
 			out[i] = Bytes(m.Label)
 		case TensorWeights:
@@ -92,7 +94,13 @@ func (m *MiniBatch) views(e Extents) [][]byte {
 // Release. FromMemory checks every extent against the schema and mem, and not the tensors' content: call Validate if
 // mem is not trusted. The error wraps ErrShape.
 func FromMemory(s *Schema, rows, values int, mem []byte, e Extents, release func()) (*MiniBatch, error) {
-	want, err := Packed(s, rows, values)
+	return fromMemory(s, rows, values, nil, mem, e, release)
+}
+
+// fromMemory is FromMemory for a mini-batch whose sets of keys have unique rows; nil: it is not deduplicated.
+func fromMemory(s *Schema, rows, values int, unique []int32, mem []byte, e Extents,
+	release func()) (*MiniBatch, error) {
+	want, err := layout(s, rows, values, unique, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +108,7 @@ func FromMemory(s *Schema, rows, values int, mem []byte, e Extents, release func
 		return nil, err
 	}
 	m := New(s, rows, release)
+	m.Unique = unique
 	for _, t := range e.Tensors {
 		if t.Offset < 0 || t.Bytes > int64(len(mem)) || t.Offset > int64(len(mem))-t.Bytes {
 			return nil, shapeError("%s lies at [%d, %d) of %d bytes", t.Name, t.Offset, t.Offset+t.Bytes, len(mem))
@@ -120,6 +129,8 @@ func FromMemory(s *Schema, rows, values int, mem []byte, e Extents, release func
 			}
 		case TensorLengths:
 			m.Lengths = View[int32](b)
+		case TensorInverse:
+			m.Inverse = View[int32](b)
 		case TensorLabel:
 			m.Label = View[float32](b)
 		case TensorWeights:

@@ -106,6 +106,22 @@ sparse:
   - columns: [cat_0, list_0]
     ops: [sigrid_hash: {salt: 0, max: 1000}]
 `,
+	"sets": `name: sets
+batch: 50
+ids: auto
+label: {column: label}
+sparse:
+  - columns: [cat_0, list_0]
+    deduplicate: true
+    ops: [positive_modulus: 2]
+  - columns: [cat_1]
+    ops: [sigrid_hash: {salt: 0, max: 1000}]
+generated:
+  - columns: [int_1]
+    as: "b_{n}"
+    deduplicate: true
+    ops: [bucketize: {borders: [1, 10, 100]}]
+`,
 }
 
 func pipelineOf(t testing.TB, name string) *pipeline.Spec {
@@ -213,7 +229,8 @@ func (d *dataSet) onFiles(t testing.TB, held [][]int, lba int, query string) []s
 func sum(mb *tensor.MiniBatch) uint32 {
 	h := crc32.NewIEEE()
 	for _, b := range [][]byte{tensor.Bytes(mb.Values32), tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense),
-		tensor.Bytes(mb.Dense16), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Label)} {
+		tensor.Bytes(mb.Dense16), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Unique), tensor.Bytes(mb.Inverse),
+		tensor.Bytes(mb.Label)} {
 		fmt.Fprint(h, len(b), " ")
 		_, _ = h.Write(b)
 	}

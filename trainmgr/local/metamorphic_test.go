@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
 )
@@ -134,7 +135,7 @@ func drawSetup(rt *rapid.T) setup {
 // mini-batches are the same by name. More of them: -rapid.checks 1000.
 func TestOneJobManyWays(t *testing.T) {
 	d := newDataSet(t, 130, 1000, 300, 201, 100, 49, 155)
-	for _, name := range []string{"lists", "fixed", "narrow"} {
+	for _, name := range []string{"lists", "fixed", "narrow", "sets"} {
 		t.Run(name, func(t *testing.T) {
 			shelf := shelf{}
 			plans := map[dataset.Shuffle]trainmgr.Options{}
@@ -194,6 +195,39 @@ func rowsOf(mb *tensor.MiniBatch) []string {
 		}
 	}
 	return rows
+}
+
+// TestDeduplicatedIsTheSameExpanded: in every shuffle a job that deduplicates has the rows of the one that does not, each
+// in its mini-batch, and fewer bytes, as its rows repeat.
+func TestDeduplicatedIsTheSameExpanded(t *testing.T) {
+	d := newDataSet(t, 130, 1000, 300, 201, 49)
+	for _, shuffle := range []dataset.Shuffle{dataset.ShuffleSplits, dataset.ShuffleRows, dataset.ShuffleNone} {
+		collect := func(document string) (map[uint64]*tensor.MiniBatch, int64) {
+			s := setup{place: "files", drives: 2, engine: "cpu", order: dataset.Fastest, streams: 2}
+			o := s.options(t, trainmgr.Options{Shuffle: shuffle, Seed: 4, SplitBatches: 3, Window: 2, Epochs: 1}, "sets")
+			var err error
+			o.Pipeline, err = pipeline.Parse([]byte(document))
+			require.NoError(t, err)
+			found, bytes := map[uint64]*tensor.MiniBatch{}, int64(0)
+			run(t, s.config(t, d, nil), o, func(mb *tensor.MiniBatch) {
+				require.NoError(t, mb.Validate())
+				bytes += mb.Bytes()
+				found[mb.Name.Number] = mb.Clone()
+			})
+			return found, bytes
+		}
+		with, fewer := collect(pipelines["sets"])
+		without, bytes := collect(strings.ReplaceAll(pipelines["sets"], "    deduplicate: true\n", ""))
+		require.Len(t, with, len(without))
+		for number, want := range without {
+			require.NotNil(t, with[number].Unique)
+			got, err := with[number].Expand()
+			require.NoError(t, err)
+			got.Schema, got.Name = want.Schema, want.Name // the digests differ, and the schemas in their sets
+			require.Empty(t, tensor.Diff(want, got))
+		}
+		require.Less(t, fewer, bytes)
+	}
 }
 
 // TestMixedRowsStayInTheirWindow: with rows mixed, a window has the rows that it has without, in another order; and so

@@ -240,6 +240,7 @@ func readBatch(buf []byte, crc uint32, q *batchRequest, schema *tensor.Schema,
 	mb.Name = got.Name
 	mb.Label, mb.Dense, mb.Dense16, mb.Lengths, mb.Weights = got.Label, got.Dense, got.Dense16, got.Lengths, got.Weights
 	mb.Values32, mb.Values64 = got.Values32, got.Values64
+	mb.Unique, mb.Inverse = got.Unique, got.Inverse
 	return mb, nil
 }
 

@@ -40,7 +40,13 @@ def content(epoch: int, number: int, rows: int = 32, schema: Schema = SCHEMA, jo
     """The one frame of a mini-batch."""
     r = random.Random(epoch * 1_000_003 + number)
     keys, tensors = schema.keys, {}
-    lengths = [[r.randrange(3) if k.is_list else 1 for _ in range(rows)] for k in keys]
+    unique = [1 + rows // 3] * schema.sets if rows else [0] * schema.sets
+    rows_of = [unique[k.set - 1] if k.set else rows for k in keys]
+    lengths = [[r.randrange(3) if k.is_list else 1 for _ in range(n)] for k, n in zip(keys, rows_of)]
+    if unique:  # the different rows, and then rows that were there
+        tensors["kjt.inverse"] = b"".join(
+            struct.pack(f"<{rows}i", *range(n), *[r.randrange(n) for _ in range(rows - n)]) for n in unique
+        )
     flat = [n for ls in lengths for n in ls]
     if keys:
         letter = "q" if schema.ids == "int64" else "i"
@@ -58,7 +64,41 @@ def content(epoch: int, number: int, rows: int = 32, schema: Schema = SCHEMA, jo
         )
     if schema.label:
         tensors["label"] = struct.pack(f"<{rows}f", *[float(r.randrange(2)) for _ in range(rows)])
-    return frame.encode(frame.Name(job, epoch, number), schema, rows, tensors)
+    return frame.encode(frame.Name(job, epoch, number), schema, rows, tensors, unique)
+
+
+def whole(mb: frame.MiniBatch) -> dict[str, list[Any]]:
+    """A mini-batch's tensors as lists in memory order, with every row of deduplicated keys: the definition, row by row."""
+    found = {
+        e.name: mb.data[e.offset : e.offset + e.nbytes]
+        .cast({"float32": "f", "int32": "i", "int64": "q", "bfloat16": "H"}[e.dtype])
+        .tolist()
+        for e in mb.extents
+    }
+    inverse = found.pop("kjt.inverse", None)
+    if inverse is None:
+        return found
+    lengths = found.get("kjt.lengths") or [1] * sum(mb.rows_of_keys)
+    rows: list[list[int]] = []  # of each key's rows: the places of its values
+    at = 0
+    for n in lengths:
+        rows.append(list(range(at, at + n)))
+        at += n
+    values, weights, new, first = [], [], [], 0
+    for k, n in zip(mb.schema.keys, mb.rows_of_keys):
+        for b in range(mb.rows):
+            places = rows[first + (inverse[(k.set - 1) * mb.rows + b] if k.set else b)]
+            new.append(len(places))
+            values.extend(found["kjt.values"][i] for i in places)
+            if "kjt.weights" in found:
+                weights.extend(found["kjt.weights"][i] for i in places)
+        first += n
+    found["kjt.values"] = values
+    if "kjt.lengths" in found:
+        found["kjt.lengths"] = new
+    if "kjt.weights" in found:
+        found["kjt.weights"] = weights
+    return found
 
 
 class _Server(ThreadingHTTPServer):

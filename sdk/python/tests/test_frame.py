@@ -25,6 +25,9 @@ SCHEMAS = {
     "dense only": Schema(dense=("x", "y", "z")),
     "bfloat16 lists": Schema(True, ("x", "y", "z"), (Key("a", 5, True), Key("b")), "int32", True, "bfloat16"),
     "bfloat16 fixed": Schema(True, ("x",), (Key("a", 5), Key("b")), "int64", dense_type="bfloat16"),
+    "sets": Schema(True, ("x",), (Key("a", 5, True, 1), Key("b", set=1), Key("c", 9, True), Key("d", 0, True, 2))),
+    "sets fixed": Schema(True, (), (Key("a", 5), Key("b", 5, set=1)), "int32", dense_type="float32"),
+    "sets weighted": Schema(False, ("x",), (Key("a", 5, True, 1),), "int32", True, "bfloat16"),
     "odd names": Schema(dense=('q"\\\n\x1f', "é")),
 }
 
@@ -109,6 +112,48 @@ class Frames(unittest.TestCase):
         self.assertEqual(m.dense.tolist(), [bits[:3], bits[3:]])
         self.assertIn(b'"format":"millrace.frame/2"', b)
 
+    # The same bytes as sdk/tensor/testdata/frame.v3.hex.
+    def test_golden_sets(self) -> None:
+        repository = pathlib.Path(os.environ.get("MILLRACE_REPOSITORY") or pathlib.Path(__file__).parents[3])
+        b = bytes.fromhex((repository / "sdk" / "tensor" / "testdata" / "frame.v3.hex").read_text())
+        m = decode(b, check=True).validate()
+        self.assertEqual([k.set for k in m.schema.keys], [1, 1, 0, 2])
+        self.assertEqual((m.unique, m.rows_of_keys), ((2, 1), [2, 2, 3, 1]))
+        self.assertEqual(m.inverse.tolist(), [[0, 0, 1], [0, 0, 0]])
+        tensors = {e.name: m.tensor(e.name).tobytes() for e in m.extents}
+        self.assertEqual(encode(m.name, m.schema, m.rows, tensors, m.unique), b)
+
+    def test_sets_that_lie(self) -> None:
+        good = content(0, 1, 6, SCHEMAS["sets"])
+        for what, (old, new, says) in {
+            "an older format": ("frame/3", "frame/1", "want 'millrace.frame/3'"),
+            "a set too many": ('"sets":"[1,1,0,2]"', '"sets":"[1,1,0,2,3]"', "4 keys, sets are"),
+            "a set out of order": ('"sets":"[1,1,0,2]"', '"sets":"[2,2,0,1]"', "in set 2, want 0 or 1"),
+            "a set in two places": ('"sets":"[1,1,0,2]"', '"sets":"[1,1,0,1]"', "in set 1, want 0 or 2"),
+            "a set that is true": ('"sets":"[1,1,0,2]"', '"sets":"[true,1,0,2]"', "in set True"),
+            "sets that are a number": ('"sets":"[1,1,0,2]"', '"sets":"7"', "sets are 7"),
+            "unique of one set": ('"unique":"[3,3]"', '"unique":"[3]"', "different rows of 1 sets"),
+            "unique that is null": ('"unique":"[3,3]"', '"unique":"null"', "unique: want a list"),
+            "more different than rows": ('"unique":"[3,3]"', '"unique":"[7,3]"', "7 different rows, want 1 to 6"),
+            "none different": ('"unique":"[3,3]"', '"unique":"[3,0]"', "0 different rows, want 1 to 6"),
+            "unique with a fraction": ('"unique":"[3,3]"', '"unique":"[3,2.5]"', "2.5 different rows"),
+            "another number of lengths": ('"unique":"[3,3]"', '"unique":"[4,3]"', "kjt.lengths: shape"),
+        }.items():
+            with self.subTest(what), self.assertRaises(FrameError) as caught:
+                decode(reframe(good, old, new), check=False)
+            self.assertIn(says, str(caught.exception))
+        place = next(e for e in decode(good).extents if e.name == "kjt.inverse").offset
+        for what, (row, index, says) in {
+            "an index too large": (5, 3, "kjt.inverse of set 1, row 5 is 3, want 0 to 2"),
+            "a negative index": (5, -1, "row 5 is -1, want 0 to 2"),
+            "not as they first appear": (0, 1, "row 0 is 1 before a row is 0"),
+        }.items():
+            with self.subTest(what), self.assertRaises(FrameError) as caught:
+                m = decode(bytearray(good), check=False)
+                struct.pack_into("<i", m.data, place + 4 * row, index)
+                m.validate()
+            self.assertIn(says, str(caught.exception))
+
     def test_round_trips(self) -> None:
         for what, s in SCHEMAS.items():
             for rows in (0, 1, 5, 100):
@@ -117,7 +162,8 @@ class Frames(unittest.TestCase):
                     m = decode(b, check=True).validate()
                     self.assertEqual((m.name, m.rows, m.schema, m.nbytes), (Name(JOB, 2, 7), rows, s, len(b)))
                     tensors = {e.name: m.tensor(e.name).tobytes() for e in m.extents}
-                    self.assertEqual(encode(m.name, s, rows, tensors), b, "one mini-batch has one frame")
+                    self.assertEqual(encode(m.name, s, rows, tensors, m.unique), b, "one mini-batch has one frame")
+                    self.assertEqual(m.inverse is None, not s.sets)
                     self.assertEqual(m.label is None, not s.label)
                     self.assertEqual(m.dense is None, not s.dense)
                     self.assertEqual(m.lengths is None, s.fixed)

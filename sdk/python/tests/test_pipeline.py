@@ -201,8 +201,11 @@ class Checked(unittest.TestCase):
                 {"columns": [f"int_{low}..int_12"], "as": "d_{i}", "ops": [{"fill_null": value}, {"log": {"add": 1}}]}
             ]
             modulus = draw.randrange(1, 10**6)
-            p.sparse(["cat_*"], ops=[positive_modulus(modulus)])
+            together = draw.random() < 0.5
+            p.sparse(["cat_*"], ops=[positive_modulus(modulus)], deduplicate=together)
             by_hand["sparse"] = [{"columns": ["cat_*"], "ops": [{"positive_modulus": {"modulus": modulus}}]}]
+            if together:
+                by_hand["sparse"][0]["deduplicate"] = True
             borders = sorted(draw.choice([-1.5, 0, 3, 1e10, float("inf")]) for _ in range(draw.randrange(1, 6)))
             side = draw.choice(["left", "right"])
             p.generated("int_0", name="b", ops=[fill_null(0), bucketize(borders, side=side)])  # type: ignore[arg-type]

@@ -28,8 +28,10 @@ import millrace.torch as mt
 from millrace import DataLoaderWarning, FrameError, MillraceError, frame, staging, tensors
 from millrace.measure import dummy_frame, fingerprint, untouched
 from millrace.schema import Key, Schema
+from millrace.tensors import bytes_of, moved
 
-from .fake import SCHEMA, Cluster, content
+from .fake import SCHEMA, Cluster, content, whole
+from .test_frame import SCHEMAS
 from .torchrec_class import keyed_jagged_tensor
 
 
@@ -116,6 +118,70 @@ class Tensors(unittest.TestCase):
             with self.assertRaises(FrameError):
                 mt.batch_of(mb, torchrec=False)
             mt.batch_of(mb, validate=False)
+
+    def test_sets_of_keys(self) -> None:
+        for what, s in SCHEMAS.items():
+            if not s.sets:
+                continue
+            for rows in (0, 1, 9):
+                with self.subTest(what, rows=rows):
+                    mb = frame.decode(bytearray(content(0, 1, rows, s)))
+                    b = mt.batch_of(mb, torchrec=False)
+                    self.assertEqual((b.rows, b.sparse.strides), (rows, tuple(mb.rows_of_keys)) if rows else (0, (0,) * len(s.keys)))
+                    if b.sparse.values.numel():
+                        self.assertEqual(b.sparse.values.data_ptr(), bytes_of(mb)[mb.extents[0].offset :].data_ptr())
+                    every, want = b.sparse.expanded(), whole(mb)
+                    self.assertEqual(every.values.tolist(), want["kjt.values"])
+                    self.assertEqual(every.lengths.tolist(), want.get("kjt.lengths", [1] * rows * len(s.keys)))
+                    if s.weights:
+                        self.assertEqual(every.weights.tolist(), want["kjt.weights"])
+                    self.assertIs(every.expanded(), every)
+                    for f, key in enumerate(s.key_names if rows else ()):
+                        bag = torch.nn.EmbeddingBag(1000, 3, mode="sum")
+                        values, offsets = b.sparse.feature(key)
+                        plain_values, plain_offsets = every.feature(key)
+                        few, all_rows = bag(values, offsets), bag(plain_values, plain_offsets)
+                        self.assertEqual(few.shape[0], b.sparse.strides[f])
+                        self.assertTrue(torch.equal(few.index_select(0, b.sparse.inverse[f]), all_rows))
+                    self.assertEqual(moved(b, torch.device("cpu")).sparse.inverse.tolist(), b.sparse.inverse.tolist())
+
+    def test_an_inverse_that_lies(self) -> None:
+        s = Schema(keys=(Key("a", 3, set=1),))
+        for row, index in ((0, -1), (3, 2)):
+            b = bytearray(content(0, 1, 4, s))
+            mb = frame.decode(b, check=False)
+            e = next(e for e in mb.extents if e.name == "kjt.inverse")
+            struct.pack_into("<i", mb.data, e.offset + 4 * row, index)
+            with self.assertRaisesRegex(FrameError, "kjt.inverse of set 1 goes from"):
+                mt.batch_of(mb, torchrec=False)
+
+    def test_a_dummy_with_sets(self) -> None:
+        s = Schema(True, ("x",), (Key("a", 9, True, 1), Key("b", 9)), "int32")
+        b = mt.batch_of(dummy_frame(s, 5, {"a": 2.0}), torchrec=False)
+        self.assertEqual(b.sparse.strides, (5, 5))
+        self.assertEqual(b.sparse.inverse.tolist(), [[0, 1, 2, 3, 4]] * 2)
+
+    def test_torchrec_takes_the_inverse(self) -> None:
+        class KJT:
+            def __init__(self, **fields: Any) -> None:
+                self.__dict__.update(fields)
+
+        class Older:
+            def __init__(self, keys: Any, values: Any, weights: Any = None, lengths: Any = None, stride: Any = None) -> None:
+                self.values, self.stride = values, stride
+
+        mb = frame.decode(bytearray(content(0, 1, 9, SCHEMAS["sets"])))
+        ours = mt.batch_of(mb, torchrec=False).sparse
+        with mock.patch.object(tensors, "_KeyedJaggedTensor", KJT):
+            theirs = mt.batch_of(mb).sparse
+        self.assertEqual(theirs.stride_per_key_per_rank, [[n] for n in mb.rows_of_keys])
+        self.assertEqual(theirs.inverse_indices[0], ["a", "b", "c", "d"])
+        self.assertEqual(theirs.inverse_indices[1].dtype, torch.int64)
+        self.assertTrue(torch.equal(theirs.inverse_indices[1], ours.inverse))
+        self.assertEqual(theirs.lengths.numel(), sum(mb.rows_of_keys))
+        with mock.patch.object(tensors, "_KeyedJaggedTensor", Older):
+            theirs = mt.batch_of(mb).sparse
+        self.assertEqual((theirs.values.tolist(), theirs.stride), (whole(mb)["kjt.values"], 9))
 
     def test_torchrec_where_it_is(self) -> None:
         class KJT:

@@ -163,6 +163,20 @@ func TestFileAsArrowSeesIt(t *testing.T) {
 	assert.Equal(t, 3, rd.Schema().NumFields())
 }
 
+// A file holds every row: that of a deduplicated mini-batch is that of the same one before.
+func TestDeduplicatedIsWrittenWhole(t *testing.T) {
+	s := schemas()["lists int64"]
+	sets := *s
+	sets.Keys = append([]tensor.Key(nil), s.Keys...)
+	sets.Keys[0].Set = 1
+	m := batch(t, &sets, 6, 1)
+	d, err := batch(t, &sets, 6, 1).Deduplicate()
+	require.NoError(t, err)
+	require.Less(t, d.Unique[0], int32(6))
+	assert.Equal(t, write(t, &sets, m), write(t, &sets, d))
+	assert.Equal(t, write(t, s, batch(t, s, 6, 1)), write(t, &sets, d))
+}
+
 func TestWriteRefuses(t *testing.T) {
 	s := schemas()["fixed int32"]
 	_, err := NewWriter(&bytes.Buffer{}, &tensor.Schema{})

@@ -50,7 +50,11 @@ func (w *Writer) write(m *tensor.MiniBatch) error {
 	if !m.Schema.Equal(w.schema) {
 		return fmt.Errorf("arrow mini-batch %d: %w: it has another schema", w.n, tensor.ErrShape)
 	}
-	if err := m.Validate(); err != nil {
+	m, err := m.Expand() // a file has every row
+	if err == nil {
+		err = m.Validate()
+	}
+	if err != nil {
 		return fmt.Errorf("arrow mini-batch %d: %w", w.n, err)
 	}
 	cols := make([]arrow.Array, w.arrow.NumFields())

@@ -56,8 +56,13 @@ sparse:
     ops: [sigrid_hash: {salt: 0, max: 1000}]
 `
 
-// narrowDocument is document with the narrow types of tensors.
-const narrowDocument = "ids: auto\ndense_type: bfloat16\n" + document
+// narrowDocument is document with the narrow types of tensors, and with keys that are deduplicated.
+const narrowDocument = "ids: auto\ndense_type: bfloat16\n" + document + `generated:
+  - columns: [list_0]
+    as: few
+    deduplicate: true
+    ops: [positive_modulus: 2]
+`
 
 // files are the partitions, by name; the same in every run.
 func files(t testing.TB, rows ...int) map[string][]byte {
@@ -92,7 +97,8 @@ func files(t testing.TB, rows ...int) map[string][]byte {
 func sum(mb *tensor.MiniBatch) uint32 {
 	h := crc32.NewIEEE()
 	for _, b := range [][]byte{tensor.Bytes(mb.Values32), tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense),
-		tensor.Bytes(mb.Dense16), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Label)} {
+		tensor.Bytes(mb.Dense16), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Unique), tensor.Bytes(mb.Inverse),
+		tensor.Bytes(mb.Label)} {
 		fmt.Fprint(h, len(b), " ")
 		_, _ = h.Write(b)
 	}

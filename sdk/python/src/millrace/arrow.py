@@ -19,6 +19,7 @@ Files that nodes and ``millrace preprocess --format arrow`` write are read by :f
 from __future__ import annotations
 
 import json
+from itertools import accumulate
 from typing import Iterator, Union
 
 import pyarrow as pa
@@ -81,17 +82,45 @@ def _array(mb: MiniBatch, name: str, element: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(element, n, [None, buffer])
 
 
+def _tensors(mb: MiniBatch) -> dict[str, pa.Array]:
+    """The tensors of a mini-batch, those of deduplicated keys with every row."""
+    found = {e.name: _array(mb, e.name, _ELEMENTS[e.dtype]) for e in mb.extents}
+    inverse = found.pop("kjt.inverse", None)
+    if inverse is None:
+        return found
+    mb.validate()  # an index or a length that lies would take what is not there
+    parts: dict[str, list[pa.Array]] = {"kjt.values": [], "kjt.lengths": [], "kjt.weights": []}
+    rows_at = at = 0
+    for k, rows in zip(mb.schema.keys, mb.rows_of_keys):
+        which = inverse.slice((k.set - 1) * mb.rows, mb.rows) if k.set else pa.array(range(mb.rows), pa.int32())
+        ends = [at + i + 1 for i in range(rows)]
+        if not mb.schema.fixed:
+            lengths = found["kjt.lengths"].slice(rows_at, rows)
+            parts["kjt.lengths"].append(lengths.take(which))
+            ends = [at + n for n in accumulate(lengths.to_pylist())]
+        for name in ("kjt.values", "kjt.weights"):
+            if name in found:
+                lists = pa.LargeListArray.from_arrays(pa.array([at, *ends], pa.int64()), found[name])
+                parts[name].append(lists.take(which).flatten())
+        rows_at, at = rows_at + rows, ends[-1] if ends else at
+    for name, arrays in parts.items():
+        if name in found:
+            found[name] = pa.concat_arrays(arrays)
+    return found
+
+
 def record_batch(mb: MiniBatch, *, named: bool = True) -> pa.RecordBatch:
-    """A mini-batch as a record batch of one row. Its columns share the mini-batch's memory and keep it alive.
+    """A mini-batch as a record batch of one row. Its columns share the mini-batch's memory and keep it alive, but those of
+    a deduplicated one, which are copies with every row, as in Millrace's files.
 
     Args:
         named: whether name and rows are in the schema's metadata. Without them all batches of a job have one schema,
             and make a table.
     """
     schema = schema_of(mb.schema)
-    columns = []
-    for name, element in _fields(mb.schema):
-        values = _array(mb, name, element)
+    columns, tensors = [], _tensors(mb)
+    for name, _ in _fields(mb.schema):
+        values = tensors[name]
         offsets = pa.array([0, len(values)], pa.int64())
         kind = schema.field(name).type
         columns.append(pa.Array.from_buffers(kind, 1, [None, offsets.buffers()[1]], children=[values]))
@@ -112,19 +141,19 @@ def flat(mb: MiniBatch) -> pa.RecordBatch:
     """
     names: list[str] = []
     columns: list[pa.Array] = []
-    rows, schema = mb.rows, mb.schema
+    rows, schema, tensors = mb.rows, mb.schema, _tensors(mb)
     if schema.label:
         names.append("label")
-        columns.append(_array(mb, "label", pa.float32()))
+        columns.append(tensors["label"])
     if schema.dense:
         d = len(schema.dense)
-        dense = _array(mb, "dense", _ELEMENTS[schema.dense_type])
+        dense = tensors["dense"]
         for i, name in enumerate(schema.dense):
             names.append(name)
             columns.append(dense.take(pa.array(range(i, rows * d, d), pa.int64())))
     if schema.keys:
-        values = _array(mb, "kjt.values", _ELEMENTS[schema.ids])
-        lengths = None if schema.fixed else _array(mb, "kjt.lengths", pa.int32()).to_pylist()
+        values = tensors["kjt.values"]
+        lengths = None if schema.fixed else tensors["kjt.lengths"].to_pylist()
         at = 0
         for f, k in enumerate(schema.keys):
             names.append(k.name)

@@ -5,7 +5,9 @@ A frame is a safetensors file whose data starts at a 64-byte boundary (any safet
     length of the JSON, u64 little-endian | JSON, ended by spaces | tensors without gaps
 
 The tensors lie in the order ``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``; a ``dense`` of
-bfloat16 comes last, and the frame's format is then ``millrace.frame/2``. The JSON's
+bfloat16 comes last, and the frame's format is then ``millrace.frame/2``. A deduplicated mini-batch has
+``kjt.inverse`` behind ``kjt.lengths``, ``sets`` and ``unique`` before ``crc32c``, and the format
+``millrace.frame/3``. The JSON's
 ``__metadata__`` holds, all as strings: ``format``, ``name`` (JOB/EPOCH/NUMBER), ``shapes``, ``dense`` and ``keys``
 (names), ``num_embeddings``, ``list``, ``ids``, ``lengths`` ("ones" where every row has exactly one id of every key and
 ``kjt.lengths`` is left out) and ``crc32c`` of the data. One mini-batch has exactly one frame: :func:`decode` writes the
@@ -35,6 +37,7 @@ __all__ = ["ALIGN", "FORMAT", "MAX_HEADER", "Extent", "MiniBatch", "Name", "deco
 
 FORMAT = "millrace.frame/1"
 FORMAT_2 = "millrace.frame/2"  # of frames whose dense tensor is bfloat16
+FORMAT_3 = "millrace.frame/3"  # of frames of deduplicated mini-batches
 ALIGN = 64
 MAX_HEADER = 64 << 20  # bytes of JSON, padding included
 MAX_ROWS = 1 << 30
@@ -79,12 +82,25 @@ class Extent(NamedTuple):
     nbytes: int
 
 
-def packed(schema: Schema, rows: int, values: int) -> tuple[Extent, ...]:
-    """The tensors of a mini-batch of ``rows`` rows and ``values`` sparse values, as they lie in a frame."""
+def _rows_of_keys(schema: Schema, rows: int, unique: Sequence[int]) -> list[int]:
+    """How many rows each key has: the different rows of its set, or all rows."""
+    return [unique[k.set - 1] if k.set else rows for k in schema.keys]
+
+
+def packed(schema: Schema, rows: int, values: int, unique: Sequence[int] = ()) -> tuple[Extent, ...]:
+    """The tensors of a mini-batch of ``rows`` rows and ``values`` sparse values, as they lie in a frame; ``unique`` is
+    how many different rows each set of keys has.
+    """
+    if len(unique) != schema.sets:
+        raise FrameError(f"different rows of {len(unique)} sets of keys, the schema has {schema.sets}")
+    for i, n in enumerate(unique):
+        if type(n) is not int or not min(rows, 1) <= n <= rows:
+            raise FrameError(f"set {i + 1} of keys has {str(n)[:40]} different rows, want 1 to {rows}")
     d, f = len(schema.dense), len(schema.keys)
     if not (0 <= rows <= MAX_ROWS and 0 <= values <= MAX_VALUES and d <= MAX_FEATURES and f <= MAX_FEATURES):
         raise FrameError(f"{rows} rows, {values} values, {d} dense features and {f} keys are not a mini-batch")
-    if schema.fixed and values != rows * f:
+    key_rows = sum(_rows_of_keys(schema, rows, unique))
+    if schema.fixed and values != key_rows:
         raise FrameError(f"{values} values for {rows} rows of {f} keys with one id each")
     wanted: list[tuple[str, str, tuple[int, ...]]] = []
     if f:
@@ -92,7 +108,9 @@ def packed(schema: Schema, rows: int, values: int) -> tuple[Extent, ...]:
     if d and schema.dense_type == "float32":
         wanted.append(("dense", "float32", (rows, d)))
     if f and not schema.fixed:
-        wanted.append(("kjt.lengths", "int32", (f, rows)))
+        wanted.append(("kjt.lengths", "int32", (key_rows,) if unique else (f, rows)))
+    if unique:
+        wanted.append(("kjt.inverse", "int32", (len(unique), rows)))
     if schema.label:
         wanted.append(("label", "float32", (rows,)))
     if schema.weights:
@@ -120,7 +138,10 @@ class MiniBatch:
     * ``lengths`` int32 [F, B], None where every length is 1 (``schema.fixed``) and without keys
     * ``weights`` float32 [N], None without weights
 
-    Together the last three are TorchRec's KeyedJaggedTensor. A view of a tensor with no element has one dimension.
+    Together the last three are TorchRec's KeyedJaggedTensor. If the schema has G sets of keys that are deduplicated, a
+    set's keys hold each different row once, in the order in which rows first appear: set g has ``unique[g]`` of them,
+    ``inverse`` int32 [G, B] tells which one row b has, and ``lengths`` has one dimension, key after key
+    (:attr:`rows_of_keys` of each). A view of a tensor with no element has one dimension.
 
     The views stay valid as long as one of them is referenced; after that the memory goes back to its pool.
     """
@@ -131,6 +152,7 @@ class MiniBatch:
     extents: tuple[Extent, ...]
     data: memoryview
     nbytes: int  # of the whole frame
+    unique: tuple[int, ...] = ()  # different rows of each set of keys
 
     def tensor(self, name: str) -> memoryview | None:
         """A tensor by its name in the frame (``dense``, ``kjt.values``, ...), or None if there is none."""
@@ -165,24 +187,36 @@ class MiniBatch:
         return self.tensor("kjt.lengths")
 
     @property
+    def inverse(self) -> memoryview | None:
+        """int32 [G, B], None without sets"""
+        return self.tensor("kjt.inverse")
+
+    @property
+    def rows_of_keys(self) -> list[int]:
+        """How many rows each key has: the different rows of its set, or B."""
+        return _rows_of_keys(self.schema, self.rows, self.unique)
+
+    @property
     def weights(self) -> memoryview | None:
         """float32 [N]"""
         return self.tensor("kjt.weights")
 
     def validate(self) -> "MiniBatch":
         """Checks every length (about ten milliseconds for a million lengths): no length is negative, keys with one id
-        in each row have lengths of 1, and the lengths add up to the number of values. Returns itself or raises
-        :class:`FrameError`.
+        in each row have lengths of 1, the lengths add up to the number of values, and the inverse of each set numbers
+        its rows as they first appear. Returns itself or raises :class:`FrameError`.
 
         :func:`decode` does not do this; :mod:`millrace.torch` does it with tensors, which is quick.
         """
+        self._validate_inverse()
         e = next((e for e in self.extents if e.name == "kjt.lengths"), None)
         if e is None:
             return self
         lengths = self.data[e.offset : e.offset + e.nbytes].cast("i")
-        total = 0
-        for i, k in enumerate(self.schema.keys):
-            part = lengths[i * self.rows : (i + 1) * self.rows].tolist()
+        total = at = 0
+        for k, rows in zip(self.schema.keys, self.rows_of_keys):
+            part = lengths[at : at + rows].tolist()
+            at += rows
             if part and (min(part) < 0 or not k.is_list and (min(part) != 1 or max(part) != 1)):
                 raise FrameError(f"{self.name}: lengths of key {k.name!r} go from {min(part)} to {max(part)}")
             total += sum(part)
@@ -190,6 +224,27 @@ class MiniBatch:
         if total != n:
             raise FrameError(f"{self.name}: the lengths sum to {total}, there are {n} values")
         return self
+
+    def _validate_inverse(self) -> None:
+        e = next((e for e in self.extents if e.name == "kjt.inverse"), None)
+        if e is None:
+            return
+        inverse = self.data[e.offset : e.offset + e.nbytes].cast("i")
+        for i, n in enumerate(self.unique):
+            greatest = -1
+            for r, index in enumerate(inverse[i * self.rows : (i + 1) * self.rows]):
+                if not 0 <= index < n:
+                    raise FrameError(f"{self.name}: kjt.inverse of set {i + 1}, row {r} is {index}, want 0 to {n - 1}")
+                if index > greatest + 1:
+                    raise FrameError(
+                        f"{self.name}: kjt.inverse of set {i + 1}, row {r} is {index} before a row is {greatest + 1}: "
+                        "rows are numbered as they first appear"
+                    )
+                greatest = max(greatest, index)
+            if greatest + 1 != n:
+                raise FrameError(
+                    f"{self.name}: set {i + 1} of keys has {n} different rows, kjt.inverse names {greatest + 1}"
+                )
 
 
 def _escape(text: str) -> str:
@@ -210,6 +265,8 @@ class _Lists(NamedTuple):
 
 def _format(schema: Schema) -> str:
     """The format of the frames of a schema's mini-batches: the first that can hold them."""
+    if schema.sets:
+        return FORMAT_3
     return FORMAT_2 if schema.dense and schema.dense_type == "bfloat16" else FORMAT
 
 
@@ -226,10 +283,19 @@ def _lists(schema: Schema) -> str:
 
 
 def _header(
-    name: Name, schema: Schema, lists: str, rows: int, values: int, extents: Sequence[Extent], crc: int
+    name: Name,
+    schema: Schema,
+    lists: str,
+    rows: int,
+    values: int,
+    extents: Sequence[Extent],
+    crc: int,
+    unique: Sequence[int] = (),
 ) -> bytes:
     shapes = f'{{"rows":{rows},"dense":{len(schema.dense)},"keys":{len(schema.keys)},"values":{values}}}'
     text = f'{{"__metadata__":{{"format":"{_format(schema)}","name":"{name}","shapes":"{_escape(shapes)}"'
+    if unique:
+        lists += f',"sets":"[{",".join(str(k.set) for k in schema.keys)}]","unique":"[{",".join(map(str, unique))}]"'
     text += f'{lists},"crc32c":"{crc:08x}"}}'
     for e in extents:
         dims = ",".join(map(str, e.shape))
@@ -240,24 +306,25 @@ def _header(
     return struct.pack("<Q", len(raw)) + raw
 
 
-def encode(name: Name, schema: Schema, rows: int, tensors: dict[str, Any]) -> bytes:
+def encode(name: Name, schema: Schema, rows: int, tensors: dict[str, Any], unique: Sequence[int] = ()) -> bytes:
     """A mini-batch's frame, byte for byte the one that a node sends.
 
     Args:
         tensors: by name (``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``); bytes-like objects
             with their elements in memory order. Exactly the tensors that the schema names.
+        unique: how many different rows each set of keys has.
     """
     schema.validate()
     views = {k: memoryview(v).cast("B") for k, v in tensors.items()}
     values = len(views["kjt.values"]) // _TYPES[schema.ids][1] if schema.keys and "kjt.values" in views else 0
-    extents = packed(schema, rows, values)
+    extents = packed(schema, rows, values, unique)
     if {e.name for e in extents} != set(views):
         raise FrameError(f"tensors {sorted(views)}, want {sorted(e.name for e in extents)}")
     for e in extents:
         if len(views[e.name]) != e.nbytes:
             raise FrameError(f"tensor {e.name} has {len(views[e.name])} bytes, want {e.nbytes}")
     data = b"".join(views[e.name] for e in extents)
-    return _header(name, schema, _lists(schema), rows, values, extents, crc32c.checksum(data)) + data
+    return _header(name, schema, _lists(schema), rows, values, extents, crc32c.checksum(data), unique) + data
 
 
 # Schemas by the text of their lists: a job has one, so that a mini-batch's header costs no second parsing.
@@ -281,7 +348,7 @@ def _load(text: str | bytes, what: str) -> Any:
 
 
 def _schema(meta: dict[str, Any], tensors: dict[str, Any]) -> _Lists:
-    fields = tuple(meta.get(f, "") for f in ("dense", "keys", "num_embeddings", "list", "ids", "lengths"))
+    fields = tuple(meta.get(f, "") for f in ("dense", "keys", "num_embeddings", "list", "ids", "lengths", "sets"))
     if not all(isinstance(f, str) for f in fields):
         raise FrameError("metadata that is not text")
     dense_of = tensors.get("dense")
@@ -290,6 +357,7 @@ def _schema(meta: dict[str, Any], tensors: dict[str, Any]) -> _Lists:
     if known in _known:
         return _known[known]
     dense, keys, embeddings, lists = (_load(f, "metadata") for f in fields[:4])
+    sets = _load(fields[6], "sets") if fields[6] else None
     for what in (dense, keys, embeddings, lists):
         if not isinstance(what, list):
             raise FrameError("metadata: want lists")
@@ -297,13 +365,16 @@ def _schema(meta: dict[str, Any], tensors: dict[str, Any]) -> _Lists:
         raise FrameError("a feature's name is not text")
     if not len(keys) == len(embeddings) == len(lists):
         raise FrameError(f"{len(keys)} keys, {len(embeddings)} num_embeddings, {len(lists)} list")
+    sets = [0] * len(keys) if sets is None else sets
+    if not isinstance(sets, list) or len(sets) != len(keys):
+        raise FrameError(f"{len(keys)} keys, sets are {str(sets)[:40]}")
     if not all(type(e) is int and 0 <= e < 1 << 63 for e in embeddings) or not all(type(b) is bool for b in lists):
         raise FrameError("num_embeddings or list hold something else")
     try:
         schema = Schema(
             label="label" in tensors,
             dense=tuple(dense),
-            keys=tuple(map(Key, keys, embeddings, lists)),
+            keys=tuple(map(Key, keys, embeddings, lists, sets)),
             ids=fields[4] if keys else "int64",
             weights="kjt.weights" in tensors,
             dense_type=dense_type,
@@ -359,8 +430,10 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
     meta = doc.pop("__metadata__", None) if isinstance(doc, dict) else None
     if not isinstance(meta, dict) or not all(isinstance(v, str) for v in meta.values()):
         raise FrameError("the header has no metadata of text")
-    if meta.get("format") not in (FORMAT, FORMAT_2):
-        raise FrameError(f"format {str(meta.get('format'))[:40]!r}, this version reads {FORMAT!r} and {FORMAT_2!r}")
+    if meta.get("format") not in (FORMAT, FORMAT_2, FORMAT_3):
+        raise FrameError(
+            f"format {str(meta.get('format'))[:40]!r}, this version reads {FORMAT!r}, {FORMAT_2!r} and {FORMAT_3!r}"
+        )
     name = Name.parse(meta.get("name", ""))
     lists = _schema(meta, doc)
     schema = lists.schema
@@ -370,7 +443,10 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
     if not isinstance(shapes, dict):
         raise FrameError("shapes: want an object")
     rows, values = _integer(shapes.get("rows"), MAX_ROWS), _integer(shapes.get("values"), MAX_VALUES)
-    extents = packed(schema, rows, values)
+    unique = _load(meta.get("unique", ""), "unique") if schema.sets else []
+    if not isinstance(unique, list):
+        raise FrameError("unique: want a list")
+    extents = packed(schema, rows, values, unique)
     _compare(doc, extents)
     total = extents[-1].offset + extents[-1].nbytes
     if len(data) != total:
@@ -379,13 +455,13 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
     if not re.fullmatch("[0-9a-f]{8}", said):
         raise FrameError(f"crc32c {said[:20]!r}")
     # The header that belongs to these tensors: any other header is refused here at the latest.
-    if head != _header(name, schema, lists.text, rows, values, extents, int(said, 16)):
+    if head != _header(name, schema, lists.text, rows, values, extents, int(said, 16), unique):
         raise FrameError("the header is not in canonical form")
     if check if check is not None else crc32c.fast():
         crc = crc32c.checksum(data)
         if crc != int(said, 16):
             raise FrameError(f"{name}: CRC32C {crc:08x}, the header says {said}: the data was changed")
-    return MiniBatch(name, schema, rows, extents, data, len(view))
+    return MiniBatch(name, schema, rows, extents, data, len(view), tuple(unique))
 
 
 def _compare(doc: dict[str, Any], extents: tuple[Extent, ...]) -> None:

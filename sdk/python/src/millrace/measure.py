@@ -64,6 +64,8 @@ def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], see
         tensors["kjt.values"] = raw(ids.to(torch.int32) if schema.ids == "int32" else ids)
         if not schema.fixed:
             tensors["kjt.lengths"] = raw(torch.cat(lengths))
+        if schema.sets:  # every row is another one
+            tensors["kjt.inverse"] = raw(torch.arange(rows, dtype=torch.int32).repeat(schema.sets))
         if schema.weights:
             tensors["kjt.weights"] = raw(torch.rand(ids.numel(), generator=g))
     if schema.dense:
@@ -71,7 +73,8 @@ def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], see
         tensors["dense"] = raw(dense.to(torch.bfloat16) if schema.dense_type == "bfloat16" else dense)
     if schema.label:
         tensors["label"] = raw(torch.remainder(torch.arange(rows), 2).to(torch.float32))
-    return frame.decode(bytearray(frame.encode(frame.Name("0" * 64, 0, seed), schema, rows, tensors)), check=False)
+    encoded = frame.encode(frame.Name("0" * 64, 0, seed), schema, rows, tensors, [rows] * schema.sets)
+    return frame.decode(bytearray(encoded), check=False)
 
 
 @contextlib.contextmanager

@@ -107,6 +107,7 @@ class Group:
     name: str = ""
     scores: Literal["keep", "drop"] = "keep"
     place: Optional[Place] = field(default=None, compare=False)
+    deduplicate: bool = False
 
 
 @dataclass(frozen=True)
@@ -204,11 +205,15 @@ class Pipeline:
         ops: Iterable[Operator] = (),
         name: str = "",
         scores: Literal["keep", "drop"] = "keep",
+        deduplicate: bool = False,
     ) -> "Pipeline":
-        """Adds columns that become keys. Arguments are those of :meth:`dense`, and ``scores``: ``"drop"`` leaves the
-        scores of scored lists out, which otherwise become weights.
+        """Adds columns that become keys. Arguments are those of :meth:`dense`, and:
+
+        Args:
+            scores: ``"drop"`` leaves the scores of scored lists out, which otherwise become weights.
+            deduplicate: whether mini-batches hold each different row of these keys, taken together, once.
         """
-        self.sparse_groups.append(_group(columns, ops, name, scores, _caller()))
+        self.sparse_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate))
         return self
 
     def generated(
@@ -218,11 +223,12 @@ class Pipeline:
         ops: Iterable[Operator] = (),
         name: str = "",
         scores: Literal["keep", "drop"] = "keep",
+        deduplicate: bool = False,
     ) -> "Pipeline":
         """Adds keys that are made from other columns, as by :func:`~millrace.operators.bucketize`; they come behind
         those of :meth:`sparse`, whose arguments these are.
         """
-        self.generated_groups.append(_group(columns, ops, name, scores, _caller()))
+        self.generated_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate))
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -268,6 +274,8 @@ class Pipeline:
                 lines.append(f"    as: {_yaml_text(group.name)}")
             if group.scores != "keep":
                 lines.append(f"    scores: {_yaml_text(group.scores)}")
+            if group.deduplicate:
+                lines.append("    deduplicate: true")
             if group.ops:
                 lines.append(f"    ops: {_yaml_ops(group.ops)}")
         return "\n".join(lines) + "\n"
@@ -311,7 +319,15 @@ class Pipeline:
             ("generated", p.generated_groups),
         ):
             for g in document.get(kind, ()):
-                groups.append(Group(tuple(g["columns"]), _read_ops(g), g.get("as", ""), g.get("scores", "keep")))
+                groups.append(
+                    Group(
+                        tuple(g["columns"]),
+                        _read_ops(g),
+                        g.get("as", ""),
+                        g.get("scores", "keep"),
+                        deduplicate=g.get("deduplicate", False),
+                    )
+                )
         return p
 
     def check(self, *files: Union[str, "os.PathLike[str]"]) -> Checked:
@@ -383,11 +399,21 @@ def _operators(ops: Iterable[Operator]) -> Tuple[Operator, ...]:
     return chain
 
 
-def _group(columns: _Columns, ops: Iterable[Operator], name: str, scores: Any, place: Optional[Place]) -> Group:
+def _group(
+    columns: _Columns,
+    ops: Iterable[Operator],
+    name: str,
+    scores: Any,
+    place: Optional[Place],
+    deduplicate: bool = False,
+) -> Group:
+    if not isinstance(deduplicate, bool):
+        raise TypeError(f"deduplicate is {deduplicate!r}, want True or False")
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     for column in names:
         _text(column, "a column")
-    return Group(names, _operators(ops), _text(name, "name"), _text(scores, "scores"), place)  # type: ignore[arg-type]
+    scores = _text(scores, "scores")
+    return Group(names, _operators(ops), _text(name, "name"), scores, place, deduplicate)  # type: ignore[arg-type]
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")

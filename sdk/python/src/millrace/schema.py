@@ -23,11 +23,13 @@ class Key:
         name: unique among the keys.
         num_embeddings: ids are in [0, num_embeddings); 0 when the pipeline does not bound them.
         is_list: a row may hold no id or several.
+        set: numbers the keys that are deduplicated together, from 1; 0 when the key is not deduplicated.
     """
 
     name: str
     num_embeddings: int = 0
     is_list: bool = False
+    set: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class Schema:
     def fixed(self) -> bool:
         """Reports whether every row holds exactly one id of every key, so that there is no lengths tensor."""
         return not any(k.is_list for k in self.keys)
+
+    @property
+    def sets(self) -> int:
+        """How many sets of keys are deduplicated."""
+        return max((k.set for k in self.keys), default=0)
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -86,6 +93,11 @@ class Schema:
         for k in self.keys:
             if type(k.num_embeddings) is not int or not 0 <= k.num_embeddings < 1 << 63:
                 raise SchemaError(f"key {k.name!r} has {k.num_embeddings!r} embeddings")
+        last = before = 0
+        for k in self.keys:
+            if type(k.set) is not int or k.set not in (0, before, last + 1):
+                raise SchemaError(f"key {k.name!r} is in set {k.set!r}, want 0 or {last + 1}")
+            last, before = max(last, k.set), k.set
         return self
 
     @classmethod
@@ -98,7 +110,8 @@ class Schema:
                 label=bool(doc.get("Label", False)),
                 dense=tuple(doc.get("Dense") or ()),
                 keys=tuple(
-                    Key(k["Name"], k.get("NumEmbeddings", 0), bool(k.get("List", False))) for k in doc.get("Keys") or ()
+                    Key(k["Name"], k.get("NumEmbeddings", 0), bool(k.get("List", False)), k.get("Set", 0))
+                    for k in doc.get("Keys") or ()
                 ),
                 ids=_DTYPES.get(ids, ids) if ids else "int64",
                 weights=bool(doc.get("Weights", False)),
@@ -115,7 +128,10 @@ class Schema:
         document = {
             "Label": self.label,
             "Dense": list(self.dense),
-            "Keys": [{"Name": k.name, "NumEmbeddings": k.num_embeddings, "List": k.is_list} for k in self.keys],
+            "Keys": [
+                {"Name": k.name, "NumEmbeddings": k.num_embeddings, "List": k.is_list, **({"Set": k.set} if k.set else {})}
+                for k in self.keys
+            ],
             "IDs": numbers[self.ids] if self.keys else 0,
             "Weights": self.weights,
         }

@@ -9,6 +9,7 @@ import torch
 
 from . import frame
 from .errors import FrameError
+from .schema import Schema
 
 try:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor as _KeyedJaggedTensor
@@ -34,6 +35,9 @@ class Jagged(NamedTuple):
         weights: float32 [N], or None.
         stride: B.
         fixed: every length is 1, so that ``values.view(F, B)`` holds one id a row.
+        strides: how many rows each key has, or () where all have B. A key that is deduplicated holds each different row
+            once; ``lengths`` then has as many elements as all strides together.
+        inverse: int64 [F, B]: which of its key's rows row b has; None where no key is deduplicated.
     """
 
     keys: tuple[str, ...]
@@ -42,22 +46,57 @@ class Jagged(NamedTuple):
     weights: Optional[torch.Tensor]
     stride: int
     fixed: bool
+    strides: tuple[int, ...] = ()
+    inverse: Optional[torch.Tensor] = None
+
+    def expanded(self) -> "Jagged":
+        """The same features with every row of every key, as if none were deduplicated: copies, on the same device."""
+        if self.inverse is None:
+            return self
+        values, lengths, weights = [], [], []
+        offsets, at = self.offsets(), 0
+        for f, rows in enumerate(self.strides):
+            which = self.inverse[f]
+            n = self.lengths[at : at + rows].index_select(0, which)
+            begins = offsets[at : at + rows].index_select(0, which)
+            # Element i of a row lies i behind the row's first one.
+            ends = torch.cumsum(n, 0, dtype=torch.int64)
+            first = torch.repeat_interleave(begins - (ends - n), n)
+            index = first + torch.arange(first.numel(), device=first.device)
+            values.append(self.values.index_select(0, index))
+            if self.weights is not None:
+                weights.append(self.weights.index_select(0, index))
+            lengths.append(n)
+            at += rows
+        return Jagged(
+            self.keys,
+            torch.cat(values),
+            torch.cat(lengths),
+            torch.cat(weights) if self.weights is not None else None,
+            self.stride,
+            self.fixed,
+        )
 
     def offsets(self) -> torch.Tensor:
-        """int64 [F * B + 1]: row b of key f has values [o[f * B + b], o[f * B + b + 1])."""
+        """int64 [F * B + 1]: row b of key f has values [o[f * B + b], o[f * B + b + 1]). Where keys are deduplicated, row
+        i of key f has those at ``sum(strides[:f]) + i``.
+        """
         o = torch.zeros(self.lengths.numel() + 1, dtype=torch.int64, device=self.lengths.device)
         torch.cumsum(self.lengths, 0, dtype=torch.int64, out=o[1:])
         return o
 
     def feature(self, key: Union[int, str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """One key's (values, offsets int64 [B]) as ``torch.nn.EmbeddingBag`` takes them."""
+        """One key's (values, offsets int64 [B]) as ``torch.nn.EmbeddingBag`` takes them. Of a deduplicated key they are
+        those of its different rows: ``bag(*feature(key)).index_select(0, inverse[f])`` has all.
+        """
         f = key if isinstance(key, int) else self.keys.index(key)
-        b = self.stride
-        lengths = self.lengths[f * b : (f + 1) * b]
+        b = self.strides[f] if self.strides else self.stride
+        at = sum(self.strides[:f]) if self.strides else f * b
+        lengths = self.lengths[at : at + b]
         if self.fixed:
-            return self.values[f * b : (f + 1) * b], torch.arange(b, device=self.values.device)
+            return self.values[at : at + b], torch.arange(b, device=self.values.device)
         ends = torch.cumsum(lengths, 0, dtype=torch.int64)
-        start = int(self.lengths[: f * b].sum())
+        start = int(self.lengths[:at].sum())
         count = int(ends[-1]) if b else 0
         return self.values[start : start + count], ends - lengths
 
@@ -105,6 +144,15 @@ _ones = _Ones()
 
 
 def check_lengths(mb: frame.MiniBatch, data: torch.Tensor) -> None:
+    e = next((e for e in mb.extents if e.name == "kjt.inverse"), None)
+    if e is not None and mb.rows:
+        inverse = data[e.offset : e.offset + e.nbytes].view(torch.int32).view(e.shape)
+        low, high = inverse.amin(1).tolist(), inverse.amax(1).tolist()
+        for i, n in enumerate(mb.unique):
+            if low[i] < 0 or high[i] >= n:
+                raise FrameError(
+                    f"{mb.name}: kjt.inverse of set {i + 1} goes from {low[i]} to {high[i]}, want 0 to {n - 1}"
+                )
     if mb.schema.fixed:
         return
     e = next(e for e in mb.extents if e.name == "kjt.lengths")
@@ -124,14 +172,47 @@ def assemble(mb: frame.MiniBatch, blob: torch.Tensor, torchrec: bool, named: boo
     if schema.keys:
         keys, values = schema.key_names, parts["kjt.values"]
         weights = parts.get("kjt.weights")
-        lengths = _ones.take(len(keys) * mb.rows, blob.device) if schema.fixed else parts["kjt.lengths"].view(-1)
+        strides = tuple(mb.rows_of_keys) if mb.unique else ()
+        n = sum(strides) if strides else len(keys) * mb.rows
+        lengths = _ones.take(n, blob.device) if schema.fixed else parts["kjt.lengths"].view(-1)
+        inverse = _inverse(schema, parts["kjt.inverse"]) if strides else None
+        sparse = Jagged(keys, values, lengths, weights, mb.rows, schema.fixed, strides, inverse)
         if torchrec:
-            sparse = _KeyedJaggedTensor(
-                keys=list(keys), values=values, weights=weights, lengths=lengths, stride=mb.rows
-            )
-        else:
-            sparse = Jagged(keys, values, lengths, weights, mb.rows, schema.fixed)
+            sparse = _keyed(sparse)
     return Batch(parts.get("dense"), sparse, parts.get("label"), mb.name if named else None)
+
+
+def _inverse(schema: Schema, sets: torch.Tensor) -> torch.Tensor:
+    """int64 [F, B] of the inverse int32 [G, B] of the sets: of a key in no set, row b is row b."""
+    rows = sets.shape[1]
+    whole = torch.arange(rows, dtype=torch.int64, device=sets.device)
+    wide = sets.to(torch.int64)
+    return torch.stack([wide[k.set - 1] if k.set else whole for k in schema.keys])
+
+
+def _keyed(sparse: Jagged) -> Any:
+    """TorchRec's KeyedJaggedTensor. One that knows no inverse_indices (before 1.0) gets every row."""
+    if sparse.inverse is not None:
+        try:
+            return _KeyedJaggedTensor(
+                keys=list(sparse.keys),
+                values=sparse.values,
+                weights=sparse.weights,
+                lengths=sparse.lengths,
+                stride_per_key_per_rank=[[n] for n in sparse.strides],
+                inverse_indices=(list(sparse.keys), sparse.inverse),
+            )
+        except TypeError as e:
+            if "stride_per_key_per_rank" not in str(e) and "inverse_indices" not in str(e):
+                raise
+            sparse = sparse.expanded()
+    return _KeyedJaggedTensor(
+        keys=list(sparse.keys),
+        values=sparse.values,
+        weights=sparse.weights,
+        lengths=sparse.lengths,
+        stride=sparse.stride,
+    )
 
 
 def bytes_of(mb: frame.MiniBatch) -> torch.Tensor:
@@ -166,7 +247,10 @@ def moved(batch: Batch, device: torch.device) -> Batch:
     sparse = batch.sparse
     if isinstance(sparse, Jagged):
         weights = sparse.weights.to(device) if sparse.weights is not None else None
-        sparse = sparse._replace(values=sparse.values.to(device), lengths=sparse.lengths.to(device), weights=weights)
+        inverse = sparse.inverse.to(device) if sparse.inverse is not None else None
+        sparse = sparse._replace(
+            values=sparse.values.to(device), lengths=sparse.lengths.to(device), weights=weights, inverse=inverse
+        )
     elif sparse is not None:
         sparse = sparse.to(device)
 
