@@ -82,7 +82,7 @@ def torchdata_nodes(job, cores):
 
 
 def torch_dataloader(job, cores):
-    """torch's DataLoader with as many processes as cores: each reads every n-th row group, tensors come in shared memory."""
+    """torch's DataLoader with a process a core: each reads every n-th row group, tensors come in shared memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from millrace.numpy_peer import Transform
@@ -106,8 +106,8 @@ def torch_dataloader(job, cores):
 
 
 def nvtabular_cpu(job, cores):
-    """NVTabular's Workflow on pandas: its own FillMissing, Clip and LogOp; ids in a LambdaOp of NumPy, since NVTabular has
-    another hash.
+    """NVTabular's Workflow on pandas: its own FillMissing, Clip and LogOp; ids in a LambdaOp of NumPy, since NVTabular
+    has another hash.
     """
     import dask
     import numpy as np
@@ -167,7 +167,7 @@ def digest(batch):
 
 
 def one_turn(name, job, cores, keep):
-    """One turn of a side, in a process of its own. With ``keep``, a folder, dense features are kept for the comparison."""
+    """One turn of a side, in a process of its own. ``keep`` is a folder for dense features to compare, or empty."""
     import numpy as np
     import torch
 
@@ -245,8 +245,13 @@ def make(model, rows, folder, criteo):
     return {"file": path, "pipeline": model, "canonical": checked.canonical}, table.num_rows, os.path.getsize(path)
 
 
-def compare(model, rows, cores, turns, criteo, say):
-    """All sides on one model. Returns the row of each side."""
+def say(line):
+    """Tells a person how far it is."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def compare(model, rows, cores, turns, criteo):
+    """All sides on one model. Returns the row of each side, and why the others are not there."""
     found, skipped = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         job, rows, size = make(model, rows, folder, criteo)
@@ -328,10 +333,13 @@ def main():
             skipped["criteo"] = "no file of Criteo's rows: --criteo FILE"
             continue
         for cores in a.cores.split(","):
-            found, without = compare(model, int(rows), int(cores), a.turns, a.criteo, lambda s: print(s, file=sys.stderr))
+            found, without = compare(model, int(rows), int(cores), a.turns, a.criteo)
             results += found
             skipped.update({f"{name} ({model})": why for name, why in without.items()})
-    print(json.dumps({"results": results, "skipped": skipped}) if a.output == "json" else table(results, skipped, a.turns))
+    if a.output == "json":
+        print(json.dumps({"results": results, "skipped": skipped}, indent=2))
+    else:
+        print(table(results, skipped, a.turns))
 
 
 if __name__ == "__main__":

@@ -338,7 +338,9 @@ def _decoded(array: pa.Array, kind: str, lengths: Optional[NDArray[Any]]) -> _Co
     return _Column(values.astype(dtype, copy=False), null, lengths)
 
 
-def _without_nulls(values: NDArray[Any], null: NDArray[Any], lengths: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _without_nulls(
+    values: NDArray[Any], null: NDArray[Any], lengths: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Lists that hold a null become empty."""
     ends = np.cumsum(lengths)
     nulls = np.concatenate([[0], np.cumsum(null)])

@@ -308,7 +308,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         name = id or "open-" + hashlib.sha256(repr(sorted(spec.items())).encode()).hexdigest()[:24]
         with Control(control, tls=tls, patience=patience) as client:
             submitted = client.submit({"name": name, **spec, "pipeline": built if built is not None else text})
-        more: dict[str, Any] = {"id": str(submitted.get("id") or name), "run": run, "resume": resume, "patience": patience}
+        more: dict[str, Any] = {"id": str(submitted.get("id") or name), "run": run, "resume": resume}
+        more["patience"] = patience
         more.update(_given(queue_bytes=queue_bytes, check=check))
         opening = Opening(paths, text, plan, common, place, control, {**more, **of_control})
     return _attached(opening, state, tensors, of_torch)

@@ -12,9 +12,9 @@
 
 One ``for`` is one epoch, or what is left of it. Iterate it directly, or through ``DataLoader(data, batch_size=None,
 num_workers=0)``, or torchdata's ``StatefulDataLoader``, which saves and restores the position by itself. A process of
-the loader gains nothing, since threads fetch ahead of the loop without holding the interpreter lock, and it copies every
-mini-batch from process to process. So ``num_workers=1`` brings a :class:`~millrace.DataLoaderWarning`, and more are
-refused, since a rank has one consumer. Over files of this machine any process is refused.
+the loader gains nothing, since threads fetch ahead of the loop without holding the interpreter lock, and it copies
+every mini-batch from process to process. So ``num_workers=1`` brings a :class:`~millrace.DataLoaderWarning`, and more
+are refused, since a rank has one consumer. Over files of this machine any process is refused.
 
 On the CPU tensors are views of the bytes that came from the socket. With a CUDA device a thread copies each mini-batch
 once, in one piece, into pinned memory, and from there asynchronously to the device, ahead of the trainer; tensors are
