@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/firstx"
 	"github.com/millrace/millrace/fpga/unit/hextoint"
 	"github.com/millrace/millrace/fpga/unit/logn"
+	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
@@ -204,6 +205,12 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 		return b.parseTokens(v)
 	case program.UnitFirstX:
 		return b.firstX(s.keepFirst, v)
+	case program.UnitNGram:
+		b.ownValues(v)
+		b.ownLengths(v)
+		kept, err := ngram.NGram(v.lengths, v.int64s, s.window)
+		v.count, v.int64s = kept, v.int64s[:kept]
+		return err
 	case program.UnitConvert:
 		b.convert(s.outputKind, v)
 	}

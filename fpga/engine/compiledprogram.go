@@ -64,6 +64,7 @@ type step struct {
 	lowInt, highInt     int64   // clamp of integers
 	lowFloat, highFloat float64 // clamp of floats
 	keepFirst           int64   // firstx: elements of a list
+	window              int64   // ngram: ids of a window
 	logAdd              float32
 	logit               logit.Range
 	boxCox              *boxcox.Transform
@@ -222,6 +223,8 @@ func compileStep(op program.Op, in program.Kind, tables map[*program.Bucketize]*
 		st.keepFirst = o.N
 	case program.Convert:
 		st.outputKind = o.To
+	case program.NGram:
+		st.window = o.N
 	case program.Logit:
 		st.logit, err = logit.Bounds(o.Eps)
 	case program.BoxCox:

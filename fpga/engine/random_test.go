@@ -162,7 +162,7 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		add(program.HexToInt{})
 	}
 	for range rng.IntN(4) {
-		switch rng.IntN(11) {
+		switch rng.IntN(12) {
 		case 0:
 			add(fill)
 		case 8:
@@ -177,6 +177,10 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		case 9:
 			toFloat32()
 			add(program.Logit{Eps: []float32{-1, 0, 1e-6, 0.1}[rng.IntN(4)]})
+		case 11:
+			if c.list && kind == program.Int64 {
+				add(program.NGram{N: 1 + rng.Int64N(4)})
+			}
 		case 10:
 			toFloat32()
 			add(randomBoxCox(rng))

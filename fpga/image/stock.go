@@ -80,6 +80,8 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"n"}, in: numbers, out: "same"}
 	case program.UnitConvert:
 		return stockUnit{args: []string{"to"}, in: numbers, out: "float"}
+	case program.UnitNGram:
+		return stockUnit{args: []string{"n"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitLogit:
 		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitBoxCox:
@@ -168,8 +170,10 @@ func chunksVector() Vector {
 				Ops: []program.Op{program.HexToInt{}}}}},
 			{Name: "ids", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 1,
 				Ops: []program.Op{program.FirstX{N: 2}}}}},
+			{Name: "windows", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 2,
+				Ops: []program.Op{program.NGram{N: 2}}}}},
 		},
-		Output: program.Output{Keys: 2, IDs: program.IDs64},
+		Output: program.Output{Keys: 3, IDs: program.IDs64},
 	}
 	le := binary.LittleEndian
 	var hex []byte
@@ -178,16 +182,20 @@ func chunksVector() Vector {
 	}
 	hex = dataPage(hex, rows)
 	// Two lists, {5, 6, 7} and {-8}: repetition levels 0 1 1 0 bit-packed, definition levels 1 1 1 1 as a run.
-	ids := []byte{2, 0, 0, 0, 0x03, 0b0110, 2, 0, 0, 0, 4 << 1, 1}
-	for _, v := range []int64{5, 6, 7, -8} {
-		ids = le.AppendUint64(ids, uint64(v))
+	listPage := func(values ...int64) []byte {
+		page := []byte{2, 0, 0, 0, 0x03, 0b0110, 2, 0, 0, 0, 4 << 1, 1}
+		for _, v := range values {
+			page = le.AppendUint64(page, uint64(v))
+		}
+		return dataPage(page, 4)
 	}
-	ids = dataPage(ids, 4)
+	ids, windows := listPage(5, 6, 7, -8), listPage(1, 2, 3, -8)
 
 	place := p.Output.Layout(rows)
-	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8}
+	// Of the list 1, 2, 3 the windows of two ids; of the list of one id, none.
+	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8, -5286723046509945304, -5814142665615228097}
 	out := make([]byte, place.Values+uint64(len(values))*8)
-	for i, n := range []uint32{1, 1, 2, 1} { // lengths, key by key
+	for i, n := range []uint32{1, 1, 2, 1, 2, 0} { // lengths, key by key
 		le.PutUint32(out[place.Lengths+uint64(i)*4:], n)
 	}
 	for i, v := range values {
@@ -202,11 +210,13 @@ func chunksVector() Vector {
 				ChunkLen: h},
 			{Column: 1, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
 				Window: program.Span{Off: h, Len: n}, ChunkLen: n},
+			{Column: 2, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
+				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
 		},
 	}
 	return Vector{
-		Name: "parquet pages", Units: unitsOf(p), Program: body, Input: append(hex, ids...), Args: slice.Marshal(),
-		Scratch: 4096, Dict: 4096, State: uint64(program.Done), Output: out,
+		Name: "parquet pages", Units: unitsOf(p), Program: body, Input: append(append(hex, ids...), windows...),
+		Args: slice.Marshal(), Scratch: 4096, Dict: 4096, State: uint64(program.Done), Output: out,
 	}
 }
 

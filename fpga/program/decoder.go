@@ -208,6 +208,7 @@ func (s *Sink) read(r *reader, tables *tableSet) {
 var paramSize = map[Unit]uint32{
 	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
 	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
+	UnitNGram: 8,
 }
 
 func readOp(r *reader, tables *tableSet) Op {
@@ -258,6 +259,8 @@ func readOp(r *reader, tables *tableSet) Op {
 		return ZeroExtend{}
 	case UnitFirstX:
 		return FirstX{N: int64(le.Uint64(b))}
+	case UnitNGram:
+		return NGram{N: int64(le.Uint64(b))}
 	case UnitLogit:
 		return Logit{Eps: float32At(b)}
 	case UnitBoxCox:

@@ -130,6 +130,8 @@ func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
 		b = le.AppendUint64(b, uint64(o.N))
 	case Convert:
 		b = append(b, byte(o.To))
+	case NGram:
+		b = le.AppendUint64(b, uint64(o.N))
 	case Logit:
 		b = putFloat32(b, o.Eps)
 	case BoxCox:

@@ -1,6 +1,9 @@
 package program
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A map of the source (feature id to value, to list, or to scored list) is two or three consecutive columns: its keys,
 // its values, and its scores where they are wanted. They are read together, a row's keys beside its values; each sink
@@ -147,6 +150,9 @@ func (p *Program) validatePart(i int) error {
 			if c.Picks[j].Scored && (behind != MapScores || !p.Output.Weights) {
 				return fmt.Errorf("sink %d: scores that are not read, or have no tensor", j)
 			}
+			if c.Picks[j].Scored && slices.ContainsFunc(c.Sinks[j].Ops, makesWindows) {
+				return fmt.Errorf("sink %d: ngram of scored ids", j)
+			}
 		}
 	case MapScores:
 		switch {
@@ -228,4 +234,10 @@ func (p *Program) readMaps(r *reader) {
 			r.zeros(k[9:], "key")
 		}
 	}
+}
+
+// makesWindows reports whether an operator makes ids of several, whose scores would belong to no id.
+func makesWindows(op Op) bool {
+	_, is := op.(NGram)
+	return is
 }

@@ -147,6 +147,8 @@ func TestMapsValidate(t *testing.T) {
 		"values of bytes":  {func(p *Program) { p.Columns[4].Kind = Bytes }, "values of a map are bytes, want numbers"},
 		"a pick too few":   {func(p *Program) { p.Columns[1].Picks = p.Columns[1].Picks[:1] }, "1 keys for 2 sinks"},
 		"scores not there": {func(p *Program) { p.Columns[4].Picks[0].Scored = true }, "sink 0: scores that are not read"},
+		"windows of scored ids": {func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = NGram{N: 2} },
+			"sink 0: ngram of scored ids"},
 		"scores of scalars": {func(p *Program) { p.Columns[1].List = false; p.Columns[1].Sinks[0].Ops = nil },
 			"scores of a map without"},
 		"scores alone": {func(p *Program) { p.Columns[0].Part = MapScores }, "scores of a map without"},

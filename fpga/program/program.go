@@ -146,7 +146,7 @@ func (o Output) Layout(rows uint32) OutputLayout {
 }
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
-// PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit and BoxCox.
+// PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox and NGram.
 type Op interface {
 	Unit() Unit
 	// Out is the kind that the operator yields for the kind it is given; 0 when it does not take that kind.
@@ -170,6 +170,7 @@ const (
 	UnitConvert         Unit = 10
 	UnitLogit           Unit = 11
 	UnitBoxCox          Unit = 12
+	UnitNGram           Unit = 13
 )
 
 // The units of decoding: no operators, but listed by the image.

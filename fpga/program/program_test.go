@@ -84,6 +84,17 @@ func realOps() *Program {
 	}
 }
 
+// windows is a program with ngram.
+func windows() *Program {
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{{Name: "ids", Kind: Int64, List: true, Sinks: []Sink{
+			{To: ToSparse, Ops: []Op{NGram{N: 2}, PositiveModulus{M: 1000}}},
+		}}},
+		Output: Output{Keys: 1},
+	}
+}
+
 // textProgram is a small program over Criteo's text rows with fixed lengths.
 func textProgram() *Program {
 	return &Program{
@@ -101,10 +112,11 @@ func TestProgramGolden(t *testing.T) {
 	golden(t, "every_op.v1.hex", everyOp().Marshal())
 	golden(t, "text.v1.hex", textProgram().Marshal())
 	golden(t, "reals.v1.hex", realOps().Marshal())
+	golden(t, "ngram.v1.hex", windows().Marshal())
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram(), realOps()} {
+	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
 		q, err := Unmarshal(b)
@@ -281,7 +293,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 15)
+	assert.Len(t, known, 16)
 }
 
 func TestProgramString(t *testing.T) {

@@ -103,6 +103,8 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("firstx %d", o.N)
 	case Convert:
 		return fmt.Sprintf("convert %v", o.To)
+	case NGram:
+		return fmt.Sprintf("ngram %d", o.N)
 	case Logit:
 		return fmt.Sprintf("logit eps %v", o.Eps)
 	case BoxCox:

@@ -22,6 +22,7 @@ var units = map[Unit]struct {
 	UnitConvert:         {"convert", 1},
 	UnitLogit:           {"logit", 1},
 	UnitBoxCox:          {"box_cox", 1},
+	UnitNGram:           {"ngram", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},

@@ -245,6 +245,13 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		if !list {
 			return bad("takes a list")
 		}
+	case NGram:
+		if o.N < 1 || o.N > MaxNGram {
+			return bad("n %d, want 1 to %d", o.N, MaxNGram)
+		}
+		if !list {
+			return bad("takes a list")
+		}
 	case Logit:
 		if !finite(float64(o.Eps)) || o.Eps > 0.5 {
 			return bad("eps %v, want a finite number of at most 0.5", o.Eps)

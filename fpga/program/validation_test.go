@@ -104,6 +104,12 @@ func TestValidate(t *testing.T) {
 			`column 5 "y": sink 1 (dense 0): operator 0: box_cox: mode(2) is no mode`},
 		"box_cox of rap with lambda2": {dense(BoxCox{Lambda2: 1, Mode: BoxCoxRAP}),
 			`column 5 "y": sink 1 (dense 0): operator 0: box_cox: lambda2 1 with mode rap, which has none`},
+		"ngram of a scalar": {sparse(NGram{N: 1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: takes a list`},
+		"ngram of nothing": {sparse(NGram{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: n 0, want 1 to 16`},
+		"ngram above limit": {sparse(NGram{N: MaxNGram + 1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: n 17, want 1 to 16`},
 		"convert to nothing": {sparse(Convert{To: Int64}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: convert does not take int64`},
 		"max zero": {sparse(SigridHash{Max: 0}),
@@ -162,6 +168,7 @@ func TestValidateTakes(t *testing.T) {
 			p.Columns[4].Sinks[0].Ops[0] = &Bucketize{Borders64: []float64{math.Inf(-1), math.Inf(1)}}
 		},
 		"firstx of nothing": func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = FirstX{} },
+		"ngram at limit":    func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = NGram{N: MaxNGram} },
 		"logit to a half":   func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Logit{Eps: 0.5} },
 		"clamp to a point":  func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Clamp{} },
 		"64 operators": func(p *Program) {

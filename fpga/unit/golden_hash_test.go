@@ -3,10 +3,12 @@ package unit_test
 import (
 	"math"
 	"math/bits"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 )
@@ -157,6 +159,22 @@ func follyVerdict(c goldenCase) verdict {
 	return verdict{}
 }
 
+func windowIDs(t *testing.T, c goldenCase) {
+	var v struct {
+		N             int64
+		Input, Output [][]whole
+	}
+	c.into(t, &v)
+	for i, list := range v.Input {
+		ids := wholes(list)
+		want := wholes(v.Output[i])
+		require.Equal(t, want, append([]int64{}, ngram.Reference(ids, v.N)...), "reference")
+		kept, err := ngram.NGram([]int32{int32(len(ids))}, ids, v.N)
+		require.NoError(t, err)
+		require.Equal(t, want, ids[:kept])
+	}
+}
+
 func proposedVerdict(c goldenCase) verdict {
 	if c.text("fn") == "PositiveModulus(x,m) = floorMod(x,m), m>0" {
 		return run(func(t *testing.T, c goldenCase) {
@@ -174,8 +192,11 @@ func proposedVerdict(c goldenCase) verdict {
 			}
 		})
 	}
+	if strings.HasPrefix(c.text("fn"), "NGram") {
+		return run(windowIDs)
+	}
 	for _, prefix := range []string{
-		"Cartesian", "Enumerate", "IdListTransform", "GetLocalHour", "Sampling", "MapId", "NGram", "Onehot",
+		"Cartesian", "Enumerate", "IdListTransform", "GetLocalHour", "Sampling", "MapId", "Onehot",
 	} {
 		if fn := c.text("fn"); len(fn) >= len(prefix) && fn[:len(prefix)] == prefix {
 			return notHere(prefix + " is not a unit of this image")

@@ -134,6 +134,8 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		c.str(`"modulus":`).int(o.M)
 	case program.FirstX:
 		c.str(`"n":`).int(o.N)
+	case program.NGram:
+		c.str(`"n":`).int(o.N)
 	case program.Logit:
 		c.str(`"eps":`).number(program.Float32, 0, float64(o.Eps))
 	case program.BoxCox:

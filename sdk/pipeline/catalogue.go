@@ -242,6 +242,20 @@ func Catalogue() []Operator {
 			Source: "DPP BoxCox; caffe2 `BatchBoxCox`, RAP `boxcox`, which round each step; one rounding is ours",
 		},
 		{
+			Name: "ngram", Unit: program.UnitNGram, apply: applyNGram, check: checkNGram,
+			Summary: "Replaces a list by one id for every window of `n` consecutive ids. A window's ids are folded by the " +
+				"hash of `sigrid_hash` before its modulus: the first id with the salt 0, each further one with the hash " +
+				"so far as its salt.",
+			Params: []Param{{Name: "n", Type: ParamInteger, Min: 1, Summary: "ids of a window, at most 16"}},
+			Takes:  "lists of int64", Yields: "lists of int64; end with `sigrid_hash` or `positive_modulus`",
+			Nulls: "a null list stays null",
+			Lists: "lists only; a list that is shorter than `n` becomes empty",
+			Errors: "the column is no list; `n` is not 1 to 16; the ids have scores, which belong to single ids: say " +
+				"`scores: drop`",
+			Source: "DPP NGram; no public exact definition: the fold is ours. RAP's, which lists the ids of all windows, " +
+				"is not here",
+		},
+		{
 			Name: "identity", apply: func(*chain, *Op, location) {},
 			Summary: "Changes nothing; it says on purpose that a column goes as it is.",
 			Takes:   "anything", Yields: "the same",

@@ -31,7 +31,8 @@ Rules that hold for all of them:
   of length 0. Dense features and the label have no place for a null: a pipeline that lets one through is refused.
 - Scored lists: operators work on the ids, and the scores, which become weights, stay with the ids that are left. ` +
 		"`firstx`" + `
-  cuts both; a list with a null among its scores becomes length 0 before the first operator.
+  cuts both, and ` + "`ngram`" + ` refuses them; a list with a null among its scores becomes length 0 before the first
+  operator.
 
 `)
 	list := Catalogue()
@@ -87,6 +88,7 @@ func (o *Operator) example() string {
 		"sigrid_hash":      "- sigrid_hash: {salt: 0, max: 500000}",
 		"positive_modulus": "- positive_modulus: {modulus: 5000}",
 		"firstx":           "- firstx: {n: 20}",
+		"ngram":            "- ngram: {n: 2}",
 		"logit":            "- logit: {eps: 1.0e-6}",
 		"box_cox":          "- box_cox: {lambda1: 0.5, lambda2: 1}",
 	}

@@ -85,7 +85,7 @@ var badDocuments = []struct {
 		`line 1:30: dense[0].ops[0]: unknown operator: "lgo"; did you mean "log"?`},
 	{"unknown operator far from all", "dense: [{columns: [i], ops: [cartesian]}]", ErrUnknownOperator,
 		`line 1:30: dense[0].ops[0]: unknown operator: "cartesian"; want one of fill_null, clamp, log, bucketize, ` +
-			`sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, identity`},
+			`sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, ngram, identity`},
 	{"two operators in one", "dense: [{columns: [i], ops: [{fill_null: 0, log: {add: 1}}]}]", ErrValue,
 		"line 1:30: dense[0].ops[0]: wrong value: a mapping of 2, want one operator and its parameters"},
 	{"operator that is a number", "dense: [{columns: [i], ops: [3]}]", ErrValue,
@@ -143,6 +143,16 @@ var badDocuments = []struct {
 	{"box_cox of text", "dense: [{columns: [s], ops: [box_cox: {lambda1: 2}]}]", ErrColumnType,
 		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: box_cox takes numbers, and these are strings; begin ` +
 			`with hex_to_int if they are hexadecimal`},
+	{"ngram of nothing", "sparse: [{columns: [list], ops: [ngram: 0]}]", ErrValue,
+		"line 1:41: sparse[0].ops[0].ngram.n: wrong value: 0, want at least 1"},
+	{"ngram of many", "sparse: [{columns: [list], ops: [ngram: {n: 17}]}]", ErrValue,
+		"line 1:45: sparse[0].ops[0].ngram.n: wrong value: 17, want at most 16"},
+	{"ngram of a scalar", "sparse: [{columns: [i], ops: [ngram: 2]}]", ErrColumnType,
+		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: ngram takes lists, and this column has one value a ` +
+			`row`},
+	{"ngram of real numbers", "sparse: [{columns: [flist], ops: [ngram: 2]}]", ErrColumnType,
+		`line 1:35: sparse[0].ops[0]: column "flist": wrong type of column: ngram takes ids (int64), and these are ` +
+			`float32; bucketize makes ids of real numbers`},
 	{"fill with infinity", "dense: [{columns: [f], ops: [fill_null: .inf]}]", ErrValue,
 		"line 1:41: dense[0].ops[0].fill_null.value: wrong value: the number .inf, want a finite number"},
 	{"add beyond float32", "dense: [{columns: [f], ops: [log: {add: 1.0e39}]}]", ErrValue,

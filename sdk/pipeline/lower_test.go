@@ -125,6 +125,9 @@ dense:
   - {columns: [d], ops: [box_cox: {lambda1: 0.5, lambda2: 1}]}
   - {columns: [f_null], ops: [fill_null: 1, box_cox: {lambda1: 0, mode: rap}]}
 `},
+	{"windows", `
+sparse: [{columns: [list], ops: [firstx: 20, ngram: 2, positive_modulus: 1000]}]
+`},
 	{"patterns", `
 dense:
   - {columns: [c_0..c_2, z_00..z_01, a..b, a*b]}

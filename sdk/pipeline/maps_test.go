@@ -122,6 +122,8 @@ sparse:
   - columns: ["id_score_list_features[2]"]
     scores: keep
 `)
+	_, w := lowerMaps(t, `{sparse: [{columns: ["id_score_list_features[1]"], scores: drop, ops: [ngram: 2]}]}`)
+	assert.Equal(t, []program.Op{program.NGram{N: 2}}, w.Columns[1].Sinks[0].Ops)
 	assert.Len(t, p.Columns, 3)
 	assert.Equal(t, []program.Pick{{Key: 1}, {Key: 2, Scored: true}}, p.Columns[1].Picks)
 	_, p = lowerMaps(t, "label: {column: \"float_features[7]\", ops: [fill_null: 0]}")
@@ -176,6 +178,8 @@ func TestMapsRefused(t *testing.T) {
 		"a null in dense": {`{dense: [{columns: ["float_features[1]"]}]}`, ErrNull, "a row may lack the key"},
 		"scores of none": {`{sparse: [{columns: ["id_list_features[1]"], scores: drop}]}`, ErrColumnType,
 			"scores: drop, and it has none"},
+		"windows of scored ids": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [ngram: 2]}]}`, ErrColumnType,
+			"ngram makes one id of several, and each of them has a score; say scores: drop"},
 		"scores of anything": {`{sparse: [{columns: ["id_score_list_features[1]"], scores: some}]}`, ErrValue,
 			`"some", want keep or drop`},
 		"a feature twice": {`{sparse: [{columns: ["id_list_features[1, 1]"]}]}`, ErrDuplicate, ""},

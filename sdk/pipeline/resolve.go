@@ -221,6 +221,11 @@ func (r *resolver) groups(k groupList) []Feature {
 						r.add(here, ErrColumnType, "scores: drop, and it has none")
 						continue
 					}
+					if f.mixesScores() {
+						here.column = column
+						r.add(here, ErrColumnType, "ngram makes one id of several, and each of them has a score; say scores: drop")
+						continue
+					}
 					features = append(features, *f)
 				}
 			}

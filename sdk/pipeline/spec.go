@@ -167,6 +167,9 @@ func BoxCox(lambda1 Number, options ...Arg) Op {
 	return op("box_cox", append([]Arg{arg("lambda1", lambda1)}, options...)...)
 }
 
+// NGram returns the operator that makes an id of every n consecutive ids of lists.
+func NGram(n int64) Op { return op("ngram", arg("n", Int(n))) }
+
 // Identity returns the operator that changes nothing.
 func Identity() Op { return op("identity") }
 

@@ -127,7 +127,7 @@ func TestCheckSpecsBuiltInGo(t *testing.T) {
 		"columns": {&Spec{Dense: []Group{{}}}, "pipeline: dense[0]: missing: columns: at least one"},
 		"operator": {group(Op{Name: "nope"}),
 			`pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of fill_null, clamp, log, bucketize, sigrid_hash, ` +
-				`positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, identity`},
+				`positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, ngram, identity`},
 		"parameter": {group(Op{Name: "log", Args: []Arg{{Name: "base", Value: Int(2)}}}),
 			`pipeline: sparse[0].ops[0].log.base: unknown parameter: "base" of log`},
 		"parameter twice": {group(Op{Name: "log", Args: []Arg{{Name: "add", Value: Int(2)},
@@ -190,7 +190,7 @@ func randomSpec(t *rapid.T) *Spec {
 		return b
 	})
 	operator := rapid.Custom(func(t *rapid.T) Op {
-		switch rapid.IntRange(0, 11).Draw(t, "operator") {
+		switch rapid.IntRange(0, 12).Draw(t, "operator") {
 		case 0:
 			return FillNull(number.Draw(t, "fill"))
 		case 1:
@@ -212,6 +212,8 @@ func randomSpec(t *rapid.T) *Spec {
 			return ZeroExtend()
 		case 8:
 			return FirstX(rapid.Int64Range(0, 9).Draw(t, "n"))
+		case 11:
+			return NGram(rapid.Int64Range(0, 17).Draw(t, "n"))
 		case 9:
 			return Logit(number.Draw(t, "eps"))
 		case 10:

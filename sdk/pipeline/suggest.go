@@ -27,7 +27,7 @@ func suggestAccepted(got string, names []string, accepts func(name string) bool)
 	switch {
 	case best != "":
 		return fmt.Sprintf("; did you mean %q?", best)
-	case len(names) > 0 && len(names) <= 12:
+	case len(names) > 0 && len(names) <= 16:
 		return "; want one of " + strings.Join(names, ", ")
 	}
 	return ""

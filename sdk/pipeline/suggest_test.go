@@ -42,12 +42,12 @@ func TestSuggestionsAreTaken(t *testing.T) {
 		{
 			"dense: [{columns: [lost], ops: [los: {max: 1}]}]",
 			`pipeline: line 1:33: dense[0].ops[0]: unknown operator: "los"; want one of fill_null, clamp, log, ` +
-				`bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, identity`,
+				`bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, ngram, identity`,
 		},
 		{
 			"dense: [{columns: [lost], ops: [fil_null]}]",
 			`pipeline: line 1:33: dense[0].ops[0]: unknown operator: "fil_null"; want one of fill_null, clamp, log, ` +
-				`bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, identity`,
+				`bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, ngram, identity`,
 		},
 		{
 			"dense: [{columns: [lost], ops: [log], opss: [clamp: {}]}]",

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/hextoint"
 	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/logn"
+	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
@@ -76,6 +77,9 @@ func (e *evaluator) applyOperator(op program.Op, kind program.Kind, row any) (an
 	if first, ok := op.(program.FirstX); ok {
 		return firstx.Reference(list, first.N), nil
 	}
+	if windows, ok := op.(program.NGram); ok {
+		return windowIDs(list, windows.N), nil
+	}
 	out := make([]any, len(list))
 	for i, v := range list {
 		var err error
@@ -84,6 +88,19 @@ func (e *evaluator) applyOperator(op program.Op, kind program.Kind, row any) (an
 		}
 	}
 	return out, nil
+}
+
+// windowIDs returns what ngram makes of a list of ids without nulls.
+func windowIDs(list []any, n int64) []any {
+	ids := make([]int64, len(list))
+	for i, v := range list {
+		ids[i] = v.(int64)
+	}
+	out := []any{}
+	for _, id := range ngram.Reference(ids, n) {
+		out = append(out, id)
+	}
+	return out
 }
 
 func holdsNull(list []any) bool {

@@ -70,3 +70,6 @@ func (h *Hasher) Hash32Sum(dst []byte, src []int64, sum uint32) uint32 {
 	h.Hash32(dst, src)
 	return checksum.Update(sum, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(src))), 8*len(src)))
 }
+
+// Combine returns the hash of an id with a salt before the modulus, for units that fold ids.
+func Combine(id, salt int64) int64 { return int64(mix(uint64(salt), uint64(id))) }

@@ -33,6 +33,7 @@ from millrace.operators import (
     hex_to_int,
     log,
     logit,
+    ngram,
     positive_modulus,
     sigrid_hash,
     zero_extend,
@@ -80,6 +81,8 @@ def everything() -> Pipeline:
         .sparse("list", ops=[firstx(2), hashed])
         .sparse("list", name="filled", ops=[fill_null(3), positive_modulus(97), firstx(3)])
         .sparse("list", name="as it is")
+        .sparse("list", name="windows", ops=[ngram(2), hashed])
+        .sparse("list", name="three", ops=[ngram(3)])
         .sparse("text", ops=[hex_to_int()])
         .generated("real", name="left", ops=[fill_null(0), bucketize([-1, 0, 0, 1.5], nan="last")])
         .generated("double", name="right", ops=[bucketize([-1, 0, 1.5, math.inf], side="right", compare="float64")])
@@ -130,7 +133,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 6, 14, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 6, 16, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

@@ -11,7 +11,7 @@ import json
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Deque, Iterator, Mapping, Optional
+from typing import Any, Deque, Iterator, Mapping, Optional, Union
 
 import numpy as np
 import pyarrow as pa
@@ -214,6 +214,17 @@ class Transform:
             c.values = np.log(x, out=x)
         return "float32"
 
+    def _ngram(self, c: _Column, kind: str, n: int) -> str:
+        assert c.lengths is not None  # the check of the pipeline says so
+        windows = np.maximum(c.lengths.astype(np.int64) - n + 1, 0)
+        starts = np.cumsum(c.lengths, dtype=np.int64) - c.lengths
+        first = np.arange(windows.sum()) + np.repeat(starts - (np.cumsum(windows) - windows), windows)
+        h = np.zeros(len(first), np.uint64)
+        for k in range(n):
+            h = _hashed(c.values[first + k].view(np.uint64), h)
+        c.values, c.lengths = h.view(np.int64), windows.astype(np.int32)
+        return kind
+
     def _logit(self, c: _Column, kind: str, eps: str) -> str:
         t, low = c.values.astype(np.float32), _number_of(eps, "float32")
         if low >= 0:
@@ -253,22 +264,7 @@ class Transform:
         return "int64"
 
     def _sigrid_hash(self, c: _Column, kind: str, salt: int, max: int) -> str:  # noqa: A002
-        k = c.values.view(np.uint64)
-        k = ~k + (k << np.uint64(21))
-        k ^= k >> np.uint64(24)
-        k *= np.uint64(265)
-        k ^= k >> np.uint64(14)
-        k *= np.uint64(21)
-        k ^= k >> np.uint64(28)
-        k *= np.uint64(1 + (1 << 31))
-        m, salted = np.uint64(0x9DDFEA08EB382D69), np.uint64(salt & (1 << 64) - 1)
-        k ^= salted
-        k *= m
-        k ^= k >> np.uint64(47)
-        k ^= salted
-        k *= m
-        k ^= k >> np.uint64(47)
-        k *= m
+        k = _hashed(c.values.view(np.uint64), np.uint64(salt & (1 << 64) - 1))
         c.values = k.view(np.int64) % np.int64(max)
         return kind
 
@@ -302,6 +298,26 @@ class Transform:
             c.values = c.values[place < n]
             c.lengths = np.minimum(c.lengths, n).astype(np.int32)
         return kind
+
+
+def _hashed(k: np.ndarray, salted: Union[np.uint64, np.ndarray]) -> np.ndarray:
+    """The hash of ids with a salt, or with a salt each, before the modulus."""
+    k = ~k + (k << np.uint64(21))
+    k ^= k >> np.uint64(24)
+    k *= np.uint64(265)
+    k ^= k >> np.uint64(14)
+    k *= np.uint64(21)
+    k ^= k >> np.uint64(28)
+    k *= np.uint64(1 + (1 << 31))
+    m = np.uint64(0x9DDFEA08EB382D69)
+    k ^= salted
+    k *= m
+    k ^= k >> np.uint64(47)
+    k ^= salted
+    k *= m
+    k ^= k >> np.uint64(47)
+    k *= m
+    return k
 
 
 _HEX = np.full(256, 255, np.uint8)

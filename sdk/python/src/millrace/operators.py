@@ -27,6 +27,7 @@ __all__ = [
     "firstx",
     "logit",
     "box_cox",
+    "ngram",
     "identity",
 ]
 
@@ -155,6 +156,19 @@ def box_cox(lambda1: Number, *, lambda2: Number = 0, mode: Literal["caffe2", "ra
         mode: which number is transformed
     """
     return Operator("box_cox", given({"lambda2": 0, "mode": "caffe2"}, lambda1=lambda1, lambda2=lambda2, mode=mode))
+
+
+def ngram(n: int) -> Operator:
+    """Replaces a list by one id for every window of ``n`` consecutive ids. A window's ids are folded by the hash of
+    ``sigrid_hash`` before its modulus: the first id with the salt 0, each further one with the hash so far as its salt.
+
+    Takes lists of int64; yields lists of int64; end with ``sigrid_hash`` or ``positive_modulus``. Nulls: a null list
+    stays null.
+
+    Args:
+        n: ids of a window, at most 16
+    """
+    return Operator("ngram", given(n=n))
 
 
 def identity() -> Operator:
