@@ -18,7 +18,8 @@ func TestJSONReadsBack(t *testing.T) {
 			Label: &Label{Column: "y", Ops: []Op{FillNull(Real(0.5))}},
 			Dense: []Group{{Columns: Columns("", "x_0..x_3"), As: "f{i}",
 				Ops: []Op{Clamp(Int(math.MinInt64), Int(math.MaxInt64)), Log(Real(1e-30))}}, {Columns: Columns("z")}},
-			Sparse: []Group{{Columns: Columns("m[1..2]"), DropScores: true, Deduplicate: true, Ops: []Op{HexToInt(), FirstX(0)}}},
+			Sparse: []Group{{Columns: Columns("m[1..2]"), DropScores: true, Deduplicate: true,
+				Ops: []Op{HexToInt(), FirstX(0)}}},
 			Generated: []Group{{Columns: Columns("x"), Ops: []Op{
 				Bucketize(Borders{LogSpaced: &LogSpaced{From: 1, To: 1e6, Count: 10}}, Arg{Name: "side", Value: Text("right")}),
 				Bucketize(Borders{List: []Number{Int(-1), Real(0.25), Real(1e300)}})}}},

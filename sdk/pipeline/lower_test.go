@@ -265,7 +265,8 @@ func TestDenseType(t *testing.T) {
 // The keys of a group that is deduplicated are a set; sets are numbered over sparse and generated groups, and are part
 // of the identity only where they are. The program does not know of them: the worker deduplicates.
 func TestSets(t *testing.T) {
-	const doc = "sparse: [{columns: [i8, i], deduplicate: %s}, {columns: [list]}, {columns: [c_0], deduplicate: %[1]s}]\n" +
+	const doc = "sparse: [{columns: [i8, i], deduplicate: %s}, {columns: [list]}, " +
+		"{columns: [c_0], deduplicate: %[1]s}]\n" +
 		"generated: [{columns: [f], as: b, deduplicate: %[1]s, ops: [bucketize: {borders: [1]}]}]"
 	r, p, err := lower(fmt.Sprintf(doc, "true"), zoo())
 	require.NoError(t, err)

@@ -49,7 +49,8 @@ func (m *MiniBatch) validateInverse() error {
 			case i < 0 || i >= n:
 				return shapeError("%s of set %d, row %d is %d, want 0 to %d", TensorInverse, set+1, r, i, n-1)
 			case i > next:
-				return shapeError("%s of set %d, row %d is %d before a row is %d: rows are numbered as they first appear",
+				return shapeError("%s of set %d, row %d is %d before a row is %d: "+
+					"rows are numbered as they first appear",
 					TensorInverse, set+1, r, i, next)
 			case i == next:
 				next++

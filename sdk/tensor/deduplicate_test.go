@@ -249,8 +249,10 @@ func TestDeduplicatedFramesThatLie(t *testing.T) {
 		"none different":            {`"unique":"[2,1]"`, `"unique":"[2,0]"`, "0 different rows, want 1 to 3"},
 		"beyond int32":              {`"unique":"[2,1]"`, `"unique":"[4294967298,1]"`, "unique"},
 		"another number of lengths": {`"unique":"[2,1]"`, `"unique":"[3,1]"`, "kjt.lengths: shape"},
-		"the inverse's shape":       {`"kjt.inverse":{"dtype":"I32","shape":[2,3]`, `"kjt.inverse":{"dtype":"I32","shape":[3,2]`, "kjt.inverse: shape"},
-		"the inverse's type":        {`"kjt.inverse":{"dtype":"I32"`, `"kjt.inverse":{"dtype":"F32"`, "kjt.inverse: dtype"},
+		"the inverse's shape": {`"kjt.inverse":{"dtype":"I32","shape":[2,3]`, `"kjt.inverse":{"dtype":"I32","shape":[3,2]`,
+			"kjt.inverse: shape"},
+		"the inverse's type": {`"kjt.inverse":{"dtype":"I32"`, `"kjt.inverse":{"dtype":"F32"`,
+			"kjt.inverse: dtype"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ReadFrame(reframe(t, good, c.old, c.new))
@@ -262,16 +264,22 @@ func TestDeduplicatedFramesThatLie(t *testing.T) {
 		change func(m *MiniBatch)
 		says   string
 	}{
-		"an index too large":       {func(m *MiniBatch) { m.Inverse[2] = 2 }, "kjt.inverse of set 1, row 2 is 2, want 0 to 1"},
-		"a negative index":         {func(m *MiniBatch) { m.Inverse[4] = -1 }, "kjt.inverse of set 2, row 1 is -1, want 0 to 0"},
-		"not as they first appear": {func(m *MiniBatch) { m.Inverse[0], m.Inverse[2] = 1, 0 }, "row 0 is 1 before a row is 0"},
-		"a row that nobody has":    {func(m *MiniBatch) { m.Inverse[2] = 0 }, "set 1 of keys has 2 different rows, kjt.inverse names 1"},
-		"lengths that do not sum":  {func(m *MiniBatch) { m.Lengths[0]++ }, "the lengths sum to 7, there are 6 values"},
-		"a negative length":        {func(m *MiniBatch) { m.Lengths[0], m.Lengths[1] = -1, 3 }, `key "a", row 0 is -1`},
-		"a scalar's length":        {func(m *MiniBatch) { m.Lengths[2] = 2 }, `key "b", row 0 is 2`},
-		"no inverse":               {func(m *MiniBatch) { m.Inverse = nil }, "kjt.inverse has 0 elements, want 6"},
-		"an inverse, no sets":      {func(m *MiniBatch) { m.Unique = nil }, "elements"},
-		"unique of no set":         {func(m *MiniBatch) { m.Unique = []int32{} }, "different rows of 0 sets"},
+		"an index too large": {func(m *MiniBatch) { m.Inverse[2] = 2 },
+			"kjt.inverse of set 1, row 2 is 2, want 0 to 1"},
+		"a negative index": {func(m *MiniBatch) { m.Inverse[4] = -1 },
+			"kjt.inverse of set 2, row 1 is -1, want 0 to 0"},
+		"not as they first appear": {func(m *MiniBatch) { m.Inverse[0], m.Inverse[2] = 1, 0 },
+			"row 0 is 1 before a row is 0"},
+		"a row that nobody has": {func(m *MiniBatch) { m.Inverse[2] = 0 },
+			"set 1 of keys has 2 different rows, kjt.inverse names 1"},
+		"lengths that do not sum": {func(m *MiniBatch) { m.Lengths[0]++ },
+			"the lengths sum to 7, there are 6 values"},
+		"a negative length": {func(m *MiniBatch) { m.Lengths[0], m.Lengths[1] = -1, 3 },
+			`key "a", row 0 is -1`},
+		"a scalar's length":   {func(m *MiniBatch) { m.Lengths[2] = 2 }, `key "b", row 0 is 2`},
+		"no inverse":          {func(m *MiniBatch) { m.Inverse = nil }, "kjt.inverse has 0 elements, want 6"},
+		"an inverse, no sets": {func(m *MiniBatch) { m.Unique = nil }, "elements"},
+		"unique of no set":    {func(m *MiniBatch) { m.Unique = []int32{} }, "different rows of 0 sets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := formOfSets(t)

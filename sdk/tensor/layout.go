@@ -25,8 +25,8 @@ type Extent struct {
 }
 
 // Extents are the tensors of one mini-batch in their fixed order: kjt.values, dense, kjt.lengths, kjt.inverse, label,
-// kjt.weights. A dense tensor of bfloat16 comes last, since an odd number of its elements would leave the others unaligned. Extents
-// list the schema's tensors, those without elements included.
+// kjt.weights. A dense tensor of bfloat16 comes last, since an odd number of its elements would leave the others
+// unaligned. Extents list the schema's tensors, those without elements included.
 type Extents struct {
 	Tensors []Extent
 	Bytes   int64 // from the first tensor's start to the last one's end
