@@ -3,4 +3,4 @@
 package offload
 
 // simulatedCases is how many cases the test of the policies draws.
-const simulatedCases = 1000
+const simulatedCases = 120

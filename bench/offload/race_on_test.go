@@ -4,4 +4,4 @@ package offload
 
 // simulatedCases is how many cases the test of the policies draws. The race detector slows the simulator about ten
 // times.
-const simulatedCases = 100
+const simulatedCases = 16

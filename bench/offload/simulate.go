@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/autoscale"
@@ -18,9 +21,13 @@ var ErrOptions = errors.New("bench offload")
 
 // SimulateOptions select the simulation. The zero value works.
 type SimulateOptions struct {
-	Cases int     // machines to draw; 0 means 1000
-	Seed  uint64  // of the draw
-	Noise float64 // standard deviation of a profile's measurements, as a share; 0 means 0.01, negative none
+	Cases int    // systems to draw; 0 means 1000
+	First int    // number of the first of them: Cases 1 and First n draw case n of a seed again
+	Seed  uint64 // of the draw
+	// Noise is the standard deviation of a profile's measurements, as a share; 0 means 0.01, negative none. The queueing
+	// network has noise of its own instead.
+	Noise  float64
+	Queues bool // draw queueing networks (Cluster) instead of machines that share processors (Machine)
 }
 
 // Bounds of SimulateOptions.
@@ -32,8 +39,6 @@ const (
 const (
 	sweepSteps     = 10 // shares between 0 and 1 that a sweep tries, beside 0
 	profileBatches = 100
-	countedBatches = 150
-	warmupBatches  = 64
 )
 
 // Policies are the policies that are compared.
@@ -60,6 +65,7 @@ type Case struct {
 	BestCut   offload.Cut     `json:"best_cut"`
 	BestRatio float64         `json:"best_ratio"`
 	Outcomes  []Outcome       `json:"outcomes"`
+	System    any             `json:"system"` // Machine or Cluster
 }
 
 // Summary is how far a policy was from the sweep's best over all cases.
@@ -80,7 +86,10 @@ type Simulation struct {
 	Seed     uint64    `json:"seed"`
 	Noise    float64   `json:"noise_share"`
 	Summary  []Summary `json:"summary"`
+	Queues   bool      `json:"queues"`
 	Farthest Case      `json:"farthest_case"` // in which Extended is farthest from the best
+	// Beyond names the cases in which Extended is farther than NearShare from the best.
+	Beyond []string `json:"beyond_5_percent,omitempty"`
 	// Workers are what policies for the number of workers ask for, in the mean over cases of equal workers.
 	Workers []WorkerCount `json:"workers"`
 }
@@ -96,6 +105,8 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Simulation, error) {
 	switch {
 	case o.Cases < 0 || o.Cases > MaxCases:
 		return nil, fmt.Errorf("%w: %d cases: want 1 to %d", ErrOptions, o.Cases, MaxCases)
+	case o.First < 0 || o.First > MaxCases:
+		return nil, fmt.Errorf("%w: first case %d: want 0 to %d", ErrOptions, o.First, MaxCases)
 	case !(o.Noise <= maxNoise):
 		return nil, fmt.Errorf("%w: noise %v: want at most %v", ErrOptions, o.Noise, maxNoise)
 	}
@@ -106,29 +117,27 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Simulation, error) {
 		o.Noise = 0.01
 	}
 	o.Noise = math.Max(o.Noise, 0)
-	rng := rand.New(rand.NewPCG(o.Seed, 11))
-	s := &Simulation{Cases: o.Cases, Seed: o.Seed, Noise: o.Noise}
+	s := &Simulation{Cases: o.Cases, Seed: o.Seed, Noise: o.Noise, Queues: o.Queues}
 	distances := make([][]float64, len(Policies()))
 	counts := make([]WorkerCount, len(workerPolicies))
 	for i := range counts {
 		counts[i].Policy = workerPolicies[i].name
 	}
 	s.Summary = make([]Summary, len(Policies()))
-	for i := range o.Cases {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
-		}
-		m := drawMachine(rng)
-		c, err := m.compare(fmt.Sprintf("case %d", i), rng, o.Noise)
-		if err != nil {
-			return nil, err
-		}
+	cases, err := o.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range cases {
 		for p, outcome := range c.Outcomes {
 			distances[p] = append(distances[p], outcome.Distance)
 			s.Summary[p].Offloaded += outcome.Decision.Ratio / float64(o.Cases)
 			if outcome.Decision.Offload {
 				s.Summary[p].Offloads += 1 / float64(o.Cases)
 			}
+		}
+		if c.Outcomes[0].Distance > NearShare {
+			s.Beyond = append(s.Beyond, c.Name)
 		}
 		if i == 0 || c.Outcomes[0].Distance > s.Farthest.Outcomes[0].Distance {
 			s.Farthest = c
@@ -144,13 +153,47 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Simulation, error) {
 	return s, nil
 }
 
+// NearShare is the distance from a sweep's best within which Extended is to be in every case.
+const NearShare = 0.05
+
+// run draws the cases and compares the policies in each of them, as many cases at once as there are processors. A case
+// depends on the seed and its number alone.
+func (o *SimulateOptions) run(ctx context.Context) ([]Case, error) {
+	cases, errs := make([]Case, o.Cases), make([]error, o.Cases)
+	var (
+		next    atomic.Int64
+		running sync.WaitGroup
+	)
+	for range runtime.GOMAXPROCS(0) {
+		running.Go(func() {
+			for i := int(next.Add(1)) - 1; i < o.Cases && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				number := o.First + i
+				rng := rand.New(rand.NewPCG(o.Seed, uint64(number)))
+				var bed testBed
+				if o.Queues {
+					bed = drawCluster(rng)
+				} else {
+					bed = drawMachine(rng)
+				}
+				cases[i], errs[i] = compare(bed, fmt.Sprintf("case %d", number), rng, o.Noise)
+				cases[i].System = bed
+			}
+		})
+	}
+	running.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return cases, errors.Join(errs...)
+}
+
 // fill computes a summary of distances.
 func (s *Summary) fill(policy offload.Policy, distances []float64) {
 	slices.Sort(distances)
 	s.Policy, s.Median, s.Largest = policy.String(), distances[len(distances)/2], distances[len(distances)-1]
 	for _, d := range distances {
 		s.Mean += d / float64(len(distances))
-		if d <= 0.05 {
+		if d <= NearShare {
 			s.Within5 += 1 / float64(len(distances))
 		}
 	}
@@ -180,105 +223,4 @@ func (c *Case) supplyOfOne() float64 {
 		most = math.Max(most, candidate.Supply)
 	}
 	return most / 4
-}
-
-// drawMachine draws a machine on which preprocessing may bind or not.
-func drawMachine(rng *rand.Rand) Machine {
-	between := func(low, high float64) float64 { return low * math.Exp(rng.Float64()*math.Log(high/low)) }
-	m := Machine{
-		Cores: between(0.3, 16), LocalCPU: between(0.002, 0.05), QueueBatches: 8 + rng.IntN(56),
-		SplitBatches: 1 << (1 + rng.IntN(4)),
-	}
-	m.LocalThreads = max(1, int(m.Cores))
-	local := math.Min(m.Cores, float64(m.LocalThreads)) / m.LocalCPU // mini-batches a second
-	pace := local * between(0.5, 8)                                  // the rate that the trainer would take
-	cpuShare := []float64{0, 0.3, 0.7, 1}[rng.IntN(4)]               // of the step, on a processor
-	m.StepCPU = cpuShare / pace
-	m.StepSeconds = (1 - cpuShare) / pace
-	for range 1 + rng.IntN(4) {
-		m.WorkerSeconds = append(m.WorkerSeconds, m.LocalCPU/between(0.2, 4)/math.Max(1, m.Cores/4))
-	}
-	workers := 0.0
-	for _, seconds := range m.WorkerSeconds {
-		workers += 1 / seconds
-	}
-	m.LinkSeconds = 1 / (workers * between(0.3, 10))
-	receive := m.LocalCPU * between(0.005, 0.5)
-	m.Cuts = []CutCost{
-		{Cut: offload.Transforms, ReceiveCPU: receive * between(1, 4), WorkerWork: between(0.5, 1),
-			LinkWork: between(1, 3)},
-		{Cut: offload.ReadAndTransforms, ReceiveCPU: receive * between(0.8, 2), WorkerWork: between(0.8, 1.2),
-			LinkWork: 1},
-		{Cut: offload.All, ReceiveCPU: receive, WorkerWork: 1, LinkWork: 1},
-	}
-	return m
-}
-
-// profile makes the measurements that the policies see.
-func (m *Machine) profile(rng *rand.Rand, noise float64) offload.Metrics {
-	noisy := func(v float64) float64 { return v * math.Max(1+noise*rng.NormFloat64(), 0.1) }
-	alone := m.trainerAlone()
-	local := m.run(CutCost{}, 0, true, profileBatches, profileBatches)
-	pipeline := m.run(CutCost{}, 0, false, profileBatches, profileBatches)
-	metrics := offload.Metrics{
-		Gthp: noisy(alone.batchesPerSecond), Tcycle: noisy(alone.cpuPerBatch), Cores: m.Cores,
-		Lthp: noisy(local.batchesPerSecond), Pcycle: noisy(pipeline.cpuPerBatch),
-		Supply: noisy(pipeline.batchesPerSecond),
-	}
-	for _, cut := range m.Cuts {
-		both := m.run(cut, 1, true, profileBatches, profileBatches)
-		remote := m.run(cut, 1, false, profileBatches, profileBatches)
-		metrics.Candidates = append(metrics.Candidates, offload.Candidate{Cut: cut.Cut,
-			Rthp: noisy(both.batchesPerSecond), Ocycle: noisy(remote.cpuPerBatch), Supply: noisy(remote.batchesPerSecond)})
-	}
-	return metrics
-}
-
-// throughput returns the training throughput at a cut and a share, which a tuner changes while the job runs if a
-// profile is given.
-func (m *Machine) throughput(cut offload.Cut, ratio float64, profile *offload.Metrics) float64 {
-	cost := CutCost{}
-	for _, c := range m.Cuts {
-		if c.Cut == cut {
-			cost = c
-		}
-	}
-	if cut == offload.None {
-		ratio = 0
-	}
-	// Whole splits of both sides, several times over.
-	counted := max(countedBatches, 16*m.SplitBatches)
-	warmup := max(warmupBatches, 8*m.SplitBatches)
-	if profile != nil {
-		return m.runTuned(cost, ratio, profile, warmup, counted).batchesPerSecond
-	}
-	return m.run(cost, ratio, true, warmup, counted).batchesPerSecond
-}
-
-// compare sweeps a machine and lets every policy decide.
-func (m *Machine) compare(name string, rng *rand.Rand, noise float64) (Case, error) {
-	c := Case{Name: name, Metrics: m.profile(rng, noise), NoOffload: m.throughput(offload.None, 0, nil)}
-	c.Best = c.NoOffload
-	for _, cut := range m.Cuts {
-		for i := range sweepSteps {
-			ratio := float64(i+1) / sweepSteps
-			if rate := m.throughput(cut.Cut, ratio, nil); rate > c.Best {
-				c.Best, c.BestCut, c.BestRatio = rate, cut.Cut, ratio
-			}
-		}
-	}
-	for _, policy := range Policies() {
-		d, err := offload.Decide(policy, c.Metrics)
-		if err != nil {
-			return c, err
-		}
-		// Extended goes on to look at the job while it runs; the paper decides once.
-		var profile *offload.Metrics
-		if policy == offload.Extended && d.Offload {
-			profile = &c.Metrics
-		}
-		rate := m.throughput(d.Cut, d.Ratio, profile)
-		c.Outcomes = append(c.Outcomes, Outcome{policy.String(), d, rate, 1 - rate/c.Best})
-	}
-	return c, nil
 }

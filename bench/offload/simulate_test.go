@@ -11,28 +11,27 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// TestExtendedIsNearTheBest draws a thousand machines. The policy Extended comes to within 5 % of a sweep's best in
-// nearly every case, never loses more than a tenth, and is nearer than Algorithm 1 and than FastFlow's program.
+// TestExtendedIsNearTheBest draws cases on both simulators. The policy Extended comes to within 5 % of a sweep's best in
+// every one of them, and is nearer than Algorithm 1 and than FastFlow's program in the mean. bench offload draws more.
 func TestExtendedIsNearTheBest(t *testing.T) {
-	cases := simulatedCases
-	if testing.Short() {
-		cases = 100
-	}
-	s, err := Simulate(t.Context(), SimulateOptions{Cases: cases, Seed: 1})
-	require.NoError(t, err)
-	extended := s.Summary[0]
-	t.Logf("%+v", s.Summary)
-	assert.Equal(t, "extended", extended.Policy)
-	assert.GreaterOrEqual(t, extended.Within5, 0.97)
-	assert.Less(t, extended.Mean, 0.01)
-	assert.Less(t, extended.Largest, 0.12, "%+v", s.Farthest)
-	for _, other := range s.Summary[1:] {
-		assert.Less(t, extended.Mean, other.Mean, other.Policy)
-		assert.Less(t, extended.Largest, other.Largest, other.Policy)
-	}
-	assert.Equal(t, s.Farthest.Outcomes[0].Distance, extended.Largest)
-	for _, w := range s.Workers {
-		assert.Positive(t, w.Mean, w.Policy)
+	for name, o := range map[string]SimulateOptions{
+		"processors": {Cases: simulatedCases, Seed: 1},
+		"queues":     {Cases: simulatedCases / 4, Seed: 2, Queues: true},
+	} {
+		s, err := Simulate(t.Context(), o)
+		require.NoError(t, err)
+		extended := s.Summary[0]
+		t.Logf("%s: %+v", name, s.Summary)
+		assert.Equal(t, "extended", extended.Policy)
+		assert.LessOrEqual(t, extended.Largest, NearShare, "%s: %v are too far; %+v", name, s.Beyond, s.Farthest)
+		for _, other := range s.Summary[1:] {
+			assert.Less(t, extended.Mean, other.Mean, other.Policy)
+			assert.Less(t, extended.Largest, other.Largest, other.Policy)
+		}
+		assert.InDelta(t, extended.Largest, s.Farthest.Outcomes[0].Distance, 0)
+		for _, w := range s.Workers {
+			assert.Positive(t, w.Mean, w.Policy)
+		}
 	}
 }
 
@@ -56,8 +55,8 @@ func TestSimulationRepeats(t *testing.T) {
 
 // plainMachine is one whose throughput can be computed by hand: four processors, a trainer on a device, one local
 // engine thread, one worker.
-func plainMachine() Machine {
-	return Machine{Cores: 4, StepSeconds: 0.001, LocalCPU: 0.01, LocalThreads: 1, WorkerSeconds: []float64{0.01},
+func plainMachine() *Machine {
+	return &Machine{Cores: 4, StepSeconds: 0.001, LocalCPU: 0.01, LocalThreads: 1, WorkerSeconds: []float64{0.01},
 		LinkSeconds: 0.0001, QueueBatches: 32, SplitBatches: 4,
 		Cuts: []CutCost{{Cut: offload.All, ReceiveCPU: 0.0001, WorkerWork: 1, LinkWork: 1}}}
 }
@@ -65,7 +64,7 @@ func plainMachine() Machine {
 // TestSimulatorAgreesWithArithmetic checks throughputs that follow from one bound.
 func TestSimulatorAgreesWithArithmetic(t *testing.T) {
 	m := plainMachine()
-	rate := func(m Machine, ratio float64) float64 {
+	rate := func(m *Machine, ratio float64) float64 {
 		return m.run(m.Cuts[0], ratio, true, 100, 400).batchesPerSecond
 	}
 	assert.InDelta(t, 1000, m.trainerAlone().batchesPerSecond, 1e-6)

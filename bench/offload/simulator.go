@@ -2,6 +2,7 @@ package offload
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/millrace/millrace/trainmgr/offload"
 )
@@ -19,6 +20,10 @@ type Machine struct {
 	QueueBatches  int       // of the input queue
 	SplitBatches  int
 	Cuts          []CutCost
+	// Variation is by how much the work of a mini-batch differs from the mean at most, as a share. Without it the streams
+	// fall into step with each other, and the throughput at one ratio differs by a tenth from that at its neighbours.
+	Variation float64
+	Seed      uint64 // of the variation
 }
 
 // CutCost is the cost of a cut.
@@ -68,6 +73,8 @@ type simulation struct {
 
 	rates []float64 // of the lanes, and last of the trainer
 
+	rng *rand.Rand // of the work of mini-batches
+
 	seen offload.Inputs // the tuner's observations, in seconds of virtual time
 }
 
@@ -87,38 +94,44 @@ func (m *Machine) run(cut CutCost, ratio float64, trains bool, warmup, counted i
 	return s.measureTo(warmup + counted)
 }
 
-// runTuned is run with a tuner that looks at the job now and then while it warms up.
-func (m *Machine) runTuned(cut CutCost, ratio float64, profile *offload.Metrics, warmup, counted int) measuredRun {
-	s := m.newSimulation(cut, ratio, true)
-	// The tuner's constants are in seconds of a real job. A second here is the time in which a profile says that some
-	// splits are made.
-	second := float64(max(2*m.SplitBatches*len(s.lanes)/3, 32)) / math.Max(profile.Lthp, profile.Gthp/4)
-	tuner := offload.NewTuner(offload.TunerOptions{}, ratio)
-	trying := false
-	for i := 1; i <= tunedSeconds || trying; i++ {
-		s.advance(math.MaxInt, float64(i)*second)
-		in := s.seen
-		in.Seconds = float64(i)
-		in.StallSeconds /= second
-		in.LocalBusy /= second
-		in.RemoteBusy /= second
-		in.LocalSupply, in.RemoteSupply = profile.Supply*second, candidateOf(profile, cut.Cut).Supply*second
-		in.LocalThroughput = profile.Lthp * second
-		in.RemoteThroughput = candidateOf(profile, cut.Cut).Rthp * second
-		decision := tuner.Decide(in).Decision
-		s.counters.SetRatio(decision.Ratio)
-		trying = decision.After.Trying // a try is part of a job's beginning, and rarer than that later
+// offloadCuts implements testBed.
+func (m *Machine) offloadCuts() (cuts []offload.Cut) {
+	for _, c := range m.Cuts {
+		cuts = append(cuts, c.Cut)
 	}
-	s.advanceTo(s.taken + warmup)
-	return s.measureTo(s.taken + counted)
+	return cuts
 }
 
-// tunedSeconds is how many times the tuner looks at a job before its throughput counts.
-const tunedSeconds = 40
+// begin implements testBed.
+func (m *Machine) begin(cut offload.Cut, ratio float64) tunedJob {
+	return m.newSimulation(m.cost(cut), ratio, true)
+}
+
+// second implements testBed.
+func (m *Machine) second(profile *offload.Metrics) float64 {
+	streams := m.LocalThreads + 1 + streamsOfWorker*len(m.WorkerSeconds)
+	return float64(max(2*m.SplitBatches*streams/3, 32)) / math.Max(profile.Lthp, profile.Gthp/4)
+}
+
+// runUntil implements tunedJob.
+func (s *simulation) runUntil(until float64) { s.advance(math.MaxInt, until) }
+
+// inputs implements tunedJob.
+func (s *simulation) inputs() offload.Inputs { return s.seen }
+
+// shares implements tunedJob.
+func (s *simulation) shares() *offload.Counters { return s.counters }
+
+// finish implements tunedJob.
+func (s *simulation) finish() float64 {
+	_, counted := s.m.steadyBatches()
+	return s.measureTo(s.taken + 2*counted).batchesPerSecond
+}
 
 // newSimulation makes a simulation at its beginning.
 func (m *Machine) newSimulation(cut CutCost, ratio float64, trains bool) *simulation {
-	s := &simulation{m: m, cut: cut, counters: offload.NewCounters(ratio), trains: trains}
+	s := &simulation{m: m, cut: cut, counters: offload.NewCounters(ratio), trains: trains,
+		rng: rand.New(rand.NewPCG(m.Seed, math.Float64bits(ratio)))}
 	for range m.LocalThreads + 1 {
 		s.lanes = append(s.lanes, lane{worker: -1})
 	}
@@ -201,6 +214,14 @@ func (s *simulation) watch(step float64) {
 	}
 }
 
+// vary returns the work of one mini-batch whose mean is given.
+func (s *simulation) vary(mean float64) float64 {
+	if s.m.Variation == 0 {
+		return mean
+	}
+	return mean * (1 + float64(s.m.Variation*(2*s.rng.Float64()-1)))
+}
+
 // use counts the CPU time of the trainer's machine.
 func (s *simulation) use(p phase, work float64) {
 	if p == preparing || p == receiving {
@@ -226,9 +247,9 @@ func (s *simulation) startWork() {
 				s.taken++
 				continue
 			}
-			s.trainer.phase, s.trainer.left = preparing, s.m.StepCPU
+			s.trainer.phase, s.trainer.left = preparing, s.vary(s.m.StepCPU)
 			if s.m.StepCPU == 0 {
-				s.trainer.phase, s.trainer.left = stepping, s.m.StepSeconds
+				s.trainer.phase, s.trainer.left = stepping, s.vary(s.m.StepSeconds)
 			}
 		}
 		changed = s.startSplit() || changed
@@ -277,9 +298,9 @@ func (s *simulation) nextBatch(l *lane) {
 	s.turns++
 	l.turn = s.turns
 	if l.worker < 0 {
-		l.phase, l.left = preparing, s.m.LocalCPU
+		l.phase, l.left = preparing, s.vary(s.m.LocalCPU)
 	} else {
-		l.phase, l.left = making, s.m.WorkerSeconds[l.worker]*s.cut.WorkerWork
+		l.phase, l.left = making, s.vary(s.m.WorkerSeconds[l.worker]*s.cut.WorkerWork)
 	}
 }
 
@@ -287,9 +308,9 @@ func (s *simulation) nextBatch(l *lane) {
 func (s *simulation) endPhase(l *lane) {
 	switch l.phase {
 	case making:
-		l.phase, l.left = sending, s.m.LinkSeconds*s.cut.LinkWork
+		l.phase, l.left = sending, s.vary(s.m.LinkSeconds*s.cut.LinkWork)
 	case sending:
-		l.phase, l.left = receiving, s.cut.ReceiveCPU
+		l.phase, l.left = receiving, s.vary(s.cut.ReceiveCPU)
 	default:
 		l.phase = blocked
 		if l.worker < 0 {
@@ -306,7 +327,7 @@ func (s *simulation) endPhase(l *lane) {
 // endStep ends a part of the trainer's step.
 func (s *simulation) endStep() {
 	if s.trainer.phase == preparing && s.m.StepSeconds > 0 {
-		s.trainer.phase, s.trainer.left = stepping, s.m.StepSeconds
+		s.trainer.phase, s.trainer.left = stepping, s.vary(s.m.StepSeconds)
 		return
 	}
 	s.trainer.phase = idle
@@ -375,14 +396,4 @@ func (s *simulation) hasThread(l *lane) bool {
 		}
 	}
 	return before < threads
-}
-
-// candidateOf returns a profile's measurements of a cut.
-func candidateOf(profile *offload.Metrics, cut offload.Cut) (c offload.Candidate) {
-	for _, c := range profile.Candidates {
-		if c.Cut == cut {
-			return c
-		}
-	}
-	return c
 }

@@ -1,8 +1,10 @@
 package offload
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 const (
@@ -247,6 +249,36 @@ func extended(m *Metrics) Decision {
 	d.Why = fmt.Sprintf("%.0f%% at cut %v: %.0f rows/s are expected, %.0f with everything local; %s", 100*share,
 		chosen.Cut, rate, m.Lthp, best.binding(share))
 	return d
+}
+
+// contenderShare is the share by which a cut's foretold throughput may be below that of the best cut for the cut to be
+// worth a trial: the model's predictions have errors of that size.
+const contenderShare = 0.15
+
+// Contenders returns the decisions of the policy Extended for each cut that may be the best one, the best first. The
+// model does not tell cuts apart whose throughputs differ by less than its errors: a caller that can choose among cuts
+// lets the job run with each contender for a while, and keeps the fastest. There is always one contender; where nothing
+// is to be offloaded its ratio is 0.
+func Contenders(m Metrics) ([]Decision, error) {
+	best, err := Decide(Extended, m)
+	if err != nil || len(m.Candidates) == 0 {
+		return []Decision{best}, err
+	}
+	var contenders []Decision
+	for _, c := range m.Candidates {
+		one := m
+		one.Candidates = []Candidate{c}
+		d := extended(&one)
+		d.Cut = c.Cut
+		if math.Max(d.Expected, c.Rthp) >= best.Expected*(1-contenderShare) {
+			contenders = append(contenders, d)
+		}
+	}
+	slices.SortStableFunc(contenders, func(a, b Decision) int { return cmp.Compare(b.Expected, a.Expected) })
+	if len(contenders) == 0 {
+		contenders = []Decision{best}
+	}
+	return contenders, nil
 }
 
 // highestMeasured returns the candidate with the highest Rthp, if that is above Lthp.

@@ -19,8 +19,6 @@ const (
 	smoothingSeconds = 4    // time constant of the observed rates
 	probeRatio       = 0.25 // the first ratio of a side whose rate is unknown
 	leastBusyShare   = 0.05 // of the time: a side that was less busy is at least as fast as this share says
-	firstHold        = 8    // times Settle: the wait after the first try that failed
-	mostHold         = 3600 // seconds
 	leastInterval    = 1e-3 // seconds: a shorter time is too short to divide by
 )
 
@@ -62,6 +60,8 @@ type Inputs struct {
 	// Throughputs are the rates that the profile measured with the trainer, Lthp and Rthp; 0: not known.
 	LocalThroughput  float64 `json:"local_throughput_rows_per_second"`
 	RemoteThroughput float64 `json:"remote_throughput_rows_per_second"`
+	// TrainerThroughput is the rate of the trainer alone, Gthp; 0: not known.
+	TrainerThroughput float64 `json:"trainer_throughput_rows_per_second"`
 	// RemoteAway reports whether no remote worker is available now.
 	RemoteAway bool `json:"remote_away"`
 }
@@ -69,7 +69,8 @@ type Inputs struct {
 // known replaces values that are not numbers, which JSON cannot represent, by 0.
 func (in Inputs) known() Inputs {
 	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
-		&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput} {
+		&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput,
+		&in.TrainerThroughput} {
 		if !(*v >= 0) || *v > most {
 			*v = 0
 		}
@@ -83,19 +84,18 @@ type State struct {
 	Ratio    float64 `json:"ratio"`                  // in force while remote workers are available
 	Local    float64 `json:"local_rows_per_second"`  // as observed while busy, smoothed; 0: not yet
 	Remote   float64 `json:"remote_rows_per_second"` // likewise
-	Starving float64 `json:"starving_seconds"`       // for how long
+	Starving float64 `json:"starving_seconds"`       // for how long the trainer has made less than it could
 	Changed  float64 `json:"changed_at_seconds"`
 	Away     bool    `json:"away"`
-	// A change is a try until the observed rate shows a gain. Previous is the ratio before the change, and PreviousRate
+	// A change is a try until the observed rate shows a gain. Previous is the ratio before the change, and PreviousSeen
 	// the rate at that ratio.
 	Trying       bool    `json:"trying"`
 	Previous     float64 `json:"previous_ratio"`
-	PreviousRate float64 `json:"previous_rows_per_second"`
-	// Rows and RowsSeconds count the rows and the seconds since the last change settled.
-	Rows        float64 `json:"rows_since_change"`
-	RowsSeconds float64 `json:"seconds_since_change"`
-	Hold        float64 `json:"hold_seconds"` // after a try that failed; doubles each time
-	Last        Inputs  `json:"last"`         // of the decision before
+	PreviousSeen Sample  `json:"previous_sample"`
+	// Seen is the job's rate since the last change settled.
+	Seen   Sample `json:"sample"`
+	Search Search `json:"search"`
+	Last   Inputs `json:"last"` // of the decision before
 }
 
 // Tuning is a decision of the tuner: the ratio that applies from now on.
@@ -116,14 +116,21 @@ type Record struct {
 
 // Tuner changes the ratio while a job runs, when T, the load or the workers change. It has one owner.
 //
-// The law: nothing changes while the trainer does not wait. If the trainer waited for more than Stall of the time
-// for Up seconds without a break, the ratio goes to the share at which both sides are done at the same time, which
-// is Remote/(Local+Remote) of the rates that the sides showed while they worked. These rates include the cost of
-// offloading, since the sides were offloading when the tuner observed them. The tuner makes no change that promises
-// less than Gain, and no change within Settle of the last change. If the job makes less than the profile measured
-// with everything local, or with everything remote, the ratio goes to that end. A change is a try: if the job makes
-// less than before when the change has settled, the ratio goes back, and the next try waits, twice as long each
-// time. While no remote worker is available the ratio is 0; when workers return, the earlier ratio applies again.
+// The law: nothing changes while the trainer has all it can take: it waited for at most Stall of the time, and makes at
+// least Gthp less half of Gain if Gthp is known. (Preprocessing beside a trainer may slow its step down without letting it
+// wait.) If the trainer lacked mini-batches for Up seconds without a break, the tuner searches, from the cheapest
+// guess to the dearest:
+//
+//  1. the end, 0 or 1, at which the profile measured more than the job makes now;
+//  2. the ratio at which both sides are done at the same time, which is Remote/(Local+Remote) of the rates that the
+//     sides showed while they worked;
+//  3. neighbours of the ratio, in steps that become smaller until no neighbour is better (see [Search]).
+//
+// Each change is a try: it stays if the job makes more than before when the change has settled, and is undone otherwise.
+// A try lasts until the difference exceeds the spread of the observed rates, or for mostTry seconds. When the search
+// has ended, the tuner rests for a time that doubles with every search, and begins again at once if the rate has moved
+// by driftShare since. While no remote worker is available the ratio is 0; when workers return, the earlier ratio
+// applies again.
 type Tuner struct {
 	options TunerOptions
 	state   State
@@ -159,8 +166,8 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 	observe(&s.Remote, remote, in.RemoteBusy-last.RemoteBusy, dt)
 	s.Last = in
 	if in.RemoteAway != s.Away {
-		s.Away, s.Starving, s.Changed, s.Trying, s.Hold = in.RemoteAway, 0, in.Seconds, false, 0
-		s.Rows, s.RowsSeconds = 0, 0
+		s.Away, s.Starving, s.Changed, s.Trying = in.RemoteAway, 0, in.Seconds, false
+		s.Seen, s.Search = Sample{}, Search{}
 		if s.Away {
 			s.Remote = 0 // the workers that return may be other workers
 			return s.conclude(before, "no worker is there: everything is local")
@@ -168,14 +175,17 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 		return s.conclude(before, "workers are there again")
 	}
 	if in.Seconds-s.Changed > o.Settle/2 {
-		s.Rows += local + remote
-		s.RowsSeconds += dt
+		s.Seen.add(local+remote, dt)
 	}
-	if s.Trying && in.Seconds-s.Changed >= o.Settle+o.Up {
-		if s.Trying = false; s.made() < s.PreviousRate {
-			return s.goBack(o, in, before)
+	s.Search.watch(o, s.Seen, s.balanced(in), (local+remote)/dt, dt)
+	if s.Trying {
+		if s.undecided(o, in) {
+			return s.conclude(before, "a change is on trial")
 		}
-		s.Hold = 0
+		if s.Trying = false; !s.gained() {
+			return s.goBack(in, before)
+		}
+		s.Search.accept()
 	}
 	switch {
 	case s.Away:
@@ -183,33 +193,48 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 	case local+remote == 0 && stall == 0:
 		s.Starving = 0
 		return s.conclude(before, "the trainer takes nothing")
-	case stall <= o.Stall*dt:
+	case stall <= o.Stall*dt && s.Seen.mean() >= in.TrainerThroughput*(1-o.Gain/2):
 		s.Starving = 0
 		return s.conclude(before, "the trainer does not wait")
 	}
 	s.Starving += dt
-	if s.Starving < o.Up || s.Trying || in.Seconds-s.Changed < math.Max(o.Settle, s.Hold) {
-		return s.conclude(before, fmt.Sprintf("the trainer has waited for %.1f s", s.Starving))
+	if s.Starving < o.Up || in.Seconds-s.Changed < o.Settle || s.Search.Stage == Climb && s.uncertain(o, in) {
+		return s.conclude(before, fmt.Sprintf("the trainer has lacked mini-batches for %.1f s", s.Starving))
 	}
-	if end, rate := in.betterEnd(); s.RowsSeconds > 0 && s.Ratio != end && s.made() < rate*(1-o.Gain) {
-		why := fmt.Sprintf("the job makes %.0f rows/s, and made %.0f when it was profiled at %.0f: %.3f becomes %.0f",
-			s.made(), rate, end, s.Ratio, end)
-		return s.try(in, end, before, why)
+	target, why, ok := s.next(o, in)
+	if !ok {
+		return s.conclude(before, fmt.Sprintf("the trainer lacks mini-batches, and no ratio beside %.3f is better",
+			s.Ratio))
 	}
-	target := s.balanced(in)
-	if s.gain(in, target) < o.Gain {
-		return s.conclude(before, fmt.Sprintf("the trainer waits, and both sides make all they can at %.3f", s.Ratio))
-	}
-	why := fmt.Sprintf("the trainer waited for %.1f s: local %.0f rows/s, remote %.0f: %.3f becomes %.3f", s.Starving,
-		s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply), s.Ratio, target)
-	return s.try(in, target, before, why)
+	s.Trying, s.Previous, s.PreviousSeen = true, s.Ratio, s.Seen
+	s.Ratio, s.Starving, s.Changed, s.Seen = target, 0, in.Seconds, Sample{}
+	return s.conclude(before, why)
 }
 
-// try changes the ratio, and keeps the earlier ratio and its rate for goBack.
-func (s State) try(in Inputs, target, before float64, why string) Tuning {
-	s.Trying, s.Previous, s.PreviousRate = true, s.Ratio, s.made()
-	s.Ratio, s.Starving, s.Changed, s.Rows, s.RowsSeconds = target, 0, in.Seconds, 0, 0
-	return s.conclude(before, why)
+// undecided reports whether a try goes on: its rate is not known yet, or differs from the rate before by no more than
+// chance explains.
+func (s *State) undecided(o TunerOptions, in Inputs) bool {
+	elapsed := in.Seconds - s.Changed
+	switch {
+	case elapsed < o.Settle+o.Up || s.Seen.Seconds == 0:
+		return true
+	case elapsed >= o.Settle+mostTry*o.Up:
+		return false
+	}
+	difference := math.Abs(s.Seen.mean() - s.PreviousSeen.mean())
+	return difference < certainSpread*math.Hypot(s.Seen.spread(), s.PreviousSeen.spread())
+}
+
+// gained reports whether a try made the job faster by more than chance explains.
+func (s *State) gained() bool {
+	return s.Seen.mean() > s.PreviousSeen.mean()*(1+leastTryGain)+math.Hypot(s.Seen.spread(), s.PreviousSeen.spread())
+}
+
+// uncertain reports whether the rate at the present ratio is not yet known well enough to compare a neighbour with it.
+func (s *State) uncertain(o TunerOptions, in Inputs) bool {
+	elapsed := in.Seconds - s.Changed
+	return elapsed < o.Settle+o.Up ||
+		elapsed < o.Settle+float64(mostTry*o.Up) && s.Seen.spread() > float64(certainShareOfRate*s.Seen.mean())
 }
 
 // betterEnd returns the ratio, 0 or 1, at which the profile measured the higher throughput, and that throughput.
@@ -220,20 +245,12 @@ func (in *Inputs) betterEnd() (ratio, rate float64) {
 	return 0, in.LocalThroughput
 }
 
-// made returns the rows a second that the job made since the last change settled.
-func (s *State) made() float64 {
-	if s.RowsSeconds == 0 {
-		return 0
-	}
-	return s.Rows / s.RowsSeconds
-}
-
-// goBack reverts a change that made the job slower.
-func (s State) goBack(o TunerOptions, in Inputs, before float64) Tuning {
-	why := fmt.Sprintf("at %.3f the job made %.0f rows/s, and %.0f before: back to %.3f", s.Ratio, s.made(),
-		s.PreviousRate, s.Previous)
-	s.Ratio, s.Starving, s.Changed, s.Rows, s.RowsSeconds = s.Previous, 0, in.Seconds, 0, 0
-	s.Hold = math.Min(math.Max(2*s.Hold, firstHold*o.Settle), mostHold)
+// goBack reverts a change that made the job no faster.
+func (s State) goBack(in Inputs, before float64) Tuning {
+	why := fmt.Sprintf("at %.3f the job made %.0f rows/s, and %.0f before: back to %.3f", s.Ratio, s.Seen.mean(),
+		s.PreviousSeen.mean(), s.Previous)
+	s.Search.reject()
+	s.Ratio, s.Starving, s.Changed, s.Seen = s.Previous, 0, in.Seconds, Sample{}
 	return s.conclude(before, why)
 }
 

@@ -69,7 +69,7 @@ func TestTunerFindsTheBalance(t *testing.T) {
 		var log []Record
 		for range 3 {
 			var part []Record
-			ratio, part = tuneFor(f, tuner, ratio, 150)
+			ratio, part = tuneFor(f, tuner, ratio, 300)
 			log = append(log, part...)
 			best := 0.0
 			for i := range 101 {
@@ -77,7 +77,7 @@ func TestTunerFindsTheBalance(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, f.rate(ratio), 0.95*best)
 			changes := 0
-			for _, r := range part[100:] { // it rests, a last try apart
+			for _, r := range part[250:] { // it rests, a last try apart
 				if r.Decision.Changed {
 					changes++
 				}
@@ -106,7 +106,7 @@ func TestTunerTakesALossBack(t *testing.T) {
 	tuner, ratio := NewTuner(TunerOptions{}, 1), 1.0
 	var in Inputs
 	at := map[float64]int{}
-	for range 600 {
+	for range 1200 {
 		rate := 100 * (1 - 2*(1-ratio)) // of 120
 		in.Seconds++
 		in.StallSeconds += 0.2
@@ -118,7 +118,7 @@ func TestTunerTakesALossBack(t *testing.T) {
 		ratio = tuner.Decide(in).Decision.Ratio
 		at[ratio]++
 	}
-	assert.Greater(t, at[1], 540, "of 600 seconds")
+	assert.Greater(t, at[1], 1050, "of 1200 seconds")
 	assert.Greater(t, len(at), 1, "it tried")
 }
 
@@ -165,7 +165,7 @@ func TestTunerWithoutWorkers(t *testing.T) {
 	}
 	assert.Equal(t, 1, said)
 	f.away, f.remote = false, 50 // other ones come
-	ratio, log = tuneFor(f, tuner, ratio, 40)
+	ratio, log = tuneFor(f, tuner, ratio, 200)
 	assert.InDelta(t, 0.66, log[0].Decision.Ratio, 0.01, "the ratio before")
 	assert.InDelta(t, 1.0/3, ratio, 0.03, "and then theirs")
 }
@@ -174,7 +174,7 @@ func TestTunerWithoutWorkers(t *testing.T) {
 func TestTunerTriesASideOfWhichNothingIsKnown(t *testing.T) {
 	for _, begin := range []float64{0, 1} {
 		f := &fluid{gthp: 300, local: 100, remote: 100}
-		ratio, _ := tuneFor(f, NewTuner(TunerOptions{}, begin), begin, 60)
+		ratio, _ := tuneFor(f, NewTuner(TunerOptions{}, begin), begin, 200)
 		assert.InDelta(t, 0.5, ratio, 0.03)
 	}
 	f := &fluid{gthp: 300, local: 100, remote: 300, in: Inputs{RemoteSupply: 300}}

@@ -1,0 +1,121 @@
+package offload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// testBed is a system on which the policies are tried: a trainer's machine with workers elsewhere.
+type testBed interface {
+	offloadCuts() []offload.Cut
+	// profile makes the measurements that the policies see. noise is a standard deviation of each, as a share.
+	profile(rng *rand.Rand, noise float64) offload.Metrics
+	// throughput returns the training throughput at a cut and a share. again measures it once more, on other mini-batches
+	// and for longer.
+	throughput(cut offload.Cut, ratio float64, again bool) float64
+	// begin begins a job at a cut and a share.
+	begin(cut offload.Cut, ratio float64) tunedJob
+	// second returns the seconds of virtual time for one second of the tuner's constants, which are those of a real job:
+	// the time in which a profile says that each stream makes a split or so.
+	second(profile *offload.Metrics) float64
+}
+
+// tunedJob is a job whose share a tuner changes while it runs.
+type tunedJob interface {
+	runUntil(seconds float64)
+	inputs() offload.Inputs // without the rates of the profile
+	shares() *offload.Counters
+	finish() float64 // runs on and returns the throughput
+}
+
+const (
+	// tunedSeconds bounds the seconds of a search, and restSeconds is how long a tuner has changed nothing when its search
+	// counts as ended.
+	tunedSeconds = 900
+	restSeconds  = 12
+)
+
+// tune lets a tuner look at a job until its search has ended, and returns the job's share and throughput then.
+func tune(bed testBed, d offload.Decision, profile *offload.Metrics) (ratio, throughput float64) {
+	job := bed.begin(d.Cut, d.Ratio)
+	second := bed.second(profile)
+	tuner := offload.NewTuner(offload.TunerOptions{}, d.Ratio)
+	var candidate offload.Candidate
+	for _, c := range profile.Candidates {
+		if c.Cut == d.Cut {
+			candidate = c
+		}
+	}
+	quiet := 0
+	for i := 1; i <= tunedSeconds && quiet < restSeconds; i++ {
+		job.runUntil(float64(i) * second)
+		in := job.inputs()
+		in.Seconds = float64(i)
+		in.StallSeconds /= second
+		in.LocalBusy /= second
+		in.RemoteBusy /= second
+		in.LocalSupply, in.RemoteSupply = profile.Supply*second, candidate.Supply*second
+		in.LocalThroughput, in.RemoteThroughput = profile.Lthp*second, candidate.Rthp*second
+		in.TrainerThroughput = profile.Gthp * second
+		decision := tuner.Decide(in).Decision
+		job.shares().SetRatio(decision.Ratio)
+		if quiet++; decision.Changed || decision.After.Trying ||
+			decision.After.Search.Stage == offload.Climb && decision.After.Starving > 0 {
+			quiet = 0
+		}
+	}
+	return job.shares().Ratio(), job.finish()
+}
+
+// extended lets the policy Extended decide: every contender runs under a tuner, and the fastest goes on.
+func extended(bed testBed, metrics *offload.Metrics) (best offload.Decision, highest float64, err error) {
+	contenders, err := offload.Contenders(*metrics)
+	if err != nil {
+		return best, 0, err
+	}
+	highest = -1
+	for _, d := range contenders {
+		if ratio, rate := tune(bed, d, metrics); rate > highest {
+			best, highest = d, rate
+			best.Ratio = ratio
+		}
+	}
+	best.Offload = best.Ratio > 0
+	return best, highest, nil
+}
+
+// compare sweeps a system and lets every policy decide.
+func compare(bed testBed, name string, rng *rand.Rand, noise float64) (Case, error) {
+	c := Case{Name: name, Metrics: bed.profile(rng, noise), NoOffload: bed.throughput(offload.None, 0, true)}
+	highest := bed.throughput(offload.None, 0, false)
+	for _, cut := range bed.offloadCuts() {
+		for i := range sweepSteps {
+			ratio := float64(i+1) / sweepSteps
+			if rate := bed.throughput(cut, ratio, false); rate > highest {
+				highest, c.BestCut, c.BestRatio = rate, cut, ratio
+			}
+		}
+	}
+	// The best of many runs was a lucky run too: it runs again, for longer.
+	c.Best = math.Max(c.NoOffload, bed.throughput(c.BestCut, c.BestRatio, true))
+	for _, policy := range Policies() {
+		d, err := offload.Decide(policy, c.Metrics)
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", name, err)
+		}
+		var rate float64
+		if policy == offload.Extended { // it goes on to look at the job while it runs; the paper decides once
+			d, rate, err = extended(bed, &c.Metrics)
+		} else {
+			rate = bed.throughput(d.Cut, d.Ratio, true)
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", name, err)
+		}
+		c.Outcomes = append(c.Outcomes, Outcome{policy.String(), d, rate, 1 - rate/c.Best})
+	}
+	return c, nil
+}

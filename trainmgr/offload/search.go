@@ -1,0 +1,228 @@
+package offload
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	mostTry       = 10    // times Up: a try ends then, whatever chance explains
+	certainSpread = 2     // standard errors: a difference above it is no chance
+	leastTryGain  = 0.005 // of the rate: a try that gains less is undone
+	// certainShareOfRate is the standard error, as a share of a rate, at which the rate is known well.
+	certainShareOfRate = 0.01
+	// A step is a share of the throughput: a neighbour above is better by a step where the local side binds, and a
+	// neighbour below is better by a step where the workers bind. So where neither neighbour within leastStep is better,
+	// no ratio is better by more than leastStep.
+	firstStep = 0.4
+	leastStep = 0.04
+	mostStep  = 1
+	againStep = 0.1
+	// endShare is the share of splits below which a side makes none.
+	endShare  = 0.03
+	firstRest = 64   // times Settle
+	mostRest  = 3600 // seconds
+	// driftShare is the share by which the smoothed rate of a job differs from the rate at which the search ended when
+	// something has changed, and driftSeconds how long it does. driftBalance is the same of the ratio at which both sides
+	// are done at the same time: a side that has become faster leaves the rate as it is.
+	driftShare   = 0.15
+	driftBalance = 0.1
+	driftSeconds = 8
+)
+
+// Sample is a rate that was observed in intervals.
+type Sample struct {
+	Rows    float64 `json:"rows"`
+	Seconds float64 `json:"seconds"`
+	Squares float64 `json:"squares"` // sum of squares of the intervals' rates, by their seconds
+	Count   float64 `json:"intervals"`
+}
+
+// add adds an interval.
+func (s *Sample) add(rows, seconds float64) {
+	s.Rows += rows
+	s.Seconds += seconds
+	s.Squares += float64(rows * (rows / seconds))
+	s.Count++
+}
+
+// mean returns the rate, 0 if nothing was observed.
+func (s *Sample) mean() float64 {
+	if s.Seconds == 0 {
+		return 0
+	}
+	return s.Rows / s.Seconds
+}
+
+// spread returns the standard error of the mean.
+func (s *Sample) spread() float64 {
+	if s.Count < 2 {
+		return 0
+	}
+	mean := s.mean()
+	return math.Sqrt(math.Max(0, s.Squares/s.Seconds-float64(mean*mean)) / (s.Count - 1))
+}
+
+// Stage is the kind of ratio that a search tries next.
+type Stage uint8
+
+// The stages of a search, in their order.
+const (
+	TryEnd     Stage = iota // an end at which the profile measured more
+	TryBalance              // the ratio at which both sides are done at the same time
+	Climb                   // a neighbour
+	Rest                    // nothing until the rest is over
+)
+
+// Search is the state of a search for the best ratio. The throughput as a function of the ratio has one summit: each
+// bound grows with the ratio or falls with it, and the least of such bounds has no valley. So a ratio that is better
+// than both of its neighbours is within a step of the best ratio. Climb goes on in a direction while that gains, with
+// twice the step each time; where neither neighbour gains, it halves the step until it is below leastStep.
+type Search struct {
+	Stage    Stage   `json:"stage"`
+	Step     float64 `json:"step"` // share of the throughput; 0: firstStep
+	Down     bool    `json:"down"` // the direction in which the next neighbour lies
+	Misses   int     `json:"misses"`
+	Rests    int     `json:"rests"`         // since conditions changed
+	Rested   float64 `json:"rest_seconds"`  // so far
+	Drifted  float64 `json:"drift_seconds"` // for how long the rate has differed from BaseRate
+	Rate     float64 `json:"rows_per_second"`
+	BaseRate float64 `json:"base_rows_per_second"` // at the ratio around which the search tries; 0: not known
+	// BaseBalance is the ratio at which both sides were done at the same time when BaseRate was observed.
+	BaseBalance float64 `json:"base_balance"`
+}
+
+// begin lets the search begin again.
+func (s *Search) begin() {
+	*s = Search{Rests: s.Rests, Rate: s.Rate}
+}
+
+// watch ends a rest that has lasted long enough, or during which the job's rate has moved.
+func (s *Search) watch(o TunerOptions, seen Sample, balance, rate, dt float64) {
+	if s.Rate == 0 {
+		s.Rate = rate
+	}
+	s.Rate += float64((rate - s.Rate) * (1 - math.Exp(-dt/smoothingSeconds)))
+	if s.Stage != Rest {
+		return
+	}
+	s.Rested += dt
+	if s.BaseRate == 0 && seen.Seconds >= 4*smoothingSeconds {
+		s.BaseRate, s.BaseBalance = seen.mean(), balance
+	}
+	s.Drifted += dt
+	if !s.moved(s.Rate, 0) && (s.BaseRate == 0 || math.Abs(balance-s.BaseBalance) < driftBalance) {
+		s.Drifted = 0
+	}
+	switch {
+	case s.Drifted >= driftSeconds:
+		s.begin()
+		s.Rests = 0
+	case s.Rested >= math.Min(math.Ldexp(firstRest*o.Settle, min(s.Rests-1, 30)), mostRest):
+		s.begin()
+	}
+}
+
+// moved reports whether a rate differs from the rate that the search began with at the same ratio: T, the load or the
+// workers have changed.
+func (s *Search) moved(rate, spread float64) bool {
+	return s.BaseRate > 0 && math.Abs(rate-s.BaseRate) > float64(driftShare*s.BaseRate)+2*spread
+}
+
+// accept notes that a try gained. A balance is computed again: both sides have shown more of their rates.
+func (s *Search) accept() {
+	s.BaseRate = 0
+	switch s.Stage {
+	case TryEnd:
+		s.Stage = TryBalance
+	case Climb:
+		s.Step, s.Misses = math.Min(2*s.Step, mostStep), 0
+	}
+}
+
+// reject notes that a try did not gain.
+func (s *Search) reject() {
+	if s.Stage == Climb {
+		s.miss()
+		return
+	}
+	s.Stage++
+}
+
+// miss goes on to the other neighbour, or to nearer ones.
+func (s *Search) miss() {
+	s.Down = !s.Down
+	if s.Misses++; s.Misses < 2 {
+		return
+	}
+	s.Misses = 0
+	if s.Step /= 2; s.Step < leastStep {
+		s.Stage, s.Rested, s.BaseRate, s.Drifted = Rest, 0, 0, 0
+		s.Rests++
+	}
+}
+
+// next returns the ratio to try, and why. ok is false if there is none now.
+func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
+	if s.Search.Stage == Rest {
+		return 0, "", false
+	}
+	made := s.Seen.mean()
+	if s.Search.moved(made, s.Seen.spread()) {
+		s.Search.begin()
+		s.Search.Rests = 0
+	}
+	s.Search.BaseRate = made
+	if s.Search.Stage == TryEnd {
+		end, rate := in.betterEnd()
+		if s.Ratio != end && made > 0 && made < rate*(1-o.Gain) {
+			return end, fmt.Sprintf("the job makes %.0f rows/s, and made %.0f when it was profiled at %.0f: "+
+				"%.3f becomes %.0f", made, rate, end, s.Ratio, end), true
+		}
+		s.Search.Stage = TryBalance
+	}
+	if s.Search.Stage == TryBalance {
+		target = s.balanced(in)
+		if s.gain(in, target) >= o.Gain {
+			return target, fmt.Sprintf("the trainer lacked mini-batches for %.1f s: local %.0f rows/s, remote %.0f: "+
+				"%.3f becomes %.3f", s.Starving, s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply),
+				s.Ratio, target), true
+		}
+		s.Search.Stage = Climb
+	}
+	if s.Search.Step == 0 {
+		s.Search.Step, s.Search.Down = firstStep, s.balanced(in) < s.Ratio
+		if s.Search.Rests > 0 { // nothing has changed since the last search, as far as the rate shows
+			s.Search.Step = againStep
+		}
+	}
+	for s.Search.Stage == Climb {
+		step := s.Search.Step
+		if s.Search.Down {
+			step = -step
+		}
+		if target = neighbour(s.Ratio, step); target != s.Ratio {
+			return target, fmt.Sprintf("the trainer lacked mini-batches for %.1f s at %.0f rows/s: %.3f tries %.3f",
+				s.Starving, made, s.Ratio, target), true
+		}
+		s.Search.miss()
+	}
+	return 0, "", false
+}
+
+// neighbour returns the ratio at which the local side's bound, Local/(1-ratio), is higher by a step, or the workers'
+// bound, Remote/ratio, if the step is negative. It returns an end if the ratio would be near it.
+func neighbour(ratio, step float64) float64 {
+	if step > 0 {
+		ratio = 1 - float64((1-ratio)*math.Exp(-step))
+	} else {
+		ratio *= math.Exp(step)
+	}
+	switch {
+	case step > 0 && ratio > 1-endShare:
+		return 1
+	case step < 0 && ratio < endShare:
+		return 0
+	}
+	return ratio
+}
