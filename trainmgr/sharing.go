@@ -264,7 +264,7 @@ func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
 		LocalRows: float64(local.rows), RemoteRows: float64(remote.rows),
 		LocalBusy: local.busy.Seconds(), RemoteBusy: remote.busy.Seconds(),
 		LocalSupply: s.localSupply, RemoteSupply: s.remoteSupply, RemoteAway: remoteAway,
-		LocalThroughput: s.metrics.Lthp, RemoteThroughput: s.remoteThroughput(),
+		LocalThroughput: s.metrics.Lthp, RemoteThroughput: s.remoteThroughput(), TrainerThroughput: s.metrics.Gthp,
 	})
 	if s.options.Record != nil {
 		s.options.Record(r)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,12 @@ func (c benchCommands) offload() *cobra.Command {
 with what every policy decides from a profile of 100 mini-batches, and with every cut at every tenth
 of the splits. Distance is how far the training throughput is from the sweep's best; below 0, it is
 better than any ratio of the sweep. The last table has how many equal workers each policy would start
-with.
+with. Cases in which extended is farther than 5 % from the best are named; --first N --cases 1 draws
+case N of a seed again.
+
+With --queues the cases run on a second simulator, which shares no code with the first: a network of
+queues with random service times, quotas that are spent in periods, several ranks that step together,
+and workers that other tenants slow down.
 
 With --real it trains on this machine instead: a drive is served by one process, and a stand-in
 trainer that uses 0.3, 0.7 and 1 of a CPU runs in another, each under a quota of CPU (cpu.max, or
@@ -60,7 +66,9 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 	}
 	f := cmd.Flags()
 	f.Var(quantity.CountFlag[int]{To: &o.Cases}, "cases", "machines to draw (default 1000)")
+	f.Var(quantity.CountFlag[int]{To: &o.First}, "first", "number of the first machine that is drawn")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of the draw")
+	f.BoolVar(&o.Queues, "queues", false, "run the cases on the second simulator, a network of queues")
 	f.Float64Var(&o.Noise, "noise", 0.01, "standard deviation of what a profile measures, as a share; negative: none")
 	f.BoolVar(&trains, "real", false, "train on this machine, for minutes, instead of drawing cases")
 	f.Float64SliceVar(&run.Cores, "trainer-cpu", []float64{0.3, 0.7, 1}, "with --real: shares of a CPU of the trainers")
@@ -115,6 +123,9 @@ func printSimulation(w io.Writer, s *bench.Simulation) {
 	fmt.Fprintf(w, "\nfarthest of extended\t%s: %v at %.2f decided, %v at %.2f is best\n", s.Farthest.Name,
 		s.Farthest.Outcomes[0].Decision.Cut, s.Farthest.Outcomes[0].Decision.Ratio, s.Farthest.BestCut,
 		s.Farthest.BestRatio)
+	if len(s.Beyond) > 0 {
+		fmt.Fprintf(w, "farther than 5%%\t%s\n", strings.Join(s.Beyond, ", "))
+	}
 	fmt.Fprintf(w, "\nfirst workers by\tmean\n")
 	for _, p := range s.Workers {
 		fmt.Fprintf(w, "%s\t%.1f\n", p.Policy, p.Mean)

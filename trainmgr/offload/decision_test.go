@@ -33,7 +33,7 @@ func TestMetricsAreChecked(t *testing.T) {
 		}
 		var table Table
 		require.ErrorIs(t, table.Put(Keys{}, m, Known{}), ErrMetrics, name)
-		_, err := DecideNodes([]Metrics{good, m}, 1)
+		_, err := Contenders(m)
 		require.ErrorIs(t, err, ErrMetrics)
 		assert.Zero(t, FreeCores(m, 1), name)
 	}
@@ -137,35 +137,36 @@ func TestDecisionsHoldTheirBounds(t *testing.T) {
 			require.NotEmpty(t, d.Why)
 			require.GreaterOrEqual(t, FirstWorkers(d, 1), 0)
 		}
-		_, err := DecideNodes([]Metrics{m, m}, number.Draw(t, "pool"))
+		contenders, err := Contenders(m)
 		require.NoError(t, err)
+		require.NotEmpty(t, contenders)
+		for _, d := range contenders {
+			require.True(t, d.Ratio >= 0 && d.Ratio <= 1, "%v", d.Ratio)
+		}
 	})
 }
 
-func TestDecideNodesGivesWorkersWhereTheyAreNeeded(t *testing.T) {
-	node := func(lthp float64) Metrics {
-		return Metrics{Gthp: 1000, Lthp: lthp, Pcycle: 1e-3, Supply: lthp, Cores: 4,
-			Candidates: []Candidate{{Cut: All, Rthp: 900, Ocycle: 1e-6, Supply: 900}}}
-	}
-	nodes := []Metrics{node(800), node(200)}
-	d, err := DecideNodes(nodes, 600)
+// TestContendersAreTheCutsThatMayBeBest has three cuts: the model foretells that two are within its error of each
+// other, and that the third is far below.
+func TestContendersAreTheCutsThatMayBeBest(t *testing.T) {
+	m := Metrics{Gthp: 2000, Lthp: 200, Pcycle: 1e-3, Supply: 200, Cores: 4, Candidates: []Candidate{
+		{Cut: Transforms, Rthp: 300, Ocycle: 1e-5, Supply: 300},
+		{Cut: ReadAndTransforms, Rthp: 900, Ocycle: 1e-5, Supply: 900},
+		{Cut: All, Rthp: 950, Ocycle: 1e-5, Supply: 950},
+	}}
+	contenders, err := Contenders(m)
 	require.NoError(t, err)
-	// Together they make 800 + 200 + 600 rows/s, so each node gets 800 at most: the first one needs no worker.
-	assert.InDelta(t, 800, d[0].Expected, 8)
-	assert.InDelta(t, d[0].Expected, d[1].Expected, 1e-9, "the slowest sets the pace")
-	assert.Less(t, d[0].Ratio, 0.02)
-	assert.InDelta(t, 0.75, d[1].Ratio, 0.01)
-	assert.LessOrEqual(t, d[0].Ratio*d[0].Expected+d[1].Ratio*d[1].Expected, 600.0)
-	// Without workers, the slowest node's own pipeline sets the pace.
-	d, err = DecideNodes(nodes, 0)
+	require.Len(t, contenders, 2)
+	assert.Equal(t, All, contenders[0].Cut)
+	assert.Equal(t, ReadAndTransforms, contenders[1].Cut)
+	m.Candidates = m.Candidates[:1]
+	m.Candidates[0].Rthp, m.Candidates[0].Supply = 1, 1
+	contenders, err = Contenders(m)
 	require.NoError(t, err)
-	assert.InDelta(t, 200, d[0].Expected, 2)
-	assert.False(t, d[0].Offload || d[1].Offload)
-	// With plenty, the trainers do.
-	d, err = DecideNodes(nodes, 1e6)
+	require.Len(t, contenders, 1)
+	assert.Zero(t, contenders[0].Ratio, "a slow worker makes nothing at first; the tuner may try it")
+	m.Candidates = nil
+	contenders, err = Contenders(m)
 	require.NoError(t, err)
-	assert.InDelta(t, 1000, d[1].Expected, 1e-9)
-	d, err = DecideNodes(nil, 1)
-	require.NoError(t, err)
-	assert.Empty(t, d)
+	require.Len(t, contenders, 1)
 }
