@@ -158,6 +158,7 @@ func (s *storageSource) allocateShared(ctx context.Context) error {
 	if share.decision, err = share.decide(*share.metrics); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
+	share.trainerThroughput = rowsPerSecond
 	share.start()
 	if share.pace = share.decision.Expected; share.pace == 0 {
 		share.pace = rowsPerSecond

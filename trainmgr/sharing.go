@@ -36,6 +36,7 @@ type sharing struct {
 	decision                  offload.Decision
 	metrics                   *offload.Metrics
 	localSupply, remoteSupply float64
+	trainerThroughput         float64             // T or Gthp; 0: not known
 	remoteWorkers             []allocation.Worker // those whose P is known
 	pace                      float64             // rows a second that are expected
 	maxDrives                 int
@@ -264,7 +265,7 @@ func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
 		LocalRows: float64(local.rows), RemoteRows: float64(remote.rows),
 		LocalBusy: local.busy.Seconds(), RemoteBusy: remote.busy.Seconds(),
 		LocalSupply: s.localSupply, RemoteSupply: s.remoteSupply, RemoteAway: remoteAway,
-		LocalThroughput: s.metrics.Lthp, RemoteThroughput: s.remoteThroughput(), TrainerThroughput: s.metrics.Gthp,
+		LocalThroughput: s.metrics.Lthp, RemoteThroughput: s.remoteThroughput(), TrainerThroughput: s.trainerThroughput,
 	})
 	if s.options.Record != nil {
 		s.options.Record(r)

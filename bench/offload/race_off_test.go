@@ -3,4 +3,4 @@
 package offload
 
 // simulatedCases is how many cases the test of the policies draws.
-const simulatedCases = 120
+const simulatedCases = 60
