@@ -94,6 +94,14 @@ type OffloadReport struct {
 	ProfileShare   float64 `json:"profile_share"`
 	// FreeCores is how much of a CPU the trainer leaves free for the local side, as measured; 0: not measured.
 	FreeCores float64 `json:"free_cores"`
+	// LocalLimit is how many CPU seconds a second the local side may use now, and LimitedBy what keeps it to that: pacing,
+	// or none without a limit.
+	LocalLimit float64 `json:"local_limit_cores"`
+	LimitedBy  string  `json:"limited_by"`
+	// LocalCPUSeconds is the CPU time of the local side's mini-batches, and LocalWaitSeconds how long its streams waited
+	// for the limit, added up.
+	LocalCPUSeconds  float64 `json:"local_cpu_seconds"`
+	LocalWaitSeconds float64 `json:"local_wait_seconds"`
 }
 
 // allocateShared finds the drives elsewhere and decides their share and how many of them run at once.
@@ -159,6 +167,7 @@ func (s *storageSource) allocateShared(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	share.trainerThroughput = rowsPerSecond
+	share.cpuOfMiniBatch = share.metrics.Pcycle * float64(s.firstEpoch.Plan.Options().Batch)
 	share.start()
 	if share.pace = share.decision.Expected; share.pace == 0 {
 		share.pace = rowsPerSecond

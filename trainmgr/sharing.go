@@ -37,6 +37,7 @@ type sharing struct {
 	metrics                   *offload.Metrics
 	localSupply, remoteSupply float64
 	trainerThroughput         float64             // T or Gthp; 0: not known
+	cpuOfMiniBatch            float64             // CPU seconds of a local one, as the profile foretells; 0: not known
 	remoteWorkers             []allocation.Worker // those whose P is known
 	pace                      float64             // rows a second that are expected
 	maxDrives                 int
@@ -44,15 +45,20 @@ type sharing struct {
 	known                     offload.Known // metrics that the store had
 	profileTime               time.Duration
 
-	mu        sync.Mutex // guards what follows
-	counters  *offload.Counters
-	tuner     *offload.Tuner // nil if the ratio is fixed
-	tuned     time.Time      // when the tuner decided last
-	meters    [2]sideMeter   // by offload.Side
-	splits    [2]uint64      // started, by offload.Side
-	redone    uint64
-	retunings int
-	away      bool // logged, and no drive has made a split since
+	pacer pacer // of the local side
+
+	mu       sync.Mutex // guards what follows
+	counters *offload.Counters
+	tuner    *offload.Tuner // nil if the ratio is fixed
+	tuned    time.Time      // when the tuner decided last
+	// limited is when the limit of the local side was computed last, and limitedRows how many rows both sides had made.
+	limited     time.Time
+	limitedRows float64
+	meters      [2]sideMeter // by offload.Side
+	splits      [2]uint64    // started, by offload.Side
+	redone      uint64
+	retunings   int
+	away        bool // logged, and no drive has made a split since
 	// remoteCount is the number of drives elsewhere that were ever found.
 	remoteCount int
 }
@@ -60,7 +66,7 @@ type sharing struct {
 // newSharing makes the sharing of a job. remote may be nil.
 func newSharing(o *Options, remote api.Storage) *sharing {
 	s := &sharing{options: &o.Offload, logger: o.Logger, now: time.Now, maxDrives: o.MaxDrives,
-		counters: offload.NewCounters(0)}
+		counters: offload.NewCounters(0), pacer: pacer{now: time.Now}}
 	if s.options.RetryAfter == 0 {
 		s.options.RetryAfter = DefaultRetryAfter
 	}
@@ -96,6 +102,7 @@ func (s *sharing) start() {
 	defer s.mu.Unlock()
 	s.begun = s.now()
 	s.counters = offload.NewCounters(s.decision.Ratio)
+	s.pacer.refresh = s.limitLocal
 	if s.options.Ratio == nil {
 		s.tuner = offload.NewTuner(s.options.Tuner, s.decision.Ratio)
 	}
@@ -137,6 +144,12 @@ func (s *sharing) report() *OffloadReport {
 		RemoteAway: s.away, Known: s.known, ProfileSeconds: s.profileTime.Seconds()}
 	if s.metrics != nil {
 		r.FreeCores = offload.FreeCores(*s.metrics, s.pace)
+	}
+	paced := s.pacer.state()
+	r.LocalLimit, r.LocalCPUSeconds, r.LocalWaitSeconds = paced.cores, paced.used, paced.waited.Seconds()
+	r.LimitedBy = "pacing"
+	if paced.cores == 0 {
+		r.LimitedBy = "none"
 	}
 	return r
 }
@@ -192,17 +205,32 @@ type sharedStream struct {
 	release func() // gives up the room of the mini-batch that Next returned last; nil if Next reserved none
 }
 
+// makeNext makes the next mini-batch and counts it. The trainer's own workers keep to their limit.
+func (s *sharedStream) makeNext(ctx context.Context) (mb *tensor.MiniBatch, err error) {
+	share := s.piece.shared.sharing
+	next := func() error {
+		meter := &share.meters[s.piece.side]
+		meter.enter()
+		mb, err = s.Stream.Next(ctx)
+		rows := 0
+		if mb != nil {
+			rows = mb.Rows
+		}
+		meter.leave(rows)
+		return err
+	}
+	if s.piece.side == offload.Remote {
+		err = next()
+		return mb, err
+	}
+	err = share.pacer.run(ctx, share.cpuOfMiniBatch, next)
+	return mb, err
+}
+
 // Next implements api.Stream. The mini-batch that Next returned before is in the input queue.
 func (s *sharedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	s.releaseRoom()
-	meter := &s.piece.shared.sharing.meters[s.piece.side]
-	meter.enter()
-	mb, err := s.Stream.Next(ctx)
-	rows := 0
-	if mb != nil {
-		rows = mb.Rows
-	}
-	meter.leave(rows)
+	mb, err := s.makeNext(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -248,6 +276,29 @@ func (s *sharing) newSchedule(planOrder bool, drives []api.Drive) *allocation.Sc
 	schedule := allocation.NewSchedule(planOrder, s.remoteDrives(s.counters.Ratio()), remote) // group remoteGroup
 	schedule.AddGroup(len(local), local)                                                      // group localGroup
 	return schedule
+}
+
+// limitLocal gives the local side as much of the CPUs as the trainer leaves free at the job's present throughput, once
+// a second. Without the trainer's CPU time, which a profile measures, there is no limit.
+func (s *sharing) limitLocal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if s.metrics == nil || s.metrics.Tcycle == 0 || s.metrics.Cores == 0 || now.Sub(s.limited) < tunePeriod {
+		return
+	}
+	rows := float64(s.meters[offload.Local].read().rows + s.meters[offload.Remote].read().rows)
+	rate := s.pace
+	if !s.limited.IsZero() {
+		rate = (rows - s.limitedRows) / now.Sub(s.limited).Seconds()
+	}
+	s.limited, s.limitedRows = now, rows
+	cores := pacerMargin * offload.FreeCores(*s.metrics, rate)
+	if s.pacer.state().cores == 0 {
+		s.logger.Info("the trainer's own workers are limited to the CPU time that the trainer leaves free", "cores", cores,
+			"by", "pacing")
+	}
+	s.pacer.setLimit(cores)
 }
 
 // tune lets the tuner look at the job once a second. changed reports whether the tuner changed the ratio.

@@ -65,7 +65,7 @@ type Case struct {
 	BestCut   offload.Cut     `json:"best_cut"`
 	BestRatio float64         `json:"best_ratio"`
 	Outcomes  []Outcome       `json:"outcomes"`
-	System    any             `json:"system"` // Machine or Cluster
+	System    string          `json:"system"` // all parameters of the Machine or Cluster, in words
 }
 
 // Summary is how far a policy was from the sweep's best over all cases.
@@ -176,7 +176,7 @@ func (o *SimulateOptions) run(ctx context.Context) ([]Case, error) {
 					bed = drawMachine(rng)
 				}
 				cases[i], errs[i] = compare(bed, fmt.Sprintf("case %d", number), rng, o.Noise)
-				cases[i].System = bed
+				cases[i].System = fmt.Sprintf("%+v", bed)
 			}
 		})
 	}

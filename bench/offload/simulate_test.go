@@ -11,8 +11,9 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// TestExtendedIsNearTheBest draws cases on both simulators. The policy Extended comes to within 5 % of a sweep's best in
-// every one of them, and is nearer than Algorithm 1 and than FastFlow's program in the mean. bench offload draws more.
+// TestExtendedIsNearTheBest draws cases on both simulators. The policy Extended comes to within 5 % of a sweep's best
+// in every one of them, and is nearer than Algorithm 1 and than FastFlow's program in the mean. The command bench
+// offload draws more cases.
 func TestExtendedIsNearTheBest(t *testing.T) {
 	for name, o := range map[string]SimulateOptions{
 		"processors": {Cases: simulatedCases, Seed: 1},

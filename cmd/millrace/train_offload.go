@@ -114,4 +114,8 @@ func printOffload(w io.Writer, r *trainmgr.OffloadReport) {
 		r.LocalRows, r.LocalSplits, r.RemoteRows, r.RemoteSplits, r.Redone)
 	fmt.Fprintf(w, "profile\t%.2f s, %.1f%% of the whole; the share was changed %d times since\n", r.ProfileSeconds,
 		100*r.ProfileShare, r.Retunings)
+	if r.LocalLimit > 0 {
+		fmt.Fprintf(w, "limit of the own CPUs\t%.2f cores, by %s; %.2f CPU-s used, %.2f s waited\n",
+			r.LocalLimit, r.LimitedBy, r.LocalCPUSeconds, r.LocalWaitSeconds)
+	}
 }

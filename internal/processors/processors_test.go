@@ -29,6 +29,35 @@ func TestTimeGrows(t *testing.T) {
 	}
 }
 
+// TestThreadTimeIsOfTheThread compares the time of a thread that works with the time of a thread that sleeps.
+func TestThreadTimeIsOfTheThread(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begin, known := ThreadTime()
+	if !known {
+		shared.Missing(t, "the processor time of a thread is not known here")
+	}
+	ended := make(chan struct{})
+	go func() { // on another thread
+		defer close(ended)
+		work := Time()
+		for end := time.Now().Add(time.Minute); Time()-work < 50*time.Millisecond && time.Now().Before(end); {
+		}
+	}()
+	<-ended
+	if used, _ := ThreadTime(); used-begin >= 50*time.Millisecond {
+		t.Fatalf("a thread that waited used %v", used-begin)
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		if used, _ := ThreadTime(); used-begin >= 10*time.Millisecond {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("a minute of work used no processor time")
+		}
+	}
+}
+
 func TestParseMax(t *testing.T) {
 	for text, want := range map[string]float64{
 		"max 100000\n": math.Inf(1), "30000 100000\n": 0.3, "200000 100000": 2, "": math.Inf(1), "5": math.Inf(1),

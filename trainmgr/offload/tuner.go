@@ -116,21 +116,21 @@ type Record struct {
 
 // Tuner changes the ratio while a job runs, when T, the load or the workers change. It has one owner.
 //
-// The law: nothing changes while the trainer has all it can take: it waited for at most Stall of the time, and makes at
-// least Gthp less half of Gain if Gthp is known. (Preprocessing beside a trainer may slow its step down without letting it
-// wait.) If the trainer lacked mini-batches for Up seconds without a break, the tuner searches, from the cheapest
-// guess to the dearest:
+// The law: nothing changes while the trainer has all it can take: it waited for at most Stall of the time, and the job
+// makes at least Gthp less half of Gain, if Gthp is known. (Preprocessing beside a trainer may slow the trainer's step
+// down without letting the trainer wait.) If the trainer lacked mini-batches for Up seconds without a break, the tuner
+// searches, from the cheapest guess to the dearest:
 //
 //  1. the end, 0 or 1, at which the profile measured more than the job makes now;
 //  2. the ratio at which both sides are done at the same time, which is Remote/(Local+Remote) of the rates that the
 //     sides showed while they worked;
 //  3. neighbours of the ratio, in steps that become smaller until no neighbour is better (see [Search]).
 //
-// Each change is a try: it stays if the job makes more than before when the change has settled, and is undone otherwise.
-// A try lasts until the difference exceeds the spread of the observed rates, or for mostTry seconds. When the search
-// has ended, the tuner rests for a time that doubles with every search, and begins again at once if the rate has moved
-// by driftShare since. While no remote worker is available the ratio is 0; when workers return, the earlier ratio
-// applies again.
+// Each change is a try: it stays if the job makes more than before when the change has settled, and is undone
+// otherwise. A try lasts until the difference exceeds the spread of the observed rates, or for mostTry times Up. When
+// the search has ended, the tuner rests for a time that doubles with every search, and begins again at once if the rate
+// has moved by driftShare since. While no remote worker is available the ratio is 0; when workers return, the earlier
+// ratio applies again.
 type Tuner struct {
 	options TunerOptions
 	state   State
