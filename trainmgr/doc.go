@@ -33,6 +33,7 @@
 //	Piece       is consecutive mini-batches of one split that one drive makes
 //	Delivery    is one epoch under way: it takes each piece in a goroutine and delivers no mini-batch twice
 //	sharing     shares splits between drives and the trainer's own CPUs (package offload decides how many)
+//	pacer       limits the CPU time of the trainer's own workers
 //	queue       is the input queue: bounded in bytes, in order if asked, with its depth and the waits at both ends
 //	Job         iterates, acknowledges, checkpoints, reports
 //

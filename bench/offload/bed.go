@@ -38,8 +38,8 @@ const (
 	restSeconds  = 12
 )
 
-// tune lets a tuner look at a job until its search has ended, and returns the job's share and throughput then.
-func tune(bed testBed, d offload.Decision, profile *offload.Metrics) (ratio, throughput float64) {
+// tune begins a job and lets a tuner look at it until its search has ended.
+func tune(bed testBed, d offload.Decision, profile *offload.Metrics) tunedJob {
 	job := bed.begin(d.Cut, d.Ratio)
 	second := bed.second(profile)
 	tuner := offload.NewTuner(offload.TunerOptions{}, d.Ratio)
@@ -67,24 +67,26 @@ func tune(bed testBed, d offload.Decision, profile *offload.Metrics) (ratio, thr
 			quiet = 0
 		}
 	}
-	return job.shares().Ratio(), job.finish()
+	return job
 }
 
 // extended lets the policy Extended decide: every contender runs under a tuner, and the fastest goes on.
-func extended(bed testBed, metrics *offload.Metrics) (best offload.Decision, highest float64, err error) {
+func extended(bed testBed, metrics *offload.Metrics) (best offload.Decision, throughput float64, err error) {
 	contenders, err := offload.Contenders(*metrics)
 	if err != nil {
 		return best, 0, err
 	}
-	highest = -1
+	var fastest tunedJob
+	trial := -1.0
 	for _, d := range contenders {
-		if ratio, rate := tune(bed, d, metrics); rate > highest {
-			best, highest = d, rate
-			best.Ratio = ratio
+		job := tune(bed, d, metrics)
+		if rate := job.finish(); rate > trial {
+			best, fastest, trial = d, job, rate
 		}
 	}
+	best.Ratio = fastest.shares().Ratio()
 	best.Offload = best.Ratio > 0
-	return best, highest, nil
+	return best, fastest.finish(), nil // it goes on: the fastest of several trials was lucky, too
 }
 
 // compare sweeps a system and lets every policy decide.

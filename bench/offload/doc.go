@@ -9,7 +9,9 @@
 // [Simulate] draws machines, trainers and workers, and runs each of them in virtual time: a trainer whose step takes
 // CPU and device time, engine threads beside it, a quota of CPU that they share, workers of unlike speed, a link, an
 // input queue, and whole splits dealt out by two counters. The policies see what a profile of 50 to 100 mini-batches
-// would measure, with noise, and nothing else. [Run] does the same with processes under quotas on this machine.
+// would measure, with noise, and nothing else; Extended then sees the job while it runs. [SimulateOptions].Queues draws
+// cases on a second simulator, [Cluster], which shares no code with the first one, [Machine]. [Run] does the same with
+// processes under quotas on this machine.
 //
 // # Concurrency
 //
