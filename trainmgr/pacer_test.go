@@ -137,4 +137,4 @@ func TestTheLocalSideIsLimited(t *testing.T) {
 }
 
 // saysLimited is the line of the log that says how the local side is limited.
-const saysLimited = "INFO the trainer's own workers are limited to the CPU time that the trainer leaves free"
+const saysLimited = "INFO the trainer's own workers are paced to the CPU time that the trainer leaves free"

@@ -295,8 +295,7 @@ func (s *sharing) limitLocal() {
 	s.limited, s.limitedRows = now, rows
 	cores := pacerMargin * offload.FreeCores(*s.metrics, rate)
 	if s.pacer.state().cores == 0 {
-		s.logger.Info("the trainer's own workers are limited to the CPU time that the trainer leaves free", "cores", cores,
-			"by", "pacing")
+		s.logger.Info("the trainer's own workers are paced to the CPU time that the trainer leaves free", "cores", cores)
 	}
 	s.pacer.setLimit(cores)
 }
