@@ -57,7 +57,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/pipelines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 4)
+	require.Len(t, blocks, 5)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
 	fromName, err := Named("rm1")
@@ -71,7 +71,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	assert.True(t, r.Weights())
 
 	var forms []string
-	for _, b := range blocks[2:] {
+	for _, b := range blocks[2:4] {
 		s, err := Parse(b[1])
 		require.NoError(t, err)
 		r, err := s.Resolve([]ColumnInfo{{Name: "x", Kind: 1, Nullable: true}})
@@ -79,6 +79,13 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 		forms = append(forms, string(r.Canonical()))
 	}
 	assert.Equal(t, forms[0], forms[1], "the manual says that these are the same")
+
+	sets, err := Parse(blocks[4][1])
+	require.NoError(t, err)
+	r, err = sets.Resolve([]ColumnInfo{{Name: "user_clicks", Kind: 1, List: true}, {Name: "user_country", Kind: 1},
+		{Name: "item", Kind: 1}})
+	require.NoError(t, err)
+	assert.Equal(t, []int{1, 1, 0}, []int{r.Keys[0].Set, r.Keys[1].Set, r.Keys[2].Set})
 	for _, name := range Names() {
 		if name > "rm2" && name < "rm5" {
 			continue // "rm2 to rm5"

@@ -63,10 +63,10 @@ func (m *MiniBatch) validateInverse() error {
 	return nil
 }
 
-// Deduplicate returns the mini-batch deduplicated in the sets of its schema: the mini-batch itself if there are no sets,
-// or if it is deduplicated already. Otherwise the result has sparse tensors of its own, shares the others, and takes
-// the caller's hold on m over: its last Release releases m. The mini-batch must be valid. The result depends on the
-// tensors alone. The error wraps ErrShape.
+// Deduplicate returns the mini-batch deduplicated in the sets of its schema: the mini-batch itself if there are no
+// sets, or if it is deduplicated already. Otherwise the result has sparse tensors of its own, shares the others, and
+// takes the caller's hold on m over: its last Release releases m. The mini-batch must be valid. The result depends on
+// the tensors alone. The error wraps ErrShape.
 func (m *MiniBatch) Deduplicate() (*MiniBatch, error) {
 	sets := m.Schema.Sets()
 	if sets == 0 || m.Unique != nil {
