@@ -54,7 +54,7 @@ type sharing struct {
 	// limited is when the limit of the local side was computed last, and limitedRows how many rows both sides had made.
 	limited     time.Time
 	limitedRows float64
-	meters      [2]sideMeter // by offload.Side
+	meters      [2]SideMeter // by offload.Side
 	splits      [2]uint64    // started, by offload.Side
 	redone      uint64
 	retunings   int
@@ -139,7 +139,7 @@ func (s *sharing) report() *OffloadReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &OffloadReport{Decision: s.decision, Metrics: s.metrics, Ratio: s.counters.Ratio(), Retunings: s.retunings,
-		LocalRows: s.meters[offload.Local].read().rows, RemoteRows: s.meters[offload.Remote].read().rows,
+		LocalRows: s.meters[offload.Local].Read().Rows, RemoteRows: s.meters[offload.Remote].Read().Rows,
 		LocalSplits: s.splits[offload.Local], RemoteSplits: s.splits[offload.Remote], Redone: s.redone,
 		RemoteAway: s.away, Known: s.known, ProfileSeconds: s.profileTime.Seconds()}
 	if s.metrics != nil {
@@ -152,49 +152,6 @@ func (s *sharing) report() *OffloadReport {
 		r.LimitedBy = "none"
 	}
 	return r
-}
-
-// sideMeter counts the rows that a side makes, and the time in which at least one of the side's streams makes a
-// mini-batch. A stream that waits for room in the input queue makes none.
-type sideMeter struct {
-	mu     sync.Mutex
-	making int // streams
-	since  time.Time
-	made   sideTotals
-}
-
-// sideTotals are the totals of a side.
-type sideTotals struct {
-	rows int64
-	busy time.Duration
-}
-
-func (m *sideMeter) enter() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.making++; m.making == 1 {
-		m.since = time.Now()
-	}
-}
-
-func (m *sideMeter) leave(rows int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.made.rows += int64(rows)
-	if m.making--; m.making == 0 {
-		m.made.busy += time.Since(m.since)
-	}
-}
-
-// read returns the totals until now.
-func (m *sideMeter) read() sideTotals {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	made := m.made
-	if m.making > 0 {
-		made.busy += time.Since(m.since)
-	}
-	return made
 }
 
 // sharedStream counts the rows and the time of a stream, and waits for room in the input queue for each mini-batch. The
@@ -210,13 +167,13 @@ func (s *sharedStream) makeNext(ctx context.Context) (mb *tensor.MiniBatch, err 
 	share := s.piece.shared.sharing
 	next := func() error {
 		meter := &share.meters[s.piece.side]
-		meter.enter()
+		meter.Enter()
 		mb, err = s.Stream.Next(ctx)
 		rows := 0
 		if mb != nil {
 			rows = mb.Rows
 		}
-		meter.leave(rows)
+		meter.Leave(rows)
 		return err
 	}
 	if s.piece.side == offload.Remote {
@@ -287,7 +244,7 @@ func (s *sharing) limitLocal() {
 	if s.metrics == nil || s.metrics.Tcycle == 0 || s.metrics.Cores == 0 || now.Sub(s.limited) < tunePeriod {
 		return
 	}
-	rows := float64(s.meters[offload.Local].read().rows + s.meters[offload.Remote].read().rows)
+	rows := float64(s.meters[offload.Local].Read().Rows + s.meters[offload.Remote].Read().Rows)
 	rate := s.pace
 	if !s.limited.IsZero() {
 		rate = (rows - s.limitedRows) / now.Sub(s.limited).Seconds()
@@ -309,11 +266,11 @@ func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
 		return false
 	}
 	s.tuned = now
-	local, remote := s.meters[offload.Local].read(), s.meters[offload.Remote].read()
+	local, remote := s.meters[offload.Local].Read(), s.meters[offload.Remote].Read()
 	r := s.tuner.Decide(offload.Inputs{
 		Seconds: now.Sub(s.begun).Seconds(), StallSeconds: stall.Seconds(),
-		LocalRows: float64(local.rows), RemoteRows: float64(remote.rows),
-		LocalBusy: local.busy.Seconds(), RemoteBusy: remote.busy.Seconds(),
+		LocalRows: float64(local.Rows), RemoteRows: float64(remote.Rows),
+		LocalBusy: local.Busy.Seconds(), RemoteBusy: remote.Busy.Seconds(),
 		LocalSupply: s.localSupply, RemoteSupply: s.remoteSupply, RemoteAway: remoteAway,
 		LocalThroughput: s.metrics.Lthp, RemoteThroughput: s.remoteThroughput(), TrainerThroughput: s.trainerThroughput,
 	})

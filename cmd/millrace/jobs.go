@@ -59,6 +59,8 @@ type jobView struct {
 	WorkersReady int32  `json:"workers_ready"` // without data, prepared for the job
 	SplitsHeld   uint64 `json:"splits_held"`   // granted to drives that hold them
 	SplitsAny    uint64 `json:"splits_any"`    // granted to workers without data
+	SplitsOwn    uint64 `json:"splits_own"`    // of splits_any: granted to ranks' own CPUs
+	Offload      string `json:"offload"`       // how splits are shared out between ranks' own CPUs and all others; empty: not
 }
 
 type rankView struct {
@@ -68,8 +70,13 @@ type rankView struct {
 	Delivered   uint64  `json:"mini_batches_delivered"`
 	Queue       float64 `json:"queue_mini_batches"`
 	Stall       float64 `json:"stall_seconds"`
-	LastContact string  `json:"last_contact"` // empty: none since the present leader leads
-	Detached    string  `json:"detached"`     // why; empty: it is attached, or was not yet
+	LastContact string  `json:"last_contact"`      // empty: none since the present leader leads
+	Detached    string  `json:"detached"`          // why; empty: it is attached, or was not yet
+	T           float64 `json:"t_rows_per_second"` // as the launcher measured it; 0: it did not
+	Own         int32   `json:"own_workers"`       // that serve this rank alone
+	SplitsOwn   uint64  `json:"splits_own"`        // granted to them
+	Share       float64 `json:"share_elsewhere"`   // of the splits, for all other workers; -1: these come first
+	Why         string  `json:"offload"`           // why the share is what it is
 }
 
 func viewJob(s *apiv1.JobStatus) jobView {
@@ -84,12 +91,14 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Follows: s.GetSpec().GetFollow(),
 		Abandon: s.GetAbandonAfterSeconds(), Owner: s.GetOwner(), Ranks: []rankView{},
 		Placement: s.GetSpec().GetPlacement(), Workers: s.GetWorkers(), WorkersReady: s.GetWorkersReady(),
-		SplitsHeld: s.GetSplitsHeld(), SplitsAny: s.GetSplitsAny(),
+		SplitsHeld: s.GetSplitsHeld(), SplitsAny: s.GetSplitsAny(), SplitsOwn: s.GetSplitsOwn(),
+		Offload: s.GetSpec().GetOffload(),
 	}
 	last := 0.0
 	for _, r := range s.GetRanks() {
 		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches,
-			r.StallSeconds, formatContact(r.LastContactSeconds), r.Detached})
+			r.StallSeconds, formatContact(r.LastContactSeconds), r.Detached, r.TRowsPerSecond, r.OwnWorkers, r.SplitsOwn,
+			r.ShareElsewhere, r.Offload})
 		last = max(last, r.LastContactSeconds)
 	}
 	v.LastContact = formatContact(last)
@@ -153,6 +162,9 @@ func printJob(w io.Writer, v jobView) {
 	fmt.Fprintf(w, "placement\t%s\nworkers without data\t%s at once beside the drives, %d prepared\n"+
 		"splits granted\t%d to drives that hold them, %d to workers without data\n", dash(v.Placement),
 		v.formatWorkers(), v.WorkersReady, v.SplitsHeld, v.SplitsAny)
+	if v.Offload != "" {
+		fmt.Fprintf(w, "offload\t%s\nsplits of ranks' own CPUs\t%d\n", v.Offload, v.SplitsOwn)
+	}
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}
@@ -166,6 +178,16 @@ func printJob(w io.Writer, v jobView) {
 		for _, r := range v.Ranks {
 			fmt.Fprintf(w, "%d\t%v\t%s\t%d\t%d\t%.1f\t%.1f s\t%s\n", r.Rank, r.Attached, dash(r.LastContact),
 				r.Delivered, r.MiniBatches, r.Queue, r.Stall, dash(r.Detached))
+		}
+	}
+	if v.Offload != "" && len(v.Ranks) > 0 {
+		fmt.Fprintf(w, "\nrank\tT rows/s\town workers\ttheir splits\tshare elsewhere\tbecause\n")
+		for _, r := range v.Ranks {
+			share := "all"
+			if r.Share >= 0 && r.Own > 0 {
+				share = fmt.Sprintf("%.1f%%", 100*r.Share)
+			}
+			fmt.Fprintf(w, "%d\t%.0f\t%d\t%d\t%s\t%s\n", r.Rank, r.T, r.Own, r.SplitsOwn, share, dash(r.Why))
 		}
 	}
 }
@@ -211,6 +233,7 @@ With --follow, partitions that appear later are taken when all that was there is
 	fl.StringVar(&spec.Order, "order", "fastest",
 		"fastest, or deterministic: each rank gets its mini-batches in the plan's order")
 	fl.StringVar(&spec.Placement, "placement", "auto", placementUsage())
+	fl.StringVar(&spec.Offload, "offload", "", offloadUsage)
 	fl.Float64Var(&spec.Weight, "weight", 1, "share of a drive among jobs that want it")
 	fl.Var(quantity.RateFlag{To: &spec.TRowsPerSecond}, "t",
 		"T: rows a second that the trainer takes, all ranks together; 0: not known, every drive runs")
@@ -256,6 +279,10 @@ With --follow, partitions that appear later are taken when all that was there is
 		return c.print(v, func(w io.Writer) { printJob(w, v) })
 	})
 }
+
+// offloadUsage is the usage of --offload of jobs submit.
+const offloadUsage = "share splits out between each rank's own CPUs (a worker that serves the rank alone) and all " +
+	"other workers: extended, paper, fastflow-code, or the share of the others from 0 to 1 (default: the others come first)"
 
 // placementUsage is the usage of --placement.
 func placementUsage() string {

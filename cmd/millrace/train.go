@@ -119,6 +119,10 @@ With --local beside --drive, the CPUs of this machine preprocess a share of the 
 that hold the same partitions: the share is profiled and decided as FastFlow does, and followed
 while the job runs. Drives may be away, fail and come back.
 
+With --offload and a control plane, this rank's own CPUs are a worker of the job that serves this rank
+alone, beside the nodes and other workers. It reads partitions from the nodes, or from the files of
+--local where they are the same.
+
 A mini-batch that a run has acknowledged never comes again. So a job that another run has partly
 consumed is refused, with how far it is, unless --checkpoint has a token or --resume says that this
 run wants the rest. All ranks of a run say the same --run.
@@ -131,6 +135,7 @@ there when it ends.`,
 			"--offload extended\n" +
 			"  millrace train --pipeline rm1 --in data/ --spread 4 --order deterministic --checkpoint job.token\n" +
 			"  millrace train --pipeline rm1 --trainer-rows-per-second 500000\n" +
+			"  millrace train --control http://127.0.0.1:7460 --pipeline rm1 --offload extended --local data/\n" +
 			"  millrace train --control https://control-0:7460 --ca ca.pem --cert gpu0.pem --key gpu0.key --job ads " +
 			"--rank 3 --checkpoint rank3.token",
 		Args: in.takeArguments,
@@ -147,7 +152,11 @@ there when it ends.`,
 				log = logger(c.err, "info", "auto")
 			}
 			if onService {
-				return withAdvice(c.runRank(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, log))
+				own := ownFlags{files: share.files}
+				if cmd.Flags().Changed("offload") {
+					own.offload = share.policy
+				}
+				return withAdvice(c.runRank(cmd.Context(), &service, &jf, &own, pipe, checkpoint, stopAfter, log))
 			}
 			spec, err := loadPipeline(pipe)
 			if err != nil {

@@ -33,6 +33,7 @@ type serviceFlags struct {
 	weight   float64
 
 	placement string
+	ownWorker string
 }
 
 func (s *serviceFlags) addFlags(cmd *cobra.Command) {
@@ -53,6 +54,9 @@ func (s *serviceFlags) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&s.resume, "resume", false,
 		"for a job of the service: go on where another run stopped, without the mini-batches that it acknowledged")
 	f.StringVar(&s.placement, "placement", "auto", "for a job of the service: "+placementUsage())
+	f.StringVar(&s.ownWorker, "own-worker", "",
+		"for a job of the service with --offload: configuration of the worker that this rank's own CPUs are, a YAML file "+
+			"(default: one core less than there are, on a port of this machine)")
 	f.Float64Var(&s.weight, "weight", 1, "for a job of the service: share of a drive among jobs")
 }
 
@@ -60,14 +64,14 @@ func (s *serviceFlags) addFlags(cmd *cobra.Command) {
 // of the service.
 var (
 	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "run", "resume", "weight", "placement",
-		"cert", "key", "ca"}
+		"own-worker", "cert", "key", "ca"}
 	localOnly = []string{
 		"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads",
-		"streams", "coalesce",
+		"streams", "coalesce", "offload-model", "offload-metrics", "offload-log",
 	}
 	submitOnly = []string{
 		"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives",
-		"tail", "shuffle", "order", "seed", "placement",
+		"tail", "shuffle", "order", "seed", "placement", "offload",
 	}
 )
 
@@ -123,7 +127,7 @@ func (s *serviceFlags) isService(cmd *cobra.Command) (service bool, err error) {
 }
 
 // jobSpec returns the job that is submitted.
-func (s *serviceFlags) jobSpec(jf *jobFlags, pipe string, token []byte) (*apiv1.JobSpec, error) {
+func (s *serviceFlags) jobSpec(jf *jobFlags, pipe, offload string, token []byte) (*apiv1.JobSpec, error) {
 	document, err := pipelineDocument(pipe)
 	if err != nil {
 		return nil, err
@@ -134,15 +138,15 @@ func (s *serviceFlags) jobSpec(jf *jobFlags, pipe string, token []byte) (*apiv1.
 	}
 	return &apiv1.JobSpec{
 		Name: s.name, Pipeline: document, Epochs: uint64(jf.epochs), Ranks: s.ranks, RankTail: s.rankTail,
-		Order: jf.order, Weight: s.weight, Placement: s.placement,
+		Order: jf.order, Weight: s.weight, Placement: s.placement, Offload: offload,
 		MaxDrives: int32(jf.maxDrives), TRowsPerSecond: jf.trainer * float64(s.ranks), Resume: token,
 		Plan: plan,
 	}, nil
 }
 
 // runRank runs one rank of a job of a control plane.
-func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags, pipe, checkpoint string,
-	stopAfter int, logger *slog.Logger) (err error) {
+func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags, share *ownFlags, pipe,
+	checkpoint string, stopAfter int, logger *slog.Logger) (err error) {
 	o, trainer, err := jf.options()
 	if err != nil {
 		return err
@@ -156,7 +160,7 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	}
 	var spec *apiv1.JobSpec
 	if s.job == "" {
-		if spec, err = s.jobSpec(jf, pipe, token); err != nil {
+		if spec, err = s.jobSpec(jf, pipe, share.offload, token); err != nil {
 			return err
 		}
 	}
@@ -183,6 +187,11 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 		c.announce(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
 		id, token = status.Id, nil // the job that was submitted resumes from it
 	}
+	closeOwn, err := c.startOwnWorker(ctx, client, s, share, to, id, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeOwn()) }()
 	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token,
 		Run: cmp.Or(s.run, os.Getenv("MILLRACE_RUN")), Resume: s.resume, QueueBytes: o.QueueBytes,
 		Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput})

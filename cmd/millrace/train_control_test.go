@@ -92,6 +92,57 @@ func TestTrainOnAService(t *testing.T) {
 	assert.Contains(t, errs, "rank0.token")
 }
 
+// TestTrainSharesWithItsOwnCPUs runs a rank whose own CPUs make half of its splits, from the same partitions as files,
+// and then one whose share a policy decides.
+func TestTrainSharesWithItsOwnCPUs(t *testing.T) {
+	data := generate(t, "--rows", "6000", "--partitions", "2")
+	drive := "file:" + filepath.Join(t.TempDir(), "d0.flash")
+	must(t, "drive", "create", drive+"?size=8MiB&slm=64MiB")
+	must(t, "drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet", "--progress", "none")
+	at := controlRun(t)
+	c := node.DefaultConfig()
+	c.Name, c.Listen, c.Control, c.Measure = "n0", []string{"127.0.0.1:0"}, []string{at},
+		node.Duration(time.Millisecond)
+	c.Drives = []node.DriveConfig{{Name: "d0", URI: drive}}
+	a, err := node.Start(t.Context(), c, node.Options{})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, a.Close()) }()
+	require.Eventually(t, func() bool {
+		var list []nodeView
+		out := must(t, "nodes", "list", "--control", at, "--output", "json")
+		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].Partitions == 2
+	}, time.Minute, 20*time.Millisecond)
+	train := []string{"train", "--control", at, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output",
+		"json", "--progress", "none", "--pipeline", "rm1", "--batch", "100", "--split-batches", "1"}
+	conf := file(t, "worker.yaml", "threads: 1\nmeasure: 1ms\n")
+	for _, policy := range []string{"0.5", "extended"} {
+		var r struct {
+			Rows int `json:"rows"`
+		}
+		out := must(t, append(train, "--offload", policy, "--local", data, "--own-worker", conf, "--name", "shared")...)
+		require.NoError(t, json.Unmarshal([]byte(out), &r))
+		require.Equal(t, 6000, r.Rows)
+		var v jobView
+		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "--control", at, "shared", "--output", "json")), &v))
+		assert.Equal(t, policy, v.Offload)
+		if policy != "0.5" {
+			continue
+		}
+		assert.InDelta(t, 30, float64(v.SplitsOwn), 3, "half of 60, of which some may come back")
+		require.Len(t, v.Ranks, 1)
+		assert.InDelta(t, 0.5, v.Ranks[0].Share, 0)
+		assert.Positive(t, v.Ranks[0].T)
+		text := must(t, "jobs", "show", "--control", at, "shared")
+		assert.Contains(t, text, "share elsewhere")
+	}
+	code, _, errs := millrace(t, append(train, "--local", data, "--name", "unshared")...)
+	require.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "--offload")
+	code, _, errs = millrace(t, append(train, "--offload", "half", "--name", "unshared2")...)
+	require.NotZero(t, code)
+	assert.Contains(t, errs, "from 0 to 1")
+}
+
 func TestFlagsOfTrainThatDoNotGoTogether(t *testing.T) {
 	for _, c := range []struct {
 		args []string

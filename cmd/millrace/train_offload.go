@@ -29,9 +29,11 @@ type offloadFlags struct {
 func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.files, "local", nil,
-		"with --drive: the same partitions as files of this machine, whose CPUs preprocess what the drives do not")
+		"with --drive, or with --offload for a job of the service: the same partitions as files of this machine, whose "+
+			"CPUs preprocess what drives and nodes do not")
 	f.StringVar(&o.policy, "offload", "extended",
-		"with --local: share of the splits for the drives: extended, paper, fastflow-code, or a number from 0 to 1")
+		"with --local, or for a job of the service: share of the splits for the drives and all other workers elsewhere: "+
+			"extended, paper, fastflow-code, or a number from 0 to 1")
 	f.StringVar(&o.model, "offload-model", "",
 		"with --local: name of the model, under which its profile is kept for the next job")
 	f.StringVar(&o.metrics, "offload-metrics", "",

@@ -43,6 +43,9 @@ type workerFlags struct {
 	threads int
 	memory  int64
 	drainOn []string
+	serves  string
+	local   []string
+	input   bool
 	far     sourceFlags
 }
 
@@ -67,12 +70,17 @@ readiness at /readyz.
 The configuration is one YAML document (millrace config print-defaults worker shows every field), or
 none: flags say what is usually needed, and go before it. The certificate has the role node.`,
 		Example: "  millrace worker run --control http://127.0.0.1:7460\n" +
+			"  millrace worker run --control http://127.0.0.1:7460 --serves ads-0badcafe/0 --local data/\n" +
 			"  millrace config print-defaults worker > worker.yaml\n  millrace worker run --config worker.yaml --threads 8\n" +
 			"  millrace worker run --control http://127.0.0.1:7460 --drive " +
 			"tcp://192.0.2.7:4421/nqn.2024-01.io.millrace:card0",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			conf, err := f.configuration(cmd)
+			serves, err := f.servedRank()
+			if err != nil {
+				return err
+			}
+			conf, err := f.configuration(cmd, serves)
 			if err != nil {
 				return err
 			}
@@ -86,7 +94,10 @@ none: flags say what is usually needed, and go before it. The certificate has th
 				return err
 			}
 			defer stop()
-			return worker.Run(ctx, conf, worker.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format),
+			if f.input {
+				ctx = endedByInput(ctx, cmd.InOrStdin())
+			}
+			return worker.Run(ctx, conf, worker.Options{Serves: serves, Logger: logger(c.err, conf.Log.Level, conf.Log.Format),
 				Version: buildVersion().Version, Stores: stores}, func(a *node.Agent) {
 				r := workerReady{Name: conf.Name, URLs: a.URLs(), Threads: conf.Threads, Drive: conf.Drive,
 					Memory: int64(conf.Memory), Control: conf.Control}
@@ -110,13 +121,32 @@ none: flags say what is usually needed, and go before it. The certificate has th
 	fl.IntVar(&f.threads, "threads", 0, "engine threads (default: the cores there are)")
 	fl.Var(quantity.BytesFlag[int64]{To: &f.memory}, "memory",
 		"most bytes that the worker holds (default: 512MiB a thread, 1GiB at least and 8GiB at most)")
+	fl.StringVar(&f.serves, "serves", "",
+		"make splits for one rank of one job alone, beside whose trainer this worker runs: JOB/RANK, by the job's id; it "+
+			"then needs no name, leaves one core to the trainer, and listens on any free port of this machine")
+	fl.StringSliceVar(&f.local, "local", nil,
+		"files, folders and patterns of this machine with the same partitions: read here and not from nodes")
+	fl.BoolVar(&f.input, "end-with-input", false, "drain and end when the standard input ends, as that of a process does "+
+		"whose parent has ended")
 	fl.StringSliceVar(&f.drainOn, "drain-on", nil, "further signals that drain and end the worker: HUP, QUIT "+
 		"(INT and TERM always do)")
 	return cmd
 }
 
+// servedRank returns the only rank that the worker serves; nil: every rank.
+func (f *workerFlags) servedRank() (*worker.Rank, error) {
+	if f.serves == "" {
+		return nil, nil
+	}
+	rank, err := worker.ParseRank(f.serves)
+	if err != nil {
+		return nil, usagef("--serves: %w", err)
+	}
+	return &rank, nil
+}
+
 // configuration returns the configuration that the file and the flags give.
-func (f *workerFlags) configuration(cmd *cobra.Command) (worker.Config, error) {
+func (f *workerFlags) configuration(cmd *cobra.Command, serves *worker.Rank) (worker.Config, error) {
 	conf := worker.DefaultConfig()
 	if f.config != "" {
 		var err error
@@ -155,10 +185,26 @@ func (f *workerFlags) configuration(cmd *cobra.Command) (worker.Config, error) {
 	if given("memory") {
 		conf.Memory = node.Bytes(f.memory)
 	}
+	conf.Local = append(conf.Local, f.local...)
+	if serves != nil {
+		if err := conf.CompleteFor(*serves); err != nil {
+			return conf, fmt.Errorf("%w: %w", worker.ErrConfig, err)
+		}
+	}
 	if err := conf.Check(); err != nil {
 		return conf, fmt.Errorf("%w: %w", worker.ErrConfig, err)
 	}
 	return conf, nil
+}
+
+// endedByInput returns a context that ends with ctx, or when an input ends.
+func endedByInput(ctx context.Context, in io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // an input that cannot be read has ended
+		cancel()
+	}()
+	return ctx
 }
 
 // drainSignals are the signals that may be named, beside those that interrupt every command.

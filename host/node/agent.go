@@ -172,6 +172,7 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image, list []driv
 		name: c.Name, incarnation: a.incarnation, version: o.Version, urls: a.listeners.urls,
 		manager: a.manager, splits: a.splits, drives: a.drives.Statuses, draining: a.drain.on,
 		load: machineload.New(machineload.Options{}), given: new(atomic.Pointer[host.Given]),
+		serves: o.Elsewhere.served(),
 	}
 	a.status.given.Store(o.Given)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node/drives"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -14,7 +15,17 @@ import (
 // drive that Drive.Accelerator names.
 type ElsewhereOptions struct {
 	Drive host.DriveOptions
-	Open  func(Network) (host.Elsewhere, error) // makes what partitions are read by; called once
+	// Serves is the only rank that the drive makes splits for; nil: every rank.
+	Serves *apiv1.RankName
+	Open   func(Network) (host.Elsewhere, error) // makes what partitions are read by; called once
+}
+
+// served returns the only rank that the drive makes splits for, or nil.
+func (o *ElsewhereOptions) served() *apiv1.RankName {
+	if o == nil {
+		return nil
+	}
+	return o.Serves
 }
 
 // Network is the part of its node that a reader of partitions uses.

@@ -25,6 +25,7 @@ type statusReader struct {
 	drives   func() []drives.Status
 	draining func() bool
 	given    *atomic.Pointer[host.Given] // partitions of a store; holds nil where there are none
+	serves   *apiv1.RankName             // the only rank that the drive of reach any makes splits for, or nil
 	load     *machineload.Meter
 }
 
@@ -110,6 +111,7 @@ func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.D
 	}
 	if d.Drive.ReachesAny() {
 		status.Reach, status.ComputesOn = reachAny, cmp.Or(status.ComputesOn, computesOnCPU)
+		status.Serves = s.serves
 		status.SourceFailures, status.SourceError = d.Drive.SourceFailures()
 	}
 	is := s.manager.Status(d.Drive)

@@ -18,14 +18,15 @@ import (
 // maxKnown bounds the partitions of a job whose places are remembered. The control plane is asked for others.
 const maxKnown = 4096
 
-// PartitionsOptions are the things that Partitions need. All are required.
+// PartitionsOptions are the things that Partitions need. All but Local are required.
 type PartitionsOptions struct {
 	Client *http.Client  // towards nodes
 	Stores source.Opener // of partitions that have a URL
 	Cache  *source.Cache // bounds the memory for partitions, and the requests
 	// Locate asks the control plane where partitions of a job lie, by name.
 	Locate func(ctx context.Context, job dataset.Digest, partitions []string) ([]api.Source, error)
-	Drive  string // the name of the worker's drive, for errors
+	Drive  string     // the name of the worker's drive, for errors
+	Local  LocalFiles // partitions in files of this machine
 	Log    *slog.Logger
 }
 

@@ -66,6 +66,12 @@ func (s *places) learn(known api.Source) {
 	add := func(store bool, key, name string, open func(ctx context.Context) (source.Source, error)) {
 		list = append(list, &place{store: store, key: key, name: name, open: open})
 	}
+	if path, ok := s.partitions.o.Local.find(s.want); ok {
+		add(true, "file:"+path, path, func(ctx context.Context) (source.Source, error) {
+			return source.Files{}.Open(ctx, path, source.Identity{})
+		})
+	}
+	files := len(list)
 	for _, c := range known.Copies {
 		key, name := fmt.Sprintf("%q %q %q", c.Node, c.Drive, c.URLs), c.Node+"/"+c.Drive
 		add(false, key, name, func(context.Context) (source.Source, error) {
@@ -73,7 +79,8 @@ func (s *places) learn(known api.Source) {
 		})
 	}
 	// Workers that read the same partition begin at different copies.
-	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	copies := list[files:]
+	rand.Shuffle(len(copies), func(i, j int) { copies[i], copies[j] = copies[j], copies[i] })
 	if known.URL != "" { // the nodes first: they are nearer, and their ranges have checksums
 		add(true, known.URL, source.Redact(known.URL), func(ctx context.Context) (source.Source, error) {
 			pinned, err := source.ParseIdentity(known.Identity)

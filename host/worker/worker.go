@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/host"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
@@ -29,6 +30,10 @@ type Options struct {
 	Registry *prometheus.Registry // where metrics are registered, and what /metrics serves; nil: one of the worker's own
 	Version  string               // of the program, for the control plane
 	Stores   source.Opener        // of partitions that have a URL; nil: files, http and https
+	// Serves is the only rank that the worker makes splits for, beside whose trainer it runs; nil: every rank. Such a
+	// worker needs no name, leaves one core to the trainer, and listens on any free port of this machine, unless its
+	// configuration says otherwise.
+	Serves *Rank
 }
 
 // Start joins the control plane, listens, and serves until the agent is closed.
@@ -52,6 +57,11 @@ func Run(ctx context.Context, c Config, o Options, ready func(*node.Agent)) erro
 
 // prepare makes a node's configuration and options of a worker's.
 func prepare(ctx context.Context, c Config, o Options) (node.Config, node.Options, error) {
+	if o.Serves != nil {
+		if err := c.CompleteFor(*o.Serves); err != nil {
+			return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+	}
 	if err := c.Check(); err != nil {
 		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -80,11 +90,20 @@ func prepare(ctx context.Context, c Config, o Options) (node.Config, node.Option
 	with.Redescribe = func(ctx context.Context, known *host.Given) (*host.Given, error) {
 		return describeGiven(ctx, c.Partitions, given, known)
 	}
+	files, err := describeLocal(ctx, c.Local)
+	if err != nil {
+		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	var serves *apiv1.RankName
+	if o.Serves != nil {
+		serves = &apiv1.RankName{Job: o.Serves.Job, Rank: o.Serves.Number}
+	}
 	with.Elsewhere = &node.ElsewhereOptions{
-		Drive: c.hostDrive(),
+		Serves: serves,
+		Drive:  c.hostDrive(),
 		Open: func(n node.Network) (host.Elsewhere, error) {
 			p := NewPartitions(PartitionsOptions{Client: n.Client, Stores: o.Stores, Cache: cache, Locate: n.Locate,
-				Drive: c.hostDrive().Name, Log: o.Logger})
+				Drive: c.hostDrive().Name, Local: files, Log: o.Logger})
 			return p, o.Registry.Register(newCollector(p))
 		},
 	}

@@ -26,6 +26,7 @@ type job struct {
 	pipeline *pipeline.Spec
 	plan     dataset.Options // without an epoch
 	resume   *dataset.Token
+	offload  record.Offload
 	makers   ledger.Makers // by the placement
 	storing  sync.Mutex    // held while the state is written; locked before leader.mu
 
@@ -44,6 +45,7 @@ type launcher struct {
 	stalledSeconds float64              // of sessions that ended
 	ticketsIssued  map[uint64]time.Time // by lease: when the last ticket for it was
 	wake           chan struct{}        // closed and replaced when something has come for the rank
+	sharing        *rankSharing         // nil: no policy shares the rank's splits out
 }
 
 // autoscaling holds the inputs of a job's autoscaler, and its decisions.
@@ -112,7 +114,7 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 	}
 	j := &job{
 		Submission: submission, spec: s.Job, makers: makersOf(record.Placement(s.Job.Placement)),
-		pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume,
+		pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume, offload: s.Offload,
 		editions: map[int]*edition{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
 		changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}

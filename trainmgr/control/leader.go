@@ -283,7 +283,8 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	s.Epoch, s.Minibatches, s.Delivered, s.WaitsFor = v.Epoch, v.MiniBatches, v.Delivered, l.waitsFor(j)
 	s.Redelivered += v.Redelivered
 	s.Workers, s.WorkersReady = int32(v.Allowed), int32(v.Enlisted)
-	s.SplitsHeld, s.SplitsAny, _ = l.ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
+	granted, _ := l.ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
+	s.SplitsHeld, s.SplitsAny, s.SplitsOwn = granted.Held, granted.Any, granted.Own
 	if g := j.editionOf(v.Epoch); g != nil {
 		s.Digest, s.Rows = g.Digest[:], g.data.Manifest.Rows()
 	}
@@ -298,6 +299,7 @@ func (j *job) rankStatus(r ledger.RankStatus) *apiv1.RankStatus {
 	at := j.Launcher(r.Rank)
 	s := &apiv1.RankStatus{
 		Rank: r.Rank, Attached: at.Attached, Detached: at.Why, Minibatches: r.Owned, Delivered: r.Delivered,
+		OwnWorkers: int32(r.Own), SplitsOwn: r.Granted, ShareElsewhere: r.Share,
 	}
 	if !at.Last.IsZero() {
 		s.LastContactSeconds = seconds(at.Last)
@@ -305,5 +307,12 @@ func (j *job) rankStatus(r ledger.RankStatus) *apiv1.RankStatus {
 	c := &j.launchers[r.Rank]
 	s.StallSeconds = c.stalledSeconds + c.progress.GetStallSeconds()
 	s.QueueBatches = c.progress.GetQueueBatches()
+	s.TRowsPerSecond = c.progress.GetTRowsPerSecond()
+	switch {
+	case c.sharing != nil:
+		s.Offload = c.sharing.why
+	case j.offload.Fixed && r.Own > 0:
+		s.Offload = "the job fixes the share"
+	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 	"github.com/millrace/millrace/trainmgr/control/lifecycle"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -52,7 +53,7 @@ func checkLeaseRequest(req *apiv1.LeaseRequest) error {
 		return fmt.Errorf("%w: %d leases held, %d wanted: at most %d and %d", ledger.ErrArgument, len(req.Held),
 			req.Want, maxHeld, maxWant)
 	}
-	return nil
+	return checkReport(req.Report)
 }
 
 // waitOf is how long a call waits for grants. A time that is not a number, or out of bounds, waits for nothing.
@@ -279,7 +280,7 @@ func (c *leaseCall) answer() error {
 		c.resp.Grants = append(c.resp.Grants, &apiv1.Grant{
 			Lease: g.ID, Epoch: g.Epoch, Split: uint32(g.Split), From: g.From, To: g.To,
 			Node: g.Drive.Node, Urls: c.l.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
-			Reach: c.l.reachOf(g.Drive),
+			Reach: c.l.reachOf(g.Drive), Own: c.l.servedRank(fleet.DriveID{Node: g.Drive.Node, Drive: g.Drive.Name}) != nil,
 		})
 	}
 	c.issueTickets(now)

@@ -153,7 +153,7 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 	if err := j.rememberPartitions(state, v.pieces); err != nil {
 		return nil, err
 	}
-	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
+	if err := l.addToLedger(j, now); err != nil {
 		return nil, err
 	}
 	j.Job = l.lives.Add(j.terms(), state)

@@ -151,9 +151,9 @@ func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(stri
 	gauge("millrace_job_workers_allowed", float64(v.Allowed), j.ID)
 	gauge("millrace_job_workers_ready", float64(v.Enlisted), j.ID)
 	gauge("millrace_job_workers_running", float64(v.Workers), j.ID)
-	if held, others, err := l.ledger.GrantedSplits(j.ID); err == nil {
-		counter("millrace_splits_granted_total", float64(held), j.ID, apiv1.ReachHeld)
-		counter("millrace_splits_granted_total", float64(others), j.ID, apiv1.ReachAny)
+	if granted, err := l.ledger.GrantedSplits(j.ID); err == nil {
+		counter("millrace_splits_granted_total", float64(granted.Held), j.ID, apiv1.ReachHeld)
+		counter("millrace_splits_granted_total", float64(granted.Any), j.ID, apiv1.ReachAny)
 	}
 	gauge("millrace_job_delivered_batches", float64(v.Delivered), j.ID)
 	gauge("millrace_job_epoch", float64(v.Epoch), j.ID)

@@ -34,6 +34,7 @@ func (c *conductor) scale() {
 		return
 	}
 	c.learnTrainerRate(now)
+	c.shareSplits(&v, now)
 	if c.job.scaler == nil {
 		c.job.scaler = autoscale.New(autoscale.Options{})
 	}

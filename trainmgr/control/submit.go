@@ -102,7 +102,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if l.ctx.Err() != nil {
 		return nil, s.notLeader() // the next leader finds it
 	}
-	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
+	if err := l.addToLedger(j, time.Now()); err != nil {
 		return nil, l.wireError(err)
 	}
 	l.jobs[stored.ID], j.editions[0] = j, g

@@ -138,7 +138,7 @@ func (j *job) preparedOn(a *nodeState) bool {
 // reviewWorkers looks whether a job needs workers of any reach. When it begins to need them, they are prepared. l.mu is
 // held.
 func (c *conductor) reviewWorkers(v *ledger.JobStatus) {
-	needs := c.job.workersMake() && (!c.job.drivesMake() || v.Allowed != 0 || v.Shared || v.Orphans > 0)
+	needs := c.job.workersMake() && (!c.job.drivesMake() || v.Allowed != 0 || v.Orphans > 0)
 	if needs && !c.job.needsWorkers {
 		c.logger.Info("the job needs workers without data", "job", c.job.ID, "allowed", v.Allowed,
 			"rows_no_drive_can_make", v.Orphans)

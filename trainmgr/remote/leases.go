@@ -275,6 +275,7 @@ func (l *leases) request(ask bool) *apiv1.LeaseRequest {
 			QueueBatches: float64(status.Queue.MiniBatches), QueueBytes: status.Queue.Bytes,
 			QueueLimitBytes: status.Queue.LimitBytes, StallSeconds: status.Queue.Stall.Seconds(),
 			TRowsPerSecond: l.rank.rowsPerSecond, Blocked: status.Queue.Full,
+			Own: sideReport(l.rank.meter(true)), Others: sideReport(l.rank.meter(false)),
 		},
 	}
 	room := l.rank.options.Pieces - l.running - len(l.ready)

@@ -21,6 +21,7 @@ type piece struct {
 	node        *node
 	urls        []string // where the node is reached
 	drive       string
+	own         bool                   // the worker serves this rank alone
 	withoutData bool                   // the leader decides whether the worker's word that data are bad ends the job
 	ticket      atomic.Pointer[string] // in base64, as the node reads it; nil: none came with the lease
 	ctx         context.Context        // ends when the lease is revoked, or with the delivery
@@ -42,7 +43,7 @@ func (l *leases) newPiece(grant *apiv1.Grant) (*piece, error) {
 	p := &piece{
 		leases: l, lease: grant.Lease, split: split, numbers: dataset.Range{From: grant.From, To: grant.To},
 		node: l.rank.node(grant.Node), urls: grant.Urls, drive: grant.Drive,
-		withoutData: grant.Reach == apiv1.ReachAny,
+		withoutData: grant.Reach == apiv1.ReachAny, own: grant.Own,
 	}
 	p.setTicket(grant.Ticket)
 	p.ctx, p.cancel = context.WithCancelCause(l.ctx)

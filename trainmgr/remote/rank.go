@@ -36,6 +36,8 @@ type rank struct {
 	finished      bool            // every mini-batch of every epoch is acknowledged; the iterator and Close use it
 	largestFrame  atomic.Int64    // bytes of the largest mini-batch so far
 
+	ownMade, othersMade trainmgr.SideMeter // by workers that serve this rank alone, and by all others
+
 	mu           sync.Mutex
 	id           string // of the job
 	digest       dataset.Digest
@@ -100,6 +102,20 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 			return nil, err
 		}
 	}
+}
+
+// meter returns the meter of the workers that serve this rank alone, or of all others.
+func (r *rank) meter(own bool) *trainmgr.SideMeter {
+	if own {
+		return &r.ownMade
+	}
+	return &r.othersMade
+}
+
+// sideReport tells the control plane what a side has made.
+func sideReport(m *trainmgr.SideMeter) *apiv1.SideReport {
+	made := m.Read()
+	return &apiv1.SideReport{Rows: float64(made.Rows), BusySeconds: made.Busy.Seconds()}
 }
 
 func (r *rank) currentEpoch() *trainmgr.Epoch {

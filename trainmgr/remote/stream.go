@@ -86,7 +86,12 @@ func (s *stream) startFetches() {
 		s.fetches <- f // has room for all credits
 		s.wg.Go(func() {
 			defer close(f.done)
-			f.mb, f.err = s.fetchBatch(number)
+			meter, rows := l.rank.meter(s.piece.own), 0
+			meter.Enter()
+			defer func() { meter.Leave(rows) }()
+			if f.mb, f.err = s.fetchBatch(number); f.mb != nil {
+				rows = f.mb.Rows
+			}
 		})
 	}
 }

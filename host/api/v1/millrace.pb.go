@@ -3535,7 +3535,10 @@ type JobSpec struct {
 	// Which workers may make the job's splits: "auto" (default: drives and CPUs that hold the data first, workers of reach any for the rest),
 	// "held" (only those that hold the data), "in-storage" (drives beside their flash), "node-cpu" (CPUs of nodes over plain drives), "node-card"
 	// (cards in nodes, fed by plain drives), "pool" (workers of reach any), "trainer" (each rank's own CPUs). Never part of the digest.
-	Placement           string  `protobuf:"bytes,16,opt,name=placement,proto3" json:"placement,omitempty"`
+	Placement string `protobuf:"bytes,16,opt,name=placement,proto3" json:"placement,omitempty"`
+	// How the splits of a rank are shared out between the rank's own CPUs (a worker that serves the rank alone) and all other workers: "extended", "paper"
+	// or "fastflow-code" (package trainmgr/offload), or the share of the others, "0" to "1". Empty: the others come first. Never part of the digest.
+	Offload             string  `protobuf:"bytes,17,opt,name=offload,proto3" json:"offload,omitempty"`
 	AbandonAfterSeconds float64 `protobuf:"fixed64,15,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // the job ends, abandoned, when no rank has called for so long; 0: as long as the control plane says (control run --abandon-after)
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
@@ -3676,6 +3679,13 @@ func (x *JobSpec) GetPlacement() string {
 	return ""
 }
 
+func (x *JobSpec) GetOffload() string {
+	if x != nil {
+		return x.Offload
+	}
+	return ""
+}
+
 func (x *JobSpec) GetAbandonAfterSeconds() float64 {
 	if x != nil {
 		return x.AbandonAfterSeconds
@@ -3806,6 +3816,7 @@ type JobStatus struct {
 	WorkersReady         int32                  `protobuf:"varint,21,opt,name=workers_ready,json=workersReady,proto3" json:"workers_ready,omitempty"`                         // of reach any, prepared for the job
 	SplitsHeld           uint64                 `protobuf:"varint,22,opt,name=splits_held,json=splitsHeld,proto3" json:"splits_held,omitempty"`                               // granted to workers that hold their partitions, since the present leader leads
 	SplitsAny            uint64                 `protobuf:"varint,23,opt,name=splits_any,json=splitsAny,proto3" json:"splits_any,omitempty"`                                  // granted to workers of reach any
+	SplitsOwn            uint64                 `protobuf:"varint,24,opt,name=splits_own,json=splitsOwn,proto3" json:"splits_own,omitempty"`                                  // of splits_any: granted to workers that serve one rank alone
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -4001,6 +4012,13 @@ func (x *JobStatus) GetSplitsAny() uint64 {
 	return 0
 }
 
+func (x *JobStatus) GetSplitsOwn() uint64 {
+	if x != nil {
+		return x.SplitsOwn
+	}
+	return 0
+}
+
 type RankStatus struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Rank               uint32                 `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
@@ -4011,6 +4029,11 @@ type RankStatus struct {
 	StallSeconds       float64                `protobuf:"fixed64,6,opt,name=stall_seconds,json=stallSeconds,proto3" json:"stall_seconds,omitempty"`
 	LastContactSeconds float64                `protobuf:"fixed64,7,opt,name=last_contact_seconds,json=lastContactSeconds,proto3" json:"last_contact_seconds,omitempty"` // when the rank called last, Unix time; 0: not since the present leader leads
 	Detached           string                 `protobuf:"bytes,8,opt,name=detached,proto3" json:"detached,omitempty"`                                                   // why the rank counts as detached, in words; empty: it is attached, or nobody has attached yet
+	OwnWorkers         int32                  `protobuf:"varint,9,opt,name=own_workers,json=ownWorkers,proto3" json:"own_workers,omitempty"`                            // that serve this rank alone and take its splits
+	SplitsOwn          uint64                 `protobuf:"varint,10,opt,name=splits_own,json=splitsOwn,proto3" json:"splits_own,omitempty"`                              // granted to them
+	ShareElsewhere     float64                `protobuf:"fixed64,11,opt,name=share_elsewhere,json=shareElsewhere,proto3" json:"share_elsewhere,omitempty"`              // of the rank's splits, that all other workers make while own_workers is above 0; -1: they come first
+	Offload            string                 `protobuf:"bytes,12,opt,name=offload,proto3" json:"offload,omitempty"`                                                    // why the share is what it is, in words
+	TRowsPerSecond     float64                `protobuf:"fixed64,13,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"`          // T of the rank, as its launcher measured it; 0: not
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -4099,6 +4122,41 @@ func (x *RankStatus) GetDetached() string {
 		return x.Detached
 	}
 	return ""
+}
+
+func (x *RankStatus) GetOwnWorkers() int32 {
+	if x != nil {
+		return x.OwnWorkers
+	}
+	return 0
+}
+
+func (x *RankStatus) GetSplitsOwn() uint64 {
+	if x != nil {
+		return x.SplitsOwn
+	}
+	return 0
+}
+
+func (x *RankStatus) GetShareElsewhere() float64 {
+	if x != nil {
+		return x.ShareElsewhere
+	}
+	return 0
+}
+
+func (x *RankStatus) GetOffload() string {
+	if x != nil {
+		return x.Offload
+	}
+	return ""
+}
+
+func (x *RankStatus) GetTRowsPerSecond() float64 {
+	if x != nil {
+		return x.TRowsPerSecond
+	}
+	return 0
 }
 
 type ListJobsRequest struct {
@@ -4832,6 +4890,9 @@ type RankReport struct {
 	StallSeconds    float64                `protobuf:"fixed64,4,opt,name=stall_seconds,json=stallSeconds,proto3" json:"stall_seconds,omitempty"`           // since attached
 	TRowsPerSecond  float64                `protobuf:"fixed64,5,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"` // measured since, 0: not
 	Blocked         bool                   `protobuf:"varint,6,opt,name=blocked,proto3" json:"blocked,omitempty"`                                          // the input queue is full: the rank fetches nothing now
+	Own             *SideReport            `protobuf:"bytes,7,opt,name=own,proto3" json:"own,omitempty"`                                                   // by workers that serve this rank alone
+	Others          *SideReport            `protobuf:"bytes,8,opt,name=others,proto3" json:"others,omitempty"`                                             // by all other workers
+	Profile         *OffloadMetrics        `protobuf:"bytes,9,opt,name=profile,proto3" json:"profile,omitempty"`                                           // that the launcher measured; absent: the control plane takes T and the measured P
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4908,6 +4969,173 @@ func (x *RankReport) GetBlocked() bool {
 	return false
 }
 
+func (x *RankReport) GetOwn() *SideReport {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
+func (x *RankReport) GetOthers() *SideReport {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+func (x *RankReport) GetProfile() *OffloadMetrics {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+// SideReport counts the mini-batches of a rank that one side made.
+type SideReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          float64                `protobuf:"fixed64,1,opt,name=rows,proto3" json:"rows,omitempty"`                                  // since attached
+	BusySeconds   float64                `protobuf:"fixed64,2,opt,name=busy_seconds,json=busySeconds,proto3" json:"busy_seconds,omitempty"` // in which at least one mini-batch was being made or fetched, and had room in the queue
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SideReport) Reset() {
+	*x = SideReport{}
+	mi := &file_millrace_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SideReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SideReport) ProtoMessage() {}
+
+func (x *SideReport) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SideReport.ProtoReflect.Descriptor instead.
+func (*SideReport) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *SideReport) GetRows() float64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *SideReport) GetBusySeconds() float64 {
+	if x != nil {
+		return x.BusySeconds
+	}
+	return 0
+}
+
+// OffloadMetrics are FastFlow's metrics of one rank, in rows a second and in CPU seconds a row.
+type OffloadMetrics struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Gthp          float64                `protobuf:"fixed64,1,opt,name=gthp,proto3" json:"gthp,omitempty"`     // the trainer alone
+	Lthp          float64                `protobuf:"fixed64,2,opt,name=lthp,proto3" json:"lthp,omitempty"`     // everything made by the rank's own CPUs, with the trainer
+	Pcycle        float64                `protobuf:"fixed64,3,opt,name=pcycle,proto3" json:"pcycle,omitempty"` // of a row that the rank's own CPUs make
+	Rthp          float64                `protobuf:"fixed64,4,opt,name=rthp,proto3" json:"rthp,omitempty"`     // everything made by others, with the trainer
+	Ocycle        float64                `protobuf:"fixed64,5,opt,name=ocycle,proto3" json:"ocycle,omitempty"` // of a row that others make
+	Tcycle        float64                `protobuf:"fixed64,6,opt,name=tcycle,proto3" json:"tcycle,omitempty"` // of the trainer alone; 0: not measured
+	Cores         float64                `protobuf:"fixed64,7,opt,name=cores,proto3" json:"cores,omitempty"`   // CPUs that the trainer's machine may use; 0: not known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OffloadMetrics) Reset() {
+	*x = OffloadMetrics{}
+	mi := &file_millrace_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OffloadMetrics) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OffloadMetrics) ProtoMessage() {}
+
+func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OffloadMetrics.ProtoReflect.Descriptor instead.
+func (*OffloadMetrics) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *OffloadMetrics) GetGthp() float64 {
+	if x != nil {
+		return x.Gthp
+	}
+	return 0
+}
+
+func (x *OffloadMetrics) GetLthp() float64 {
+	if x != nil {
+		return x.Lthp
+	}
+	return 0
+}
+
+func (x *OffloadMetrics) GetPcycle() float64 {
+	if x != nil {
+		return x.Pcycle
+	}
+	return 0
+}
+
+func (x *OffloadMetrics) GetRthp() float64 {
+	if x != nil {
+		return x.Rthp
+	}
+	return 0
+}
+
+func (x *OffloadMetrics) GetOcycle() float64 {
+	if x != nil {
+		return x.Ocycle
+	}
+	return 0
+}
+
+func (x *OffloadMetrics) GetTcycle() float64 {
+	if x != nil {
+		return x.Tcycle
+	}
+	return 0
+}
+
+func (x *OffloadMetrics) GetCores() float64 {
+	if x != nil {
+		return x.Cores
+	}
+	return 0
+}
+
 type LeaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -4926,7 +5154,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4938,7 +5166,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4951,7 +5179,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -5039,7 +5267,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5051,7 +5279,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5064,7 +5292,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{78}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -5134,7 +5362,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5146,7 +5374,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5159,7 +5387,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{79}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -5235,7 +5463,7 @@ type LeaseTicket struct {
 
 func (x *LeaseTicket) Reset() {
 	*x = LeaseTicket{}
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5247,7 +5475,7 @@ func (x *LeaseTicket) String() string {
 func (*LeaseTicket) ProtoMessage() {}
 
 func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5260,7 +5488,7 @@ func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
 func (*LeaseTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{80}
+	return file_millrace_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *LeaseTicket) GetLease() uint64 {
@@ -5288,6 +5516,7 @@ type Grant struct {
 	Urls          []string               `protobuf:"bytes,7,rep,name=urls,proto3" json:"urls,omitempty"` // of the node
 	Drive         string                 `protobuf:"bytes,8,opt,name=drive,proto3" json:"drive,omitempty"`
 	Ticket        []byte                 `protobuf:"bytes,9,opt,name=ticket,proto3" json:"ticket,omitempty"` // a SignedTicket, to be shown to the node
+	Own           bool                   `protobuf:"varint,11,opt,name=own,proto3" json:"own,omitempty"`     // the worker serves this rank alone
 	Reach         string                 `protobuf:"bytes,10,opt,name=reach,proto3" json:"reach,omitempty"`  // of the worker; the word of one of reach any that data are bad goes to the leader, and does not end the rank
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5295,7 +5524,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5307,7 +5536,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5320,7 +5549,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{81}
+	return file_millrace_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -5386,6 +5615,13 @@ func (x *Grant) GetTicket() []byte {
 	return nil
 }
 
+func (x *Grant) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
 func (x *Grant) GetReach() string {
 	if x != nil {
 		return x.Reach
@@ -5405,7 +5641,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5417,7 +5653,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5430,7 +5666,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{82}
+	return file_millrace_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -5470,7 +5706,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5482,7 +5718,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5495,7 +5731,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{83}
+	return file_millrace_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -5519,7 +5755,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5531,7 +5767,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5544,7 +5780,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{84}
+	return file_millrace_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -5583,7 +5819,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5595,7 +5831,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5608,7 +5844,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{85}
+	return file_millrace_proto_rawDescGZIP(), []int{87}
 }
 
 type CheckpointRequest struct {
@@ -5621,7 +5857,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5633,7 +5869,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5646,7 +5882,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{86}
+	return file_millrace_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -5672,7 +5908,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5684,7 +5920,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5697,7 +5933,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{87}
+	return file_millrace_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -5717,7 +5953,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5729,7 +5965,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5742,7 +5978,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{88}
+	return file_millrace_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -6019,7 +6255,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\bR\x05drain\"+\n" +
 	"\x11DrainNodeResponse\x12\x16\n" +
-	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\xe6\x03\n" +
+	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\x80\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1e\n" +
@@ -6039,13 +6275,14 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06resume\x18\f \x01(\fR\x06resume\x12\x16\n" +
 	"\x06follow\x18\r \x01(\bR\x06follow\x12\x18\n" +
 	"\aexclude\x18\x0e \x03(\tR\aexclude\x12\x1c\n" +
-	"\tplacement\x18\x10 \x01(\tR\tplacement\x122\n" +
+	"\tplacement\x18\x10 \x01(\tR\tplacement\x12\x18\n" +
+	"\aoffload\x18\x11 \x01(\tR\aoffload\x122\n" +
 	"\x15abandon_after_seconds\x18\x0f \x01(\x01R\x13abandonAfterSeconds\"R\n" +
 	"\x10SubmitJobRequest\x12(\n" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xff\x05\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\x9e\x06\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -6074,7 +6311,9 @@ const file_millrace_proto_rawDesc = "" +
 	"\vsplits_held\x18\x16 \x01(\x04R\n" +
 	"splitsHeld\x12\x1d\n" +
 	"\n" +
-	"splits_any\x18\x17 \x01(\x04R\tsplitsAny\"\x94\x02\n" +
+	"splits_any\x18\x17 \x01(\x04R\tsplitsAny\x12\x1d\n" +
+	"\n" +
+	"splits_own\x18\x18 \x01(\x04R\tsplitsOwn\"\xc2\x03\n" +
 	"\n" +
 	"RankStatus\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x1a\n" +
@@ -6084,7 +6323,15 @@ const file_millrace_proto_rawDesc = "" +
 	"\rqueue_batches\x18\x05 \x01(\x01R\fqueueBatches\x12#\n" +
 	"\rstall_seconds\x18\x06 \x01(\x01R\fstallSeconds\x120\n" +
 	"\x14last_contact_seconds\x18\a \x01(\x01R\x12lastContactSeconds\x12\x1a\n" +
-	"\bdetached\x18\b \x01(\tR\bdetached\"\x11\n" +
+	"\bdetached\x18\b \x01(\tR\bdetached\x12\x1f\n" +
+	"\vown_workers\x18\t \x01(\x05R\n" +
+	"ownWorkers\x12\x1d\n" +
+	"\n" +
+	"splits_own\x18\n" +
+	" \x01(\x04R\tsplitsOwn\x12'\n" +
+	"\x0fshare_elsewhere\x18\v \x01(\x01R\x0eshareElsewhere\x12\x18\n" +
+	"\aoffload\x18\f \x01(\tR\aoffload\x12)\n" +
+	"\x11t_rows_per_second\x18\r \x01(\x01R\x0etRowsPerSecond\"\x11\n" +
 	"\x0fListJobsRequest\">\n" +
 	"\x10ListJobsResponse\x12*\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x16.millrace.v1.JobStatusR\x04jobs\"\x1f\n" +
@@ -6132,7 +6379,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"1\n" +
 	"\vNumberRange\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x04R\x02to\"\xe8\x01\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\"\xfb\x02\n" +
 	"\n" +
 	"RankReport\x12#\n" +
 	"\rqueue_batches\x18\x01 \x01(\x01R\fqueueBatches\x12\x1f\n" +
@@ -6141,7 +6388,22 @@ const file_millrace_proto_rawDesc = "" +
 	"\x11queue_limit_bytes\x18\x03 \x01(\x03R\x0fqueueLimitBytes\x12#\n" +
 	"\rstall_seconds\x18\x04 \x01(\x01R\fstallSeconds\x12)\n" +
 	"\x11t_rows_per_second\x18\x05 \x01(\x01R\x0etRowsPerSecond\x12\x18\n" +
-	"\ablocked\x18\x06 \x01(\bR\ablocked\"\xaf\x02\n" +
+	"\ablocked\x18\x06 \x01(\bR\ablocked\x12)\n" +
+	"\x03own\x18\a \x01(\v2\x17.millrace.v1.SideReportR\x03own\x12/\n" +
+	"\x06others\x18\b \x01(\v2\x17.millrace.v1.SideReportR\x06others\x125\n" +
+	"\aprofile\x18\t \x01(\v2\x1b.millrace.v1.OffloadMetricsR\aprofile\"C\n" +
+	"\n" +
+	"SideReport\x12\x12\n" +
+	"\x04rows\x18\x01 \x01(\x01R\x04rows\x12!\n" +
+	"\fbusy_seconds\x18\x02 \x01(\x01R\vbusySeconds\"\xaa\x01\n" +
+	"\x0eOffloadMetrics\x12\x12\n" +
+	"\x04gthp\x18\x01 \x01(\x01R\x04gthp\x12\x12\n" +
+	"\x04lthp\x18\x02 \x01(\x01R\x04lthp\x12\x16\n" +
+	"\x06pcycle\x18\x03 \x01(\x01R\x06pcycle\x12\x12\n" +
+	"\x04rthp\x18\x04 \x01(\x01R\x04rthp\x12\x16\n" +
+	"\x06ocycle\x18\x05 \x01(\x01R\x06ocycle\x12\x16\n" +
+	"\x06tcycle\x18\x06 \x01(\x01R\x06tcycle\x12\x14\n" +
+	"\x05cores\x18\a \x01(\x01R\x05cores\"\xaf\x02\n" +
 	"\fLeaseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x14\n" +
@@ -6175,7 +6437,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\atickets\x18\t \x03(\v2\x18.millrace.v1.LeaseTicketR\atickets\";\n" +
 	"\vLeaseTicket\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x16\n" +
-	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"\xd9\x01\n" +
+	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"\xeb\x01\n" +
 	"\x05Grant\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -6185,7 +6447,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04node\x18\x06 \x01(\tR\x04node\x12\x12\n" +
 	"\x04urls\x18\a \x03(\tR\x04urls\x12\x14\n" +
 	"\x05drive\x18\b \x01(\tR\x05drive\x12\x16\n" +
-	"\x06ticket\x18\t \x01(\fR\x06ticket\x12\x14\n" +
+	"\x06ticket\x18\t \x01(\fR\x06ticket\x12\x10\n" +
+	"\x03own\x18\v \x01(\bR\x03own\x12\x14\n" +
 	"\x05reach\x18\n" +
 	" \x01(\tR\x05reach\"\x88\x01\n" +
 	"\x12AcknowledgeRequest\x12\x0e\n" +
@@ -6258,7 +6521,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 94)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),        // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),       // 1: millrace.v1.InspectResponse
@@ -6337,26 +6600,28 @@ var file_millrace_proto_goTypes = []any{
 	(*AttachResponse)(nil),        // 74: millrace.v1.AttachResponse
 	(*NumberRange)(nil),           // 75: millrace.v1.NumberRange
 	(*RankReport)(nil),            // 76: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 77: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 78: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 79: millrace.v1.LeaseResponse
-	(*LeaseTicket)(nil),           // 80: millrace.v1.LeaseTicket
-	(*Grant)(nil),                 // 81: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 82: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 83: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 84: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 85: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 86: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 87: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 88: millrace.v1.NotLeader
-	nil,                           // 89: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 90: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 91: millrace.v1.AttachResponse.MeanLengthEntry
+	(*SideReport)(nil),            // 77: millrace.v1.SideReport
+	(*OffloadMetrics)(nil),        // 78: millrace.v1.OffloadMetrics
+	(*LeaseRequest)(nil),          // 79: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 80: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 81: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),           // 82: millrace.v1.LeaseTicket
+	(*Grant)(nil),                 // 83: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 84: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 85: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 86: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 87: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 88: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 89: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 90: millrace.v1.NotLeader
+	nil,                           // 91: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 92: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 93: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	11, // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	89, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	90, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	91, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	92, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	7,  // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
 	9,  // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
 	6,  // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
@@ -6387,81 +6652,84 @@ var file_millrace_proto_depIdxs = []int32{
 	61, // 30: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
 	61, // 31: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
 	75, // 32: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	91, // 33: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	76, // 34: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	78, // 35: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	81, // 36: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	80, // 37: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
-	75, // 38: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,  // 39: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	12, // 40: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	15, // 41: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	17, // 42: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	19, // 43: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	21, // 44: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	23, // 45: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	25, // 46: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	27, // 47: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,  // 48: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	29, // 49: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	40, // 50: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	42, // 51: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
-	47, // 52: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	56, // 53: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	52, // 54: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	54, // 55: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	59, // 56: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	63, // 57: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	65, // 58: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	68, // 59: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	67, // 60: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	70, // 61: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	72, // 62: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	77, // 63: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	82, // 64: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	84, // 65: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	86, // 66: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	34, // 67: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	36, // 68: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	38, // 69: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	31, // 70: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,  // 71: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	13, // 72: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	16, // 73: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	18, // 74: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	20, // 75: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	22, // 76: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	24, // 77: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	26, // 78: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	28, // 79: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,  // 80: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	30, // 81: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	41, // 82: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	43, // 83: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
-	48, // 84: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	57, // 85: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	53, // 86: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	55, // 87: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	60, // 88: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	64, // 89: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	66, // 90: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	69, // 91: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	66, // 92: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	71, // 93: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	74, // 94: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	79, // 95: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	83, // 96: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	85, // 97: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	87, // 98: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	35, // 99: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	37, // 100: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	39, // 101: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	32, // 102: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	71, // [71:103] is the sub-list for method output_type
-	39, // [39:71] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	93, // 33: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	77, // 34: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
+	77, // 35: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
+	78, // 36: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
+	76, // 37: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	80, // 38: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	83, // 39: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	82, // 40: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	75, // 41: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,  // 42: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	12, // 43: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	15, // 44: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	17, // 45: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	19, // 46: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	21, // 47: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	23, // 48: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	25, // 49: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	27, // 50: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,  // 51: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	29, // 52: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	40, // 53: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	42, // 54: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
+	47, // 55: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	56, // 56: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	52, // 57: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	54, // 58: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	59, // 59: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	63, // 60: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	65, // 61: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	68, // 62: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	67, // 63: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	70, // 64: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	72, // 65: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	79, // 66: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	84, // 67: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	86, // 68: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	88, // 69: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	34, // 70: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	36, // 71: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	38, // 72: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	31, // 73: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,  // 74: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	13, // 75: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	16, // 76: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	18, // 77: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	20, // 78: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	22, // 79: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	24, // 80: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	26, // 81: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	28, // 82: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,  // 83: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	30, // 84: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	41, // 85: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	43, // 86: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
+	48, // 87: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	57, // 88: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	53, // 89: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	55, // 90: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	60, // 91: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	64, // 92: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	66, // 93: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	69, // 94: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	66, // 95: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	71, // 96: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	74, // 97: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	81, // 98: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	85, // 99: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	87, // 100: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	89, // 101: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	35, // 102: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	37, // 103: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	39, // 104: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	32, // 105: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	74, // [74:106] is the sub-list for method output_type
+	42, // [42:74] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -6475,7 +6743,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   92,
+			NumMessages:   94,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

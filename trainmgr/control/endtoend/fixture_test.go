@@ -294,7 +294,13 @@ func workerConfig(name string, members []string) worker.Config {
 
 func startWorker(t testing.TB, c worker.Config) *node.Agent {
 	t.Helper()
-	a, err := worker.Start(t.Context(), c, worker.Options{Logger: logger()})
+	return startWorkerOf(t, c, nil)
+}
+
+// startWorkerOf is startWorker for a worker that serves one rank alone, unless serves is nil.
+func startWorkerOf(t testing.TB, c worker.Config, serves *worker.Rank) *node.Agent {
+	t.Helper()
+	a, err := worker.Start(t.Context(), c, worker.Options{Logger: logger(), Serves: serves})
 	require.NoError(t, err)
 	return a
 }

@@ -44,8 +44,8 @@ var (
 	allOrders = []string{"fastest", "deterministic"}
 	allFaults = []string{"no fault", "worker kill", "leader kill", "cut link", "slow drive", "corrupt page",
 		"full disk"}
-	// those who hold the partitions, workers that hold none, or both
-	allMakers = []string{"holders", "workers", "both"}
+	// those who hold the partitions, workers that hold none, both, or holders and the rank's own CPUs in equal parts
+	allMakers = []string{"holders", "workers", "both", "own"}
 )
 
 // ways are all of them, in an order that is the same every time.
@@ -109,7 +109,7 @@ func pairwise(all []way) (out []way) {
 
 func TestPairwiseMeetsEveryPair(t *testing.T) {
 	all := ways()
-	require.Len(t, all, 378)
+	require.Len(t, all, 504)
 	met := map[string]bool{}
 	some := pairwise(all)
 	for _, w := range some {
@@ -117,8 +117,8 @@ func TestPairwiseMeetsEveryPair(t *testing.T) {
 			met[p] = true
 		}
 	}
-	assert.Len(t, met, 3*3+3*2+3*7+3*3+3*2+3*7+3*3+2*7+2*3+7*3)
-	assert.Less(t, len(some), 35)
+	assert.Len(t, met, 3*3+3*2+3*7+3*4+3*2+3*7+3*4+2*7+2*4+7*4)
+	assert.Less(t, len(some), 45)
 }
 
 // TestOneJobManyWays: however many drives hold the partitions, of whatever kind, in either order, made by the drives,
@@ -156,6 +156,7 @@ type stage struct {
 	proxies []*proxy
 	hired   []worker.Config
 	workers []*node.Agent
+	serves  *worker.Rank // the only rank of the workers; nil: every rank
 }
 
 // slow is flash that takes its time.
@@ -184,8 +185,12 @@ func (w way) run(t *testing.T, document string, data map[string][]byte, want *re
 	c := dial(t, s.url)
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
 	spec := &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Order: w.order}
-	if w.makers != "holders" {
-		s.startWorkers()
+	switch w.makers {
+	case "holders":
+	case "own":
+		spec.Offload = "0.5"
+	default:
+		s.startWorkers(nil)
 		awaitReady(t, c, "w0", "w1")
 		spec.TRowsPerSecond = 1e12 // more than holders can make
 	}
@@ -196,6 +201,10 @@ func (w way) run(t *testing.T, document string, data map[string][]byte, want *re
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	if w.makers == "own" {
+		s.startWorkers(&worker.Rank{Job: st.Id})
+		awaitOwn(ctx, t, c, st.Id, 2)
+	}
 	j, err := c.Attach(ctx, st.Id, remote.AttachOptions{QueueBytes: 60_000, Deadline: 2 * time.Second})
 	if w.fault == "corrupt page" && err != nil { // measuring P met it
 		require.ErrorIs(t, err, remote.ErrEnded)
@@ -226,20 +235,26 @@ func (w way) run(t *testing.T, document string, data map[string][]byte, want *re
 	require.NotEqual(t, "corrupt page", w.fault, "nobody noticed")
 	require.NoError(t, j.Close())
 	check(t, want, got, w.order == "deterministic")
-	if w.makers != "workers" {
-		return
-	}
 	st, err = c.Get(ctx, st.Id)
 	require.NoError(t, err)
-	assert.Zero(t, st.SplitsHeld, "workers made it all")
+	switch w.makers {
+	case "workers":
+		assert.Zero(t, st.SplitsHeld, "workers made it all")
+	case "own":
+		assert.Positive(t, st.SplitsHeld)
+		if w.fault == "no fault" {
+			assert.InDelta(t, st.SplitsHeld, st.SplitsOwn, 1, "equal parts")
+		}
+	}
 }
 
-// startWorkers starts two workers without data.
-func (s *stage) startWorkers() {
+// startWorkers starts two workers without data; serves is the only rank that they serve, nil: every rank.
+func (s *stage) startWorkers(serves *worker.Rank) {
+	s.serves = serves
 	for _, name := range []string{"w0", "w1"} {
 		c := workerConfig(name, []string{s.url})
 		s.hired = append(s.hired, c)
-		s.workers = append(s.workers, startWorker(s.t, c))
+		s.workers = append(s.workers, startWorkerOf(s.t, c, serves))
 	}
 	s.t.Cleanup(func() {
 		for _, w := range s.workers {
@@ -312,7 +327,7 @@ func (s *stage) goWrong() {
 	case "worker kill":
 		if len(s.workers) > 0 {
 			assert.NoError(s.t, s.workers[0].Close())
-			s.workers[0] = startWorker(s.t, s.hired[0])
+			s.workers[0] = startWorkerOf(s.t, s.hired[0], s.serves)
 		}
 		assert.NoError(s.t, s.nodes[0].Close())
 		s.nodes[0] = startNode(s.t, s.configs[0], s.options)

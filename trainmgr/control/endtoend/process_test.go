@@ -35,6 +35,7 @@ type role struct {
 	Node    *node.Config
 	Worker  *worker.Config
 	Card    *card
+	Serves  *worker.Rank // the only rank of the Worker
 	Trainer *trainer
 
 	Link *link // nil: in the network of this process; else in one of its own, behind a link
@@ -96,7 +97,7 @@ func play(text string) error {
 		<-ctx.Done()
 		return a.Close()
 	case r.Worker != nil:
-		return worker.Run(ctx, *r.Worker, worker.Options{Logger: logger()}, func(a *node.Agent) {
+		return worker.Run(ctx, *r.Worker, worker.Options{Logger: logger(), Serves: r.Serves}, func(a *node.Agent) {
 			fmt.Println("ready", strings.Join(a.URLs(), " "))
 		})
 	}

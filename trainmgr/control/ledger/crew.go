@@ -7,13 +7,18 @@ import (
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
-// partners calls fn for the workers of reach Any that make splits for a rank, those that serve it alone first, until fn
-// returns false.
-func (j *job) partners(r *rank, fn func(d *drive) bool) {
-	for _, d := range j.own[r.number] {
-		if !fn(d) {
-			return
+// partners calls fn for the workers of reach Any that make splits for a rank in a turn, those that serve it alone
+// first, until fn returns false.
+func (j *job) partners(r *rank, turn turn, fn func(d *drive) bool) {
+	if turn != othersTurn {
+		for _, d := range j.own[r.number] {
+			if !fn(d) {
+				return
+			}
 		}
+	}
+	if turn == ownTurn {
+		return
 	}
 	a := allocation.Assign(len(j.ranks), len(j.shared), partnersOfRank)
 	for i := range a.Fan() {
@@ -33,11 +38,12 @@ func (l *Ledger) partnerOffers(out []offer, j *job, now time.Time) []offer {
 		e := j.epoch(r.epoch)
 		e.refreshPlacement()
 		e.refreshReadable(l.placementVersion)
-		place, ok := e.nextForPartner(&e.shares[r.number], j.partnersHelp(r))
+		turn := l.turnOf(j, r, now)
+		place, ok := e.nextForPartner(&e.shares[r.number], j.partnersHelp(turn))
 		if !ok {
 			continue
 		}
-		j.partners(r, func(d *drive) bool {
+		j.partners(r, turn, func(d *drive) bool {
 			if d.round == l.round || d.freeStreams() == 0 || r.avoidsDrive(d, now) {
 				return true
 			}
@@ -49,13 +55,8 @@ func (l *Ledger) partnerOffers(out []offer, j *job, now time.Time) []offer {
 	return out
 }
 
-// partnersHelp reports whether workers of reach Any make splits for a rank that holders could make too.
-func (j *job) partnersHelp(r *rank) bool {
-	if j.ratio != nil {
-		return j.partnersTurn(r)
-	}
-	return j.allowedWorkers != 0
-}
+// partnersHelp reports whether workers of reach Any make splits in a turn that holders could make too.
+func (j *job) partnersHelp(turn turn) bool { return turn == ownTurn || j.allowedWorkers != 0 }
 
 // readability records which partitions of an epoch can be read, and of which of these no holder makes splits.
 type readability struct {

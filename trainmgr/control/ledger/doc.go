@@ -36,7 +36,7 @@
 //	Enlist(job, worker, ready, now)                // a worker of reach Any was prepared for the job
 //	Allocate(job, drives, now)                     // from the autoscaler
 //	AllowWorkers(job, workers, now)                // from the autoscaler: workers of reach Any beside the holders
-//	ShareSplits(job, share, now)                   // from a policy: the share of splits that such workers make
+//	ShareSplits(job, rank, share, now)             // from a policy: the share that the rank's own CPUs do not make
 //	Tick(now)                                      // several times a second: expiry, end of the adopt window
 //
 // A Lease call is Adopt (if asked), Hold, Want, then waiting until Ready has grants for its rank or its time is over,
@@ -79,10 +79,11 @@
 // A partition can be read while a drive that holds it, or an agent that was given it by URL (reach Source), lives, even
 // while the drive drains or the job excludes it (Job.Makers).
 //
-// With ShareSplits the splits are shared out by a ratio instead, kept for each rank by two counters. A worker that
-// serves one rank alone (Drive.Serves) is granted splits of that rank only. The others are assigned to ranks by
-// partitioned round robin (allocation.Assign), so that a launcher talks to few workers and a worker to few launchers.
-// Each job has an order of its own among the workers: with an allowance of n it takes the first n.
+// A worker that serves one rank alone (Drive.Serves), which is the trainer's own CPUs, is granted splits of that rank
+// only. With ShareSplits the splits of a rank are shared out between these workers and all others, by two counters of
+// trainmgr/offload. The workers that serve every rank are assigned to ranks by partitioned round robin
+// (allocation.Assign), so that a launcher talks to few workers and a worker to few launchers. Each job has an order of
+// its own among the workers: with an allowance of n it takes the first n.
 //
 // A worker of reach Any that fails three leases in a row is set aside, for ten seconds at first and up to five
 // minutes; the partitions are not at fault. A report of bad data from it alone does not fail the job: another worker

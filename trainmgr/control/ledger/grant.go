@@ -154,7 +154,7 @@ func (r *rank) avoidsDrive(d *drive, now time.Time) bool {
 // with the most rows left.
 func (l *Ledger) collectOffers(out []offer, j *job, free []*drive, now time.Time) []offer {
 	round, ranks := l.round, j.waitingRanks()
-	ranks = slices.DeleteFunc(ranks, func(r *rank) bool { return !j.holdersTurn(r, l.placementVersion) })
+	ranks = slices.DeleteFunc(ranks, func(r *rank) bool { return l.turnOf(j, r, now) == ownTurn })
 	if len(ranks) == 0 {
 		return out
 	}
@@ -291,10 +291,11 @@ func (l *Ledger) preemptPartners(j *job, r *rank, now time.Time) (freed bool) {
 	e.refreshPlacement()
 	e.refreshReadable(l.placementVersion)
 	j.refreshCrew(l.placementVersion)
-	if _, ok := e.nextForPartner(&e.shares[r.number], j.partnersHelp(r)); !ok {
+	turn := l.turnOf(j, r, now)
+	if _, ok := e.nextForPartner(&e.shares[r.number], j.partnersHelp(turn)); !ok {
 		return false
 	}
-	j.partners(r, func(d *drive) bool {
+	j.partners(r, turn, func(d *drive) bool {
 		if d.freeStreams() == 0 && !r.avoidsDrive(d, now) {
 			freed = l.freeBlocked(d, r, now) || freed
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/offload"
 )
 
 // MaxRanks is the most ranks of a job: its record counts them in 16 bits.
@@ -48,9 +49,10 @@ type job struct {
 	dirtyRanks    bool
 	forgotten     []Record // deletions of epochs that all ranks have left
 	crew
-	ratio                   *ratio // nil: holders come first
-	grantedHeld, grantedAny uint64 // pieces, on holders and on workers of reach Any
-	doubts                  map[splitOf]doubt
+	// Pieces that were granted on holders, and on workers of reach Any that serve every rank.
+	grantedHeld, grantedShared uint64
+
+	doubts map[splitOf]doubt
 }
 
 // rank is one consumer's state.
@@ -68,7 +70,8 @@ type rank struct {
 	turn     uint64    // counter at its last grant
 	avoid    map[*drive]time.Time
 
-	splitsHeld, splitsAny uint64 // granted on holders and on workers of reach Any since the ratio was set
+	counters   *offload.Counters // keep the share of workers that serve every rank; nil: holders come first
+	grantedOwn uint64            // pieces, on workers that serve the rank alone
 }
 
 // AddJob makes a job known. The job has no epoch yet. The error wraps ErrArgument.

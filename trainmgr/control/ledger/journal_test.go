@@ -33,9 +33,10 @@ func TestRestoredIsTheSame(t *testing.T) {
 				st, err := w.l.Status(j.ID, w.now)
 				require.NoError(t, err)
 				st.Redelivered, st.Bound, st.Allowed = 0, 0, 0 // not of the durable state
-				st.Enlisted, st.Orphans, st.Shared = 0, 0, false
+				st.Enlisted, st.Orphans = 0, 0
 				for i := range st.Ranks {
 					st.Ranks[i].Wanted, st.Ranks[i].Waiting, st.Ranks[i].Attached = 0, "", false
+					st.Ranks[i].Own, st.Ranks[i].Granted, st.Ranks[i].Share = 0, 0, 0
 				}
 				all = append(all, standing{token, leasesOf(w.l, j.ID), st})
 			}

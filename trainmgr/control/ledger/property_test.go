@@ -96,7 +96,7 @@ func (w *world) step() {
 	case 21: // a policy
 		share := rapid.SampledFrom([]float64{-1, 0, 0.3, 0.5, 1}).Draw(t, "share")
 		w.helped[tr.job] = true
-		require.NoError(t, w.l.ShareSplits(tr.job, share, w.now))
+		require.NoError(t, w.l.ShareSplits(tr.job, tr.rank, share, w.now))
 		w.effects()
 	case 22: // a worker is drained, or a drive
 		d := w.drives[rapid.IntRange(0, len(w.drives)-1).Draw(t, "drained")]

@@ -158,8 +158,6 @@ func (j *job) refreshCrew(version uint64) {
 	})
 	most := j.allowedWorkers
 	switch {
-	case most == 0 && j.ratio != nil:
-		most = AllWorkers
 	case most == 0:
 		most = 1 // splits that no holder can make are granted without an allowance too
 	}

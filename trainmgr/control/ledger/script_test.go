@@ -288,14 +288,15 @@ func (s *scripted) do(line string) string {
 			n = s.atoi(w[2])
 		}
 		return s.effects(s.l.AllowWorkers(w[1], n, s.now))
-	case "share": // JOB SHARE
-		share, err := strconv.ParseFloat(w[2], 64)
+	case "share": // JOB RANK SHARE
+		share, err := strconv.ParseFloat(w[3], 64)
 		require.NoError(s.t, err)
-		return s.effects(s.l.ShareSplits(w[1], share, s.now))
+		return s.effects(s.l.ShareSplits(w[1], uint32(s.atoi(w[2])), share, s.now))
 	case "granted":
-		held, others, err := s.l.GrantedSplits(w[1])
+		n, err := s.l.GrantedSplits(w[1])
 		require.NoError(s.t, err)
-		return fmt.Sprintf("%d on holders, %d on workers without data\n", held, others)
+		return fmt.Sprintf("%d on holders, %d on workers without data, %d of these on workers of one rank\n", n.Held,
+			n.Any, n.Own)
 	case "missing":
 		names, total := s.l.Missing(w[1], 4)
 		return fmt.Sprintf("%d: %s\n", total, strings.Join(names, " "))

@@ -24,7 +24,6 @@ type JobStatus struct {
 	Workers     int       // of reach Any that work for it now
 	Allowed     int       // workers of reach Any that may make what holders could make; AllWorkers: no bound
 	Enlisted    int       // workers of reach Any that are prepared for it
-	Shared      bool      // a ratio shares out the splits, see ShareSplits
 	Orphans     int64     // rows of RowsLeft that no holder can make and that can be read
 	RowsLeft    int64     // of that epoch, neither delivered nor out
 	Ranks       []RankStatus
@@ -42,6 +41,11 @@ type RankStatus struct {
 	Wanted    int    // pieces that it waits for
 	Out       bool   // everything of the epoch is delivered or out
 	Waiting   string // why it is granted no more now, in words; empty: it could be, or all is out
+
+	Own     int    // workers that serve it alone and can be granted its splits
+	Granted uint64 // pieces that these workers were granted since the ledger was made
+	// Share is the share of its splits that all other workers make, see ShareSplits; -1: they are not shared out.
+	Share float64
 }
 
 // Status describes a job. The error wraps ErrUnknown.
@@ -79,7 +83,6 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 		}
 	}
 	st.Allowed, st.Enlisted = j.allowedWorkers, len(j.enlisted)
-	st.Shared = j.ratio != nil
 	slices.SortFunc(st.Running, DriveID.compare)
 	return st, nil
 }
@@ -114,7 +117,13 @@ func (l *Ledger) Progress(id string, number uint32) (epoch, delivered uint64, er
 }
 
 func (l *Ledger) rankStatus(j *job, r *rank, now time.Time) RankStatus {
-	st := RankStatus{Rank: r.number, Attached: r.attached, Epoch: r.epoch, Leases: len(r.leases), Wanted: r.want}
+	st := RankStatus{Rank: r.number, Attached: r.attached, Epoch: r.epoch, Leases: len(r.leases), Wanted: r.want,
+		Granted: r.grantedOwn, Share: -1}
+	if r.counters != nil {
+		st.Share = r.counters.Ratio()
+	}
+	j.refreshCrew(l.placementVersion)
+	st.Own = len(j.own[r.number])
 	e := j.epoch(r.epoch)
 	if e == nil {
 		st.Waiting = fmt.Sprintf("epoch %d was not begun", r.epoch)
@@ -181,11 +190,12 @@ func (l *Ledger) partnerReasons(j *job, r *rank, e *epoch, sh *share, holders st
 	}
 	j.refreshCrew(l.placementVersion)
 	e.refreshReadable(l.placementVersion)
-	if _, ok := e.nextForPartner(sh, j.partnersHelp(r)); !ok {
+	turn := l.turnOf(j, r, now)
+	if _, ok := e.nextForPartner(sh, j.partnersHelp(turn)); !ok {
 		return holders
 	}
 	able, free := 0, 0
-	j.partners(r, func(d *drive) bool {
+	j.partners(r, turn, func(d *drive) bool {
 		able++
 		if d.freeStreams() > 0 && !r.avoidsDrive(d, now) {
 			free++

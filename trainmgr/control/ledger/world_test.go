@@ -86,8 +86,11 @@ func newWorld(t *rapid.T) *world {
 	}
 	workers := rapid.IntRange(0, 3).Draw(t, "workers")
 	for i := range workers {
-		w.drives = append(w.drives, Drive{ID: DriveID{fmt.Sprintf("w%d", i), "w"}, Reach: Any,
-			Streams: rapid.IntRange(1, 2).Draw(t, "streams")})
+		d := Drive{ID: DriveID{fmt.Sprintf("w%d", i), "w"}, Reach: Any, Streams: rapid.IntRange(1, 2).Draw(t, "streams")}
+		if i > 0 && rapid.Bool().Draw(t, "of one rank") { // the first worker serves every rank: none can starve
+			d.Serves = &RankRef{"j0", 0}
+		}
+		w.drives = append(w.drives, d)
 	}
 	if workers > 0 && rapid.Bool().Draw(t, "a store") { // some partitions are held by no drive, and others also lie there
 		p := rapid.IntRange(0, parts-1).Draw(t, "partition of the store")
@@ -205,7 +208,9 @@ func (w *world) put(d Drive) {
 		return
 	}
 	for _, j := range w.jobs {
-		require.NoError(w.t, w.l.Enlist(j.ID, d.ID, true, w.now))
+		if d.Serves == nil || d.Serves.Job == j.ID {
+			require.NoError(w.t, w.l.Enlist(j.ID, d.ID, true, w.now))
+		}
 	}
 }
 
@@ -250,7 +255,7 @@ func (w *world) effects() {
 		require.NoError(w.t, err)
 		name := b.Partitions[s.Partition]
 		if d.Reach == Any {
-			w.checkWorkerGrant(g, name)
+			w.checkWorkerGrant(g, name, d.Serves)
 		} else {
 			require.Contains(w.t, d.Partitions, name, "granted on a drive that does not hold it")
 			require.Equal(w.t, Held, d.Reach, "granted on what can only be read")
@@ -275,7 +280,7 @@ func (w *world) effects() {
 }
 
 // checkWorkerGrant checks a grant on a worker of reach Any of a split of the named partition.
-func (w *world) checkWorkerGrant(g Grant, name string) {
+func (w *world) checkWorkerGrant(g Grant, name string, serves *RankRef) {
 	j := w.l.job(g.Job)
 	readable, held := false, false
 	for _, d := range w.drives {
@@ -285,7 +290,12 @@ func (w *world) checkWorkerGrant(g Grant, name string) {
 		}
 	}
 	require.True(w.t, readable, "granted on a worker that can read it nowhere")
-	require.Zero(w.t, j.Makers&NoAny, "the job excludes workers without data")
+	if serves == nil {
+		require.Zero(w.t, j.Makers&NoAny, "the job excludes workers without data")
+	} else {
+		require.Zero(w.t, j.Makers&NoOwn, "the job excludes workers of one rank")
+		require.Equal(w.t, RankRef{g.Job, g.Rank}, *serves, "granted on the worker of another rank")
+	}
 	if w.helped[g.Job] || j.Makers&NoDrives != 0 {
 		return
 	}

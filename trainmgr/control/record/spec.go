@@ -32,6 +32,7 @@ type Spec struct {
 	Pipeline *pipeline.Spec
 	Plan     dataset.Options // without an epoch
 	Resume   *dataset.Token
+	Offload  Offload
 }
 
 // jobName matches names of jobs, which go into keys, metrics and paths.
@@ -91,6 +92,13 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	s := &Spec{Job: spec}
 	if err := errors.Join(fleet.CheckPatterns(spec.Partitions), fleet.CheckPatterns(spec.Exclude)); err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	if s.Offload, err = ParseOffload(spec.Offload); err != nil {
+		return nil, false, err
+	}
+	if p := Placement(spec.Placement); s.Offload.Shares && p != PlacementAuto {
+		return nil, false, fmt.Errorf("%w: offload %q with placement %s: splits are shared out with placement %s, where "+
+			"ranks' own CPUs and other workers may make them", ErrSpec, spec.Offload, p, PlacementAuto)
 	}
 	if s.Pipeline, err = pipeline.Parse(spec.Pipeline); err != nil {
 		return nil, false, fmt.Errorf("%w: pipeline: %w", ErrSpec, err)

@@ -39,7 +39,7 @@ _MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
 _SPEC = frozenset(
     (
         "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume "
-        "follow exclude placement abandon_after_seconds"
+        "follow exclude placement offload abandon_after_seconds"
     ).split()
 )
 _PLAN = frozenset("batch tail shuffle seed split_batches window".split())

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/millrace/millrace/host/contexts"
+	"github.com/millrace/millrace/host/worker"
+	"github.com/millrace/millrace/trainmgr/control/record"
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+// ownFlags are the flags of a rank whose own CPUs are a worker of the job.
+type ownFlags struct {
+	files   []string // that hold the same partitions
+	offload string   // of the job that is submitted; empty: splits are not shared out
+}
+
+// startOwnWorker makes this rank's own CPUs a worker that serves the rank alone, where the job wants that. The caller
+// calls the returned function when the rank has ended.
+func (c trainCommand) startOwnWorker(ctx context.Context, client *remote.Client, s *serviceFlags, own *ownFlags,
+	to contexts.Target, id string, logger *slog.Logger) (closeWorker func() error, err error) {
+	status, err := client.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if spec := status.GetSpec(); spec.GetOffload() == "" && spec.GetPlacement() != string(record.PlacementTrainer) {
+		if len(own.files) > 0 || s.ownWorker != "" {
+			return nil, usagef("job %s makes no use of this rank's own CPUs: submit it with --offload or --placement %s",
+				status.GetId(), record.PlacementTrainer)
+		}
+		return func() error { return nil }, nil
+	}
+	conf := worker.DefaultConfig()
+	if s.ownWorker != "" {
+		if conf, err = worker.ReadConfig(s.ownWorker); err != nil {
+			return nil, usageError{err}
+		}
+	} else if to.Identity.Cert != "" {
+		return nil, usagef("the control plane asks for certificates, and a worker's has the role node: name this rank's " +
+			"worker's with --own-worker FILE (millrace config print-defaults worker, fields tls, listen, advertise)")
+	}
+	if len(conf.Control) == 0 {
+		conf.Control = to.Control
+	}
+	conf.Local = append(conf.Local, own.files...)
+	agent, err := worker.Start(ctx, conf, worker.Options{Logger: logger, Version: buildVersion().Version,
+		Serves: &worker.Rank{Job: status.GetId(), Number: s.rank}})
+	if err != nil {
+		return nil, fmt.Errorf("this rank's own CPUs: %w", err)
+	}
+	if err := awaitOwnWorker(ctx, client, status.GetId(), s.rank); err != nil {
+		return nil, errors.Join(err, agent.Close())
+	}
+	return agent.Close, nil
+}
+
+// ownWorkerTime is how long a rank waits at most until its own CPUs take splits. Without them it begins all the same.
+const ownWorkerTime = 10 * time.Second
+
+// awaitOwnWorker waits until a worker of the rank takes its splits, so that the job's share holds from the beginning.
+func awaitOwnWorker(ctx context.Context, client *remote.Client, id string, rank uint32) error {
+	for end := time.Now().Add(ownWorkerTime); time.Now().Before(end); {
+		status, err := client.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		for _, r := range status.GetRanks() {
+			if r.GetRank() == rank && r.GetOwnWorkers() > 0 {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

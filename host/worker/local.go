@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// localFile is a partition in a file of this machine.
+type localFile struct {
+	path string
+	dataset.Partition
+}
+
+// LocalFiles are partitions in files of this machine, by name. A job's partition is read from its file where name,
+// length and footer are those of the job's manifest, and from nodes and stores otherwise.
+type LocalFiles map[string]localFile
+
+// describeLocal reads the footers of the files that Config.Local names; none are nil.
+func describeLocal(ctx context.Context, patterns []string) (files LocalFiles, err error) {
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	paths, err := partitionfile.Expand(patterns, partitionfile.Parquet)
+	if err != nil {
+		return nil, fmt.Errorf("local: %w", err)
+	}
+	d, err := host.OpenFiles(ctx, paths, host.DriveOptions{Engine: host.EngineCPU})
+	if err != nil {
+		return nil, fmt.Errorf("local: %w", err)
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	files = LocalFiles{}
+	for i, p := range d.Partitions() {
+		files[p.Name] = localFile{paths[i], p.Describe()}
+	}
+	return files, nil
+}
+
+// find returns the path of the file that holds a partition of a job. It reports false if no file does.
+func (f LocalFiles) find(want dataset.Partition) (path string, ok bool) {
+	file, ok := f[want.Name]
+	if !ok || file.Bytes != want.Bytes || file.Footer != want.Footer {
+		return "", false
+	}
+	return file.path, true
+}

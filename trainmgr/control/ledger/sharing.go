@@ -1,0 +1,156 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// turn is the side that may be granted a rank's next split.
+type turn uint8
+
+// The turns.
+const (
+	eitherTurn turn = iota // holders come first, as AllowWorkers says
+	ownTurn                // the workers that serve the rank alone
+	othersTurn             // every other worker
+)
+
+// ShareSplits shares whole splits of a rank out between the workers that serve the rank alone, which are the trainer's
+// own CPUs, and all others. share is what the others make, from 0 to 1. Two counters keep it: at every moment the rank
+// is less than one split away from it. While one side can make nothing, the other side makes all. Unless the share is a
+// number from 0 to 1, the holders come first again. The error wraps ErrUnknown.
+func (l *Ledger) ShareSplits(id string, number uint32, share float64, now time.Time) error {
+	j, err := l.findJob(id)
+	if err != nil {
+		return err
+	}
+	if int64(number) >= int64(len(j.ranks)) {
+		return fmt.Errorf("%w: job %s: rank %d of %d", ErrUnknown, id, number, len(j.ranks))
+	}
+	r := j.ranks[number]
+	switch {
+	case !(share >= 0 && share <= 1):
+		if r.counters == nil {
+			return nil
+		}
+		r.counters = nil
+	case r.counters == nil:
+		r.counters = offload.NewCounters(share)
+	case r.counters.Ratio() == share:
+		return nil
+	default:
+		r.counters.SetRatio(share)
+	}
+	l.schedule(now)
+	return nil
+}
+
+// GrantedSplits are the pieces of a job that were granted since the ledger was made.
+type GrantedSplits struct {
+	Held uint64 // on holders
+	Any  uint64 // on workers of reach Any
+	Own  uint64 // of Any: on workers that serve one rank alone
+}
+
+// GrantedSplits counts the pieces of a job that were granted. The error wraps ErrUnknown.
+func (l *Ledger) GrantedSplits(id string) (GrantedSplits, error) {
+	j, err := l.findJob(id)
+	if err != nil {
+		return GrantedSplits{}, err
+	}
+	sum := GrantedSplits{Held: j.grantedHeld}
+	for _, r := range j.ranks {
+		sum.Own += r.grantedOwn
+	}
+	sum.Any = j.grantedShared + sum.Own
+	return sum, nil
+}
+
+// countGrant counts a piece that a rank is granted on a drive. A piece that the side whose turn it was could not make
+// restarts the counters: the side does not make up later for what it missed.
+func (j *job) countGrant(r *rank, d *drive) {
+	side := offload.Remote
+	switch {
+	case d.serves != nil:
+		side = offload.Local
+		r.grantedOwn++
+	case d.reach == Any:
+		j.grantedShared++
+	default:
+		j.grantedHeld++
+	}
+	switch {
+	case r.counters == nil:
+	case r.counters.Next() == side:
+		r.counters.Count(side)
+	default:
+		r.counters.Restart()
+	}
+}
+
+// turnOf returns the side that may be granted a rank's next split.
+func (l *Ledger) turnOf(j *job, r *rank, now time.Time) turn {
+	switch {
+	case r.counters == nil:
+		return eitherTurn
+	case !l.ownCan(j, r, now):
+		return othersTurn
+	case r.counters.Next() == offload.Local || !l.othersCan(j, r, now):
+		return ownTurn
+	}
+	return othersTurn
+}
+
+// ownCan reports whether a worker that serves the rank alone can make its next split, now or when it has a free stream.
+func (l *Ledger) ownCan(j *job, r *rank, now time.Time) bool {
+	j.refreshCrew(l.placementVersion)
+	for _, d := range j.own[r.number] {
+		if r.avoidsDrive(d, now) {
+			continue
+		}
+		e := j.epoch(r.epoch)
+		e.refreshPlacement()
+		e.refreshReadable(l.placementVersion)
+		_, ok := e.nextForPartner(&e.shares[r.number], true)
+		return ok
+	}
+	return false
+}
+
+// othersCan reports whether a worker that does not serve the rank alone can make its next split, now or when it has a
+// free stream.
+func (l *Ledger) othersCan(j *job, r *rank, now time.Time) bool {
+	e := j.epoch(r.epoch)
+	e.refreshPlacement()
+	sh := &e.shares[r.number]
+	able := func(d *drive) bool { return d != nil && d.grantable() && j.employs(d) && !r.avoidsDrive(d, now) }
+	if j.Order == dataset.Deterministic {
+		place, ok := e.nextSplit(sh)
+		if !ok {
+			return false
+		}
+		for _, i := range e.holders[e.split(place).Partition] {
+			if able(e.drives[i]) {
+				return true
+			}
+		}
+	} else {
+		for i, d := range e.drives {
+			if !able(d) {
+				continue
+			}
+			if _, ok := e.nextSplitOn(sh, i); ok {
+				return true
+			}
+		}
+	}
+	if len(j.shared) == 0 {
+		return false
+	}
+	e.refreshReadable(l.placementVersion)
+	_, ok := e.nextForPartner(sh, j.allowedWorkers != 0)
+	return ok
+}

@@ -1,0 +1,207 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// redecideAt is the change of a side's throughput, as a share of it, at which a policy decides again: a worker has come
+// or gone, or P is known now.
+const redecideAt = 0.2
+
+// errRates says that nothing is known yet from which a policy could decide.
+var errRates = errors.New("P of the rank's own CPUs is not known yet")
+
+// rankSharing is how the splits of one rank are shared out between the rank's own CPUs and all other workers. It is
+// made when the first worker of the rank can take splits.
+type rankSharing struct {
+	metrics  *offload.Metrics // that the decision was made from; nil: none was made
+	profiled bool             // metrics are the launcher's profile
+	others   float64          // throughput of all other workers
+	began    time.Time
+	tuner    *offload.Tuner
+	why      string
+}
+
+// addToLedger makes a job known to the ledger, with the shares that its specification fixes. l.mu is held.
+func (l *leader) addToLedger(j *job, now time.Time) error {
+	v := j.ledgerJob()
+	if err := l.ledger.AddJob(v); err != nil || !j.offload.Fixed {
+		return err
+	}
+	for rank := range uint32(v.Ranks) {
+		if err := l.ledger.ShareSplits(v.ID, rank, j.offload.Ratio, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shareSplits decides for each rank which share of its splits its own CPUs make. l.mu is held.
+func (c *conductor) shareSplits(v *ledger.JobStatus, now time.Time) {
+	if !c.job.offload.Shares || c.job.offload.Fixed {
+		return
+	}
+	for _, r := range v.Ranks {
+		k := &c.job.launchers[r.Rank]
+		switch {
+		case r.Attached && r.Own > 0:
+			if k.sharing == nil {
+				k.sharing = &rankSharing{began: now}
+			}
+			c.shareOfRank(k, r.Rank, now)
+		case k.sharing != nil:
+			k.sharing = nil
+			c.setShare(r.Rank, -1, "the rank has no CPUs of its own among the workers", now)
+		}
+	}
+	c.settle(now)
+}
+
+// setShare has the ledger keep a share. l.mu is held.
+func (c *conductor) setShare(rank uint32, share float64, why string, now time.Time) {
+	c.logger.Info("share of the workers elsewhere", "job", c.job.ID, "rank", rank, "ratio", share, "why", why)
+	if err := c.ledger.ShareSplits(c.job.ID, rank, share, now); err != nil {
+		c.logger.Error("share splits", "job", c.job.ID, "rank", rank, "error", err)
+	}
+}
+
+// shareOfRank decides a rank's share, or tunes it. l.mu is held.
+func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
+	s := k.sharing
+	m, profiled, others, err := c.offloadMetrics(k, rank)
+	if err != nil {
+		s.why = err.Error()
+		return
+	}
+	if s.metrics == nil || profiled != s.profiled || changed(s.metrics.Supply, m.Supply) || changed(s.others, others) {
+		d, err := offload.Decide(c.job.offload.Policy, *m)
+		if err != nil { // of a launcher's profile: CheckReport has refused what can never be right
+			s.why = err.Error()
+			return
+		}
+		s.metrics, s.profiled, s.others, s.why = m, profiled, others, d.Why
+		s.tuner, s.began = offload.NewTuner(offload.TunerOptions{}, d.Ratio), now
+		c.setShare(rank, d.Ratio, d.Why, now)
+		return
+	}
+	r := k.progress
+	if r.GetOwn() == nil && r.GetOthers() == nil {
+		return // a launcher that does not count its sides
+	}
+	record := s.tuner.Decide(offload.Inputs{
+		Seconds: now.Sub(s.began).Seconds(), StallSeconds: r.GetStallSeconds(),
+		LocalRows: r.GetOwn().GetRows(), RemoteRows: r.GetOthers().GetRows(),
+		LocalBusy: r.GetOwn().GetBusySeconds(), RemoteBusy: r.GetOthers().GetBusySeconds(),
+		LocalSupply: m.Supply, RemoteSupply: others,
+		LocalThroughput: m.Lthp, RemoteThroughput: remoteThroughput(m), TrainerThroughput: r.GetTRowsPerSecond(),
+		RemoteAway: others == 0,
+	})
+	if record.Decision.Changed {
+		s.why = record.Decision.Why
+		c.setShare(rank, record.Decision.Ratio, s.why, now)
+	}
+}
+
+// changed reports whether a throughput is another one than before.
+func changed(before, after float64) bool { return math.Abs(after-before) > redecideAt*before }
+
+// remoteThroughput is Rthp of metrics that have one candidate at most.
+func remoteThroughput(m *offload.Metrics) float64 {
+	if len(m.Candidates) == 0 {
+		return 0
+	}
+	return m.Candidates[0].Rthp
+}
+
+// offloadMetrics returns the metrics of a rank: those that its launcher has profiled, or else those that follow from T
+// and from P of its own CPUs and of all other workers, of which each rank has an equal part. l.mu is held.
+func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics, profiled bool, others float64,
+	err error) {
+	own, others := c.throughputs(rank)
+	t := k.progress.GetTRowsPerSecond()
+	if all := c.job.State().T; t == 0 && all > 0 {
+		t = all / float64(len(c.job.launchers))
+	}
+	if p := k.progress.GetProfile(); p != nil {
+		return metricsOfProfile(p, own, others), true, others, nil
+	}
+	if own == 0 {
+		return nil, false, others, errRates
+	}
+	if t == 0 {
+		t = 2 * (own + others) // a trainer of unknown speed counts as faster than all workers
+	}
+	m = &offload.Metrics{Gthp: t, Lthp: min(t, own), Supply: own}
+	if others > 0 {
+		m.Candidates = []offload.Candidate{{Cut: offload.All, Rthp: min(t, others), Supply: others}}
+	}
+	return m, false, others, nil
+}
+
+// metricsOfProfile turns a launcher's profile into metrics.
+func metricsOfProfile(p *apiv1.OffloadMetrics, own, others float64) *offload.Metrics {
+	m := &offload.Metrics{Gthp: p.Gthp, Lthp: p.Lthp, Pcycle: p.Pcycle, Tcycle: p.Tcycle, Cores: p.Cores, Supply: own}
+	if p.Rthp > 0 && others > 0 {
+		m.Candidates = []offload.Candidate{{Cut: offload.All, Rthp: p.Rthp, Ocycle: p.Ocycle, Supply: others}}
+	}
+	return m
+}
+
+// throughputs returns the sum of P of the workers that serve a rank alone, and the rank's part of the sum of P of all
+// other workers that may make its splits. l.mu is held.
+func (c *conductor) throughputs(rank uint32) (own, others float64) {
+	p := c.job.State().P
+	g := c.job.latest()
+	if g == nil {
+		return 0, 0
+	}
+	seen := map[fleet.DriveID]bool{}
+	for _, holders := range g.holders(c.fleet) {
+		for _, h := range holders {
+			if !seen[h] && c.employs(c.job, h) {
+				seen[h] = true
+				others += p[driveName(h)]
+			}
+		}
+	}
+	for _, w := range c.workersFor() {
+		switch serves := c.servedRank(w); {
+		case serves == nil && c.job.allowedWorkers != 0:
+			others += p[driveName(w)]
+		case serves != nil && serves.Rank == rank:
+			own += p[driveName(w)]
+		}
+	}
+	return own, others / float64(len(c.job.launchers))
+}
+
+// servedRank returns the only rank that a worker makes splits for; nil: every rank. l.mu is held.
+func (l *leader) servedRank(at fleet.DriveID) *apiv1.RankName {
+	for _, d := range l.fleet.Status(at.Node).GetDrives() {
+		if d.Name == at.Drive {
+			return d.Serves
+		}
+	}
+	return nil
+}
+
+// checkReport refuses a launcher's report whose numbers can never be right.
+func checkReport(r *apiv1.RankReport) error {
+	p := r.GetProfile()
+	if p == nil {
+		return nil
+	}
+	_, err := offload.Decide(offload.Extended, *metricsOfProfile(p, 0, 1))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ledger.ErrArgument, err)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package trainmgr
+
+import (
+	"sync"
+	"time"
+)
+
+// SideMeter counts the rows that a side makes, and the time in which at least one mini-batch of the side is being made.
+// A stream that waits for room in the input queue makes none. The zero value works; its methods may be called from any
+// goroutine.
+type SideMeter struct {
+	mu     sync.Mutex
+	making int // streams
+	since  time.Time
+	made   SideTotals
+}
+
+// SideTotals are the totals of a side.
+type SideTotals struct {
+	Rows int64
+	Busy time.Duration
+}
+
+// Enter begins a mini-batch.
+func (m *SideMeter) Enter() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.making++; m.making == 1 {
+		m.since = time.Now()
+	}
+}
+
+// Leave ends a mini-batch of so many rows; 0: it was not made.
+func (m *SideMeter) Leave(rows int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.made.Rows += int64(rows)
+	if m.making--; m.making == 0 {
+		m.made.Busy += time.Since(m.since)
+	}
+}
+
+// Read returns the totals until now.
+func (m *SideMeter) Read() SideTotals {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	made := m.made
+	if m.making > 0 {
+		made.Busy += time.Since(m.since)
+	}
+	return made
+}
