@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import signal
 import ssl
 import subprocess
 import tempfile
@@ -16,7 +17,10 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+import millrace
 from millrace import Control, FencedError, Job, MillraceError, OtherJobError, ServiceError, TLSError, TokenError
+from millrace.errors import PrivateProcessError
+from millrace.own import OwnWorker
 
 from .fake import Serving
 
@@ -117,6 +121,50 @@ class EndToEnd(unittest.TestCase):
         finally:
             for w in workers:
                 w.stop()
+
+    def test_own_cpus_make_a_share(self) -> None:
+        """This rank's own CPUs make all, half or none of its splits, or are killed in the middle: the sequence and the
+        bytes are the same. The worker ends with the job.
+        """
+        s = self.service
+
+        def run(seed: int, kill: bool = False, **more: Any) -> tuple[list[tuple[int, int, str]], dict[str, Any]]:
+            got = []
+            with millrace.open(
+                os.path.join(s.data, "*.parquet"), PIPELINE, control=s.url, seed=seed, order="deterministic",
+                split_batches=1, tensors="views", check=True, **more,
+            ) as job:  # fmt: skip
+                self.submitted.append(str(job.status()["id"]))
+                for b in job:
+                    got.append(digest(b))
+                    if kill and len(got) == 7:
+                        assert job._own is not None
+                        os.kill(job._own.pid, signal.SIGKILL)
+                status, own = job.status(), job._own
+            if own is not None:
+                self.assertIsNotNone(own._process.poll(), "it ended with the job")
+            return got, status
+
+        want, _ = run(901)
+        self.assertEqual(len(want), ROWS // BATCH)
+        for share in (0, 0.5, 1):
+            got, status = run(901, offload=share)
+            self.assertEqual(got, want, share)
+            made = int(status.get("splitsOwn") or 0)
+            self.assertEqual(made > 0, share < 1, status)
+        got, _ = run(901, kill=True, offload=0.25)
+        self.assertEqual(got, want)
+        with self.assertRaisesRegex(ServiceError, "from 0 to 1"):
+            run(901, offload="half")
+        with self.assertRaisesRegex(TypeError, "offload: only with control="):
+            millrace.open(os.path.join(s.data, "*.parquet"), PIPELINE, offload=0.5)
+
+    def test_own_cpus_that_do_not_start(self) -> None:
+        """The error has what the worker said."""
+        with Control(self.service.url) as c:
+            id = self.submit(offload="0.5")
+            with self.assertRaisesRegex(PrivateProcessError, "no-such.yaml"):
+                OwnWorker(c, id, 0, config="no-such.yaml")
 
     def worker(self, name: str) -> Any:
         """Starts a worker without data."""

@@ -30,6 +30,7 @@ from .control import Control, b64, unb64
 from .errors import JobEndedError, MillraceError, NoMiniBatchWarning, OtherJobError, TokenError
 from .frame import MAX_ROWS, MiniBatch, Name
 from .nodes import Nodes
+from .own import OwnWorker
 from .run import default_run
 from .schema import Schema
 from .session import Session
@@ -135,6 +136,7 @@ class Job:
         self._last: Optional[int] = None  # number that was yielded and, in auto, not acknowledged
         self._iterating = False
         self._session = session
+        self._own: Optional[OwnWorker] = None
         self._cond = self._session.cond  # guards the changing fields here, too
         self._session.intake.frame_bytes = self._estimate()
         self._session.start()
@@ -250,6 +252,8 @@ class Job:
             self.close()
         else:
             self._session.leave()  # the exception under way says more than an error of closing
+            if self._own is not None:
+                self._own.close()
 
     def __iter__(self) -> Iterator[MiniBatch]:
         """Yields what is left of the current epoch, then every further epoch of the job."""
@@ -423,7 +427,16 @@ class Job:
         Raises:
             UnreachableError: the last acknowledgements may not be durable.
         """
-        self._session.close()
+        try:
+            self._session.close()
+        finally:
+            if self._own is not None:
+                self._own.close()
+
+    def keep(self, own: OwnWorker) -> None:
+        """Keeps the worker of this rank's own CPUs. It ends with the job."""
+        self._own = own
+        weakref.finalize(self, own.close)
 
 
 def position_bytes(position: Position) -> Optional[bytes]:

@@ -13,6 +13,7 @@ same call takes the partitions of those names from the storage nodes of a contro
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import importlib.util
 import itertools
@@ -26,6 +27,7 @@ from .client import Job, position_bytes
 from .control import Control
 from .errors import PipelineError, PipelineProblem, RanksError
 from .pipeline import Pipeline
+from .own import OwnWorker
 from .private import PrivateSession, Rendezvous
 from .ranks import Ranks, check_one_machine, find_ranks, machine
 from .run import default_run
@@ -58,6 +60,8 @@ class Opening:
         control: of :class:`millrace.client.Job`; None preprocesses on this machine.
         job_arguments: more arguments of :class:`millrace.client.Job`.
         meeting: where the ranks of this machine find the private process.
+        shares: whether this rank's own CPUs make a share of its splits, beside the control plane's workers.
+        own_worker: the configuration of the worker that these CPUs are.
         check: whether every frame's CRC32C is checked.
         pipeline_file: the file that the pipeline was read from, for error messages; empty if there is none.
         built: the pipeline that was built in Python, for the same purpose; None if there is none.
@@ -71,6 +75,8 @@ class Opening:
     control: Union[None, str, Iterable[str]] = None
     job_arguments: Mapping[str, Any] = field(default_factory=dict)
     meeting: Optional[Rendezvous] = None
+    shares: bool = False
+    own_worker: Optional[str] = None
     check: Optional[bool] = None
     pipeline_file: str = ""
     built: Optional[Pipeline] = None
@@ -83,7 +89,7 @@ class Opening:
     def job(self, token: Any, acknowledge: str) -> Job:
         """Attaches at a position that ``state_dict()`` returned, or at a token."""
         if not self.private:
-            return Job(self.control, rank=self.ranks.rank, token=token, acknowledge=acknowledge, **self.job_arguments)
+            return self._job_of_control(token, acknowledge)
         if isinstance(token, Mapping):
             self._check_world(token)
         try:
@@ -97,6 +103,25 @@ class Opening:
         except PipelineError as e:
             raise PipelineError([self._located(problem) for problem in e.problems]) from None
         return Job.of_session(session, acknowledge)
+
+    def _job_of_control(self, token: Any, acknowledge: str) -> Job:
+        """Attaches to the control plane's job, with this rank's own CPUs as a worker if the job shares splits out."""
+        own = None
+        if self.shares:
+            found = [path for name in self.files for path in glob.glob(name)]
+            id, tls = str(self.job_arguments["id"]), self.job_arguments.get("tls")
+            assert self.control is not None
+            with Control(self.control, tls=tls, patience=self.job_arguments["patience"]) as client:
+                own = OwnWorker(client, id, self.ranks.rank, found, self.own_worker)
+        try:
+            job = Job(self.control, rank=self.ranks.rank, token=token, acknowledge=acknowledge, **self.job_arguments)
+        except BaseException:
+            if own is not None:
+                own.close()
+            raise
+        if own is not None:
+            job.keep(own)
+        return job
 
     def _located(self, problem: PipelineProblem) -> PipelineProblem:
         """Adds the file that the pipeline was read from, or the line of Python that added the faulty group."""
@@ -187,6 +212,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     rank_tail: Optional[Literal["drop", "keep"]] = None,
     state: Any = None,
     control: Union[None, str, Iterable[str]] = None,
+    offload: Union[None, str, float] = None,
+    own_worker: Union[None, str, "os.PathLike[str]"] = None,
     id: Optional[str] = None,
     run: Optional[str] = None,
     resume: bool = False,
@@ -225,6 +252,11 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         rank_tail: where mini-batches cannot be divided evenly: ``drop`` (the default), or ``keep`` for the first ranks.
         state: where to go on: a result of ``state_dict()``.
         control: a control plane's URLs, or a context's name: storage nodes preprocess their partitions of those names.
+        offload: with ``control``: this machine's CPUs make a share of this rank's splits, from ``files`` where these are
+            the job's and else from the nodes. ``extended``, ``paper`` or ``fastflow-code`` decides the share, a number
+            from 0 to 1 is the share of all other workers. No mini-batch changes.
+        own_worker: the configuration (YAML) of the worker that these CPUs are, where the control plane is on another
+            machine or asks for certificates.
         id: the job's name there; None makes one of the arguments.
         run, resume: as in :class:`millrace.client.Job`. Ranks that were started one by one need the same ``run``.
         input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents. ``label`` and
@@ -280,8 +312,9 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     of_control = _given(tls=tls, credits=credits, splits=splits, timeout=timeout)
     common = _given(epochs=epochs, order=order, rank_tail=rank_tail)
     if control is None:
-        if of_control or resume or id:
-            wrong = sorted([*of_control, *(["resume"] if resume else []), *(["id"] if id else [])])
+        only = [*of_control, *_given(offload=offload, own_worker=own_worker)]
+        if only or resume or id:
+            wrong = sorted([*only, *(["resume"] if resume else []), *(["id"] if id else [])])
             raise TypeError(f"{', '.join(wrong)}: only with control=; on this machine state= says where to go on")
         check_one_machine(place)
         opening = Opening(
@@ -298,12 +331,14 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     else:
         if of_files:
             raise TypeError(f"{', '.join(sorted(of_files))}: not with control=, where storage nodes read the files")
+        shared = _given(offload=None if offload is None else str(offload))
         spec = {
             "pipeline": text,
             "partitions": [os.path.basename(path) for path in paths],
             "plan": plan,
             "ranks": place.world_size,
             **common,
+            **shared,
         }
         name = id or "open-" + hashlib.sha256(repr(sorted(spec.items())).encode()).hexdigest()[:24]
         with Control(control, tls=tls, patience=patience) as client:
@@ -311,7 +346,17 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         more: dict[str, Any] = {"id": str(submitted.get("id") or name), "run": run, "resume": resume}
         more["patience"] = patience
         more.update(_given(queue_bytes=queue_bytes, check=check))
-        opening = Opening(paths, text, plan, common, place, control, {**more, **of_control})
+        opening = Opening(
+            paths,
+            text,
+            plan,
+            common,
+            place,
+            control,
+            {**more, **of_control},
+            shares=bool(shared),
+            own_worker=None if own_worker is None else os.fspath(own_worker),
+        )
     return _attached(opening, state, tensors, of_torch)
 
 

@@ -1,0 +1,114 @@
+"""A rank's own CPUs as a worker of its job: ``millrace worker run --serves JOB/RANK`` in a process of its own.
+
+The worker joins the control plane, serves this rank alone, and makes the share of its splits that the job's ``offload``
+leaves to the trainer's machine. It reads the partitions from files of this machine that are the job's, and otherwise
+from the storage nodes. It ends when its standard input does: with this process, however this process ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from typing import Optional, Sequence
+
+from . import binary
+from .control import Control
+from .errors import PrivateProcessError
+
+__all__ = ["OwnWorker"]
+
+log = logging.getLogger("millrace")
+
+_READY = 10.0  # seconds that a rank waits at most until its own worker takes splits
+_SECONDS = 5.0  # that the worker has to end after its input has ended
+_SAID = 2000  # characters of what a worker that failed said last
+
+
+class OwnWorker:
+    """Starts the worker, and waits until it takes splits or :data:`_READY` seconds are over.
+
+    Args:
+        control: a client of the job's control plane.
+        job: the job's id.
+        rank: the only rank that the worker serves.
+        files: files of this machine that may be partitions of the job.
+        config: the worker's configuration, a YAML file; None: one core less than there are, on a port of this machine.
+
+    Raises:
+        BinaryError: there is no binary.
+        PrivateProcessError: the worker does not start, and why.
+    """
+
+    def __init__(
+        self, control: Control, job: str, rank: int, files: Sequence[str] = (), config: Optional[str] = None
+    ) -> None:
+        command = [binary.find(), "worker", "run", "--serves", f"{job}/{rank}", "--end-with-input"]
+        for url in control.urls:
+            command += ["--control", url]
+        if config is not None:
+            command += ["--config", config]
+        for path in files:
+            command += ["--local", path]
+        self._pid = os.getpid()
+        self._closing = threading.Lock()
+        self._said = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=self._said,
+                start_new_session=True,  # the terminal's interrupt is for the trainer
+                close_fds=True,
+            )
+        except OSError as e:
+            self._said.close()
+            raise PrivateProcessError(f"{command[0]}: it does not start: {e}") from e
+        try:
+            self._await(control, job, rank)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The number of the worker's process."""
+        return self._process.pid
+
+    def _await(self, control: Control, job: str, rank: int) -> None:
+        end = time.monotonic() + _READY
+        while time.monotonic() < end:
+            status = self._process.poll()
+            if status is not None:
+                raise PrivateProcessError(
+                    f"the worker of this rank's own CPUs ended with status {status}: {self._last_words()}"
+                )
+            for r in control.job(job).get("ranks") or ():
+                if int(r.get("rank") or 0) == rank and int(r.get("ownWorkers") or 0) > 0:
+                    return
+            time.sleep(0.05)
+        log.warning("job %s: this rank's own CPUs take no splits yet: the other workers begin", job)
+
+    def _last_words(self) -> str:
+        self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, self._said.tell() - _SAID))
+        return self._said.read().decode(errors="replace").strip()
+
+    def close(self) -> None:
+        """Ends the worker. Its leases come back to the control plane."""
+        if os.getpid() != self._pid:
+            return  # a fork: the worker is the parent's
+        with self._closing:
+            if self._process.stdin is None or self._process.stdin.closed:
+                return
+            self._process.stdin.close()
+            try:
+                self._process.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._said.close()
