@@ -146,7 +146,7 @@ func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
 	}, now)
 	former := &j.launchers[rank]
 	former.stalledSeconds, former.progress = former.stalledSeconds+former.progress.GetStallSeconds(), nil
-	former.sharing = nil // what the former session counted
+	former.sharing, former.profile = nil, nil // what the former session counted and measured
 	l.settle(now)
 	resp, err := c.response(at, now)
 	if err != nil {

@@ -41,11 +41,12 @@ type job struct {
 
 // launcher holds the leader's data of a rank's launcher beside the life of its job.
 type launcher struct {
-	progress       *apiv1.RankReport    // the last; nil: the launcher has sent none
-	stalledSeconds float64              // of sessions that ended
-	ticketsIssued  map[uint64]time.Time // by lease: when the last ticket for it was
-	wake           chan struct{}        // closed and replaced when something has come for the rank
-	sharing        *rankSharing         // nil: no policy shares the rank's splits out
+	progress       *apiv1.RankReport     // the last; nil: the launcher has sent none
+	stalledSeconds float64               // of sessions that ended
+	ticketsIssued  map[uint64]time.Time  // by lease: when the last ticket for it was
+	wake           chan struct{}         // closed and replaced when something has come for the rank
+	profile        *apiv1.OffloadMetrics // that the launcher reported last; nil: none
+	sharing        *rankSharing          // nil: no policy shares the rank's splits out
 }
 
 // autoscaling holds the inputs of a job's autoscaler, and its decisions.

@@ -176,7 +176,11 @@ func (c *leaseCall) hold(now time.Time) error {
 	c.job.Announces(c.session.Rank, c.req.SaysDone)
 	c.resp.Revoked = append(c.resp.Revoked, revoked...)
 	if c.req.Report != nil {
-		c.job.launchers[c.session.Rank].progress = c.req.Report
+		at := &c.job.launchers[c.session.Rank]
+		at.progress = c.req.Report
+		if profile := c.req.Report.Profile; profile != nil {
+			at.profile = profile // it holds until another one comes
+		}
 	}
 	return nil
 }

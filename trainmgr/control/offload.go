@@ -130,7 +130,7 @@ func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics
 	if all := c.job.State().T; t == 0 && all > 0 {
 		t = all / float64(len(c.job.launchers))
 	}
-	if p := k.progress.GetProfile(); p != nil {
+	if p := k.profile; p != nil {
 		return metricsOfProfile(p, own, others), true, others, nil
 	}
 	if own == 0 {

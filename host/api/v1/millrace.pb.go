@@ -4892,7 +4892,7 @@ type RankReport struct {
 	Blocked         bool                   `protobuf:"varint,6,opt,name=blocked,proto3" json:"blocked,omitempty"`                                          // the input queue is full: the rank fetches nothing now
 	Own             *SideReport            `protobuf:"bytes,7,opt,name=own,proto3" json:"own,omitempty"`                                                   // by workers that serve this rank alone
 	Others          *SideReport            `protobuf:"bytes,8,opt,name=others,proto3" json:"others,omitempty"`                                             // by all other workers
-	Profile         *OffloadMetrics        `protobuf:"bytes,9,opt,name=profile,proto3" json:"profile,omitempty"`                                           // that the launcher measured; absent: the control plane takes T and the measured P
+	Profile         *OffloadMetrics        `protobuf:"bytes,9,opt,name=profile,proto3" json:"profile,omitempty"`                                           // that the launcher measured; it holds until another one comes. None: the control plane takes T and the measured P
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }

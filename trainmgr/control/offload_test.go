@@ -1,0 +1,71 @@
+package control
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+)
+
+// TestAPolicySharesTheSplitsOfARank: by P of both sides where nothing else is known, by the launcher's profile when it
+// comes, and not at all when the rank's own worker has gone. A profile that can never be right is refused.
+func TestAPolicySharesTheSplitsOfARank(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
+	a.beats(t, c)
+	await(t, c, "a")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended", Plan: &apiv1.PlanOptions{SplitBatches: 1}})
+	k := newConsumer(t, c, st.Id, 0)
+	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 20*time.Second, 10*time.Millisecond)
+	report := func(profile *apiv1.OffloadMetrics) error {
+		_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse, error) {
+			return m.Lease(ctx, &apiv1.LeaseRequest{Id: k.id, Session: k.session,
+				Report: &apiv1.RankReport{TRowsPerSecond: 1e9, Profile: profile}})
+		})
+		return err
+	}
+	comes := func(what string, holds func(r *apiv1.RankStatus) bool) {
+		t.Helper()
+		var last *apiv1.RankStatus
+		require.Eventually(t, func() bool {
+			_, err := k.lease(0, 0, 0)
+			require.NoError(t, err)
+			last = get(t, c, "job").Ranks[0]
+			return holds(last)
+		}, 20*time.Second, 5*time.Millisecond, "%s", what)
+		t.Logf("%s: %v", what, last)
+	}
+	comes("nothing is shared", func(r *apiv1.RankStatus) bool { return r.ShareElsewhere == -1 && r.OwnWorkers == 0 })
+	w := newWorker(t, "w")
+	w.set(func(s *apiv1.NodeStatus) { s.Drives[0].Serves = &apiv1.RankName{Job: st.Id} })
+	stopW := w.beats(t, c)
+	comes("both sides make a part", func(r *apiv1.RankStatus) bool {
+		return r.OwnWorkers == 1 && r.ShareElsewhere > 0 && r.ShareElsewhere < 1 && r.Offload != ""
+	})
+	require.NoError(t, report(&apiv1.OffloadMetrics{Gthp: 1000, Lthp: 1000, Pcycle: 1e-6, Rthp: 1000, Ocycle: 1e-7}))
+	comes("the rank's own CPUs make everything", func(r *apiv1.RankStatus) bool { return r.ShareElsewhere == 0 })
+	for _, profile := range []*apiv1.OffloadMetrics{{Gthp: -1}, {Gthp: math.NaN()}, {Lthp: math.Inf(1)},
+		{Gthp: 1, Rthp: 1, Ocycle: 1}} {
+		assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(report(profile)), "%v", profile)
+	}
+	stopW()
+	comes("the worker has gone", func(r *apiv1.RankStatus) bool { return r.ShareElsewhere == -1 && r.OwnWorkers == 0 })
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	assert.Len(t, k.got, 400)
+
+	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SubmitJobResponse, error) {
+		return m.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "held", Pipeline: st.Spec.Pipeline,
+			Offload: "0.5", Placement: "held"}})
+	})
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	assert.ErrorContains(t, err, "placement held")
+}
