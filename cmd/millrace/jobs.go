@@ -60,7 +60,7 @@ type jobView struct {
 	SplitsHeld   uint64 `json:"splits_held"`   // granted to drives that hold them
 	SplitsAny    uint64 `json:"splits_any"`    // granted to workers without data
 	SplitsOwn    uint64 `json:"splits_own"`    // of splits_any: granted to ranks' own CPUs
-	Offload      string `json:"offload"`       // how splits are shared out between ranks' own CPUs and all others; empty: not
+	Offload      string `json:"offload"`       // how splits are shared with ranks' own CPUs; empty: not at all
 }
 
 type rankView struct {
@@ -75,7 +75,7 @@ type rankView struct {
 	T           float64 `json:"t_rows_per_second"` // as the launcher measured it; 0: it did not
 	Own         int32   `json:"own_workers"`       // that serve this rank alone
 	SplitsOwn   uint64  `json:"splits_own"`        // granted to them
-	Share       float64 `json:"share_elsewhere"`   // of the splits, for all other workers; -1: these come first
+	Share       float64 `json:"elsewhere_share"`   // of the splits, for all other workers; -1: these come first
 	Why         string  `json:"offload"`           // why the share is what it is
 }
 
@@ -282,7 +282,8 @@ With --follow, partitions that appear later are taken when all that was there is
 
 // offloadUsage is the usage of --offload of jobs submit.
 const offloadUsage = "share splits out between each rank's own CPUs (a worker that serves the rank alone) and all " +
-	"other workers: extended, paper, fastflow-code, or the share of the others from 0 to 1 (default: the others come first)"
+	"other workers: extended, paper, fastflow-code, or the share of the others from 0 to 1 (default: the others come " +
+	"first)"
 
 // placementUsage is the usage of --placement.
 func placementUsage() string {

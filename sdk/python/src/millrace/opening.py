@@ -252,8 +252,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         rank_tail: where mini-batches cannot be divided evenly: ``drop`` (the default), or ``keep`` for the first ranks.
         state: where to go on: a result of ``state_dict()``.
         control: a control plane's URLs, or a context's name: storage nodes preprocess their partitions of those names.
-        offload: with ``control``: this machine's CPUs make a share of this rank's splits, from ``files`` where these are
-            the job's and else from the nodes. ``extended``, ``paper`` or ``fastflow-code`` decides the share, a number
+        offload: with ``control``: this machine's CPUs make a share of this rank's splits, from ``files`` where these
+            are the job's and else from the nodes. ``extended``, ``paper`` or ``fastflow-code`` decides the share, a number
             from 0 to 1 is the share of all other workers. No mini-batch changes.
         own_worker: the configuration (YAML) of the worker that these CPUs are, where the control plane is on another
             machine or asks for certificates.
