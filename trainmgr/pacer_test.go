@@ -90,7 +90,9 @@ func TestPacerLimitsThreads(t *testing.T) {
 			for ctx.Err() == nil {
 				err := p.run(ctx, 0, func() error {
 					begun, _ := processors.ThreadTime()
-					for end := begun; end-begun < 2*time.Millisecond; end, _ = processors.ThreadTime() {
+					for used := time.Duration(0); used < 2*time.Millisecond; {
+						now, _ := processors.ThreadTime()
+						used = now - begun
 					}
 					return nil
 				})

@@ -303,7 +303,8 @@ func (r *clusterRun) spend(seconds, now float64) {
 
 // deal starts splits and steps while that is possible.
 func (r *clusterRun) deal() {
-	for r.trainerTakes() || !r.supplied && r.startSplit() {
+	for more := true; more; {
+		more = r.trainerTakes() || !r.supplied && r.startSplit()
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 // decisive is how good pairLogit is, relative to its value.
 const decisive = 0x1p-88
 
-// hard returns the float32 nearest to the logit of t, which is a float32 between 0 and 1. No logit of a float32 comes
-// nearer to where rounding turns than pairLogit decides, as the sweep in the tests shows.
+// hard returns the float32 nearest to the logit of t, which is a float32 between 0 and 1. The sweep in the tests
+// looks for a logit that comes nearer to where rounding turns than pairLogit decides, and has found none.
 func hard(t float64) float32 {
 	nearest, _, _ := pairLogit(t).Round32(decisive)
 	return nearest
