@@ -128,7 +128,8 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 // terms returns the values of the job's specification that the lifecycle needs.
 func (j *job) terms() lifecycle.Terms {
 	t := lifecycle.Terms{
-		ID: j.Submission.ID, Name: j.spec.Name, Ranks: int(j.spec.Ranks), Epochs: j.spec.Epochs, Follow: j.spec.Follow,
+		ID: j.Submission.ID, Name: j.spec.Name, Submitted: j.Submission.Submitted, Ranks: int(j.spec.Ranks),
+		Epochs: j.spec.Epochs, Follow: j.spec.Follow,
 		MaxUnattended: time.Duration(j.spec.AbandonAfterSeconds * float64(time.Second)),
 	}
 	if j.resume != nil {

@@ -12,6 +12,7 @@ import (
 type Terms struct {
 	ID            string
 	Name          string
+	Submitted     time.Time
 	Ranks         int
 	Epochs        uint64        // of every edition
 	FirstEpoch    uint64        // in which the job begins: that of the token it resumes from

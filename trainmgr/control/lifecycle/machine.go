@@ -56,11 +56,20 @@ func (m *Machine) Find(name string) *Job {
 	}
 	var last *Job
 	for _, j := range m.jobs {
-		if j.Name == name && (last == nil || j.state.Ended.After(last.state.Ended)) {
+		if j.Name == name && (last == nil || j.endedAfter(last)) {
 			last = j
 		}
 	}
 	return last
+}
+
+// endedAfter reports whether a job ended after another job of its name. Ends are known to the second; of two jobs that
+// ended in the same second, the job that was submitted later ended later.
+func (j *Job) endedAfter(other *Job) bool {
+	if order := j.state.Ended.Compare(other.state.Ended); order != 0 {
+		return order > 0
+	}
+	return j.Submitted.After(other.Submitted)
 }
 
 // Running returns the job of a name that has not ended, or nil if there is none.

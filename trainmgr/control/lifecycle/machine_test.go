@@ -157,6 +157,30 @@ func TestTheOldestEndedJobsAreForgottenFirst(t *testing.T) {
 	assert.NotNil(t, m.Find("a"))
 }
 
+// TestAJobIsFoundByItsName: of the jobs of one name, the running job comes first, then the job that ended last, however
+// the jobs lie in the store.
+func TestAJobIsFoundByItsName(t *testing.T) {
+	m := New(Config{})
+	add := func(id string, submitted, ended time.Duration) *Job {
+		j := m.Add(Terms{ID: id, Name: "n", Submitted: scriptStart.Add(submitted), Ranks: 1, Epochs: 1},
+			Submission(record.Edition{}))
+		if ended > 0 {
+			j.Cancel(scriptStart.Add(ended))
+		}
+		return j
+	}
+	add("second", 300*time.Millisecond, 900*time.Millisecond)
+	add("first", 100*time.Millisecond, 200*time.Millisecond)
+	assert.Equal(t, "second", m.Find("n").ID, "both ended in the same second")
+	add("third", time.Second, 3*time.Second)
+	assert.Equal(t, "third", m.Find("n").ID)
+	add("long", 50*time.Millisecond, time.Minute)
+	assert.Equal(t, "long", m.Find("n").ID)
+	add("running", 2*time.Minute, 0)
+	assert.Equal(t, "running", m.Find("n").ID)
+	assert.Equal(t, "first", m.Find("first").ID)
+}
+
 // TestNothingBeginsBeforeItIsDurable: in whatever order events come, and whichever writes fail, an epoch begins only
 // when the stored state has the job running with that epoch's edition, and a job that the stored state has ended
 // never goes on.
