@@ -73,7 +73,7 @@ func TestEachRanksOwnCPUs(t *testing.T) {
 	models := []string{filepath.Join(dir, "0"), filepath.Join(dir, "1")}
 	train := func(rank int) *process {
 		return start(t, role{Trainer: &trainer{Control: []string{url}, Job: st.Id, Rank: uint32(rank), Model: models[rank],
-			Every: 5, Step: 25 * time.Millisecond}})
+			Every: 5, Step: 60 * time.Millisecond}})
 	}
 	trainers := []*process{train(0), train(1)}
 	reach := func(n uint64) {

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/host/target"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -244,6 +245,9 @@ func (tr *trainer) run(ctx context.Context) error {
 	}
 	n := 0
 	for mb, err := range j.MiniBatches(ctx) {
+		if errors.Is(err, trainmgr.ErrNothingLeft) { // it was killed behind its last checkpoint
+			break
+		}
 		if err != nil {
 			return err
 		}
