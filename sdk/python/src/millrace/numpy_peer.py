@@ -300,7 +300,7 @@ class Transform:
         return kind
 
 
-def _hashed(k: np.ndarray, salted: Union[np.uint64, np.ndarray]) -> np.ndarray:
+def _hashed(k: NDArray[Any], salted: Union[np.uint64, NDArray[Any]]) -> NDArray[Any]:
     """The hash of ids with a salt, or with a salt each, before the modulus."""
     k = ~k + (k << np.uint64(21))
     k ^= k >> np.uint64(24)

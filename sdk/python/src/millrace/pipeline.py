@@ -413,7 +413,7 @@ def _group(
     for column in names:
         _text(column, "a column")
     scores = _text(scores, "scores")
-    return Group(names, _operators(ops), _text(name, "name"), scores, place, deduplicate)  # type: ignore[arg-type]
+    return Group(names, _operators(ops), _text(name, "name"), scores, place, deduplicate)
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
