@@ -2,7 +2,7 @@ package ledger
 
 import "math/bits"
 
-// bitset is a row of bits; its length is its owner's to know.
+// bitset is a sequence of bits. It does not store its length.
 type bitset []uint64
 
 func newBitset(n int) bitset { return make(bitset, (n+63)/64) }

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
-// partners calls fn for the workers of reach Any that make splits for a rank in a turn, those that serve it alone
-// first, until fn returns false.
+// partners calls fn for the workers of reach Any that make splits for a rank in a turn, until fn returns false. The
+// workers that serve the rank alone come first.
 func (j *job) partners(r *rank, turn turn, fn func(d *drive) bool) {
 	if turn != othersTurn {
 		for _, d := range j.own[r.number] {
@@ -58,7 +58,8 @@ func (l *Ledger) partnerOffers(out []offer, j *job, now time.Time) []offer {
 // partnersHelp reports whether workers of reach Any make splits in a turn that holders could make too.
 func (j *job) partnersHelp(turn turn) bool { return turn == ownTurn || j.allowedWorkers != 0 }
 
-// readability records which partitions of an epoch can be read, and of which of these no holder makes splits.
+// readability records which partitions of an epoch can be read, and which readable partitions have no holder that
+// makes their splits.
 type readability struct {
 	readableVersion uint64 // of the ledger's placement
 	readable        []bool // by partition
@@ -67,7 +68,8 @@ type readability struct {
 	orphans         int    // partitions
 }
 
-// refreshReadable looks at every partition when a drive has come, gone, or changed its state since the last time.
+// refreshReadable examines every partition again if a drive has come, gone, or changed its state since the last
+// call.
 func (e *epoch) refreshReadable(version uint64) {
 	if e.readableVersion == version {
 		return
@@ -125,8 +127,8 @@ func (e *epoch) nextForPartner(sh *share, all bool) (place int, ok bool) {
 	return e.nextWhere(sh, e.readable, &sh.partnerCursor)
 }
 
-// nextWhere returns the first split with pending numbers whose partition is marked; splits of which leases came back go
-// before fresh ones. The cursor is the place below which no fresh split is marked.
+// nextWhere returns the first split with pending numbers whose partition is marked. Splits with returned leases go
+// before fresh splits. The cursor is the place below which no fresh split is marked.
 func (e *epoch) nextWhere(sh *share, marked []bool, cursor *int) (place int, ok bool) {
 	for _, p := range sh.returned {
 		if marked[e.split(p).Partition] {

@@ -36,32 +36,32 @@
 //	Enlist(job, worker, ready, now)                // a worker of reach Any was prepared for the job
 //	Allocate(job, drives, now)                     // from the autoscaler
 //	AllowWorkers(job, workers, now)                // from the autoscaler: workers of reach Any beside the holders
-//	ShareSplits(job, rank, share, now)             // from a policy: the share that the rank's own CPUs do not make
+//	ShareSplits(job, rank, share, now) // from a policy: the share that the rank's own CPUs do not make
 //	Tick(now)                                      // several times a second: expiry, end of the adopt window
 //
-// A Lease call is Adopt (if asked), Hold, Want, then waiting until Ready has grants for its rank or its time is over,
-// then Want with 0. Ready's grants are for the call that waits for that rank; a grant that no call takes expires by
-// itself.
+// A Lease call is Adopt (if the call shows leases), Hold and Want. Then the call waits until Ready has grants for
+// its rank or its time is over, and ends with Want of 0. Ready's grants are for the call that waits for that rank; a
+// grant that no call takes expires by itself.
 //
-// Group commit: when Pending() is not 0, and 100 ms or 4,096 acknowledgements have gone by, write Flush(100) in one
-// fenced transaction, again until it returns none; then answer the calls that waited. Records hold whole states: a
-// record may be written twice. Keep the order of Flush.
+// Group commit: when Pending() is not 0, and 100 ms or 4,096 acknowledgements have gone by, write the records of
+// Flush(100) in one fenced transaction, and repeat this until Flush returns none; then answer the calls that waited.
+// Records hold whole states: a record may be written twice. Keep the order of Flush.
 //
-// Epochs: Ready().Needed names an epoch that a rank asks for and that was not begun: Begin it, or ignore it if the job
-// has no such epoch. Ready().Done names an epoch whose every owned number is acknowledged. The ledger forgets an epoch,
-// and deletes its records, when all ranks have gone on to a later one.
+// Epochs: Ready().Needed names an epoch that a rank asks for and that was not begun: Begin it, or ignore it if the
+// job has no such epoch. Ready().Done names an epoch of which every owned number is acknowledged. The ledger forgets
+// an epoch, and deletes its records, when all ranks have gone on to a later one.
 //
 // # Which job gets a drive
 //
 // A drive runs at most as many leases as it has streams. Jobs that wait for the same drive take turns by start-time
 // fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996) over rows, by their weights: over any time in which two jobs both
-// wait for a drive, their grants there, over their weights, differ by at most one split of each. A job that waits for
-// nothing has no turn. A job runs at most Drives drives at once: its running drives go on, then the drive with the
-// most rows left joins. A split on several drives goes to the one with the most free streams. In the order
+// wait for a drive, their grants on it, divided by their weights, differ by at most one split of each. A job that
+// waits for nothing has no turn. A job runs at most Drives drives at once: its running drives go on, then the drive
+// with the most rows left joins. A split on several drives goes to the one with the most free streams. In the order
 // Deterministic, a rank is granted its numbers strictly in ascending order.
 //
-// Two rules keep ranks in lock step from waiting for each other for ever. A rank that holds no lease may start a drive
-// above the bound when no running drive has anything for it. A lease whose rank says that its queue is full
+// Two rules keep ranks in lock step from waiting for each other for ever. A rank that holds no lease may start a
+// drive above the bound when no running drive has work for the rank. A lease whose rank says that its queue is full
 // (Progress.Blocked) for Config.Patience loses its stream to a rank that waits for that drive. A mini-batch that has
 // been fetched needs no drive: a rank that reports it (Progress.Fetched) frees the stream, and keeps the lease when
 // the drive dies.
@@ -69,21 +69,21 @@
 // # Workers without data
 //
 // A worker of reach Any holds no partition and can make every split. The ledger keeps no list of splits for it: its
-// next split is the share's next one, so that a hundred such workers over a million splits take no more memory than
-// none. Holders come first. A worker of reach Any is granted
+// next split is the share's next one, so that a hundred such workers over a million splits need no additional
+// memory. Holders come first. A worker of reach Any is granted
 //
 //   - splits of partitions that can be read and that no holder can make (orphans), always;
-//   - other splits only when no holder has a free stream, and as many workers at once as AllowWorkers says, since T is
-//     more than the holders sustain.
+//   - other splits only when no holder has a free stream, on at most as many workers at once as AllowWorkers allows,
+//     because T is more than the holders sustain.
 //
 // A partition can be read while a drive that holds it, or an agent that was given it by URL (reach Source), lives, even
 // while the drive drains or the job excludes it (Job.Makers).
 //
-// A worker that serves one rank alone (Drive.Serves), which is the trainer's own CPUs, is granted splits of that rank
-// only. With ShareSplits the splits of a rank are shared out between these workers and all others, by two counters of
+// A worker that serves one rank alone (Drive.Serves), which is the trainer's own CPUs, is granted splits of that
+// rank only. ShareSplits divides the splits of a rank between these workers and all others, by two counters of
 // trainmgr/offload. The workers that serve every rank are assigned to ranks by partitioned round robin
-// (allocation.Assign), so that a launcher talks to few workers and a worker to few launchers. Each job has an order of
-// its own among the workers: with an allowance of n it takes the first n.
+// (allocation.Assign), so that a launcher talks to few workers and a worker to few launchers. Each job has an order
+// of its own among the workers: with an allowance of n it takes the first n.
 //
 // A worker of reach Any that fails three leases in a row is set aside, for ten seconds at first and up to five
 // minutes; the partitions are not at fault. A report of bad data from it alone does not fail the job: another worker
@@ -92,10 +92,11 @@
 // # Durability
 //
 // Per job there is a "ranks" record (each rank's session and epoch); per epoch a mark (every split before it is
-// delivered) and one bitmap of delivered splits for every 1,024 splits at or above the mark (record.go has the bytes).
-// Acknowledgements inside an unfinished split are in memory only, but a rank's part of a split that it shares with a
-// neighbour is in the ranks record. After a failover such numbers are granted again; the launcher, which knows them,
-// drops and acknowledges them again, or it attaches with its token.
+// delivered) and one bitmap of delivered splits for every 1,024 splits at or above the mark (record.go has the
+// bytes). Acknowledgements inside an unfinished split are in memory only, but a rank's part of a split that it
+// shares with a neighbour is in the ranks record. After a failover such numbers are granted again; the launcher,
+// which has delivered them already, drops their mini-batches and acknowledges them again, or it attaches with its
+// token.
 //
 // # Concurrency
 //
@@ -104,7 +105,7 @@
 // # Errors
 //
 // [ErrUnknown] for a job, epoch, rank or drive that the ledger does not have, [ErrSession] for a session that was
-// fenced off, [ErrArgument] for what can never be right, [ErrRecord] for stored bytes that are not whole.
+// fenced off, [ErrArgument] for a call that can never succeed, [ErrRecord] for stored bytes that are not whole.
 //
 // # Debugging
 //

@@ -24,8 +24,8 @@ func (d DriveID) compare(o DriveID) int {
 type Drive struct {
 	ID         DriveID
 	Streams    int      // mini-batch sequences that it makes at once; at least 1, unless Reach is Source
-	Partitions []string // that it holds, in the words of Epoch.Partitions; none, if Reach is Any
-	Draining   bool     // no lease is granted on it, as after DrainDrive
+	Partitions []string // that the drive holds, named as in Epoch.Partitions; none if Reach is Any
+	Draining   bool     // no lease is granted on the drive, as after DrainDrive
 	Reach      Reach
 	Compute    Compute
 	Serves     *RankRef // the only rank that a worker of reach Any makes splits for; nil: every rank
@@ -101,7 +101,7 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 	adopted := d.state == driveUnknown
 	if d.reach == Any && (p.Reach != Any || !sameRank(d.serves, p.Serves)) {
 		for _, j := range l.jobs {
-			j.delist(d) // it is another worker now
+			j.delist(d) // the ID names another worker now
 		}
 	}
 	d.state, d.why, d.streams, d.draining = driveReady, "", p.Streams, p.Draining
@@ -132,8 +132,8 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 	return nil
 }
 
-// countActive counts a drive among the active workers of reach Any of the jobs that it works for, or no longer does: an
-// adopted lease may be of a worker whose reach was not known.
+// countActive adds a drive to the active workers of reach Any of the jobs that the drive works for, or removes it
+// from them: an adopted lease may be of a worker whose reach was not known.
 func (l *Ledger) countActive(d *drive, worker bool) {
 	for _, j := range l.jobs {
 		switch {
@@ -175,7 +175,8 @@ func (l *Ledger) drive(id DriveID) *drive {
 	return nil
 }
 
-// DrainDrive stops, or resumes, granting on a drive; its leases end by themselves. The error wraps ErrUnknown.
+// DrainDrive stops, or resumes, granting on a drive. The drive's leases end by themselves. The error wraps
+// ErrUnknown.
 func (l *Ledger) DrainDrive(id DriveID, drain bool, now time.Time) error {
 	d := l.drive(id)
 	if d == nil {

@@ -16,12 +16,12 @@ type Epoch struct {
 	Number     uint64
 	Digest     dataset.Digest // the job's, as tokens name it
 	Plan       *dataset.Plan
-	Partitions []string       // by the plan's partition index: the word that a drive holds (Drive.Partitions)
-	Resume     *dataset.Token // numbers that are not owed; nil, or of another epoch: all are owed
+	Partitions []string       // by the plan's partition index: the name that Drive.Partitions has for the partition
+	Resume     *dataset.Token // numbers that are not owed; if it is nil or of another epoch, all are owed
 }
 
-// epoch is an epoch with its state. The numbers [0, end) belong to ranks. The rest, fewer than there are ranks, belong
-// to no rank.
+// epoch is an epoch with its state. The ranges of the shares follow each other from number 0. The numbers behind the
+// last range, fewer than there are ranks, belong to no rank.
 type epoch struct {
 	job        *job
 	number     uint64
@@ -39,9 +39,9 @@ type epoch struct {
 	readability
 }
 
-// Begin makes an epoch's plan known. To begin a known epoch changes nothing. All ranks of a job start in the first
-// epoch that it begins. A rank that is past an epoch has delivered its whole share of it. Errors wrap ErrUnknown,
-// ErrArgument or dataset's.
+// Begin adds an epoch with its plan. Begin of a known epoch changes nothing. All ranks of a job start in the first
+// epoch that is begun for the job. If a rank is in a later epoch, its whole share of this epoch counts as delivered.
+// Errors wrap ErrUnknown, ErrArgument or dataset's.
 func (l *Ledger) Begin(b Epoch, now time.Time) error {
 	j, err := l.findJob(b.Job)
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *Ledger) Begin(b Epoch, now time.Time) error {
 	}
 	if slices.ContainsFunc(j.ranks, func(r *rank) bool { return r.epoch <= e.number }) {
 		l.announceComplete(e)
-	} else { // begun again for a rank that goes back: it was announced in its time
+	} else { // begun again for a rank that goes back: the epoch was announced before
 		e.announced = e.complete()
 	}
 	l.schedule(now)
@@ -144,7 +144,7 @@ func (e *epoch) cutShares(total uint64, tail Tail) {
 		sh.lo, sh.owned = at, n
 		at = e.base.endOfOwed(at, n)
 		if i == len(e.shares)-1 && owed == each*ranks+more {
-			at = total // and the resumed numbers behind it
+			at = total // including the resumed numbers behind the last owed one
 		}
 		sh.hi = at
 	}
@@ -200,7 +200,7 @@ func (e *epoch) sharesOf(s dataset.Split) []share {
 	return e.shares[i:k]
 }
 
-// settleSplit decides again whether a split is delivered.
+// settleSplit computes again whether a split is delivered.
 func (e *epoch) settleSplit(place int) {
 	done := true
 	sharing := e.sharesOf(e.split(place))
@@ -256,7 +256,7 @@ func (e *epoch) checkToken(t *dataset.Token, rank int) error {
 	return nil
 }
 
-// deliveredIn appends the delivered numbers of a share's range, the resumed ones included.
+// deliveredIn appends the delivered numbers of a share's range, including the resumed ones.
 func (e *epoch) deliveredIn(out set, sh *share) set {
 	for p := sh.first; p < sh.last; {
 		if end := sh.first + sh.done.next(p-sh.first, sh.last-sh.first, false); end > p {
@@ -274,8 +274,7 @@ func (e *epoch) deliveredIn(out set, sh *share) set {
 	return out
 }
 
-// RankToken returns the delivered numbers of a rank's range, the resumed ones included, of the epoch that the rank is
-// in.
+// RankToken returns the delivered numbers of a rank's range in the rank's epoch, including the resumed ones.
 func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -291,9 +290,9 @@ func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
 	return e.deliveredIn(nil, &e.shares[number]).token(e.digest, e.number), nil
 }
 
-// Token returns the checkpoint of the whole job, all ranks together. A token is of one epoch: the earliest that a
-// rank is in. It does not have the numbers that ranks ahead have delivered of a later epoch; where the trainer takes it
-// at the same step on all ranks there are none.
+// Token returns the checkpoint of the whole job, of all ranks together. A token is of one epoch: the earliest epoch
+// that a rank is in. It does not contain the numbers that other ranks have delivered of a later epoch. If the
+// trainer takes the token at the same step on all ranks, there are no such numbers.
 func (l *Ledger) Token(id string) (dataset.Token, error) {
 	j, err := l.findJob(id)
 	if err != nil {

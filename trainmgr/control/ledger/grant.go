@@ -17,8 +17,8 @@ type offer struct {
 	place int
 }
 
-// schedule makes every grant that is possible. A stream goes to the job with the least start tag of those that can use
-// it.
+// schedule makes every grant that is possible. A stream goes to the job with the least start tag among the jobs that
+// can use the stream.
 func (l *Ledger) schedule(now time.Time) {
 	for _, j := range l.jobs {
 		j.pruneRunning()
@@ -52,7 +52,7 @@ func (l *Ledger) schedule(now time.Time) {
 		if len(offers) == 0 {
 			return
 		}
-		// Jobs are in the order they were added, and MinFunc returns the first of equals.
+		// Jobs are in the order in which they were added, and MinFunc returns the first of equal offers.
 		best := slices.MinFunc(offers, func(a, b offer) int {
 			if a.drive != b.drive {
 				if a.drive.lessLoaded(b.drive) {
@@ -92,7 +92,8 @@ func (l *Ledger) grant(o offer, now time.Time) {
 	l.effects.Grants = append(l.effects.Grants, Grant{j.ID, r.number, le.Lease, again})
 }
 
-// addRunning puts a drive among the job's running drives. Where there is no room it takes the place of an idle one.
+// addRunning adds a drive to the job's running drives. If there is no room, the drive takes the place of an idle
+// drive.
 func (j *job) addRunning(d *drive) {
 	if d.reach != Held || slices.Contains(j.running, d) {
 		return
@@ -128,8 +129,8 @@ func (j *job) allowedRunning() []*drive {
 	return j.running
 }
 
-// waitingRanks returns the ranks that can be granted a piece: first the ranks that take the fewest streams, among those
-// the rank whose last grant is longest ago.
+// waitingRanks returns the ranks that can be granted a piece, ordered by the number of streams that they use, then
+// by the time of their last grant.
 func (j *job) waitingRanks() []*rank {
 	var w []*rank
 	for _, r := range j.ranks {
@@ -250,8 +251,9 @@ func (j *job) runningDriveServes(r *rank, now time.Time) bool {
 	return false
 }
 
-// preempt frees, on every drive that a rank waits for in vain, the stream of a rank that has been blocked for longer
-// than Config.Patience: the blocked rank fetches nothing, and would hold the others up until its trainer goes on.
+// preempt frees one stream on every drive that a rank waits for in vain. It takes the stream from a rank that has
+// been blocked for longer than Config.Patience: the blocked rank fetches nothing, and the other ranks would have to
+// wait until its trainer continues.
 func (l *Ledger) preempt(now time.Time) {
 	freed := false
 	for _, j := range l.jobs {
@@ -282,7 +284,7 @@ func (l *Ledger) preempt(now time.Time) {
 	}
 }
 
-// preemptPartners is preempt for the workers of reach Any that make splits for a rank.
+// preemptPartners does the same as preempt for the workers of reach Any that make splits for a rank.
 func (l *Ledger) preemptPartners(j *job, r *rank, now time.Time) (freed bool) {
 	if len(j.enlisted) == 0 {
 		return false
@@ -304,8 +306,8 @@ func (l *Ledger) preemptPartners(j *job, r *rank, now time.Time) (freed bool) {
 	return freed
 }
 
-// freeBlocked revokes the lease on a drive, not of rank r, whose rank has been blocked longest. It reports whether
-// there was one.
+// freeBlocked revokes the lease on a drive whose rank has been blocked longest, except leases of rank r. It reports
+// whether there was such a lease.
 func (l *Ledger) freeBlocked(d *drive, r *rank, now time.Time) bool {
 	blocking := l.longestBlockedLease(d, r, now)
 	if blocking == nil {
@@ -315,8 +317,8 @@ func (l *Ledger) freeBlocked(d *drive, r *rank, now time.Time) bool {
 	return true
 }
 
-// longestBlockedLease returns the lease on a drive, not of rank r, whose rank has been blocked longest; nil: none has
-// been blocked for longer than Config.Patience.
+// longestBlockedLease returns the lease on a drive whose rank has been blocked longest, except leases of rank r. It
+// returns nil if no rank has been blocked for longer than Config.Patience.
 func (l *Ledger) longestBlockedLease(d *drive, r *rank, now time.Time) *lease {
 	var worst *lease
 	for _, le := range d.leases {

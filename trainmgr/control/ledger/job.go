@@ -14,16 +14,16 @@ import (
 // MaxRanks is the most ranks of a job: its record counts them in 16 bits.
 const MaxRanks = 1<<16 - 1
 
-// Tail selects the ranks that get the numbers that are left over when the shares are equal.
+// Tail selects the ranks that get the numbers that remain after an equal division.
 type Tail uint8
 
 // The tails.
 const (
 	DropTail Tail = iota // at most ranks-1 numbers at the end belong to no rank (the default)
-	KeepTail             // the first ranks get one more
+	KeepTail             // the first ranks get one more number each
 )
 
-// Job is a job as the ledger must know it.
+// Job holds the properties of a job that the ledger needs.
 type Job struct {
 	ID     string
 	Ranks  int // 0 means 1
@@ -42,14 +42,14 @@ type job struct {
 	epochs  []*epoch       // live, ascending
 	begun   bool           // the ranks' epochs are set
 	running []*drive       // in the order they joined; the first Drives of them are granted more
-	streams map[*drive]int // that drives make for the job now
+	streams map[*drive]int // streams that drives make for the job now
 
 	activeWorkers int // keys of streams that are workers of reach Any
 	redelivered   uint64
 	dirtyRanks    bool
 	forgotten     []Record // deletions of epochs that all ranks have left
 	crew
-	// Pieces that were granted on holders, and on workers of reach Any that serve every rank.
+	// Counts of pieces that were granted on holders, and on workers of reach Any that serve every rank.
 	grantedHeld, grantedShared uint64
 
 	doubts map[splitOf]doubt
@@ -59,22 +59,22 @@ type job struct {
 type rank struct {
 	number   uint32
 	session  Session
-	attached bool // in this leader's time, and not detached since
+	attached bool // attached in this leader's term, and not detached since
 	epoch    uint64
 	edges    uint64   // restored, until the epoch is begun
 	leases   []*lease // by epoch, then From
-	streams  int      // that nodes make for it now
+	streams  int      // streams that nodes make for the rank now
 	want     int
 	wanted   uint64    // epoch of want
-	blocked  time.Time // since when its queue is full and nothing was acknowledged; zero: it is not
+	blocked  time.Time // since when the rank's queue is full and nothing was acknowledged; zero: the rank is not blocked
 	turn     uint64    // counter at its last grant
 	avoid    map[*drive]time.Time
 
 	counters   *offload.Counters // keep the share of workers that serve every rank; nil: holders come first
-	grantedOwn uint64            // pieces, on workers that serve the rank alone
+	grantedOwn uint64            // pieces that were granted on workers that serve the rank alone
 }
 
-// AddJob makes a job known. The job has no epoch yet. The error wraps ErrArgument.
+// AddJob adds a job. The job has no epoch yet. The error wraps ErrArgument.
 func (l *Ledger) AddJob(j Job) error {
 	if j.Ranks == 0 {
 		j.Ranks = 1
@@ -104,7 +104,7 @@ func (l *Ledger) AddJob(j Job) error {
 	return nil
 }
 
-// RemoveJob forgets a job; its leases are revoked. Its records are the caller's to delete.
+// RemoveJob forgets a job and revokes its leases. The caller deletes the job's records.
 func (l *Ledger) RemoveJob(id string, now time.Time) error {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -137,8 +137,8 @@ func (l *Ledger) revokeAll(j *job, why string) {
 	}
 }
 
-// Allocate sets how many drives the job runs at once; 0: no bound. Drives above the bound are granted no more of the
-// job and finish their leases; the drives with the most rows left go on.
+// Allocate sets how many drives the job runs at once; 0 means no bound. Drives above the bound are granted no more
+// pieces of the job and finish their leases; the drives with the most rows left go on.
 func (l *Ledger) Allocate(id string, drives int, now time.Time) error {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -164,8 +164,8 @@ func (l *Ledger) Allocate(id string, drives int, now time.Time) error {
 	return nil
 }
 
-// Live lists the epochs that ranks are in, ascending: those to Begin after a restore. It is empty for a job that never
-// began one.
+// Live lists the epochs that ranks are in, ascending. The caller has to Begin them after a restore. The list is
+// empty if no epoch of the job was ever begun.
 func (l *Ledger) Live(id string) []uint64 {
 	j := l.job(id)
 	if j == nil || !j.begun {
@@ -189,7 +189,7 @@ type Session struct {
 
 const sessionBytes = 4 + 8 + 8
 
-// Bytes is the session's wire form: rank u32, fence u64, generation u64, little-endian. It is a name and no secret.
+// Bytes is the session's wire form: rank u32, fence u64, generation u64, little-endian. It is no secret.
 func (s Session) Bytes() []byte {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, sessionBytes), s.Rank)
 	b = binary.LittleEndian.AppendUint64(b, s.Fence)
@@ -209,14 +209,15 @@ func ParseSession(b []byte) (Session, error) {
 type Attached struct {
 	Session Session
 	Epoch   uint64
-	Token   dataset.Token   // the delivered numbers of the rank's range of the epoch, the resumed ones included
+	Token   dataset.Token   // the delivered numbers of the rank's range of the epoch, including the resumed ones
 	Owned   []dataset.Range // numbers of the rank, delivered or not
 }
 
 // Attach makes the caller the rank's only consumer: an older session is fenced off and its leases come back. With a
-// token the rank's delivered set becomes the token's, back or forward; the token's epoch must be begun, else
-// Effects.Needed names it and the error wraps ErrUnknown. A token of another job is dataset.ErrOtherJob; one that does
-// not have what the job itself resumed from is ErrArgument. Answer the caller when what Flush then returns is durable.
+// token the rank's delivered numbers become the token's, back or forward. If the token's epoch was not begun,
+// Effects.Needed names it and the error wraps ErrUnknown. A token of another job is dataset.ErrOtherJob. A token
+// without the numbers that the job itself resumed from is ErrArgument. Answer the caller when the records that Flush
+// then returns are durable.
 func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time.Time) (Attached, error) {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -243,7 +244,7 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 		}
 	}
 	for len(r.leases) > 0 {
-		l.reclaim(r.leases[0]) // no launcher is left to hear of a revocation
+		l.reclaim(r.leases[0]) // no launcher is left that a revocation could reach
 	}
 	r.want, r.wanted, r.blocked = 0, at, time.Time{}
 	clear(r.avoid)
@@ -326,7 +327,8 @@ func (l *Ledger) requestEpoch(j *job, number uint64) {
 	}
 }
 
-// advanceRank moves a rank whose epoch is complete on to the epoch that it wants, if that is the next one and begun.
+// advanceRank moves a rank whose epoch is complete to the epoch that the rank wants, if that epoch is the next one
+// and has begun.
 func (l *Ledger) advanceRank(j *job, r *rank) {
 	if r.wanted != r.epoch+1 {
 		return

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// journal records which of an epoch's records differ from the stored ones.
+// journal notes which of an epoch's records differ from the stored records.
 type journal struct {
 	splits     int
-	mark       int    // as stored, or about to be: every split before is delivered
+	mark       int    // as stored, or about to be stored: every split before it is delivered
 	dirtyMark  bool   // differs from what is stored
 	markStored bool   // there is a record
 	dirty      bitset // by chunk
@@ -31,10 +31,10 @@ func (n *journal) splitChanged(place int) {
 	}
 }
 
-// settled records that the state in which the epoch begins needs no record, because it follows from the job.
+// settled notes that the state in which the epoch begins needs no record, because the state follows from the job.
 func (n *journal) settled() { clear(n.dirty) }
 
-// advanceMark moves the mark over delivered splits.
+// advanceMark moves the mark past delivered splits.
 func (e *epoch) advanceMark() {
 	n := &e.journal
 	if n.dirty.next(0, chunks(n.splits), true) == chunks(n.splits) && !n.dirtyMark {
@@ -89,7 +89,7 @@ func (e *epoch) flush(out []Record, most int, fence uint64) []Record {
 	return out
 }
 
-// deletions returns records that delete all of the epoch's.
+// deletions returns records that delete all records of the epoch.
 func (e *epoch) deletions() []Record {
 	var out []Record
 	if e.journal.markStored {
@@ -102,7 +102,7 @@ func (e *epoch) deletions() []Record {
 	return out
 }
 
-// Pending counts the records that differ from those that were flushed; when it is 0, Flush returns none.
+// Pending counts the records that differ from the flushed records. If it returns 0, Flush returns none.
 func (l *Ledger) Pending() int {
 	n := 0
 	for _, j := range l.jobs {
@@ -123,9 +123,10 @@ func (l *Ledger) Pending() int {
 }
 
 // Flush returns at most most records to be made durable, in the order to write them; call it again until it returns
-// none. It returns each change once: a caller whose write failed writes the same records before any later ones, or
-// gives up its leadership. The order matters where a crash can fall between two transactions: the ranks records go
-// first, then deletions of epochs that are over, marks, bitmaps, and deletions of bitmaps that the mark has passed.
+// none. Flush returns each change once: a caller whose write failed writes the same records before any later
+// records, or gives up its leadership. The order matters because a crash may separate two transactions: the ranks
+// records go first, then deletions of epochs that are over, marks, bitmaps, and deletions of bitmaps that the mark
+// has passed.
 func (l *Ledger) Flush(most int) []Record {
 	var out []Record
 	for _, j := range l.jobs {
@@ -159,7 +160,7 @@ func (j *job) ranksRecord(fence uint64) Record {
 	return Record{Job: j.ID, Kind: RanksRecord, Data: encodeRanks(fence, ranks)}
 }
 
-// Snapshot returns all records of a job, as they would be stored now. It changes nothing.
+// Snapshot returns all records of a job as they would be stored now. It changes nothing.
 func (l *Ledger) Snapshot(id string) ([]Record, error) {
 	j, err := l.findJob(id)
 	if err != nil || !j.begun {
@@ -175,9 +176,9 @@ func (l *Ledger) Snapshot(id string) ([]Record, error) {
 	return out, nil
 }
 
-// Restore takes a stored record in: a job's ranks record after AddJob, then, when its Live epochs are begun, their
-// marks and bitmaps in any order. Records of epochs that no rank is in are left over: Flush deletes them. Errors wrap
-// ErrRecord or ErrUnknown.
+// Restore applies a stored record. A job's ranks record is restored after AddJob; the marks and bitmaps of the job's
+// Live epochs follow in any order when these epochs are begun. Flush deletes the records of epochs that no rank is
+// in. Errors wrap ErrRecord or ErrUnknown.
 func (l *Ledger) Restore(r Record) error {
 	j, err := l.findJob(r.Job)
 	if err != nil {

@@ -36,10 +36,11 @@ type Revocation struct {
 	Why   string
 }
 
-// Progress is what a rank sends of its work with every call: the leases that it works on, and whether it can go on.
+// Progress is the state of a rank's work that every call carries: the leases that the rank works on, and whether the
+// rank can go on.
 type Progress struct {
 	Held    []uint64 // extended
-	Fetched []uint64 // every mini-batch is at the launcher: extended, and no drive is needed any more
+	Fetched []uint64 // extended too; every mini-batch is at the launcher, and no drive is needed any more
 	Blocked bool     // the input queue is full: the rank fetches nothing now
 }
 
@@ -50,10 +51,10 @@ type Reason uint8
 const (
 	Stopped    Reason = iota // the trainer stops
 	NodeFailed               // another drive, or a later time, may do better
-	DataFailed               // the data are bad wherever the split is made: the job fails
+	DataFailed               // the data are bad on every worker: the job fails
 )
 
-// lease is a lease with its state. It ends when all its numbers are delivered, or when it comes back.
+// lease is a lease with its state. A lease ends when all its numbers are delivered, or when it comes back.
 type lease struct {
 	Lease
 	job      *job
@@ -79,7 +80,7 @@ func byNumber(a, b *lease) int {
 	return cmp.Compare(a.From, b.From)
 }
 
-// newID returns an id that no lease has: the fence's low bits keep those of an earlier leader apart.
+// newID returns an id that no lease has. The low bits of the fence distinguish it from the ids of earlier leaders.
 func (l *Ledger) newID() uint64 {
 	for {
 		l.counter++
@@ -90,7 +91,7 @@ func (l *Ledger) newID() uint64 {
 	}
 }
 
-// startLease adds a lease to the books of its rank, drive and split.
+// startLease adds a lease to the lists of its rank, drive and split.
 func (l *Ledger) startLease(le *lease) {
 	l.leases[le.ID] = le
 	r, d := le.rank, le.drive
@@ -108,7 +109,7 @@ func (l *Ledger) startLease(le *lease) {
 	sh.updateReturned(le.epoch, s)
 }
 
-// countStream adds (1) or removes (-1) the stream of a lease in the books of its drive, rank and job.
+// countStream adds (1) or removes (-1) the stream of a lease in the counts of its drive, rank and job.
 func (l *Ledger) countStream(le *lease, n int) {
 	j, d := le.job, le.drive
 	d.busy += n
@@ -126,7 +127,7 @@ func (l *Ledger) countStream(le *lease, n int) {
 	}
 }
 
-// reclaim ends a lease whose numbers are not all delivered; those that are not are pending again.
+// reclaim ends a lease whose numbers are not all delivered. The numbers that are not delivered are pending again.
 func (l *Ledger) reclaim(le *lease) {
 	e, sh := le.epoch, &le.epoch.shares[le.rank.number]
 	s := e.split(le.Split)
@@ -168,8 +169,8 @@ func (l *Ledger) Find(id string, rank uint32, lease uint64) (Lease, bool) {
 }
 
 // Want records that the rank waits for n pieces of the epoch, in place of the pieces that it wanted before. The
-// epoch is the rank's, or the next one, which the rank goes on to when it has acknowledged its whole share. Another
-// epoch is ErrArgument: attach with a token.
+// epoch is the rank's, or the next one, to which the rank goes on when it has acknowledged its whole share. Another
+// epoch is ErrArgument: the rank has to attach with a token.
 func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) error {
 	j, r, err := l.findConsumer(id, s)
 	if err != nil {
@@ -188,7 +189,7 @@ func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) 
 	return nil
 }
 
-// Hold extends leases. It returns the leases of the progress that the rank does not hold, or not any more.
+// Hold extends leases. It returns the leases of the progress that the rank does not hold or no longer holds.
 func (l *Ledger) Hold(id string, s Session, progress Progress, now time.Time) (gone []uint64, err error) {
 	_, r, err := l.findConsumer(id, s)
 	if err != nil {
@@ -220,10 +221,10 @@ func (l *Ledger) Hold(id string, s Session, progress Progress, now time.Time) (g
 	return slices.Compact(gone), nil
 }
 
-// Adopt takes over leases that an earlier leader granted. It returns those that it refuses: their drive is dead or has
-// no free stream, or their numbers are not the rank's, all delivered, or leased already. To adopt a lease again extends
-// it. A drive that no PutDrive has named yet is expected to appear. Leave out leases of which every number is
-// acknowledged.
+// Adopt takes over leases that an earlier leader granted. It returns those that it refuses: their drive is dead or
+// has no free stream, or their numbers are not the rank's, all delivered, or leased already. Adopt of an adopted
+// lease extends it. A drive that no PutDrive has named yet is expected to appear. Leave out leases of which every
+// number is acknowledged.
 func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gone []uint64, err error) {
 	j, r, err := l.findConsumer(id, s)
 	if err != nil {
@@ -241,8 +242,8 @@ func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gon
 	return gone, nil
 }
 
-// followRank moves a rank on to the epoch that it names, if that is the next one: an earlier leader let the rank go
-// there and died before that was stored.
+// followRank moves a rank to the epoch that the rank names, if that epoch is the next one: an earlier leader had
+// moved the rank and died before it stored the change.
 func (l *Ledger) followRank(j *job, r *rank, epoch uint64) {
 	if epoch == r.epoch+1 && epoch != 0 {
 		r.want, r.wanted = 0, epoch
@@ -287,11 +288,11 @@ func (l *Ledger) adoptLease(j *job, r *rank, a Lease, now time.Time) bool {
 	return true
 }
 
-// Acknowledge makes numbers of the rank delivered; to acknowledge them again changes nothing. The epoch is the rank's,
-// an earlier one, or the next if the rank's own is complete. Where the next was not begun, Effects.Needed names it and
-// the error wraps ErrUnknown. Either all runs are taken or, with an error, none: numbers that are not the rank's are
-// ErrArgument. Whether the rank still holds a lease of them does not matter. Answer the caller when the records that
-// Flush then returns are durable.
+// Acknowledge makes numbers of the rank delivered; a repeated acknowledgement changes nothing. The epoch is the
+// rank's, an earlier one, or the next one if the rank's own epoch is complete. If the next epoch was not begun,
+// Effects.Needed names it and the error wraps ErrUnknown. Either all runs are acknowledged or, with an error, none:
+// numbers that are not the rank's are ErrArgument. The rank need not hold a lease of the numbers any more. Answer
+// the caller when the records that Flush then returns are durable.
 func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.Range, now time.Time) error {
 	j, r, err := l.findConsumer(id, s)
 	if err != nil {
@@ -337,7 +338,7 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 	return nil
 }
 
-// placeFor finds the split of a number, first among the rank's leases.
+// placeFor finds the split of a number. It searches the rank's leases first.
 func (e *epoch) placeFor(r *rank, number uint64) int {
 	if out := r.leasesWithin(e, number, number+1); len(out) > 0 {
 		return out[0].Split
@@ -366,7 +367,8 @@ func (l *Ledger) Detach(id string, number uint32, why string, now time.Time) err
 
 // Release gives leases back; leases that the rank does not hold are passed over. With NodeFailed the rank is not
 // granted that drive for Config.Avoid, and a worker of reach Any that fails again and again is set aside. With
-// DataFailed the job fails, unless only one worker of reach Any has said so of the split, and fewer than three times.
+// DataFailed the job fails, unless only one worker of reach Any has reported bad data for the split, and fewer than
+// three times.
 func (l *Ledger) Release(id string, s Session, leases []uint64, reason Reason, why string, now time.Time) error {
 	j, r, err := l.findConsumer(id, s)
 	if err != nil {

@@ -6,12 +6,13 @@ import (
 	"github.com/millrace/millrace/internal/transition"
 )
 
-// leaseState is how far a lease is. It is a small number, not a word, since every lease has one and looks it up twice.
+// leaseState is the state of a lease. It is a small number and not a string, because every lease has a state and
+// looks it up twice.
 type leaseState uint8
 
 const (
-	leaseWorking   leaseState = iota // its mini-batches are being made and fetched: it takes a stream of its drive
-	leaseFetched                     // every mini-batch is at the launcher: it needs no drive
+	leaseWorking   leaseState = iota // its mini-batches are being made and fetched: the lease uses a stream of its drive
+	leaseFetched                     // every mini-batch is at the launcher: the lease needs no drive
 	leaseDelivered                   // every number is acknowledged
 	leaseReturned                    // it came back; numbers that are not acknowledged are pending again
 )
@@ -38,7 +39,7 @@ func (e leaseEvent) String() string {
 	}[e]
 }
 
-// leaseStates is the machine of a lease; docs/architecture.md has a picture of the events behind it. A lease begins as
+// leaseStates is the state machine of a lease; docs/architecture.md has a diagram of its events. A lease begins as
 // working when it is granted; a lease that a new leader adopts may begin as fetched.
 var leaseStates = transition.Table[leaseState, leaseEvent]{
 	leaseWorking:   {onFetched: leaseFetched, onDelivered: leaseDelivered, onReturned: leaseReturned},
@@ -47,8 +48,9 @@ var leaseStates = transition.Table[leaseState, leaseEvent]{
 	leaseReturned:  {},
 }
 
-// transition changes a lease's state on an event, and keeps the books: a working lease takes a stream, and a lease that
-// is over is in no list. No other function does. An event that the table does not have changes nothing.
+// transition changes a lease's state on an event, and updates the counts and lists: a working lease uses a stream,
+// and an ended lease is in no list. No other function changes the state. An event that the table does not have
+// changes nothing.
 func (l *Ledger) transition(le *lease, on leaseEvent) {
 	next, ok := leaseStates.Next(le.state, on)
 	if !ok {
@@ -70,7 +72,7 @@ func (l *Ledger) transition(le *lease, on leaseEvent) {
 	}
 }
 
-// removeLease takes a lease out of all lists.
+// removeLease removes a lease from all lists.
 func (l *Ledger) removeLease(le *lease) {
 	delete(l.leases, le.ID)
 	is := func(o *lease) bool { return o == le }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Errors on which a caller decides.
+// Errors that callers distinguish.
 var (
 	ErrUnknown  = errors.New("ledger: unknown")
 	ErrSession  = errors.New("ledger: the session was fenced off: attach again")
@@ -34,14 +34,14 @@ type Config struct {
 // Ledger holds the splits of all jobs of a cluster.
 type Ledger struct {
 	config  Config
-	jobs    []*job   // by when they were added, which breaks ties
+	jobs    []*job   // in the order in which they were added, which breaks ties
 	drives  []*drive // by ID
 	leases  map[uint64]*lease
 	counter uint64 // of leases and sessions
 	round   uint64 // of offers
 	effects Effects
-	// placementVersion grows with every change of the set of drives, of the partitions that they hold, and of whether
-	// they can be granted.
+	// placementVersion grows with every change of the set of drives, of the partitions that drives hold, and of the
+	// drives on which leases can be granted.
 	placementVersion uint64
 }
 
@@ -85,7 +85,7 @@ func (l *Ledger) Ready() Effects {
 	return e
 }
 
-// Tick lets time pass: leases expire, patience ends, the adopt window ends.
+// Tick applies the passing of time: leases expire, patience ends, the adopt window ends.
 func (l *Ledger) Tick(now time.Time) {
 	var late []*lease
 	for _, le := range l.leases {

@@ -65,7 +65,7 @@ func (s set) count(from, to uint64) uint64 {
 // covers reports whether the set has all of [from, to).
 func (s set) covers(from, to uint64) bool { return s.count(from, to) == to-from }
 
-// appendRun appends a run that does not begin before the last one's end, growing that one where they touch.
+// appendRun appends a run that does not begin before the end of the last run. It extends the last run if both touch.
 func (s set) appendRun(from, to uint64) set {
 	if from >= to {
 		return s

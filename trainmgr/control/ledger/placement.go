@@ -6,18 +6,18 @@ import (
 	"sort"
 )
 
-// placement lists which drives hold an epoch's splits. A drive's list of splits is made when it is first needed, all
-// missing lists in one pass over the plan.
+// placement lists which drives hold an epoch's splits. The list of a drive's splits is made when it is first needed;
+// one pass over the plan makes all missing lists.
 type placement struct {
 	byName    map[string]int32
-	drives    []*drive // nil: gone
+	drives    []*drive // nil: the drive was removed
 	index     map[*drive]int
-	lists     [][]uint32 // by drive: the places that it holds, ascending
-	stale     []bool     // by drive: its list is to be made
+	lists     [][]uint32 // by drive: the places of the splits that the drive holds, ascending
+	stale     []bool     // by drive: the drive's list has to be made
 	anyStale  bool
 	holders   [][]int32 // by partition: drives
-	left      []int64   // by partition: rows neither delivered nor out
-	uncounted bool      // left is to be counted again
+	left      []int64   // by partition: rows that are neither delivered nor leased
+	uncounted bool      // left has to be counted again
 }
 
 func newPlacement(partitions []string) placement {
@@ -31,7 +31,7 @@ func newPlacement(partitions []string) placement {
 	return p
 }
 
-// updateHolder takes in which partitions a drive holds now; it may hold none.
+// updateHolder records which partitions a drive holds now; the drive may hold none.
 func (e *epoch) updateHolder(d *drive) {
 	i, known := e.index[d]
 	var has []int32
@@ -85,7 +85,7 @@ func (e *epoch) refreshPlacement() {
 		}
 		for i, stale := range e.stale {
 			if stale && !e.job.employs(e.drives[i]) {
-				e.lists[i], e.stale[i] = nil, false // it makes no split of the job
+				e.lists[i], e.stale[i] = nil, false // the drive makes no split of the job
 				continue
 			}
 			if !stale {
@@ -121,7 +121,7 @@ func (e *epoch) refreshPlacement() {
 	}
 }
 
-// countRowsLeft fills left with the rows of each partition that are neither delivered nor out.
+// countRowsLeft fills left with the rows of each partition that are neither delivered nor leased.
 func (e *epoch) countRowsLeft(left []int64) {
 	clear(left)
 	for i := range e.shares {
@@ -171,8 +171,8 @@ func (e *epoch) holds(i, place int) bool {
 	return slices.Contains(e.holders[e.split(place).Partition], int32(i))
 }
 
-// nextSplitOn returns the first split of a share that drive i holds and that has pending numbers; splits of which
-// leases came back go before fresh ones.
+// nextSplitOn returns the first split of a share that drive i holds and that has pending numbers. Splits with
+// returned leases go before fresh splits.
 func (e *epoch) nextSplitOn(sh *share, i int) (place int, ok bool) {
 	if !e.job.employs(e.drives[i]) {
 		return 0, false

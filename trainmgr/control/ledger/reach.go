@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Reach is which splits a worker can make.
+// Reach selects the splits that a worker can make.
 type Reach uint8
 
 // The reaches.
 const (
-	Held   Reach = iota // those of the partitions that it holds
+	Held   Reach = iota // splits of the partitions that the worker holds
 	Any                 // every split of a partition that can be read anywhere
-	Source              // none: its partitions can only be read from it
+	Source              // no split: other workers read its partitions
 )
 
 // Compute is the processor that computes a holder's mini-batches.
@@ -51,7 +51,7 @@ type RankRef struct {
 // AllWorkers stands for as many workers of reach Any as are enlisted, where AllowWorkers takes a number.
 const AllWorkers = -1
 
-// partnersOfRank is how many of the workers that serve every rank one rank has at least.
+// partnersOfRank is the least number of workers that one rank has among the workers that serve every rank.
 const partnersOfRank = 4
 
 // Allows reports whether a worker is not excluded.
@@ -104,13 +104,13 @@ func (l *Ledger) Enlist(id string, worker DriveID, ready bool, now time.Time) er
 	return nil
 }
 
-// delist takes a worker out of a job.
+// delist removes a worker from the enlisted workers of a job.
 func (j *job) delist(d *drive) {
 	j.enlisted = slices.DeleteFunc(j.enlisted, func(o *drive) bool { return o == d })
 }
 
-// AllowWorkers sets how many workers of reach Any make splits of a job that holders could make, beside the holders.
-// 0 means that such workers make only the splits that no holder can make; AllWorkers means no bound.
+// AllowWorkers sets how many workers of reach Any make splits that holders of the job could make, beside the
+// holders. 0 means that such workers make only the splits that no holder can make; AllWorkers means no bound.
 func (l *Ledger) AllowWorkers(id string, workers int, now time.Time) error {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -125,17 +125,17 @@ func (l *Ledger) AllowWorkers(id string, workers int, now time.Time) error {
 	return nil
 }
 
-// crew is the workers of reach Any from which a job's ranks are granted pieces now, in an order that is the job's own:
-// jobs begin with different workers, and one that leaves moves only those behind it.
+// crew is the workers of reach Any on which a job's ranks are granted pieces now. Each job has its own order: jobs
+// begin with different workers, and a worker that leaves changes only the places of the workers behind it.
 type crew struct {
 	enlisted       []*drive
 	allowedWorkers int
-	crewVersion    uint64   // of the ledger's placement, for which shared and own were found
-	shared         []*drive // that serve every rank
+	crewVersion    uint64   // version of the ledger's placement from which shared and own were computed
+	shared         []*drive // workers that serve every rank
 	own            map[uint32][]*drive
 }
 
-// refreshCrew finds the workers that can be granted pieces.
+// refreshCrew finds the workers on which pieces can be granted.
 func (j *job) refreshCrew(version uint64) {
 	if j.crewVersion == version {
 		return
@@ -159,7 +159,7 @@ func (j *job) refreshCrew(version uint64) {
 	most := j.allowedWorkers
 	switch {
 	case most == 0:
-		most = 1 // splits that no holder can make are granted without an allowance too
+		most = 1 // splits that no holder can make are granted even without an allowance
 	}
 	if most != AllWorkers && len(j.shared) > most {
 		j.shared = j.shared[:most]

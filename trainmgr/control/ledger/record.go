@@ -21,10 +21,11 @@ const ChunkSplits = 1024
 //	mark   n = 1: mark u64 | splits of the plan u64
 //	chunk  n splits: (n+7)/8 bytes, bit i%8 of byte i/8 says that split 1024*chunk+i is delivered; bits above n are 0
 //
-// Edges say that the rank has delivered its part of the first (bit 0) and of the last (bit 1) split of its share of the
-// epoch: splits that it shares with other ranks, whose bits in a chunk wait for them.
+// The bits of edges are set if the rank has delivered its part of the first (bit 0) and of the last (bit 1) split of
+// its share of the epoch. Other ranks may own parts of these splits, and the splits' bits in a chunk are set only
+// when all parts are delivered.
 const (
-	RecordVersion = 1 // of the records that this build writes and reads
+	RecordVersion = 1 // version of the records that this build writes and reads
 
 	headerBytes = 16
 	rankBytes   = 32
@@ -38,7 +39,7 @@ type Kind uint8
 const (
 	RanksRecord Kind = iota // sessions and epochs of the ranks
 	MarkRecord              // splits before the mark are delivered
-	ChunkRecord             // which of 1,024 splits are delivered
+	ChunkRecord             // the delivered splits of 1,024
 )
 
 var kindNames = [...]string{"ranks", "mark", "chunk"}
@@ -60,7 +61,7 @@ type Record struct {
 	Data  []byte // nil: delete the key
 }
 
-// Key returns the record's key below the job's: "ranks", "e0/mark", "e0/c00000a" (the chunk in hex).
+// Key returns the record's key below the job's key: "ranks", "e0/mark", "e0/c00000a" (the chunk in hex).
 func (r Record) Key() string {
 	switch r.Kind {
 	case RanksRecord:
@@ -72,7 +73,7 @@ func (r Record) Key() string {
 	}
 }
 
-// RecordOf makes a record of a key below the job's and its value, which Restore takes. The error wraps ErrRecord.
+// RecordOf makes a record for Restore from a key below the job's key and a value. The error wraps ErrRecord.
 func RecordOf(job, key string, data []byte) (Record, error) {
 	r := Record{Job: job, Data: data}
 	if key == "ranks" {
@@ -111,7 +112,7 @@ func seal(k Kind, n int, fence uint64, body []byte) []byte {
 	return b
 }
 
-// checksum is over all of a record but the checksum.
+// checksum covers all bytes of a record except the checksum itself.
 func checksum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[headerBytes:])
 }
@@ -205,7 +206,7 @@ func decodeMark(b []byte, splits int) (mark int, err error) {
 	return int(m), nil
 }
 
-// encodeChunk takes a chunk's bits, n of them, from the row of a whole epoch.
+// encodeChunk encodes the n bits of a chunk from the bits of a whole epoch.
 func encodeChunk(fence uint64, done bitset, chunk, n int) []byte {
 	var body [ChunkSplits / 8]byte
 	for w := range (n + 63) / 64 {

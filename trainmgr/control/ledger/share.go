@@ -8,25 +8,25 @@ import (
 )
 
 // share is a rank's part of an epoch: the numbers [lo, hi) that were not resumed, and the splits [first, last) that
-// have them; the splits at both ends may belong to other ranks in part.
+// contain these numbers. Parts of the first and the last split may belong to other ranks.
 type share struct {
 	rank        *rank
 	lo, hi      uint64
 	first, last int
 	owned       uint64 // numbers
-	delivered   uint64 // of them
-	taken       bitset // by place-first: granted before, or delivered; else it is fresh
-	done        bitset // by place-first: every owned number is delivered
+	delivered   uint64 // numbers of owned that are delivered
+	taken       bitset // by place-first: the split was granted before, or is delivered; otherwise it is fresh
+	done        bitset // by place-first: every owned number of the split is delivered
 
 	// Of splits that are taken and not done:
-	partial  map[int]set      // delivered numbers, the resumed ones included, where there are any
-	again    map[int]struct{} // some lease of it came back
-	returned []int            // ascending: some number is neither delivered nor out
+	partial  map[int]set      // delivered numbers, including the resumed ones, if there are any
+	again    map[int]struct{} // some lease of the split came back
+	returned []int            // ascending: some number is neither delivered nor leased
 
-	next   []int32 // by the placement's drive: index in its list below which nothing is fresh
-	cursor int     // place below which nothing is fresh
+	next   []int32 // by the placement's drive: index in its list below which no split is fresh
+	cursor int     // place below which no split is fresh
 
-	// Places below which nothing is fresh that a worker of reach Any can make, and that no holder can make.
+	// Places below which no split is fresh that a worker of reach Any can make, and that no holder can make.
 	partnerCursor, orphanCursor int
 }
 
@@ -63,7 +63,7 @@ func (sh *share) restart() {
 	clear(sh.next)
 }
 
-// edges returns which of the share's first and last splits are delivered.
+// edges returns whether the share's first split and its last split are delivered, as bits.
 func (sh *share) edges() (bits uint64) {
 	if sh.first == sh.last {
 		return 0
@@ -77,7 +77,7 @@ func (sh *share) edges() (bits uint64) {
 	return bits
 }
 
-// restoreEdges makes the first and the last split of a share delivered, as a record says.
+// restoreEdges makes the first and the last split of a share delivered if their bits in a record are set.
 func (e *epoch) restoreEdges(sh *share, bits uint64) {
 	if sh.first == sh.last {
 		return
@@ -112,7 +112,8 @@ func (sh *share) portion(s dataset.Split) (from, to uint64) {
 	return from, max(from, to)
 }
 
-// deliveredOf returns the delivered numbers of a split's portion, the resumed ones included. Do not change the result.
+// deliveredOf returns the delivered numbers of a split's portion, including the resumed ones. Do not change the
+// result.
 func (sh *share) deliveredOf(e *epoch, s dataset.Split) set {
 	from, to := sh.portion(s)
 	if sh.done.get(s.Position - sh.first) {
@@ -153,7 +154,8 @@ func (r *rank) leasesWithin(e *epoch, from, to uint64) []*lease {
 	return r.leases[i:k]
 }
 
-// updateReturned puts a taken split among the returned ones if it has pending numbers, and takes it out if not.
+// updateReturned adds a taken split to the returned splits if the split has pending numbers, and removes it
+// otherwise.
 func (sh *share) updateReturned(e *epoch, s dataset.Split) {
 	i, there := slices.BinarySearch(sh.returned, s.Position)
 	should := sh.taken.get(s.Position-sh.first) && !sh.done.get(s.Position-sh.first) && len(sh.pendingOf(e, s)) > 0
@@ -165,7 +167,8 @@ func (sh *share) updateReturned(e *epoch, s dataset.Split) {
 	}
 }
 
-// deliver makes numbers [from, to) of a split's portion delivered. It returns how many of them were not delivered yet.
+// deliver makes numbers [from, to) of a split's portion delivered. It returns the count of numbers that were not
+// delivered before.
 func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) uint64 {
 	at := s.Position - sh.first
 	if sh.done.get(at) {
@@ -190,7 +193,7 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) 
 		delete(sh.partial, s.Position)
 		delete(sh.again, s.Position)
 		e.settleSplit(s.Position)
-		if !e.done.get(s.Position) { // other ranks share it
+		if !e.done.get(s.Position) { // other ranks own numbers of the split
 			e.job.dirtyRanks = true
 		}
 	} else {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// turn is the side that may be granted a rank's next split.
+// turn is the side that may make a rank's next split.
 type turn uint8
 
 // The turns.
@@ -18,10 +18,11 @@ const (
 	othersTurn             // every other worker
 )
 
-// ShareSplits shares whole splits of a rank out between the workers that serve the rank alone, which are the trainer's
-// own CPUs, and all others. share is what the others make, from 0 to 1. Two counters keep it: at every moment the rank
-// is less than one split away from it. While one side can make nothing, the other side makes all. Unless the share is a
-// number from 0 to 1, the holders come first again. The error wraps ErrUnknown.
+// ShareSplits divides the splits of a rank between the workers that serve the rank alone, which are the trainer's
+// own CPUs, and all other workers. A split is never cut for it. share is the share of the splits that the other
+// workers make, from 0 to 1. Two counters keep the share: at every moment the granted splits differ from the share
+// by less than one split. While one side can make nothing, the other side makes all splits. If share is not a number
+// from 0 to 1, the splits are no longer divided and holders come first again. The error wraps ErrUnknown.
 func (l *Ledger) ShareSplits(id string, number uint32, share float64, now time.Time) error {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -48,14 +49,14 @@ func (l *Ledger) ShareSplits(id string, number uint32, share float64, now time.T
 	return nil
 }
 
-// GrantedSplits are the pieces of a job that were granted since the ledger was made.
+// GrantedSplits counts the pieces of a job that were granted since the ledger was made.
 type GrantedSplits struct {
 	Held uint64 // on holders
 	Any  uint64 // on workers of reach Any
 	Own  uint64 // of Any: on workers that serve one rank alone
 }
 
-// GrantedSplits counts the pieces of a job that were granted. The error wraps ErrUnknown.
+// GrantedSplits returns how many pieces of a job were granted. The error wraps ErrUnknown.
 func (l *Ledger) GrantedSplits(id string) (GrantedSplits, error) {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -69,8 +70,8 @@ func (l *Ledger) GrantedSplits(id string) (GrantedSplits, error) {
 	return sum, nil
 }
 
-// countGrant counts a piece that a rank is granted on a drive. A piece that the side whose turn it was could not make
-// restarts the counters: the side does not make up later for what it missed.
+// countGrant counts a piece that a rank is granted on a drive. If the side whose turn it was could not make the
+// piece, countGrant restarts the counters: the side does not make up later for the splits that it missed.
 func (j *job) countGrant(r *rank, d *drive) {
 	side := offload.Remote
 	switch {
@@ -91,7 +92,7 @@ func (j *job) countGrant(r *rank, d *drive) {
 	}
 }
 
-// turnOf returns the side that may be granted a rank's next split.
+// turnOf returns the side that may make a rank's next split.
 func (l *Ledger) turnOf(j *job, r *rank, now time.Time) turn {
 	switch {
 	case r.counters == nil:
@@ -104,7 +105,8 @@ func (l *Ledger) turnOf(j *job, r *rank, now time.Time) turn {
 	return othersTurn
 }
 
-// ownCan reports whether a worker that serves the rank alone can make its next split, now or when it has a free stream.
+// ownCan reports whether a worker that serves the rank alone can make the rank's next split, now or when the worker
+// has a free stream.
 func (l *Ledger) ownCan(j *job, r *rank, now time.Time) bool {
 	j.refreshCrew(l.placementVersion)
 	for _, d := range j.own[r.number] {
@@ -120,8 +122,8 @@ func (l *Ledger) ownCan(j *job, r *rank, now time.Time) bool {
 	return false
 }
 
-// othersCan reports whether a worker that does not serve the rank alone can make its next split, now or when it has a
-// free stream.
+// othersCan reports whether a worker that does not serve the rank alone can make the rank's next split, now or when
+// the worker has a free stream.
 func (l *Ledger) othersCan(j *job, r *rank, now time.Time) bool {
 	e := j.epoch(r.epoch)
 	e.refreshPlacement()

@@ -13,38 +13,38 @@ import (
 // JobStatus is the state of a job.
 type JobStatus struct {
 	Job         string
-	Failed      string // why; empty: it goes on
+	Failed      string // why the job failed; empty: it goes on
 	Epoch       uint64 // the earliest that a rank is in
-	MiniBatches uint64 // that ranks own of that epoch
-	Delivered   uint64 // of them
-	Redelivered uint64 // leases of pieces that had come back
+	MiniBatches uint64 // mini-batches of that epoch that ranks own
+	Delivered   uint64 // delivered mini-batches of MiniBatches
+	Redelivered uint64 // leases of pieces that had come back before
 	Leases      int
-	Bound       int       // drives at once; 0: no bound
-	Running     []DriveID // drives that work for it now, workers of reach Any included
-	Workers     int       // of reach Any that work for it now
+	Bound       int       // drives that run at once; 0: no bound
+	Running     []DriveID // drives that work for the job now, including workers of reach Any
+	Workers     int       // workers of reach Any that work for the job now
 	Allowed     int       // workers of reach Any that may make what holders could make; AllWorkers: no bound
-	Enlisted    int       // workers of reach Any that are prepared for it
+	Enlisted    int       // workers of reach Any that are prepared for the job
 	Orphans     int64     // rows of RowsLeft that no holder can make and that can be read
-	RowsLeft    int64     // of that epoch, neither delivered nor out
+	RowsLeft    int64     // rows of that epoch that are neither delivered nor leased
 	Ranks       []RankStatus
 }
 
 // RankStatus is the state of a rank.
 type RankStatus struct {
 	Rank      uint32
-	Attached  bool // in this leader's time, and not detached since
+	Attached  bool // attached in this leader's term, and not detached since
 	Epoch     uint64
 	Owned     uint64 // mini-batches of the epoch
 	Delivered uint64
-	Leased    uint64 // out and not delivered
+	Leased    uint64 // leased and not delivered
 	Leases    int
-	Wanted    int    // pieces that it waits for
-	Out       bool   // everything of the epoch is delivered or out
-	Waiting   string // why it is granted no more now, in words; empty: it could be, or all is out
+	Wanted    int    // pieces that the rank waits for
+	Out       bool   // everything of the rank's epoch is delivered or leased
+	Waiting   string // why the rank is granted no more now; empty: more can be granted, or Out is set
 
-	Own     int    // workers that serve it alone and can be granted its splits
-	Granted uint64 // pieces that these workers were granted since the ledger was made
-	// Share is the share of its splits that all other workers make, see ShareSplits; -1: they are not shared out.
+	Own     int    // workers that serve the rank alone and on which its splits can be granted
+	Granted uint64 // pieces that were granted on these workers since the ledger was made
+	// Share is the share of the rank's splits that all other workers make, see ShareSplits; -1: no share is set.
 	Share float64
 }
 
@@ -99,8 +99,8 @@ func (l *Ledger) Rank(id string, number uint32, now time.Time) (RankStatus, erro
 	return l.rankStatus(j, j.ranks[number], now), nil
 }
 
-// Progress returns how far a rank is: its epoch, and how many of its mini-batches of that epoch are delivered. It costs
-// less than Rank. The error wraps ErrUnknown.
+// Progress returns a rank's epoch and how many of the rank's mini-batches of that epoch are delivered. It costs less
+// than Rank. The error wraps ErrUnknown.
 func (l *Ledger) Progress(id string, number uint32) (epoch, delivered uint64, err error) {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -158,7 +158,7 @@ func (l *Ledger) waitingReason(j *job, r *rank, e *epoch, sh *share, out bool, n
 	return l.partnerReasons(j, r, e, sh, l.holderReasons(j, r, e, sh, now), now)
 }
 
-// holderReasons returns why no holder is granted for a rank. It is empty if a holder can be granted.
+// holderReasons returns why a rank is granted no lease on a holder. It is empty if a holder can be granted.
 func (l *Ledger) holderReasons(j *job, r *rank, e *epoch, sh *share, now time.Time) string {
 	if j.Order == dataset.Deterministic {
 		place, _ := e.nextSplit(sh)
@@ -182,8 +182,8 @@ func (l *Ledger) holderReasons(j *job, r *rank, e *epoch, sh *share, now time.Ti
 	return l.driveReasons(j, r, e, holders, name, now)
 }
 
-// partnerReasons adds to the reasons of holders why no worker of reach Any is granted; it is empty when a holder or a
-// worker can be.
+// partnerReasons adds to the reasons of holders why no worker of reach Any is granted. It is empty if a holder or a
+// worker can be granted.
 func (l *Ledger) partnerReasons(j *job, r *rank, e *epoch, sh *share, holders string, now time.Time) string {
 	if holders == "" || len(j.enlisted) == 0 {
 		return holders
@@ -211,8 +211,8 @@ func (l *Ledger) partnerReasons(j *job, r *rank, e *epoch, sh *share, holders st
 	return fmt.Sprintf("%s; the workers without data that serve the rank (%d) are busy", holders, able)
 }
 
-// driveReasons returns why each of the drives that hold pending numbers is not granted. It is empty if one of them
-// can be granted.
+// driveReasons returns, for each of the drives that hold pending numbers, why it is not granted. It is empty if one
+// of the drives can be granted.
 func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partition string, now time.Time) string {
 	if len(holders) == 0 && j.Makers != 0 {
 		return fmt.Sprintf("no drive that may make splits of the job holds partition %s", partition)
@@ -246,7 +246,7 @@ func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partit
 	if bound {
 		return fmt.Sprintf("%d of at most %d drives run", j.activeDrives(), j.Drives)
 	}
-	const most = 4 // drives named
+	const most = 4 // drives that are named
 	switch {
 	case len(busy)+len(bad) > 0:
 	case excluded:
@@ -261,8 +261,9 @@ func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partit
 	return strings.Join(all, ", ")
 }
 
-// Missing lists partitions, in the words of Epoch.Partitions, of which a job has pending rows, that no drive holds on
-// which leases can be granted, and that no worker of reach Any makes: at most most of them, and their total number.
+// Missing lists the partitions with pending rows of a job that nothing can make now: no drive on which leases can be
+// granted holds them, and no worker of reach Any makes them. It returns at most most names, as in Epoch.Partitions,
+// and the total number.
 func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 	j := l.job(id)
 	if j == nil {
@@ -291,11 +292,11 @@ func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 type DriveStatus struct {
 	Drive   DriveID
 	Streams int
-	Busy    int    // streams taken
-	Leases  int    // fetched ones included
+	Busy    int    // streams in use
+	Leases  int    // including fetched leases
 	State   string // ready, draining, unknown, dead: why, set aside: why
 
-	Failures uint64    // leases that came back because the worker failed, of a worker of reach Any
+	Failures uint64    // of a worker of reach Any: leases that came back because the worker failed
 	Aside    time.Time // until when a worker is set aside; zero: it is not set aside
 }
 

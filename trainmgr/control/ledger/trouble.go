@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of how a worker of reach Any that fails is set aside.
+// Bounds for setting aside a worker of reach Any that fails.
 const (
 	failuresAside = 3 // leases in a row that came back because the worker failed
 	firstAside    = 10 * time.Second
@@ -16,9 +16,9 @@ const (
 // aside, since no other drive may hold its partitions.
 type trouble struct {
 	failures   uint64 // leases that came back because the worker failed
-	inARow     int    // of them, since the last lease that went well
-	timesAside int    // since the last lease that went well
-	aside      bool   // no lease is granted on it
+	inARow     int    // failures since the last lease that succeeded
+	timesAside int    // times that the worker was set aside since the last lease that succeeded
+	aside      bool   // no lease is granted on the worker
 	asideUntil time.Time
 	asideWhy   string
 }
@@ -41,10 +41,10 @@ func (l *Ledger) noteFailure(d *drive, why string, now time.Time) {
 	l.placementVersion++
 }
 
-// noteSuccess forgets the failures in a row of a worker: it made all of a lease.
+// noteSuccess forgets the failures in a row of a worker that made all mini-batches of a lease.
 func (d *drive) noteSuccess() { d.inARow, d.timesAside = 0, 0 }
 
-// recall lets workers work again whose time aside is over.
+// recall ends the exclusion of the workers whose time aside is over.
 func (l *Ledger) recall(now time.Time) {
 	for _, d := range l.drives {
 		if d.aside && !now.Before(d.asideUntil) {
@@ -54,15 +54,15 @@ func (l *Ledger) recall(now time.Time) {
 	}
 }
 
-// doubt is the word of a worker of reach Any that a split's data are bad. A worker that lies must not end a job, so a
-// holder or another worker is asked.
+// doubt is the report of a worker of reach Any that a split's data are bad. A worker that reports wrongly must not
+// end a job, so the split is granted on a holder or another worker too.
 type doubt struct {
 	worker DriveID
 	times  int
 }
 
-// mostDoubts is how often one worker may say of one split that its data are bad before it is believed: no other worker
-// has come to make it meanwhile.
+// mostDoubts is the number of reports of bad data for one split by one worker that end the job, if no other worker
+// has tried to make the split meanwhile.
 const mostDoubts = 3
 
 // splitOf names a split of a job.
