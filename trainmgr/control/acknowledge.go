@@ -40,7 +40,7 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 	}
 	if phase, words := j.Phase(), j.Words(); phase.Ended() {
 		l.mu.Unlock()
-		if phase == record.Done { // these numbers were acknowledged, too: the answer was lost
+		if phase == record.Done { // these numbers were acknowledged earlier, and the answer was lost
 			return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
 		}
 		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, words))

@@ -15,11 +15,11 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// attachWait is how long Attach waits for a job to be measured; then the launcher asks again.
+// attachWait is how long Attach waits until a job is measured; afterwards the launcher calls again.
 const attachWait = 3 * time.Second
 
 // attachCall is one Attach call: it waits until the job can be attached to, gives the caller the rank's session, and
-// has that stored.
+// stores the session.
 type attachCall struct {
 	l     *leader
 	ctx   context.Context // the caller's
@@ -43,8 +43,8 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 	return resp, nil
 }
 
-// serve carries out the call. The answer is given when the session is durable, and with it the end of the session
-// before: that one is fenced off for good, or the caller is not attached.
+// serve carries out the call. It answers when the new session is durable, and with it the end of the earlier
+// session. Either the earlier session is fenced off permanently, or the caller is not attached.
 func (c *attachCall) serve() (*apiv1.AttachResponse, error) {
 	if err := c.readToken(); err != nil {
 		return nil, fmt.Errorf("attach to %s: %w", quoteShort(c.req.Id), err)
@@ -60,7 +60,7 @@ func (c *attachCall) serve() (*apiv1.AttachResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A later leader knows for which ranks the job waits, and which run each rank is of.
+	// A later leader needs the ranks for which the job waits, and the run of each rank.
 	if err := c.l.storeState(c.ctx, c.job); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (c *attachCall) awaitJob() error {
 	}
 }
 
-// doneError is the error of a caller that wants mini-batches of a job that has none left.
+// doneError is the error of a caller that wants mini-batches of a job without any left.
 func (j *job) doneError() error {
 	return connect.NewError(connect.CodeAborted, fmt.Errorf(
 		"job %s is done: every mini-batch was acknowledged; submit the job again to go over the data once more", j.ID))
@@ -146,7 +146,7 @@ func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
 	}, now)
 	former := &j.launchers[rank]
 	former.stalledSeconds, former.progress = former.stalledSeconds+former.progress.GetStallSeconds(), nil
-	former.sharing, former.profile = nil, nil // what the former session counted and measured
+	former.sharing, former.profile = nil, nil // the former session counted and measured these
 	l.settle(now)
 	resp, err := c.response(at, now)
 	if err != nil {
@@ -160,7 +160,8 @@ func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
 	return resp, nil
 }
 
-// attachInLedger gives the caller the rank's session. An epoch that the token names is begun if need be. l.mu is held.
+// attachInLedger gives the caller the rank's session. It begins the epoch that the token names, if the epoch was not
+// begun. l.mu is held.
 func (c *attachCall) attachInLedger(now time.Time) (ledger.Attached, error) {
 	j, token := c.job, c.token
 	if token != nil {
@@ -210,7 +211,7 @@ func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachR
 	return resp, nil
 }
 
-// checkRun refuses a caller that would go on, without knowing, where another run stopped. l.mu is held.
+// checkRun refuses a caller that would unknowingly continue where another run stopped. l.mu is held.
 func (c *attachCall) checkRun(now time.Time) error {
 	j := c.job
 	rank, consumed, err := j.ForeignRun(c.req.Rank, c.run, func(n uint32) (epoch, delivered uint64, err error) {

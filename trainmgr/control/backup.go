@@ -12,13 +12,14 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// backupTime bounds a backup: while it is read, etcd cannot use the room of what was deleted since.
+// backupTime bounds a backup: while it is read, etcd cannot use the room of records that were deleted since its
+// start.
 const backupTime = 10 * time.Minute
 
 // backupPiece is the size of a message of a backup.
 const backupPiece = 1 << 20
 
-// Backup implements the service. While a backup is being sent another is refused.
+// Backup implements the service. Another backup is refused while a backup is being sent.
 func (s *Server) Backup(ctx context.Context, _ *apiv1.BackupRequest,
 	stream *connect.ServerStream[apiv1.BackupResponse]) error {
 	select {
@@ -68,7 +69,7 @@ func (w *pieceWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush sends the bytes held back.
+// flush sends the bytes that are still buffered.
 func (w *pieceWriter) flush() error {
 	if len(w.held) == 0 {
 		return nil

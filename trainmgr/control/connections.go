@@ -11,14 +11,15 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/presence"
 )
 
-// connections numbers the connections that a member has accepted, so that the leader hears when one is closed.
+// connections numbers the connections that a member has accepted, so that the leader learns when a connection is
+// closed.
 type connections struct {
 	last atomic.Uint64
 	open sync.Map // of net.Conn: presence.Conn
 	live sync.Map // of presence.Conn: struct{}
 }
 
-// connKey is where a call's context has its connection.
+// connKey is the key of the connection in a call's context.
 type connKey struct{}
 
 // opened is an http.Server's ConnContext.
@@ -29,8 +30,8 @@ func (c *connections) opened(ctx context.Context, conn net.Conn) context.Context
 	return context.WithValue(ctx, connKey{}, n)
 }
 
-// closed returns the number of a connection that an http.Server's ConnState says is closed. It reports false for a
-// connection that is open, or has no number.
+// closed returns the number of a connection if an http.Server's ConnState reports that the connection is closed. It
+// reports false for a connection that is open or has no number.
 func (c *connections) closed(conn net.Conn, to http.ConnState) (presence.Conn, bool) {
 	if to != http.StateClosed && to != http.StateHijacked {
 		return 0, false
@@ -43,7 +44,7 @@ func (c *connections) closed(conn net.Conn, to http.ConnState) (presence.Conn, b
 	return n.(presence.Conn), true
 }
 
-// of returns the connection of a call; 0: it is closed by now, or has no number.
+// of returns the connection of a call. It returns 0 if the connection is closed by now or has no number.
 func (c *connections) of(ctx context.Context) presence.Conn {
 	n, _ := ctx.Value(connKey{}).(presence.Conn)
 	if _, open := c.live.Load(n); !open {
@@ -52,7 +53,7 @@ func (c *connections) of(ctx context.Context) presence.Conn {
 	return n
 }
 
-// connState tells the leader of a connection that is closed.
+// connState informs the leader when a connection is closed.
 func (s *Server) connState(conn net.Conn, to http.ConnState) {
 	n, ok := s.connections.closed(conn, to)
 	if !ok {

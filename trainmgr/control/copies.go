@@ -58,7 +58,8 @@ func checkCopies(p *apiv1.PartitionCopies) error {
 	return nil
 }
 
-// wantedCopies are the numbers of copies that are wanted of partitions. Its methods may be used from any goroutine.
+// wantedCopies holds the number of copies that each partition is to have. Its methods may be used from any
+// goroutine.
 type wantedCopies struct {
 	commit  func(context.Context, ...store.Op) error
 	setting sync.Mutex // held while numbers are stored and remembered; locked before mu
@@ -66,8 +67,8 @@ type wantedCopies struct {
 	list    map[string]*apiv1.PartitionCopies // by partition; records are replaced, never changed
 }
 
-// set stores the numbers and then remembers them, one caller at a time, so that memory and etcd agree on which came
-// last.
+// set stores the numbers and then keeps them in memory, one caller at a time, so that memory and etcd agree on the
+// last number.
 func (w *wantedCopies) set(ctx context.Context, list []*apiv1.PartitionCopies) error {
 	w.setting.Lock()
 	defer w.setting.Unlock()
@@ -132,7 +133,7 @@ func (w *wantedCopies) remember(list []*apiv1.PartitionCopies) {
 	}
 }
 
-// sorted returns the numbers by partition.
+// sorted returns the numbers, sorted by partition.
 func (w *wantedCopies) sorted() []*apiv1.PartitionCopies {
 	w.mu.Lock()
 	defer w.mu.Unlock()

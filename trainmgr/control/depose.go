@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// The death of a leader's process shows in etcd when its lease runs out, seconds later, and later still when etcd's own
-// leader died with it. Where the host lives on and refuses connections, the other members need not wait: they take the
-// lease away. That is safe: if the leader lives after all, the fence refuses its writes, and the mistake costs an
-// election.
+// The death of a leader's process shows in etcd when its lease runs out, seconds later, and later still when etcd's
+// own leader died with it. If the host lives on and refuses connections, the other members need not wait: they take
+// the leader's lease away. This is safe: if the leader lives after all, the fence refuses its writes, and the
+// mistake costs only an election.
 
-// refusalsToDepose is how many connections in a row must be refused.
+// refusalsToDepose is how many connections in a row must be refused before a leader is deposed.
 const refusalsToDepose = 2
 
-// deposeDeadLeader deposes a leader that is seen to be gone, as long as this member stands for election.
+// deposeDeadLeader deposes a leader that refuses connections, as long as this member stands for election.
 func (s *Server) deposeDeadLeader(ctx context.Context) {
 	every := max(s.o.LeaderTTL/5, 100*time.Millisecond)
-	// the leader that has accepted a connection: one that never did may only have a wrong address
+	// was is the leader that has accepted a connection: a leader that never did may only have a wrong address
 	was, refused := "", 0
 	for sleep(ctx, every) {
 		url, _ := s.store.Leader()
@@ -34,7 +34,7 @@ func (s *Server) deposeDeadLeader(ctx context.Context) {
 		case err == nil:
 			was, refused = url, 0
 		case was != url || !errors.Is(err, syscall.ECONNREFUSED):
-			refused = 0 // it may be slow, or cut off from here alone
+			refused = 0 // the leader may be slow, or only this member may be cut off from it
 		default:
 			refused++
 		}
@@ -55,7 +55,7 @@ func (s *Server) deposeDeadLeader(ctx context.Context) {
 	}
 }
 
-// tryConnect connects to a member's URL and hangs up.
+// tryConnect connects to a member's URL and closes the connection.
 func tryConnect(ctx context.Context, at string, most time.Duration) error {
 	network, addr := "unix", strings.TrimPrefix(at, "unix:")
 	if !strings.HasPrefix(at, "unix:") {

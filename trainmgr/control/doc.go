@@ -5,8 +5,8 @@
 // [Start] starts one member: its etcd (package store), its candidacy in the election, and the Connect service
 // millrace.v1.Control. One member leads; the others answer failed_precondition and name the leader. The leader owns
 //
-//	fleet      the nodes that beat, their drives and partitions (package fleet, pure)
-//	ledger     which mini-batches are delivered, which are out on lease (package ledger, pure)
+//	fleet      the nodes that send heartbeats, their drives and partitions (package fleet, pure)
+//	ledger     which mini-batches are delivered, and which are leased (package ledger, pure)
 //	lives      the phases, ranks, editions and epochs of all jobs (package lifecycle, pure)
 //	journal    group commit of what the ledger changed (package store)
 //
@@ -20,7 +20,7 @@
 //
 // Below the store's prefix ("/millrace/v1/"), each write guarded by the leader's fence:
 //
-//	format                   the layout
+//	format                   the version of the layout
 //	fences                   where fences begin: seconds of the first term, times 2^20
 //	key                      32 random bytes: the cluster's key, under which checkpoint tokens are tagged
 //	node/NAME                a node's URLs, drives and whether an operator drained it; never its partitions
@@ -32,10 +32,10 @@
 //
 // # Failover
 //
-// A leader whose lease in etcd runs out is replaced. A leader that died on a host that lives refuses connections, and
-// the other members depose it after two fifths of that time. A new leader loads jobs and ledger, waits two beats in
-// which nodes report and launchers present their leases, and goes on. The fence refuses every later write of the old
-// leader. A job that was being prepared or measured is prepared again.
+// A leader whose lease in etcd runs out is replaced. If a leader's process dies and its host lives, the host refuses
+// connections, and the other members depose the leader after two fifths of that time. A new leader loads jobs and
+// ledger, waits two heartbeat intervals, in which nodes report and launchers present their leases, and goes on. The fence
+// refuses every later write of the old leader. A job that was being prepared or measured is prepared again.
 //
 // # Members
 //
@@ -45,9 +45,9 @@
 //
 // # Leases and lost answers
 //
-// Every answer to a rank repeats a grant until the rank names the lease: an answer that was lost, or that an iteration
-// read which has ended since, is repaired by the next call. A Lease call that its caller gives up returns the grants
-// that came for it.
+// Every answer to a rank repeats a grant until the rank names the lease. So the next call repairs an answer that was
+// lost, or that an iteration read which has ended since. If the caller gives up a Lease call, the grants that came
+// for the call are returned to the ledger.
 //
 // # Tickets
 //
@@ -57,41 +57,42 @@
 //
 // # Launchers that go
 //
-// Package presence knows which ranks' launchers are there, by their calls and by the connections on which they called.
-// The leases of a detached rank come back. A job without an attached rank ends as abandoned, after Options.AbandonAfter
-// or the time that its specification sets.
+// Package presence tracks which ranks have a live launcher, from the launchers' calls and the connections of these
+// calls. The leases of a detached rank come back. A job without an attached rank ends as abandoned, after
+// Options.AbandonAfter or the time that its specification sets.
 //
 // # Where workers without data read
 //
-// A worker of any reach gets the sources of an edition's first 1,024 partitions with Prepare, and asks for every
-// other partition by Locate, 256 names a call, when it is granted a split of it. It asks again when every place that it
-// knows of a partition has failed. So no message grows with the number of partitions, and a node that dies or copies
-// that move cost one call for each partition that is being read then.
+// A worker of any reach gets the sources of an edition's first 1,024 partitions with Prepare. When it is granted a
+// split of another partition, it asks for the source by Locate, at most 256 names a call. It asks again when every
+// known place of a partition has failed. So no message grows with the number of partitions, and a node that dies or
+// copies that move cost one call for each partition that is being read at that time.
 //
 // # Workers of any reach
 //
 // A job's placement says which workers may make its splits. Holders of the data come first. The leader prepares and
-// enlists workers of any reach for a job only when it needs them: T is more than the holders make (allocation.FillGap,
-// and later the autoscaler), some partition can be read and no holder can make it, or the placement excludes holders.
-// P of such a worker is measured when it has been enlisted, on another partition each time.
+// enlists workers of any reach for a job only when it needs them: T is more than the holders make
+// (allocation.FillGap, and later the autoscaler), some partition can be read and no holder can make it, or the
+// placement excludes holders. P of such a worker is measured after the worker was enlisted, on another partition
+// each time.
 //
 // # The pool
 //
-// With Options.WorkerHook the leader starts and stops workers of any reach through a command of the operator (package
-// hook), as many as all jobs want (autoscale.DecidePool). A worker that is to be stopped is drained first. The names of
-// these workers begin with "pool-", by which a later leader knows them.
+// With Options.WorkerHook the leader starts and stops workers of any reach through a command of the operator
+// (package hook), so that their number is what all jobs together want (autoscale.DecidePool). A worker is drained
+// before it is stopped. The names of these workers begin with "pool-", so that a later leader recognizes them.
 //
 // # Editions
 //
-// A job with follow looks for new partitions when all its epochs are delivered. The partitions that match its patterns
-// and were not there before are a further edition: with a manifest and a job digest of its own, and with as many
-// epochs again. Epochs are counted on.
+// A job with follow looks for new partitions when all its epochs are delivered. The partitions that match its
+// patterns and belong to no earlier edition form a further edition. It has its own manifest and job digest, and as
+// many epochs as the first edition. Epoch numbers continue across editions.
 //
 // # Degradations
 //
 // A full etcd (alarm NOSPACE) takes no writes: acknowledgements, submissions and checkpoints fail with an error that
-// says so. Leases are granted and extended all the same, and mini-batches flow until the launchers' patience ends. Once
-// a minute the leader tries to make room: it erases ended jobs and compacts.
+// says so. Leases are still granted and extended, and mini-batches flow until the launchers' patience ends. Once a
+// minute the leader tries to make room: it erases ended jobs and compacts etcd.
 //
 // # Concurrency
 //

@@ -11,20 +11,20 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/lifecycle"
 )
 
-// conductor takes one job through its life: it carries out the job's duties, one after the other, and runs its
-// autoscaler. It has the machines, the lock and the calls of the leader.
+// conductor takes one job through its life: it carries out the job's duties, one after the other, and runs the job's
+// autoscaler. It uses the machines, the lock and the calls of the leader.
 type conductor struct {
 	*leader
 	job *job
 }
 
-// start has a job conducted, in a goroutine of its own.
+// start begins the goroutine of a job.
 func (l *leader) start(j *job) {
 	l.wg.Add(1)
 	go (&conductor{l, j}).conduct()
 }
 
-// conduct takes a job from where it stands to its end. One goroutine a job.
+// conduct takes a job from its present state to its end. Each job has one goroutine that runs it.
 func (c *conductor) conduct() {
 	defer c.wg.Done()
 	ticker := time.NewTicker(c.o.ScaleEvery)
@@ -64,8 +64,8 @@ func (c *conductor) duty() lifecycle.Duty {
 	return duty
 }
 
-// discharge carries out a duty of a job, without the lock. It reports whether the next one may follow at once: not
-// after a failure, and not where there was nothing to do.
+// discharge carries out a duty of a job, without the lock. It reports whether the next duty may follow at once,
+// which is not the case after a failure or if there was nothing to do.
 func (c *conductor) discharge(duty lifecycle.Duty) bool {
 	var err error
 	switch duty {
@@ -95,7 +95,7 @@ func (c *conductor) discharge(duty lifecycle.Duty) bool {
 	return err == nil && c.ctx.Err() == nil
 }
 
-// happen has an event happen to a job's life, with its effects.
+// happen applies an event to a job's life and carries out its effects.
 func (c *conductor) happen(event func(now time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *conductor) happen(event func(now time.Time)) {
 	c.settle(now)
 }
 
-// prepareJob has the nodes prepare the edition that the job begins with, or goes on with.
+// prepareJob makes the nodes prepare the edition with which the job begins or continues.
 func (c *conductor) prepareJob() {
 	c.mu.Lock()
 	g := c.job.editions[c.job.Preparing()]
@@ -122,7 +122,7 @@ func (c *conductor) prepareJob() {
 	})
 }
 
-// measureJob measures P of the drives and decides how many of them the job begins with.
+// measureJob measures P of the drives and decides with how many drives the job begins.
 func (c *conductor) measureJob() {
 	c.mu.Lock()
 	g := c.job.latest()
@@ -151,8 +151,8 @@ func (c *conductor) measureJob() {
 	})
 }
 
-// confirmDelivery makes the last acknowledgements durable: a later leader finds nothing to deliver of a job that is
-// done.
+// confirmDelivery makes the last acknowledgements durable, so that a later leader finds nothing to deliver of a job
+// that is done.
 func (c *conductor) confirmDelivery() error {
 	if err := c.sync(c.ctx, true); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (c *conductor) storeNextEdition() error {
 	return err
 }
 
-// commitState stores the state that follows, and then lets the job go on to it.
+// commitState stores the next state, and then lets the job enter it.
 func (c *conductor) commitState() error {
 	err := c.writeState(c.ctx, c.job, true)
 	c.happen(func(time.Time) {
@@ -193,7 +193,7 @@ func (c *conductor) commitState() error {
 	return err
 }
 
-// retire tells the nodes that a job has ended, and forgets old jobs.
+// retire informs the nodes that a job has ended, and forgets old jobs.
 func (c *conductor) retire() {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*nodeTime)
 	defer cancel()
@@ -205,8 +205,8 @@ func (c *conductor) retire() {
 	}
 }
 
-// finishEdition has nodes forget an edition, unless another job is of the same digest. A job that begins meanwhile
-// waits, to be prepared again.
+// finishEdition makes nodes forget an edition, unless another job has the same digest. A job that begins meanwhile
+// waits and is prepared again.
 func (c *conductor) finishEdition(ctx context.Context, g *edition) {
 	handing := c.handingLock(g.Digest)
 	handing.Lock()
@@ -230,8 +230,8 @@ func (c *conductor) finishEdition(ctx context.Context, g *edition) {
 	}
 }
 
-// handingLock is held, shared, while a job of the digest is handed to a node, and alone while one is taken back from
-// nodes: two jobs may follow each other with one digest.
+// handingLock returns the lock of a digest. It is held shared while a job of the digest is handed to a node, and
+// exclusively while a job is taken back from nodes: two jobs may follow each other with one digest.
 func (l *leader) handingLock(digest dataset.Digest) *sync.RWMutex {
 	return &l.handing[digest[0]%byte(len(l.handing))]
 }

@@ -18,8 +18,8 @@ func (c *conductor) findPartitions() {
 	}
 }
 
-// appeared makes an edition of the partitions that match and were not there before; nil: there are none. l.mu is
-// held.
+// appeared makes an edition of the matching partitions that no earlier edition had. It returns nil if there are
+// none. l.mu is held.
 func (c *conductor) appeared() (*edition, error) {
 	exclude := append([]string(nil), c.job.spec.Exclude...)
 	data, err := c.fleet.SelectNew(c.job.spec.Partitions, exclude, c.job.hadPartition)
@@ -42,7 +42,7 @@ func (c *conductor) appeared() (*edition, error) {
 	return g, nil
 }
 
-// hadPartition reports whether a partition is, or was, of an edition of the job.
+// hadPartition reports whether a partition belongs or belonged to an edition of the job.
 func (j *job) hadPartition(name string) bool {
 	if _, ok := j.formerly[name]; ok {
 		return true

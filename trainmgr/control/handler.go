@@ -44,7 +44,7 @@ func messageLimit(procedure string) int64 {
 	return maxRequest
 }
 
-// caller names the caller: by its certificate, or, where callers are not asked for one, by its address.
+// caller names the caller by its certificate, or by its address if no certificate is required.
 func caller(r *http.Request) string {
 	if id := guard.Peer(r.Context()); id != (identity.Identity{}) {
 		return id.String()
@@ -87,7 +87,7 @@ type readiness struct {
 	Members  int      `json:"members"`
 }
 
-// readiness looks at etcd and the election.
+// readiness checks etcd and the election.
 func (s *Server) readiness(ctx context.Context) readiness {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -113,7 +113,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if !ready.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(ready) // the caller is gone if it fails
+	_ = json.NewEncoder(w).Encode(ready) // an error means that the caller is gone
 }
 
 // WaitReady waits until a leader is known and etcd answers; the error names the missing part.

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// job holds the leader's data of a job beside the job's life. The first block never changes; the rest is guarded by
-// leader.mu.
+// job holds the leader's data of a job beside the job's life. The first block never changes; leader.mu guards the
+// rest.
 type job struct {
 	record.Submission
 	spec     *apiv1.JobSpec // with defaults filled in
@@ -31,7 +31,7 @@ type job struct {
 	storing  sync.Mutex    // held while the state is written; locked before leader.mu
 
 	*lifecycle.Job                     // nil until the job is stored
-	editions       map[int]*edition    // by number: those of Job, and the next one while it is being prepared
+	editions       map[int]*edition    // by number: the editions of Job, and the next one while it is being prepared
 	launchers      []launcher          // of the ranks
 	changed        chan struct{}       // closed and replaced when the phase changes
 	wake           chan struct{}       // of the job's goroutine
@@ -41,40 +41,41 @@ type job struct {
 
 // launcher holds the leader's data of a rank's launcher beside the life of its job.
 type launcher struct {
-	progress       *apiv1.RankReport     // the last; nil: the launcher has sent none
+	progress       *apiv1.RankReport     // the last report; nil: the launcher has sent none
 	stalledSeconds float64               // of sessions that ended
-	ticketsIssued  map[uint64]time.Time  // by lease: when the last ticket for it was
-	wake           chan struct{}         // closed and replaced when something has come for the rank
-	profile        *apiv1.OffloadMetrics // that the launcher reported last; nil: none
-	sharing        *rankSharing          // nil: no policy shares the rank's splits out
+	ticketsIssued  map[uint64]time.Time  // by lease: when its last ticket was issued
+	wake           chan struct{}         // closed and replaced when the rank has news
+	profile        *apiv1.OffloadMetrics // the profile that the launcher reported last; nil: none
+	sharing        *rankSharing          // nil: no policy decides a share of the rank's splits
 }
 
 // autoscaling holds the inputs of a job's autoscaler, and its decisions.
 type autoscaling struct {
 	scaler        *autoscale.Controller
-	rows          float64              // acknowledged since this leader began, by all ranks
+	rows          float64              // rows acknowledged in this leader's term, by all ranks
 	decisions     [][]byte             // the last ones
-	allowedDrives int                  // at once, as the ledger knows it; 0: no bound
-	measuring     bool                 // P of a drive that has joined
+	allowedDrives int                  // drives at once, as set in the ledger; 0: no bound
+	measuring     bool                 // P of a drive that has joined is being measured
 	measuredOn    int                  // partition on which a worker of any reach was measured last
 	unmeasured    map[string]time.Time // drives whose P could not be measured, and when
 
-	allowedWorkers int  // of any reach, as the ledger knows it
-	wantedWorkers  int  // of any reach, by the autoscaler, whether or not there are as many
-	leastWorkers   int  // of any reach, without which the job cannot go on
+	allowedWorkers int  // workers of any reach, as set in the ledger
+	wantedWorkers  int  // workers of any reach that the autoscaler wants, even if fewer live
+	leastWorkers   int  // workers of any reach without which the job cannot go on
 	needsWorkers   bool // workers of any reach are prepared for the job
 }
 
-// edition is a set of partitions that a job goes over, for as many epochs as it asks for.
+// edition is a set of partitions of a job. The job goes over the set in as many epochs as its specification asks
+// for.
 type edition struct {
 	record.Edition
 	data           *fleet.Selection
 	resolved       *pipeline.Resolved
 	schema         *tensor.Schema
-	words          []string          // of its partitions, see fleet.Word
+	words          []string          // of the edition's partitions, see fleet.Word
 	holdersFound   [][]fleet.DriveID // see holders
-	holdersVersion uint64            // of the fleet, when they were found
-	onNodes        bool              // nodes that hold something have been asked to prepare it
+	holdersVersion uint64            // version of the fleet when holdersFound was computed
+	onNodes        bool              // nodes that hold partitions of the edition have been asked to prepare it
 }
 
 // newEdition makes an edition of the selected partitions.
@@ -106,8 +107,8 @@ func newEdition(j *job, data *fleet.Selection, number int, first uint64) (*editi
 	return g, nil
 }
 
-// newJob makes a job of a submission. The error wraps record.ErrSpec, or describes the faults of the pipeline, line
-// by line, or of the token; sealed has the meaning that it has for record.Check.
+// newJob makes a job from a submission. The error wraps record.ErrSpec, or describes the faults of the pipeline,
+// line by line, or of the token. sealed has the same meaning as for record.Check.
 func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *job, sealed bool, err error) {
 	s, sealed, err := record.Check(spec, key)
 	if err != nil {
@@ -138,7 +139,7 @@ func (j *job) terms() lifecycle.Terms {
 	return t
 }
 
-// ledgerJob is the job in the ledger's words.
+// ledgerJob returns the job as the ledger describes jobs.
 func (j *job) ledgerJob() ledger.Job {
 	v := ledger.Job{ID: j.Submission.ID, Ranks: int(j.spec.Ranks), Weight: j.spec.Weight, Drives: int(j.spec.MaxDrives),
 		Makers: j.makers}
@@ -159,7 +160,8 @@ func (j *job) editionOf(epoch uint64) *edition {
 	return nil
 }
 
-// latest is the last edition that was taken; nil: the job has ended, and its editions are not kept.
+// latest returns the last edition that the job has begun. It returns nil if the job has ended and its editions are
+// not kept.
 func (j *job) latest() *edition {
 	list := j.Editions()
 	if len(list) == 0 {
@@ -183,5 +185,5 @@ func (j *job) notify(rank uint32) {
 	c.wake = make(chan struct{})
 }
 
-// tensorSchema is the JSON of the tensors' schema.
+// tensorSchema returns the JSON of the tensors' schema.
 func (g *edition) tensorSchema() ([]byte, error) { return json.Marshal(g.schema) }

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/guard"
 )
 
-// ListJobs implements the service: running jobs first, then ended ones, the last that ended first.
+// ListJobs implements the service. Running jobs come first, then ended jobs, in the reverse order of their ends.
 func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1.ListJobsResponse, error) {
 	l, err := s.leader()
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1
 	for _, j := range jobs {
 		st := l.status(j, time.Now())
 		st.Spec = proto.CloneOf(st.Spec)
-		st.Spec.Pipeline, st.Spec.Resume = nil, nil // they are as long as the rest of the status together
+		st.Spec.Pipeline, st.Spec.Resume = nil, nil // they are as long as the rest of the status
 		resp.Jobs = append(resp.Jobs, st)
 	}
 	return resp, nil
@@ -82,7 +82,7 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest,
 			l.mu.Unlock()
 			return err
 		}
-		req.Id = j.ID // its name may be another's later
+		req.Id = j.ID // another job may have its name later
 		st, ended, changed := l.status(j, time.Now()), j.Phase().Ended(), j.changed
 		l.mu.Unlock()
 		if last == nil || !proto.Equal(withoutContact(last), withoutContact(st)) {
@@ -99,7 +99,7 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest,
 		case <-t.C:
 		case <-changed:
 			t.Stop()
-			if !sleep(ctx, watchEvery/10) { // phases that follow each other at once are one message
+			if !sleep(ctx, watchEvery/10) { // phases that follow each other immediately make one message
 				return ctx.Err()
 			}
 		case <-ctx.Done():
@@ -112,7 +112,7 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest,
 	}
 }
 
-// withoutContact is a status without the times of the launchers' last calls, which change with every call.
+// withoutContact returns a status without the times of the launchers' last calls, which change with every call.
 func withoutContact(st *apiv1.JobStatus) *apiv1.JobStatus {
 	st = proto.CloneOf(st)
 	for _, r := range st.Ranks {

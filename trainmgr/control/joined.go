@@ -14,8 +14,8 @@ import (
 const measureAgain = time.Minute
 
 // measureJoined asks for P of a drive that has joined since the job began, one drive at a time: the mean of P
-// decides how many drives the job wants. A node that knows P of the pipeline answers at once; else the drive is
-// measured while it may work already, and counts for a little less than it can do alone.
+// decides how many drives the job wants. A node that knows P of the pipeline answers at once. Otherwise the drive is
+// measured while it may already make splits, and the measured P is a little below its P alone.
 func (c *conductor) measureJoined() {
 	now := time.Now()
 	c.mu.Lock()
@@ -57,7 +57,7 @@ func (c *conductor) measureJoined() {
 	})
 }
 
-// unmeasuredDrive finds a drive that works for an edition and whose P is not known. l.mu is held.
+// unmeasuredDrive finds a drive with unknown P that works for an edition. l.mu is held.
 func (c *conductor) unmeasuredDrive(g *edition, now time.Time) (fleet.DriveID, bool) {
 	p := c.job.State().P
 	for _, holders := range g.holders(c.fleet) {
@@ -90,8 +90,8 @@ func (c *conductor) unmeasuredWorker(g *edition, now time.Time) (fleet.DriveID, 
 	return fleet.DriveID{}, false
 }
 
-// sourceToMeasure chooses a partition on which P of a worker of any reach is measured, another one every time, so that
-// workers that join together do not all read from one drive. l.mu is held.
+// sourceToMeasure chooses the partition on which P of a worker of any reach is measured. It chooses another
+// partition every time, so that workers that join together do not all read from one drive. l.mu is held.
 func (c *conductor) sourceToMeasure(g *edition) *apiv1.PartitionSource {
 	partitions := g.data.Manifest.Partitions
 	for range len(partitions) {
@@ -104,14 +104,14 @@ func (c *conductor) sourceToMeasure(g *edition) *apiv1.PartitionSource {
 			return s
 		}
 		if c.job.measuredOn%64 == 0 {
-			break // few partitions can be read: the worker asks for another one itself
+			break // few partitions can be read: the worker asks Locate for another one
 		}
 	}
 	return nil
 }
 
-// driveJoined takes P of a drive that joined, and computes again how many drives T wants. The autoscaler decides how
-// many run. l.mu is held.
+// driveJoined records P of a drive that joined, and computes again how many drives T requires. The autoscaler
+// decides how many run. l.mu is held.
 func (c *conductor) driveJoined(g *edition, at fleet.DriveID, rows float64) {
 	if c.job.Phase().Ended() {
 		return
@@ -127,7 +127,7 @@ func (c *conductor) driveJoined(g *edition, at fleet.DriveID, rows float64) {
 	c.job.poke()
 }
 
-// countAgain computes how many drives T wants. l.mu is held.
+// countAgain computes how many drives T requires. l.mu is held.
 func (c *conductor) countAgain(g *edition, st record.State) {
 	if a, err := allocation.Allocate(st.T, c.driveLoads(g, st.P), int(c.job.spec.MaxDrives)); err == nil && st.T > 0 {
 		st.Allocation.Wanted, st.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall

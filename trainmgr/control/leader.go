@@ -41,7 +41,7 @@ type leader struct {
 	ctx    context.Context // ends with the term
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	fenced chan struct{} // closed when a write was refused since another member leads
+	fenced chan struct{} // closed when a write was refused because another member leads
 	fence  sync.Once
 
 	handing [64]sync.RWMutex // see handingLock; locked before mu
@@ -52,10 +52,10 @@ type leader struct {
 	lives  *lifecycle.Machine // of all jobs
 	jobs   map[string]*job    // by ID: the jobs of lives, with the leader's part of each
 	nodes  map[string]*nodeState
-	claims map[string]chan struct{} // names of jobs that are being stored; closed when that is over
+	claims map[string]chan struct{} // by name, for jobs that are being stored; closed when the job is stored or refused
 }
 
-// newLeader takes over: it loads the stored jobs, and starts their goroutines.
+// newLeader makes this member the leader: it loads the stored jobs and starts their goroutines.
 func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error) {
 	now := time.Now()
 	l := &leader{
@@ -101,7 +101,7 @@ func (l *leader) close() {
 	l.wg.Wait()
 }
 
-// stepDown ends the term: a write was refused since another member leads.
+// stepDown ends the term: a write was refused because another member leads.
 func (l *leader) stepDown() { l.fence.Do(func() { close(l.fenced) }) }
 
 // commit writes records in one transaction, fenced by the term.
@@ -113,7 +113,8 @@ func (l *leader) commit(ctx context.Context, ops ...store.Op) error {
 	return err
 }
 
-// sync makes the changes of the ledger durable. Where dirty is false it waits only for those that are being written.
+// sync makes the changes of the ledger durable. If dirty is false, it waits only for the changes that are being
+// written.
 func (l *leader) sync(ctx context.Context, dirty bool) error {
 	err := l.journal.Sync(ctx, dirty)
 	if errors.Is(err, store.ErrFenced) {
@@ -122,7 +123,7 @@ func (l *leader) sync(ctx context.Context, dirty bool) error {
 	return err
 }
 
-// flush is the journal's source.
+// flush returns the writes for the journal.
 func (l *leader) flush(most int) []store.Op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,7 +171,7 @@ func (l *leader) wireError(err error) error {
 	return connect.NewError(code, err)
 }
 
-// tickLoop lets time pass in the machines.
+// tickLoop passes the time to the machines.
 func (l *leader) tickLoop() {
 	defer l.wg.Done()
 	every := min(100*time.Millisecond, l.o.Beat)
@@ -180,7 +181,7 @@ func (l *leader) tickLoop() {
 		l.mu.Lock()
 		nodeKeeper{l}.nodeEvents(l.fleet.Tick(now), now)
 		l.lives.Tick(now)
-		l.settle(now) // before leases expire: a launcher that is gone is the better reason
+		l.settle(now) // before leases expire: a missing launcher is the better reason for the end of its leases
 		l.ledger.Tick(now)
 		l.settle(now)
 		pending := l.ledger.Pending() > 0
@@ -241,9 +242,9 @@ func (l *leader) active() int {
 	return l.lives.Active()
 }
 
-// waitsFor says which partitions a job cannot go on with, and why. l.mu is held.
+// waitsFor describes the partitions with which a job cannot go on, and why. l.mu is held.
 func (l *leader) waitsFor(j *job) string {
-	const most = 4 // that are named
+	const most = 4 // partitions that are named
 	words, n := l.ledger.Missing(j.ID, most)
 	var parts []string
 	for _, w := range words {

@@ -56,7 +56,7 @@ func checkLeaseRequest(req *apiv1.LeaseRequest) error {
 	return checkReport(req.Report)
 }
 
-// waitOf is how long a call waits for grants. A time that is not a number, or out of bounds, waits for nothing.
+// waitOf returns how long a call waits for grants. A time that is not a number, or out of bounds, counts as 0.
 func waitOf(req *apiv1.LeaseRequest) time.Duration {
 	if !(req.WaitSeconds > 0) {
 		return 0
@@ -64,8 +64,8 @@ func waitOf(req *apiv1.LeaseRequest) time.Duration {
 	return min(maxWait, time.Duration(min(req.WaitSeconds, maxWait.Seconds())*float64(time.Second)))
 }
 
-// leaseCall is one Lease call: it takes the rank's progress, waits for grants, and answers. Its methods are called with
-// l.mu held, which only wait gives up meanwhile.
+// leaseCall is one Lease call: it takes the rank's progress, waits for grants, and answers. Its methods are called
+// with l.mu held; only wait releases the lock meanwhile.
 type leaseCall struct {
 	l       *leader
 	ctx     context.Context // the caller's
@@ -77,7 +77,7 @@ type leaseCall struct {
 	tickets tickets // to be signed without l.mu
 }
 
-// errAnswered ends a call whose answer is whole.
+// errAnswered ends a call whose answer is complete.
 var errAnswered = errors.New("the call is answered")
 
 // serve carries out the call.
@@ -120,7 +120,7 @@ func (c *leaseCall) findRank() error {
 	return nil
 }
 
-// checkEnded answers for a job that is over.
+// checkEnded answers the call if the job is over.
 func (c *leaseCall) checkEnded() error {
 	switch {
 	case c.job.Phase() == record.Done:
@@ -138,7 +138,7 @@ func (c *leaseCall) unknownSession() error {
 	return errAnswered
 }
 
-// takeProgress extends the rank's leases, and takes what its launcher says of its progress.
+// takeProgress extends the rank's leases and records the progress that the launcher reports.
 func (c *leaseCall) takeProgress() error {
 	now := time.Now()
 	if err := c.hold(now); err != nil {
@@ -157,8 +157,8 @@ func (c *leaseCall) takeProgress() error {
 	return nil
 }
 
-// hold hands the ledger the leases that the rank's launcher names. Leases of an earlier leader must be shown before any
-// is extended or revoked.
+// hold passes to the ledger the leases that the rank's launcher names. The launcher must show the leases of an
+// earlier leader before any lease is extended or revoked.
 func (c *leaseCall) hold(now time.Time) error {
 	if c.rank.MustShow(c.session, c.l.term.Fence()) && len(c.req.Held) > 0 && len(c.req.Adopt) == 0 {
 		c.resp.Adopt = true
@@ -179,13 +179,13 @@ func (c *leaseCall) hold(now time.Time) error {
 		at := &c.job.launchers[c.session.Rank]
 		at.progress = c.req.Report
 		if profile := c.req.Report.Profile; profile != nil {
-			at.profile = profile // it holds until another one comes
+			at.profile = profile // the profile holds until the launcher sends another one
 		}
 	}
 	return nil
 }
 
-// adopt takes over the leases that the rank's launcher shows, which an earlier leader granted.
+// adopt takes over the leases of an earlier leader that the rank's launcher shows.
 func (c *leaseCall) adopt(now time.Time) error {
 	if len(c.req.Adopt) == 0 || c.rank.Adopted() {
 		return nil
@@ -245,8 +245,8 @@ func (c *leaseCall) awaitGrants() error {
 	return c.ctx.Err()
 }
 
-// wait gives up the lock until something comes for the rank. It reports false where the time is over, or the caller or
-// the term has gone.
+// wait releases the lock until the rank has news. It reports false if the time is over, the caller has gone, or the
+// term has ended.
 func (c *leaseCall) wait(deadline <-chan time.Time) bool {
 	wake := c.job.launchers[c.session.Rank].wake
 	c.l.mu.Unlock()

@@ -23,7 +23,7 @@ type loaded struct {
 	records     []ledger.Record
 }
 
-// load reads everything that earlier leaders stored. Nothing else runs yet.
+// load reads all records that earlier leaders stored. Nothing else runs yet.
 func (l *leader) load() error {
 	ctx, cancel := context.WithTimeout(l.ctx, time.Minute)
 	defer cancel()
@@ -60,7 +60,7 @@ func (l *leader) load() error {
 	}
 	for id, v := range jobs {
 		if v.spec == nil {
-			// The submission did not end: its data were written, and its spec was not.
+			// The submission was interrupted: its data were written, and its spec was not.
 			if err := l.commit(ctx, store.DeletePrefix(record.Key(id, ""))); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func (l *leader) load() error {
 	return nil
 }
 
-// sortIn sorts one stored value in.
+// sortIn assigns one stored value to its field.
 func (v *loaded) sortIn(id, rest string, value []byte) error {
 	switch {
 	case rest == "spec":
@@ -86,7 +86,7 @@ func (v *loaded) sortIn(id, rest string, value []byte) error {
 	case rest == "decisions":
 		v.decisions = value
 	case strings.HasPrefix(rest, "data/"):
-		// Keys come in order, so pieces do.
+		// Keys come in ascending order, and so do the pieces.
 		g, err := strconv.Atoi(strings.Split(rest, "/")[1])
 		if err != nil {
 			return fmt.Errorf("job %s: stored key %q", id, rest)
@@ -102,7 +102,7 @@ func (v *loaded) sortIn(id, rest string, value []byte) error {
 	return nil
 }
 
-// restoreJob makes a job of its stored values, and brings the ledger to where it was.
+// restoreJob makes a job from its stored values, and restores its state in the ledger.
 func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 	stored, spec, err := record.ReadSubmission(v.spec)
 	if err != nil {
@@ -147,7 +147,7 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 				"differently", g.Number, full.Digest, g.Digest)
 		}
 		full.Edition = g
-		full.onNodes = true // a node that lacks it gets it when it beats
+		full.onNodes = true // a node without the edition gets it after its next heartbeat
 		j.editions[g.Number] = full
 	}
 	if err := j.rememberPartitions(state, v.pieces); err != nil {
@@ -163,12 +163,12 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 	return j, l.restoreLedger(j, v.records, now)
 }
 
-// rememberPartitions notes the partitions of editions that all ranks have left, so that a job that follows does not
-// take them for new.
+// rememberPartitions notes the partitions of editions that all ranks have left, so that a job with follow does not
+// mistake them for new ones.
 func (j *job) rememberPartitions(state record.State, pieces map[int][][]byte) error {
 	for n, p := range pieces {
 		if n >= state.Taken || len(state.Editions) > 0 && n >= state.Editions[0].Number {
-			continue // it is in use, or its leader stored it and died before it was used
+			continue // the edition is in use, or its leader stored it and died before it was used
 		}
 		data, err := record.Unpack(p)
 		if err != nil {
@@ -181,7 +181,7 @@ func (j *job) rememberPartitions(state record.State, pieces map[int][][]byte) er
 	return nil
 }
 
-// restoreLedger follows the order that package ledger asks for.
+// restoreLedger restores a job in the ledger, in the order that package ledger requires.
 func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) error {
 	for _, r := range records {
 		if r.Kind == ledger.RanksRecord {
@@ -207,7 +207,7 @@ func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) e
 			continue
 		}
 		if err := l.ledger.Restore(r); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-			return err // records of an epoch that all ranks have left are passed over
+			return err // ErrUnknown: records of an epoch that all ranks have left are skipped
 		}
 	}
 	a := j.State().Allocation

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Bounds of the sources that a message names.
+// The most sources that a message names.
 const (
 	maxLocated  = 256  // partitions of a Locate call
 	maxPrepared = 1024 // sources of a PrepareRequest
@@ -46,7 +46,7 @@ func (s *Server) Locate(_ context.Context, req *apiv1.LocateRequest) (*apiv1.Loc
 	return &apiv1.LocateResponse{Sources: l.fleet.Locate(partitions)}, nil
 }
 
-// editionOf finds an edition of a job that has not ended by its digest, or returns nil. l.mu is held.
+// editionOf finds, by its digest, an edition of a job that has not ended, or returns nil. l.mu is held.
 func (l *leader) editionOf(digest dataset.Digest) *edition {
 	for _, j := range l.jobs {
 		if j.Phase().Ended() {
@@ -62,7 +62,7 @@ func (l *leader) editionOf(digest dataset.Digest) *edition {
 }
 
 // sourcesFor lists where the first partitions of an edition can be read, for a node that has workers of any reach. A
-// worker asks Locate for the others.
+// worker asks Locate for the other partitions.
 func (l *leader) sourcesFor(node string, g *edition) []*apiv1.PartitionSource {
 	l.mu.Lock()
 	defer l.mu.Unlock()

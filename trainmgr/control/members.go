@@ -19,14 +19,14 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// How long calls about members may take, and connections to them.
+// The longest times of calls about members, and of connections to members.
 const (
 	membersTime = 10 * time.Second
 	addTime     = 20 * time.Second
 	reachTime   = time.Second
 )
 
-// ListMembers implements the service. A member that reaches a majority answers, also when no member leads.
+// ListMembers implements the service. A member that reaches a majority answers, even when no member leads.
 func (s *Server) ListMembers(ctx context.Context, _ *apiv1.ListMembersRequest) (*apiv1.ListMembersResponse, error) {
 	asking, cancel := context.WithTimeout(ctx, membersTime)
 	defer cancel()
@@ -82,7 +82,7 @@ func wireMember(m store.Member) *apiv1.Member {
 	return &apiv1.Member{Id: strconv.FormatUint(m.ID, 16), Name: m.Name, PeerUrls: m.PeerURLs, Votes: m.Votes}
 }
 
-// memberError gives an error of a call about members its code.
+// memberError adds the code to an error of a call about members.
 func memberError(err error) error {
 	code := connect.CodeUnavailable
 	switch {
@@ -115,8 +115,8 @@ func (s *Server) promote(ctx context.Context) {
 	}
 }
 
-// join asks the control plane that this member was added to for its members, and puts them into Options.Peers. A member
-// that has been started before knows them.
+// join asks the control plane, to which this member was added, for the list of members, and stores the list in
+// Options.Peers. A member that has been started before knows the list.
 func join(ctx context.Context, o *Options) error {
 	if len(o.Join) == 0 || store.Founded(o.Data) {
 		return nil
@@ -159,7 +159,7 @@ func join(ctx context.Context, o *Options) error {
 	return errors.Join(errs...)
 }
 
-// peersOf lists members as NAME=URL, with this one's name at its URL.
+// peersOf lists members as NAME=URL, with this member's name at its URL.
 func peersOf(members []*apiv1.Member, name, own string) ([]string, error) {
 	var peers []string
 	found := false

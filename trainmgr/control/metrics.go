@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// metrics are the metrics of a member. Those of jobs and nodes are read when they are collected, and only from the
-// leader.
+// metrics are the metrics of a member. The metrics of jobs and nodes are read when they are collected, and only from
+// the leader.
 type metrics struct {
 	s        *Server
 	registry *prometheus.Registry
@@ -22,8 +22,8 @@ type metrics struct {
 	daemon   func() // unregisters the metrics that every daemon exports
 }
 
-// described lists the metrics that are read when asked for, with their labels. Labels are bounded: a job or a drive,
-// never a split.
+// described lists the metrics that are read on collection, with their labels. The number of labels is bounded: a
+// label is a job or a drive, never a split.
 var described = []struct {
 	name, help string
 	labels     []string
@@ -134,7 +134,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// job collects one job's. l.mu is held.
+// job collects the metrics of one job. l.mu is held.
 func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(string, float64, ...string)) {
 	st := j.State()
 	gauge("millrace_job_t_rows_per_second", st.T, j.ID)

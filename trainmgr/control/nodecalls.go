@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// How long calls to nodes may take, and how long a node that failed is left alone.
+// The longest times of calls to nodes, and the pause before a failed node is called again.
 const (
 	prepareTime = time.Minute
 	measureTime = 2 * time.Minute
@@ -23,7 +23,7 @@ const (
 	retryNode   = 2 * time.Second
 )
 
-// nodeCalls are the calls of a leader to storage nodes. Every call names the leader that makes it: nodes refuse a
+// nodeCalls makes the calls of a leader to storage nodes. Every call names the leader that makes it: nodes refuse a
 // leader that was replaced. Its methods may be used from any goroutine, without the leader's lock.
 type nodeCalls struct {
 	http  *http.Client
@@ -43,7 +43,7 @@ func (n *nodeCalls) prepare(ctx context.Context, node string, req *apiv1.Prepare
 	return nil
 }
 
-// finish has a node forget a job.
+// finish makes a node forget a job.
 func (n *nodeCalls) finish(ctx context.Context, node string, job dataset.Digest) error {
 	return n.call(ctx, node, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
 		_, err := c.Finish(ctx, &apiv1.FinishRequest{Job: job[:]})
@@ -51,7 +51,7 @@ func (n *nodeCalls) finish(ctx context.Context, node string, job dataset.Digest)
 	})
 }
 
-// drain tells a node to take no more work, or to take work again.
+// drain asks a node to refuse new splits, or to accept them again.
 func (n *nodeCalls) drain(ctx context.Context, node string, drain bool) error {
 	return n.call(ctx, node, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
 		_, err := c.Drain(ctx, &apiv1.DrainRequest{Drain: drain})
@@ -73,7 +73,7 @@ func (n *nodeCalls) measure(ctx context.Context, node, drive string, job dataset
 	switch {
 	case err == nil && !(rows > 0):
 		err = fmt.Errorf("it says %v rows/s", rows)
-	case connect.CodeOf(err) == connect.CodeNotFound: // it was started again since, and gets the job when it beats
+	case connect.CodeOf(err) == connect.CodeNotFound: // the node was restarted, and gets the job after its next heartbeat
 		err = connect.NewError(connect.CodeUnavailable, err)
 	}
 	if err != nil {
@@ -118,9 +118,9 @@ func (n *nodeCalls) call(ctx context.Context, node string, most time.Duration, f
 	return unreached(err)
 }
 
-// unreached gives an error of a connection, not of the node, the code of a call that may go well later. Package
-// connect has others for it: canceled for a connection that was reset, deadline_exceeded for a node that hangs. A
-// node that ends while it works returns canceled too; no caller in this package cancels.
+// unreached replaces the code of a connection's error, which is not the node's error, by the code of a call that may
+// succeed later. Package connect uses other codes: canceled for a connection that was reset, deadline_exceeded for a
+// node that hangs. A node that ends during a call returns canceled too; no caller in this package cancels.
 func unreached(err error) error {
 	switch code := connect.CodeOf(err); {
 	case err == nil:

@@ -26,7 +26,7 @@ func (k nodeKeeper) refreshNode(name string) {
 	go k.refreshLoop(a)
 }
 
-// refreshWorkers is refreshNode of every node that has workers of any reach. l.mu is held.
+// refreshWorkers calls refreshNode for every node that has workers of any reach. l.mu is held.
 func (k nodeKeeper) refreshWorkers() {
 	k.fleet.Live(func(s *apiv1.NodeStatus) {
 		if k.fleet.Reaches(s.Name) {
@@ -53,8 +53,9 @@ func (k nodeKeeper) refreshLoop(a *nodeState) {
 	}
 }
 
-// refreshOnce prepares the node for the jobs that it is not prepared for, then lists its drives. A job that cannot be
-// prepared there does not keep the others from the node's drives: its own grants there come back.
+// refreshOnce prepares the node for the jobs that it is not prepared for, then lists its drives. A job that cannot
+// be prepared on the node does not keep the other jobs from the node's drives: only its own grants on the node come
+// back.
 func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 	type item struct {
 		j *job
@@ -122,7 +123,7 @@ func digestOf(hexed string) (d dataset.Digest, ok bool) {
 	return dataset.Digest(b), true
 }
 
-// finishLeftOver has a node forget an edition that no job needs any more.
+// finishLeftOver makes a node forget an edition that no job needs any more.
 func (k nodeKeeper) finishLeftOver(node string, digest dataset.Digest) {
 	handing := k.handingLock(digest)
 	handing.Lock()

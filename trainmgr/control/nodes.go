@@ -24,15 +24,15 @@ type nodeState struct {
 	name         string
 	preparedJobs map[dataset.Digest]bool // by this incarnation of the node
 	drives       map[string]string       // by name: the state that the ledger knows
-	drivesListed bool                    // the ledger knows its drives
+	drivesListed bool                    // the ledger knows the node's drives
 	drainTold    bool                    // the node was asked to drain
-	refreshing   bool                    // its refreshLoop runs
-	refreshAgain bool                    // and has to go round once more
-	returned     returns                 // leases on its drives whose tickets the node has to refuse
+	refreshing   bool                    // the node's refreshLoop runs
+	refreshAgain bool                    // the refreshLoop has to run once more
+	returned     returns                 // leases on the node's drives whose tickets the node has to refuse
 }
 
-// nodeKeeper keeps nodes prepared for the running jobs, and the ledger's view of their drives up to date. It has the
-// machines, the lock and the calls of the leader.
+// nodeKeeper keeps nodes prepared for the running jobs, and keeps the ledger's view of the nodes' drives up to date.
+// It uses the machines, the lock and the calls of the leader.
 type nodeKeeper struct{ *leader }
 
 // Heartbeat implements the service.
@@ -74,7 +74,7 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 	}, nil
 }
 
-// seconds is Unix time.
+// seconds returns a time as Unix time in seconds.
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // ListNodes implements the service.
@@ -105,7 +105,7 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 	if err != nil {
 		return nil, l.wireError(err)
 	}
-	// An operator's word must outlive this leader.
+	// An operator's request must outlive this leader.
 	if err := l.commit(ctx, store.Put(record.NodePrefix+req.Node, stored)); err != nil {
 		return nil, l.wireError(err)
 	}
@@ -151,7 +151,7 @@ func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 			}
 			clear(a.preparedJobs)
 			a.drainTold = k.fleet.Asked(e.Node) && st.Draining
-			for _, hexed := range st.Jobs { // this leader is new, the agent is not
+			for _, hexed := range st.Jobs { // the leader may be newer than the agent
 				if d, ok := digestOf(hexed); ok {
 					a.preparedJobs[d] = true
 				}
@@ -177,7 +177,7 @@ func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 			k.refreshNode(e.Node)
 		case fleet.Forgotten:
 			for d := range a.drives {
-				// an unknown drive is as good as removed
+				// a drive that the ledger does not know needs no removal
 				_ = k.ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now)
 			}
 			delete(k.nodes, e.Node)
@@ -199,7 +199,7 @@ func (l *leader) storeLater(what string, op store.Op) {
 	}()
 }
 
-// loseNode takes all leases of a node back. l.mu is held.
+// loseNode takes back all leases of a node. l.mu is held.
 func (k nodeKeeper) loseNode(a *nodeState, why string, now time.Time) {
 	for d := range a.drives {
 		if err := k.ledger.LoseDrive(ledger.DriveID{Node: a.name, Name: d}, why, now); err != nil && !errors.Is(err,
@@ -211,14 +211,14 @@ func (k nodeKeeper) loseNode(a *nodeState, why string, now time.Time) {
 	a.drivesListed = false
 }
 
-// States of a drive in the ledger's eyes.
+// The states of a drive that the leader distinguishes for the ledger.
 const (
 	driveReady    = "ready"
 	driveDraining = "draining"
 	driveFailed   = "failed"
 )
 
-// driveState sorts the state of a drive that its node reports.
+// driveState maps the state that a node reports for its drive to one of these states.
 func driveState(said string, draining bool) string {
 	switch {
 	case strings.HasPrefix(said, driveFailed):
@@ -229,8 +229,8 @@ func driveState(said string, draining bool) string {
 	return driveReady
 }
 
-// driveStates tells the ledger which drives can work by their node's heartbeat, once the node is prepared. l.mu is
-// held.
+// driveStates informs the ledger which drives can work according to their node's heartbeat, once the node is
+// prepared. l.mu is held.
 func (k nodeKeeper) driveStates(s *apiv1.NodeStatus, now time.Time) {
 	a := k.nodes[s.Name]
 	if a == nil || !a.drivesListed {
@@ -249,7 +249,7 @@ func (k nodeKeeper) driveStates(s *apiv1.NodeStatus, now time.Time) {
 		case is == driveFailed:
 			err = k.ledger.LoseDrive(id, d.State, now)
 		case was == driveFailed:
-			a.drivesListed = false // listed again, it lives again
+			a.drivesListed = false // listing the drives again revives this drive
 			k.refreshNode(s.Name)
 			continue
 		default:
@@ -267,7 +267,7 @@ func (k nodeKeeper) driveStates(s *apiv1.NodeStatus, now time.Time) {
 	}
 }
 
-// listDrives tells the ledger of all drives of a node. l.mu is held.
+// listDrives puts all drives of a node into the ledger. l.mu is held.
 func (k nodeKeeper) listDrives(a *nodeState, now time.Time) {
 	s := k.fleet.Status(a.name)
 	if s == nil || !k.fleet.Alive(a.name) {
@@ -294,7 +294,7 @@ func (k nodeKeeper) listDrives(a *nodeState, now time.Time) {
 	}
 	for d := range a.drives {
 		if !have[d] && d != storeDrive(a.name).Name {
-			// an unknown drive is as good as removed
+			// a drive that the ledger does not know needs no removal
 			_ = k.ledger.RemoveDrive(ledger.DriveID{Node: a.name, Name: d}, now)
 			delete(a.drives, d)
 		}

@@ -12,25 +12,25 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// redecideAt is the change of a side's throughput, as a share of it, at which a policy decides again: a worker has come
-// or gone, or P is known now.
+// redecideAt is the relative change of a side's throughput at which a policy decides again: a worker has come or
+// gone, or P has become known.
 const redecideAt = 0.2
 
-// errRates says that nothing is known yet from which a policy could decide.
+// errRates is the reason while the throughputs that a policy needs are not known.
 var errRates = errors.New("P of the rank's own CPUs is not known yet")
 
-// rankSharing is how the splits of one rank are shared out between the rank's own CPUs and all other workers. It is
-// made when the first worker of the rank can take splits.
+// rankSharing is the state of dividing the splits of one rank between the rank's own CPUs and all other workers. It
+// is made when the rank's first own worker can be granted splits.
 type rankSharing struct {
-	metrics  *offload.Metrics // that the decision was made from; nil: none was made
-	profiled bool             // metrics are the launcher's profile
+	metrics  *offload.Metrics // from which the decision was made; nil: no decision was made
+	profiled bool             // metrics come from the launcher's profile
 	others   float64          // throughput of all other workers
 	began    time.Time
 	tuner    *offload.Tuner
 	why      string
 }
 
-// addToLedger makes a job known to the ledger, with the shares that its specification fixes. l.mu is held.
+// addToLedger adds a job to the ledger, with the shares that the job's specification fixes. l.mu is held.
 func (l *leader) addToLedger(j *job, now time.Time) error {
 	v := j.ledgerJob()
 	if err := l.ledger.AddJob(v); err != nil || !j.offload.Fixed {
@@ -44,7 +44,7 @@ func (l *leader) addToLedger(j *job, now time.Time) error {
 	return nil
 }
 
-// shareSplits decides for each rank which share of its splits its own CPUs make. l.mu is held.
+// shareSplits decides for each rank which share of the rank's splits the rank's own CPUs make. l.mu is held.
 func (c *conductor) shareSplits(v *ledger.JobStatus, now time.Time) {
 	if !c.job.offload.Shares || c.job.offload.Fixed {
 		return
@@ -65,7 +65,7 @@ func (c *conductor) shareSplits(v *ledger.JobStatus, now time.Time) {
 	c.settle(now)
 }
 
-// setShare has the ledger keep a share. l.mu is held.
+// setShare sets a rank's share in the ledger. l.mu is held.
 func (c *conductor) setShare(rank uint32, share float64, why string, now time.Time) {
 	c.logger.Info("share of the workers elsewhere", "job", c.job.ID, "rank", rank, "ratio", share, "why", why)
 	if err := c.ledger.ShareSplits(c.job.ID, rank, share, now); err != nil {
@@ -83,7 +83,7 @@ func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 	}
 	if s.metrics == nil || profiled != s.profiled || changed(s.metrics.Supply, m.Supply) || changed(s.others, others) {
 		d, err := offload.Decide(c.job.offload.Policy, *m)
-		if err != nil { // of a launcher's profile: CheckReport has refused what can never be right
+		if err != nil { // checkReport has refused a profile that can never be right
 			s.why = err.Error()
 			return
 		}
@@ -94,7 +94,7 @@ func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 	}
 	r := k.progress
 	if r.GetOwn() == nil && r.GetOthers() == nil {
-		return // a launcher that does not count its sides
+		return // the launcher does not count the sides
 	}
 	record := s.tuner.Decide(offload.Inputs{
 		Seconds: now.Sub(s.began).Seconds(), StallSeconds: r.GetStallSeconds(),
@@ -110,10 +110,10 @@ func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 	}
 }
 
-// changed reports whether a throughput is another one than before.
+// changed reports whether a throughput differs enough to decide again.
 func changed(before, after float64) bool { return math.Abs(after-before) > redecideAt*before }
 
-// remoteThroughput is Rthp of metrics that have one candidate at most.
+// remoteThroughput returns Rthp of metrics with at most one candidate; 0: there is no candidate.
 func remoteThroughput(m *offload.Metrics) float64 {
 	if len(m.Candidates) == 0 {
 		return 0
@@ -121,8 +121,9 @@ func remoteThroughput(m *offload.Metrics) float64 {
 	return m.Candidates[0].Rthp
 }
 
-// offloadMetrics returns the metrics of a rank: those that its launcher has profiled, or else those that follow from T
-// and from P of its own CPUs and of all other workers, of which each rank has an equal part. l.mu is held.
+// offloadMetrics returns the metrics of a rank from its launcher's profile. If there is no profile, the metrics
+// follow from T, from P of the rank's own CPUs, and from P of all other workers, of which each rank has an equal
+// part. l.mu is held.
 func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics, profiled bool, others float64,
 	err error) {
 	own, others := c.throughputs(rank)
@@ -183,7 +184,8 @@ func (c *conductor) throughputs(rank uint32) (own, others float64) {
 	return own, others / float64(len(c.job.launchers))
 }
 
-// servedRank returns the only rank that a worker makes splits for; nil: every rank. l.mu is held.
+// servedRank returns the only rank that a worker makes splits for. It returns nil if the worker serves every rank.
+// l.mu is held.
 func (l *leader) servedRank(at fleet.DriveID) *apiv1.RankName {
 	for _, d := range l.fleet.Status(at.Node).GetDrives() {
 		if d.Name == at.Drive {

@@ -18,52 +18,53 @@ import (
 // Options configure a member. Data or Etcd is required; the rest may be left out.
 type Options struct {
 	Data  string   // folder of the embedded etcd member
-	Name  string   // of this member among Peers
-	Peers []string // NAME=URL of all embedded members, this one too; none: one member
-	// Join are URLs of members of the control plane to which this member was added (AddMember); Peers then need to name
-	// this member only.
+	Name  string   // name of this member among Peers
+	Peers []string // NAME=URL of all embedded members, including this one; none: one member
+	// Join lists URLs of members of the control plane to which this member was added (AddMember). Peers then needs to
+	// name this member only.
 	Join []string
 	Etcd []string // endpoints of an etcd that runs elsewhere; then nothing is embedded
-	// EtcdClient lets etcdctl in: http://127.0.0.1:2379 or unix:///PATH.
+	// EtcdClient is the address at which etcdctl can connect: http://127.0.0.1:2379 or unix:///PATH.
 	EtcdClient string
 	EtcdQuota  int64 // bytes; 0: 2 GiB
 
 	Listen string // HOST:PORT or unix:PATH; empty means DefaultListen
 	// Advertise is the URL at which nodes, launchers and other members reach this member; empty: from Listen.
 	Advertise string
-	Identity  identity.Options // TLS; the zero value: in clear
-	// Trusted is the network (CIDR) in which to listen in clear beyond loopback.
+	Identity  identity.Options // TLS; the zero value: without TLS
+	// Trusted is the network (CIDR), beside loopback, in which the member may listen without TLS.
 	Trusted string
 
-	Registry *prometheus.Registry // nil: one of its own
+	Registry *prometheus.Registry // nil: a registry of the member's own
 	Logger   *slog.Logger         // nil: silent
-	Version  string               // of the program, for metrics
+	Version  string               // version of the program, for metrics
 	// Profile serves /debug/pprof, to callers on loopback only.
 	Profile bool
 
 	LeaderTTL time.Duration // 0: 5 s
-	// Tick and Election are etcd's heartbeat and election timeout, 0: its own.
+	// Tick and Election are etcd's heartbeat and election timeout; 0: etcd's defaults.
 	Tick, Election time.Duration
 	Beat           time.Duration // between two heartbeats of a node; 0: 1 s
-	DeadAfter      time.Duration // without a beat a node is dead; 0: 5 s
+	DeadAfter      time.Duration // a node without a heartbeat for this time counts as dead; 0: 5 s
 	LeaseTTL       time.Duration // of splits; 0: the ledger's 10 s
-	SessionTTL     time.Duration // without a call a rank's launcher counts as gone; 0: 10 s
-	// AbandonAfter is the time without a call of any rank after which a job ends, unless its specification sets
-	// another; 0: DefaultAbandonAfter, below 0: never.
+	SessionTTL     time.Duration // a rank's launcher without a call for this time counts as gone; 0: 10 s
+	// AbandonAfter is the time without a call of any rank after which a job ends, unless the job's specification sets
+	// another time; 0: DefaultAbandonAfter, below 0: never.
 	AbandonAfter time.Duration
 	ScaleEvery   time.Duration // between two decisions of the autoscaler; 0: DefaultScaleEvery
 
-	// WorkerHook is a shell command that starts and stops workers without data (package hook); empty: nothing does.
+	// WorkerHook is a shell command that starts and stops workers without data (package hook); empty: no workers are
+	// started.
 	WorkerHook        string
 	WorkerHookTimeout time.Duration // of one run of it; 0: hook.DefaultTimeout
 	// WorkersLeast and WorkersMost bound the workers that live; WorkersMost 0: DefaultWorkersMost.
 	WorkersLeast, WorkersMost int
 	WorkerIdle                time.Duration // workers that no job wants for this time are stopped; 0: DefaultWorkerIdle
 
-	// TicketsOptional has nodes serve launchers that show no ticket: for launchers of a version before tickets.
+	// TicketsOptional lets nodes serve launchers that send no ticket, for launchers of a version before tickets.
 	TicketsOptional bool
 
-	MaxJobs   int     // that run at once; 0: DefaultMaxJobs
+	MaxJobs   int     // jobs that run at once; 0: DefaultMaxJobs
 	MaxSplits int     // of one epoch; 0: DefaultMaxSplits
 	History   int     // ended jobs remembered; 0: DefaultHistory
 	Rate      float64 // requests a second of one peer; 0: DefaultRate
@@ -86,8 +87,7 @@ const (
 	DefaultRate        = 20_000
 	// DefaultMaxConnections is several times the number that a hundred nodes and as many ranks open.
 	DefaultMaxConnections = 4096
-	// DefaultAbandonAfter leaves a night and a morning to come back to a job whose script was
-	// interrupted.
+	// DefaultAbandonAfter leaves a night and a morning to resume a job whose script was interrupted.
 	DefaultAbandonAfter = 24 * time.Hour
 
 	MaxSpec = 256 << 10        // bytes of a job's document

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// poolPrefix begins the names of workers that the control plane starts. It stops no others.
+// poolPrefix begins the names of workers that the control plane starts. The control plane stops no other workers.
 const poolPrefix = "pool-"
 
 // joinPatience is how long a worker that was started may take to join before another one is started in its place.
@@ -33,7 +33,7 @@ type pool struct {
 	stopping map[string]bool      // by name: the hook was asked to stop it
 }
 
-// startPool begins to look after the pool, where there is a hook.
+// startPool starts the pool's loop if there is a hook.
 func (l *leader) startPool() {
 	if l.o.WorkerHook == "" {
 		return
@@ -56,7 +56,7 @@ func (p *pool) run() {
 	}
 }
 
-// step looks at the pool once.
+// step reviews the pool once, and starts, drains and stops workers as autoscale.DecidePool decides.
 func (p *pool) step(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *pool) review(now time.Time) (live []*apiv1.NodeStatus) {
 			continue
 		}
 		delete(p.stopping, name)
-		if err := p.fleet.Drain(name, false); err == nil { // it is gone; its record may be forgotten
+		if err := p.fleet.Drain(name, false); err == nil { // the worker is gone, and its record may be forgotten
 			p.storeNode(name)
 		}
 	}
@@ -123,7 +123,7 @@ func (p *pool) storeNode(name string) {
 	}
 }
 
-// inputs collects the inputs of the law. p.mu is held.
+// inputs collects the inputs of autoscale.DecidePool. p.mu is held.
 func (p *pool) inputs(live []*apiv1.NodeStatus, now time.Time) autoscale.PoolInputs {
 	in := autoscale.PoolInputs{Seconds: now.Sub(p.began).Seconds(), Starting: len(p.starting), Least: p.o.WorkersLeast,
 		Most: p.o.WorkersMost, Idle: p.o.WorkerIdle.Seconds()}
@@ -171,7 +171,7 @@ func (p *pool) jobsThatWant() (ids []string) {
 	return ids
 }
 
-// start has the hook start workers. p.mu is held.
+// start calls the hook to start workers. p.mu is held.
 func (p *pool) start(count int, now time.Time) {
 	if count == 0 {
 		return
@@ -189,7 +189,7 @@ func (p *pool) start(count int, now time.Time) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			for _, name := range names {
-				delete(p.starting, name) // the law decides again
+				delete(p.starting, name) // autoscale.DecidePool decides again
 			}
 		}
 	})
@@ -228,7 +228,7 @@ func (p *pool) leasesByNode() map[string]int {
 	return leases
 }
 
-// stopDrained has the hook stop the drained workers whose leases have ended. p.mu is held.
+// stopDrained calls the hook to stop the drained workers whose leases have ended. p.mu is held.
 func (p *pool) stopDrained() {
 	var names []string
 	leases := p.leasesByNode()
@@ -250,7 +250,7 @@ func (p *pool) stopDrained() {
 			defer p.mu.Unlock()
 			for _, name := range names {
 				if _, known := p.stopping[name]; known {
-					p.stopping[name] = false // the hook is asked again
+					p.stopping[name] = false // the hook is called again
 				}
 			}
 		}

@@ -16,25 +16,25 @@ import (
 // prepareTries is how often a node that cannot be reached is asked to prepare a job.
 const prepareTries = 3
 
-// prepareAll has every node that holds a partition prepare an edition. A node that fails is passed over as long as
-// every partition has a holder that does not fail. The job waits where nodes have no room for another job, where a
-// node is away, or where a drive is not open; its phase says so.
+// prepareAll asks every node that holds a partition to prepare an edition. A failed node is skipped as long as every
+// partition has a holder that does not fail. If nodes have no room for another job, a node is away, or a drive is
+// not open, the job waits, and its phase says so.
 func (c *conductor) prepareAll(g *edition) error {
 	return c.retryWhileBusy(func() error { return c.prepareOnce(g) })
 }
 
-// awayTime is how long a job that does not run yet waits for a node that is away and may be starting again, in units of
+// awayTime is how long a job that does not run yet waits for a node that is away and may be restarting. The unit is
 // the time after which a silent node counts as dead.
 const awayTime = 12
 
-// mayRetry reports whether a call that failed may succeed after a while.
+// mayRetry reports whether a failed call may succeed later.
 func mayRetry(err error) bool {
 	code := connect.CodeOf(err)
 	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable
 }
 
-// retryWhileBusy repeats a step of a job until the step succeeds, fails for good, or the job has ended. It waits for
-// room without end, and for nodes that are away for a while.
+// retryWhileBusy repeats a step of a job until the step succeeds or fails permanently, or until the job has ended.
+// It waits for room without limit, and for nodes that are away for a limited time.
 func (c *conductor) retryWhileBusy(do func() error) error {
 	var away time.Time // since when a node has been away
 	for {
@@ -67,11 +67,12 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 	}
 }
 
-// prepareOnce asks every node once, and nodes that cannot be reached a few times.
+// prepareOnce asks every node once to prepare an edition. It repeats the call a few times for nodes that cannot be
+// reached.
 func (c *conductor) prepareOnce(g *edition) error {
 	c.awaitHolders(g)
 	c.mu.Lock()
-	g.onNodes = true // nodes that come from now on are asked when they do
+	g.onNodes = true // nodes that join from now on are asked when they join
 	nodes := map[string]error{}
 	for _, holders := range c.fleet.Holders(g.data.Manifest) {
 		for _, h := range holders {
@@ -118,8 +119,8 @@ func (c *conductor) prepareOnce(g *edition) error {
 	return c.preparationError(g, nodes)
 }
 
-// preparationError is the error that keeps an edition from being served, by the answers of its nodes; nil: every
-// partition has a node that is prepared.
+// preparationError returns, from the answers of an edition's nodes, the error that keeps the edition from being
+// served. It returns nil if every partition has a node that is prepared.
 func (c *conductor) preparationError(g *edition, nodes map[string]error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +134,7 @@ func (c *conductor) preparationError(g *edition, nodes map[string]error) error {
 			err, asked := nodes[h.Node]
 			ok = ok || asked && err == nil
 			if err != nil && (why == nil || mayRetry(err)) {
-				why = err // of several holders, the error of one that may succeed later counts
+				why = err // of several holders' errors, an error that may pass counts
 			}
 		}
 		if ok {
@@ -154,8 +155,8 @@ func (c *conductor) preparationError(g *edition, nodes map[string]error) error {
 	return wait
 }
 
-// readable returns a function that reports whether workers of any reach may make a partition that no holder can make:
-// it lies at a URL, or on a node that the job lets make nothing. l.mu is held.
+// readable returns a function that reports whether workers of any reach may make a partition that no holder can
+// make: the partition lies at a URL, or on a node whose drives the job excludes. l.mu is held.
 func (c *conductor) readable(g *edition, holdersOf [][]fleet.DriveID) func(partition int) bool {
 	if !c.job.workersMake() {
 		return func(int) bool { return false }
@@ -168,7 +169,7 @@ func (c *conductor) readable(g *edition, holdersOf [][]fleet.DriveID) func(parti
 	}
 }
 
-// awaitHolders gives nodes that have not yet reported to a new leader the time to beat.
+// awaitHolders waits for the heartbeats of nodes that have not yet reported to a new leader.
 func (c *conductor) awaitHolders(g *edition) {
 	for time.Since(c.began) < c.o.DeadAfter+2*c.o.Beat {
 		c.mu.Lock()
@@ -181,10 +182,11 @@ func (c *conductor) awaitHolders(g *edition) {
 	}
 }
 
-// driveName names a drive in a job's reports.
+// driveName returns the name of a drive in a job's reports.
 func driveName(p fleet.DriveID) string { return p.Node + "/" + p.Drive }
 
-// measureAll asks for P of every drive that holds a partition: nodes at once, a node's drives one after the other.
+// measureAll asks for P of every drive that holds a partition: of all nodes at once, and of a node's drives one
+// after the other.
 func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 	c.mu.Lock()
 	drives := map[string]map[string]bool{} // by node

@@ -13,8 +13,8 @@ import (
 // maxReason bounds the reason of a Release call, in bytes.
 const maxReason = 1 << 12
 
-// release serves a Release call: a rank gives leases back, and may report that it is through, or that its launcher
-// ends.
+// release is a Release call: a rank gives leases back, and may report that it is through with the job, or that its
+// launcher ends.
 type release struct {
 	session ledger.Session
 	leases  []uint64

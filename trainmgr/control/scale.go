@@ -29,7 +29,7 @@ func (c *conductor) scale() {
 	if err != nil {
 		return // no epoch was begun
 	}
-	c.reviewWorkers(&v) // of a waiting job too: a worker without data may make splits that no drive can make
+	c.reviewWorkers(&v) // a waiting job is reviewed too: a worker without data may make splits that no drive can make
 	if c.job.Phase() != record.Running {
 		return
 	}
@@ -64,8 +64,8 @@ func (c *conductor) scale() {
 	c.settle(now)
 }
 
-// learnTrainerRate computes T from the reports of the ranks where the job does not give it: the slowest rank's rate
-// times the number of ranks, once all have measured theirs. l.mu is held.
+// learnTrainerRate computes T from the reports of the ranks if the job's specification has no T: the slowest rank's
+// rate times the number of ranks, once all ranks have measured their rates. l.mu is held.
 func (c *conductor) learnTrainerRate(now time.Time) {
 	if c.job.State().T > 0 {
 		return
@@ -83,7 +83,7 @@ func (c *conductor) learnTrainerRate(now time.Time) {
 		return
 	}
 	c.job.TrainerMeasured(t)
-	c.job.scaler = nil // it starts again, from ceil(T/P)
+	c.job.scaler = nil // the autoscaler starts again from ceil(T/P)
 	a, err := c.allocate(c.job.latest(), c.job.State().P, t, now)
 	if err != nil {
 		c.logger.Warn("allocate drives", "job", c.job.ID, "error", err)
@@ -134,7 +134,8 @@ func (c *conductor) autoscaleInputs(v *ledger.JobStatus, now time.Time) autoscal
 	return in
 }
 
-// queueLimit is how many mini-batches a rank's input queue can hold, of the size of those in it; 0: not known.
+// queueLimit returns how many mini-batches a rank's input queue can hold, by the size of the mini-batches in it; 0:
+// not known.
 func queueLimit(r *apiv1.RankReport) float64 {
 	if !(r.QueueBatches > 0) || r.QueueBytes <= 0 || r.QueueLimitBytes <= 0 {
 		return 0
@@ -142,8 +143,8 @@ func queueLimit(r *apiv1.RankReport) float64 {
 	return float64(r.QueueLimitBytes) / float64(r.QueueBytes) * r.QueueBatches
 }
 
-// meanBusy is the mean share of time in which the engines of drives work, by the reports of their nodes; 0: not known.
-// l.mu is held.
+// meanBusy returns the mean share of time in which the engines of drives work, by the reports of their nodes; 0: not
+// known. l.mu is held.
 func (l *leader) meanBusy(drives []ledger.DriveID) float64 {
 	sum := 0.0
 	for _, id := range drives {
@@ -159,7 +160,7 @@ func (l *leader) meanBusy(drives []ledger.DriveID) float64 {
 	return sum / float64(len(drives))
 }
 
-// holders are the drives that hold each partition now. The partitions of all drives are searched only when a node
+// holders returns the drives that hold each partition now. It searches the partitions of all drives only when a node
 // has reported a change, not every second.
 func (g *edition) holders(f *fleet.Fleet) [][]fleet.DriveID {
 	if g.holdersVersion != f.Version() || g.holdersFound == nil {
@@ -168,7 +169,7 @@ func (g *edition) holders(f *fleet.Fleet) [][]fleet.DriveID {
 	return g.holdersFound
 }
 
-// driveLoads lists the drives of which P is known, with the rows of an edition that each holds. l.mu is held.
+// driveLoads lists the drives with a known P, with the rows of an edition that each drive holds. l.mu is held.
 func (l *leader) driveLoads(g *edition, p map[string]float64) []allocation.Worker {
 	rows := map[string]int64{}
 	var order []string
@@ -179,7 +180,7 @@ func (l *leader) driveLoads(g *edition, p map[string]float64) []allocation.Worke
 				measured++
 			}
 		}
-		for _, h := range holders { // P is known of those that the job lets make its splits
+		for _, h := range holders { // P is known of the drives that the job lets make its splits
 			name := driveName(h)
 			if p[name] <= 0 {
 				continue
@@ -203,7 +204,7 @@ func (c *conductor) allocate(g *edition, p map[string]float64, t float64, now ti
 	drives := c.driveLoads(g, p)
 	a, err := allocation.Allocate(t, drives, int(c.job.spec.MaxDrives))
 	if errors.Is(err, allocation.ErrNoWorker) && c.job.workersMake() {
-		a, err = allocation.Allocation{RowsPerSecond: t, P: map[string]float64{}}, nil // all rows are for such workers
+		a, err = allocation.Allocation{RowsPerSecond: t, P: map[string]float64{}}, nil // workers of any reach make all rows
 	}
 	if err != nil {
 		return a, err
@@ -218,14 +219,15 @@ func (c *conductor) allocate(g *edition, p map[string]float64, t float64, now ti
 	return a, c.allow(c.job, a.Drives, a.Workers, now)
 }
 
-// allow tells the ledger how many drives a job may run, and how many workers of any reach beside them. l.mu is held.
+// allow sets in the ledger how many drives a job may run, and how many workers of any reach beside them. l.mu is
+// held.
 func (l *leader) allow(j *job, drives, workers int, now time.Time) error {
 	j.allowedDrives, j.allowedWorkers = drives, workers
 	return errors.Join(l.ledger.Allocate(j.ID, drives, now), l.ledger.AllowWorkers(j.ID, workers, now))
 }
 
-// allowedWorkers is the number of workers of any reach by a decision. Ranks that have workers of their own have all of
-// them. l.mu is held.
+// allowedWorkers returns the number of workers of any reach that a decision allows. A job whose splits only the
+// ranks' own workers may make is allowed all of these workers. l.mu is held.
 func (c *conductor) allowedWorkers(d autoscale.Decision) int {
 	if c.job.workersMake() && c.job.makers&ledger.NoAny != 0 {
 		return ledger.AllWorkers

@@ -39,13 +39,13 @@ type Server struct {
 	closing sync.Once
 	closed  error // the result of Close
 
-	backingUp chan struct{} // capacity 1: a backup is being sent
+	backingUp chan struct{} // capacity 1: full while a backup is being sent
 
-	leading atomic.Pointer[leader] // nil: another member leads, or none
+	leading atomic.Pointer[leader] // nil: another member leads, or no member leads
 }
 
-// Start starts a member: its etcd, its listener, its candidacy. It returns when etcd answers and the listener is open;
-// the context bounds that. Close ends it.
+// Start starts a member: its etcd, its listener, its candidacy. It returns when etcd answers and the listener is
+// open; the context bounds this wait. Close ends the member.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		o.Logger.Warn("the process has fewer file descriptors than it might", "error", err)
 	}
-	// Connections leave file descriptors to etcd, its members and its data.
+	// The limit of connections leaves file descriptors for etcd, its members and its data.
 	limit := admission.NewLimit(admission.Connections(o.MaxConnections, files), o.Logger)
 	st, err := store.Open(ctx, store.Options{
 		Data: o.Data, Name: o.Name, Peers: o.Peers, Join: len(o.Join) > 0, External: o.Etcd, ClientURL: o.EtcdClient,
@@ -126,7 +126,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// urlOf is the URL of a listener.
+// urlOf returns the URL of a listener.
 func urlOf(l net.Listener, listen string, secure bool) string {
 	if strings.HasPrefix(listen, "unix:") {
 		return listen
@@ -137,13 +137,14 @@ func urlOf(l net.Listener, listen string, secure bool) string {
 	return "http://" + l.Addr().String()
 }
 
-// URL is the URL of this member.
+// URL returns the URL of this member.
 func (s *Server) URL() string { return s.url }
 
 // Leads reports whether this member leads now.
 func (s *Server) Leads() bool { return s.leading.Load() != nil }
 
-// Stopped is closed when the member's etcd has ended by itself: it was removed, or failed. Then Close it.
+// Stopped returns a channel that is closed when the member's etcd has ended by itself because the member was removed
+// or failed. The caller then calls Close.
 func (s *Server) Stopped() <-chan struct{} { return s.store.Stopped() }
 
 // Close stops leading, so that another member may lead at once, and ends the member. Further calls return the result of
@@ -153,14 +154,14 @@ func (s *Server) Close() error {
 	return s.closed
 }
 
-// end is Close, once.
+// end carries out Close once.
 func (s *Server) end() error {
 	s.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = s.http.Close() // streams that go on
+		err = s.http.Close() // ends streams that go on
 	}
 	s.wg.Wait()
 	s.metrics.unregister()
@@ -192,7 +193,7 @@ func (s *Server) campaignLoop(ctx context.Context) {
 	}
 }
 
-// roomToLead makes room where a full etcd lets no member be elected: it compacts history, and deletes no record.
+// roomToLead makes room if a full etcd prevents an election: it compacts the history and deletes no record.
 func (s *Server) roomToLead(ctx context.Context, err error) {
 	if !errors.Is(err, store.ErrNoSpace) {
 		return
@@ -204,7 +205,7 @@ func (s *Server) roomToLead(ctx context.Context, err error) {
 	}
 }
 
-// leadTerm leads until the term or the context ends. It returns an error where the member could not take over.
+// leadTerm leads until the term or the context ends. It returns an error if the member could not take over.
 func (s *Server) leadTerm(ctx context.Context, term *store.Term) error {
 	l, err := newLeader(ctx, s, term)
 	if err != nil {
@@ -235,7 +236,7 @@ func (s *Server) notLeader() error {
 	url, _ := s.store.Leader()
 	text := "this member does not lead, and nobody is known to: ask again in a moment"
 	if url == s.url {
-		url = "" // it has just been elected, or has just stopped
+		url = "" // this member has just been elected, or has just stopped leading
 	}
 	if url != "" {
 		text = "this member does not lead: ask " + url
@@ -247,7 +248,7 @@ func (s *Server) notLeader() error {
 	return err
 }
 
-// sleep waits. It reports false where the context ended meanwhile.
+// sleep waits. It reports false if the context ended meanwhile.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

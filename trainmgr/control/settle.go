@@ -22,7 +22,7 @@ func (l *leader) settle(now time.Time) {
 	}
 }
 
-// settleLedger passes the ledger's effects to the jobs. It reports whether there were any. l.mu is held.
+// settleLedger passes the ledger's effects to the jobs. It reports whether there were effects. l.mu is held.
 func (l *leader) settleLedger(now time.Time) bool {
 	e := l.ledger.Ready()
 	for _, g := range e.Grants {
@@ -60,7 +60,7 @@ func (l *leader) settleLedger(now time.Time) bool {
 	return len(e.Grants)+len(e.Revoked)+len(e.Back)+len(e.Failed)+len(e.Done)+len(e.Needed) > 0
 }
 
-// settleLives carries out the effects of the jobs' lives. It reports whether there were any. l.mu is held.
+// settleLives carries out the effects of the jobs' lives. It reports whether there were effects. l.mu is held.
 func (l *leader) settleLives(now time.Time) bool {
 	effects := l.lives.Ready()
 	for _, e := range effects {
@@ -93,7 +93,7 @@ func (l *leader) settleLives(now time.Time) bool {
 	return len(effects) > 0
 }
 
-// moved wakes the calls that watch a job: it is in another phase. l.mu is held.
+// moved wakes the calls that watch a job when the job has entered another phase. l.mu is held.
 func (l *leader) moved(e lifecycle.Moved) {
 	l.logger.Info("job", "job", e.Job, "from", string(e.From), "to", string(e.To), "why", e.Why)
 	j := l.jobs[e.Job]
@@ -110,7 +110,7 @@ func (l *leader) detachRank(e lifecycle.DetachRank, now time.Time) {
 	l.logger.Info("rank detached", "job", e.Job, "rank", e.Rank, "why", e.Why, "last_call", e.Last)
 }
 
-// beginEpoch makes an epoch known to the ledger. A job whose epoch cannot begin fails. l.mu is held.
+// beginEpoch begins an epoch in the ledger. A job whose epoch cannot begin fails. l.mu is held.
 func (l *leader) beginEpoch(j *job, epoch uint64, now time.Time) {
 	if err := l.beginInLedger(j, epoch, now); err != nil {
 		j.Fail(err.Error(), now)
@@ -135,15 +135,15 @@ func (l *leader) beginInLedger(j *job, epoch uint64, now time.Time) error {
 	return l.ledger.Begin(e, now)
 }
 
-// concludeJob keeps the conclusion of a job that has ended, and has the ledger forget the job. The job's goroutine
-// stores the conclusion and has the nodes forget the job. l.mu is held.
+// concludeJob keeps the conclusion of a job that has ended, and removes the job from the ledger. The job's goroutine
+// stores the conclusion and makes the nodes forget the job. l.mu is held.
 func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
 	status := l.status(j, now)
 	for _, r := range status.Ranks {
 		r.Attached = false
 	}
 	c := lifecycle.Conclusion{Redelivered: status.Redelivered}
-	c.Status, _ = proto.Marshal(status) // of plain fields: it cannot fail
+	c.Status, _ = proto.Marshal(status) // the message has plain fields only and cannot fail
 	if phase == record.Abandoned {
 		c.Token = l.lastToken(j)
 	}
@@ -156,8 +156,8 @@ func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
 // maxLastToken is the largest token that is kept of an abandoned job, in bytes.
 const maxLastToken = 256 << 10
 
-// lastToken returns the token of the acknowledged mini-batches of an abandoned job, from which a trainer that comes
-// back continues. It is nil if there is no token, or if the token is too large. l.mu is held.
+// lastToken returns the token of the acknowledged mini-batches of an abandoned job, from which a later trainer can
+// continue. It is nil if there is no token, or if the token is too large. l.mu is held.
 func (l *leader) lastToken(j *job) []byte {
 	t, err := l.ledger.Token(j.ID)
 	if err == nil {

@@ -22,7 +22,7 @@ func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
 	j.storing.Lock()
 	defer j.storing.Unlock()
 	ops, ended, err := l.stateOps(j, next)
-	if err == nil && ended { // no leader needs these of an ended job
+	if err == nil && ended { // no leader needs these records of an ended job
 		ops = append(ops, store.DeletePrefix(record.Key(j.ID, "data/")), store.DeletePrefix(record.Key(j.ID, "e")),
 			store.Delete(record.Key(j.ID, "ranks")))
 	}
@@ -37,8 +37,8 @@ func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
 	return err
 }
 
-// stateOps renders a job's state and decisions. There is nothing to write where a state is stored already, or the job
-// is forgotten.
+// stateOps renders a job's state and decisions. It returns no writes if the state is stored already or the job is
+// forgotten.
 func (l *leader) stateOps(j *job, next bool) (ops []store.Op, ended bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// SubmitJob implements the service. It returns when the job is stored; preparing it follows.
+// SubmitJob implements the service. It returns when the job is stored; the job is prepared afterwards.
 func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*apiv1.SubmitJobResponse, error) {
 	l, err := s.leader()
 	if err != nil {
@@ -91,16 +91,16 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if err != nil {
 		return nil, l.wireError(err)
 	}
-	// A job exists from the moment at which its spec is stored: the spec comes last.
+	// A job exists from the moment at which its spec is stored, so the spec is written last.
 	if err := l.commitAll(ctx, append(ops, state, spec)); err != nil {
-		// Whether the last write came through is not known, and the caller gets an error.
+		// The last write may have succeeded or not, and the caller gets an error.
 		l.storeLater("what is left of a job that was not submitted", store.DeletePrefix(record.Key(stored.ID, "")))
 		return nil, l.wireError(err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil {
-		return nil, s.notLeader() // the next leader finds it
+		return nil, s.notLeader() // the next leader loads the job
 	}
 	if err := l.addToLedger(j, time.Now()); err != nil {
 		return nil, l.wireError(err)
@@ -113,18 +113,18 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	return &apiv1.SubmitJobResponse{Job: l.status(j, time.Now())}, nil
 }
 
-// newID makes a job's ID of its name.
+// newID makes a job's ID from the job's name.
 func newID(name string) string {
 	var b [4]byte
 	rand.Read(b[:]) // never fails, by its contract
 	return name + "-" + hex.EncodeToString(b[:])
 }
 
-// claimWait is how long a submit waits for a job of the same name to be stored, or to end.
+// claimWait is how long a submission waits until a job of the same name is stored or has ended.
 const claimWait = 5 * time.Second
 
-// claimName reserves the job's name while the job is stored. A running job that was submitted word for word the same is
-// returned instead: an answer may have been lost.
+// claimName reserves the job's name while the job is stored. If a running job has exactly the same specification,
+// claimName returns that job instead: an answer may have been lost.
 func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, error) {
 	t := time.NewTimer(claimWait)
 	defer t.Stop()
@@ -136,7 +136,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 		// end.
 		if was := l.running(j.spec.Name); was != nil && was.Ending(time.Now()) {
 			over = was.changed
-		} else if was == nil && l.claims[j.spec.Name] != nil { // every rank of a run submits, at the same time
+		} else if was == nil && l.claims[j.spec.Name] != nil { // every rank of a run submits the job at the same time
 			over = l.claims[j.spec.Name]
 		} else {
 			break
@@ -185,7 +185,7 @@ func (l *leader) running(name string) *job {
 	return nil
 }
 
-// selectPartitions makes the job's data set. Where the leader is new, or a node has only just come, it waits a moment
+// selectPartitions makes the job's data set. If the leader is new or a node has just joined, it waits a short time
 // for heartbeats.
 func (l *leader) selectPartitions(ctx context.Context, j *job) (*fleet.Selection, error) {
 	for {
@@ -194,7 +194,7 @@ func (l *leader) selectPartitions(ctx context.Context, j *job) (*fleet.Selection
 		l.mu.Unlock()
 		young := time.Since(l.began) < l.o.DeadAfter
 		if err == nil && young && time.Since(l.began) < 2*l.o.Beat {
-			err = fleet.ErrNotYet // nodes that no leader knew may be about to beat
+			err = fleet.ErrNotYet // nodes that no leader knew may be about to send a heartbeat
 		}
 		waited := time.Since(j.Submitted)
 		if err == nil || !(young || errors.Is(err, fleet.ErrNotYet) && waited < l.o.DeadAfter) {
@@ -229,7 +229,7 @@ func countSplits(m *dataset.Manifest, o dataset.Options) float64 {
 	return n
 }
 
-// checkPlan bounds the memory that a job takes of the leader, and refuses a token of another job before anything is
+// checkPlan bounds the memory that a job uses in the leader, and refuses a token of another job before anything is
 // stored.
 func checkPlan(j *job, g *edition, most int) error {
 	if n := countSplits(g.data.Manifest, j.plan); n > float64(most) {

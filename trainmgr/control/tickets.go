@@ -14,15 +14,15 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 )
 
-// A ticket outlives an absence of leaders, in which launchers go on with the leases that they hold. The leader
-// issues a ticket again long before it expires. The ticket of a lease that has come back is void at once: the leader
-// informs the nodes.
+// A ticket remains valid while there is no leader, so that launchers can go on with the leases that they hold. The
+// leader issues a ticket again long before it expires. The ticket of a lease that has come back is void at once: the
+// leader informs the nodes.
 const (
 	ticketTime  = 10 * time.Minute
 	ticketRenew = 3 * time.Minute
 )
 
-// maxBack is how many leases that came back are kept for a node that has not heard of them.
+// maxBack is the most returned leases that are kept for a node that has not confirmed them.
 const maxBack = 4096
 
 // tickets are the tickets of one answer.
@@ -35,7 +35,7 @@ type unsigned struct {
 	into   *[]byte
 }
 
-// sign signs them, each into its place.
+// sign signs the tickets, each into its place in the answer.
 func (s *tickets) sign(by *ticket.Signer) error {
 	for _, u := range s.unsigned {
 		b, err := by.Sign(u.ticket)
@@ -48,7 +48,7 @@ func (s *tickets) sign(by *ticket.Signer) error {
 }
 
 // issueTickets puts the tickets into the answer of a Lease call: the tickets of the answer's grants, and the tickets
-// of held leases if they get old or this leader has not issued them. l.mu is held.
+// of held leases if they are about to expire or this leader has not issued them. l.mu is held.
 func (c *leaseCall) issueTickets(now time.Time) {
 	issued := &c.job.launchers[c.session.Rank].ticketsIssued
 	if *issued == nil {
@@ -77,8 +77,8 @@ func (c *leaseCall) issueTickets(now time.Time) {
 	}
 }
 
-// issueTicket has the ticket of a lease signed into its place in the answer, which place returns. There is no ticket
-// for a lease that is over, or whose node has not reported to this leader. l.mu is held.
+// issueTicket adds the ticket of a lease to the tickets to sign; place returns its place in the answer. There is no
+// ticket for a lease that is over, or whose node has not reported to this leader. l.mu is held.
 func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Time) {
 	le, ok := c.l.ledger.Find(c.job.ID, c.session.Rank, lease)
 	if !ok {
@@ -113,9 +113,9 @@ func (l *leader) ticket(ctx context.Context, j *job, session ledger.Session, le 
 	return t
 }
 
-// returns are the leases on a node's drives that came back unfinished, in the order in which they did.
+// returns lists the leases on a node's drives that came back unfinished, in the order of their return.
 type returns struct {
-	last uint64 // the number of the last one
+	last uint64 // the number of the last returned lease
 	list []returned
 }
 
@@ -124,7 +124,7 @@ type returned struct {
 	at         time.Time
 }
 
-// add notes a lease that came back.
+// add appends a lease that came back.
 func (b *returns) add(lease uint64, now time.Time) {
 	b.last++
 	b.list = append(b.list, returned{b.last, lease, now})
@@ -133,8 +133,9 @@ func (b *returns) add(lease uint64, now time.Time) {
 	}
 }
 
-// after forgets the leases that the node has heard of, and those whose tickets have expired. It returns the rest, and
-// the number of the last one, which the node names when it has heard of them.
+// after forgets the leases up to number seen, which the node has confirmed, and the leases whose tickets have
+// expired. It returns the remaining leases and the number of the last one, which the node confirms with its next
+// heartbeat.
 func (b *returns) after(seen uint64, now time.Time) (leases []uint64, upTo uint64) {
 	b.list = slices.DeleteFunc(b.list, func(r returned) bool { return r.seq <= seen || now.Sub(r.at) > ticketTime })
 	for _, r := range b.list {

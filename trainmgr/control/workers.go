@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// makersOf are the workers that a placement excludes.
+// makersOf returns the workers that a placement excludes.
 func makersOf(p record.Placement) ledger.Makers {
 	const holders = ledger.NoDrives | ledger.NoCPUs | ledger.NoCards
 	const others = ledger.NoAny | ledger.NoOwn
@@ -45,7 +45,7 @@ func (j *job) workersMake() bool {
 	return j.makers&others != others
 }
 
-// ledgerDrive is a drive of a node's status in the ledger's words.
+// ledgerDrive returns a drive of a node's status as the ledger describes drives.
 func ledgerDrive(node string, d *apiv1.Drive, words []string) ledger.Drive {
 	v := ledger.Drive{ID: ledger.DriveID{Node: node, Name: d.Name}, Streams: int(max(d.Streams, 1)), Partitions: words}
 	if fleet.ReachesAny(d) {
@@ -63,10 +63,11 @@ func ledgerDrive(node string, d *apiv1.Drive, words []string) ledger.Drive {
 	return v
 }
 
-// storeDrive stands in the ledger for the partitions that a node's agent was given by URL. No drive has an empty name.
+// storeDrive returns the ID of the ledger's entry for the partitions that a node's agent was given by URL. No drive
+// has an empty name.
 func storeDrive(node string) ledger.DriveID { return ledger.DriveID{Node: node} }
 
-// listStore tells the ledger which partitions a node's agent was given by URL. l.mu is held.
+// listStore puts the partitions that a node's agent was given by URL into the ledger. l.mu is held.
 func (k nodeKeeper) listStore(a *nodeState, now time.Time) {
 	words := k.fleet.StoreWords(a.name)
 	id := storeDrive(a.name)
@@ -84,8 +85,8 @@ func (k nodeKeeper) listStore(a *nodeState, now time.Time) {
 	}
 }
 
-// serves reports whether a node's workers of any reach are to be prepared for a job: one of them serves a rank of the
-// job alone, or the job needs workers beside its holders. l.mu is held.
+// serves reports whether a node's workers of any reach have to be prepared for a job: a worker of the node serves a
+// rank of the job alone, or the job needs workers beside its holders. l.mu is held.
 func (k nodeKeeper) serves(node string, j *job) bool {
 	if !j.workersMake() || !k.fleet.Reaches(node) {
 		return false
@@ -101,8 +102,8 @@ func (k nodeKeeper) serves(node string, j *job) bool {
 	})
 }
 
-// enlist tells the ledger which workers of any reach of a node are ready for the jobs that the node is prepared for.
-// l.mu is held.
+// enlist enlists a node's workers of any reach in the ledger for the jobs that the node is prepared for. l.mu is
+// held.
 func (k nodeKeeper) enlist(a *nodeState, now time.Time) {
 	for _, d := range k.fleet.Status(a.name).GetDrives() {
 		if !fleet.ReachesAny(d) || a.drives[d.Name] == "" || a.drives[d.Name] == driveFailed {
@@ -135,8 +136,8 @@ func (j *job) preparedOn(a *nodeState) bool {
 	return some
 }
 
-// reviewWorkers looks whether a job needs workers of any reach. When it begins to need them, they are prepared. l.mu is
-// held.
+// reviewWorkers decides whether a job needs workers of any reach. When the job begins to need workers, their nodes
+// are prepared. l.mu is held.
 func (c *conductor) reviewWorkers(v *ledger.JobStatus) {
 	needs := c.job.workersMake() && (!c.job.drivesMake() || v.Allowed != 0 || v.Orphans > 0)
 	if needs && !c.job.needsWorkers {
@@ -145,7 +146,7 @@ func (c *conductor) reviewWorkers(v *ledger.JobStatus) {
 		c.job.needsWorkers = true
 		nodeKeeper{c.leader}.refreshWorkers()
 	}
-	c.job.needsWorkers = c.job.needsWorkers || needs // those that are prepared stay so
+	c.job.needsWorkers = c.job.needsWorkers || needs // prepared workers stay prepared
 	c.job.leastWorkers = 0
 	attached := slices.ContainsFunc(v.Ranks, func(r ledger.RankStatus) bool { return r.Attached })
 	if attached && v.RowsLeft > 0 && c.job.makers&ledger.NoAny == 0 && (!c.job.drivesMake() || v.Orphans > 0) {
@@ -218,7 +219,7 @@ func (c *conductor) gap(g *edition, drives []allocation.Worker, p map[string]flo
 	return need
 }
 
-// gapWords says in an allocation how many workers of any reach fill what the drives leave.
+// gapWords adds to an allocation's note how many workers of any reach make the splits that the drives leave.
 func gapWords(note string, workers int) string {
 	switch {
 	case workers == ledger.AllWorkers && note == "":

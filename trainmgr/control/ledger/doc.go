@@ -36,7 +36,7 @@
 //	Enlist(job, worker, ready, now)                // a worker of reach Any was prepared for the job
 //	Allocate(job, drives, now)                     // from the autoscaler
 //	AllowWorkers(job, workers, now)                // from the autoscaler: workers of reach Any beside the holders
-//	ShareSplits(job, rank, share, now) // from a policy: the share that the rank's own CPUs do not make
+//	ShareSplits(job, rank, share, now)             // from a policy: the share that the rank's own CPUs do not make
 //	Tick(now)                                      // several times a second: expiry, end of the adopt window
 //
 // A Lease call is Adopt (if the call shows leases), Hold and Want. Then the call waits until Ready has grants for
