@@ -11,27 +11,28 @@ import (
 )
 
 const (
-	// pacerPeriod is for how long a pacer's budget adds up while the local side does not use it, as a control group's
-	// period does.
+	// pacerPeriod is the time for which a pacer's budget grows while the local side does not use it, like the period of
+	// a control group.
 	pacerPeriod = 100 * time.Millisecond
-	// pacerMargin is by how much the limit exceeds what the trainer leaves free, since both are measured.
+	// pacerMargin is the factor by which the limit exceeds the CPUs that the trainer leaves free, because both are
+	// measured with errors.
 	pacerMargin = 1.1
 )
 
 // pacer limits the CPU time that the local side uses, by a budget that grows by some CPU seconds a second. A stream
-// begins a mini-batch if the budget is not used up, and pays for the mini-batch when it is made: the CPU time of the
-// thread that made it. So the limit holds over a few mini-batches and a period, and no thread is ever stopped while it
-// makes one (docs/rationale.md says why not a control group or nice).
+// begins a mini-batch if the budget is not used up. When the mini-batch is made, the stream pays the CPU time of the
+// thread that made it. So the limit holds over a few mini-batches and a period, and no thread is stopped while it
+// makes a mini-batch (docs/rationale.md says why not a control group or nice).
 type pacer struct {
 	now     func() time.Time
 	refresh func() // computes the limit again, if that is due; nil: never
 
 	mu     sync.Mutex
 	cores  float64 // CPU seconds a second; 0: no limit
-	budget float64 // CPU seconds; below 0: to be waited for
+	budget float64 // CPU seconds; while it is below 0, streams wait
 	filled time.Time
-	used   float64       // CPU seconds in all
-	waited time.Duration // of all streams together
+	used   float64       // CPU seconds, in total
+	waited time.Duration // by all streams together
 }
 
 // setLimit changes the limit. 0 means none.
@@ -42,7 +43,7 @@ func (p *pacer) setLimit(cores float64) {
 	p.cores = cores
 }
 
-// fill adds to the budget what has come since the last call. p.mu is held.
+// fill adds the CPU time since the last call to the budget. p.mu is held.
 func (p *pacer) fill() {
 	now := p.now()
 	if !p.filled.IsZero() {
@@ -52,7 +53,7 @@ func (p *pacer) fill() {
 	p.budget = math.Min(p.budget, p.cores*pacerPeriod.Seconds())
 }
 
-// wanting returns how long a mini-batch has to wait; 0 means that it may begin.
+// wanting returns how long a mini-batch has to wait; 0 means that the mini-batch may begin.
 func (p *pacer) wanting() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +103,7 @@ func (p *pacer) pay(seconds float64) {
 	}
 }
 
-// run makes a mini-batch within the limit. foretold is the CPU time of a mini-batch as far as it is known, for systems
+// run makes a mini-batch within the limit. foretold is the expected CPU time of a mini-batch, if known, for systems
 // that do not report the CPU time of a thread.
 func (p *pacer) run(ctx context.Context, foretold float64, next func() error) error {
 	if err := p.wait(ctx); err != nil {
@@ -120,7 +121,7 @@ func (p *pacer) run(ctx context.Context, foretold float64, next func() error) er
 	return err
 }
 
-// pacerState is what a report says of a pacer.
+// pacerState is the part of a report about a pacer.
 type pacerState struct {
 	cores, used float64
 	waited      time.Duration

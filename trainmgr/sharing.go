@@ -16,16 +16,16 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// The groups of a shared schedule.
+// The groups of workers in a shared schedule.
 const (
-	remoteGroup = iota // NewSchedule makes it
+	remoteGroup = iota // the group that NewSchedule makes
 	localGroup
 )
 
-// tunePeriod is how often the tuner looks at a running job.
+// tunePeriod is the time between two decisions of the tuner about a running job.
 const tunePeriod = time.Second
 
-// sharing is the state that a job that shares its splits keeps from epoch to epoch.
+// sharing is the state, kept from epoch to epoch, of a job that divides its splits between two sides.
 type sharing struct {
 	options *Offload
 	storage *combinedStorage
@@ -36,30 +36,32 @@ type sharing struct {
 	decision                  offload.Decision
 	metrics                   *offload.Metrics
 	localSupply, remoteSupply float64
-	trainerThroughput         float64             // T or Gthp; 0: not known
-	cpuOfMiniBatch            float64             // CPU seconds of a local one, as the profile foretells; 0: not known
-	remoteWorkers             []allocation.Worker // those whose P is known
-	pace                      float64             // rows a second that are expected
-	maxDrives                 int
-	begun                     time.Time
-	known                     offload.Known // metrics that the store had
-	profileTime               time.Duration
+	trainerThroughput         float64 // T or Gthp; 0: not known
+	// CPU seconds of a local mini-batch, as the profile foretells; 0: not known
+	cpuOfMiniBatch float64
+	remoteWorkers  []allocation.Worker // workers elsewhere whose P is known
+	pace           float64             // expected rows a second
+	maxDrives      int
+	begun          time.Time
+	known          offload.Known // metrics that the store already had
+	profileTime    time.Duration
 
-	pacer pacer // of the local side
+	pacer pacer // limits the local side
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	counters *offload.Counters
 	tuner    *offload.Tuner // nil if the ratio is fixed
-	tuned    time.Time      // when the tuner decided last
-	// limited is when the limit of the local side was computed last, and limitedRows how many rows both sides had made.
+	tuned    time.Time      // time of the tuner's last decision
+	// limited is when the limit of the local side was computed last, and limitedRows how many rows both sides had made
+	// by then.
 	limited     time.Time
 	limitedRows float64
 	meters      [2]SideMeter // by offload.Side
-	splits      [2]uint64    // started, by offload.Side
+	splits      [2]uint64    // started splits, by offload.Side
 	redone      uint64
 	retunings   int
-	away        bool // logged, and no drive has made a split since
-	// remoteCount is the number of drives elsewhere that were ever found.
+	away        bool // a failure of the drives was logged, and no drive has made a split since
+	// remoteCount is the number of drives elsewhere that have been found so far.
 	remoteCount int
 }
 
@@ -82,7 +84,7 @@ func (s *sharing) cut() offload.Cut {
 	return s.options.Cut
 }
 
-// decide returns the fixed share, or what the policy decides.
+// decide returns the fixed share, or the decision of the policy.
 func (s *sharing) decide(m offload.Metrics) (offload.Decision, error) {
 	if s.options.Ratio == nil {
 		return offload.Decide(s.options.Policy, m)
@@ -118,8 +120,7 @@ func (s *sharing) remoteThroughput() float64 {
 	return 0
 }
 
-// remoteDrives returns how many drives elsewhere run at once for a share: as many as are needed to make the share.
-// s.mu is held.
+// remoteDrives returns how many drives elsewhere have to run at once to make a share of the rows. s.mu is held.
 func (s *sharing) remoteDrives(ratio float64) int {
 	if ratio == 0 {
 		return 0
@@ -131,10 +132,10 @@ func (s *sharing) remoteDrives(ratio float64) int {
 	case s.maxDrives > 0:
 		return min(s.maxDrives, s.remoteCount)
 	}
-	return s.remoteCount // P of some is not known
+	return s.remoteCount // P of some drives is not known
 }
 
-// report returns how the splits were shared so far.
+// report returns how the splits have been divided so far.
 func (s *sharing) report() *OffloadReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +163,7 @@ type sharedStream struct {
 	release func() // gives up the room of the mini-batch that Next returned last; nil if Next reserved none
 }
 
-// makeNext makes the next mini-batch and counts it. The trainer's own workers keep to their limit.
+// makeNext makes the next mini-batch and counts it. On the local side the pacer limits the CPU time.
 func (s *sharedStream) makeNext(ctx context.Context) (mb *tensor.MiniBatch, err error) {
 	share := s.piece.shared.sharing
 	next := func() error {
@@ -193,7 +194,7 @@ func (s *sharedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	}
 	delivery, number := s.piece.shared.delivery, mb.Name.Number
 	if due, ok := delivery.Pending(number); !ok || due != number {
-		return mb, nil // it came before
+		return mb, nil // another stream has brought the mini-batch already
 	}
 	s.release, err = delivery.Reserve(s.piece.ctx, number, mb.Bytes())
 	if err != nil {
@@ -235,8 +236,8 @@ func (s *sharing) newSchedule(planOrder bool, drives []api.Drive) *allocation.Sc
 	return schedule
 }
 
-// limitLocal gives the local side as much of the CPUs as the trainer leaves free at the job's present throughput, once
-// a second. Without the trainer's CPU time, which a profile measures, there is no limit.
+// limitLocal limits the local side, once a second, to the CPUs that the trainer leaves free at the job's present
+// throughput. There is no limit if no profile has measured the trainer's CPU time.
 func (s *sharing) limitLocal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +258,7 @@ func (s *sharing) limitLocal() {
 	s.pacer.setLimit(cores)
 }
 
-// tune lets the tuner look at the job once a second. changed reports whether the tuner changed the ratio.
+// tune lets the tuner decide once a second. changed reports whether the tuner changed the ratio.
 func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +287,7 @@ func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
 	return true
 }
 
-// sayAway logs that drives failed, once until one of them makes a split again.
+// sayAway logs that drives failed. It logs again only after a drive has made a split.
 func (s *sharing) sayAway(err error, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,7 +319,7 @@ func (s *sharing) noteRedone() {
 	s.redone++
 }
 
-// sharedPieces hands out the splits of one epoch to the two groups of its schedule, at the ratio of the counters.
+// sharedPieces starts the splits of one epoch on the two groups of its schedule, at the ratio of the counters.
 type sharedPieces struct {
 	*storagePieces
 	sharing  *sharing
@@ -326,15 +327,15 @@ type sharedPieces struct {
 	ctx      context.Context // of the iteration
 	joining  sync.WaitGroup  // the goroutine that looks for drives
 
-	// storagePieces.mu guards what follows.
+	// storagePieces.mu guards the fields below.
 	drives    []api.Drive          // by the schedule's index of the worker
 	running   map[int]*sharedPiece // by the schedule's index of the split
-	suspended map[int]bool         // workers that are away
+	suspended map[int]bool         // by the schedule's index of the worker: workers that are away
 	retryAt   time.Time            // when to look for drives that are away
-	looking   bool                 // a goroutine looks for them
+	looking   bool                 // a goroutine looks for drives that are away
 }
 
-// begin shares the splits of an epoch.
+// begin makes the sharedPieces of an epoch.
 func (s *sharing) begin(ctx context.Context, pieces *storagePieces, delivery Delivery) *sharedPieces {
 	shared := &sharedPieces{storagePieces: pieces, sharing: s, delivery: delivery, ctx: ctx,
 		drives: slices.Clone(pieces.source.data.Drives), running: map[int]*sharedPiece{}, suspended: map[int]bool{}}
@@ -379,7 +380,7 @@ func (s *sharedPieces) Next(ctx context.Context) (Piece, error) {
 	}
 }
 
-// startPiece starts a split if it can. over is true if every split has ended.
+// startPiece starts a split if a split can start now. over is true if every split has ended.
 func (s *sharedPieces) startPiece(stall time.Duration) (piece *sharedPiece, changed <-chan struct{}, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -481,7 +482,7 @@ func (s *sharedPieces) lookForDrives() {
 	})
 }
 
-// welcome lets a drive that has returned start splits. storagePieces.mu is held.
+// welcome lets a returned drive start splits. storagePieces.mu is held.
 func (s *sharedPieces) welcome(drive api.Drive) {
 	worker := slices.IndexFunc(s.drives, func(d api.Drive) bool { return d.Name == drive.Name })
 	if worker >= 0 {
@@ -536,8 +537,8 @@ func (p *sharedPiece) Open(ctx context.Context) (api.Stream, error) {
 	return &sharedStream{Stream: stream, piece: p}, nil
 }
 
-// End implements Piece. A split that a drive elsewhere did not make begins again on the trainer's own CPUs or
-// another drive: the delivery knows the mini-batches that came already by their numbers, and takes each of them
+// End implements Piece. A split that a drive elsewhere did not finish begins again on the trainer's own CPUs or
+// another drive: the delivery recognizes mini-batches that it already has by their numbers, and takes each of them
 // once. An error of the trainer's own CPUs ends the job.
 func (p *sharedPiece) End(err error) error {
 	s := p.shared

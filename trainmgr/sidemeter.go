@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// SideMeter counts the rows that a side makes, and the time in which at least one mini-batch of the side is being made.
-// A stream that waits for room in the input queue makes none. The zero value works; its methods may be called from any
-// goroutine.
+// SideMeter counts the rows that a side makes, and the time in which at least one mini-batch of the side is being
+// made. A stream that waits for room in the input queue makes no mini-batch. The zero value works; its methods may
+// be called from any goroutine.
 type SideMeter struct {
 	mu     sync.Mutex
-	making int // streams
+	making int // streams that are making a mini-batch
 	since  time.Time
 	made   SideTotals
 }
@@ -30,7 +30,7 @@ func (m *SideMeter) Enter() {
 	}
 }
 
-// Leave ends a mini-batch of so many rows; 0: it was not made.
+// Leave ends a mini-batch. rows is the number of its rows, or 0 if the mini-batch was not made.
 func (m *SideMeter) Leave(rows int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

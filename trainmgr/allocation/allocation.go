@@ -38,7 +38,7 @@ type Allocation struct {
 	TrainerTime   time.Duration `json:"trainer_ns"`
 	Time          time.Duration `json:"expected_ns"`
 	ExpectedStall time.Duration `json:"expected_stall_ns"` // Time - TrainerTime, or 0
-	Note          string        `json:"note"`              // names in words the bound that applies
+	Note          string        `json:"note"`              // describes the bound that applies
 	// Workers is how many workers of any reach run beside the drives, as a Gap says; -1 if they are not bounded.
 	Workers int `json:"workers,omitempty"`
 }
@@ -75,8 +75,8 @@ func Allocate(rowsPerSecond float64, workers []Worker, limit int) (Allocation, e
 	if rowsPerSecond > 0 {
 		trainerSeconds = float64(total.rows) / rowsPerSecond
 	}
-	// When as many workers run as T asks for, they share the work in time: workers that are not among the slowest make
-	// no less than the slowest. Otherwise the running workers need sharedSeconds for all rows.
+	// If as many workers run as T requires, they make the work in time: workers that are not among the slowest make no
+	// less than the slowest. Otherwise the running workers need sharedSeconds for all rows.
 	sharedSeconds := 0.0
 	if a.Drives < a.Wanted || rowsPerSecond <= 0 {
 		sharedSeconds = total.workSeconds / float64(a.Drives)
@@ -116,7 +116,7 @@ type workerSums struct {
 	longestSeconds float64   // the time that longest needs
 }
 
-// sumWorkers adds the workers up. It refuses a P that cannot be divided by.
+// sumWorkers adds up the workers. It refuses a P that is no valid divisor.
 func sumWorkers(workers []Worker) (workerSums, error) {
 	var s workerSums
 	if len(workers) == 0 {
@@ -140,7 +140,7 @@ func sumWorkers(workers []Worker) (workerSums, error) {
 }
 
 // workersWanted returns how many workers sustain T, the slowest first. If all workers together do not, each further
-// worker counts with the mean P. A T of 0 wants all workers.
+// worker counts with the mean P. If T is 0, all workers are wanted.
 func workersWanted(rowsPerSecond float64, ascendingRates []float64) int {
 	count := len(ascendingRates)
 	if rowsPerSecond <= 0 {

@@ -1,9 +1,9 @@
 package allocation
 
-// Assignment lists from which workers of any reach each rank takes mini-batches. Every worker could serve every
-// rank, and a hundred launchers would each hold connections to a hundred workers. DPP (section III-B) caps the
-// connections by "partitioned round robin routing". Assign does the same: rank 0 has the first workers, rank 1 those
-// that follow, and so on around the circle of workers.
+// Assignment lists the workers of any reach from which each rank takes mini-batches. Without it every worker could
+// serve every rank, and a hundred launchers would each hold connections to a hundred workers. DPP (section III-B)
+// caps the connections by "partitioned round robin routing". Assign does the same: rank 0 has the first workers,
+// rank 1 the following workers, and so on around the circle of workers.
 //
 // Each rank has Fan() workers. Two workers differ by at most one rank, no worker is without a rank, and there are
 // ranks * Fan() connections in all.
@@ -11,8 +11,8 @@ type Assignment struct {
 	ranks, workers, fan int
 }
 
-// Assign assigns workers to ranks: at least least workers to a rank, where there are as many, and more where some
-// worker would be without a rank otherwise.
+// Assign assigns workers to ranks: at least least workers to each rank if there are as many workers, and more if
+// some worker would be without a rank otherwise.
 func Assign(ranks, workers, least int) Assignment {
 	ranks, workers = max(ranks, 1), max(workers, 0)
 	every := workers / ranks

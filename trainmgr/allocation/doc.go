@@ -9,13 +9,14 @@
 //	WorkersFor  is T/P of equal workers, rounded up
 //	Allocate    counts workers of unequal P, and foretells the stall that placement or a limit causes
 //	FillGap     counts the workers without data that make what the holders of the data cannot sustain
-//	Assign      says which of them each rank takes mini-batches from
+//	Assign chooses from which of these workers each rank takes mini-batches
 //	Schedule    starts splits on at most that many workers, and lets the next worker take the place of one that has no
 //	            undelivered split left
 //
-// T/P bounds concurrency and not coverage: every partition is preprocessed, each epoch, by a worker that holds it, or
-// by one of any reach. Package trainmgr allocates the drives of one process with all three. Package trainmgr/control
-// allocates the drives of a cluster with WorkersFor and Allocate; there the ledger hands out the splits.
+// T/P bounds concurrency and not coverage: every partition is preprocessed, each epoch, by a worker that holds it,
+// or by one of any reach. Package trainmgr allocates the drives of one process with WorkersFor, Allocate and
+// Schedule. Package trainmgr/control allocates the drives of a cluster with WorkersFor and Allocate; there the
+// ledger hands out the splits.
 //
 // # Concurrency
 //
@@ -28,5 +29,6 @@
 //
 // # Debugging
 //
-// [Allocation].Note says in words what binds: the trainer, the limit, the placement of the rows, or the workers' sum.
+// [Allocation].Note names the bound that applies: the trainer, the limit, the placement of the rows, or the workers'
+// sum.
 package allocation

@@ -6,15 +6,16 @@ import "math"
 // make up for it.
 type Gap struct {
 	Workers       int     // of any reach, beside the holders
-	RowsPerSecond float64 // of the rows that the holders cannot make in time, at the trainer's speed
-	Rows          int64   // of them in an epoch
+	RowsPerSecond float64 // throughput of the rows that the holders cannot make in time, at the trainer's speed
+	Rows          int64   // rows in an epoch that the holders cannot make in time
 }
 
-// FillGap decides how many workers of any reach a job needs beside its holders. In the time that the trainer needs for
-// all rows at T, each holder makes at most the rows that it holds and at most what its P allows; at most limit holders
-// run at once unless limit is 0. Workers of any reach, each of throughput perWorker, make the rest. rows counts the
-// rows of the data, those that no holder can make included. Where T is 0, workers are needed only for rows that no
-// holder can make. Where perWorker is 0 it is not known yet, and one worker is needed for any rest.
+// FillGap decides how many workers of any reach a job needs beside its holders. In the time that the trainer needs
+// for all rows at T, each holder makes at most the rows that it holds and at most what its P allows; at most limit
+// holders run at once unless limit is 0. Workers of any reach, each of throughput perWorker, make the rest. rows
+// counts the rows of the data, including rows that no holder can make. If T is 0, workers are needed only for rows
+// that no holder can make. If perWorker is 0, the throughput is not known yet, and one worker counts as enough for
+// any rest.
 func FillGap(rowsPerSecond float64, holders []Worker, limit int, rows int64, perWorker float64) Gap {
 	made := heldRows(holders)
 	seconds := 0.0
@@ -53,7 +54,7 @@ func heldRows(holders []Worker) float64 {
 	return sum
 }
 
-// slowestSum adds up the P of the slowest holders, since any holders may be those that run at once.
+// slowestSum adds up the P of the slowest holders, because any holders may run at once.
 func slowestSum(holders []Worker, count int) float64 {
 	total, err := sumWorkers(holders)
 	if err != nil {

@@ -2,16 +2,16 @@ package allocation
 
 import "slices"
 
-// Schedule decides which split starts next on which worker. It is a pure machine: its owner reports each split that has
-// ended and asks which split to start.
+// Schedule decides which split starts next, and on which worker. It is a pure machine: its owner reports each split
+// that has ended, and asks for the split to start next.
 //
 // At most limit workers run at once, each with at most its own number of splits at a time. In free order a running
 // worker goes on with the splits that it holds until none is left; then the worker with the most rows left takes its
 // place. In plan order splits start strictly in the plan's order, so that the split whose mini-batches the trainer
 // waits for always runs.
 //
-// Workers stand in groups, each with a limit of its own, for owners that decide which group makes the next split. A
-// schedule begins with group 0.
+// Workers belong to groups, and each group has a limit of its own, for owners that decide which group makes the next
+// split. A schedule begins with group 0.
 type Schedule struct {
 	planOrder    bool
 	limits       []int // workers at once, by group
@@ -31,7 +31,7 @@ type scheduledWorker struct {
 	running      int
 	pendingRows  int64 // of the pending splits that the worker holds
 	firstPending int   // index into splits; no split before it is pending
-	splits       []int // that the worker holds, in plan order
+	splits       []int // splits that the worker holds, in plan order
 }
 
 // scheduledSplit is a schedule's state of one split.
@@ -39,7 +39,7 @@ type scheduledSplit struct {
 	rows    int64
 	holders []int // workers that hold the split
 	state   splitState
-	worker  int // that runs the split, or -1
+	worker  int // the worker that runs the split, or -1
 }
 
 type splitState uint8
@@ -58,8 +58,8 @@ func NewSchedule(planOrder bool, limit int, concurrency []int) *Schedule {
 	return s
 }
 
-// AddGroup adds workers that have a limit of their own, as NewSchedule does, and returns the index of their group. The
-// indices of the workers follow those of the workers before.
+// AddGroup adds workers with a limit of their own, like NewSchedule, and returns the index of their group. The
+// workers get the indices after those of the existing workers.
 func (s *Schedule) AddGroup(limit int, concurrency []int) (group int) {
 	group = len(s.limits)
 	s.limits = append(s.limits, max(limit, 1))
@@ -85,7 +85,7 @@ func (s *Schedule) Add(rows int64, holders []int) (split int) {
 // now: none is pending, or a running split has to end first.
 func (s *Schedule) Start() (split, worker int, ok bool) { return s.StartIn(0) }
 
-// StartIn is Start for the workers of a group.
+// StartIn does the same as Start for the workers of a group.
 func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 	if s.pending == 0 {
 		return 0, 0, false
@@ -153,8 +153,8 @@ func (s *Schedule) Return(split int) {
 	s.pending++
 }
 
-// AddWorker adds a worker that came later to a group. splits are the indices of the splits that the worker holds,
-// ascending.
+// AddWorker adds a worker to a group after the splits were added. splits are the indices of the splits that the
+// worker holds, ascending.
 func (s *Schedule) AddWorker(group, concurrency int, splits []int) (worker int) {
 	worker = len(s.workers)
 	added := scheduledWorker{group: group, concurrency: max(concurrency, 1), splits: splits}
@@ -181,8 +181,8 @@ func (s *Schedule) Suspend(worker int) { s.workers[worker].suspended = true }
 // Resume lets a suspended worker start splits again.
 func (s *Schedule) Resume(worker int) { s.workers[worker].suspended = false }
 
-// CanServe reports whether a worker of the group could start a pending split, now or when a running split has ended. In
-// plan order that is the first pending split.
+// CanServe reports whether a worker of the group could start a pending split, now or when a running split has ended.
+// In plan order, only the first pending split counts.
 func (s *Schedule) CanServe(group int) bool {
 	if s.pending == 0 {
 		return false
@@ -210,7 +210,7 @@ func (s *Schedule) Stalled() bool {
 	return s.splits[s.firstUndone].state == splitPending
 }
 
-// usable reports whether a worker is of the group and not suspended.
+// usable reports whether a worker belongs to the group and is not suspended.
 func (s *Schedule) usable(worker, group int) bool {
 	return s.workers[worker].group == group && !s.workers[worker].suspended
 }
@@ -229,8 +229,8 @@ func (s *Schedule) activeWorkers(group int) int {
 	return active
 }
 
-// freeHolder picks the holder of the group that runs the fewest splits and may start another one, or returns -1. An
-// idle holder may start if fewer workers than the group's limit run.
+// freeHolder returns the holder in the group that runs the fewest splits and may start another split, or -1. An idle
+// holder may start a split if fewer workers than the group's limit run.
 func (s *Schedule) freeHolder(group int, holders []int) int {
 	best := -1
 	for _, w := range holders {
@@ -257,7 +257,8 @@ func (s *Schedule) nextPending(worker int) int {
 	return -1
 }
 
-// markRunning notes that the worker runs the split. No other holder has the split's rows pending any more.
+// markRunning notes that the worker runs the split, and subtracts the split's rows from the pending rows of every
+// holder.
 func (s *Schedule) markRunning(split, worker int) (int, int, bool) {
 	started := &s.splits[split]
 	started.state, started.worker = splitRunning, worker

@@ -17,24 +17,24 @@ func (s Side) String() string {
 	return "local"
 }
 
-// Counters keep the share of splits that workers elsewhere make at a ratio, by two counters over whole splits
-// (FastFlow, 5.3). Whole splits, because two sides that share one split decode its pages twice.
+// Counters keep the share of splits that workers elsewhere make at a ratio, by two counters (FastFlow, 5.3). They
+// count whole splits, because two sides that share one split decode its pages twice.
 //
-// While every started split is the one that Next named, the count of remote splits differs from the ratio's share by
-// less than one split at any moment.
+// If every split is started on the side that Next returned, the count of remote splits differs from the ratio's
+// share by less than one split at any moment.
 type Counters struct {
 	ratio         float64
 	local, remote uint64 // splits started since the ratio was set
 }
 
-// NewCounters returns counters at zero for a ratio, which is bounded to 0 to 1.
+// NewCounters returns counters at zero. The ratio is bounded to 0 to 1.
 func NewCounters(ratio float64) *Counters { return &Counters{ratio: within(ratio)} }
 
 // Ratio returns the ratio that the counters keep.
 func (c *Counters) Ratio() float64 { return c.ratio }
 
 // SetRatio changes the ratio. The counters begin at zero again, so that a change acts at once and does not first
-// balance the splits that the old ratio made. The same ratio changes nothing.
+// balance the splits that the old ratio made. Setting the same ratio changes nothing.
 func (c *Counters) SetRatio(ratio float64) {
 	if ratio = within(ratio); ratio != c.ratio {
 		*c = Counters{ratio: ratio}
@@ -45,8 +45,8 @@ func (c *Counters) SetRatio(ratio float64) {
 // it missed.
 func (c *Counters) Restart() { c.local, c.remote = 0, 0 }
 
-// Next returns the side that the next split belongs to: the side that leaves the counters nearer to the ratio, and the
-// remote side if both do.
+// Next returns the side that is to make the next split: the side whose choice leaves the counters nearer to the
+// ratio, and the remote side if both choices are equally near.
 func (c *Counters) Next() Side {
 	started := float64(c.local + c.remote)
 	if float64(c.remote)+0.5 <= float64(c.ratio*(started+1)) {

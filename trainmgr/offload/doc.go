@@ -1,5 +1,5 @@
-// Package offload decides whether, at which cut and for which share of its splits a job's preprocessing leaves the
-// trainer's machine (FastFlow, PVLDB 16(5), 2023). It is pure: no clock, no goroutine, no I/O.
+// Package offload decides whether a job's preprocessing leaves the trainer's machine, at which cut, and for which
+// share of the job's splits (FastFlow, PVLDB 16(5), 2023). It is pure: no clock, no goroutine, no I/O.
 //
 // # Overview
 //
@@ -25,7 +25,7 @@
 // cached mini-batch, Lthp the local pipeline with the trainer, Rthp the remote pipeline with the trainer, Pcycle and
 // Ocycle the CPU time that the trainer's machine spends on a row that is preprocessed there, and on a row that
 // arrives ready. [Extended] also uses the CPU time of the trainer, the CPUs of the trainer's machine, and the
-// throughput of either pipeline without a trainer. The same five measurements give all of these values.
+// throughput of either pipeline without a trainer. The five measurements give these values too.
 //
 // # Cuts
 //
@@ -46,9 +46,9 @@
 //
 // # Errors
 //
-// [ErrMetrics] says that a metric is no number, negative, or contradicts another. [ErrReplay] says that a log's
-// decisions do not follow from its inputs. [ErrTable] says that the bytes of a table of metrics are damaged or of
-// another version.
+// [ErrMetrics] says that a metric is not a number, is negative, or contradicts another metric. [ErrReplay] says that
+// a log's decisions do not follow from its inputs. [ErrTable] says that the bytes of a table of metrics are damaged
+// or of another version.
 //
 // # Concurrency
 //
@@ -56,6 +56,6 @@
 //
 // # Debugging
 //
-// Decision.Why says in words which bound decided. A tuner's records serve as a test: Replay computes their decisions
-// with a changed law.
+// Decision.Why names the bound that decided. A tuner's records serve as a test of a changed law: Replay computes
+// their decisions again.
 package offload

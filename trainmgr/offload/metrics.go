@@ -6,10 +6,10 @@ import (
 	"math"
 )
 
-// ErrMetrics says that a metric is no number, negative, or contradicts another one.
+// ErrMetrics says that a metric is not a number, is negative, or contradicts another metric.
 var ErrMetrics = errors.New("metrics of offloading")
 
-// Cut is the place in the pipeline from which on workers preprocess.
+// Cut is the place in the pipeline from which workers elsewhere preprocess.
 type Cut uint8
 
 // The cuts. FastFlow calls the last three p'1, p'2 and p'3.
@@ -52,30 +52,30 @@ func (c *Cut) UnmarshalText(text []byte) error {
 // Candidate holds the metrics of one cut, measured with all remote workers that the job may use.
 type Candidate struct {
 	Cut    Cut     `json:"cut"`
-	Rthp   float64 `json:"rthp_rows_per_second"`   // everything remote, with the trainer
-	Ocycle float64 `json:"ocycle_row_cpu_seconds"` // on the trainer's machine, without the trainer
-	// Supply is the throughput of everything remote without the trainer: workers and network. 0: not measured.
+	Rthp   float64 `json:"rthp_rows_per_second"`   // throughput with everything remote, with the trainer
+	Ocycle float64 `json:"ocycle_row_cpu_seconds"` // CPU time on the trainer's machine, without the trainer
+	// Supply is the throughput with everything remote and without the trainer: of workers and network. 0: not measured.
 	Supply float64 `json:"supply_rows_per_second,omitempty"`
 }
 
 // Metrics are the measurements from which the policies decide. Algorithm 1 uses Gthp, Lthp, Pcycle and each
 // candidate's Rthp and Ocycle; the other fields are for Extended and may be 0, which means not measured.
 type Metrics struct {
-	Gthp       float64     `json:"gthp_rows_per_second"`   // the trainer alone, on one cached mini-batch
-	Lthp       float64     `json:"lthp_rows_per_second"`   // everything local, with the trainer
-	Pcycle     float64     `json:"pcycle_row_cpu_seconds"` // of everything local, without the trainer
+	Gthp       float64     `json:"gthp_rows_per_second"`   // throughput of the trainer alone, on one cached mini-batch
+	Lthp       float64     `json:"lthp_rows_per_second"`   // throughput with everything local, with the trainer
+	Pcycle     float64     `json:"pcycle_row_cpu_seconds"` // CPU time with everything local, without the trainer
 	Candidates []Candidate `json:"candidates,omitempty"`
 
-	Tcycle float64 `json:"tcycle_row_cpu_seconds,omitempty"` // of the trainer alone
+	Tcycle float64 `json:"tcycle_row_cpu_seconds,omitempty"` // CPU time of the trainer alone
 	Cores  float64 `json:"cores,omitempty"`                  // CPUs that the trainer's machine may use
-	// Supply is the throughput of everything local without the trainer. 0: not measured.
+	// Supply is the throughput with everything local and without the trainer. 0: not measured.
 	Supply float64 `json:"supply_rows_per_second,omitempty"`
 }
 
 // most bounds every metric. No machine reaches it, and sums of metrics below it do not overflow.
 const most = 1e18
 
-// check refuses metrics that are no numbers or contradict each other.
+// check refuses metrics that are not numbers or contradict each other.
 func (m *Metrics) check() error {
 	number := func(name string, v float64) error {
 		if !(v >= 0) || v > most || (v > 0 && v < 1/most) {
@@ -102,7 +102,7 @@ func (m *Metrics) check() error {
 }
 
 // relative returns Ocycle / Pcycle: the CPU time that the trainer's machine spends on a row that arrives ready, in
-// units of the CPU time that it takes to preprocess the row.
+// units of the CPU time that the machine needs to preprocess the row.
 func (m *Metrics) relative(c Candidate) float64 {
 	if c.Ocycle == 0 {
 		return 0

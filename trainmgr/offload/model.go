@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// headroom is the multiple of Gthp that the pipeline is to reach if it can, since measured rates vary from run to
-	// run.
+	// headroom is the multiple of Gthp that the pipeline should reach if possible, because measured rates vary from run
+	// to run.
 	headroom = 1.15
 	// leastGain is the least expected gain for which Extended offloads at all.
 	leastGain = 1.03
-	// boundBy is the share of a bound that a measured rate has reached when the bound explains the rate.
+	// boundBy is the share of a bound from which on the bound explains a measured rate.
 	boundBy = 0.97
-	// busyShare is the share of the machine's CPUs that are busy when the CPUs bound the throughput.
+	// busyShare is the share of busy CPUs from which on the machine's CPUs bound the throughput.
 	busyShare = 0.8
 	// mostCorrection bounds the correction of the model's predictions.
 	mostCorrection = 0.3
@@ -30,11 +30,11 @@ const (
 // model foretells the throughput of one trainer node at every share of offloaded splits, for one cut.
 type model struct {
 	gthp         float64
-	localSupply  float64 // of the local pipeline, without regard to the trainer; +Inf: not known
-	remoteSupply float64 // of workers and network
-	trainerCPU   float64 // CPU seconds a row: of the trainer
-	localCPU     float64 // of preprocessing here
-	remoteCPU    float64 // of receiving
+	localSupply  float64 // throughput of the local pipeline without the trainer; +Inf: not known
+	remoteSupply float64 // throughput of workers and network
+	trainerCPU   float64 // CPU seconds a row of the trainer
+	localCPU     float64 // CPU seconds a row of preprocessing on the trainer's machine
+	remoteCPU    float64 // CPU seconds a row of receiving
 	localCores   float64 // CPUs that are usable with everything local; +Inf: not known
 	remoteCores  float64 // CPUs that are usable with everything remote
 	cores        float64 // CPUs of the trainer's machine; 0: not known
@@ -71,8 +71,8 @@ func newModel(m *Metrics, c Candidate) model {
 	return o
 }
 
-// correction returns the measured throughput over the foretold one, within bounds: the model alone does not explain
-// a greater error.
+// correction returns the measured throughput over the foretold throughput, within bounds, because the model alone
+// does not explain a greater error.
 func correction(measured, foretold float64) float64 {
 	if !(measured > 0) || !(foretold > 0) || math.IsInf(foretold, 1) {
 		return 1
@@ -80,9 +80,9 @@ func correction(measured, foretold float64) float64 {
 	return math.Min(math.Max(measured/foretold, 1-mostCorrection), 1+mostCorrection)
 }
 
-// usableCores returns how many CPUs the trainer's machine had for work of cpuSeconds a row when it was measured at a
-// rate: those that the rate used, if nothing else bounded the rate and the machine has hardly more, and the machine's
-// cores otherwise.
+// usableCores returns how many CPUs the trainer's machine had for work of cpuSeconds a row when a rate was measured.
+// If nothing else bounded the rate and the machine has hardly more CPUs than the rate used, these are the CPUs that
+// the rate used. Otherwise they are the machine's cores.
 func usableCores(rate, cpuSeconds, otherBound, cores float64) float64 {
 	used := float64(rate * cpuSeconds)
 	bound := rate < float64(boundBy*otherBound)
@@ -131,8 +131,8 @@ func (o *model) rate(share float64) float64 {
 }
 
 // delayed returns the throughput of a trainer that always has a mini-batch, and shares the CPUs of its machine with
-// preprocessing and receiving. Where more threads want to run than there are CPUs, each of them is slower, and the part
-// of the trainer's step on the CPU takes longer; its part on a device does not.
+// preprocessing and receiving. If more threads want to run than there are CPUs, each thread is slower, and the CPU
+// part of the trainer's step takes longer; its part on a device does not.
 func (o *model) delayed(share float64) float64 {
 	if o.trainerCPU == 0 || o.cores == 0 {
 		return o.gthp
@@ -142,7 +142,7 @@ func (o *model) delayed(share float64) float64 {
 	low, high := 0.0, o.gthp
 	for range 24 {
 		rate := (low + high) / 2
-		// The mean number of other threads that run. The more of them run, the slower each of them is.
+		// running is the mean number of other threads that run. The more threads run, the slower is each of them.
 		running := float64(rate * others)
 		for range 3 {
 			running = float64(rate*others) * o.slowdown(running+math.Min(1, float64(rate*o.trainerCPU))-1)
@@ -157,14 +157,14 @@ func (o *model) delayed(share float64) float64 {
 	return high
 }
 
-// undisturbed reports whether the trainer hardly notices preprocessing at a share: it uses no CPU, or the machine has
-// twice what all of them use.
+// undisturbed reports whether preprocessing at a share hardly slows the trainer: the trainer uses no CPU, or the
+// machine has twice the CPUs that trainer, preprocessing and receiving use.
 func (o *model) undisturbed(share float64) bool {
 	return o.trainerCPU == 0 || o.cores == 0 || float64(o.gthp*o.cpuSeconds(share)) <= o.cores/2
 }
 
-// slowdown returns how much longer a thread takes beside a mean number of other threads: between whole numbers of
-// threads it is interpolated.
+// slowdown returns the factor by which a thread takes longer beside a mean number of other threads. It interpolates
+// between whole numbers of threads.
 func (o *model) slowdown(others float64) float64 {
 	at := func(n float64) float64 { return math.Max(1, (1+n)/o.cores) }
 	others = math.Max(others, 0)
@@ -195,8 +195,8 @@ func (o *model) least(rate float64) (share float64, ok bool) {
 	return 1, false
 }
 
-// wanted returns the share to choose: the least share that gives nearly the highest throughput with headroom over
-// it, or else the share with the highest throughput.
+// wanted returns the share to choose: the least share that gives nearly the highest throughput and leaves headroom,
+// or else the share with the highest throughput.
 func (o *model) wanted() float64 {
 	highest := o.highest()
 	enough := o.rate(highest) * (1 - equalShare)
@@ -233,7 +233,8 @@ func extended(m *Metrics) Decision {
 	}
 	rate := best.rate(share)
 	if c, ok := m.highestMeasured(); ok && !best.undisturbed(share) && c.Rthp >= rate*(1-certainShare) {
-		// The throughput with everything offloaded was measured and need not be foretold.
+		// The throughput with everything offloaded was measured, so the measured throughput is used instead of the
+		// model's.
 		chosen, best, share = c, newModel(m, c), 1
 		rate = best.rate(share)
 	}
@@ -256,9 +257,9 @@ func extended(m *Metrics) Decision {
 const contenderShare = 0.15
 
 // Contenders returns the decisions of the policy Extended for each cut that may be the best one, the best first. The
-// model does not tell cuts apart whose throughputs differ by less than its errors: a caller that can choose among cuts
-// lets the job run with each contender for a while, and keeps the fastest. There is always one contender; where nothing
-// is to be offloaded its ratio is 0.
+// model cannot distinguish cuts whose throughputs differ by less than its errors: a caller that can choose among
+// cuts lets the job run with each contender for some time, and keeps the fastest. There is always at least one
+// contender; if offloading does not pay, its ratio is 0.
 func Contenders(m Metrics) ([]Decision, error) {
 	best, err := Decide(Extended, m)
 	if err != nil || len(m.Candidates) == 0 {
@@ -291,7 +292,7 @@ func (m *Metrics) highestMeasured() (highest Candidate, ok bool) {
 	return highest, ok
 }
 
-// binding says in words what bounds the throughput at a share.
+// binding names the bound of the throughput at a share.
 func (o *model) binding(share float64) string {
 	rate := o.rate(share) * (1 + 1e-6)
 	switch {
@@ -307,8 +308,8 @@ func (o *model) binding(share float64) string {
 	return "the CPUs of the trainer's machine bind"
 }
 
-// FreeCores returns how many CPUs the trainer leaves free at a throughput: the local pipeline may use them beside
-// the trainer. It returns 0, which means no limit, if the metrics do not contain the CPU times.
+// FreeCores returns how many CPUs the trainer leaves free for the local pipeline at a throughput. It returns 0,
+// which means no limit, if the metrics do not contain the CPU times.
 func FreeCores(m Metrics, rowsPerSecond float64) float64 {
 	if m.Cores <= 0 || m.check() != nil {
 		return 0

@@ -132,8 +132,8 @@ func paper(m *Metrics) Decision {
 
 // fastFlowLocalRatio is the share that stays local in the program that FastFlow's authors published (function
 // calculate_ratio_local_optimal of fastflow/utils.py), for workers of candidate c, each with c.Rthp. It departs from
-// Algorithm 1: it knows a number of workers, halves the way between Upper and Lower where the local pipeline is the
-// faster one, and balances only where both sides together are slower than the trainer.
+// Algorithm 1: it uses a number of workers, takes the middle between Upper and Lower if the local pipeline is the
+// faster one, and balances only if both sides together are slower than the trainer.
 func fastFlowLocalRatio(m *Metrics, c Candidate, workers int) float64 {
 	upper := c.Rthp * float64(workers)
 	lower := (m.Gthp - m.Lthp) * (1 + m.relative(c))

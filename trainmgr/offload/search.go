@@ -6,31 +6,31 @@ import (
 )
 
 const (
-	mostTry       = 10    // times Up: a try ends then, whatever chance explains
-	certainSpread = 2     // standard errors: a difference above it is no chance
-	leastTryGain  = 0.005 // of the rate: a try that gains less is undone
-	// certainShareOfRate is the standard error, as a share of a rate, at which the rate is known well.
+	mostTry       = 10    // times Up: a try ends after this time, even if its gain is uncertain
+	certainSpread = 2     // standard errors: a greater difference is significant
+	leastTryGain  = 0.005 // share of the rate: a try that gains less is undone
+	// certainShareOfRate is the standard error, as a share of a rate, at which the rate counts as known.
 	certainShareOfRate = 0.01
-	// A step is a share of the throughput: a neighbour above is better by a step where the local side binds, and a
-	// neighbour below is better by a step where the workers bind. So where neither neighbour within leastStep is better,
+	// A step is a share of the throughput. If the local side is the bottleneck, the neighbour above is better by a
+	// step; if the workers are the bottleneck, the neighbour below is. So if neither neighbour at leastStep is better,
 	// no ratio is better by more than leastStep.
 	firstStep = 0.4
 	leastStep = 0.04
 	mostStep  = 1
 	againStep = 0.1
-	// endShare is the share of splits below which a side makes none.
+	// endShare is the share of splits below which a side gets no splits.
 	endShare  = 0.03
 	firstRest = 64   // times Settle
 	mostRest  = 3600 // seconds
-	// driftShare is the share by which the smoothed rate of a job differs from the rate at which the search ended when
-	// something has changed, and driftSeconds how long it does. driftBalance is the same of the ratio at which both sides
-	// are done at the same time: a side that has become faster leaves the rate as it is.
+	// If the smoothed rate of a job differs by driftShare from the rate at which the search ended, for driftSeconds,
+	// conditions have changed. driftBalance is the same threshold for the ratio at which both sides are done at the
+	// same time: a side that has become faster need not change the rate.
 	driftShare   = 0.15
 	driftBalance = 0.1
 	driftSeconds = 8
 )
 
-// Sample is a rate that was observed in intervals.
+// Sample is a rate that is observed in intervals.
 type Sample struct {
 	Rows    float64 `json:"rows"`
 	Seconds float64 `json:"seconds"`
@@ -46,7 +46,7 @@ func (s *Sample) add(rows, seconds float64) {
 	s.Count++
 }
 
-// mean returns the rate, 0 if nothing was observed.
+// mean returns the rate. It returns 0 if nothing was observed.
 func (s *Sample) mean() float64 {
 	if s.Seconds == 0 {
 		return 0
@@ -68,16 +68,17 @@ type Stage uint8
 
 // The stages of a search, in their order.
 const (
-	TryEnd     Stage = iota // an end at which the profile measured more
+	TryEnd     Stage = iota // the end, 0 or 1, at which the profile measured more
 	TryBalance              // the ratio at which both sides are done at the same time
-	Climb                   // a neighbour
-	Rest                    // nothing until the rest is over
+	Climb                   // a neighbour of the ratio
+	Rest                    // no ratio until the rest is over
 )
 
 // Search is the state of a search for the best ratio. The throughput as a function of the ratio has one summit: each
 // bound grows with the ratio or falls with it, and the least of such bounds has no valley. So a ratio that is better
-// than both of its neighbours is within a step of the best ratio. Climb goes on in a direction while that gains, with
-// twice the step each time; where neither neighbour gains, it halves the step until it is below leastStep.
+// than both of its neighbours is within a step of the best ratio. Climb continues in a direction while the rate
+// grows, and doubles the step each time. If neither neighbour is better, it halves the step until the step is below
+// leastStep.
 type Search struct {
 	Stage    Stage   `json:"stage"`
 	Step     float64 `json:"step"` // share of the throughput; 0: firstStep
@@ -87,17 +88,17 @@ type Search struct {
 	Rested   float64 `json:"rest_seconds"`  // so far
 	Drifted  float64 `json:"drift_seconds"` // for how long the rate has differed from BaseRate
 	Rate     float64 `json:"rows_per_second"`
-	BaseRate float64 `json:"base_rows_per_second"` // at the ratio around which the search tries; 0: not known
+	BaseRate float64 `json:"base_rows_per_second"` // rate at the ratio around which the search tries; 0: not known
 	// BaseBalance is the ratio at which both sides were done at the same time when BaseRate was observed.
 	BaseBalance float64 `json:"base_balance"`
 }
 
-// begin lets the search begin again.
+// begin restarts the search.
 func (s *Search) begin() {
 	*s = Search{Rests: s.Rests, Rate: s.Rate}
 }
 
-// watch ends a rest that has lasted long enough, or during which the job's rate has moved.
+// watch ends a rest that has lasted long enough, or during which the job's rate or the balance has moved.
 func (s *Search) watch(o TunerOptions, seen Sample, balance, rate, dt float64) {
 	if s.Rate == 0 {
 		s.Rate = rate
@@ -129,7 +130,8 @@ func (s *Search) moved(rate, spread float64) bool {
 	return s.BaseRate > 0 && math.Abs(rate-s.BaseRate) > float64(driftShare*s.BaseRate)+2*spread
 }
 
-// accept notes that a try gained. A balance is computed again: both sides have shown more of their rates.
+// accept records that a try gained. The balance is computed again, because more of both sides' rates has been
+// observed.
 func (s *Search) accept() {
 	s.BaseRate = 0
 	switch s.Stage {
@@ -140,7 +142,7 @@ func (s *Search) accept() {
 	}
 }
 
-// reject notes that a try did not gain.
+// reject records that a try did not gain.
 func (s *Search) reject() {
 	if s.Stage == Climb {
 		s.miss()
@@ -149,7 +151,7 @@ func (s *Search) reject() {
 	s.Stage++
 }
 
-// miss goes on to the other neighbour, or to nearer ones.
+// miss continues with the other neighbour, or with a smaller step.
 func (s *Search) miss() {
 	s.Down = !s.Down
 	if s.Misses++; s.Misses < 2 {
@@ -162,7 +164,7 @@ func (s *Search) miss() {
 	}
 }
 
-// next returns the ratio to try, and why. ok is false if there is none now.
+// next returns the ratio to try, and the reason. ok is false if no ratio is to be tried now.
 func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
 	if s.Search.Stage == Rest {
 		return 0, "", false
@@ -192,7 +194,7 @@ func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok 
 	}
 	if s.Search.Step == 0 {
 		s.Search.Step, s.Search.Down = firstStep, s.balanced(in) < s.Ratio
-		if s.Search.Rests > 0 { // nothing has changed since the last search, as far as the rate shows
+		if s.Search.Rests > 0 { // the rate shows no change since the last search
 			s.Search.Step = againStep
 		}
 	}
@@ -210,8 +212,8 @@ func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok 
 	return 0, "", false
 }
 
-// neighbour returns the ratio at which the local side's bound, Local/(1-ratio), is higher by a step, or the workers'
-// bound, Remote/ratio, if the step is negative. It returns an end if the ratio would be near it.
+// neighbour returns the ratio at which the local side's bound, Local/(1-ratio), is higher by a step or, if the step
+// is negative, the workers' bound, Remote/ratio, is. It returns 0 or 1 if the ratio would be near that end.
 func neighbour(ratio, step float64) float64 {
 	if step > 0 {
 		ratio = 1 - float64((1-ratio)*math.Exp(-step))

@@ -16,13 +16,13 @@ var ErrTable = errors.New("table of offload metrics")
 
 const (
 	tableVersion = 1
-	// MaxTableBytes bounds the bytes of a table. A table of tableEntries has a quarter of it.
+	// MaxTableBytes bounds the bytes of a table. A table with tableEntries entries takes a quarter of it.
 	MaxTableBytes = 1 << 20
 	tableEntries  = 256 // entries of each key; the entry that was used longest ago is dropped first
 	maxCandidates = 3   // one of each cut
 )
 
-// Keys are the three keys of FastFlow's Table 2, as digests. The metrics of a key that differs are measured again.
+// Keys are the three keys of FastFlow's Table 2, as digests. If a key differs, its metrics are measured again.
 type Keys struct {
 	// Model is the model with its batch size and the trainer's machine: Gthp and Tcycle.
 	Model Key
@@ -120,17 +120,17 @@ type tableForm struct {
 	Remotes   []remoteEntry   `json:"remotes"`
 }
 
-// Known reports which metrics a table had.
+// Known reports which metrics a table contained.
 type Known struct {
 	Model    bool `json:"model"`
 	Pipeline bool `json:"pipeline"`
 	Remote   bool `json:"remote"`
 }
 
-// All reports whether nothing is left to measure.
+// All reports whether the table contained all metrics.
 func (k Known) All() bool { return k.Model && k.Pipeline && k.Remote }
 
-// Lookup returns the table's metrics of the keys. Metrics that the table does not have are 0.
+// Lookup returns the table's metrics for the keys. Metrics that the table does not contain are 0.
 func (t *Table) Lookup(k Keys) (m Metrics, known Known) {
 	if i := slices.IndexFunc(t.models, func(e modelEntry) bool { return e.Key == k.Model }); i >= 0 {
 		e := t.models[i]
@@ -218,7 +218,7 @@ func DecodeTable(b []byte) (*Table, error) {
 		if len(e.Candidates) > maxCandidates {
 			return nil, fmt.Errorf("%w: workers %v: %d candidates", ErrTable, e.Key, len(e.Candidates))
 		}
-		// Pcycle stands in another entry, and Decide compares the two.
+		// Pcycle is in another entry, and Decide compares both values.
 		if err := (&Metrics{Pcycle: 1, Candidates: e.Candidates}).check(); err != nil {
 			return nil, fmt.Errorf("%w: workers %v: %w", ErrTable, e.Key, err)
 		}

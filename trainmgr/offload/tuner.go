@@ -18,7 +18,7 @@ const (
 
 	smoothingSeconds = 4    // time constant of the observed rates
 	probeRatio       = 0.25 // the first ratio of a side whose rate is unknown
-	leastBusyShare   = 0.05 // of the time: a side that was less busy is at least as fast as this share says
+	leastBusyShare   = 0.05 // share of time: a side that was less busy counts as busy for this share
 	leastInterval    = 1e-3 // seconds: a shorter time is too short to divide by
 )
 
@@ -26,7 +26,7 @@ const (
 type TunerOptions struct {
 	Stall  float64 `json:"stall_share"`    // share of time that a trainer may wait; 0 means DefaultStall
 	Up     float64 `json:"up_seconds"`     // the ratio changes after the trainer starved for this time; 0 means DefaultUp
-	Settle float64 `json:"settle_seconds"` // nothing changes for this time after a change; 0 means DefaultSettle
+	Settle float64 `json:"settle_seconds"` // after a change nothing changes for this time; 0 means DefaultSettle
 	Gain   float64 `json:"gain"`           // a change that gains less is not made; 0 means DefaultGain
 }
 
@@ -43,8 +43,8 @@ func (o TunerOptions) withDefaults() TunerOptions {
 	return o
 }
 
-// Inputs are the observations of a job at one moment. All but Seconds, Supply and RemoteAway count from the job's
-// beginning and grow.
+// Inputs are the observations of a job at one moment. The rows, the busy times and StallSeconds count from the job's
+// beginning.
 type Inputs struct {
 	Seconds float64 `json:"seconds"` // since any fixed moment
 	// StallSeconds is how long the trainer waited for mini-batches.
@@ -66,7 +66,7 @@ type Inputs struct {
 	RemoteAway bool `json:"remote_away"`
 }
 
-// known replaces values that are not numbers, which JSON cannot represent, by 0.
+// known replaces values that are not numbers by 0, because JSON cannot represent them.
 func (in Inputs) known() Inputs {
 	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
 		&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput,
@@ -95,7 +95,7 @@ type State struct {
 	// Seen is the job's rate since the last change settled.
 	Seen   Sample `json:"sample"`
 	Search Search `json:"search"`
-	Last   Inputs `json:"last"` // of the decision before
+	Last   Inputs `json:"last"` // inputs of the previous decision
 }
 
 // Tuning is a decision of the tuner: the ratio that applies from now on.
@@ -116,27 +116,28 @@ type Record struct {
 
 // Tuner changes the ratio while a job runs, when T, the load or the workers change. It has one owner.
 //
-// The law: nothing changes while the trainer has all it can take: it waited for at most Stall of the time, and the job
-// makes at least Gthp less half of Gain, if Gthp is known. (Preprocessing beside a trainer may slow the trainer's step
-// down without letting the trainer wait.) If the trainer lacked mini-batches for Up seconds without a break, the tuner
-// searches, from the cheapest guess to the dearest:
+// The law: nothing changes while the trainer gets all mini-batches that it can take. This is the case if the trainer
+// waited for at most Stall of the time and the job makes at least Gthp less half of Gain, if Gthp is known.
+// (Preprocessing beside a trainer may slow the trainer's step without making the trainer wait.) If the trainer
+// lacked mini-batches for Up seconds without a break, the tuner searches, from the cheapest guess to the most
+// expensive one:
 //
 //  1. the end, 0 or 1, at which the profile measured more than the job makes now;
-//  2. the ratio at which both sides are done at the same time, which is Remote/(Local+Remote) of the rates that the
-//     sides showed while they worked;
+//  2. the ratio at which both sides are done at the same time, which is Remote/(Local+Remote) of the observed rates
+//     of the sides while they work;
 //  3. neighbours of the ratio, in steps that become smaller until no neighbour is better (see [Search]).
 //
-// Each change is a try: it stays if the job makes more than before when the change has settled, and is undone
-// otherwise. A try lasts until the difference exceeds the spread of the observed rates, or for mostTry times Up. When
-// the search has ended, the tuner rests for a time that doubles with every search, and begins again at once if the rate
-// has moved by driftShare since. While no remote worker is available the ratio is 0; when workers return, the earlier
-// ratio applies again.
+// Each change is a try: it stays if the job is faster than before once the change has settled, and is undone
+// otherwise. A try lasts until the difference exceeds the spread of the observed rates, or for mostTry times Up.
+// When the search has ended, the tuner rests for a time that doubles with every search, and begins again at once if
+// the rate has moved by driftShare since. While no remote worker is available the ratio is 0; when workers return,
+// the earlier ratio applies again.
 type Tuner struct {
 	options TunerOptions
 	state   State
 }
 
-// NewTuner makes a tuner that begins at a decision's ratio.
+// NewTuner makes a tuner that begins with the ratio of a decision.
 func NewTuner(o TunerOptions, ratio float64) *Tuner {
 	return &Tuner{options: o.withDefaults(), state: State{Ratio: within(ratio)}}
 }
@@ -149,7 +150,7 @@ func (t *Tuner) Decide(in Inputs) Record {
 	return r
 }
 
-// tune is the law: a function of its arguments alone.
+// tune is the law, a pure function of its arguments.
 func tune(o TunerOptions, s State, in Inputs) Tuning {
 	before, last := s.effective(), s.Last
 	dt := in.Seconds - last.Seconds
@@ -169,7 +170,7 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 		s.Away, s.Starving, s.Changed, s.Trying = in.RemoteAway, 0, in.Seconds, false
 		s.Seen, s.Search = Sample{}, Search{}
 		if s.Away {
-			s.Remote = 0 // the workers that return may be other workers
+			s.Remote = 0 // other workers may return
 			return s.conclude(before, "no worker is there: everything is local")
 		}
 		return s.conclude(before, "workers are there again")
@@ -211,8 +212,8 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 	return s.conclude(before, why)
 }
 
-// undecided reports whether a try goes on: its rate is not known yet, or differs from the rate before by no more than
-// chance explains.
+// undecided reports whether a try goes on because its rate is not known yet, or does not differ significantly from
+// the earlier rate.
 func (s *State) undecided(o TunerOptions, in Inputs) bool {
 	elapsed := in.Seconds - s.Changed
 	switch {
@@ -225,12 +226,13 @@ func (s *State) undecided(o TunerOptions, in Inputs) bool {
 	return difference < certainSpread*math.Hypot(s.Seen.spread(), s.PreviousSeen.spread())
 }
 
-// gained reports whether a try made the job faster by more than chance explains.
+// gained reports whether a try made the job significantly faster.
 func (s *State) gained() bool {
 	return s.Seen.mean() > s.PreviousSeen.mean()*(1+leastTryGain)+math.Hypot(s.Seen.spread(), s.PreviousSeen.spread())
 }
 
-// uncertain reports whether the rate at the present ratio is not yet known well enough to compare a neighbour with it.
+// uncertain reports whether the rate at the present ratio is not known well enough yet for a comparison with a
+// neighbour.
 func (s *State) uncertain(o TunerOptions, in Inputs) bool {
 	elapsed := in.Seconds - s.Changed
 	return elapsed < o.Settle+o.Up ||
@@ -288,8 +290,8 @@ func (s *State) balanced(in Inputs) float64 {
 	return within(remote / (local + remote))
 }
 
-// gain returns the share by which the throughput grows if a target replaces the ratio. The gain is infinite if the
-// target tries a side whose rate is unknown, or if the ratio leaves a side idle.
+// gain returns the share by which the throughput grows if target replaces the ratio. The gain is infinite if the
+// ratio or target gives splits to a side whose rate is unknown.
 func (s *State) gain(in Inputs, target float64) float64 {
 	if target == s.Ratio {
 		return 0
@@ -326,7 +328,7 @@ func (s State) conclude(before float64, why string) Tuning {
 }
 
 // Replay computes every decision of a log again and compares the results. It also compares each state with the state
-// that the record before led to. The records belong to one job and are in order; the log may begin at any record.
+// that the previous record led to. The records belong to one job and are in order; the log may begin at any record.
 func Replay(log []Record) error {
 	for i, r := range log {
 		if i > 0 && log[i-1].Decision.After != r.Before {
