@@ -37,7 +37,7 @@ type sharing struct {
 	metrics                   *offload.Metrics
 	localSupply, remoteSupply float64
 	trainerThroughput         float64 // T or Gthp; 0: not known
-	// CPU seconds of a local mini-batch, as the profile foretells; 0: not known
+	// cpuOfMiniBatch is the CPU seconds of a local mini-batch, as the profile foretells; 0: not known.
 	cpuOfMiniBatch float64
 	remoteWorkers  []allocation.Worker // workers elsewhere whose P is known
 	pace           float64             // expected rows a second

@@ -11,15 +11,16 @@ import (
 // testBed is a system on which the policies are tried: a trainer's machine with workers elsewhere.
 type testBed interface {
 	offloadCuts() []offload.Cut
-	// profile makes the measurements that the policies see. noise is a standard deviation of each, as a share.
+	// profile returns the measurements for the policies. noise is the standard deviation of each measurement, as a
+	// share.
 	profile(rng *rand.Rand, noise float64) offload.Metrics
-	// throughput returns the training throughput at a cut and a share. again measures it once more, on other mini-batches
-	// and for longer.
+	// throughput returns the training throughput at a cut and a share. With again it measures on other mini-batches and
+	// for longer.
 	throughput(cut offload.Cut, ratio float64, again bool) float64
 	// begin begins a job at a cut and a share.
 	begin(cut offload.Cut, ratio float64) tunedJob
-	// second returns the seconds of virtual time for one second of the tuner's constants, which are those of a real job:
-	// the time in which a profile says that each stream makes a split or so.
+	// second returns the seconds of virtual time for one second of the tuner's constants, which are made for a real
+	// job. It is about the time in which, by the profile, each stream makes a split.
 	second(profile *offload.Metrics) float64
 }
 
@@ -32,13 +33,13 @@ type tunedJob interface {
 }
 
 const (
-	// tunedSeconds bounds the seconds of a search, and restSeconds is how long a tuner has changed nothing when its search
-	// counts as ended.
+	// tunedSeconds bounds the seconds of a search. A search counts as ended when the tuner has changed nothing for
+	// restSeconds.
 	tunedSeconds = 900
 	restSeconds  = 12
 )
 
-// tune begins a job and lets a tuner look at it until its search has ended.
+// tune begins a job and lets a tuner decide about it until the tuner's search has ended.
 func tune(bed testBed, d offload.Decision, profile *offload.Metrics) tunedJob {
 	job := bed.begin(d.Cut, d.Ratio)
 	second := bed.second(profile)
@@ -70,7 +71,7 @@ func tune(bed testBed, d offload.Decision, profile *offload.Metrics) tunedJob {
 	return job
 }
 
-// extended lets the policy Extended decide: every contender runs under a tuner, and the fastest goes on.
+// extended runs every contender of the policy Extended under a tuner, and continues with the fastest contender.
 func extended(bed testBed, metrics *offload.Metrics) (best offload.Decision, throughput float64, err error) {
 	contenders, err := offload.Contenders(*metrics)
 	if err != nil {
@@ -86,7 +87,8 @@ func extended(bed testBed, metrics *offload.Metrics) (best offload.Decision, thr
 	}
 	best.Ratio = fastest.shares().Ratio()
 	best.Offload = best.Ratio > 0
-	return best, fastest.finish(), nil // it goes on: the fastest of several trials was lucky, too
+	// the throughput is measured again, because the fastest of several trials was also lucky
+	return best, fastest.finish(), nil
 }
 
 // compare sweeps a system and lets every policy decide.
@@ -101,7 +103,7 @@ func compare(bed testBed, name string, rng *rand.Rand, noise float64) (Case, err
 			}
 		}
 	}
-	// The best of many runs was a lucky run too: it runs again, for longer.
+	// The best of many runs was also a lucky run, so its share runs again, for longer.
 	c.Best = math.Max(c.NoOffload, bed.throughput(c.BestCut, c.BestRatio, true))
 	for _, policy := range Policies() {
 		d, err := offload.Decide(policy, c.Metrics)
@@ -109,7 +111,7 @@ func compare(bed testBed, name string, rng *rand.Rand, noise float64) (Case, err
 			return c, fmt.Errorf("%s: %w", name, err)
 		}
 		var rate float64
-		if policy == offload.Extended { // it goes on to look at the job while it runs; the paper decides once
+		if policy == offload.Extended { // Extended also observes the running job; the paper's policy decides once
 			d, rate, err = extended(bed, &c.Metrics)
 		} else {
 			rate = bed.throughput(d.Cut, d.Ratio, true)

@@ -8,16 +8,16 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// Cluster is the second simulator: a queueing network that is run event by event. It checks the policies on a mechanism
-// that they were not developed with. It shares no code with Machine, which divides processors among those that use
-// them. Here
+// Cluster is the second simulator: a queueing network that is run event by event. It checks the policies on a
+// mechanism that was not used to develop them. It shares no code with Machine, in which all users of the processors
+// share them equally. In a Cluster
 //
-//   - a control group spends a budget of CPU time in each period of 100 ms, and stands still when it is spent;
+//   - a control group has a budget of CPU time in each period of 100 ms, and stops when the budget is spent;
 //   - every disk, link and engine thread is a server with a queue, and serves one mini-batch at a time;
 //   - each service takes a random time with a long tail, and other tenants slow workers down from time to time;
 //   - several ranks step together, and each waits for the slowest.
 //
-// Times are in seconds for a mini-batch, in the mean.
+// Times are means, in seconds for a mini-batch.
 type Cluster struct {
 	Quota       float64 // of the trainer's control group, in processors
 	Cores       int     // processors that the group may use at once
@@ -25,10 +25,10 @@ type Cluster struct {
 	StepCPU     float64 // of a rank's step
 	StepDevice  float64
 	Threads     int     // of the local engine
-	LocalCPU    float64 // to preprocess here
+	LocalCPU    float64 // to preprocess on the trainer's machine
 	LocalRead   float64 // of the local disk
 	Latency     float64 // of the network, one way
-	Down, Up    float64 // of the link to the trainer, and from it, for whole tensors and column chunks
+	Down, Up    float64 // of the link to the trainer for whole tensors, and from the trainer for column chunks
 	Spread      float64 // standard deviation of the logarithm of every service time
 	Queue       int
 	Split       int
@@ -89,7 +89,7 @@ func (*Cluster) offloadCuts() []offload.Cut {
 	return []offload.Cut{offload.Transforms, offload.ReadAndTransforms, offload.All}
 }
 
-// event is what happens at a moment.
+// event is a function that runs at a moment of virtual time.
 type event struct {
 	at    float64
 	order uint64
@@ -111,7 +111,7 @@ func (h *eventHeap) Pop() any {
 	return last
 }
 
-// station serves a number of mini-batches at once; the others wait in order.
+// station serves a number of mini-batches at once; other mini-batches wait in order.
 type station struct {
 	free    int
 	waiting []func()
@@ -138,7 +138,7 @@ func (s *station) leave() {
 	next()
 }
 
-// cpuPeriod is the period of a quota, as the kernel has it.
+// cpuPeriod is the period of a quota, in seconds, as in the kernel.
 const cpuPeriod = 0.1
 
 // thread is a thread that runs on the trainer's machine.
@@ -184,7 +184,7 @@ type clusterRun struct {
 	stopAtTaken int
 }
 
-// clusterStream makes a split after the other.
+// clusterStream makes one split after the other.
 type clusterStream struct {
 	busy   bool
 	worker int
@@ -210,7 +210,7 @@ func (c *Cluster) start(cut offload.Cut, ratio float64, trains bool, seed uint64
 	return r
 }
 
-// toggle lets a tenant of a worker come or go, again and again.
+// toggle makes a tenant of a worker come or go, and schedules the next change.
 func (r *clusterRun) toggle(worker int) {
 	r.after(r.rng.ExpFloat64()*r.c.Workers[worker].Tenant, func() {
 		r.slow[worker] = !r.slow[worker]
@@ -237,7 +237,7 @@ func (r *clusterRun) compute(seconds float64, step bool, after func()) {
 	r.threads = append(r.threads, thread{r.random(seconds), after, step})
 }
 
-// serve lets a mini-batch pass a station.
+// serve passes a mini-batch through a station.
 func (r *clusterRun) serve(s *station, seconds float64, after func()) {
 	s.enter(func() {
 		r.after(r.random(seconds), func() {
@@ -247,7 +247,7 @@ func (r *clusterRun) serve(s *station, seconds float64, after func()) {
 	})
 }
 
-// run goes on until a moment or until the trainer has taken a number of mini-batches.
+// run simulates until a moment, or until the trainer has taken a number of mini-batches.
 func (r *clusterRun) run(until float64, taken int) {
 	r.stopAtTaken = taken
 	r.deal()
@@ -276,7 +276,7 @@ func (r *clusterRun) run(until float64, taken int) {
 	}
 }
 
-// spend moves time on; every thread computes for some seconds.
+// spend advances the time; every thread computes for some seconds.
 func (r *clusterRun) spend(seconds, now float64) {
 	r.now = now
 	var ended []func()
@@ -308,7 +308,7 @@ func (r *clusterRun) deal() {
 	}
 }
 
-// trainerTakes lets the ranks take mini-batches, one each.
+// trainerTakes lets each rank take one mini-batch.
 func (r *clusterRun) trainerTakes() bool {
 	ranks := r.c.Ranks
 	if !r.trains {
@@ -374,7 +374,7 @@ func (r *clusterRun) startSplit() bool {
 	return true
 }
 
-// makeBatch makes a mini-batch of a split, and then the others that are left of it.
+// makeBatch makes a mini-batch of a split, and then the remaining mini-batches of the split.
 func (r *clusterRun) makeBatch(side offload.Side, s *clusterStream, left int) {
 	if left == 0 {
 		s.busy = false
@@ -442,7 +442,7 @@ func (r *clusterRun) makeBatch(side offload.Side, s *clusterStream, left int) {
 	r.serve(r.workerDisks[s.worker], c.Workers[s.worker].Read, work)
 }
 
-// mark adds the time in which a side was making mini-batches until now.
+// mark adds the time until now in which a side was making mini-batches.
 func (r *clusterRun) mark(side offload.Side) {
 	if r.making[side] == 0 {
 		return
@@ -456,7 +456,7 @@ func (r *clusterRun) mark(side offload.Side) {
 	}
 }
 
-// measured runs on and measures.
+// measured continues the run and measures.
 func (r *clusterRun) measured(warmup, counted int) (perSecond, workCPU, stepCPU float64) {
 	r.run(math.Inf(1), r.taken+warmup)
 	begun, from, work, step := r.now, r.taken, r.workUsed, r.stepUsed

@@ -45,7 +45,7 @@ func drawMachine(rng *rand.Rand) *Machine {
 	return m
 }
 
-// profile makes the measurements that the policies see.
+// profile implements testBed.
 func (m *Machine) profile(rng *rand.Rand, noise float64) offload.Metrics {
 	noisy := func(v float64) float64 { return v * math.Max(1+noise*rng.NormFloat64(), 0.1) }
 	alone := m.trainerAlone()
@@ -89,8 +89,9 @@ func (m *Machine) cost(cut offload.Cut) CutCost {
 	return CutCost{}
 }
 
-// steadyBatches returns how many mini-batches a run makes before it counts, and how many it counts: whole splits of all
-// streams several times over, and several fillings of the input queue, which would else be part of the throughput.
+// steadyBatches returns how many mini-batches a run makes before the measurement, and how many it measures. Both
+// numbers are several splits of all streams and several fillings of the input queue, so that the filling of the
+// queue does not count as throughput.
 func (m *Machine) steadyBatches() (warmup, counted int) {
 	streams := m.LocalThreads + 1 + streamsOfWorker*len(m.WorkerSeconds)
 	round := m.SplitBatches * streams

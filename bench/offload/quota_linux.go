@@ -14,8 +14,8 @@ const quotaPeriod = 100_000
 // quota is a control group with a quota of CPU.
 type quota struct{ dir string }
 
-// newQuota makes a control group: in cgroup v2 with cpu.max, or in v1 with cpu.cfs_quota_us. The error says why this
-// process may not.
+// newQuota makes a control group: in cgroup v2 with cpu.max, or in v1 with cpu.cfs_quota_us. The error says why the
+// process is not permitted to make one.
 func newQuota(name string, cores float64) (*quota, error) {
 	limit := strconv.Itoa(int(cores * quotaPeriod))
 	var errs []error

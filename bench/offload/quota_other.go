@@ -4,7 +4,7 @@ package offload
 
 import "errors"
 
-// quota is a control group, of which this system has none.
+// quota is a control group. This system has no control groups.
 type quota struct{}
 
 func newQuota(string, float64) (*quota, error) { return nil, errors.ErrUnsupported }

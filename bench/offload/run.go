@@ -23,17 +23,17 @@ import (
 type Options struct {
 	// Command runs millrace; the arguments of a subcommand are appended to it.
 	Command []string
-	// Env is added to its environment.
+	// Env is added to the environment of Command.
 	Env []string
 
-	Cores         []float64     // share of a step that the trainer uses a CPU; empty: 0.3, 0.7, 1
+	Cores         []float64     // shares of a step in which the trainer uses a CPU; empty: 0.3, 0.7, 1
 	TrainerCores  float64       // quota of the trainer's machine; 0 means 1
 	DriveCores    float64       // quota of the drive; 0 means 0.5
 	RowsPerSecond float64       // of the trainer; 0 means 400,000
 	Rows          int           // of the data, 0 means 400,000
 	Steps         int           // shares of the sweep between 0 and 1; 0 means 4
 	Timeout       time.Duration // of each process; 0 means 5 minutes
-	Progress      func(string)  // receives each step in words, if not nil
+	Progress      func(string)  // receives a line of text for each step, if not nil
 }
 
 // Bounds of Options.
@@ -48,7 +48,7 @@ const waitDelay = 5 * time.Second
 
 // Measured holds the measurements for one trainer.
 type Measured struct {
-	TrainerCPU   float64   `json:"trainer_cpu"`   // share of its step
+	TrainerCPU   float64   `json:"trainer_cpu"`   // share of the trainer's step in which it uses a CPU
 	TrainerQuota float64   `json:"trainer_cores"` // 0: no quota was permitted
 	DriveQuota   float64   `json:"drive_cores"`
 	Sweep        []Point   `json:"sweep"`
@@ -132,7 +132,7 @@ func Run(ctx context.Context, o Options) (results []Measured, err error) {
 	return results, nil
 }
 
-// bench is a run of Run: a drive that is served, and the groups of the two sides.
+// bench is the state of Run: a drive that is served, and the groups of the two sides.
 type bench struct {
 	Options
 	dir     string
@@ -234,7 +234,7 @@ func (b *bench) close() error {
 	return err
 }
 
-// run runs a command to its end, in a group or in none, and returns what it printed.
+// run runs a command to its end, in a group if group is not nil, and returns the command's output.
 func (b *bench) run(ctx context.Context, group *quota, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
@@ -279,7 +279,7 @@ func (b *bench) train(ctx context.Context, cpuShare float64, offloading string) 
 	return &report, nil
 }
 
-// measure sweeps for one trainer and lets the policies decide.
+// measure runs the sweep and the policies for one trainer.
 func (b *bench) measure(ctx context.Context, cpuShare float64) (Measured, error) {
 	m := Measured{TrainerCPU: cpuShare, Note: b.note}
 	if b.note == "" {
@@ -308,5 +308,5 @@ func (b *bench) measure(ctx context.Context, cpuShare float64) (Measured, error)
 	return m, nil
 }
 
-// flashBytes returns the size of a drive that holds rows of RM1 with room to spare: whole blocks.
+// flashBytes returns the size, in whole blocks, of a drive with ample room for rows of RM1.
 func flashBytes(rows int) int { return (64<<20 + 600*rows) &^ 4095 }

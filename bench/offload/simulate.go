@@ -22,10 +22,10 @@ var ErrOptions = errors.New("bench offload")
 // SimulateOptions select the simulation. The zero value works.
 type SimulateOptions struct {
 	Cases int    // systems to draw; 0 means 1000
-	First int    // number of the first of them: Cases 1 and First n draw case n of a seed again
-	Seed  uint64 // of the draw
-	// Noise is the standard deviation of a profile's measurements, as a share; 0 means 0.01, negative none. The queueing
-	// network has noise of its own instead.
+	First int    // number of the first system: Cases 1 and First n draw case n of a seed again
+	Seed  uint64 // seed of the draw
+	// Noise is the standard deviation of a profile's measurements, as a share; 0 means 0.01, and a negative value means
+	// no noise. The queueing network has noise of its own instead.
 	Noise  float64
 	Queues bool // draw queueing networks (Cluster) instead of machines that share processors (Machine)
 }
@@ -37,7 +37,7 @@ const (
 )
 
 const (
-	sweepSteps     = 10 // shares between 0 and 1 that a sweep tries, beside 0
+	sweepSteps     = 10 // shares above 0, up to 1, that a sweep tries beside 0
 	profileBatches = 100
 )
 
@@ -52,7 +52,8 @@ type Outcome struct {
 	Decision offload.Decision `json:"decision"`
 	// RowsPerSecond is the training throughput under the decision; the simulator's rows are mini-batches.
 	RowsPerSecond float64 `json:"rows_per_second"`
-	// Distance is from the sweep's best throughput, as a share of it; below 0 is better than the sweep.
+	// Distance is the distance from the sweep's best throughput, as a share of it; a value below 0 is better than the
+	// sweep.
 	Distance float64 `json:"distance_share"`
 }
 
@@ -90,7 +91,8 @@ type Simulation struct {
 	Farthest Case      `json:"farthest_case"` // in which Extended is farthest from the best
 	// Beyond names the cases in which Extended is farther than NearShare from the best.
 	Beyond []string `json:"beyond_5_percent,omitempty"`
-	// Workers are what policies for the number of workers ask for, in the mean over cases of equal workers.
+	// Workers are the numbers of workers that the policies for that number ask for, as means over the cases with equal
+	// workers.
 	Workers []WorkerCount `json:"workers"`
 }
 
@@ -153,11 +155,11 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Simulation, error) {
 	return s, nil
 }
 
-// NearShare is the distance from a sweep's best within which Extended is to be in every case.
+// NearShare is the greatest distance from a sweep's best that Extended may have in any case.
 const NearShare = 0.05
 
-// run draws the cases and compares the policies in each of them, as many cases at once as there are processors. A case
-// depends on the seed and its number alone.
+// run draws the cases and compares the policies in each case. It runs as many cases at once as there are processors.
+// A case depends only on the seed and its number.
 func (o *SimulateOptions) run(ctx context.Context) ([]Case, error) {
 	cases, errs := make([]Case, o.Cases), make([]error, o.Cases)
 	var (
@@ -199,7 +201,7 @@ func (s *Summary) fill(policy offload.Policy, distances []float64) {
 	}
 }
 
-// workerPolicies say how many workers to start where each has the supply of the mean one.
+// workerPolicies compute how many workers to start if each worker has the mean supply.
 var workerPolicies = []struct {
 	name  string
 	count func(c Case) int

@@ -7,21 +7,22 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// Machine is a trainer's machine with the workers elsewhere, as the simulator knows it. Work is in seconds of one
+// Machine is a trainer's machine with the workers elsewhere, as the simulator models it. Work is in seconds of one
 // processor or worker for a mini-batch.
 type Machine struct {
 	Cores         float64 // quota of the trainer's machine
 	StepSeconds   float64 // of the trainer, on its device
-	StepCPU       float64 // of the trainer, before that, on a processor of its machine
-	LocalCPU      float64 // to preprocess here
+	StepCPU       float64 // of the trainer, before StepSeconds, on a processor of its machine
+	LocalCPU      float64 // to preprocess on the trainer's machine
 	LocalThreads  int
 	WorkerSeconds []float64 // of each worker, with everything offloaded
 	LinkSeconds   float64   // of the link to the trainer, with everything offloaded
 	QueueBatches  int       // of the input queue
 	SplitBatches  int
 	Cuts          []CutCost
-	// Variation is by how much the work of a mini-batch differs from the mean at most, as a share. Without it the streams
-	// fall into step with each other, and the throughput at one ratio differs by a tenth from that at its neighbours.
+	// Variation is the greatest difference of a mini-batch's work from the mean, as a share. Without variation the
+	// streams fall into step with each other, and the throughput at one ratio differs by a tenth from the throughput at
+	// its neighbours.
 	Variation float64
 	Seed      uint64 // of the variation
 }
@@ -29,7 +30,7 @@ type Machine struct {
 // CutCost is the cost of a cut.
 type CutCost struct {
 	Cut        offload.Cut
-	ReceiveCPU float64 // CPU of the trainer's machine for a mini-batch that comes from elsewhere
+	ReceiveCPU float64 // CPU seconds of the trainer's machine for a mini-batch from elsewhere
 	WorkerWork float64 // of WorkerSeconds
 	LinkWork   float64 // of LinkSeconds
 }
@@ -51,9 +52,9 @@ const (
 type lane struct {
 	phase  phase
 	left   float64 // work of the phase
-	split  int     // mini-batches of the split that are still to make
+	split  int     // mini-batches of the split that are not made yet
 	worker int     // -1: local
-	turn   int     // grows: the first stream to ask for an engine thread gets it first
+	turn   int     // place in the line for engine threads: the stream that asked first gets a thread first
 }
 
 // simulation is a run in virtual time.
@@ -69,7 +70,7 @@ type simulation struct {
 	trainer lane
 	queued  int
 	taken   int
-	turns   int // for engine threads, so far
+	turns   int // turns given for engine threads so far
 
 	rates []float64 // of the lanes, and last of the trainer
 
@@ -87,7 +88,7 @@ type measuredRun struct {
 // streamsOfWorker is how many splits a worker makes at once.
 const streamsOfWorker = 2
 
-// run lets a job take mini-batches with a share of its splits offloaded at a cut. The first ones do not count.
+// run runs a job with a share of its splits offloaded at a cut. The first warmup mini-batches are not measured.
 func (m *Machine) run(cut CutCost, ratio float64, trains bool, warmup, counted int) measuredRun {
 	s := m.newSimulation(cut, ratio, trains)
 	s.advanceTo(warmup)
@@ -128,7 +129,7 @@ func (s *simulation) finish() float64 {
 	return s.measureTo(s.taken + 2*counted).batchesPerSecond
 }
 
-// newSimulation makes a simulation at its beginning.
+// newSimulation makes a simulation at time 0.
 func (m *Machine) newSimulation(cut CutCost, ratio float64, trains bool) *simulation {
 	s := &simulation{m: m, cut: cut, counters: offload.NewCounters(ratio), trains: trains,
 		rng: rand.New(rand.NewPCG(m.Seed, math.Float64bits(ratio)))}
@@ -144,7 +145,7 @@ func (m *Machine) newSimulation(cut CutCost, ratio float64, trains bool) *simula
 	return s
 }
 
-// measureTo runs on and measures.
+// measureTo continues the run and measures.
 func (s *simulation) measureTo(taken int) measuredRun {
 	begun, used, from := s.now, s.cpuUsed, s.taken
 	s.advanceTo(taken)
@@ -152,7 +153,7 @@ func (s *simulation) measureTo(taken int) measuredRun {
 	return measuredRun{batches / took, (s.cpuUsed - used) / batches}
 }
 
-// trainerAlone is the trainer on one cached mini-batch.
+// trainerAlone measures the trainer on one cached mini-batch.
 func (m *Machine) trainerAlone() measuredRun {
 	seconds := m.StepCPU/math.Min(1, m.Cores) + m.StepSeconds
 	return measuredRun{1 / seconds, m.StepCPU}
@@ -194,7 +195,7 @@ func (s *simulation) advance(taken int, until float64) {
 	}
 }
 
-// watch counts the observations of a tuner.
+// watch updates the observations for a tuner.
 func (s *simulation) watch(step float64) {
 	local, remote := false, false
 	for i := range s.lanes {
@@ -222,14 +223,14 @@ func (s *simulation) vary(mean float64) float64 {
 	return mean * (1 + float64(s.m.Variation*(2*s.rng.Float64()-1)))
 }
 
-// use counts the CPU time of the trainer's machine.
+// use counts CPU time of the trainer's machine.
 func (s *simulation) use(p phase, work float64) {
 	if p == preparing || p == receiving {
 		s.cpuUsed += work
 	}
 }
 
-// startWork lets waiting streams and the trainer go on, until none can.
+// startWork lets waiting streams and the trainer go on until none of them can.
 func (s *simulation) startWork() {
 	for changed := true; changed; {
 		changed = false
@@ -334,7 +335,7 @@ func (s *simulation) endStep() {
 	s.taken++
 }
 
-// setRates shares processors and the link equally among those that use them. An engine thread, and a worker, makes one
+// setRates divides the processors and the link equally among their users. An engine thread, and a worker, makes one
 // mini-batch at a time.
 func (s *simulation) setRates() {
 	local, received, sent := 0, 0, 0
@@ -383,7 +384,7 @@ func (s *simulation) setRates() {
 	}
 }
 
-// hasThread reports whether a lane that makes a mini-batch has an engine thread: a worker has one.
+// hasThread reports whether a lane that makes a mini-batch has an engine thread. A worker has one thread.
 func (s *simulation) hasThread(l *lane) bool {
 	threads, before := 1, 0
 	if l.worker < 0 {

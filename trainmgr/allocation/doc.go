@@ -9,7 +9,7 @@
 //	WorkersFor  is T/P of equal workers, rounded up
 //	Allocate    counts workers of unequal P, and foretells the stall that placement or a limit causes
 //	FillGap     counts the workers without data that make what the holders of the data cannot sustain
-//	Assign chooses from which of these workers each rank takes mini-batches
+//	Assign      chooses from which of these workers each rank takes mini-batches
 //	Schedule    starts splits on at most that many workers, and lets the next worker take the place of one that has no
 //	            undelivered split left
 //
