@@ -44,7 +44,7 @@ func TestWorkersForIsTOverPRoundedUp(t *testing.T) {
 	}
 }
 
-// TestAllocateAgreesWithWorkersFor holds the count of unequal workers to T/P where the workers are equal.
+// TestAllocateAgreesWithWorkersFor compares the count of unequal workers with T/P if the workers are equal.
 func TestAllocateAgreesWithWorkersFor(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := float64(rapid.IntRange(1, 1_000_000).Draw(rt, "p"))
@@ -151,8 +151,8 @@ func TestAllocateSaysWhatBinds(t *testing.T) {
 	}
 }
 
-// TestAllocateProperties: more T never takes fewer drives, no more run than there are or may, and a stall is the
-// epoch's time less the trainer's.
+// TestAllocateProperties: a higher T never takes fewer drives, no more drives run than exist or than the limit
+// allows, and a stall is the epoch's time less the trainer's time.
 func TestAllocateProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var drives []Worker

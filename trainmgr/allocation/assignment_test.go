@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAssignmentIsFair: every rank has as many different workers, two workers differ by at most one rank, every worker
-// has a rank, and the connections are bounded.
+// TestAssignmentIsFair: every rank has the same number of different workers, two workers differ by at most one rank,
+// every worker has a rank, and the connections are bounded.
 func TestAssignmentIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ranks := rapid.IntRange(1, 130).Draw(t, "ranks")

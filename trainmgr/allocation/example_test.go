@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
-// A trainer takes 250,000 rows/s and a drive makes 100,000: three drives run at once. The fourth takes the place of a
-// drive that has no split left.
+// A trainer takes 250,000 rows/s and a drive makes 100,000: three drives run at once. The fourth drive takes the
+// place of a drive that has no split left.
 func ExampleAllocate() {
 	drives := []allocation.Worker{
 		{Name: "drive0", RowsPerSecond: 100_000, Rows: 5_000_000},

@@ -37,7 +37,7 @@ func TestFillGap(t *testing.T) {
 	}
 }
 
-// TestTheGapIsFilled: the holders and the workers of the gap sustain T, and one worker less would not.
+// TestTheGapIsFilled: the holders and the workers of the gap sustain T, and one worker fewer would not.
 func TestTheGapIsFilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		trainer := rapid.Float64Range(1, 1e6).Draw(t, "T")

@@ -99,7 +99,7 @@ func TestScheduleProperties(t *testing.T) {
 	})
 }
 
-// TestScheduleTakesAtLeastOne holds the bounds from below: a schedule without a limit or concurrency still runs.
+// TestScheduleTakesAtLeastOne checks the lower bounds: a schedule without a limit or concurrency still runs.
 func TestScheduleTakesAtLeastOne(t *testing.T) {
 	s := NewSchedule(false, 0, []int{0})
 	s.Add(1, []int{0})
@@ -112,7 +112,7 @@ func TestScheduleTakesAtLeastOne(t *testing.T) {
 	assert.Zero(t, s.Pending())
 }
 
-// TestScheduleGroups runs two groups whose splits come back now and then, and whose workers are suspended.
+// TestScheduleGroups runs two groups whose splits are sometimes returned, and whose workers are sometimes suspended.
 func TestScheduleGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ordered := rapid.Bool().Draw(t, "ordered")

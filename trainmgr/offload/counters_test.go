@@ -60,7 +60,7 @@ func TestCountersOfTheSameRatioGoOn(t *testing.T) {
 	c.SetRatio(0.25)
 	local, remote := c.Started()
 	assert.Zero(t, local+remote)
-	// A side that could not take its splits is not made up for.
+	// After Restart a side does not make up for splits that it could not take.
 	for range 50 {
 		c.Count(Local)
 	}

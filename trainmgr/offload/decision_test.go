@@ -70,9 +70,9 @@ func TestNames(t *testing.T) {
 	assert.Equal(t, "local remote", Local.String()+" "+Remote.String())
 }
 
-// TestExtendedKnowsTheTrainersCPU compares the two policies where a trainer is busy on the CPUs that preprocess: one
-// core, a trainer of 0.5 ms CPU a row of 2000 rows/s (which is all of the core), and rows that cost 0.5 ms here and
-// 0.05 ms when they arrive ready.
+// TestExtendedKnowsTheTrainersCPU compares the two policies for a trainer that is busy on the CPUs that preprocess:
+// one core, a trainer of 0.5 ms CPU a row and 2000 rows/s (which is all of the core), and rows that cost 0.5 ms if
+// they are preprocessed here and 0.05 ms if they arrive ready.
 func TestExtendedKnowsTheTrainersCPU(t *testing.T) {
 	m := Metrics{Gthp: 2000, Lthp: 1000, Pcycle: 0.5e-3, Tcycle: 0.5e-3, Cores: 1, Supply: 2000,
 		Candidates: []Candidate{{Cut: All, Rthp: 1 / 0.55e-3, Ocycle: 0.05e-3, Supply: 10_000}}}
@@ -116,7 +116,7 @@ func TestExtendedKeepsEverythingLocal(t *testing.T) {
 	}
 }
 
-// TestDecisionsHoldTheirBounds draws metrics of any size and checks that no policy leaves its bounds.
+// TestDecisionsHoldTheirBounds draws metrics of any size and checks that every decision keeps its bounds.
 func TestDecisionsHoldTheirBounds(t *testing.T) {
 	number := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-6, 1e6), rapid.SampledFrom([]float64{most, 1 / most}))
 	rapid.Check(t, func(t *rapid.T) {
@@ -146,8 +146,8 @@ func TestDecisionsHoldTheirBounds(t *testing.T) {
 	})
 }
 
-// TestContendersAreTheCutsThatMayBeBest has three cuts: the model foretells that two are within its error of each
-// other, and that the third is far below.
+// TestContendersAreTheCutsThatMayBeBest has three cuts. By the model, two of them differ by less than the model's
+// error, and the third is far below.
 func TestContendersAreTheCutsThatMayBeBest(t *testing.T) {
 	m := Metrics{Gthp: 2000, Lthp: 200, Pcycle: 1e-3, Supply: 200, Cores: 4, Candidates: []Candidate{
 		{Cut: Transforms, Rthp: 300, Ocycle: 1e-5, Supply: 300},

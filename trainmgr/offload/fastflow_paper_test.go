@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests of this file take sentences of FastFlow (Um et al., PVLDB 16(5), 2023) about the decision, one by one.
-// Those about the measurement are in package trainmgr.
+// The tests of this file check sentences of FastFlow (Um et al., PVLDB 16(5), 2023) about the decision, one by one.
+// The tests of the sentences about the measurement are in package trainmgr.
 
 func decidePaper(t *testing.T, m Metrics) Decision {
 	t.Helper()

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
-// TestFormOfTheTable holds the table of metrics, which a launcher of a later build reads, and reads the table that an
-// earlier build wrote.
+// TestFormOfTheTable checks the bytes of the table of metrics, which launchers of later builds read, and reads a
+// table that an earlier build wrote.
 func TestFormOfTheTable(t *testing.T) {
 	const path = "testdata/table.v1.json"
 	keys := KeyParts{

@@ -44,7 +44,7 @@ func TestGoldenPolicies(t *testing.T) {
 			m := Metrics{Gthp: c.Gthp, Lthp: c.Lthp, Pcycle: c.Pcycle}
 			got := fastFlowLocalRatio(&m, Candidate{Cut: All, Rthp: c.Rthp, Ocycle: c.Dcycle}, c.Workers)
 			assert.InDelta(t, c.RatioLocal, got, 1e-15)
-			if c.Workers == 1 { // as a policy, over the cut of Algorithm 1
+			if c.Workers == 1 { // the policy FastFlowCode, with the cut of Algorithm 1
 				m.Candidates = []Candidate{{Cut: All, Rthp: c.Rthp, Ocycle: c.Dcycle}}
 				d, err := Decide(FastFlowCode, m)
 				require.NoError(t, err)

@@ -34,8 +34,8 @@ func TestTableTravels(t *testing.T) {
 	assert.Equal(t, b, again)
 }
 
-// TestTableIsBounded fills a table from both sides of its limit: what was used longest ago goes, and a full table of
-// the longest entries is still read.
+// TestTableIsBounded fills a table to its limit and beyond: the entry that was used longest ago is dropped, and a
+// full table of the longest entries can still be read.
 func TestTableIsBounded(t *testing.T) {
 	var table Table
 	key := func(i int) Keys { return KeyParts{Model: fmt.Sprint(i)}.Keys() }

@@ -10,15 +10,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fluid is a job whose two sides have rates and whose splits are kept at the ratio: the side that is done first waits
-// for the other one.
+// fluid is a job whose two sides have fixed rates and divide the splits at the ratio: the side that is done first
+// waits for the other side.
 type fluid struct {
 	gthp, local, remote float64
 	away                bool
 	in                  Inputs
 }
 
-// run lets a second pass.
+// run advances the time by one second.
 func (f *fluid) run(ratio float64) {
 	rate := f.gthp
 	if f.away {
@@ -58,8 +58,8 @@ func tuneFor(f *fluid, tuner *Tuner, ratio float64, seconds int) (float64, []Rec
 	return ratio, log
 }
 
-// TestTunerFindsTheBalance draws jobs, changes T, the load and the workers under the tuner, and checks that it comes to
-// within 5 % of the best ratio each time, that it then rests, and that its log replays.
+// TestTunerFindsTheBalance draws jobs and changes T, the load and the workers while the tuner runs. Each time the
+// tuner comes to within 5 % of the best ratio and then rests, and its log replays.
 func TestTunerFindsTheBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(10, 1000)
@@ -77,7 +77,7 @@ func TestTunerFindsTheBalance(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, f.rate(ratio), 0.95*best)
 			changes := 0
-			for _, r := range part[250:] { // it rests, a last try apart
+			for _, r := range part[250:] { // the tuner rests, except for one last try
 				if r.Decision.Changed {
 					changes++
 				}
@@ -100,8 +100,8 @@ func TestTunerFindsTheBalance(t *testing.T) {
 	})
 }
 
-// TestTunerTakesALossBack has a machine on which the balance of the observed rates is wrong: each local row slows the
-// trainer down. The tuner tries, goes back, and waits longer before each further try.
+// TestTunerTakesALossBack has a machine on which the balance of the observed rates is wrong, because each local row
+// slows the trainer down. The tuner tries, goes back, and waits longer before each further try.
 func TestTunerTakesALossBack(t *testing.T) {
 	tuner, ratio := NewTuner(TunerOptions{}, 1), 1.0
 	var in Inputs
@@ -122,7 +122,7 @@ func TestTunerTakesALossBack(t *testing.T) {
 	assert.Greater(t, len(at), 1, "it tried")
 }
 
-// TestTunerGoesWhereTheProfileWasBetter has a machine on which any sharing loses.
+// TestTunerGoesWhereTheProfileWasBetter has a machine on which every ratio between 0 and 1 is slower.
 func TestTunerGoesWhereTheProfileWasBetter(t *testing.T) {
 	for _, end := range []float64{0, 1} {
 		f := &fluid{gthp: 500, local: 200, remote: 200, in: Inputs{LocalThroughput: 200 * (1 - end),
@@ -164,13 +164,13 @@ func TestTunerWithoutWorkers(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, said)
-	f.away, f.remote = false, 50 // other ones come
+	f.away, f.remote = false, 50 // other workers come
 	ratio, log = tuneFor(f, tuner, ratio, 200)
 	assert.InDelta(t, 0.66, log[0].Decision.Ratio, 0.01, "the ratio before")
 	assert.InDelta(t, 1.0/3, ratio, 0.03, "and then theirs")
 }
 
-// TestTunerTriesASideOfWhichNothingIsKnown begins with everything local and no profile of the workers.
+// TestTunerTriesASideOfWhichNothingIsKnown begins with everything local and without a profile of the workers.
 func TestTunerTriesASideOfWhichNothingIsKnown(t *testing.T) {
 	for _, begin := range []float64{0, 1} {
 		f := &fluid{gthp: 300, local: 100, remote: 100}

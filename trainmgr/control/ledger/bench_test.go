@@ -50,8 +50,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestMillionSplitsFitInMemory holds the ledger, with its plan, to 40 MB with 10^6 splits, at the start and with every
-// other split acknowledged, which is the most there is to remember.
+// TestMillionSplitsFitInMemory checks that the ledger, with its plan, takes at most 40 MB with 10^6 splits, at the
+// start and with every other split acknowledged, which is the most state that a ledger has.
 func TestMillionSplitsFitInMemory(t *testing.T) {
 	const limit = 40 << 20
 	before := heap()
@@ -107,8 +107,8 @@ func BenchmarkMillionSplits(b *testing.B) {
 	}
 }
 
-// BenchmarkBusyCluster is one acknowledgement, and the grant that it makes room for, where 10 jobs of 8 ranks all wait
-// for 200 drives whose streams are all taken.
+// BenchmarkBusyCluster measures one acknowledgement and the grant that follows it, while 10 jobs of 8 ranks all wait
+// for 200 drives whose streams are all in use.
 func BenchmarkBusyCluster(b *testing.B) {
 	const jobs, ranks, drives = 10, 8, 200
 	var data []string

@@ -21,7 +21,7 @@ type paper struct {
 	session Session
 	out     []Grant
 	seen    map[uint64]int
-	dropped int // came twice, and the consumer had it
+	dropped int // mini-batches that came twice
 }
 
 func newPaper(t *testing.T, drives ...Drive) *paper {
@@ -47,7 +47,7 @@ func (p *paper) want(n int) []Grant {
 	return g
 }
 
-// deliver has the trainer take numbers of the oldest lease.
+// deliver makes the trainer take numbers of the oldest lease.
 func (p *paper) deliver(n uint64) {
 	g := p.out[0]
 	to := min(g.To, g.From+n)
@@ -64,7 +64,7 @@ func (p *paper) deliver(n uint64) {
 	}
 }
 
-// finish takes all that is left; again is how many may come twice.
+// finish takes all remaining mini-batches; again is how many mini-batches may come twice.
 func (p *paper) finish(again int) {
 	for len(p.want(4)) > 0 || len(p.out) > 0 {
 		p.deliver(100)
@@ -81,8 +81,8 @@ var (
 	twinDrive = Drive{ID: DriveID{"n1", "d0"}, Streams: 2, Partitions: []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
 )
 
-// TestLedgerDoesItsPartOfDPPIIIB takes the sentences of DPP, section III-B, "DPP Control Plane", that the ledger
-// answers for. The ledger is a pure machine: workers, clients and failures are this test's calls, and nothing of DPP
+// TestLedgerDoesItsPartOfDPPIIIB checks the sentences of DPP, section III-B, "DPP Control Plane", that the ledger
+// implements. The ledger is a pure machine: workers, clients and failures are this test's calls, and nothing of DPP
 // runs.
 func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 	// "The DPP Master enables scalable work distribution by breaking down the entire preprocessing workload ... into
@@ -183,7 +183,7 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 		assert.Empty(t, gone)
 		p.now = p.now.Add(2 * time.Second)
 		p.l.Tick(p.now)
-		p.finish(2) // what of an unfinished split was acknowledged; the consumer has it
+		p.finish(2) // the acknowledged mini-batches of unfinished splits, which the consumer has already
 	})
 
 	// "calculating the number of DPP Workers to either drain or launch": the ledger obeys the autoscaler.
@@ -215,13 +215,14 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 	})
 }
 
-// TestLedgerDoesItsPartOfPreStoIVB takes the two of PreSto's steps (IV-B) that the ledger answers for: how many drives
-// run at once, and that a partition is read by a drive that holds it. T, P and the mini-batches are not there: the
-// allocation is given.
+// TestLedgerDoesItsPartOfPreStoIVB checks the two steps of PreSto (IV-B) that the ledger implements: the number of
+// drives that run at once, and that a drive that holds a partition reads it. The test has no T, P or mini-batches:
+// the allocation is given.
 func TestLedgerDoesItsPartOfPreStoIVB(t *testing.T) {
 	// "By dividing the maximum training throughput with the per-SmartSSD preprocessing throughput (T/P), the preprocess
-	// manager derives the number of SmartSSD devices that need to be allocated": so many run at once, and yet every
-	// partition is read by a drive that holds it, for "PreSto ... preprocesses [a partition] where it is stored".
+	// manager derives the number of SmartSSD devices that need to be allocated": this number of drives runs at once,
+	// and yet every partition is read by a drive that holds it, for "PreSto ... preprocesses [a partition] where it is
+	// stored".
 	p := newPaper(t,
 		Drive{ID: DriveID{"n0", "d0"}, Streams: 1, Partitions: []string{"2021-01-01"}}, Drive{ID: DriveID{"n0", "d1"},
 			Streams: 1, Partitions: []string{"2021-01-02"}}, Drive{ID: DriveID{"n1", "d0"}, Streams: 1,

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestWeightsWithinOneSplit: of two jobs that both wait for a drive, over any time, the rows granted over the weights
-// differ by at most one split of each, whatever the sizes of splits and whenever streams become free.
+// TestWeightsWithinOneSplit draws sizes of splits and times at which streams become free. While two jobs both wait
+// for a drive, their granted rows, divided by their weights, differ by at most one split of each.
 func TestWeightsWithinOneSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(t, "jobs")
@@ -37,11 +37,11 @@ func TestWeightsWithinOneSplit(t *testing.T) {
 			sessions = append(sessions, a.Session)
 		}
 		require.NoError(t, l.PutDrive(Drive{ID: drive, Streams: streams, Partitions: []string{"p0", "p1"}}, scriptStart))
-		granted := make([]float64, n) // since both waited
+		granted := make([]float64, n) // since both jobs began to wait
 		var out []Grant
 		from := slices.Clone(granted)
 		for step := range rapid.IntRange(10, 300).Draw(t, "steps") {
-			if step == 0 || rapid.IntRange(0, 40).Draw(t, "pause") == 0 { // somebody waits for nothing for a while
+			if step == 0 || rapid.IntRange(0, 40).Draw(t, "pause") == 0 { // some job waits for nothing for a while
 				i := rapid.IntRange(0, n-1).Draw(t, "who")
 				want := 0
 				if step == 0 || rapid.Bool().Draw(t, "wants") {
@@ -81,7 +81,8 @@ func TestWeightsWithinOneSplit(t *testing.T) {
 	})
 }
 
-// TestOneJobAloneIsNotHeldBack: a job without waiting demand has no turn, and when it comes it has no arrears.
+// TestOneJobAloneIsNotHeldBack: a job that waits for nothing has no turn, and gets no compensation for it when it
+// waits again.
 func TestOneJobAloneIsNotHeldBack(t *testing.T) {
 	l := New(Config{Fence: 1})
 	sessions := map[string]Session{}
@@ -114,8 +115,8 @@ func TestOneJobAloneIsNotHeldBack(t *testing.T) {
 	assert.InDelta(t, 50, count["b"], 1, "b shares from when it came: it neither catches up nor waits")
 }
 
-// TestBound: never more drives work for a job than it is allowed, but for a rank that has nothing and that the others
-// cannot serve.
+// TestBound: no more drives work for a job than its bound allows, except a drive for a rank without leases that the
+// running drives cannot serve.
 func TestBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -143,8 +144,8 @@ func TestBound(t *testing.T) {
 	})
 }
 
-// TestLockstep has ranks that move only together, queues that hold less than a split, and one stream less than there
-// are ranks: a blocked rank's lease goes to the one that all wait for, and all is delivered.
+// TestLockstep has ranks that step only together, queues that hold less than a split, and one stream less than there
+// are ranks. A blocked rank's stream goes to the rank that all others wait for, and everything is delivered.
 func TestLockstep(t *testing.T) {
 	const ranks = 3
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 8, Shuffle: dataset.ShuffleNone}, "a:800",
@@ -177,7 +178,7 @@ func TestLockstep(t *testing.T) {
 			type consumer struct {
 				session Session
 				leases  []Lease
-				queue   set // fetched
+				queue   set // fetched numbers
 				has     set
 			}
 			all := make([]consumer, ranks)
@@ -240,7 +241,7 @@ func TestLockstep(t *testing.T) {
 					now = now.Add(time.Second)
 					l.Tick(now)
 				}
-				for r := range all { // the step: every rank takes one
+				for r := range all { // the step: every rank takes one mini-batch
 					a := &all[r]
 					n := a.queue[0].From
 					a.queue = a.queue.gaps(0, 1<<20).gaps(n+1, 1<<20)

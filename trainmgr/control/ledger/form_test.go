@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
-// TestFormOfRecords holds the journal's three records and their keys, and reads them again.
+// TestFormOfRecords compares the journal's three records and their keys with stored ones, and reads them.
 func TestFormOfRecords(t *testing.T) {
 	ranks := []rankEntry{{fence: 1 << 40, seq: 2, epoch: 3, edges: firstEdge | lastEdge}, {fence: 5, seq: 6, epoch: 7}}
 	goldenfile.Bytes(t, "testdata/ranks.v1.hex", encodeRanks(9, ranks))

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestRestoredIsTheSame: at any moment, a new leader over the snapshot, to which the ranks show their leases and
-// repeat their acknowledgements, is in the state of the old leader.
+// TestRestoredIsTheSame restores a new leader from a snapshot at any moment. When the ranks have shown their leases
+// and repeated their acknowledgements, the new leader is in the state of the old leader.
 func TestRestoredIsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -32,7 +32,7 @@ func TestRestoredIsTheSame(t *testing.T) {
 				require.NoError(t, err)
 				st, err := w.l.Status(j.ID, w.now)
 				require.NoError(t, err)
-				st.Redelivered, st.Bound, st.Allowed = 0, 0, 0 // not of the durable state
+				st.Redelivered, st.Bound, st.Allowed = 0, 0, 0 // not part of the durable state
 				st.Enlisted, st.Orphans = 0, 0
 				for i := range st.Ranks {
 					st.Ranks[i].Wanted, st.Ranks[i].Waiting, st.Ranks[i].Attached = 0, "", false
@@ -42,7 +42,7 @@ func TestRestoredIsTheSame(t *testing.T) {
 			}
 			return all
 		}
-		// A trainer may have more mini-batches than the ledger heard of, and there may be leases that no trainer knows of.
+		// A trainer may have more mini-batches than it has acknowledged, and there may be leases that no trainer knows.
 		w.pass(DefaultLeaseTTL)
 		for _, tr := range w.trainers {
 			w.beat(tr)
@@ -73,7 +73,7 @@ func TestRestoredIsTheSame(t *testing.T) {
 	})
 }
 
-// TestStoreIsTheSnapshot: the records that were flushed bit by bit equal those of a snapshot.
+// TestStoreIsTheSnapshot: the flushed records equal the records of a snapshot bit by bit.
 func TestStoreIsTheSnapshot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -119,7 +119,8 @@ func TestStoreIsTheSnapshot(t *testing.T) {
 	})
 }
 
-// TestFlushWritesFewRecords: 5,000 splits delivered in random order need the records of their chunks, not one each.
+// TestFlushWritesFewRecords: 5,000 splits delivered in random order need one record for each chunk, not for each
+// split.
 func TestFlushWritesFewRecords(t *testing.T) {
 	const splits = 5000
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 2}, fmt.Sprintf("a:%d", 2*splits))
@@ -139,7 +140,8 @@ func TestFlushWritesFewRecords(t *testing.T) {
 	assert.Equal(t, 5, l.Pending())
 	assert.Len(t, l.Flush(100), 5)
 
-	// Then the first 2,100 splits: the mark, the bitmap it stands in, and two that it passed.
+	// Then the first 2,100 splits: the mark, the bitmap in which the mark is, and the two bitmaps that the mark has
+	// passed.
 	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Range{{From: 0, To: 4200}}, scriptStart))
 	var kinds []string
 	for _, r := range l.Flush(100) {
@@ -151,7 +153,7 @@ func TestFlushWritesFewRecords(t *testing.T) {
 	}
 	assert.Equal(t, []string{"e0/mark", "e0/c000002", "delete e0/c000000", "delete e0/c000001"}, kinds)
 
-	// And the rest: only the mark is left.
+	// Then the other splits: only the mark is left.
 	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Range{{From: 0, To: 2 * splits}}, scriptStart))
 	assert.Len(t, l.Flush(100), 4)
 	assert.Zero(t, l.Pending())
@@ -160,7 +162,7 @@ func TestFlushWritesFewRecords(t *testing.T) {
 	assert.Len(t, records, 2)
 }
 
-// TestMarkDeletesWhatItPasses: a bitmap that was full and stored long before the mark came by.
+// TestMarkDeletesWhatItPasses: a bitmap that was full and stored long before the mark passed it is deleted.
 func TestMarkDeletesWhatItPasses(t *testing.T) {
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 1}, "a:3000")
 	l := New(Config{Fence: 1})
@@ -258,7 +260,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// FuzzRestore: whatever is stored, the ledger takes it whole or refuses it, and stays in order.
+// FuzzRestore: the ledger applies any stored bytes completely or refuses them, and stays valid.
 func FuzzRestore(f *testing.F) {
 	ones := newBitset(ChunkSplits)
 	ones.fill(3, 900)

@@ -15,7 +15,7 @@ func TestTheLeaseTableIsWhole(t *testing.T) {
 	assert.NoError(t, p.Check())
 }
 
-// TestALeaseThatIsOverStaysOver: no event changes it, and its stream is freed once.
+// TestALeaseThatIsOverStaysOver: no event changes an ended lease, and its stream is freed once.
 func TestALeaseThatIsOverStaysOver(t *testing.T) {
 	for _, last := range []leaseEvent{onDelivered, onReturned} {
 		l := New(Config{})

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// States of a piece, as one rank's share knows it.
+// The states of a piece in one rank's share.
 const (
-	pieceOwed      = "owed"      // no lease is out for it, and not all of it is delivered
+	pieceOwed      = "owed"      // no lease exists for the piece, and not all of the piece is delivered
 	pieceLeased    = "leased"    // a rank has a lease, and a drive works for it
 	pieceFetched   = "fetched"   // the rank has every mini-batch, and no drive works for it any more
 	pieceDelivered = "delivered" // every mini-batch is acknowledged
@@ -50,7 +50,7 @@ func (w *leaseWorld) attach() {
 	w.session = a.Session
 }
 
-// lease returns the lease that is out; id 0 is one that never was.
+// lease returns the granted lease. A lease with id 0 was never granted.
 func (w *leaseWorld) lease() (Lease, bool) {
 	leases := leasesOf(w.ledger, "x")
 	require.LessOrEqual(w.t, len(leases), 1)
@@ -60,7 +60,7 @@ func (w *leaseWorld) lease() (Lease, bool) {
 	return leases[0].Lease, true
 }
 
-// leaseEvents are what can happen to a piece.
+// leaseEvents are the events of a piece.
 var leaseEvents = map[string]func(*leaseWorld) error{
 	"the rank asks for work": func(w *leaseWorld) error { return w.ledger.Want("x", w.session, 0, 1, w.now) },
 	"the rank has fetched all": func(w *leaseWorld) error {
@@ -87,13 +87,13 @@ var leaseEvents = map[string]func(*leaseWorld) error{
 		if err := w.ledger.LoseDrive(leaseDrive.ID, "killed", w.now); err != nil {
 			return err
 		}
-		return w.ledger.PutDrive(leaseDrive, w.now) // it comes back, so that the piece can be made again
+		return w.ledger.PutDrive(leaseDrive, w.now) // the drive comes back, so that the piece can be made again
 	},
 	"the launcher is gone":         func(w *leaseWorld) error { return w.ledger.Detach("x", 0, "killed", w.now) },
 	"another attaches as the rank": func(w *leaseWorld) error { w.attach(); return nil },
 }
 
-// state is the piece's, as the ledger tells it.
+// state returns the piece's state according to the ledger.
 func (w *leaseWorld) state() string {
 	if le, out := w.lease(); out {
 		if le.Fetched {
@@ -109,9 +109,9 @@ func (w *leaseWorld) state() string {
 	return pieceOwed
 }
 
-// TestStatesOfALease tries every event in every state that a piece reaches, each time on a new ledger that was brought
-// into the state, and compares the transitions that it sees with the picture in docs/architecture.md. Events that are
-// refused, and those that change nothing, are left out of the picture.
+// TestStatesOfALease tries every event in every state that a piece reaches, each time on a new ledger that was
+// brought into the state. It compares the observed transitions with the diagram in docs/architecture.md. The diagram
+// leaves out events that are refused or that change nothing.
 func TestStatesOfALease(t *testing.T) {
 	events := make([]string, 0, len(leaseEvents))
 	for e := range leaseEvents {

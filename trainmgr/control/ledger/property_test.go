@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestExactlyOnce kills drives, trainers and leaders at random, in any order, and then lets the jobs end: every model
-// has seen every number that its rank owns once, and ranks have equal counts.
+// TestExactlyOnce kills drives, trainers and leaders at random, in any order, and then lets the jobs end. Every
+// model has seen every number that its rank owns once, and ranks have equal counts.
 func TestExactlyOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -22,7 +22,7 @@ func TestExactlyOnce(t *testing.T) {
 	})
 }
 
-// step is something that happens.
+// step applies one random event.
 func (w *world) step() {
 	t := w.t
 	tr := w.trainers[rapid.IntRange(0, len(w.trainers)-1).Draw(t, "trainer")]
@@ -68,7 +68,7 @@ func (w *world) step() {
 			delete(tr.leases, ids[0])
 			w.call(tr, w.l.Release(tr.job, tr.session, ids[:1], NodeFailed, "cut", w.now))
 		}
-	case 11: // a lease is fetched whole
+	case 11: // all of a lease is fetched
 		ids := tr.ids()
 		if len(ids) == 0 {
 			return
@@ -110,7 +110,7 @@ func (w *world) step() {
 		}
 	case 14, 15:
 		w.want(tr, rapid.IntRange(0, 4).Draw(t, "pieces"))
-	default: // some of a lease is fetched and delivered
+	default: // a part of a lease is fetched and delivered
 		if ids := tr.ids(); len(ids) > 0 {
 			le := tr.leases[ids[rapid.IntRange(0, len(ids)-1).Draw(t, "lease")]]
 			from := rapid.Uint64Range(le.From, le.To-1).Draw(t, "from")
@@ -142,14 +142,14 @@ func (w *world) adoptLease(tr *trainer) {
 	w.call(tr, err)
 }
 
-// pass lets time go by; those who live hold what they have.
+// pass advances the time; live trainers hold their leases.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.l.Tick(w.now)
 	w.effects()
 }
 
-// finish lets everything live and work until all is delivered: no rank starves.
+// finish lets all machines live and work until everything is delivered: no rank starves.
 func (w *world) finish() {
 	t := w.t
 	for _, d := range w.drives {
@@ -196,7 +196,7 @@ func (w *world) finish() {
 			}
 		}
 	}
-	// Lost acknowledgements are sent again; then the ledger knows that all is done, and so does its store.
+	// Lost acknowledgements are sent again; then everything is delivered in the ledger and in its store.
 	for _, tr := range w.trainers {
 		w.acknowledge(tr, tr.owned)
 		w.call(tr, w.l.Want(tr.job, tr.session, tr.epoch, 0, w.now))

@@ -21,8 +21,8 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestWorkersKeepNoSplits: the ledger of an epoch of a million splits does not grow with the workers of any reach that
-// make them, and does grow with the holders: a drive's list of splits is what is measured.
+// TestWorkersKeepNoSplits: the ledger of an epoch of a million splits does not grow with the workers of any reach
+// that make the splits. It grows with the holders, because each holder has a list of splits.
 func TestWorkersKeepNoSplits(t *testing.T) {
 	const partitions, splits, workers = 1000, 1_000_000, 100
 	var data []string
@@ -83,8 +83,8 @@ func TestWorkersKeepNoSplits(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-// TestPartnersAreBounded: of a hundred ranks and a hundred workers each rank is granted few workers, and each worker
-// serves few ranks.
+// TestPartnersAreBounded: with a hundred ranks and a hundred workers, each rank is granted leases on few workers,
+// and each worker serves few ranks.
 func TestPartnersAreBounded(t *testing.T) {
 	const ranks, workers = 100, 100
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 1, Shuffle: dataset.ShuffleNone}, "p:400000")

@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// runScript returns the script with the outputs as they came.
+// runScript returns the script with its actual outputs.
 func runScript(t *testing.T, script string) string {
 	var out strings.Builder
 	s := &scripted{t: t}
@@ -65,7 +65,7 @@ func runScript(t *testing.T, script string) string {
 	return out.String()
 }
 
-// scripted is a ledger under a script: with a clock, a store, and the jobs that a control plane remembers.
+// scripted is a ledger that a script drives, with a clock, a store, and the jobs that a control plane remembers.
 type scripted struct {
 	t        *testing.T
 	l        *Ledger
@@ -79,7 +79,7 @@ type scripted struct {
 
 var scriptStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// restart makes the ledger of a leader with this fence, from the store.
+// restart makes the ledger of a leader with the given fence from the store.
 func (s *scripted) restart(fence uint64, window time.Duration) string {
 	if s.now.IsZero() {
 		s.now, s.sessions, s.store = scriptStart, map[string]Session{}, map[string][]byte{}

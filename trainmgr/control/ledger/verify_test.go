@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// verify tests what must hold after every event.
+// verify checks the invariants that hold after every event.
 func (l *Ledger) verify() error {
 	busy := map[*drive]int{}
 	for id, le := range l.leases {

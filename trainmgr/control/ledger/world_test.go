@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// world is a ledger among the machines that may die around it: drives, trainers, and the leader itself, whose store
-// outlives it.
+// world is a ledger with the machines that may die: drives, trainers, and the leader itself, whose store outlives
+// it.
 type world struct {
 	t        *rapid.T
 	l        *Ledger
@@ -27,7 +27,7 @@ type world struct {
 	drives   []Drive
 	dead     map[DriveID]bool
 	trainers []*trainer
-	helped   map[string]bool // jobs that were ever allowed workers of reach Any beside their holders
+	helped   map[string]bool // jobs that have been allowed workers of reach Any beside their holders
 }
 
 // trainer is one rank's process: when it is killed, the model rolls back to the checkpoint.
@@ -37,9 +37,9 @@ type trainer struct {
 	session    Session
 	epoch      uint64
 	owned      set
-	has        set // of the epoch: the token
+	has        set // numbers of the epoch, as in the token
 	leases     map[uint64]Lease
-	seen       map[uint64]map[uint64]int // epoch, number: how often the model saw it
+	seen       map[uint64]map[uint64]int // by epoch and number: how often the model saw the mini-batch
 	checkpoint struct {
 		epoch uint64
 		has   set
@@ -87,12 +87,13 @@ func newWorld(t *rapid.T) *world {
 	workers := rapid.IntRange(0, 3).Draw(t, "workers")
 	for i := range workers {
 		d := Drive{ID: DriveID{fmt.Sprintf("w%d", i), "w"}, Reach: Any, Streams: rapid.IntRange(1, 2).Draw(t, "streams")}
-		if i > 0 && rapid.Bool().Draw(t, "of one rank") { // the first worker serves every rank: none can starve
+		if i > 0 && rapid.Bool().Draw(t, "of one rank") { // the first worker serves every rank, so that no rank can starve
 			d.Serves = &RankRef{"j0", 0}
 		}
 		w.drives = append(w.drives, d)
 	}
-	if workers > 0 && rapid.Bool().Draw(t, "a store") { // some partitions are held by no drive, and others also lie there
+	// the store has some partitions that no drive holds, and some that drives hold too
+	if workers > 0 && rapid.Bool().Draw(t, "a store") {
 		p := rapid.IntRange(0, parts-1).Draw(t, "partition of the store")
 		w.drives = append(w.drives, Drive{ID: DriveID{"w0", ""}, Reach: Source,
 			Partitions: []string{fmt.Sprintf("p%d", p)}})
@@ -201,7 +202,7 @@ func (w *world) lead() {
 	w.effects()
 }
 
-// put makes a drive known; a worker of reach Any is then prepared for every job.
+// put adds a drive; a worker of reach Any is then prepared for every job.
 func (w *world) put(d Drive) {
 	require.NoError(w.t, w.l.PutDrive(d, w.now))
 	if d.Reach != Any {
@@ -214,7 +215,7 @@ func (w *world) put(d Drive) {
 	}
 }
 
-// flush writes records, at most limit in all: a leader that dies leaves the rest out.
+// flush writes at most limit records: a leader that dies does not write the rest.
 func (w *world) flush(limit int) {
 	for limit > 0 {
 		records := w.l.Flush(min(limit, 2))
@@ -302,7 +303,7 @@ func (w *world) checkWorkerGrant(g Grant, name string, serves *RankRef) {
 	require.False(w.t, held, "granted on a worker without data although a holder lives and sustains the trainer")
 }
 
-// attach makes the trainer the rank's consumer; with its token, after it has begun once.
+// attach makes the trainer the rank's consumer. A trainer that has attached before brings its token.
 func (w *world) attach(tr *trainer, token *dataset.Token) {
 	a, err := w.l.Attach(tr.job, tr.rank, token, w.now)
 	if errors.Is(err, ErrUnknown) && token != nil {
@@ -336,7 +337,8 @@ func (w *world) kill(tr *trainer) {
 	require.Equal(w.t, showRuns(tr.checkpoint.has), showRuns(tr.has), "the token is the truth")
 }
 
-// call runs a call that fails when the session is gone; then the trainer attaches again with what it has.
+// call handles the result of a call that fails when the session is fenced off: the trainer then attaches again with
+// its token.
 func (w *world) call(tr *trainer, err error) {
 	if errors.Is(err, ErrSession) {
 		w.attach(tr, tr.token())
@@ -353,9 +355,9 @@ func (w *world) want(tr *trainer, n int) {
 			tr.done = true
 			return
 		}
-		// The launcher acknowledges all before it goes on.
+		// The launcher acknowledges everything before it goes on.
 		w.acknowledge(tr, tr.owned)
-		if !tr.complete() || tr.epoch != e { // attached again meanwhile
+		if !tr.complete() || tr.epoch != e { // the trainer has attached again meanwhile
 			return
 		}
 		st, err := w.l.Rank(tr.job, tr.rank, w.now)
@@ -388,8 +390,8 @@ func (tr *trainer) complete() bool {
 	return true
 }
 
-// deliver gives numbers of a lease to the model, those that it does not have, and acknowledges them, or the word is
-// lost.
+// deliver gives the model the numbers of a lease that it does not have yet, and acknowledges them unless the
+// acknowledgement is lost.
 func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
 	if tr.seen[tr.epoch] == nil {
 		tr.seen[tr.epoch] = map[uint64]int{}
@@ -417,15 +419,15 @@ func (w *world) acknowledge(tr *trainer, runs set) {
 		return
 	}
 	err := w.l.Acknowledge(tr.job, tr.session, tr.epoch, have, w.now)
-	if errors.Is(err, ErrUnknown) { // a new leader learns that the rank is in the next epoch
+	if errors.Is(err, ErrUnknown) { // a new leader does not know yet that the rank is in the next epoch
 		w.effects()
 		err = w.l.Acknowledge(tr.job, tr.session, tr.epoch, have, w.now)
 	}
 	w.call(tr, err)
 }
 
-// beat does the work of a launcher every second: it extends leases, reports, and acknowledges again the granted
-// mini-batches that it has.
+// beat does a launcher's work of every second: it extends leases, reports, and acknowledges again the granted
+// mini-batches that the trainer has.
 func (w *world) beat(tr *trainer) {
 	var held []uint64
 	for id := range tr.leases {
