@@ -28,8 +28,8 @@ func process(t *testing.T, s *Server) (c *client, kill func()) {
 		h.CloseIdleConnections
 }
 
-// holding starts a member, a node, and a launcher of its own that holds two leases of a job of ten splits: all
-// streams of the only drive.
+// holding starts a member, a node, and a launcher with connections of its own that holds two leases of a job of ten
+// splits, which take all streams of the only drive.
 func holding(t *testing.T, o Options) (s *Server, c *client, k *consumer, kill func()) {
 	s, c = start(t, o)
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
@@ -48,12 +48,12 @@ func holding(t *testing.T, o Options) (s *Server, c *client, k *consumer, kill f
 	return s, c, k, kill
 }
 
-// TestAKilledLaunchersLeasesComeBackAtOnce: whose connections are closed is not waited for until its leases expire, and
-// another job has the drive.
+// TestAKilledLaunchersLeasesComeBackAtOnce: when a launcher's connections are closed, its leases come back before
+// they expire, and another job gets the drive.
 func TestAKilledLaunchersLeasesComeBackAtOnce(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
-	o.LeaseTTL, o.SessionTTL = time.Hour, time.Hour // neither brings them back
+	o.LeaseTTL, o.SessionTTL = time.Hour, time.Hour // neither time brings the leases back
 	s, c, k, kill := holding(t, o)
 	rank := get(t, c, "job").Ranks[0]
 	assert.True(t, rank.Attached)
@@ -76,7 +76,7 @@ func TestAKilledLaunchersLeasesComeBackAtOnce(t *testing.T) {
 	assert.Contains(t, rank.Detached, "closed its connections")
 	assert.Equal(t, "running", get(t, c, "job").State, "it can be gone on with")
 
-	// A launcher that lives after all learns which leases are gone, and goes on under its session.
+	// A launcher that lives after all learns which leases are gone, and continues under its session.
 	r, err = k.lease(1, 0, 20)
 	require.NoError(t, err)
 	assert.False(t, r.UnknownSession)
@@ -86,7 +86,7 @@ func TestAKilledLaunchersLeasesComeBackAtOnce(t *testing.T) {
 	assert.Positive(t, leased(s))
 }
 
-// TestALauncherThatSaysThatItEndsHoldsNothing and counts as detached from then on.
+// TestALauncherThatSaysThatItEndsHoldsNothing: all its leases come back, and it counts as detached.
 func TestALauncherThatSaysThatItEndsHoldsNothing(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -113,7 +113,8 @@ func TestALauncherThatSaysThatItEndsHoldsNothing(t *testing.T) {
 	assert.True(t, get(t, c, "job").Ranks[0].Attached)
 }
 
-// TestWhoAttachesAgainHasTheDriveAtOnce: the former launcher of the rank still holds its connections.
+// TestWhoAttachesAgainHasTheDriveAtOnce: a launcher that attaches gets the drive even while the rank's former
+// launcher keeps its connections open.
 func TestWhoAttachesAgainHasTheDriveAtOnce(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -133,7 +134,8 @@ func TestWhoAttachesAgainHasTheDriveAtOnce(t *testing.T) {
 	assert.Equal(t, held, leased(s))
 }
 
-// TestASilentLauncherIsDetached although its connections are open: by a clock that the test moves.
+// TestASilentLauncherIsDetached: a launcher without calls is detached although its connections are open. The test
+// moves the clock.
 func TestASilentLauncherIsDetached(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -152,8 +154,8 @@ func TestASilentLauncherIsDetached(t *testing.T) {
 	assert.Equal(t, "its launcher has not called for 1h0m0s", get(t, c, "job").Ranks[0].Detached)
 }
 
-// TestAnAbandonedJobEnds when no rank has called for as long as the job, or the control plane, allows: by a clock that
-// the test moves.
+// TestAnAbandonedJobEnds: a job ends when no rank has called for the time that the job, or the control plane,
+// allows. The test moves the clock.
 func TestAnAbandonedJobEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -208,7 +210,7 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 			}
 			pass(c.after - time.Second)
 			assert.Equal(t, "running", get(t, k, "job").State)
-			require.NoError(t, ranks[0].attach(nil)) // it begins again
+			require.NoError(t, ranks[0].attach(nil)) // the time begins again
 			leave(ranks[0])
 			pass(c.after + time.Minute)
 			st = get(t, k, "job")
@@ -223,7 +225,7 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 	}
 }
 
-// checkpointOf is the token of a whole job.
+// checkpointOf returns the token of a whole job.
 func checkpointOf(t *testing.T, c *client, id string) ([]byte, error) {
 	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse,
 		error) {
@@ -232,8 +234,8 @@ func checkpointOf(t *testing.T, c *client, id string) ([]byte, error) {
 	return r.GetToken(), err
 }
 
-// TestAnAbandonedJobCanBeGoneOnWith: the job's token has the acknowledged mini-batches, and another job that resumes
-// from the token delivers the rest.
+// TestAnAbandonedJobCanBeGoneOnWith: the job's token contains the acknowledged mini-batches, and another job that
+// resumes from the token delivers the rest.
 func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	t.Parallel()
 	s, c, k := attached(t)
@@ -305,7 +307,7 @@ func TestAbandonmentOutlivesALeader(t *testing.T) {
 	assert.True(t, strings.HasPrefix(get(t, c, st.Id).State, "abandoned"))
 }
 
-// TestAJobThatIsDeliveredIsNotAbandoned: it ends by itself, done.
+// TestAJobThatIsDeliveredIsNotAbandoned: the job ends by itself as done.
 func TestAJobThatIsDeliveredIsNotAbandoned(t *testing.T) {
 	t.Parallel()
 	s, c, k := attached(t)
@@ -322,7 +324,7 @@ func TestAJobThatIsDeliveredIsNotAbandoned(t *testing.T) {
 	assert.Equal(t, record.Waiting, at)
 }
 
-// TestConnectionsAreKnownWhileTheyAreOpen, and no longer.
+// TestConnectionsAreKnownWhileTheyAreOpen: a closed connection has no number.
 func TestConnectionsAreKnownWhileTheyAreOpen(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, testOptions(t))

@@ -15,9 +15,9 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// TestALauncherOverABadLine: answers are lost, callers give up, leases go back, leaders' calls come twice; no lease
-// expires in the test's time. Every mini-batch is handed out all the same, and the job ends. MILLRACE_SEED repeats a
-// run's choices.
+// TestALauncherOverABadLine: answers are lost, callers give up, leases go back, leaders' calls come twice, and no
+// lease expires during the test. Every mini-batch is still granted, and the job ends. MILLRACE_SEED repeats a run's
+// choices.
 func TestALauncherOverABadLine(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -61,7 +61,7 @@ func TestALauncherOverABadLine(t *testing.T) {
 	}
 }
 
-// lineRank is a rank whose calls get lost on their way back.
+// lineRank is a rank that loses the answers of its calls.
 type lineRank struct {
 	s            *Server
 	rng          *rand.Rand
@@ -94,7 +94,7 @@ func (l *lineRank) step(ctx context.Context, bad bool) error {
 		for n := one.From; n < one.To; n++ {
 			l.acknowledged[n] = true
 		}
-		if !lost || l.rng.IntN(2) == 0 { // else it is held, and acknowledged again
+		if !lost || l.rng.IntN(2) == 0 { // otherwise the lease is held, and acknowledged again
 			delete(l.held, one.Lease)
 		}
 		return nil

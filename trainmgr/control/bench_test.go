@@ -22,9 +22,9 @@ func manySplits(b testing.TB, splits int64) (*Server, *consumer) {
 	b.Helper()
 	o := testOptions(b)
 	o.Beat, o.DeadAfter = 100*time.Millisecond, 10*time.Second
-	o.Tick, o.Election = 0, 0 // etcd's own
+	o.Tick, o.Election = 0, 0 // etcd's defaults
 	s, c := start(b, o)
-	// Partitions have a million rows, and there are at most ten, since the benchmark does not measure the manifest.
+	// Partitions have a million rows, and there are at most ten, because the benchmark does not measure the manifest.
 	parts := make([]*apiv1.Partition, 10)
 	for i := range parts {
 		parts[i] = partition(b, fmt.Sprintf("p%d", i), splits/int64(len(parts)))
@@ -39,8 +39,8 @@ func manySplits(b testing.TB, splits int64) (*Server, *consumer) {
 	return s, k
 }
 
-// BenchmarkAcknowledge is durable acknowledgements of whole splits by many callers, each of which waits for its own.
-// Run it with -benchtime 2s; splits/s is what counts.
+// BenchmarkAcknowledge measures durable acknowledgements of whole splits by many callers. Each caller waits for its
+// own acknowledgement. Run it with -benchtime 2s; the result is splits/s.
 func BenchmarkAcknowledge(b *testing.B) {
 	for _, callers := range []int{16, 128, 512} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -75,7 +75,7 @@ func BenchmarkAcknowledge(b *testing.B) {
 	}
 }
 
-// BenchmarkAcknowledgeOverHTTP is the same over the wire, as launchers do it: groups of splits in one call.
+// BenchmarkAcknowledgeOverHTTP measures the same over the wire, as launchers do it: groups of splits in one call.
 func BenchmarkAcknowledgeOverHTTP(b *testing.B) {
 	const splits, group, callers = 1 << 20 / 10 * 10, 64, 32
 	_, k := manySplits(b, splits)
@@ -105,7 +105,8 @@ func BenchmarkAcknowledgeOverHTTP(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "splits/s")
 }
 
-// TestAMillionSplitsFitIn100MB measures the whole process, etcd and the test itself included. MILLRACE_LONG=1 runs it.
+// TestAMillionSplitsFitIn100MB measures the whole process, including etcd and the test itself. MILLRACE_LONG=1 runs
+// it.
 func TestAMillionSplitsFitIn100MB(t *testing.T) {
 	if os.Getenv("MILLRACE_LONG") == "" {
 		t.Skip("MILLRACE_LONG=1 measures the memory of a control plane with a million splits")
@@ -126,7 +127,7 @@ func TestAMillionSplitsFitIn100MB(t *testing.T) {
 	require.Less(t, now, int64(100<<20))
 }
 
-// resident is this process' memory in RAM.
+// resident returns the memory of this process in RAM.
 func resident(t *testing.T) int64 {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/status")

@@ -17,14 +17,14 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
-// consumer is a rank that takes every mini-batch it is granted and acknowledges it. It never sees data: a lease is the
-// delivery.
+// consumer is a rank that takes and acknowledges every mini-batch that it is granted. It has no data: a lease counts
+// as the delivery.
 type consumer struct {
 	t     testing.TB
 	c     *client
 	id    string
 	rank  uint32
-	stays bool // it says when it is through
+	stays bool // the consumer announces when it is through
 	run   string
 
 	session []byte
@@ -34,7 +34,7 @@ type consumer struct {
 	digest  dataset.Digest
 
 	mu  sync.Mutex
-	got map[string]int // DIGEST/EPOCH/NUMBER, how often it was delivered to the trainer
+	got map[string]int // by DIGEST/EPOCH/NUMBER: how often the mini-batch was delivered to the trainer
 }
 
 func newConsumer(t testing.TB, c *client, id string, rank uint32) *consumer {
@@ -87,7 +87,7 @@ func (k *consumer) lease(want int32, epoch uint64, wait float64) (*apiv1.LeaseRe
 	}
 }
 
-// deliver hands numbers to the trainer, and drops those that the trainer has had already, as launchers do.
+// deliver hands numbers to the trainer, and drops the numbers that the trainer already has, as launchers do.
 func (k *consumer) deliver(g *apiv1.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,7 +111,8 @@ func (k *consumer) acknowledge(g *apiv1.Grant) error {
 	return err
 }
 
-// consume goes on until the job is done, or until the given number of leases were acknowledged (0: no bound).
+// consume takes mini-batches until the job is done, or until the given number of leases were acknowledged (0: no
+// bound).
 func (k *consumer) consume(most int) error {
 	epoch := k.epoch
 	for n := 0; most == 0 || n < most; {
@@ -126,7 +127,7 @@ func (k *consumer) consume(most int) error {
 			return nil
 		}
 		if len(r.Grants) > 0 && r.Grants[0].Epoch != k.epoch {
-			// A further epoch: attach tells which numbers are this rank's, and of what.
+			// A further epoch: the answer to Attach lists this rank's numbers and their edition.
 			if err := k.attach(nil); err != nil {
 				return err
 			}
@@ -174,7 +175,7 @@ func get(t testing.TB, c *client, id string) *apiv1.JobStatus {
 	return r.Job
 }
 
-// await waits until nodes are known with all that they hold.
+// await waits until the control plane knows nodes with all their partitions.
 func await(t testing.TB, c *client, names ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

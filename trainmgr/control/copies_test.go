@@ -25,7 +25,7 @@ func setCopies(t *testing.T, c *client, list ...*apiv1.PartitionCopies) error {
 	return err
 }
 
-// copiesOf returns the kept numbers as "partition=copies/rows".
+// copiesOf returns the stored numbers as "partition=copies/rows".
 func copiesOf(t *testing.T, c *client) []string {
 	t.Helper()
 	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListCopiesResponse,
@@ -52,7 +52,7 @@ func TestWantedCopiesOutliveTheControlPlane(t *testing.T) {
 	s, c := open()
 	assert.Empty(t, copiesOf(t, c))
 	var many []*apiv1.PartitionCopies
-	for i := range 250 { // more than a transaction of the store's
+	for i := range 250 { // more than fit into one transaction of the store
 		many = append(many, &apiv1.PartitionCopies{Partition: fmt.Sprintf("day/p%03d", i), Copies: 2, Rows: 10,
 			Bytes: 100})
 	}
@@ -62,7 +62,7 @@ func TestWantedCopiesOutliveTheControlPlane(t *testing.T) {
 	want := copiesOf(t, c)
 	require.Len(t, want, 249)
 	require.Equal(t, []string{"day/p000=2/10", "day/p001=3/10", "day/p003=2/10"}, want[:3])
-	// What another build, or a damage, left there is passed over.
+	// Records of another build, and damaged records, are skipped.
 	l, err := s.leader()
 	require.NoError(t, err)
 	require.NoError(t, l.commit(t.Context(), store.Put(record.CopiesPrefix+"junk", []byte("\xff\xff"))))
@@ -73,7 +73,7 @@ func TestWantedCopiesOutliveTheControlPlane(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestWantedCopiesFollowTheLeader: another member that comes to lead knows them.
+// TestWantedCopiesFollowTheLeader: another member that becomes the leader knows the wanted copies.
 func TestWantedCopiesFollowTheLeader(t *testing.T) {
 	t.Parallel()
 	members, c := startCluster(t, 3)
@@ -85,7 +85,7 @@ func TestWantedCopiesFollowTheLeader(t *testing.T) {
 	assert.Equal(t, []string{"p=2/5"}, copiesOf(t, c))
 }
 
-// TestWantedCopiesAreChecked at both sides of each limit.
+// TestWantedCopiesAreChecked tests both sides of each limit.
 func TestWantedCopiesAreChecked(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control"
 )
 
-// One member with its etcd, on this machine: a launcher or a tool asks it by Connect.
+// One member with its etcd, on this machine: a launcher or a tool calls it by Connect.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -38,8 +38,8 @@ func leads(t *testing.T, members []*Server) (which int) {
 	return which
 }
 
-// TestTheLeaderDies: of three members the leader dies in the middle of an epoch, twice a consumer holds leases and
-// twice it has acknowledged. Nothing is lost, nothing is delivered twice, and the new leader adopts the held leases.
+// TestTheLeaderDies: of three members the leader dies in the middle of an epoch, while a consumer holds two leases
+// and has acknowledged two. Nothing is lost, nothing is delivered twice, and the new leader adopts the held leases.
 func TestTheLeaderDies(t *testing.T) {
 	t.Parallel()
 	members, c := startCluster(t, 3)
@@ -76,8 +76,8 @@ func TestTheLeaderDies(t *testing.T) {
 	assert.Len(t, k.got, 200)
 }
 
-// TestFailoverUnderTenSeconds with the times that a cluster has by default. On demand, since a machine may be busy:
-// MILLRACE_LONG=1.
+// TestFailoverUnderTenSeconds uses the default times of a cluster. It runs only with MILLRACE_LONG=1, because a
+// machine may be busy.
 func TestFailoverUnderTenSeconds(t *testing.T) {
 	o, err := Options{}.withDefaults()
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestFailoverUnderTenSeconds(t *testing.T) {
 			wg.Wait()
 			defer func() { closeAll(t, members) }()
 			at := leads(t, members)
-			for i, m := range members { // the others have seen it lead
+			for i, m := range members { // the other members have seen it lead
 				require.Eventually(t, func() bool { l, _ := m.store.Leader(); return l == members[at].URL() },
 					20*time.Second, time.Millisecond, "member %d", i)
 			}
@@ -128,8 +128,8 @@ func TestFailoverUnderTenSeconds(t *testing.T) {
 	}
 }
 
-// kill ends a member without notice to the other members, as when its process is killed: etcd goes first, so that
-// nothing is resigned and nothing is written; the others find out when its lease has run out.
+// kill ends a member without notice to the other members, as when its process is killed. etcd ends first, so that
+// the member resigns nothing and writes nothing. The other members find out when its lease has run out.
 func kill(s *Server) error {
 	err := errors.Join(s.http.Close(), s.store.Close())
 	s.stop()
@@ -138,13 +138,14 @@ func kill(s *Server) error {
 	return err
 }
 
-// TestALeaderThatRefusesConnectionsIsDeposed: long before its lease runs out.
+// TestALeaderThatRefusesConnectionsIsDeposed: the other members depose the leader long before its lease runs out.
 func TestALeaderThatRefusesConnectionsIsDeposed(t *testing.T) {
 	t.Parallel()
 	members, _ := startCluster(t, 3)
 	defer closeAll(t, members)
-	// It shows signs of life to etcd for ever, and to no other process. On a busy machine another may come to lead
-	// meanwhile: the one that refuses is the one that all see lead, for longer than they take to find out.
+	// The leader keeps its lease in etcd alive for ever, and refuses all connections. On a busy machine another member
+	// may become the leader meanwhile: the test waits until all members have seen one leader for longer than they need
+	// to find out.
 	at, old := 0, (*leader)(nil)
 	require.Eventually(t, func() bool {
 		at = leads(t, members)
@@ -181,7 +182,7 @@ func TestKnocking(t *testing.T) {
 	assert.Error(t, tryConnect(patient(t), "http://%zz", time.Second))
 }
 
-// TestAMemberThatDoesNotLeadNamesTheLeader: every call, and the URL that it names leads.
+// TestAMemberThatDoesNotLeadNamesTheLeader: every call names the leader, and the member at the named URL leads.
 func TestAMemberThatDoesNotLeadNamesTheLeader(t *testing.T) {
 	t.Parallel()
 	members, _ := startCluster(t, 3)
@@ -205,7 +206,8 @@ func TestAMemberThatDoesNotLeadNamesTheLeader(t *testing.T) {
 	}
 }
 
-// TestAStaleLeaderWritesNothing: a leader that does not know that another leads cannot acknowledge, submit or cancel.
+// TestAStaleLeaderWritesNothing: a leader that does not know that another member leads cannot acknowledge, submit or
+// cancel.
 func TestAStaleLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -232,18 +234,18 @@ func TestAStaleLeaderWritesNothing(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { n := s.leading.Load(); return n != nil && n != l }, 20*time.Second,
 		time.Millisecond, "it stands again")
-	// Mini-batches that were not acknowledged come again.
+	// Mini-batches that were not acknowledged are granted again.
 	require.NoError(t, k.attach(nil))
 	require.NoError(t, k.consume(0))
 	until(t, c, "job", "done")
 	assert.Len(t, k.got, 100)
 }
 
-// deleteElection deletes whatever is elected.
+// deleteElection deletes the keys of the election.
 func deleteElection() store.Op { return store.DeletePrefix("leader/") }
 
-// TestARestartGoesOn: a single member is stopped and started; jobs, acknowledgements, drained nodes and ended jobs are
-// there.
+// TestARestartGoesOn: a single member is stopped and started, and still has its jobs, acknowledgements, drained
+// nodes and ended jobs.
 func TestARestartGoesOn(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -296,7 +298,7 @@ func TestARestartGoesOn(t *testing.T) {
 	assert.Equal(t, "dead", nodes.Nodes[0].State)
 	assert.True(t, s.leading.Load().fleet.Asked("gone"))
 
-	// The token of before holds, on the rank's own session or on a new one.
+	// The token from before the restart is valid, on the rank's own session and on a new one.
 	k.c = c
 	require.NoError(t, k.attach(token.Token))
 	require.NoError(t, k.consume(0))
@@ -307,8 +309,8 @@ func TestARestartGoesOn(t *testing.T) {
 	assert.Equal(t, dataset.Digest(st.Digest), tok.Job)
 }
 
-// TestWhoStaysIsStored: the next leader knows which ranks will say when they are through, and waits for these alone,
-// however long it takes.
+// TestWhoStaysIsStored: the next leader knows which ranks announce when they are through, and waits for these ranks
+// alone, without a limit.
 func TestWhoStaysIsStored(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -363,7 +365,8 @@ func TestWhoStaysIsStored(t *testing.T) {
 	until(t, c, "job", "done")
 }
 
-// TestAJobInTheMiddleOfBeingMeasured: the next leader prepares and measures it again. Its decisions replay.
+// TestAJobInTheMiddleOfBeingMeasured: the next leader prepares and measures the job again. The job's decisions
+// replay.
 func TestAJobInTheMiddleOfBeingMeasured(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

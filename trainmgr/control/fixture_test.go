@@ -28,7 +28,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// fakeNode answers as a storage node does, as far as the control plane can see: it holds no data.
+// fakeNode answers the control plane as a storage node does. It holds no data.
 type fakeNode struct {
 	apiv1connect.UnimplementedNodeHandler
 	name string
@@ -36,16 +36,16 @@ type fakeNode struct {
 
 	mu       sync.Mutex
 	status   *apiv1.NodeStatus
-	prepared map[string]int                      // by digest, how often
-	sources  map[string][]*apiv1.PartitionSource // by digest, as the last Prepare had them
+	prepared map[string]int                      // by digest: how often
+	sources  map[string][]*apiv1.PartitionSource // by digest: the sources of the last Prepare
 	finished map[string]int
-	fences   []string // that calls came with, each change
+	fences   []string // fences of the calls; an entry for each change
 	drains   []bool
-	refuse   error              // what Prepare says
+	refuse   error              // the error that Prepare returns
 	p        map[string]float64 // of drives; 1000 rows/s where none is given
 	hang     chan struct{}      // Measure waits for it, if set
 
-	unmeasured error          // what Measure says
+	unmeasured error          // the error that Measure returns
 	resets     map[string]int // calls by method whose connections are still to be reset
 }
 
@@ -105,7 +105,7 @@ func (n *fakeNode) Drain(_ context.Context, r *apiv1.DrainRequest) (*apiv1.Drain
 	return &apiv1.DrainResponse{}, nil
 }
 
-// testSchema is that of the fake partitions: an id column.
+// testSchema returns the schema of the fake partitions, which have an id column.
 func testSchema(t testing.TB) *apiv1.Schema {
 	columns, err := api.EncodeColumns([]pipeline.ColumnInfo{{Name: "cat_0", Kind: 1, Bits: 32}})
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 		if reset {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if assert.NoError(t, err) {
-				// the other side sees the end, as when a process on a live machine is killed
+				// the peer sees a reset, as when a process on a live machine is killed
 				assert.NoError(t, conn.(*net.TCPConn).SetLinger(0))
 				assert.NoError(t, conn.Close())
 			}
@@ -159,7 +159,7 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 	return n
 }
 
-// preparedSources waits until a node is prepared for a job, and returns the sources that came with that.
+// preparedSources waits until a node is prepared for a job, and returns the sources that came with Prepare.
 func (n *fakeNode) preparedSources(t testing.TB, digest []byte) []*apiv1.PartitionSource {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -219,7 +219,7 @@ func (n *fakeNode) beat(t testing.TB, c *client) error {
 	return err
 }
 
-// beats beats until the test ends or stop is called.
+// beats sends heartbeats until the test ends or stop is called.
 func (n *fakeNode) beats(t testing.TB, c *client) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -243,14 +243,14 @@ func (n *fakeNode) beats(t testing.TB, c *client) (stop func()) {
 	return stop
 }
 
-// testBeat is short, and a node is dead only after many: the machine is loaded.
+// testBeat is short. A node counts as dead only after many missed heartbeats, because the machine is loaded.
 const (
 	testBeat = 20 * time.Millisecond
 	testDead = 2 * time.Second
 )
 
-// testOptions are a member's that is alone: nobody takes over from it, and it is not to lose its term because the
-// machine is loaded.
+// testOptions returns the options of a single member. No other member can take over from it, so it must not lose its
+// term on a loaded machine.
 func testOptions(t testing.TB) Options {
 	return Options{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: 30 * time.Second, Tick: 20 * time.Millisecond,
@@ -285,7 +285,7 @@ func start(t testing.TB, o Options) (*Server, *client) {
 
 func memberName(i int) string { return fmt.Sprintf("m%d", i) }
 
-// freePeers names members at ports that were free a moment ago.
+// freePeers names members at ports that were free when it looked.
 func freePeers(t testing.TB, n int, scheme string) []string {
 	t.Helper()
 	peers := make([]string, n)
@@ -323,7 +323,7 @@ func startCluster(t testing.TB, n int) ([]*Server, *client) {
 	return members, newClient(members...)
 }
 
-// closeAll closes members at once: one after the other, the last would wait for a majority.
+// closeAll closes members at the same time: one after the other, the last member would wait for a majority.
 func closeAll(t testing.TB, members []*Server) {
 	var wg sync.WaitGroup
 	for _, m := range members {
@@ -344,8 +344,8 @@ type client struct {
 	members []apiv1connect.ControlClient
 }
 
-// launchers is the HTTP client of the tests' launchers and nodes: as theirs, and unlike the default one, it keeps every
-// connection. A rank whose launcher's connections are all closed is detached.
+// launchers is the HTTP client of the tests' launchers and nodes. Like a launcher's client, and unlike the default
+// client, it keeps every connection open. A rank whose launcher's connections are all closed is detached.
 var launchers = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 func newClient(members ...*Server) *client {
@@ -380,7 +380,7 @@ func callControl[R any](t testing.TB, c *client, fn func(context.Context, apiv1c
 	}
 }
 
-// isNotLeader reports whether a member said that it does not lead.
+// isNotLeader reports whether an error says that the member does not lead.
 func isNotLeader(err error) bool {
 	var ce *connect.Error
 	if !errors.As(err, &ce) {
@@ -396,7 +396,7 @@ func isNotLeader(err error) bool {
 	return false
 }
 
-// letPass lets time pass for launchers and jobs, by a clock that the test moves. l.mu is held.
+// letPass advances the time of launchers and jobs to a moment that the test chooses. l.mu is held.
 func letPass(l *leader, at time.Time) {
 	l.lives.Tick(at)
 	l.settle(at)

@@ -25,10 +25,10 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 )
 
-// victimVariable makes the test binary a member of a control plane, whose memory is its own.
+// victimVariable makes the test binary a member of a control plane, in a process with memory of its own.
 const victimVariable = "MILLRACE_TEST_VICTIM"
 
-// TestVictim is the member that another test attacks, in a process of its own.
+// TestVictim runs the member that another test attacks, in a process of its own.
 func TestVictim(t *testing.T) {
 	if os.Getenv(victimVariable) == "" {
 		t.Skip("a process that another test starts")
@@ -63,7 +63,7 @@ func victim(t *testing.T) (string, int) {
 	return "", 0
 }
 
-// peak is the most memory that a process has had, in bytes.
+// peak returns the most memory that a process has had, in bytes.
 func peak(t *testing.T, pid int) int64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -75,8 +75,8 @@ func peak(t *testing.T, pid int) int64 {
 	return n << 10
 }
 
-// bomb is a heartbeat of a list of empty partitions, packed: two bytes each on the wire, a thousandth of that packed,
-// and over a hundred in memory.
+// bomb returns a compressed heartbeat with a list of empty partitions. Each partition takes two bytes on the wire, a
+// thousandth of that compressed, and over a hundred bytes in memory.
 func bomb(t *testing.T, partitions int) []byte {
 	t.Helper()
 	status := bytes.Repeat(protowire.AppendBytes(protowire.AppendTag(nil, 8, protowire.BytesType), nil), partitions)
@@ -89,8 +89,8 @@ func bomb(t *testing.T, partitions int) []byte {
 	return out.Bytes()
 }
 
-// TestBombsTakeNoMemory: 32 heartbeats of about 62 KB, each of which would become gigabytes, at once and again. It took
-// 3 GB.
+// TestBombsTakeNoMemory sends 32 heartbeats of about 62 KB at once, three times. Each would become gigabytes.
+// Without bounds the member took 3 GB.
 func TestBombsTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	url, pid := victim(t)
@@ -148,8 +148,8 @@ func honestBeat(partitions int) *apiv1.HeartbeatRequest {
 	return &apiv1.HeartbeatRequest{Status: status}
 }
 
-// TestLargeHonestHeartbeatPasses: a node with as many partitions as the bound is made for, packed and not, is within
-// every limit.
+// TestLargeHonestHeartbeatPasses: the heartbeat of a node with the largest intended number of partitions is within
+// every limit, compressed and uncompressed.
 func TestLargeHonestHeartbeatPasses(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, testOptions(t))

@@ -45,7 +45,7 @@ func (a authority) client(s *Server, role identity.Role, name string) apiv1conne
 	return apiv1connect.NewControlClient(h, s.URL())
 }
 
-// TestRolesAreChecked: each role may do its own, and a job is its launcher's.
+// TestRolesAreChecked: each role may make its own calls, and a job belongs to its launcher.
 func TestRolesAreChecked(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -104,8 +104,8 @@ func TestRolesAreChecked(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list.Jobs)
 
-	// An operator's job is every launcher's to use and no launcher's to end; one that an operator submits for a
-	// launcher is that launcher's.
+	// Every launcher may use an operator's job, and no launcher may end it. A job that an operator submits for a
+	// launcher belongs to that launcher.
 	open, err := operator.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "open",
 		Pipeline: []byte(testPipeline)}})
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestRolesAreChecked(t *testing.T) {
 	_, err = operator.CancelJob(ctx, &apiv1.CancelJobRequest{Id: open.Job.Id})
 	assert.NoError(t, err)
 
-	// Who shows no certificate, or another authority's, gets nowhere.
+	// A caller without a certificate, or with another authority's certificate, is refused.
 	_, err = apiv1connect.NewControlClient(http.DefaultClient, s.URL()).ListJobs(ctx, &apiv1.ListJobsRequest{})
 	assert.Error(t, err)
 	_, err = newAuthority(t).client(s, identity.Operator, "ops").ListJobs(ctx, &apiv1.ListJobsRequest{})
@@ -151,7 +151,7 @@ func TestRolesAreChecked(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, get(identity.Launcher, "curious", "/metrics"))
 }
 
-// TestMembersSpeakTLS: etcd's members among themselves, under the members' own identities.
+// TestMembersSpeakTLS: etcd's members use TLS among themselves, under the members' own identities.
 func TestMembersSpeakTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

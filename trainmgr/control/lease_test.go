@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 )
 
-// leased counts the leases that are out on all drives.
+// leased counts the leases on all drives.
 func leased(s *Server) int {
 	l := s.leading.Load()
 	l.mu.Lock()
@@ -37,7 +37,8 @@ func attached(t *testing.T) (*Server, *client, *consumer) {
 	return s, c, k
 }
 
-// TestAGrantWhoseAnswerIsLostIsSaidAgain: to the rank's next call, whichever that is, until the rank names it.
+// TestAGrantWhoseAnswerIsLostIsSaidAgain: the answer to the rank's next call of any kind repeats the grant, until
+// the rank names the lease.
 func TestAGrantWhoseAnswerIsLostIsSaidAgain(t *testing.T) {
 	t.Parallel()
 	s, c, k := attached(t)
@@ -64,7 +65,7 @@ func TestAGrantWhoseAnswerIsLostIsSaidAgain(t *testing.T) {
 	assert.NotEqual(t, lost, more)
 	assert.Equal(t, 2, leased(s))
 
-	// A lease that is acknowledged or given back without ever having been named is over.
+	// A lease that the rank acknowledges or gives back without having named it has ended.
 	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
 		error) {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Leases: more, Reason: "stop"})
@@ -107,7 +108,7 @@ func TestALeaseCallThatIsGivenUpHoldsNothing(t *testing.T) {
 	drain(false)
 	assert.Zero(t, leased(s), "nobody waits for it any more")
 
-	// A later call that waits already is not harmed by the end of an earlier one.
+	// The end of an earlier call does not affect a later call that waits already.
 	r, err := k.lease(1, 0, 20)
 	require.NoError(t, err)
 	assert.Len(t, r.Grants, 1)

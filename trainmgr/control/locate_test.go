@@ -31,7 +31,8 @@ func locate(t *testing.T, c *client, job []byte, names ...string) ([]*apiv1.Part
 	return r.GetSources(), err
 }
 
-// TestAWorkerIsToldWhereThePartitionsAre with Prepare for the first ones, and by Locate for each, as holders die.
+// TestAWorkerIsToldWhereThePartitionsAre: Prepare lists the sources of the first partitions, and Locate those of
+// every partition, also when holders die.
 func TestAWorkerIsToldWhereThePartitionsAre(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
@@ -46,7 +47,7 @@ func TestAWorkerIsToldWhereThePartitionsAre(t *testing.T) {
 	stopB := b.beats(t, c)
 	w.beats(t, c)
 	await(t, c, "a", "b", "w")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 1e6}) // more than the drives make
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 1e6}) // T is more than the drives make
 	until(t, c, "job", "running")
 
 	copies := func(p *apiv1.PartitionSource) (on []string) {

@@ -10,7 +10,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() != "1" {
-		_ = f.Value.Set("6") // a number: it cannot fail
+		_ = f.Value.Set("6") // setting a number cannot fail
 	}
 	os.Exit(m.Run())
 }

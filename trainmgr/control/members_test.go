@@ -15,9 +15,9 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// TestAMemberIsReplacedForGood: of three the one that leads dies with its disk in the middle of an epoch. It is
-// removed, another is added and joins, and when a second of the first three dies the job goes on, with all that was
-// acknowledged.
+// TestAMemberIsReplacedForGood: of three members the leader dies with its disk in the middle of an epoch. It is
+// removed, and another member is added and joins. When a second of the first three members dies, the job goes on
+// with all acknowledgements.
 func TestAMemberIsReplacedForGood(t *testing.T) {
 	t.Parallel()
 	members, c := startCluster(t, 3)
@@ -52,7 +52,7 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 		assert.Equal(t, name != dead.o.Name, m.Answers, name)
 		assert.True(t, m.Votes)
 	}
-	require.Eventually(t, func() bool { // when etcd has noticed that it is down
+	require.Eventually(t, func() bool { // when etcd has noticed that the member is down
 		_, err := next.RemoveMember(context.Background(), &apiv1.RemoveMemberRequest{Member: dead.o.Name})
 		return err == nil
 	}, 30*time.Second, 100*time.Millisecond)
@@ -61,7 +61,7 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 	o.Name, o.Peers, o.LeaderTTL = "m3", freePeers(t, 1, "http"), time.Second
 	url := strings.TrimPrefix(o.Peers[0], "m0=")
 	o.Peers = []string{"m3=" + url}
-	o.Join = []string{"http://127.0.0.1:1", next.URL()} // the first is away
+	o.Join = []string{"http://127.0.0.1:1", next.URL()} // the member at the first URL is away
 	_, err := Start(patient(t), o)
 	require.ErrorContains(t, err, "nobody has added "+url)
 	_, err = next.AddMember(patient(t), &apiv1.AddMemberRequest{PeerUrl: url})
@@ -76,7 +76,7 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 	require.Eventually(t, func() bool { m := list()["m3"]; return m != nil && m.Votes }, 20*time.Second,
 		10*time.Millisecond)
 
-	// The one that led is replaced by now; the second of the first three goes.
+	// The first leader is replaced by now; the second of the first three members ends.
 	other := members[(at+2)%3]
 	members[(at+2)%3] = nil
 	require.NoError(t, kill(other))
@@ -89,7 +89,7 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 	until(t, c, "job", "done")
 	assert.Len(t, k.got, 100)
 
-	// The member is started again with its files: it knows the other members, and asks none of them.
+	// The member is started again with its files. It knows the other members and asks none of them.
 	members[at] = nil
 	require.NoError(t, joined.Close())
 	o.Join = []string{"http://127.0.0.1:1"}
@@ -127,7 +127,7 @@ func TestMembersThatCannotBeChanged(t *testing.T) {
 	}
 }
 
-// TestWhoMayChangeMembers: operators; members may look, since one that joins has to.
+// TestWhoMayChangeMembers: operators may. Members may only list the members, because a member that joins has to.
 func TestWhoMayChangeMembers(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

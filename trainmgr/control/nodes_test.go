@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// lively are the states of a node that beats: on a loaded machine it misses one now and then.
+// lively are the states of a node that sends heartbeats: on a loaded machine it sometimes misses one.
 var lively = []string{"ready", "silent"}
 
 // nodeRecord returns the listed record of a node.
@@ -41,7 +41,7 @@ func nodeRecord(t *testing.T, s *Server, name string) *apiv1.NodeRecord {
 func TestLeasesOfADeadNodeComeBack(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
-	o.DeadAfter = 2 * time.Second // on a busy machine the other node lives on
+	o.DeadAfter = 2 * time.Second // on a busy machine the other node must stay alive
 	s, c := start(t, o)
 	both := []*apiv1.Partition{partition(t, "p0", 400)}
 	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": both})
@@ -53,7 +53,7 @@ func TestLeasesOfADeadNodeComeBack(t *testing.T) {
 	until(t, c, "job", "running")
 	k := newConsumer(t, c, st.Id, 0)
 	require.NoError(t, k.attach(nil))
-	// Everything that both drives take at once.
+	// All leases that both drives can take at once.
 	on := func(node string) (n int) {
 		for _, g := range k.held {
 			if g.Node == node {
@@ -81,7 +81,7 @@ func TestLeasesOfADeadNodeComeBack(t *testing.T) {
 	assert.EqualValues(t, 2, st.Redelivered)
 }
 
-// TestARestartedNodeIsPreparedAgain: before it is granted anything.
+// TestARestartedNodeIsPreparedAgain: the node is prepared before leases are granted on it.
 func TestARestartedNodeIsPreparedAgain(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -114,7 +114,7 @@ func TestARestartedNodeIsPreparedAgain(t *testing.T) {
 	assert.Len(t, k.got, 40)
 }
 
-// TestANodeForgetsWhatEndedWithoutIt: a job that ended while it was away.
+// TestANodeForgetsWhatEndedWithoutIt: a node forgets a job that ended while the node was away.
 func TestANodeForgetsWhatEndedWithoutIt(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -128,7 +128,7 @@ func TestANodeForgetsWhatEndedWithoutIt(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// TestANodeThatJoinsTakesPart: with another copy, while the job runs.
+// TestANodeThatJoinsTakesPart: a node with another copy joins while the job runs, and makes splits of the job.
 func TestANodeThatJoinsTakesPart(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -147,8 +147,8 @@ func TestANodeThatJoinsTakesPart(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// TestAPartitionThatVanishesOrChanges: a job that runs is granted nothing of it, says which it waits for and why, and
-// goes on when it is back.
+// TestAPartitionThatVanishesOrChanges: a running job is granted no splits of the partition, its status names the
+// partition and why it waits, and the job goes on when the partition is back.
 func TestAPartitionThatVanishesOrChanges(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -202,7 +202,7 @@ func TestAPartitionThatVanishesOrChanges(t *testing.T) {
 	assert.Len(t, k.got, 20)
 }
 
-// TestADriveThatJoinsIsMeasured: T/P is of all drives that hold data, those that came later too.
+// TestADriveThatJoinsIsMeasured: T/P covers all drives that hold data, including drives that joined later.
 func TestADriveThatJoinsIsMeasured(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
@@ -249,7 +249,7 @@ func TestNodesThatAreRefused(t *testing.T) {
 	assert.Contains(t, nodeRecord(t, s, "twin").State, "refused: ")
 	assert.Contains(t, lively, nodeRecord(t, s, "a").State, "the first is not harmed")
 
-	// An old agent with this control plane; and one that is newer than it.
+	// An old agent with this control plane, and an agent that is newer than the control plane.
 	old := newNode(t, "old", nil)
 	old.status.Protocol = apiv1.Oldest - 1
 	err = old.beat(t, c)
@@ -273,7 +273,7 @@ func TestNodesThatAreRefused(t *testing.T) {
 	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
 }
 
-// TestClocksMinutesApartDoNotMatter: they are shown.
+// TestClocksMinutesApartDoNotMatter: the skew is only shown.
 func TestClocksMinutesApartDoNotMatter(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
@@ -292,7 +292,8 @@ func TestClocksMinutesApartDoNotMatter(t *testing.T) {
 	assert.Len(t, k.got, 10)
 }
 
-// TestADrainedNodeIsGrantedNothing: until it is taken back; a drive that fails likewise.
+// TestADrainedNodeIsGrantedNothing: no lease is granted on a drained node until the drain is revoked; the same holds
+// for a failed drive.
 func TestADrainedNodeIsGrantedNothing(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
@@ -311,7 +312,7 @@ func TestADrainedNodeIsGrantedNothing(t *testing.T) {
 		return r
 	}
 	assert.EqualValues(t, 1, drain(true).Leases)
-	for id, g := range k.held { // what is out ends
+	for id, g := range k.held { // the granted leases end
 		require.NoError(t, k.acknowledge(g), id)
 	}
 	r, err := k.lease(1, 0, 0.05)
@@ -351,7 +352,8 @@ func TestADrainedNodeIsGrantedNothing(t *testing.T) {
 	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 }
 
-// TestAFullEtcdDegrades: acknowledgements and submissions fail in words, leases go on; with room, all goes on.
+// TestAFullEtcdDegrades: acknowledgements and submissions fail with an error that explains it, and leases go on.
+// When there is room again, everything goes on.
 func TestAFullEtcdDegrades(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -374,7 +376,7 @@ func TestAFullEtcdDegrades(t *testing.T) {
 		assert.ErrorContains(t, err, "etcd is full")
 	}
 	for _, g := range k.held {
-		k.deliver(g) // the trainer has it, whatever becomes of the acknowledgement
+		k.deliver(g) // the trainer has the mini-batches, even if the acknowledgement fails
 		_, err := s.Acknowledge(patient(t), &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session,
 			Numbers: []*apiv1.NumberRange{{From: g.From, To: g.To}}})
 		refused(err)
@@ -412,11 +414,12 @@ func fill(t *testing.T, term *store.Term) {
 			return
 		}
 		require.NoError(t, err)
-		time.Sleep(5 * time.Millisecond) // etcd looks at its file only now and then
+		time.Sleep(5 * time.Millisecond) // etcd checks the size of its file only from time to time
 	}
 }
 
-// TestAFullEtcdCanBeLed: a full etcd grants no lease, so nobody could be elected; what was overwritten makes room.
+// TestAFullEtcdCanBeLed: a full etcd grants no lease, so no member could be elected. Compacting overwritten records
+// makes room.
 func TestAFullEtcdCanBeLed(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -441,7 +444,7 @@ func fetch(t *testing.T, url string) (int, string) {
 	return r.StatusCode, string(b)
 }
 
-// TestMetricsAndReadiness: the names that alerts are written against.
+// TestMetricsAndReadiness checks the names that alerts use.
 func TestMetricsAndReadiness(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -484,7 +487,7 @@ func TestMetricsAndReadiness(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code)
 }
 
-// TestAJobIsWatched: until it has ended.
+// TestAJobIsWatched: the stream ends when the job has ended.
 func TestAJobIsWatched(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
@@ -513,7 +516,7 @@ func TestAJobIsWatched(t *testing.T) {
 	assert.Equal(t, "cancelled", last)
 }
 
-// TestPeersThatAskTooOftenAreToldSo: one peer's haste is not another's.
+// TestPeersThatAskTooOftenAreToldSo: the calls of one peer do not use up the rate of another peer.
 func TestPeersThatAskTooOftenAreToldSo(t *testing.T) {
 	o := testOptions(t)
 	o.Rate = 1
@@ -529,7 +532,7 @@ func TestPeersThatAskTooOftenAreToldSo(t *testing.T) {
 	assert.Positive(t, codes[connect.CodeResourceExhausted])
 }
 
-// TestRequestsAreBounded: before they are unpacked.
+// TestRequestsAreBounded: requests that are too large are refused before they are unpacked.
 func TestRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))

@@ -14,8 +14,9 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 )
 
-// TestAPolicySharesTheSplitsOfARank: by P of both sides where nothing else is known, by the launcher's profile when it
-// comes, and not at all when the rank's own worker has gone. A profile that can never be right is refused.
+// TestAPolicySharesTheSplitsOfARank: the policy decides by P of both sides while nothing else is known, by the
+// launcher's profile once it has come, and not at all when the rank's own worker has gone. A profile that can never
+// be right is refused.
 func TestAPolicySharesTheSplitsOfARank(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))

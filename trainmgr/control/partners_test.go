@@ -16,8 +16,8 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// countedWorker is a worker that serves mini-batches of nothing over real HTTP, and knows the ranks that came to it. It
-// does not count TCP connections: Go's client closes a connection on a busy machine and opens another to the same
+// countedWorker is a worker that serves empty mini-batches over real HTTP and records the ranks that fetch from it.
+// It does not count TCP connections: Go's client closes a connection on a busy machine and opens another to the same
 // worker.
 type countedWorker struct {
 	*fakeNode
@@ -36,7 +36,7 @@ func newCountedWorker(t *testing.T, name string) *countedWorker {
 		_, _ = io.WriteString(rw, "frame")
 	}))
 	t.Cleanup(srv.Close)
-	// The control plane calls the fake node at its first URL, launchers find the counted one behind it.
+	// The control plane calls the fake node at its first URL; launchers use the second URL, of the counted worker.
 	w.set(func(s *apiv1.NodeStatus) { s.Urls = append(s.Urls, srv.URL) })
 	return w
 }
@@ -61,14 +61,14 @@ func TestLaunchersTalkToFewWorkers(t *testing.T) {
 		all[i] = newCountedWorker(t, fmt.Sprintf("w%03d", i))
 	}
 	beatAll()
-	beatAll() // with inventory
+	beatAll() // heartbeats with inventory
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", Ranks: ranks,
 		Plan: &apiv1.PlanOptions{SplitBatches: 1}})
 	require.Eventually(t, func() bool { return get(t, c, "job").WorkersReady == workers }, 60*time.Second,
 		20*time.Millisecond)
 
 	var wg sync.WaitGroup
-	gate := make(chan struct{}, 8) // ranks that ask at once: the machine is small
+	gate := make(chan struct{}, 8) // ranks that call at once: the machine is small
 	for r := range uint32(ranks) {
 		wg.Go(func() {
 			gate <- struct{}{}

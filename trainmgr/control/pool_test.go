@@ -13,14 +13,14 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// lines returns the lines of a file that another process writes; none while it is not there.
+// lines returns the lines of a file that another process writes. It returns none while the file does not exist.
 func lines(path string) []string {
 	b, _ := os.ReadFile(path)
 	return strings.Fields(string(b))
 }
 
-// TestTheHookStartsAndStopsWorkers runs a real command: the job wants workers, the command starts the first one, the
-// job is delivered, and the command stops the worker, which holds no lease then.
+// TestTheHookStartsAndStopsWorkers runs a real command. The job wants workers, the command starts the first worker,
+// the job is delivered, and the command stops the worker, on which no lease is left.
 func TestTheHookStartsAndStopsWorkers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

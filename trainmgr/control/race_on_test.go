@@ -2,6 +2,6 @@
 
 package control
 
-// raceMemory is how many times as much memory a process takes under the race detector, which keeps shadow memory beside
-// what the program takes: 5 to 10 times.
+// raceMemory is the factor by which a process takes more memory under the race detector, which keeps shadow memory
+// beside the program's: 5 to 10.
 const raceMemory = 8

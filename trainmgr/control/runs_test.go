@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 )
 
-// attachAs attaches a rank as one of a training run.
+// attachAs attaches a rank of a training run.
 func attachAs(t testing.TB, c *client, req *apiv1.AttachRequest) (*apiv1.AttachResponse, error) {
 	return callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
 		return m.Attach(ctx, req)
@@ -40,7 +40,8 @@ func (k *consumer) take(leases int) error {
 	return nil
 }
 
-// partlyConsumed returns the detail of an error that says that another run has been at a rank, or nil.
+// partlyConsumed returns the detail of an error that reports that another run has consumed mini-batches of a rank,
+// or nil.
 func partlyConsumed(err error) *apiv1.PartlyConsumed {
 	var ce *connect.Error
 	if !errors.As(err, &ce) {
@@ -56,7 +57,7 @@ func partlyConsumed(err error) *apiv1.PartlyConsumed {
 	return nil
 }
 
-// TestAnotherRunIsToldWhatWasConsumed: the mini-batches that one run acknowledged are lost to another run's model,
+// TestAnotherRunIsToldWhatWasConsumed: the mini-batches that one run acknowledged are not delivered to another run,
 // so the other run must state that it continues.
 func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	t.Parallel()
@@ -100,7 +101,7 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	assert.Equal(t, st.Id, p.Job)
 	assert.False(t, p.Finished)
 
-	// A refusal takes nothing from the run that trains, and its own ranks are not strangers, however late.
+	// A refused run does not affect the run that trains, and a late rank of the training run may attach.
 	require.NoError(t, k.take(1))
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Rank: 1, Run: "a"})
 	require.NoError(t, err)
@@ -108,8 +109,8 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	again.run = "a"
 	require.NoError(t, again.attach(nil))
 
-	// Rank 1 has acknowledged nothing, but the job is another run's all the same. A rank that does not exist is
-	// nobody's.
+	// Rank 1 has acknowledged nothing, but another run has consumed mini-batches of the job. A rank that does not exist
+	// is refused as such.
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Rank: 1, Run: "b"})
 	p = partlyConsumed(err)
 	require.NotNil(t, p, "%v", err)
@@ -117,13 +118,13 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Rank: 2, Run: "b"})
 	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 
-	// A launcher that knows of no runs is as before. What it acknowledged is still another's.
+	// A launcher without a run may still attach. Its acknowledgements count as those of another run.
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id})
 	require.NoError(t, err)
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: "a"})
 	require.NotNil(t, partlyConsumed(err))
 
-	// A token, or resume, is the caller's word that it knows; then the job is its own.
+	// With a token, or with resume, the caller states that it continues; then the job belongs to its run.
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: "c", Token: token.Token})
 	require.NoError(t, err)
 	for range 2 {
@@ -131,7 +132,8 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 		require.NoError(t, err)
 	}
 	refused(&apiv1.AttachRequest{Id: st.Id, Run: "a"}, "8")
-	// The other ranks of a run that goes on from checkpoints may attach one after the other, and again meanwhile.
+	// The other ranks of a run that continues from checkpoints may attach one after the other, and may attach
+	// repeatedly.
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Rank: 1, Run: "c", Token: token.Token})
 	require.NoError(t, err)
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: "d", Resume: true})
@@ -140,7 +142,7 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: "d"})
 	require.NoError(t, err)
 
-	// The name is bounded.
+	// The length of the run's name is bounded.
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: strings.Repeat("x", 256), Resume: true})
 	require.NoError(t, err)
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: strings.Repeat("x", 256+1), Resume: true})
@@ -196,7 +198,7 @@ func TestAJobThatResumedIsNotConsumed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestTheNextLeaderKnowsTheRuns, since it is stored before the caller is attached.
+// TestTheNextLeaderKnowsTheRuns: a rank's run is stored before the caller is attached.
 func TestTheNextLeaderKnowsTheRuns(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -234,8 +236,8 @@ func TestTheNextLeaderKnowsTheRuns(t *testing.T) {
 	}
 }
 
-// TestSubmitAfterTheLastMiniBatch: a script that loops to the end and runs again gets all of the data again, however
-// soon.
+// TestSubmitAfterTheLastMiniBatch: a script that loops to the end and immediately runs again gets all of the data
+// again.
 func TestSubmitAfterTheLastMiniBatch(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -255,7 +257,7 @@ func TestSubmitAfterTheLastMiniBatch(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, r.Grants, 1)
 		require.NoError(t, k.acknowledge(r.Grants[0]))
-		// A launcher that attaches to a job that is over learns that, before the job's end is stored and after.
+		// A launcher that attaches to a job that is over learns so, before and after the job's end is stored.
 		_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: "another"})
 		assert.Equal(t, connect.CodeAborted, connect.CodeOf(err))
 		assert.ErrorContains(t, err, "is done")
@@ -274,7 +276,7 @@ func TestSubmitAfterTheLastMiniBatch(t *testing.T) {
 	}, 10*time.Second, 10*time.Millisecond)
 }
 
-// TestEveryRankSubmits at the same time, and each gets the one job.
+// TestEveryRankSubmits: all ranks submit at the same time, and all get the same job.
 func TestEveryRankSubmits(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))

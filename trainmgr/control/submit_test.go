@@ -19,7 +19,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// TestJobsThatCannotBeAreRefusedInWords: nothing of them is stored.
+// TestJobsThatCannotBeAreRefusedInWords: invalid jobs are refused with an explanation, and nothing of them is
+// stored.
 func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -119,7 +120,7 @@ func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 	assert.Len(t, list.Jobs, 1)
 }
 
-// TestAJobResumesFromAToken: of another job with the same data, sealed or bare.
+// TestAJobResumesFromAToken: the token is of another job with the same data, sealed or bare.
 func TestAJobResumesFromAToken(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -160,8 +161,8 @@ func TestAJobResumesFromAToken(t *testing.T) {
 	}
 }
 
-// TestAJobFollowsADataSetThatGrows: what appears is taken once, as further epochs of another digest; also over a
-// restart.
+// TestAJobFollowsADataSetThatGrows: new partitions are delivered once, as further epochs of another digest, even
+// over a restart.
 func TestAJobFollowsADataSetThatGrows(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -201,7 +202,7 @@ func TestAJobFollowsADataSetThatGrows(t *testing.T) {
 	}
 	assert.Len(t, digests, 4)
 	assert.Len(t, k.got, 40)
-	// An ended history: cancelled, it is not taken up again.
+	// A cancelled job does not go on with new partitions.
 	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse,
 		error) {
 		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: "grows"})
@@ -248,7 +249,8 @@ func TestANodeThatCannotPrepare(t *testing.T) {
 	assert.Len(t, k.got, 10)
 }
 
-// TestANodeThatIsKilledWhileItIsAsked resets the connections, says that it ends, and hangs up: the job waits for it.
+// TestANodeThatIsKilledWhileItIsAsked: a node resets connections, answers that it ends, and closes connections, and
+// the job waits for the node.
 func TestANodeThatIsKilledWhileItIsAsked(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -289,8 +291,8 @@ func TestUnreached(t *testing.T) {
 	assert.NoError(t, unreached(nil))
 }
 
-// TestADriveThatIsBeingOpenedIsWaitedFor: the drive may hold partitions of the job. The wait is as long as a node
-// may be silent, and the job's reason names it.
+// TestADriveThatIsBeingOpenedIsWaitedFor: the drive may hold partitions of the job. The job waits as long as a node
+// may be silent, and the job's reason names the drive.
 func TestADriveThatIsBeingOpenedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -314,8 +316,8 @@ func TestADriveThatIsBeingOpenedIsWaitedFor(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// TestANodeWithoutRoomIsWaitedFor: the job's reason names the node that it waits for, and goes on when there is
-// room; or it is cancelled.
+// TestANodeWithoutRoomIsWaitedFor: the job's reason names the node that the job waits for. The job goes on when
+// there is room, or it is cancelled.
 func TestANodeWithoutRoomIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -369,7 +371,7 @@ func TestANodeThatIsAwayIsWaitedFor(t *testing.T) {
 	until(t, c, "job", "running")
 }
 
-// TestANodeThatStaysAway fails the job, in words.
+// TestANodeThatStaysAway: the job fails with an error that names the cause.
 func TestANodeThatStaysAway(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -386,7 +388,7 @@ func TestANodeThatStaysAway(t *testing.T) {
 	assert.Greater(t, time.Since(began), awayTime*o.DeadAfter)
 }
 
-// TestTheStatusSaysHowTheJobIsCut: also where the pipeline or a default decides.
+// TestTheStatusSaysHowTheJobIsCut: the status has the plan's options even if the pipeline or a default decides them.
 func TestTheStatusSaysHowTheJobIsCut(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -401,7 +403,7 @@ func TestTheStatusSaysHowTheJobIsCut(t *testing.T) {
 	assert.EqualValues(t, dataset.DefaultBatch, st.Spec.Plan.Batch)
 }
 
-// TestEndedJobsAreForgotten: the oldest first.
+// TestEndedJobsAreForgotten: the oldest jobs are forgotten first.
 func TestEndedJobsAreForgotten(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

@@ -29,12 +29,13 @@ func (n *fakeNode) beatOnce(t testing.TB, c *client, fence, seen uint64) *apiv1.
 	return r
 }
 
-// askFor is a GET of a grant's first mini-batch.
+// askFor describes a GET of a grant's first mini-batch.
 func askFor(k *consumer, g *apiv1.Grant) *ticket.Ask {
 	return &ticket.Ask{Job: k.digest, Epoch: g.Epoch, Drive: g.Drive, Number: g.From}
 }
 
-// TestAGrantCarriesItsTicket, which the node of the lease takes, and no other: until the lease comes back.
+// TestAGrantCarriesItsTicket: the lease's node accepts the ticket until the lease comes back, and no other node
+// accepts it.
 func TestAGrantCarriesItsTicket(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
@@ -74,7 +75,7 @@ func TestAGrantCarriesItsTicket(t *testing.T) {
 	_, err = there.Check(shown, identity.Identity{}, askFor(k, g))
 	assert.ErrorIs(t, err, ticket.ErrVoid)
 
-	// The rank detaches: the node hears of it with the next heartbeats, until it says that it has.
+	// The rank detaches: the answers to heartbeats name the returned leases until the node confirms them.
 	_, err = callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
 		error) {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Reason: "detach"})
@@ -82,7 +83,7 @@ func TestAGrantCarriesItsTicket(t *testing.T) {
 	require.NoError(t, err)
 	var lost *apiv1.HeartbeatResponse
 	require.Eventually(t, func() bool {
-		// The node's own heartbeats say nothing of what they have heard, as if every answer were lost.
+		// The node's own heartbeats confirm nothing, as if every answer were lost.
 		lost = n.beatOnce(t, c, beat.Fence-1, beat.ReturnedSeen+100) // of another leader: it means nothing to this one
 		return len(lost.Returned) > 0
 	}, 20*time.Second, time.Millisecond)
@@ -161,7 +162,7 @@ func TestTicketsAreIssuedAnewInTime(t *testing.T) {
 	assert.NoError(t, err, "what its predecessor signed is good as long")
 }
 
-// TestLaunchersOlderThanTickets are served where the operator says so.
+// TestLaunchersOlderThanTickets: launchers without tickets are served if the operator's options allow it.
 func TestLaunchersOlderThanTickets(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -173,8 +174,8 @@ func TestLaunchersOlderThanTickets(t *testing.T) {
 	assert.Len(t, beat.TicketKey.GetPublicKey(), 32, "those that are shown are checked")
 }
 
-// TestWhatANodeIsToldOfLeasesThatCameBack: all that it has not heard of, within a bound, and as long as there may be a
-// ticket.
+// TestWhatANodeIsToldOfLeasesThatCameBack: the node gets all leases that it has not confirmed, within a bound, and
+// as long as a ticket of theirs may be valid.
 func TestWhatANodeIsToldOfLeasesThatCameBack(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var b returns

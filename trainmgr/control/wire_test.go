@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// TestWhatErrorsAreOnTheWire: whether a caller asks again depends on it. A write to an etcd without a leader, found by
-// killing members at random, is to be asked for again.
+// TestWhatErrorsAreOnTheWire: a caller repeats a call or not depending on the error's code. A call that fails
+// because etcd has no leader, found by killing members at random, is to be repeated.
 func TestWhatErrorsAreOnTheWire(t *testing.T) {
 	l := &leader{ctx: t.Context()}
 	for _, c := range []struct {

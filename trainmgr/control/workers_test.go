@@ -49,8 +49,8 @@ func (k *consumer) releaseOn(t *testing.T, node, reason string) {
 	require.NoError(t, err)
 }
 
-// TestAWorkerFillsTheGap between T and the drives' throughput: the worker is killed while it has leases, comes back,
-// and nothing is lost.
+// TestAWorkerFillsTheGap: a worker makes the difference between T and the drives' throughput. It is killed while it
+// has leases, comes back, and nothing is lost.
 func TestAWorkerFillsTheGap(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -98,7 +98,7 @@ func TestAWorkerFillsTheGap(t *testing.T) {
 	}, 20*time.Second, time.Millisecond, "the worker forgets the job")
 }
 
-// TestWorkersAreNotPreparedForNothing: while the drives sustain the trainer a worker is not asked at all.
+// TestWorkersAreNotPreparedForNothing: while the drives sustain the trainer, no worker is asked to prepare the job.
 func TestWorkersAreNotPreparedForNothing(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -124,8 +124,8 @@ func TestWorkersAreNotPreparedForNothing(t *testing.T) {
 	assert.Empty(t, w.prepared)
 }
 
-// TestAPool makes every split on workers without data: the drives that hold the partitions are only read from. The job
-// waits while there is no worker, and says so.
+// TestAPool makes every split on workers without data: the drives that hold the partitions are only read from. The
+// job waits while there is no worker, and its status says so.
 func TestAPool(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -168,7 +168,7 @@ func TestAStoreWithoutNodes(t *testing.T) {
 		s.Partitions, s.Schemas, s.Inventory = []*apiv1.Partition{p}, []*apiv1.Schema{testSchema(t)}, []byte("with p0")
 		s.Sources = []*apiv1.PartitionSource{{Partition: "p0", Url: "s3://bucket/p0", Identity: "etag"}}
 	})
-	v := newWorker(t, "v") // it was given nothing, and makes the same splits
+	v := newWorker(t, "v") // its agent was given no URLs, and it makes the same splits
 	stopW := w.beats(t, c)
 	v.beats(t, c)
 	await(t, c, "w", "v")
@@ -195,7 +195,8 @@ func TestAStoreWithoutNodes(t *testing.T) {
 	assert.Len(t, k.got, 40)
 }
 
-// TestWhatADrainedDriveHoldsIsMadeElsewhere: no drive can be granted a split, the bytes can be read, a worker lives.
+// TestWhatADrainedDriveHoldsIsMadeElsewhere: a worker makes the splits of a drained drive, whose bytes can still be
+// read.
 func TestWhatADrainedDriveHoldsIsMadeElsewhere(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -217,7 +218,8 @@ func TestWhatADrainedDriveHoldsIsMadeElsewhere(t *testing.T) {
 	assert.Positive(t, st.SplitsAny, "the worker made the rest")
 }
 
-// TestEachRankHasItsOwnWorker: a worker that serves one rank alone, as the trainer's own CPUs do.
+// TestEachRankHasItsOwnWorker: a worker that serves one rank alone, like the trainer's own CPUs, gets splits of that
+// rank only.
 func TestEachRankHasItsOwnWorker(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -241,7 +243,7 @@ func TestEachRankHasItsOwnWorker(t *testing.T) {
 	assert.Zero(t, st.SplitsHeld)
 }
 
-// TestAWorkerThatFailsIsSetAside with a reason that operators see, and its word alone does not end the job.
+// TestAWorkerThatFailsIsSetAside: operators see the reason, and the report of the worker alone does not end the job.
 func TestAWorkerThatFailsIsSetAside(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
