@@ -301,7 +301,7 @@ func (r *clusterRun) spend(seconds, now float64) {
 	}
 }
 
-// deal starts splits and steps while that is possible.
+// deal starts splits and steps until no further one can start.
 func (r *clusterRun) deal() {
 	for more := true; more; {
 		more = r.trainerTakes() || !r.supplied && r.startSplit()

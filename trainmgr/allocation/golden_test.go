@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGoldenPolicies runs the cases of PreSto in golden/policy.json. Those of FastFlow run in package offload, those of
-// the AutoScaler of tf.data service in package autoscale.
+// TestGoldenPolicies runs the cases of PreSto in golden/policy.json. The cases of FastFlow run in package offload,
+// and the cases of the AutoScaler of tf.data service in package autoscale.
 func TestGoldenPolicies(t *testing.T) {
 	raw, err := os.ReadFile("../../fpga/unit/testdata/golden/policy.json")
 	require.NoError(t, err)

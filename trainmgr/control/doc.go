@@ -25,7 +25,7 @@
 //	key                      32 random bytes: the cluster's key, under which checkpoint tokens are tagged
 //	node/NAME                a node's URLs, drives and whether an operator drained it; never its partitions
 //	job/ID/spec              the submission, at most 256 KiB; never changed
-//	job/ID/state             where the job stands; written at once when its phase changes, else at most once a second
+//	job/ID/state             the job's state; written at once when its phase changes, otherwise at most once a second
 //	job/ID/data/G/NNNN       manifest and columns of edition G, compressed, in pieces
 //	job/ID/decisions         the last decisions of the autoscaler
 //	job/ID/ranks, job/ID/eE/mark, job/ID/eE/cNNNNNN     the ledger's records
@@ -34,8 +34,8 @@
 //
 // A leader whose lease in etcd runs out is replaced. If a leader's process dies and its host lives, the host refuses
 // connections, and the other members depose the leader after two fifths of that time. A new leader loads jobs and
-// ledger, waits two heartbeat intervals, in which nodes report and launchers present their leases, and goes on. The fence
-// refuses every later write of the old leader. A job that was being prepared or measured is prepared again.
+// ledger, waits two heartbeat intervals, in which nodes report and launchers present their leases, and goes on. The
+// fence refuses every later write of the old leader. A job that was being prepared or measured is prepared again.
 //
 // # Members
 //
@@ -51,9 +51,9 @@
 //
 // # Tickets
 //
-// Every grant carries a ticket that the leader signs with a key of its term (package host/ticket). Without the ticket
-// the lease's node serves no mini-batch. A held lease gets another ticket before its ticket expires. The answers to
-// heartbeats tell nodes which leases came back. Tickets are signed without the leader's lock.
+// Every grant carries a ticket that the leader signs with a key of its term (package host/ticket). Without the
+// ticket the lease's node serves no mini-batch. A held lease gets another ticket before its ticket expires. The
+// answers to heartbeats name the leases that came back. Tickets are signed without the leader's lock.
 //
 // # Launchers that go
 //

@@ -163,7 +163,7 @@ func TestLargeHonestHeartbeatPasses(t *testing.T) {
 	assert.Greater(t, most, int64(64<<20), "it was counted")
 }
 
-// TestConnectionsAreBounded: one more than the member holds is closed at once, and has a place when another goes.
+// TestConnectionsAreBounded: a connection above the limit is closed at once, and is served when another one closes.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

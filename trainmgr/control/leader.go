@@ -214,8 +214,8 @@ func (l *leader) makeRoom() {
 	}
 }
 
-// find returns a job by its ID, or by its name: the running job of that name, else the job that ended last. l.mu is
-// held.
+// find returns a job by its ID or by its name. A name means the running job of that name, or else the job that ended
+// last. l.mu is held.
 func (l *leader) find(ctx context.Context, id string) (*job, error) {
 	life := l.lives.Find(id)
 	if life == nil {

@@ -100,7 +100,7 @@ func (c *leaseCall) serve() error {
 	return err
 }
 
-// findRank finds the job and the rank, where leases can be granted.
+// findRank finds the job and the rank, if leases can be granted.
 func (c *leaseCall) findRank() error {
 	j, err := c.l.find(c.ctx, c.req.Id)
 	if err != nil {

@@ -195,7 +195,7 @@ func (p *pool) start(count int, now time.Time) {
 	})
 }
 
-// drainSurplus drains workers of the pool, those with the fewest leases first. p.mu is held.
+// drainSurplus drains workers of the pool. It begins with the workers that have the fewest leases. p.mu is held.
 func (p *pool) drainSurplus(live []*apiv1.NodeStatus, count int, now time.Time) {
 	if count == 0 {
 		return

@@ -25,8 +25,8 @@ type goldenCase struct {
 	Output     json.RawMessage `json:"output"`
 }
 
-// TestGoldenPolicies runs the cases of FastFlow, paper and program, in golden/policy.json. The cases of PreSto run in
-// package allocation, those of the AutoScaler of tf.data service in package autoscale.
+// TestGoldenPolicies runs the cases of FastFlow, paper and program, in golden/policy.json. The cases of PreSto run
+// in package allocation, and the cases of the AutoScaler of tf.data service in package autoscale.
 func TestGoldenPolicies(t *testing.T) {
 	raw, err := os.ReadFile("../../fpga/unit/testdata/golden/policy.json")
 	require.NoError(t, err)

@@ -83,7 +83,7 @@ type State struct {
 	Begun    bool    `json:"begun"`
 	Ratio    float64 `json:"ratio"`                  // in force while remote workers are available
 	Local    float64 `json:"local_rows_per_second"`  // as observed while busy, smoothed; 0: not yet
-	Remote   float64 `json:"remote_rows_per_second"` // likewise
+	Remote   float64 `json:"remote_rows_per_second"` // as Local, for the workers
 	Starving float64 `json:"starving_seconds"`       // for how long the trainer has made less than it could
 	Changed  float64 `json:"changed_at_seconds"`
 	Away     bool    `json:"away"`

@@ -299,7 +299,7 @@ type Schema struct {
 	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
 	Columns       []byte                 `protobuf:"bytes,2,opt,name=columns,proto3" json:"columns,omitempty"`                                                                                                     // JSON of []pipeline.ColumnInfo
 	MeanLength    map[string]float64     `protobuf:"bytes,3,rep,name=mean_length,json=meanLength,proto3" json:"mean_length,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // elements a row of each list column
-	Malformed     uint32                 `protobuf:"varint,4,opt,name=malformed,proto3" json:"malformed,omitempty"`                                                                                                // program.Malformed: what becomes of malformed text rows
+	Malformed     uint32                 `protobuf:"varint,4,opt,name=malformed,proto3" json:"malformed,omitempty"`                                                                                                // program.Malformed: how malformed text rows are treated
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -365,17 +365,17 @@ func (x *Schema) GetMalformed() uint32 {
 type Drive struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // unique on its node
-	Uuid           string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"` // the drive's own identity; empty where it has none
+	Uuid           string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"` // the drive's own identity; empty if the drive has none
 	Computes       bool                   `protobuf:"varint,3,opt,name=computes,proto3" json:"computes,omitempty"`
 	Threads        int32                  `protobuf:"varint,4,opt,name=threads,proto3" json:"threads,omitempty"`
-	Streams        int32                  `protobuf:"varint,5,opt,name=streams,proto3" json:"streams,omitempty"`                                                                                                                     // splits at once
-	Partitions     []string               `protobuf:"bytes,6,rep,name=partitions,proto3" json:"partitions,omitempty"`                                                                                                                // names
+	Streams        int32                  `protobuf:"varint,5,opt,name=streams,proto3" json:"streams,omitempty"`                                                                                                                     // splits that can be open at once
+	Partitions     []string               `protobuf:"bytes,6,rep,name=partitions,proto3" json:"partitions,omitempty"`                                                                                                                // names of the partitions that the drive holds
 	Image          string                 `protobuf:"bytes,7,opt,name=image,proto3" json:"image,omitempty"`                                                                                                                          // active image's id, hex
 	State          string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"`                                                                                                                          // "ready", "draining", "loading image", "failed: why"
 	Busy           float64                `protobuf:"fixed64,9,opt,name=busy,proto3" json:"busy,omitempty"`                                                                                                                          // engine threads that were busy over the last interval, on average, 0 to threads
 	FreeBytes      int64                  `protobuf:"varint,10,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`                                                                                               // room for more partitions
 	PRowsPerSecond map[string]float64     `protobuf:"bytes,11,rep,name=p_rows_per_second,json=pRowsPerSecond,proto3" json:"p_rows_per_second,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // by pipeline digest, hex
-	Running        int32                  `protobuf:"varint,12,opt,name=running,proto3" json:"running,omitempty"`                                                                                                                    // splits open now
+	Running        int32                  `protobuf:"varint,12,opt,name=running,proto3" json:"running,omitempty"`                                                                                                                    // splits that are open now
 	// "held" or empty: the worker makes the splits of the partitions that it holds. "any": the worker holds no
 	// partitions and makes any split of any job that it is prepared for. It reads the partitions from the places that
 	// a PartitionSource lists.
@@ -812,10 +812,10 @@ type NodeStatus struct {
 	Draining    bool                   `protobuf:"varint,6,opt,name=draining,proto3" json:"draining,omitempty"`
 	Drives      []*Drive               `protobuf:"bytes,7,rep,name=drives,proto3" json:"drives,omitempty"`
 	Partitions  []*Partition           `protobuf:"bytes,8,rep,name=partitions,proto3" json:"partitions,omitempty"` // of all drives, without duplicates; left out of a heartbeat when unchanged
-	Schemas     []*Schema              `protobuf:"bytes,9,rep,name=schemas,proto3" json:"schemas,omitempty"`       // likewise
+	Schemas     []*Schema              `protobuf:"bytes,9,rep,name=schemas,proto3" json:"schemas,omitempty"`       // of all drives, as for partitions
 	// digest of partitions, schemas and each drive's partitions; while it is unchanged, fields 8 and 9 may be left out
 	Inventory       []byte   `protobuf:"bytes,10,opt,name=inventory,proto3" json:"inventory,omitempty"`
-	Jobs            []string `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`                                               // prepared, hex digests
+	Jobs            []string `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`                                               // hex digests of the jobs that are prepared
 	BufferedBatches int64    `protobuf:"varint,12,opt,name=buffered_batches,json=bufferedBatches,proto3" json:"buffered_batches,omitempty"` // mini-batches that are made and not yet fetched
 	BufferedBytes   int64    `protobuf:"varint,13,opt,name=buffered_bytes,json=bufferedBytes,proto3" json:"buffered_bytes,omitempty"`
 	ClockSeconds    float64  `protobuf:"fixed64,14,opt,name=clock_seconds,json=clockSeconds,proto3" json:"clock_seconds,omitempty"` // the node's clock, Unix time
@@ -1251,7 +1251,7 @@ type MeasureResponse struct {
 	RowsPerSecond  float64                `protobuf:"fixed64,1,opt,name=rows_per_second,json=rowsPerSecond,proto3" json:"rows_per_second,omitempty"`
 	Rows           int64                  `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"`
 	ElapsedSeconds float64                `protobuf:"fixed64,3,opt,name=elapsed_seconds,json=elapsedSeconds,proto3" json:"elapsed_seconds,omitempty"`
-	Kept           bool                   `protobuf:"varint,4,opt,name=kept,proto3" json:"kept,omitempty"` // measured earlier
+	Kept           bool                   `protobuf:"varint,4,opt,name=kept,proto3" json:"kept,omitempty"` // the result of an earlier measurement
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1660,7 +1660,7 @@ func (x *RescanResponse) GetPartitions() int32 {
 
 type CopyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Drive         string                 `protobuf:"bytes,1,opt,name=drive,proto3" json:"drive,omitempty"`         // here
+	Drive         string                 `protobuf:"bytes,1,opt,name=drive,proto3" json:"drive,omitempty"`         // the drive of this node that gets the copy
 	Partition     *Partition             `protobuf:"bytes,2,opt,name=partition,proto3" json:"partition,omitempty"` // the description that the copy must match
 	FromUrl       string                 `protobuf:"bytes,3,opt,name=from_url,json=fromUrl,proto3" json:"from_url,omitempty"`
 	FromDrive     string                 `protobuf:"bytes,4,opt,name=from_drive,json=fromDrive,proto3" json:"from_drive,omitempty"`

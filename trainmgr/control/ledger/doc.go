@@ -61,10 +61,10 @@
 // Deterministic, a rank is granted its numbers strictly in ascending order.
 //
 // Two rules keep ranks in lock step from waiting for each other for ever. A rank that holds no lease may start a
-// drive above the bound when no running drive has work for the rank. A lease whose rank says that its queue is full
-// (Progress.Blocked) for Config.Patience loses its stream to a rank that waits for that drive. A mini-batch that has
-// been fetched needs no drive: a rank that reports it (Progress.Fetched) frees the stream, and keeps the lease when
-// the drive dies.
+// drive above the bound when no running drive has work for the rank. A lease whose rank reports that its queue is
+// full (Progress.Blocked) for Config.Patience loses its stream to a rank that waits for that drive. A mini-batch
+// that has been fetched needs no drive: a rank that reports it (Progress.Fetched) frees the stream, and keeps the
+// lease when the drive dies.
 //
 // # Workers without data
 //

@@ -132,7 +132,7 @@ func TestBound(t *testing.T) {
 			leader := w.l
 			w.step()
 			if w.l != leader {
-				continue // the ranks' leases are adopted, whatever the bound is now
+				continue // the ranks' leases are adopted even above the present bound
 			}
 			for _, j := range w.l.jobs {
 				if j.Drives > 0 {

@@ -27,7 +27,7 @@ type Grant struct {
 	Again bool // some of the split had been granted before and came back
 }
 
-// Revocation tells a rank that a lease is gone. Mini-batches of it that were fetched may still be delivered and
+// Revocation informs a rank that a lease is gone. Mini-batches of it that were fetched may still be delivered and
 // acknowledged; the rest is granted again.
 type Revocation struct {
 	Job   string
@@ -221,10 +221,10 @@ func (l *Ledger) Hold(id string, s Session, progress Progress, now time.Time) (g
 	return slices.Compact(gone), nil
 }
 
-// Adopt takes over leases that an earlier leader granted. It returns those that it refuses: their drive is dead or
-// has no free stream, or their numbers are not the rank's, all delivered, or leased already. Adopt of an adopted
-// lease extends it. A drive that no PutDrive has named yet is expected to appear. Leave out leases of which every
-// number is acknowledged.
+// Adopt takes over leases that an earlier leader granted. It returns the leases that it refuses because their drive
+// is dead or has no free stream, or because their numbers are not the rank's, all delivered, or leased already.
+// Adopt of an adopted lease extends it. A drive that no PutDrive has named yet is expected to appear. Leave out
+// leases of which every number is acknowledged.
 func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gone []uint64, err error) {
 	j, r, err := l.findConsumer(id, s)
 	if err != nil {

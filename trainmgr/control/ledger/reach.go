@@ -48,7 +48,7 @@ type RankRef struct {
 	Rank uint32
 }
 
-// AllWorkers stands for as many workers of reach Any as are enlisted, where AllowWorkers takes a number.
+// AllWorkers is the argument of AllowWorkers that allows all enlisted workers of reach Any.
 const AllWorkers = -1
 
 // partnersOfRank is the least number of workers that one rank has among the workers that serve every rank.

@@ -149,9 +149,10 @@ type NodeClient interface {
 	//
 	//	200  the frame (safetensors; Content-Type application/vnd.millrace.minibatch), or with
 	//	     Accept: application/vnd.apache.arrow.file an Arrow IPC file of one record batch. Content-Length is set.
-	//	4xx, 5xx  a JSON body {"code": "...", "message": "..."} with Connect's codes: not_found (the node does not know the job: ask the
-	//	     control plane again), failed_precondition (the partition changed), data_loss (a page, a row or a program
-	//	     fails and would fail again), resource_exhausted and unavailable with Retry-After (busy, draining).
+	//	4xx, 5xx  a JSON body {"code": "...", "message": "..."} with Connect's codes: not_found (the node does not know
+	//	     the job: ask the control plane again), failed_precondition (the partition changed), data_loss (a page, a
+	//	     row or a program fails and would fail again), resource_exhausted and unavailable with Retry-After (busy,
+	//	     draining).
 	//
 	// N is the mini-batch's number in the epoch's plan. The node finds the split and opens it on the drive at that
 	// mini-batch, or continues after the last request for the split. Ahead of the requests the node makes the
@@ -392,9 +393,10 @@ type NodeHandler interface {
 	//
 	//	200  the frame (safetensors; Content-Type application/vnd.millrace.minibatch), or with
 	//	     Accept: application/vnd.apache.arrow.file an Arrow IPC file of one record batch. Content-Length is set.
-	//	4xx, 5xx  a JSON body {"code": "...", "message": "..."} with Connect's codes: not_found (the node does not know the job: ask the
-	//	     control plane again), failed_precondition (the partition changed), data_loss (a page, a row or a program
-	//	     fails and would fail again), resource_exhausted and unavailable with Retry-After (busy, draining).
+	//	4xx, 5xx  a JSON body {"code": "...", "message": "..."} with Connect's codes: not_found (the node does not know
+	//	     the job: ask the control plane again), failed_precondition (the partition changed), data_loss (a page, a
+	//	     row or a program fails and would fail again), resource_exhausted and unavailable with Retry-After (busy,
+	//	     draining).
 	//
 	// N is the mini-batch's number in the epoch's plan. The node finds the split and opens it on the drive at that
 	// mini-batch, or continues after the last request for the split. Ahead of the requests the node makes the
