@@ -6,8 +6,9 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// writeBlock runs the block through the sinks and writes it. It returns how many of its rows were written. These are
-// fewer than all only if the output lacks room for a list, which the task's state then says.
+// writeBlock runs the block's values through the chains of the sinks, writes the results, and returns how many of
+// the block's rows were written. It writes fewer than all rows only if the output lacks room for a list; it then
+// notes that in the task's state (setLacking).
 func (x *executor) writeBlock(s *rowScan) (int, error) {
 	now := x.addLap(program.UnitParquet, s.clock, x.block.Values())
 	x.result.Decode += now - s.clock

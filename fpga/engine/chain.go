@@ -35,7 +35,8 @@ type chainValues struct {
 	inPlace bool // the values are ids of 32 bits that lie in the tensor already
 }
 
-// buffers are the block memory of one engine thread that operators write to. They grow to the largest block met.
+// buffers are the block memory of one engine thread that operators write to. They grow to the size of the largest
+// block so far.
 type buffers struct {
 	int64s      []int64
 	float32s    []float32
@@ -43,10 +44,10 @@ type buffers struct {
 	valid       []byte
 	lengths     []int32
 	droppedRows []byte
-	// chainPlace is where a chain's last operator may write its result, and stepPlace the same while that operator
-	// runs.
+	// chainPlace is where a chain's last operator may write its result. stepPlace is chainPlace, cut to the number of
+	// values, while that operator runs, and empty otherwise.
 	chainPlace, stepPlace destination
-	// pending is the page's checksum, if a chain's only operator may add its values to it; else nil.
+	// pending is the checksum of the page if the only operator of a chain may add the values to it, else nil.
 	pending *pendingChecksum
 }
 

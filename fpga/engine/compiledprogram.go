@@ -22,7 +22,7 @@ type compiledProgram struct {
 	columns     []column
 	textOptions text.Options
 	usedFields  [textFields]bool // text: the fields that columns read
-	fieldCount  int              // text: how many fields that are
+	fieldCount  int              // text: the number of used fields
 }
 
 // textFields is the number of fields of a Criteo row: label, 13 dense, 26 sparse.
@@ -34,11 +34,12 @@ type column struct {
 	field      uint16
 	kind       program.Kind
 	list       bool
-	sparseKeys int // how many sinks feed keys
+	sparseKeys int // number of sinks that feed keys
 	part       program.Part
 	mapPlan    *mapPlan // the plan of the column's map, if it belongs to one
 	// passes are the sinks of each pass over the column's rows. There is one pass, unless the column feeds several keys
-	// whose values are appended: all values of a key lie behind those of the key before, so that each key takes a pass.
+	// whose values are appended: all values of a key lie behind those of the key before, so each key takes a pass of
+	// its own.
 	passes [][]sink
 }
 
@@ -127,7 +128,7 @@ func compile(p *program.Program, units []program.UnitRef) (*compiledProgram, err
 	return c, nil
 }
 
-// splitPasses parts sinks into passes; see column.passes.
+// splitPasses divides sinks into passes; see column.passes.
 func splitPasses(sinks []sink, fixed bool) [][]sink {
 	passes := [][]sink{nil}
 	keys := 0

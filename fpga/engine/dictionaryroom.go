@@ -16,7 +16,7 @@ func (t *taskState) dictionaryBytes(at *program.Cursor, p *page) (size uint64, e
 	if at.Seen > 0 || at.Dict {
 		return 0, t.atPage(at, pageError("a dictionary page behind the chunk's first page"))
 	}
-	if int64(p.header.NumValues) > 8*int64(p.header.Uncompressed) { // less than a bit a value
+	if int64(p.header.NumValues) > 8*int64(p.header.Uncompressed) { // less than one bit for each value
 		return 0, t.atPage(at, pageError("a dictionary of %d values in %d bytes", p.header.NumValues,
 			p.header.Uncompressed))
 	}
@@ -59,7 +59,7 @@ func (x *executor) loadDictionary(t *taskState, at *program.Cursor, p *page) err
 	return nil
 }
 
-// openResident returns the task's dictionary, opened once a task; nil if there is none.
+// openResident returns the task's dictionary, or nil if there is none. It opens the dictionary once for each task.
 func (x *executor) openResident(t *taskState, at *program.Cursor) (*decoder.Dictionary, error) {
 	if !at.Dict {
 		return nil, nil

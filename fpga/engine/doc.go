@@ -1,22 +1,22 @@
-// Package engine executes slices of a device program over the drive's memory. It stands where the FPGA's processing
-// elements stand in a drive with an FPGA.
+// Package engine executes slices of a device program over the drive's memory. It does the work that the FPGA's
+// processing elements do in a drive with an FPGA.
 //
 // # Overview
 //
-// [Engine.Execute] takes six memory ranges and a marshalled program.Slice. It leaves tensors in the output range and a
-// program.Result in the result range. The engine keeps nothing between calls but compiled programs, by digest.
-// Everything else that lasts (a dictionary, an unpacked page) lies in the ranges, and the engine checks it when it uses
-// it again.
+// [Engine.Execute] takes six memory ranges and a marshalled program.Slice. It leaves tensors in the output range and
+// a program.Result in the result range. Between calls the engine keeps only compiled programs, by digest. Everything
+// else that lasts (a dictionary, an unpacked page) lies in the ranges, and the engine checks it when it uses it
+// again.
 //
 // # The way of the data through a slice
 //
 //  1. An executor (executor.go) decodes the slice and takes the compiled program from the cache (programcache.go,
 //     compiledprogram.go).
 //  2. The check (slicecheck.go) compares every number of the slice with the ranges and the program. It then walks
-//     each task's page headers (taskstate.go): do window, scratch and dictionary room hold what the task's rows
-//     touch? If a task lacks memory or bytes, the result names the kind and the amount, and nothing is written. Text
-//     is the exception: the engine finds its rows by decoding them, so a slice may write rows that do not count. The
-//     next slice writes those rows again.
+//     each task's page headers (pagecheck.go, taskstate.go) and finds whether window, scratch and dictionary room
+//     hold what the task's rows touch. If a task lacks memory or bytes, the result names the kind and the amount,
+//     and nothing is written. Text is the exception: the engine finds its rows by decoding them, so a slice may
+//     write rows that do not count. The next slice writes those rows again.
 //  3. The execution goes task by task, page by page, block by block. A page is verified, and unpacked into scratch
 //     if it is compressed (page.go, pendingchecksum.go). A rowScan (rowscan.go) decodes a block of rows, small enough
 //     to stay in the first-level cache.
@@ -43,9 +43,10 @@
 //   - For a scalar column whose values are appended, Count values a key must fit behind Values, nulls or not.
 //   - A column that feeds several keys of an output with lengths, and a text source of such an output, must get all
 //     rows of the mini-batch in one task: a second key's values lie behind all values of the first.
-//   - The tasks of a map's columns come one behind the other and for the same rows, and write the same number of rows.
-//     A map that feeds several keys of an output with lengths needs room for its ids twice, and counts them in Values
-//     as they come: until the task that ends with the mini-batch's last row, they lie row by row.
+//   - The tasks of a map's columns come one behind the other and for the same rows, and write the same number of
+//     rows. A map that feeds several keys of an output with lengths needs room for its ids twice, and Values counts
+//     the ids written so far: they lie row by row until the task that ends with the mini-batch's last row has put
+//     them in order.
 //   - A text slice has exactly one task.
 //   - Need of MoreInput is the number of bytes that certainly lack plus, where page headers are not there yet, an
 //     estimate. A host that cannot give Need bytes asks for fewer rows: for one row Need is exact once the page's
@@ -58,12 +59,12 @@
 // page (pendingchecksum.go). The engine does not verify a page again if the slice's cursor says that the page's bytes
 // in the window were verified before (program.Cursor.Checked): a page is the input of many slices.
 //
-// The engine cannot detect that bytes were moved again: the controller moves them, and a host that maps the memory
-// writes to any address. A tag over a sample of the bytes would miss a flipped bit, and a tag over all bytes is the
-// checksum itself. So the engine trusts the host's mark, as it trusts the window. That is sound because the checksum
-// guards the host's own rows against the medium, and does not guard the engine against the host: a decoder checks
-// every byte that it reads. A host binds the mark to the move that brought the bytes, as package sdk does, so that
-// the mark cannot outlive them.
+// The engine cannot detect that bytes in the window were replaced after it verified them: the controller moves
+// bytes, and a host that maps the memory writes to any address. A tag over a sample of the bytes would miss a
+// flipped bit, and a tag over all bytes is the checksum itself. So the engine trusts the host's mark, as it trusts
+// the window. That is sound because the checksum guards the host's own rows against the medium, and does not guard
+// the engine against the host: a decoder checks every byte that it reads. A host binds the mark to the move that
+// brought the bytes, as package sdk does, so that the mark cannot outlive them.
 //
 // # Concurrency
 //
@@ -80,7 +81,7 @@
 //
 // # Debugging
 //
-// Package reference computes the same mini-batches by the definition, and the tests compare the two. A result's message
-// names the page by number and chunk offset, as the errors of the Parquet unit do. [Engine.Measure] says how often each
-// unit ran and for how long.
+// Package reference computes the same mini-batches by the definition, and the tests compare the two. A result's
+// message names the page by number and chunk offset, as the errors of the Parquet unit do. [Engine.Measure] reports
+// how often each unit ran and for how long.
 package engine

@@ -44,7 +44,7 @@ type Engine struct {
 	programs  programCache
 
 	mu   sync.Mutex
-	idle []*executor // guarded by mu; as many as executed slices at the same time
+	idle []*executor // guarded by mu; at most as many as executed slices at once
 }
 
 // New returns an engine.
@@ -72,7 +72,7 @@ func (e *Engine) Execute(ctx context.Context, mem Memory, args []byte) program.S
 	return e.Measure(ctx, mem, args, nil)
 }
 
-// Measure is Execute, and sets p to the work of each unit unless p is nil.
+// Measure executes a slice as Execute does. If p is not nil, it also sets *p to the work of each unit.
 func (e *Engine) Measure(ctx context.Context, mem Memory, args []byte, p *Profile) program.State {
 	x := e.takeExecutor()
 	defer e.returnExecutor(x)

@@ -5,8 +5,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// writeLastRow writes the last row of a page of lists. A page may end inside a row, which is whole only when the next
-// page begins with another row.
+// writeLastRow writes the last row of a page of lists. A page may end inside a row. The row is complete where the
+// next page begins with another row.
 func (x *executor) writeLastRow(s *rowScan) error {
 	last, err := x.readLastRow(s)
 	if err != nil || s.lacking != program.Done {
@@ -38,8 +38,8 @@ func (e *lastRow) advance(s *rowScan) { s.cursor, s.pageOpen = e.cursor, e.nextO
 // retreat leaves the cursor before the row.
 func (e *lastRow) retreat(s *rowScan) { s.noteUnpacked(s.holdsUnpacked(&e.unpacked), &e.unpacked) }
 
-// readLastRow decodes the last row of a page of lists into the block, with the values that the pages behind have of it.
-// The cursor stays at the row's beginning.
+// readLastRow decodes the last row of a page of lists into the block, including the row's values that lie in the
+// following pages. The cursor stays at the row's beginning.
 func (x *executor) readLastRow(s *rowScan) (end lastRow, err error) {
 	x.block.Reset(s.columnType.Kind())
 	x.block.Lend = false // the row may continue in a page that takes this page's memory
@@ -102,7 +102,7 @@ func (x *executor) readLastRow(s *rowScan) (end lastRow, err error) {
 	return end, nil
 }
 
-// holdsUnpacked reports whether the page that was unpacked last is the cursor's.
+// holdsUnpacked reports whether scratch, the page that was unpacked last, is the page at the cursor.
 func (s *rowScan) holdsUnpacked(scratch *page) bool {
 	return scratch.offset == s.cursor.Page && scratch.isPacked(&s.columnType)
 }

@@ -13,7 +13,7 @@ import (
 // mapFeatures holds the features of a block of a map: for each feature its values, row by row, and the output of its
 // chain of operators.
 type mapFeatures struct {
-	entryOf       []uint32 // of lists, keys x rows: the entry that a row has for a key, plus 1; 0: none
+	entryOf       []uint32 // of lists, keys x rows: number of a row's entry for a key, plus 1; 0: none
 	elementStarts []uint32 // of lists: where an entry's elements begin; one more than there are entries
 	scoredEntries []uint32 // entryOf of one feature, without lists that hold a null score
 
@@ -46,9 +46,9 @@ func (m *mapFeatures) bufferBytes() int {
 	return 4*words + 8*doubles + cap(m.valid)
 }
 
-// joinLeaves makes the features of a block of n rows from the map's leaves, and writes them to the tensors. row is the
-// mini-batch's row that the block begins with. ok is false if the output lacks room. failed is the leaf that an error
-// is about.
+// joinLeaves makes the features of a block of n rows from the map's leaves, and writes them to the tensors. row is
+// the mini-batch's row that the block begins with, and base is the element of kjt.values at which the map's values
+// begin. ok is false if the output lacks room. leaf is the leaf that an error is about.
 func (x *executor) joinLeaves(plan *mapPlan, row uint64, n int, base uint64) (ok bool, leaf int, err error) {
 	reader := &x.mapReader
 	clock := x.readClock()
@@ -110,8 +110,8 @@ func (m *mapReader) checkLeaves() (leaf int, err error) {
 	return 0, nil
 }
 
-// findEntries finds the entry of each key of the plan in each of n rows. Of several entries with one key the last
-// counts. An entry whose key is null is passed over.
+// findEntries finds the entry of each key of the plan in each of n rows. If a row has several entries with one key,
+// the last one counts. Entries whose key is null are skipped.
 func (m *mapReader) findEntries(plan *mapPlan, n int) {
 	b := &m.leaves[0].block
 	m.entryOf = resize(&m.entryOf, plan.mapKeys*n)
@@ -147,7 +147,7 @@ func (m *mapReader) findStarts(inner []int32) {
 func (m *mapReader) readScores(b *decoder.Block) {
 	switch b.Kind {
 	case format.KindFloat32:
-		// scoreValues takes them as they are.
+		// scoreValues returns them as they are.
 	case format.KindFloat64:
 		m.convertedScores = resize(&m.convertedScores, len(b.F64))
 		convert.Float64ToFloat32(m.convertedScores, b.F64)
@@ -165,9 +165,9 @@ func (m *mapReader) scoreValues(b *decoder.Block) []float32 {
 	return m.convertedScores
 }
 
-// spreadNumbers puts the numbers of n rows at the places of their keys, column by column, with a byte each that says
-// whether the number is there. Of several entries with one key the last counts. An entry whose key is null belongs to
-// no key.
+// spreadNumbers puts the numbers of n rows at the places of their keys, column by column, and sets valid: a byte for
+// each place, 1 if the place has a number. If a row has several entries with one key, the last one counts. Entries
+// whose key is null are skipped.
 func (m *mapReader) spreadNumbers(plan *mapPlan, b *decoder.Block, n int) {
 	j, size := &m.mapFeatures, plan.mapKeys*n
 	j.valid = resize(&j.valid, size)
@@ -332,7 +332,8 @@ func (x *executor) takeLists(pick *featurePick, b *decoder.Block, n int) error {
 	return nil
 }
 
-// gatherLists gathers the n elements of the lists that entries names.
+// gatherLists copies the lists that entries names to *to, one behind the other; they have n elements together. An
+// entry is the number of a list plus 1, or 0 for none.
 func gatherLists[T any](to *[]T, from []T, entries, starts []uint32, n int) []T {
 	dst := resize(to, n)[:0]
 	for _, e := range entries {

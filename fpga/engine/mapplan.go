@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// mapPlan is the compiled form of a map. A map's leaves are read side by side, a block of rows at a time, so that one
-// look at each entry serves all features of the map. mapReader reads the leaves, mapFeatures holds the features of a
-// block, and staging.go puts the ids at their place.
+// mapPlan is the compiled form of a map. A map's leaves are read side by side, a block of rows at a time, so that
+// each entry is read once for all features of the map. mapReader reads the leaves, mapFeatures holds the features of
+// a block, and staging.go puts the ids at their place.
 type mapPlan struct {
 	leaves   int // of the map: 2, or 3 with scores
 	picks    []featurePick
@@ -20,7 +20,7 @@ type mapPlan struct {
 	scored   bool   // a pick takes scores
 }
 
-// featurePick is a sink, with the key whose value it takes.
+// featurePick is a sink and the key of the map whose value it takes.
 type featurePick struct {
 	sink
 	key    int // index among the keys that the picks take
@@ -66,7 +66,7 @@ type keyTable struct {
 	indexes []uint32 // plus 1; 0: the place is free
 }
 
-// denseKeys bounds the range of keys that are looked up in a table of all.
+// denseKeys bounds the span of the keys for which a keyTable uses byKey.
 const denseKeys = 1 << 14
 
 // newKeyTable makes a table in which key i has index i.
@@ -127,8 +127,7 @@ func (c *column) repetitionLevel() uint8 {
 	return 0
 }
 
-// checkMapTask checks that the tasks of a map are together: keys, values and scores one behind the other and for the
-// same rows.
+// checkMapTask checks that the tasks of a map follow each other (keys, values, scores) and cover the same rows.
 func (x *executor) checkMapTask(i int, c *column) error {
 	if c.part == program.NoPart {
 		return nil

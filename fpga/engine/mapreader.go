@@ -19,7 +19,7 @@ const (
 const blockPlaces = 1 << 18
 
 // mapReader reads the leaves of a map. Each leaf has a decoder, a block and a dictionary of its own, in an executor
-// that does nothing else. The leaves' cursors move only when a block of all of them was written, so that they always
+// that does nothing else. The leaves' cursors move only after a block of all leaves was written, so they always
 // stand before the same row.
 type mapReader struct {
 	leaves      []*executor
@@ -49,7 +49,7 @@ func (m *mapReader) bufferBytes() int {
 	return n
 }
 
-// openTasks sets the leaves to the tasks of a map, of which first is the first.
+// openTasks sets the leaves to the tasks of a map. first is the index of the first of these tasks.
 func (m *mapReader) openTasks(x *executor, plan *mapPlan, first int) {
 	for len(m.leaves) < plan.leaves {
 		m.leaves = append(m.leaves, newExecutor(x.engine))
@@ -100,7 +100,8 @@ func (x *executor) executeMap(plan *mapPlan, first int) (lacks bool, err error) 
 	return lacks, err
 }
 
-// scanMap runs over the rows until they are written or something lacks. failed is the leaf that an error is about.
+// scanMap decodes and writes the map's rows until all are written, or until memory or bytes lack. done is the number
+// of rows written, and failed is the leaf that an error is about.
 func (x *executor) scanMap(plan *mapPlan) (done uint32, failed int, err error) {
 	reader := &x.mapReader
 	task := reader.scans[0].task
@@ -156,7 +157,7 @@ func (m *mapReader) decodedValues() (n int) {
 	return n
 }
 
-// largestLeaf returns the number of values or entries of the leaf that has most in the current block.
+// largestLeaf returns the greatest number of values or entries that a leaf has in the current block.
 func (m *mapReader) largestLeaf() int {
 	most := 0
 	for i := range m.scans {
@@ -166,8 +167,8 @@ func (m *mapReader) largestLeaf() int {
 	return most
 }
 
-// readBlock decodes the next rows of all leaves, at most n, and returns how many. It returns 0 if something lacks. The
-// cursors stay.
+// readBlock decodes the next rows of all leaves, at most n, and returns their number. It returns 0 if memory or
+// bytes lack. It does not move the cursors.
 func (m *mapReader) readBlock(n int) (rows, failed int, err error) {
 	clear(m.crossesPage)
 	for i := range m.scans {
@@ -176,7 +177,7 @@ func (m *mapReader) readBlock(n int) (rows, failed int, err error) {
 			clear(m.crossesPage)
 			return 0, i, err
 		}
-		// With 0, the page's only row left may continue in the next page.
+		// If have is 0, the page has one row left, which may continue in the next page.
 		m.crossesPage[i] = have == 0
 		n = min(n, max(1, have))
 	}
@@ -257,7 +258,8 @@ func (m *mapReader) advance(n int) {
 	}
 }
 
-// retreat leaves the cursors before the block, and notes which pages lie where the next slice will look for them.
+// retreat leaves the cursors before the block, and notes which pages lie unpacked where the next slice will look for
+// them.
 func (m *mapReader) retreat() {
 	for i := range m.scans {
 		s, leaf := &m.scans[i], m.leaves[i]

@@ -57,8 +57,8 @@ func passPage(at *program.Cursor, p *page) {
 	at.Unpacked, at.Checked = false, false
 }
 
-// unpackPage makes a page's bytes available: in the window itself if the page is not compressed, else in scratch, where
-// they may lie already. ok is false if scratch lacks room.
+// unpackPage sets p.unpacked to the page's bytes: those in the window if the page is not compressed, else those in
+// scratch, where they may lie already. ok is false if scratch lacks room.
 func (x *executor) unpackPage(t *taskState, at *program.Cursor, p *page, payload []byte) (ok bool, err error) {
 	if p.unpacked != nil {
 		return true, nil

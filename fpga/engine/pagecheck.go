@@ -106,8 +106,8 @@ func (x *executor) checkPages(t *taskState) error {
 	return nil
 }
 
-// lackInput notes that the window should reach chunk offset to. If scratch lacks room as well, it notes that instead:
-// scratch comes first.
+// lackInput notes that the window should reach chunk offset to. If scratch lacks room as well, lackInput notes the
+// lack of scratch instead.
 func (t *taskState) lackInput(to, room uint64) {
 	if room > uint64(len(t.scratch)) {
 		t.setLacking(program.MoreRoom, room)

@@ -13,9 +13,10 @@ import (
 // hold it any more.
 const TagBytes = 64
 
-// A tag names an unpacked page and its chunk. It holds checksums over samples of the page as it lay in the window and,
-// with the header, as it is unpacked. It guards against a host's mistake (another column's page, another page in the
-// window), not against a host that wants to be wrong: header and page are read with the same checks either way.
+// A tag names an unpacked page and its chunk. It holds checksums over samples of the page as it lay in the window
+// and, with the header, as it is unpacked. It guards against a host's mistake (another column's page, another page
+// in the window), not against a malicious host: the engine reads header and page with the same checks whether they
+// come from scratch or from the window.
 //
 //	 0  magic u64, offset of the page in its chunk u64, bytes of the page with its header u64, bytes unpacked u64
 //	32  values before the page u64, bytes of the chunk u64, bytes of the header u32, column u32

@@ -11,9 +11,9 @@ import (
 
 // pendingChecksum is the checksum of an open page that is verified while the page is read. It takes each block's
 // bytes when they are in the first-level cache, so that a page comes from memory once and not twice. It is verified
-// at the latest when the task ends: no slice is done, and no cursor returned, on a page that is wrong. The output
-// that a slice wrote until then is that of a failed slice, and is never read. The slice reports the checksum's error,
-// even if the wrong bytes led to another error first.
+// at the latest when the task ends, so a slice with a wrong page never ends as done and never returns a cursor
+// behind that page. Output that was written before belongs to a failed slice, and is never read. The slice reports
+// the checksum's error, even if the wrong bytes led to another error first.
 type pendingChecksum struct {
 	open   bool
 	task   *taskState
@@ -53,8 +53,8 @@ func (s *pendingChecksum) verifyPage() error {
 	return nil
 }
 
-// blockSpan returns where a block's values lie in the page. Lent values lie in their place. Where other values lie is
-// not known, and the empty span at the page's end is returned.
+// blockSpan returns the bytes [from, to) of the page in which a block's values lie. Lent values are a view of the
+// page. The place of other values is not known, and blockSpan returns the empty span at the page's end.
 func (s *pendingChecksum) blockSpan(b *decoder.Block) (from, to int) {
 	whole := len(s.bytes)
 	if !s.open || !b.Lent {

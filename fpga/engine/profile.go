@@ -25,8 +25,8 @@ func (t *UnitTime) addRun(ns, values uint64) {
 }
 
 // Profile is the work of each unit in one execution, by the unit's number. An operator that finds nothing to do in a
-// block (fill_null without nulls), or whose work the next operator does as well (a clamp before a log), has run for 0
-// ns. The writing of tensors begins where the operators' times end: Result.Transform is the sum of both.
+// block (fill_null without nulls), or whose work the next operator does as well (a clamp before a log), has run for
+// 0 ns. An operator's time does not include the writing of tensors. Result.Transform is the sum of both.
 type Profile [program.UnitMap + 1]UnitTime
 
 // stopwatch reads the monotonic clock and keeps the profile of a slice.

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// programCache keeps compiled programs by digest, the one used last first. A digest names its content, so an entry
-// never goes stale. A host that knows the digest of a program may run it.
+// programCache keeps compiled programs by digest, the most recently used one first. A digest names its content, so
+// an entry never goes stale. A host that knows the digest of a program may run it.
 type programCache struct {
 	size int
 

@@ -8,11 +8,12 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// listValues is how many elements of lists a block should hold: what stays in the first-level cache, as flat blocks do.
+// listValues is how many elements of lists a block should hold, so that the block stays in the first-level cache as
+// flat blocks do.
 const listValues = 4096
 
-// Values that one operator takes from the page directly to their destination need no cache between them. Their blocks
-// are longer, which makes them fewer.
+// Values that one operator takes directly from the page to their destination need no room in the cache in between.
+// Blocks of such values are longer, so that there are fewer blocks.
 const (
 	directRows   = 4 // times the rows of other flat blocks
 	directValues = 8 // times the elements of other blocks of lists
@@ -38,7 +39,7 @@ func (x *executor) executeTask(t *taskState, result *program.TaskResult) error {
 		x.result.Values = x.output.written
 		x.result.BytesOut += x.output.bytesWritten - output
 	}()
-	// How much room the lists of earlier tasks take is known only now.
+	// The room that the lists of earlier tasks take is known only now.
 	if need := written + uint64(t.column.sparseKeys)*uint64(t.task.Count); !t.columnType.List && !x.output.fixed &&
 		need > x.output.capacity {
 		t.setLacking(program.MoreOutput, need)
@@ -75,7 +76,7 @@ func (x *executor) executeTask(t *taskState, result *program.TaskResult) error {
 	return nil
 }
 
-// scanRows runs a pass until its rows are written or something lacks.
+// scanRows runs a pass until its rows are written, or until memory or bytes lack.
 func (x *executor) scanRows(s *rowScan) error {
 	count := s.task.Count
 	for s.done < count {
@@ -189,8 +190,8 @@ func (x *executor) openRow(s *rowScan) error {
 	}
 }
 
-// openPage puts the page that x.page describes into the decoder. ok is false if something lacks. at is the cursor of
-// the page. The number of bytes that lack counts from s.cursor's page, which may lie before at's.
+// openPage puts the page that x.page describes into the decoder. ok is false if memory or bytes lack. at is the
+// cursor of the page. The number of bytes that lack counts from s.cursor's page, which may lie before at's.
 func (x *executor) openPage(s *rowScan, at *program.Cursor) (ok bool, err error) {
 	p := &x.page
 	payload := s.payload(p)

@@ -40,9 +40,10 @@ func (x *executor) checkSlice() error {
 	return nil
 }
 
-// outputFits reports whether the output holds all values that a task can yield, and how many elements it should hold.
-// appended is the number of values that the slice's earlier tasks can yield. How many values lists have is not known
-// before they are decoded.
+// outputFits reports whether the output holds all values that a task can yield, and returns how many elements it
+// needs for them. *appended is the number of values of the earlier slices and of the scalar columns of earlier
+// tasks; outputFits adds those of the task's scalar column. It accepts every list, because the number of a list's
+// values is known only after decoding.
 func (x *executor) outputFits(col *column, t *program.Task, appended *uint64) (need uint64, ok bool) {
 	s, out := &x.slice, &x.program.output
 	if out.Fixed {

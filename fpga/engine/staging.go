@@ -7,13 +7,11 @@ import (
 )
 
 // The ids of a map's keys are made row by row, and a keyed jagged tensor has them key by key. Until the mini-batch's
-// last row they lie row by row in the output, behind what was written before; then they are put in order. Nothing else
-// is kept between slices.
+// last row they lie row by row in the output, behind what was written before; orderByKey then puts them in order.
+// Nothing else is kept between slices.
 
-// stagedStart returns the element of kjt.values at which the map's values begin. The ids of a map's keys are made row
-// by row, and a keyed jagged tensor has them key by key. Until the mini-batch's last row the ids lie row by row in the
-// output, behind what was written before; orderByKey then puts them in order. Nothing else is kept between slices: the
-// lengths in the output say how many ids earlier tasks have left.
+// stagedStart returns the element of kjt.values at which the map's values begin. The lengths in the output say how
+// many ids the earlier tasks of the mini-batch have written.
 func (x *executor) stagedStart(plan *mapPlan, t *program.Task) (base uint64, err error) {
 	base = x.output.written
 	if x.output.fixed || plan.keyCount == 0 || t.Row == 0 {

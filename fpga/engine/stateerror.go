@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// fault is an error that ends a slice in a certain state.
+// stateError is an error that ends a slice in a certain state.
 type stateError struct {
 	state program.State
 	err   error

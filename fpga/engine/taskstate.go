@@ -16,9 +16,9 @@ type taskState struct {
 	window     []byte // the bytes of the chunk from task.WindowAt on
 	dictRoom   []byte
 	scratch    []byte
-	cursor     program.Cursor // how far the task came
-	lacking    program.State  // Done, or the state that names the lack
-	needed     uint64         // how much is needed of what lacks
+	cursor     program.Cursor // how far the task has come
+	lacking    program.State  // Done, or the state that names what is missing
+	needed     uint64         // how much of it the task needs
 	readyRows  uint32         // rows that the window holds, if it lacks more
 	pageBytes  uint64         // size of the page that the cursor is inside of, else 0
 	verifyLate bool           // verify the checksums of uncompressed pages while reading them
@@ -30,7 +30,7 @@ func clearTasks(walks []taskState) []taskState {
 	return walks[:0]
 }
 
-// setLacking notes that something lacks, and how much of it is needed.
+// setLacking notes that memory or bytes lack: the state that names which, and how much is needed.
 func (t *taskState) setLacking(state program.State, need uint64) { t.lacking, t.needed = state, need }
 
 // headerEstimate is how many bytes are requested for a page header that is not in the window. A header takes some tens

@@ -129,7 +129,8 @@ func rejectNulls(row uint64, v *chainValues, tensor string) error {
 	return nil
 }
 
-// storeSparse writes a scalar's ids. A null has none. The check has made sure that there is room for all of them.
+// storeSparse writes a scalar's ids. A null has no id. The check (outputFits) has made sure that the output has
+// room.
 func (o *tensors) storeSparse(key, row uint64, v *chainValues) error {
 	if o.fixed {
 		if err := rejectNulls(row, v, "a key whose lengths are all 1"); err != nil {
@@ -160,8 +161,8 @@ func (o *tensors) storeSparse(key, row uint64, v *chainValues) error {
 	return nil
 }
 
-// storeLists writes as many whole rows of a list as fit and returns how many, and how many elements the output should
-// hold for all of them.
+// storeLists writes as many whole rows of a list as fit. It returns the number of these rows, and the number of
+// elements that the output needs for all rows.
 func (o *tensors) storeLists(key, row uint64, v *chainValues) (rows int, want uint64, err error) {
 	rows, fit := len(v.lengths), v.count
 	want = uint64(v.count)

@@ -11,11 +11,11 @@ import (
 )
 
 // executeText executes the one task of a slice over text or binary rows. Decoding is part of the check, because only
-// decoding reports whether the window holds the rows.
+// decoding shows whether the window holds the rows.
 //
 // Where every value's place is known beforehand, as it is with fixed lengths, rows are decoded and transformed in
-// blocks that stay in the second-level cache. A slice that turns out to lack input has then written rows. They do not
-// count: the next slice writes them again, the same.
+// blocks that stay in the second-level cache. A slice that turns out to lack input has then written rows. They do
+// not count: the next slice writes the same values again.
 //
 // Otherwise a key's values lie behind all values of the key before, and all rows are decoded first. Decoded columns lie
 // in scratch until the chains have run over them.
@@ -94,8 +94,8 @@ func (x *executor) executeRows(t *taskState, result *program.TaskResult) error {
 // fall into the same sets of the cache.
 const textPad = 8
 
-// layOutScratch points x.textColumns at the columns' places in scratch, if scratch has room. It returns the room that
-// they take: 8 bytes a value and, for text, one byte of validity.
+// layOutScratch points x.textColumns at the columns' places in scratch, if scratch has room. It returns the bytes
+// that they need: 8 for each value and, for text, one more for its validity.
 func (x *executor) layOutScratch(t *taskState, rows int) uint64 {
 	kept, each := uint64(x.program.fieldCount), uint64(rows+textPad)
 	need := kept * each * 8
@@ -156,7 +156,8 @@ func (x *executor) skipTextRows(t *taskState, rows int) (program.Cursor, error) 
 	return at, nil
 }
 
-// lackText requests a window that holds a number of rows, of which the last call decoded some.
+// lackText requests a window that holds a number of rows. res is the result of decoding the rows that the window
+// has.
 func (t *taskState) lackText(res text.Result, rows int) error {
 	if !res.More {
 		return dataError("the text ends, %d rows are wanted still", rows-res.Rows)

@@ -53,7 +53,8 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 	return d, nil
 }
 
-// NewText returns a reader of a partition of Criteo text or binary rows, by the program's source and policy.
+// NewText returns a reader of a partition of Criteo text or binary rows. The program's source and policy say how to
+// read it.
 func NewText(p *program.Program, data []byte) (*Reader, error) {
 	d := &Reader{program: p, eval: evaluator{make(map[expression]float32)}}
 	var err error
@@ -78,7 +79,7 @@ func NewText(p *program.Program, data []byte) (*Reader, error) {
 	return d, nil
 }
 
-// Rows is how many rows the partition has.
+// Rows returns the number of the partition's rows.
 func (r *Reader) Rows() int64 {
 	if r.file != nil {
 		return r.file.Rows
@@ -86,7 +87,7 @@ func (r *Reader) Rows() int64 {
 	return int64(len(r.rows))
 }
 
-// Dropped is how many lines of a text partition were left out.
+// Dropped returns the number of lines of a text partition that were left out.
 func (r *Reader) Dropped() int64 { return r.counts.Dropped }
 
 // readValue returns column i's value in a row of the partition.
