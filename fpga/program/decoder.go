@@ -51,7 +51,7 @@ func Unmarshal(b []byte) (*Program, error) {
 			if s.err == nil && flags&flagRequired != 0 {
 				return nil, &UnknownError{Section: id}
 			}
-			s.b = nil // optional, and not ours: passed over
+			s.b = nil // unknown and optional: skipped
 		}
 		delete(need, id)
 		if s.err == nil && len(s.b) != 0 {
@@ -78,7 +78,7 @@ func Unmarshal(b []byte) (*Program, error) {
 	return p, nil
 }
 
-// open checks the header and returns a reader behind it, and the number of sections.
+// open checks the header. It returns a reader of the bytes behind the header, and the number of sections.
 func open(b []byte) (*reader, uint32, error) {
 	r := &reader{what: "program", b: b}
 	head := r.take(headerSize, "header")

@@ -14,8 +14,8 @@
 //	  Task    one column, some rows, one window of its column chunk, a cursor
 //	Result    per task: rows done, the cursor to continue at, what was missing
 //
-// A map of the source is two or three columns that are read together ([Part]); a sink of its values takes what one key
-// has ([Pick]). A slice has a task for each of them, one behind the other, for the same rows.
+// A map of the source is two or three columns that are read together ([Part]); a sink of its values takes the value
+// of one key ([Pick]). A slice has a task for each of them, one behind the other, for the same rows.
 //
 // A program names units with a version and is matched against the image's list. It is never stored and never part
 // of a job's identity, so its layout may change with the major version; minor versions only add optional sections.

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrCorrupt says that Marshal did not write these bytes: truncated, altered, or with counts that cannot be.
+	// ErrCorrupt says that Marshal did not write these bytes: they are truncated or altered, or have impossible counts.
 	ErrCorrupt = errors.New("damaged")
 	// ErrVersion says that bytes were written by another major version.
 	ErrVersion = errors.New("unsupported version")

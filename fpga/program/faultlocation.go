@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// FaultLocation says where in a column chunk a fault lies. A result's Message begins with it where the fault has one,
-// so that a host that knows where the chunk lies in its file can say where the page does.
+// FaultLocation says where in a column chunk a fault lies. A result's Message begins with the location if the fault
+// has one, so that a host that knows the chunk's place in its file can name the page's place there.
 type FaultLocation struct {
 	Column string // at most 80 characters of the column's name
 	Page   uint32 // number of the page in its chunk
@@ -19,8 +19,8 @@ func (p FaultLocation) String() string {
 	return fmt.Sprintf("column %.80q: page %d at byte %d of its chunk", p.Column, p.Page, p.Offset)
 }
 
-// CutFaultLocation parts a message into the location at its beginning and the text behind it. ok reports whether the
-// message begins with a location.
+// CutFaultLocation splits a message into the location at its beginning and the text behind it. ok reports whether
+// the message begins with a location.
 func CutFaultLocation(message string) (p FaultLocation, fault string, ok bool) {
 	rest, ok := strings.CutPrefix(message, "column ")
 	if !ok {

@@ -40,8 +40,8 @@ func (p Part) String() string {
 // it takes a null, or a list of length 0 where values are lists.
 type Pick struct {
 	Key int64
-	// Scored: the list's scores become the weights of its ids, rounded to float32, and a list with a null among its scores
-	// becomes length 0. Otherwise every id weighs 1.
+	// Scored: the list's scores become the weights of its ids, rounded to float32, and a list with a null among its
+	// scores gets length 0. Otherwise every id weighs 1.
 	Scored bool
 }
 
@@ -57,7 +57,7 @@ func (p *Program) Parts(i int) int {
 	return n
 }
 
-// maps reports whether a column is a map's.
+// maps reports whether a column belongs to a map.
 func (p *Program) maps() bool {
 	for i := range p.Columns {
 		if p.Columns[i].Part != NoPart {
@@ -80,8 +80,8 @@ func (p *Program) scored() bool {
 }
 
 // LayoutIn returns the layout in an output range of size bytes, and how many elements of kjt.values the range holds.
-// Where there are weights they lie behind the room for the values, element by element; how much room that is, the size
-// says.
+// Weights, if the output has them, lie behind the room for the values, element by element; size decides how large
+// that room is.
 func (o Output) LayoutIn(rows uint32, size uint64) (p OutputLayout, values uint64) {
 	p = o.Layout(rows)
 	if o.Keys == 0 || size < p.Values {
@@ -109,7 +109,7 @@ func (o Output) Size(rows uint32, values uint64) uint64 {
 	return at + (values+Align-1)&^(Align-1)*(o.IDs.Bytes()+4)
 }
 
-// validatePart checks what a map's column has beyond what any has.
+// validatePart checks the rules that apply only to columns of maps.
 func (p *Program) validatePart(i int) error {
 	c := &p.Columns[i]
 	before, behind := NoPart, NoPart
@@ -236,7 +236,8 @@ func (p *Program) readMaps(r *reader) {
 	}
 }
 
-// makesWindows reports whether an operator makes ids of several, whose scores would belong to no id.
+// makesWindows reports whether an operator makes each id from several ids. The scores of those would belong to no
+// id.
 func makesWindows(op Op) bool {
 	_, is := op.(NGram)
 	return is

@@ -149,7 +149,7 @@ func (o Output) Layout(rows uint32) OutputLayout {
 // PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox and NGram.
 type Op interface {
 	Unit() Unit
-	// Out is the kind that the operator yields for the kind it is given; 0 when it does not take that kind.
+	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
 	Out(in Kind) Kind
 }
 
@@ -216,8 +216,8 @@ const (
 	NaNError      NaN = 3 // the split fails
 )
 
-// Bucketize yields the number of the bucket that a value falls into (Int64), 0..len(borders). The kind it is given
-// decides how values and borders are compared, and exactly one of the three border lists is set to match.
+// Bucketize yields the number of the bucket that a value falls into (Int64), 0..len(borders). The kind of the values
+// decides how values and borders are compared, and exactly the border list of that kind is set.
 type Bucketize struct {
 	Side       Side
 	NaN        NaN
@@ -326,7 +326,7 @@ func numeric(in Kind) Kind {
 	return 0
 }
 
-// only yields out when in is want.
+// only returns out if in is want, else 0.
 func only(in, want, out Kind) Kind {
 	if in == want {
 		return out

@@ -54,8 +54,8 @@ func (r *Result) AppendTo(b []byte) []byte {
 // waitOffset is where a result has Wait, and Move behind it.
 const waitOffset = 72
 
-// Stamp writes Wait and Move, in nanoseconds, into a marshalled result: the caller of the engine measures them, not the
-// engine. It does nothing where b does not begin with a result.
+// Stamp writes Wait and Move, in nanoseconds, into a marshalled result. The caller of the engine measures them,
+// because the engine does not know them. It does nothing where b does not begin with a result.
 func Stamp(b []byte, wait, move uint64) {
 	if len(b) >= ResultHeader && string(b[:4]) == resultMagic {
 		le.PutUint64(b[waitOffset:], wait)
@@ -75,7 +75,8 @@ func cut(msg string) string {
 	return msg[:n]
 }
 
-// UnmarshalResult reads a result from the start of b, which may go on behind it: a host fetches ResultSize bytes.
+// UnmarshalResult reads a result from the start of b. b may hold further bytes, because a host fetches ResultSize
+// bytes.
 func UnmarshalResult(b []byte) (*Result, error) {
 	r := new(Result)
 	if err := r.DecodeFrom(b); err != nil {
@@ -84,7 +85,8 @@ func UnmarshalResult(b []byte) (*Result, error) {
 	return r, nil
 }
 
-// DecodeFrom is UnmarshalResult into r, whose Tasks are reused. On an error r is left in no particular state.
+// DecodeFrom reads a result into r as UnmarshalResult does, and reuses r.Tasks. After an error the content of r is
+// undefined.
 func (r *Result) DecodeFrom(b []byte) error {
 	in := reader{what: "result", b: b}
 	h := in.take(ResultHeader, "header")

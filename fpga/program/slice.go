@@ -14,7 +14,7 @@ type Slice struct {
 	Rows     uint32       // rows of the whole mini-batch: strides of dense, lengths and, with Output.Fixed, values
 	Layout   OutputLayout // where the mini-batch's tensors lie in the output range
 	Values   uint64       // elements of kjt.values written by earlier slices of this mini-batch
-	ValueCap uint64       // elements that the output range holds behind Place.Values
+	ValueCap uint64       // elements that the output range holds from Layout.Values on
 	Tasks    []Task       // in key order
 }
 
@@ -59,13 +59,13 @@ type ChunkType struct {
 // Cursor is a place in a column chunk between two rows.
 type Cursor struct {
 	Page uint64 // chunk offset of a page header (text: partition offset of a row)
-	// rows to pass over from that page on. A fresh task ignores leading elements that continue a row begun on an earlier
-	// page
+	// Skip is the number of rows to skip from that page on. A new task ignores leading elements that continue a row
+	// begun on an earlier page.
 	Skip uint64
 	Seen uint64 // values (levels) of the chunk in the pages before Page
-	// Unpacked: the page at Page lies unpacked at the start of Scratch, left there by the task that returned this cursor.
-	// The window need not hold the page then, and may begin behind it; where the engine finds another page in Scratch it
-	// clears the flag and wants the window.
+	// Unpacked: the page at Page lies unpacked at the start of Scratch, left there by the task that returned this
+	// cursor. The window need not hold the page then, and may begin behind it; if the engine finds another page in
+	// Scratch, it clears the flag and requests the window.
 	Unpacked bool
 	Dict     bool // the chunk's dictionary lies decoded in Dict
 	// Checked says that the checksum of the page at Page was verified over the bytes in the window, and need not be
@@ -93,9 +93,9 @@ const (
 )
 
 // Result is the engine's answer to a slice. Before anything is written the engine checks every task against its
-// window's page headers; when one lacks something the slice's state is the first such task's, every task reports its
-// own need, and nothing has been executed (all Rows are 0). A list column may still run out of input while executing;
-// then the tasks behind it are Idle and the host continues with a new slice from there.
+// window's page headers; if a task lacks memory or bytes, the slice's state is that of the first such task, every
+// task reports its own need, and nothing has been executed (all Rows are 0). A list column may still run out of
+// input while executing; then the tasks behind it are Idle and the host continues with a new slice from there.
 type Result struct {
 	State     State
 	Values    uint64 // elements of kjt.values written for the mini-batch, earlier slices included
@@ -105,7 +105,7 @@ type Result struct {
 	BytesOut  uint64 // tensor bytes written
 	Dropped   uint64 // text, MalformedDrop: rows dropped
 	Wait      uint64 // nanoseconds that the command waited for an engine thread; the drive's to fill in, see Stamp
-	Move      uint64 // nanoseconds that its moves took, likewise
+	Move      uint64 // nanoseconds that the command's moves took; see Stamp
 	Tasks     []TaskResult
 	Message   string // why, for states from BadSlice on; at most MaxMessage bytes
 }

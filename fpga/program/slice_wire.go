@@ -51,7 +51,7 @@ func (s *Slice) AppendTo(b []byte) []byte {
 	return b
 }
 
-// minor is the least minor version that says what the slice says.
+// minor returns the least minor version that can express the slice.
 func (s *Slice) minor() int {
 	minor := 0
 	if s.Layout.Weights != 0 {
@@ -71,8 +71,8 @@ func (s *Slice) minor() int {
 	return minor
 }
 
-// UnmarshalSlice reads a slice. b must be the whole of it and nothing else. Offsets and counts are not judged: the
-// engine checks them against its memory.
+// UnmarshalSlice reads a slice. b must be the whole of it and nothing else. It does not check offsets and counts:
+// the engine checks them against its memory.
 func UnmarshalSlice(b []byte) (*Slice, error) {
 	s := new(Slice)
 	if err := s.DecodeFrom(b); err != nil {
@@ -81,7 +81,8 @@ func UnmarshalSlice(b []byte) (*Slice, error) {
 	return s, nil
 }
 
-// DecodeFrom is UnmarshalSlice into s, whose Tasks are reused. On an error s is left in no particular state.
+// DecodeFrom reads a slice into s as UnmarshalSlice does, and reuses s.Tasks. After an error the content of s is
+// undefined.
 func (s *Slice) DecodeFrom(b []byte) error {
 	r := reader{what: "slice", b: b}
 	h := r.take(SliceHeader, "header")
@@ -117,8 +118,8 @@ func putHead(h []byte, magic string, minor, size, tasks int) {
 	le.PutUint32(h[12:], uint32(tasks))
 }
 
-// head checks the first 16 bytes of a slice or a result. It returns the number of tasks, for which there is room in
-// what is left to read, and the length that the header promises, which is at least the tasks'.
+// head checks the first 16 bytes of a slice or a result. It returns the number of tasks, which fit into the bytes
+// that are left to read, and the length that the header names, which is at least the length of the tasks.
 func (r *reader) head(h []byte, magic string, header, task int) (tasks, size int) {
 	if r.err != nil {
 		return 0, 0
@@ -155,7 +156,7 @@ func (t *Task) put(b []byte) {
 	t.Scratch.put(b[112:])
 }
 
-// flags is the byte of a chunk's type that holds what is yes or no.
+// flags returns the byte of a chunk's type that holds its booleans.
 func (c *ChunkType) flags() byte {
 	return bit(c.Unsigned)*chunkUnsigned | bit(c.RowsUncounted)*chunkRowsUncounted |
 		bit(c.AlwaysCompressed)*chunkAlwaysCompressed

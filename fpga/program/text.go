@@ -113,7 +113,7 @@ func opString(op Op, kind Kind) string {
 	return op.Unit().String()
 }
 
-// bound renders the ends of the range as such.
+// bound renders an integer, and the least and the greatest int64 as min and max.
 func bound(x int64) string {
 	switch x {
 	case math.MinInt64:

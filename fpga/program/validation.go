@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Limits of a program. They bound what a drive sets aside for one, far above what pipelines need.
+// Limits of a program. They bound the memory that a drive sets aside for a program, and are far above what pipelines
+// need.
 const (
 	MaxColumns = 1 << 16 // columns, dense columns and keys, each
 	MaxSinks   = 1 << 17 // sinks over all columns
@@ -70,7 +71,7 @@ func (p *Program) validate() error {
 
 func (p *Program) validateColumn(c *Column, seen *coverage) error {
 	switch {
-	case len(c.Name) > MaxName: // a column without a name is one that writers make
+	case len(c.Name) > MaxName: // an empty name is valid, because some writers make such columns
 		return fmt.Errorf("a name of %d bytes, want at most %d", len(c.Name), MaxName)
 	case c.Kind < Int64 || c.Kind > Bytes:
 		return fmt.Errorf("%v is no kind", c.Kind)
@@ -107,7 +108,7 @@ func (p *Program) validateColumn(c *Column, seen *coverage) error {
 	return nil
 }
 
-// coverage counts which places of the output are written.
+// coverage records which places of the output are written.
 type coverage struct {
 	out       Output
 	label     bool
@@ -271,8 +272,8 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 	return nil
 }
 
-// tableKey names the memory of a list of borders. Many operators may share one list, which is then looked at once: a
-// small program with many operators over one large list must not take long to check.
+// tableKey names the memory of a list of borders. Many operators may share one list, which is then checked once.
+// Otherwise the check of a small program with many operators over one large list would take long.
 type tableKey struct {
 	b32 *float32
 	b64 *float64

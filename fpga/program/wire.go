@@ -7,8 +7,8 @@ import (
 )
 
 // The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least
-// minor version that says what it says: a slice is 1.1 only if it has a cursor that is Checked, a program is 1.1 only
-// if it has maps, and 1.2 only if its dense tensor is not float32.
+// minor version that can express the content: a slice is 1.1 only if it has a cursor that is Checked, a program is
+// 1.1 only if it has maps, and 1.2 only if its dense tensor is not float32.
 const (
 	Major = 1
 	Minor = 2 // of programs. 1: maps. 2: Output.DenseType
@@ -152,14 +152,14 @@ func (r *reader) take(n uint64, of string) []byte {
 	return b
 }
 
-// padded is take, and passes over the zeros that fill up to 8 bytes.
+// padded returns the next n bytes as take does, and skips the zeros that pad them to a multiple of 8 bytes.
 func (r *reader) padded(n uint64, of string) []byte {
 	b := r.take(n, of)
 	r.zeros(r.take((8-n%8)%8, of), of)
 	return b
 }
 
-// zeros demands that reserved bytes are zero.
+// zeros checks that reserved bytes are zero.
 func (r *reader) zeros(b []byte, of string) {
 	for _, c := range b {
 		if c != 0 {
