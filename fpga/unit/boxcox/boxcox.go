@@ -51,8 +51,9 @@ func New(p Params) (*Transform, error) {
 }
 
 const (
-	// A float64 rounds to the float32 that the true value rounds to unless the 29 bits that the rounding drops are
-	// this near to one half. In units of the last place: 2^-40 of the value, where the fast path is good to 2^-43.
+	// ziv is the margin of Ziv's test, in units of the float64's last place. A float64 and the true value round to the
+	// same float32 unless the 29 bits that the rounding drops are within ziv of one half. ziv is 2^-40 of the value,
+	// and the fast path is good to 2^-43.
 	ziv = 1 << 13
 
 	dropped = 29 // bits of a float64 that a float32 has no room for

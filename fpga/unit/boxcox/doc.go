@@ -16,10 +16,11 @@
 //	t = 1          a zero with the sign of lambda1, as both programs have it
 //	a result beyond float32 is an infinity; one below its normal numbers is rounded as the others
 //
-// The kernel works in float64, good to 2^-43, and asks whether every number that near rounds to the same float32 (Ziv's
-// test). Where that is not so it works in pairs of float64 (package floatpair), good to 2^-80. Where the result lies
-// nearer than that to the middle of two float32, as it does for (5000^2 - 1) / 2, integers decide whether it is the
-// middle, and else logarithms in math/big on which side of it the result lies.
+// The kernel works in float64, good to 2^-43, and checks whether all numbers within that error round to the same
+// float32 (Ziv's test). If they do not, the kernel works in pairs of float64 (package floatpair), good to 2^-80. If
+// the result lies nearer than that to the middle of two float32, as it does for (5000^2 - 1) / 2, integers decide
+// whether the result is exactly the middle. If it is not, logarithms in math/big decide on which side of the middle
+// it lies.
 //
 // # Concurrency
 //

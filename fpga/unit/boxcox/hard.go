@@ -8,10 +8,10 @@ import (
 	"github.com/millrace/millrace/fpga/unit/internal/floatpair"
 )
 
-// power is the function (t^lambda - 1) / lambda, lambda not 0, with what is known of lambda beforehand.
+// power is the function (t^lambda - 1) / lambda, lambda not 0, with values that depend on lambda alone.
 type power struct {
 	lambda float32
-	limit  float32 // of t to infinity
+	limit  float32 // the function's limit as t goes to infinity
 	// lambda is numerator / 2^roots, in lowest terms.
 	numerator int64
 	roots     int
@@ -40,7 +40,7 @@ func newPower(lambda float32) power {
 }
 
 const (
-	// decisive is how good pairPower is, relative to its value.
+	// decisive bounds the error of pairPower, relative to its value.
 	decisive = 0x1p-80
 
 	// Where |lambda ln t| is greater, the result overflows or is -1/lambda as far as rounding can tell.
@@ -93,7 +93,7 @@ func (p *power) pairPower(t float32) floatpair.Pair {
 // isMiddle reports whether (t^lambda - 1) / lambda is exactly middle: whether t^lambda is r = 1 + lambda middle. With
 // t = u 2^i and r = v 2^j, u and v odd, and lambda = n / 2^k, that is u^n 2^(i n) = v^(2^k) 2^(j 2^k).
 func (p *power) isMiddle(t float32, middle float64) bool {
-	if p.lambda == 2 { // the squares of many integers are: this is the same comparison, in float64
+	if p.lambda == 2 { // many integers t give a middle: a fast form of what follows
 		r := floatpair.Sum(1, 2*middle)
 		return r.Lo == 0 && r.Hi == float64(t)*float64(t)
 	}

@@ -51,8 +51,8 @@ func Reference(x float32, p Params) float32 {
 	return round(value)
 }
 
-// round returns the float32 nearest to a value that is good to 2^-200. What is nearer than that to the middle of two
-// float32 is the middle, and goes to the even one.
+// round returns the float32 nearest to a value that is good to 2^-200. A value nearer than that to the middle of two
+// float32 counts as the middle, and is rounded to the even one.
 func round(value *big.Float) float32 {
 	f, _ := new(big.Float).SetPrec(200).Set(value).Float32()
 	return f

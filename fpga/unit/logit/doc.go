@@ -12,9 +12,10 @@
 //	t = 1                    +Inf
 //	t = 1/2                  +0
 //
-// The kernel works in float64, good to 2^-49, and asks whether every number that near rounds to the same float32 (Ziv's
-// test). Where that is not so it works in pairs of float64 (package floatpair), good to 2^-90, which decided every
-// 17th float32 between 0 and 1. MILLRACE_SWEEP=1 runs the test over all of them.
+// The kernel works in float64, good to 2^-49, and checks whether all numbers within that error round to the same
+// float32 (Ziv's test). If they do not, the kernel works in pairs of float64 (package floatpair), good to 2^-90. In
+// a sweep over every 17th float32 between 0 and 1 the pairs decided every case. MILLRACE_SWEEP=1 runs the test over
+// all of them.
 //
 // # Concurrency
 //

@@ -6,11 +6,11 @@ import (
 	"github.com/millrace/millrace/fpga/unit/internal/floatpair"
 )
 
-// decisive is how good pairLogit is, relative to its value.
+// decisive bounds the error of pairLogit, relative to its value.
 const decisive = 0x1p-88
 
 // hard returns the float32 nearest to the logit of t, which is a float32 between 0 and 1. The sweep in the tests
-// looks for a logit that comes nearer to where rounding turns than pairLogit decides, and has found none.
+// looks for a logit so near to the middle of two float32 that pairLogit cannot decide it, and has found none.
 func hard(t float64) float32 {
 	nearest, _, _ := pairLogit(t).Round32(decisive)
 	return nearest

@@ -9,7 +9,7 @@ import (
 // ErrEps says that eps leaves no range to clamp to.
 var ErrEps = errors.New("logit: eps must be a number of at most 0.5")
 
-// Range is what values are clamped to before the logit is taken.
+// Range is the range to which values are clamped before the logit is taken.
 type Range struct{ Low, High float32 }
 
 // Bounds returns the range of eps: [eps, 1-eps], the second rounded to float32, or everything if eps is below zero.
@@ -24,8 +24,9 @@ func Bounds(eps float32) (Range, error) {
 }
 
 const (
-	// A float64 rounds to the float32 that the true value rounds to unless the 29 bits that the rounding drops are
-	// this near to one half. In units of the last place: 2^-46 of the value, where the fast path is good to 2^-49.
+	// ziv is the margin of Ziv's test, in units of the float64's last place. A float64 and the true value round to the
+	// same float32 unless the 29 bits that the rounding drops are within ziv of one half. ziv is 2^-46 of the value,
+	// and the fast path is good to 2^-49.
 	ziv = 1 << 7
 
 	dropped = 29 // bits of a float64 that a float32 has no room for

@@ -8,7 +8,8 @@ const (
 	ln2Low  = 0x1.abc9e3b39803fp-56
 )
 
-// atanhTerms is how many terms Atanh takes: what it leaves out is below 2^-100 of the value where |s| <= 0.1716.
+// atanhTerms is the number of terms that Atanh adds. The terms that it leaves out are below 2^-100 of the value
+// where |s| <= 0.1716.
 const atanhTerms = 20
 
 // Atanh returns the inverse hyperbolic tangent of s, |s| <= 0.1716: s + s^3/3 + s^5/5 + ...
@@ -36,7 +37,7 @@ func Log(x Pair) Pair {
 }
 
 const (
-	halvings = 8 // Expm1 halves its argument so often before it takes the series
+	halvings = 8 // number of times that Expm1 halves its argument before the series
 	expTerms = 10
 )
 

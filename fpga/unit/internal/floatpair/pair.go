@@ -54,9 +54,9 @@ func (p Pair) Over(q Pair) Pair {
 	return normal(hi, rest.Hi/q.Hi)
 }
 
-// Round32 returns the float32 nearest to a value that is within relative*|p| of p; ties to even cannot be told from
-// values near them. It reports false, with the float64 in the middle of the two float32 in question, if p does not
-// decide.
+// Round32 returns the float32 nearest to a value that is within relative*|p| of p; it cannot distinguish a tie from
+// values near the tie. If p does not decide, it returns false and the float64 in the middle of the two float32 in
+// question.
 func (p Pair) Round32(relative float64) (nearest float32, middle float64, decided bool) {
 	const beyond = 0x1p128
 	if math.Abs(p.Hi) >= beyond {
