@@ -7,15 +7,16 @@ import (
 )
 
 // A mini-batch of a schema with sets holds each different row of a set's keys once, in the order in which rows first
-// appear, and for each row the index of that one. RecD calls it an inverse keyed jagged tensor (Zhao et al., MLSys
-// 2023, section 4); TorchRec's KeyedJaggedTensor has a stride for each key, and inverse_indices. Rows are of one kind
-// if all keys of the set have the same ids, in the same order and with the same bits of weights.
+// appear, and for each row of the mini-batch the index of its different row. RecD calls it an inverse keyed jagged
+// tensor (Zhao et al., MLSys 2023, section 4); TorchRec's KeyedJaggedTensor has a stride for each key, and
+// inverse_indices. Two rows are the same if all keys of the set have the same ids, in the same order and with the
+// same bits of weights.
 
-// MaxExpanded bounds the bytes of the sparse tensors that Expand makes. A small frame can stand for very many rows of a
-// long list.
+// MaxExpanded bounds the bytes of the sparse tensors that Expand makes. A small frame can stand for a great number
+// of rows of a long list.
 const MaxExpanded = 4 << 30
 
-// rowsOfKey returns the rows that key i of the schema has in a mini-batch of rows rows.
+// rowsOfKey returns how many rows key i of the schema has in a mini-batch of rows rows.
 func rowsOfKey(s *Schema, i, rows int, unique []int32) int {
 	if set := s.Keys[i].Set; set > 0 && unique != nil {
 		return int(unique[set-1])
@@ -39,8 +40,8 @@ func checkUnique(s *Schema, rows int, unique []int32) error {
 	return nil
 }
 
-// validateInverse checks that the inverse names different rows in the order in which they first appear, and each of
-// them. That no two of them are the same is not checked: it would cost what deduplicating costs.
+// validateInverse checks that the inverse names every different row, in the order in which they first appear. It
+// does not check that no two different rows are the same: such a check would cost as much as deduplication.
 func (m *MiniBatch) validateInverse() error {
 	for set, n := range m.Unique {
 		next := int32(0)
@@ -65,8 +66,8 @@ func (m *MiniBatch) validateInverse() error {
 
 // Deduplicate returns the mini-batch deduplicated in the sets of its schema: the mini-batch itself if there are no
 // sets, or if it is deduplicated already. Otherwise the result has sparse tensors of its own, shares the others, and
-// takes the caller's hold on m over: its last Release releases m. The mini-batch must be valid. The result depends on
-// the tensors alone. The error wraps ErrShape.
+// takes over the caller's hold on m: the last Release of the result releases m. The mini-batch must be valid. The
+// result depends on the tensors alone. The error wraps ErrShape.
 func (m *MiniBatch) Deduplicate() (*MiniBatch, error) {
 	sets := m.Schema.Sets()
 	if sets == 0 || m.Unique != nil {
@@ -191,7 +192,7 @@ func (d *deduplicator) sameRows(from, to, a, b int) bool {
 	return true
 }
 
-// appendRows appends the given rows of key f to o's sparse tensors; nil: all rows.
+// appendRows appends the given rows of key f to o's sparse tensors, or all rows if rows is nil.
 func (d *deduplicator) appendRows(o *MiniBatch, f int, rows []int) {
 	m := d.m
 	if rows == nil && m.Rows > 0 {
@@ -239,9 +240,10 @@ func (m *MiniBatch) appendValues(of *MiniBatch, from, to int64) {
 	}
 }
 
-// Expand returns the mini-batch with every row of every key, the inverse of Deduplicate; the mini-batch itself if it is
-// not deduplicated. Otherwise the result has sparse tensors of its own, shares the others, and takes the caller's hold
-// on m over. It refuses to make more than MaxExpanded bytes. The mini-batch must be valid. The error wraps ErrShape.
+// Expand returns the mini-batch with every row of every key; it is the inverse of Deduplicate. It returns the
+// mini-batch itself if that is not deduplicated. Otherwise the result has sparse tensors of its own, shares the
+// others, and takes over the caller's hold on m. Expand refuses to make more than MaxExpanded bytes. The mini-batch
+// must be valid. The error wraps ErrShape.
 func (m *MiniBatch) Expand() (*MiniBatch, error) {
 	if m.Unique == nil {
 		return m, nil
@@ -286,7 +288,7 @@ func (m *MiniBatch) Expand() (*MiniBatch, error) {
 	return o, nil
 }
 
-// inverseOf returns the inverse of key f's set; nil if the key is in none.
+// inverseOf returns the inverse of key f's set, or nil if the key is in no set.
 func (m *MiniBatch) inverseOf(f int) []int32 {
 	if set := m.Schema.Keys[f].Set; set > 0 {
 		return m.Inverse[(set-1)*m.Rows : set*m.Rows]
@@ -294,7 +296,7 @@ func (m *MiniBatch) inverseOf(f int) []int32 {
 	return nil
 }
 
-// sourceRow returns the row of the deduplicated tensors that row r has.
+// sourceRow returns the row of a key's tensors that holds row r of the mini-batch: r itself if inverse is nil.
 func sourceRow(inverse []int32, r int) int {
 	if inverse == nil {
 		return r

@@ -17,7 +17,7 @@ var ErrFrame = errors.New("tensor: frame")
 // FrameFormat is the value of "format" in a frame's metadata.
 const FrameFormat = "millrace.frame/1"
 
-// FrameFormat2 is the format of frames whose dense tensor is bfloat16. Readers that know FrameFormat only refuse it.
+// FrameFormat2 is the format of frames whose dense tensor is bfloat16. Readers that know only FrameFormat refuse it.
 const FrameFormat2 = "millrace.frame/2"
 
 // FrameFormat3 is the format of frames of deduplicated mini-batches.

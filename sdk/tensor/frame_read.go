@@ -47,10 +47,11 @@ type frameTensor struct {
 // EncodeFrame makes. The length of b bounds what is allocated. The error wraps ErrFrame.
 func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
 
-// ReadFrameOf is ReadFrame for a caller that knows which mini-batch it asked for, and that has computed the CRC32C of
-// the bytes after the header while it read the frame, when they were still in the processor's cache. A mini-batch has
-// one frame, so the header is compared with the header of that frame, and parsed only to say what is wrong. The error
-// wraps ErrFrame.
+// ReadFrameOf reads a frame as ReadFrame does, for a caller that knows the name and the schema of the mini-batch.
+// crc is the CRC32C of the bytes after the header; the caller computes it while it reads the frame, when the bytes
+// are still in the processor's cache. A mini-batch has exactly one frame. So ReadFrameOf compares the header with
+// the expected one, and parses it only if the two differ, to say what is wrong, or if the schema has sets of keys.
+// The error wraps ErrFrame.
 func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error) {
 	if m := readExpected(b, crc, name, s); m != nil {
 		return m, nil
@@ -69,7 +70,7 @@ func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error)
 
 // readExpected returns the mini-batch if the frame is exactly the expected one, and nil otherwise.
 func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
-	if len(b) < 8 || s.Sets() > 0 { // how many rows are unique is known from the parsed header only
+	if len(b) < 8 || s.Sets() > 0 { // only the parsed header says how many rows are unique
 		return nil
 	}
 	n := binary.LittleEndian.Uint64(b)
@@ -133,7 +134,7 @@ func readSummed(b []byte, sum *uint32) (*MiniBatch, error) {
 	return m, nil
 }
 
-// readFrame is readSummed without ErrFrame.
+// readFrame reads a frame as readSummed does. Its errors do not wrap ErrFrame.
 func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("%d bytes, less than a header's length", len(b))

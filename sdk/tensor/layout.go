@@ -50,7 +50,8 @@ func Layout(s *Schema, rows, values int) (Extents, error) { return layout(s, row
 // Packed is Layout without gaps, as in a frame. The order of the tensors keeps every element at a multiple of its size.
 func Packed(s *Schema, rows, values int) (Extents, error) { return layout(s, rows, values, nil, 1) }
 
-// layout lays out a mini-batch whose sets of keys have unique rows; nil: it is not deduplicated.
+// layout lays out a mini-batch. unique is the number of different rows of each set of keys, or nil for a mini-batch
+// that is not deduplicated.
 func layout(s *Schema, rows, values int, unique []int32, align int64) (Extents, error) {
 	f, d := len(s.Keys), len(s.Dense)
 	keyRows := int64(f) * int64(rows) // of all keys together

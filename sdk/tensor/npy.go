@@ -30,7 +30,7 @@ const npyBuffers = 16 << 20
 // of their own, which Close joins. The writer holds 16 MiB of buffers for any number of rows. Close removes a feature's
 // spool as soon as it is copied, so the disk needs room for the output and one feature.
 //
-// The writer writes to DIR.partial, which Close renames to DIR. A folder without keys.json is not whole.
+// The writer writes to DIR.partial, which Close renames to DIR. A folder without keys.json is incomplete.
 type NpyWriter struct {
 	dir, partial string
 	schema       *Schema

@@ -69,8 +69,9 @@ type Key struct {
 	Name          string // unique among the keys
 	NumEmbeddings int64  // ids are in [0, NumEmbeddings); 0 if the pipeline does not bound them
 	List          bool   // a row may have no id or several: the feature is a list, or a scalar that can be null
-	// Set numbers the keys that are deduplicated together, from 1: mini-batches hold each row of them once. 0: the key is
-	// not deduplicated. The keys of a set are neighbours, and sets are numbered in the order of their keys.
+	// Set numbers the keys that are deduplicated together, from 1: mini-batches hold each row of them once. 0 means
+	// that the key is not deduplicated. The keys of a set are neighbours, and sets are numbered in the order of their
+	// keys.
 	Set int `json:",omitempty"`
 }
 

@@ -10,7 +10,8 @@ type Element interface {
 	float32 | int32 | int64 | uint16
 }
 
-// bigEndian says that the machine's byte order is not that of the formats here. Views are copies then.
+// bigEndian reports whether the machine's byte order differs from that of the formats. Bytes and View make copies
+// then.
 var bigEndian = binary.NativeEndian.Uint16([]byte{1, 0}) != 1
 
 // Bytes returns the little-endian bytes of v: a view of its memory, or a copy on big-endian machines.
@@ -91,13 +92,14 @@ func (m *MiniBatch) views(e Extents) [][]byte {
 
 // FromMemory returns a mini-batch whose tensors are views of mem, laid out as e says (Layout for a drive's memory,
 // Packed for a frame's data, or a layout of the caller's own with the same tensors). release is called on the last
-// Release. FromMemory checks every extent against the schema and mem, and not the tensors' content: call Validate if
-// mem is not trusted. The error wraps ErrShape.
+// Release. FromMemory checks every extent against the schema and mem, but does not check the tensors' content: call
+// Validate if mem is not trusted. The error wraps ErrShape.
 func FromMemory(s *Schema, rows, values int, mem []byte, e Extents, release func()) (*MiniBatch, error) {
 	return fromMemory(s, rows, values, nil, mem, e, release)
 }
 
-// fromMemory is FromMemory for a mini-batch whose sets of keys have unique rows; nil: it is not deduplicated.
+// fromMemory does the work of FromMemory. unique is the number of different rows of each set of keys, or nil for a
+// mini-batch that is not deduplicated.
 func fromMemory(s *Schema, rows, values int, unique []int32, mem []byte, e Extents,
 	release func()) (*MiniBatch, error) {
 	want, err := layout(s, rows, values, unique, 1)
