@@ -2,7 +2,7 @@
 //
 // # Overview
 //
-// [Start] makes a [Processor] of a target; package sdk does it for drives and package cpu for the node's CPU. A
+// [Start] makes a [Processor] of a target. Package sdk calls it for drives, and package cpu for the node's CPU. A
 // processor is one program in one target's memory. [Processor.Open] begins a [Stream] over a [Run] of rows of a
 // partition:
 //
@@ -15,20 +15,21 @@
 // result to the slicer, until a mini-batch is whole. The mini-batch is then lent, as views of the target's memory
 // (views.go), or copied (fetch.go), and Next returns it.
 //
-// Every stream has an equal part of the memory. A mini-batch is lent from the target's memory where that is mapped and
-// output buffers stay free, else it is copied.
+// Every stream has an equal part of the memory. A mini-batch is lent from the target's memory if that memory is
+// mapped and output buffers stay free. Otherwise it is copied.
 //
 // # Concurrency
 //
 // A Processor is safe for concurrent use. A Stream has one consumer, and a goroutine of its own that works one
-// mini-batch ahead; the goroutine ends with the stream's context, at Close, or with the processor's Close. Mini-batches
-// may be released from any goroutine, also after their stream was closed, but not after their processor was.
+// mini-batch ahead; the goroutine ends with the stream's context, at Close, or with the processor's Close.
+// Mini-batches may be released from any goroutine, also after their stream is closed, but not after their processor
+// is closed.
 //
 // # Errors
 //
 // A stream fails with a *partition.DataError that names partition, row group, column and page or line, with a
-// *slicer.MemoryError, with a *target.EngineError, or with the target's own error. A panic on the way ends the stream
-// with a *[PanicError], never the process.
+// *slicer.MemoryError, with a *target.EngineError, or with the target's own error. A panic while a mini-batch is
+// made ends the stream with a *[PanicError], and never ends the process.
 //
 // # Debugging
 //

@@ -17,7 +17,8 @@ type made struct {
 	err     error
 }
 
-// awaitFetch waits for the tensors. Without them there is no mini-batch.
+// awaitFetch waits for the tensors and returns the mini-batch. If the fetch failed, it releases the mini-batch and
+// returns the error.
 func (m *made) awaitFetch() (*tensor.MiniBatch, error) {
 	if m.fetched != nil {
 		<-m.fetched
@@ -29,7 +30,7 @@ func (m *made) awaitFetch() (*tensor.MiniBatch, error) {
 	return m.batch, nil
 }
 
-// discard gives the mini-batch up once nothing writes to it any more.
+// discard waits until nothing writes to the mini-batch any more, and releases it.
 func (m *made) discard() {
 	if b, err := m.awaitFetch(); err == nil {
 		b.Release()

@@ -22,7 +22,7 @@ type maker struct {
 	slicer    *slicer.Slicer
 	partition *partition.Partition
 
-	// Memory that is used again.
+	// Memory that is used again for each step.
 	execution target.Execution
 	result    program.Result
 	block     []byte // a result block that was loaded
@@ -53,7 +53,7 @@ func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*mak
 	}, nil
 }
 
-// makeNext makes one mini-batch, whose fetch may still be under way; io.EOF behind the last.
+// makeNext makes one mini-batch, whose fetch may still be under way. It returns io.EOF after the last mini-batch.
 func (m *maker) makeNext(ctx context.Context) (*made, error) {
 	if !m.slicer.Ended() && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -105,7 +105,7 @@ func (m *maker) relocate(ctx context.Context, step *slicer.Relocate) error {
 	return nil
 }
 
-// execute has the target execute a slice, and hands its result in.
+// execute lets the target execute a slice, and hands the result to the slicer.
 func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 	x, stats := &m.execution, &m.runner.stats
 	x.Moves, x.Ahead, x.Ranges, x.Args = step.Moves, step.Ahead, step.Ranges, step.Slice.AppendTo(x.Args[:0])
@@ -135,7 +135,7 @@ func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 	return m.runner.scaleMemory(m.slicer.Result(&m.result))
 }
 
-// readResult reads the result block. There is one even for a slice that failed.
+// readResult reads the result block. A slice that failed has one too.
 func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state program.State) error {
 	size := uint64(program.ResultSize(tasks))
 	b, ok := m.runner.target.View(target.Span{Addr: at.Addr, Len: size})
@@ -160,9 +160,9 @@ func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state
 	return nil
 }
 
-// takeOutput turns a buffer into a mini-batch: lent where the memory is mapped and buffers stay free, else copied. The
-// windows of a partition that the host reads travel on the link that tensors come back on; there a mini-batch is
-// fetched while the slices of the next one execute, as long as buffers stay free.
+// takeOutput turns a buffer into a mini-batch. The mini-batch is lent if the memory is mapped and buffers stay free,
+// and copied otherwise. If the host reads the partition's windows, windows and tensors share one link. A mini-batch
+// is then fetched while the slices of the next one execute, as long as buffers stay free.
 func (m *maker) takeOutput(ctx context.Context, done *slicer.Done) (*made, error) {
 	r, out := m.runner, &m.runner.program.Output
 	size := max(out.Size(done.Rows, done.Values), program.Align)

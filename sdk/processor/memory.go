@@ -6,9 +6,9 @@ import (
 	"github.com/millrace/millrace/sdk/slicer"
 )
 
-// memoryShare is the part of a target's memory that one stream uses. Its workspace has one owner, the stream. Buffers
-// that are lent may be given back by anybody, also after the stream has ended and another one has the share: they are
-// put aside, and the owner takes them back before it goes on.
+// memoryShare is the part of a target's memory that one stream uses. Its workspace has one owner, the stream. Any
+// goroutine may give back a lent buffer, also after the stream has ended and another stream has the share. giveBack
+// puts the buffer aside, and the owner takes it back before it goes on.
 type memoryShare struct {
 	workspace *slicer.Workspace
 
@@ -16,7 +16,7 @@ type memoryShare struct {
 	returned []*slicer.Buffer
 }
 
-// giveBack puts a buffer aside that is lent no more.
+// giveBack puts aside a buffer that is no longer lent.
 func (m *memoryShare) giveBack(s *slicer.Buffer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

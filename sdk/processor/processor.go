@@ -32,10 +32,10 @@ type Processor interface {
 
 // Stream yields the mini-batches of a run, in order. It has one consumer.
 type Stream interface {
-	// Next returns the next mini-batch, io.EOF behind the last. The caller releases it. When Next's own ctx ends first
-	// it returns ctx's error and the stream goes on; any other error is the stream's end, and is returned again. A
-	// panic on the way is a *PanicError: it ends the stream, and the processor opens no other; those that are open go
-	// on.
+	// Next returns the next mini-batch, or io.EOF after the last. The caller releases the mini-batch. If Next's own ctx
+	// ends first, Next returns ctx's error and the stream goes on. Any other error ends the stream, and later calls
+	// return it again. A panic while the mini-batch is made is a *PanicError: it ends the stream, and the processor
+	// opens no other stream; streams that are open go on.
 	Next(ctx context.Context) (*tensor.MiniBatch, error)
 	// Close ends the stream and waits for its work to end. Mini-batches that were handed out stay valid.
 	Close() error
@@ -51,10 +51,11 @@ type Options struct {
 	// Coalesce is the largest read, in bytes, that joins neighbouring column chunks; 0 is slicer.DefaultCoalesce. A
 	// drive with an expensive seek wants more (DPP: 1.25 MiB).
 	Coalesce uint64
-	// Gap is how many bytes between two chunks a joined read may bring in vain.
+	// Gap is the number of unneeded bytes that a joined read may read between two chunks.
 	Gap uint64
-	// FromHost has the windows of every partition read by this host and stored in the device's memory. Without it that
-	// is done for partitions without extents: extents are those of another drive then.
+	// FromHost makes this host read the windows of every partition and store them in the device's memory; the
+	// partitions' extents are then those of another drive. Without FromHost the host does so only for partitions
+	// without extents.
 	FromHost bool
 	// Copy never lends the device's memory: every mini-batch has its own.
 	Copy bool
@@ -93,8 +94,9 @@ type runner struct {
 	broken  error // a stream panicked
 }
 
-// Start makes a processor of a target, which it owns from then on, also when it fails: Close closes it. The program is
-// written to the target's memory once. schema describes the mini-batches and must agree with the program's output.
+// Start makes a processor of a target. The processor owns the target: Close closes it. If Start fails, it closes the
+// target itself. The program is written to the target's memory once. schema describes the mini-batches and must
+// agree with the program's output.
 //
 // Drives have NewProcessor; other engines call this.
 func Start(
@@ -136,7 +138,7 @@ func startRunner(
 	return r, nil
 }
 
-// shareMemory parts the memory behind the program among streams.
+// shareMemory divides the memory behind the program among streams.
 func (r *runner) shareMemory() error {
 	r.memory = alignDown(r.limits.Memory)
 	if r.opts.SLM > 0 {
@@ -254,7 +256,7 @@ func (r *runner) beginStream(ctx context.Context, share *memoryShare, run Run) (
 	return s, nil
 }
 
-// refuseStreams has every later Open fail, for a reason.
+// refuseStreams makes every later Open fail with an error.
 func (r *runner) refuseStreams(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

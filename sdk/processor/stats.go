@@ -37,7 +37,7 @@ type Stats struct {
 	Fetch     time.Duration // reading results and tensors
 }
 
-// counters are Stats in the making.
+// counters are the numbers of Stats, as streams count them.
 type counters struct {
 	rows, miniBatches, slices, reissued, dropped      atomic.Int64
 	planned, unneeded, reread, in, out, fetched, lent atomic.Int64
@@ -63,7 +63,7 @@ func (c *counters) countHandedOn(m *tensor.MiniBatch) {
 	c.miniBatches.Add(1)
 }
 
-// countTraffic counts a slice that was sent, with its moves. With fed they were the host's.
+// countTraffic counts a slice that was sent, with its moves. fed says that the host made the moves.
 func (c *counters) countTraffic(t slicer.Traffic, fed bool) {
 	c.slices.Add(1)
 	c.planned.Add(int64(t.Planned))
@@ -98,7 +98,7 @@ func (s Stats) Sub(earlier Stats) Stats {
 // Add returns the sum of both.
 func (s Stats) Add(o Stats) Stats { return s.combine(o, func(a, b int64) int64 { return a + b }) }
 
-// Share returns the part of the work that falls to some of its rows, on the assumption that all rows take the same.
+// Share returns the work for a number of its rows, on the assumption that all rows take the same work.
 func (s Stats) Share(rows int64) Stats {
 	if rows >= s.Rows {
 		return s
@@ -107,7 +107,7 @@ func (s Stats) Share(rows int64) Stats {
 	return s.combine(s, func(a, _ int64) int64 { return int64(math.Round(float64(a) * part)) })
 }
 
-// combine combines each number with the same of o.
+// combine combines each number with the same number of o.
 func (s Stats) combine(o Stats, combine func(a, b int64) int64) Stats {
 	s.Rows = combine(s.Rows, o.Rows)
 	s.MiniBatches = combine(s.MiniBatches, o.MiniBatches)

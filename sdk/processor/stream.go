@@ -15,10 +15,10 @@ type stream struct {
 	maker  *maker
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	forget func()     // ends Expect: the rows are not read any more
+	forget func()     // ends Expect, because the rows are not read any more
 	out    chan *made // closed at the end; err is then set. nil without a goroutine
 	err    error
-	failed error // of a fetch: the consumer's, which returns it from then on
+	failed error // of a fetch; set by Next, which returns it from then on
 	once   sync.Once
 }
 
@@ -85,7 +85,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 }
 
 // makeInCaller makes one mini-batch in the caller's goroutine. It returns neither a mini-batch nor an error if ctx
-// ended before. Once begun, the work ends early only with the stream's context.
+// ended before the work began. Once begun, the work ends early only with the stream's context.
 func (s *stream) makeInCaller(ctx context.Context) (*made, error) {
 	if ctx.Err() != nil {
 		return nil, nil
@@ -96,7 +96,7 @@ func (s *stream) makeInCaller(ctx context.Context) (*made, error) {
 	return s.makeContained()
 }
 
-// makeContained has the maker make a mini-batch. A panic in the maker ends this stream. The state of the target's
+// makeContained lets the maker make a mini-batch. A panic in the maker ends this stream. The state of the target's
 // memory is then not known, so the processor opens no stream afterwards.
 func (s *stream) makeContained() (m *made, err error) {
 	defer func() {

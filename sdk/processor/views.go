@@ -58,7 +58,8 @@ func alignedBytes(n uint64) []byte {
 // bufferRun is a run of bytes of a buffer, and where it goes in a mini-batch's own memory.
 type bufferRun struct{ from, to, length uint64 }
 
-// bufferRuns returns what of a buffer is copied to a mini-batch's own memory of size bytes, whose tensors lie at at.
+// bufferRuns returns the runs of a buffer that are copied to a mini-batch's own memory of size bytes. at is the
+// layout of the tensors there.
 func bufferRuns(out *program.Output, done *slicer.Done, at program.OutputLayout, size uint64) []bufferRun {
 	if !out.Weights {
 		return []bufferRun{{0, 0, size}}
