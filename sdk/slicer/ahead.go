@@ -12,8 +12,8 @@ import (
 // partition that the stream ends before.
 //
 // The planned moves are those that the builder would plan for the next slices, as far as the input area holds them
-// beside the windows of this slice. They decide nothing about a mini-batch. Only moves from the host are planned
-// ahead: a drive brings its own flash's blocks itself, and other streams use its engine meanwhile.
+// beside the windows of this slice. They do not influence what a mini-batch holds. Only moves from the host are
+// planned ahead: a drive brings its own flash's blocks itself, and other streams use its engine meanwhile.
 func (b *builder) planAhead(batchRows int, end int64) {
 	if b.source != target.FromHost || b.batch.oneByOne {
 		return
@@ -89,7 +89,7 @@ func (b *builder) placeAhead(i int, rows uint32) bool {
 	p := &b.batch.portions[i]
 	c := p.chunk
 	if c.lostDictionary() {
-		return true // it goes back to its first page when it is placed
+		return true // the cursor returns to the first page when the portion is placed
 	}
 	c.lastSlice = b.sliceNumber // so that nothing that is planned from here on takes its window
 	rowsBefore := p.taskRows

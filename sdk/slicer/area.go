@@ -31,8 +31,8 @@ func newArea(size uint64) area {
 	return a
 }
 
-// allocateSegment returns a segment of n bytes, rounded up to the grain; for no bytes it returns the zero segment. It
-// is not ok when no free segment is large enough.
+// allocateSegment returns a segment of n bytes, rounded up to the grain; for no bytes it returns the zero segment.
+// ok is false if no free segment is large enough.
 func (a *area) allocateSegment(n uint64) (s segment, ok bool) {
 	if n == 0 {
 		return segment{}, true

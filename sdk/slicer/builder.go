@@ -10,9 +10,9 @@ import (
 const maxAttempts = 96
 
 // builder builds a slice. Portions are placed in order, each with room for its dictionary, its unpacked page and its
-// window, until the memory is full; the bytes that columns further off left in memory make way, furthest first. Where
-// everything fits, nothing ever makes way and windows only grow at their ends; where little fits, a mini-batch takes
-// several slices, and a column whose pages do not fit together takes several tasks.
+// window, until the memory is full. Bytes of columns that are used later make way, those of the latest use first.
+// Where everything fits, nothing ever makes way and windows only grow at their ends; where little fits, a mini-batch
+// takes several slices, and a column whose pages do not fit together takes several tasks.
 type builder struct {
 	*sharing
 	batch    *miniBatch
@@ -105,9 +105,9 @@ func (b *builder) sliceIsFull(n int, bytes uint64) bool {
 	return len(b.placed)+n > b.maxTasks || bytes > most || b.maxMoves > 0 && len(b.moves) > b.maxMoves/2
 }
 
-// placeGroup finds room for a group of n portions, and reports whether there is some. The first windows may hold more
-// than their portions want: room to grow, and the bytes between two chunks of a joined read. Where the last windows
-// lack just that, the group is placed again without it.
+// placeGroup finds room for a group of n portions, and reports whether there is some. The first windows may hold
+// more than their portions want: room to grow, and the bytes between two chunks of a joined read. If the last
+// windows lack room only for these extra bytes, the group is placed again without them.
 func (b *builder) placeGroup(i, n int) bool {
 	if n == 1 {
 		b.attemptNumber++

@@ -59,7 +59,7 @@ type demand struct {
 	moveWholeBelow uint64 // what is left of the chunk is moved whole from here on
 }
 
-// guessLevel says which of its guessed sizes a chunk goes without.
+// guessLevel says which guesses of sizes a chunk does without.
 type guessLevel uint8
 
 const (
@@ -69,7 +69,7 @@ const (
 )
 
 // holding is the part of a chunk that lies in memory. The cursor's flags are true only while dictionary and scratch
-// hold what they say. That the page is Checked is said only of the window that it was checked in, whose bytes are
+// hold what they say. The flag Checked holds only for the window in which the page was checked, whose bytes are
 // moved once.
 type holding struct {
 	window         *window
@@ -85,7 +85,7 @@ type window struct {
 	segment     segment
 	from, to    uint64
 	sharers     int
-	lastAttempt uint64 // at placing portions, that planned the last of its moves
+	lastAttempt uint64 // number of the attempt that planned the last of its moves
 }
 
 // describeChunk describes the chunk of a row group for a program's column, nil leaf for text, with the cursor before a
@@ -138,7 +138,7 @@ func (c *chunk) startAtRow(row int64, p *partition.Partition) {
 	}
 }
 
-// isFinished reports whether all rows of the chunk are done.
+// isFinished reports whether all rows of the chunk are in mini-batches.
 func (c *chunk) isFinished() bool { return c.row >= c.rows }
 
 // isCompressed reports whether the chunk's pages are unpacked into scratch.

@@ -9,7 +9,7 @@ type MemoryError struct {
 	RowGroup  int    // -1 for text
 	Column    string // leaf path; empty for text
 	Page      int64  // number of the page in its chunk
-	Need      uint64 // bytes of memory that would do for this page, all streams and the program included
+	Need      uint64 // bytes of memory that suffice for this page, all streams and the program included
 	Have      uint64 // bytes of memory there are
 	Streams   int    // streams that share it
 }

@@ -42,8 +42,8 @@ func (s *surveyor) groupSize(i int) int {
 func (s *surveyor) groupFrom(i int) []portion { return s.batch.portions[i:][:s.groupSize(i)] }
 
 // portionFootprint returns the footprint of a portion when the areas are divided again. The division loses the
-// dictionary, so a chunk that has a dictionary begins with it again and then goes back to its place: without room for
-// both, the division would be undone and done forever.
+// dictionary, so a chunk that has a dictionary begins with it again and then goes back to its place: without room
+// for both, the slicer would undo and repeat the division forever.
 func (s *surveyor) portionFootprint(p *portion) (f footprint) {
 	c := p.chunk
 	learned := s.columns.learnedPages(c)
@@ -96,8 +96,8 @@ func (s *surveyor) windowSize(c *chunk, n uint64) uint64 {
 	return roundUpToGrain(hi - lo)
 }
 
-// pendingFootprint returns the footprint of the portions from the first pending portion on, around to those that are
-// done, as far as budget goes, and the number of these portions.
+// pendingFootprint returns the sum of the footprints of the portions from the first pending one on, in a circle that
+// ends with those that are done, as far as the sum fits into budget, and the number of these portions.
 func (s *surveyor) pendingFootprint(budget uint64) (sum footprint, n int) {
 	b := s.batch
 	for k, size := 0, 0; k < len(b.portions); k += size {
@@ -116,9 +116,9 @@ func (s *surveyor) pendingFootprint(budget uint64) (sum footprint, n int) {
 	return sum, n
 }
 
-// residentFootprint returns how to share the memory when it does not hold all that the portions want, but their
-// dictionaries and unpacked pages: windows come and go then, and a page is moved once. It is not ok when no window
-// finds room beside those.
+// residentFootprint returns how to share a memory that holds the dictionaries and unpacked pages of all portions,
+// but not all their windows. Windows then come and go, and a page is moved once. ok is false if no window finds room
+// beside the dictionaries and pages.
 func (s *surveyor) residentFootprint(budget uint64) (sum footprint, ok bool) {
 	b := s.batch
 	for k, size := 0, 0; k < len(b.portions); k += size {

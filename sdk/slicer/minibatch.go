@@ -41,8 +41,8 @@ type portion struct {
 	chunk       *chunk
 	firstRow    uint32 // of the mini-batch
 	rowsLeft    uint32 // rows left
-	taskRows    uint32 // rows of the next task: count, or less where memory is short
-	maxTaskRows uint32 // bound on take; 0 means none
+	taskRows    uint32 // rows of the next task: rowsLeft, or fewer where memory is short
+	maxTaskRows uint32 // bound on taskRows; 0 means none
 
 	windowEnd uint64 // chunk offset behind the window of the last task; the window may have grown since
 }

@@ -20,7 +20,7 @@ type output struct {
 	bufferWritten bool   // something was written to the buffer
 	singleBuffer  bool   // memory is short: one output buffer, as small as can be
 
-	// movedFrom is where the mini-batch still lies that was given another buffer; nil where it lies in its buffer.
+	// movedFrom is the place where the mini-batch still lies after it got another buffer; nil if it lies in its buffer.
 	movedFrom *target.Span
 	moves     []target.Move
 }
@@ -28,7 +28,7 @@ type output struct {
 // outputSection returns the program's output section.
 func (o *output) outputSection() *program.Output { return &o.columns.program.Output }
 
-// beginMiniBatch forgets the mini-batch before.
+// beginMiniBatch forgets the previous mini-batch.
 func (o *output) beginMiniBatch() {
 	o.buffer, o.valuesWritten, o.valuesWanted, o.bufferWritten, o.movedFrom = nil, 0, 0, false, nil
 }
@@ -90,7 +90,7 @@ func (o *output) resizeRing(n int, size uint64) error {
 	return o.takeFreeBuffer()
 }
 
-// shrinkToOneBuffer makes do with one output buffer that holds the mini-batch and no more.
+// shrinkToOneBuffer replaces the ring by one output buffer that holds the mini-batch and no more.
 func (o *output) shrinkToOneBuffer() error {
 	o.singleBuffer = true
 	return o.resizeRing(1, o.leastBufferSize())
@@ -225,8 +225,8 @@ func (o *output) guessValues(rows uint32) uint64 {
 }
 
 // guessMapValues guesses the values, beyond one a key, that the map whose values are column i makes of a mini-batch,
-// and the room that it takes to put them in order. Only the map's rows say which of its lists are long: the engine
-// asks for more.
+// and the room that it takes to put them in order. Only the map's rows show which of its lists are long: the engine
+// then asks for more.
 func (o *output) guessMapValues(i, group int, rows uint32) uint64 {
 	cs := o.columns
 	col := &cs.program.Columns[i]
@@ -254,7 +254,7 @@ func (o *output) guessMapValues(i, group int, rows uint32) uint64 {
 	return uint64(rows) * keys * (mean - 1)
 }
 
-// keptElements returns how many elements the column's lists are cut to. It is not ok if they are not cut.
+// keptElements returns the length to which the column's lists are cut. ok is false if they are not cut.
 func keptElements(col *program.Column) (most uint64, ok bool) {
 	for _, s := range col.Sinks {
 		for _, op := range s.Ops {

@@ -32,8 +32,8 @@ func (c *chunk) jumpToIndexedPage() {
 // it, or -1 if the page index has none.
 func (c *chunk) indexedPageAt(offset uint64) int { return c.pageIndex.Find(int64(c.start + offset)) }
 
-// indexedBytes returns how many bytes from the cursor's page on hold count rows behind the cursor. It is not ok if the
-// page index does not say.
+// indexedBytes returns how many bytes from the cursor's page on hold count rows behind the cursor. ok is false if
+// the page index does not say.
 func (c *chunk) indexedBytes(count int64) (n uint64, ok bool) {
 	i := c.indexedPageAt(c.cursor.Page)
 	if i < 0 {
@@ -71,7 +71,7 @@ func (c *chunk) noteResumePoint(p *partition.Partition, leaf int) {
 	p.NoteResumePoint(c.group, leaf, at)
 }
 
-// noteWalkedPage remembers the first row of a page that a stream came by on its way to its row.
+// noteWalkedPage remembers the first row of a page that a stream passed on the way to its row.
 func (c *chunk) noteWalkedPage(p *partition.Partition, leaf int) {
 	if c.cursor.Page == 0 || c.resumeAt != nil || c.cursor.Skip == 0 || int64(c.cursor.Skip) > c.row {
 		return

@@ -86,8 +86,8 @@ func (r *results) checkTaskResult(res *program.Result, i int, p *portion) error 
 	return nil
 }
 
-// checkProgress ends a stream whose engine asks for bytes that it was given. changed says that the result held new
-// information, and further that rows were written or a page was reached.
+// checkProgress ends a stream whose engine asks for bytes that it was given. changed reports whether the result held
+// new information, and further whether rows were written or a page was reached.
 func (r *results) checkProgress(changed, further bool) error {
 	r.advanced = further
 	if r.stalledSlices++; further {
@@ -181,8 +181,9 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 	return news, nil
 }
 
-// notePassedPages notes where a task stands that passed over pages, or decoded the dictionary, before it or an earlier
-// task ran out. resumed says that the dictionary is decoded again and the chunk goes on where it was.
+// notePassedPages notes the cursor of a task that skipped pages, or decoded the dictionary, before it or an earlier
+// task stopped for lack of memory or bytes. resumed reports whether the dictionary was decoded again and the chunk
+// goes on where it was.
 func (r *results) notePassedPages(c *chunk, t *program.TaskResult) (news, resumed bool, err error) {
 	if t.Cursor.Page < c.cursor.Page {
 		return false, false, r.contractError("a task went back from byte %d to %d", c.cursor.Page, t.Cursor.Page)

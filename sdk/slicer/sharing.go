@@ -75,7 +75,7 @@ func (s *sharing) shareIfCramped() bool {
 			}
 			return false
 		}
-		// To divide the memory loses its content, so divide only for more than ever before.
+		// Dividing the memory loses its content, so it is divided only for a larger footprint than before.
 		most := &s.mostResident
 		if f.dict <= most.dict && f.scratch <= most.scratch {
 			return false
@@ -103,9 +103,9 @@ func (s *sharing) stopGuessing() (changed bool) {
 	return changed
 }
 
-// makeRoomForNext is called when the next portion found no room though everything else had made way. It divides the
-// memory around that portion, makes do with a single output buffer, asks for no more than the engine did, or cuts the
-// portion. If none of that shrinks what is wanted, the error is a *MemoryError.
+// makeRoomForNext is called when the next portion found no room although everything else had made way. It divides
+// the memory around that portion, makes do with a single output buffer, asks for no more than the engine did, or
+// cuts the portion. If none of that shrinks what is wanted, the error is a *MemoryError.
 func (s *sharing) makeRoomForNext() error {
 	b, free := s.surveyor.batch, s.arena.freeBytes()
 	group := s.surveyor.groupFrom(b.firstPending)
@@ -135,8 +135,8 @@ func (s *sharing) makeRoomForNext() error {
 	return s.output.memoryError(mostDemandingChunk(group), f.totalBytes())
 }
 
-// defragment makes room for the next portion, whose footprint the memory holds: it lies in pieces, or in the wrong
-// area.
+// defragment makes room for the next portion, whose footprint fits into the memory: the free memory lies in pieces,
+// or in the wrong area.
 func (s *sharing) defragment(f footprint) error {
 	a := s.arena
 	if enough := a.input.size >= f.input && a.dict.size >= f.dict && a.scratch.size >= f.scratch; enough {
@@ -147,8 +147,8 @@ func (s *sharing) defragment(f footprint) error {
 		}
 		if s.surveyor.batch.oneByOne && !s.droppedWindows {
 			s.droppedWindows = true
-			// To divide the memory loses the dictionaries too, so that the leaves of a map, which are placed together,
-			// would begin again for ever.
+			// Dividing the memory loses the dictionaries too, so that the leaves of a map, which are placed together, would
+			// begin again forever.
 			a.dropAllWindows(s.surveyor.columns)
 			return nil
 		}

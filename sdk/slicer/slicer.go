@@ -26,14 +26,14 @@ type Config struct {
 type Options struct {
 	// Coalesce is the largest read, in bytes, that joins neighbouring column chunks; 0 is DefaultCoalesce.
 	Coalesce uint64
-	// Gap is how many bytes between two chunks a joined read may bring in vain.
+	// Gap is the number of unneeded bytes that a joined read may read between two chunks.
 	Gap uint64
 	// Buffers is how many output buffers there are where half the memory holds them, so that some can be lent; at least 1.
 	Buffers int
 	// Direct says that the engine reads the partition where it lies, so that nothing is moved.
 	Direct bool
-	// FromHost says that the host reads the windows and stores them (target.FromHost). Extents are not looked at, and
-	// slices leave memory free for the windows of later slices, which Execute.Ahead brings.
+	// FromHost says that the host reads the windows and stores them (target.FromHost). Extents are not used, and slices
+	// leave memory free for the windows of later slices, which Execute.Ahead brings.
 	FromHost bool
 }
 
@@ -190,7 +190,7 @@ func (s *Slicer) Result(res *program.Result) error {
 	return err
 }
 
-// Index takes in the page index that ReadIndex asked for; nil where there is none.
+// Index takes in the page index that ReadIndex asked for, or nil if the chunk has none.
 func (s *Slicer) Index(x partition.PageIndex) {
 	s.starter.takeIndex(x)
 }
@@ -210,7 +210,7 @@ func (s *Slicer) BatchRows() uint32 { return s.batch.rows }
 // Learned returns the sizes seen in the partition's pages, for later slicers of the program.
 func (s *Slicer) Learned() *Learned { return &s.columns.learned }
 
-// relocateStep returns the step that brings the mini-batch to its buffer, nil if it lies there.
+// relocateStep returns the step that brings the mini-batch to its buffer, or nil if it lies there.
 func (s *Slicer) relocateStep() Step {
 	if s.output.movedFrom == nil {
 		return nil
@@ -246,8 +246,8 @@ func (s *Slicer) finishMiniBatch() *Done {
 	return &s.steps.done
 }
 
-// ColumnsAt names the row group and the columns of the slice that a byte of the drive holds bytes of: two columns where
-// one ends in the byte's block. It is empty where that is not known.
+// ColumnsAt names the row group and the columns of the slice to which a byte of the drive belongs: two columns if
+// one ends in the byte's block. It returns "" if they are not known.
 func (s *Slicer) ColumnsAt(device uint64) string {
 	if s.columns.isTextSource() {
 		return ""

@@ -45,8 +45,8 @@ type Traffic struct {
 // overlap: all moves, which are from memory, are read before the first is written.
 type Relocate struct{ Moves []target.Move }
 
-// ReadIndex asks for the page index of a column chunk, which goes to Slicer.Index; see partition.ReadPageIndex. It is
-// left unanswered where there is none.
+// ReadIndex asks for the page index of a column chunk, which goes to Slicer.Index; see partition.ReadPageIndex. The
+// owner does not answer if the chunk has none.
 type ReadIndex struct {
 	RowGroup int
 	Leaf     *format.Leaf

@@ -1,13 +1,13 @@
 package slicer
 
-// headerGuess is the window, in bytes, with which a page header is looked at when nothing is known of the page.
+// headerGuess is the size of the window, in bytes, for a page header if nothing is known of the page.
 const headerGuess = 4 << 10
 
-// scratchGuess is the unpacked page expected of a compressed chunk before one was seen: what most writers aim at, and a
-// little for levels.
+// scratchGuess is the expected size of a compressed chunk's unpacked page before one was seen: the size that most
+// writers aim at, and a little more for levels.
 const scratchGuess = 1<<20 + 64<<10
 
-// dictGuess is the decoded dictionary expected before one was seen.
+// dictGuess is the expected size of a decoded dictionary before one was seen.
 const dictGuess = 64 << 10
 
 // wantedInput returns the bytes from the cursor's page on that count rows take: what the engine asked for, else a
@@ -36,13 +36,13 @@ func (c *chunk) wantedInput(count int64, learned *pageSizes) uint64 {
 	skip := c.skippedRows()
 	rows := max(c.rows-(c.row-skip), 1)
 	bytesPerRow := left/uint64(rows) + 1
-	// Of whole pages to pass over the headers are enough.
+	// For whole pages that are skipped the headers are enough.
 	if c.kind.Values > 0 && uint64(skip)*bytesPerRow > max(learned.pageBytes, headerGuess) {
 		return min(toData+headerGuess, left)
 	}
 	n := uint64(skip+count) * bytesPerRow
 	if learned.pageBytes > 0 {
-		n = (n + learned.pageBytes - 1) / learned.pageBytes * learned.pageBytes // pages have to be there whole, and are alike
+		n = (n + learned.pageBytes - 1) / learned.pageBytes * learned.pageBytes // pages must be there whole, and are alike
 	}
 	return min(max(n+toData, headerGuess), left)
 }

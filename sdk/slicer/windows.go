@@ -42,8 +42,9 @@ func (b *builder) placeWindow(i int, learned *pageSizes) bool {
 	return true
 }
 
-// reuseWindow makes do with the window that a portion's chunk has, if that holds what is wanted, can grow to hold it up
-// to aligned offset hi, or holds something that is worth a task. n are the bytes wanted from the cursor's page on.
+// reuseWindow uses the window that a portion's chunk has, if that window holds the wanted bytes, can grow to hold
+// them up to aligned offset hi, or holds enough bytes to be worth a task. n are the bytes wanted from the cursor's
+// page on.
 func (b *builder) reuseWindow(p *portion, learned *pageSizes, v *window, hi, n uint64) bool {
 	c, g := p.chunk, &b.surveyor.geometry
 	page, at := g.Align(c.start+c.cursor.Page), g.Align(c.start+c.windowStart())
@@ -54,20 +55,20 @@ func (b *builder) reuseWindow(p *portion, learned *pageSizes, v *window, hi, n u
 		b.planWindowMove(v, v.to, hi, c)
 		return true
 	case holdsStart && c.inputBytes == 0 && page+c.leastInput(int64(p.taskRows)) <= v.to:
-		return true // what is there may do; the engine says if it does not
+		return true // the window may suffice; if it does not, the engine says so
 	case holdsStart && c.inputBytes == 0 && b.cutAtPageEnd(p, learned, page, v.to):
 		return true
 	case c.readyRows > 0 && c.readyRows < p.taskRows && b.mayCutRows():
-		p.taskRows = c.readyRows // first what is there, as the engine said, so that it is not moved again
+		p.taskRows = c.readyRows // take the rows that are there, as the engine said, so that their bytes are not moved again
 		return true
 	}
 	return false
 }
 
 // cutAtPageEnd ends a portion's next task at the end of the cursor's page, when that is known, lies inside the
-// portion, and may suffice with the bytes of a window from aligned offset first to last. The rest begins with a page,
-// and no byte that was moved before is moved again. A portion that is not cut here is left as it is: makeRoom goes by
-// what it wanted.
+// portion, and may suffice with the bytes of a window from aligned offset first to last. The rest begins with a
+// page, and no byte that was moved before is moved again. A portion that is not cut here is left as it is:
+// makeRoomForNext uses its size.
 func (b *builder) cutAtPageEnd(p *portion, learned *pageSizes, first, last uint64) bool {
 	left := p.chunk.rowsLeftInPage(learned)
 	if left == 0 || left >= int64(p.taskRows) || !b.mayCutRows() || first+p.chunk.leastInput(left) > last {
@@ -166,7 +167,7 @@ func (b *builder) plannedMoves() plannedMoves {
 	return p
 }
 
-// undoPlannedMoves takes back the moves of the attempt at hand, and the windows that they were for.
+// undoPlannedMoves takes back the moves of the current attempt, and the windows that they were for.
 func (b *builder) undoPlannedMoves(to plannedMoves) {
 	for i := range b.batch.portions {
 		if c := b.batch.portions[i].chunk; c.window != nil && c.window.lastAttempt == b.attemptNumber {

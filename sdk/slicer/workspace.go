@@ -11,8 +11,8 @@ import (
 //
 //	| result | input      | dictionaries | scratch | ...  | buffer | buffer | buffer |
 //
-// The areas belong to the slicer at hand. The buffers outlive it, since a mini-batch that lies in one may be lent. A
-// Workspace is not safe for concurrent use.
+// The areas belong to the slicer that uses the workspace. The buffers outlive it, since a mini-batch that lies in
+// one may be lent. A Workspace is not safe for concurrent use.
 type Workspace struct {
 	span       target.Span
 	result     target.Span
@@ -27,8 +27,8 @@ type Buffer struct {
 	busy bool // holds the mini-batch in the making, or a lent one
 }
 
-// NewWorkspace makes a workspace of a span of memory, for slices of at most maxTasks tasks. LeastWorkspace bytes are
-// wanted.
+// NewWorkspace makes a workspace of a span of memory, for slices of at most maxTasks tasks. The span must have at
+// least LeastWorkspace bytes.
 func NewWorkspace(span target.Span, maxTasks int) *Workspace {
 	result := roundUpToGrain(uint64(program.ResultSize(maxTasks)))
 	return &Workspace{span: span, result: target.Span{Addr: span.Addr, Len: result}}
@@ -40,7 +40,7 @@ func LeastWorkspace(maxTasks int) uint64 {
 	return roundUpToGrain(uint64(program.ResultSize(maxTasks))) + grain
 }
 
-// Release gives a buffer back that Done named.
+// Release gives back a buffer that Done named.
 func (r *Workspace) Release(s *Buffer) {
 	s.busy = false
 	for i, other := range r.strays {
@@ -109,7 +109,7 @@ func (r *Workspace) makeRingOf(n int, size uint64) bool {
 	return true
 }
 
-// acquireBuffer takes a free buffer of the ring, nil if there is none.
+// acquireBuffer takes a free buffer of the ring, or returns nil if there is none.
 func (r *Workspace) acquireBuffer() *Buffer {
 	for _, s := range r.ring {
 		if !s.busy {
