@@ -48,16 +48,16 @@ const (
 	memoryPerThread = 512 << 20
 	leastMemory     = 64 << 20
 	defaultMemory   = 1 << 30
-	mostMemory      = 8 << 30 // that a worker takes unless its configuration names more
+	mostMemory      = 8 << 30 // most memory that a worker takes if its configuration names none
 )
 
-// maxJobs bounds Config.Jobs: a job's part of the memory is to be of use.
+// maxJobs bounds Config.Jobs: with more jobs, a job's part of the memory would be too small.
 const maxJobs = 64
 
 // DefaultConfig returns the configuration that an empty document means.
 func DefaultConfig() Config {
 	n := node.DefaultConfig()
-	n.Limits.Jobs = 0 // Config.Jobs says it
+	n.Limits.Jobs = 0 // Config.Jobs holds the bound
 	return Config{
 		Listen: []string{"127.0.0.1:7080"}, Jobs: 2, Requests: source.DefaultRequests,
 		ReadTime: node.Duration(5 * time.Second), ReadTries: 8,
@@ -66,8 +66,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// ReadConfig reads a configuration file. Errors wrap ErrConfig and name the file, and the line and the column where
-// there are any.
+// ReadConfig reads a configuration file. Errors wrap ErrConfig and name the file and, if they have one, the line and
+// the column.
 func ReadConfig(path string) (Config, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -83,8 +83,8 @@ func ReadConfig(path string) (Config, error) {
 // PrintDefaults returns DefaultConfig as a document, in which every field has its description.
 func PrintDefaults() []byte { return strictyaml.Print(DefaultConfig()) }
 
-// Check returns an error unless the configuration makes sense. The error begins with the field's path. Fields that are
-// 0 for what there is get it.
+// Check returns an error if the configuration cannot be used. The error begins with the field's path. Check fills in
+// fields that are 0 and whose default depends on the machine.
 func (c *Config) Check() error {
 	if err := c.checkEngine(); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (c *Config) parts() memoryParts {
 	return memoryParts{engine: 2 * quarter / int64(c.Jobs), batches: quarter, read: quarter}
 }
 
-// node returns the configuration of the node that a worker is to launchers and the control plane. It has no drive.
+// node returns the configuration of the node as which launchers and the control plane see a worker. It has no drive.
 func (c *Config) node() node.Config {
 	n := node.DefaultConfig()
 	n.Name, n.Listen, n.Advertise, n.InsecureNetwork = c.Name, c.Listen, c.Advertise, c.InsecureNetwork

@@ -102,7 +102,7 @@ func (h *heldCopy) ReadAt(ctx context.Context, b []byte, off int64) (n int, err 
 	return n, err
 }
 
-// check asks the node to look at the partition's end on its drive again. The error is a *source.ChangedError when the
+// check asks the node to read the partition's end on its drive again. The error is a *source.ChangedError when the
 // end has changed.
 func (h *heldCopy) check(ctx context.Context) error {
 	resp, err := h.call(ctx, http.MethodHead)
@@ -116,13 +116,13 @@ func (h *heldCopy) check(ctx context.Context) error {
 			return h.changed(tag)
 		}
 		return nil
-	case http.StatusBadRequest, http.StatusPreconditionFailed: // an answer to HEAD has no body that says more
+	case http.StatusBadRequest, http.StatusPreconditionFailed: // an answer to HEAD has no body with details
 		return h.changed("")
 	}
 	return h.errorOf(resp)
 }
 
-// call sends a request for the partition that is wanted, at one address after the other until one answers.
+// call sends a request for the wanted partition to one address after the other, until one answers.
 func (h *heldCopy) call(ctx context.Context, method string, headers ...string) (*http.Response, error) {
 	var errs []error
 	for _, url := range h.urls {
@@ -158,7 +158,7 @@ func (h *heldCopy) changed(tag string) error {
 // maxErrorBody bounds the bytes of an error's JSON.
 const maxErrorBody = 16 << 10
 
-// errorOf reads the error that a node answers instead of bytes.
+// errorOf reads the error that a node sends instead of bytes.
 func (h *heldCopy) errorOf(resp *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	var body struct{ Code, Message string }

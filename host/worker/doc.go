@@ -14,19 +14,19 @@
 //	  places       one partition: its copies on nodes and its URL; goes from one to the next when one fails
 //	    heldCopy   a copy on a drive of a node, by ranges, each with its CRC32C
 //
-// Where partitions lie comes with the job (the first ones) and from the control plane (Control.Locate): for partitions
-// that are not known yet, and when every place that is known has failed. Package source joins reads, reads ahead, tries
-// again, and bounds the memory of all that.
+// The job names the places of its first partitions. The worker asks the control plane (Control.Locate) for the
+// places of other partitions, and again when every known place of a partition has failed. Package source joins
+// reads, reads ahead, retries, and bounds the memory for this.
 //
-// A worker keeps nothing. It may be killed, drained or joined at any moment: another worker makes the mini-batches
-// that it had not delivered again, to the same bytes.
+// A worker keeps nothing. It may be killed, drained or joined at any moment: another worker makes the undelivered
+// mini-batches again, with the same bytes.
 //
 // # What is checked
 //
 // Every range of a node has a CRC32C, computed from the bytes that the node read from its drive. The node refuses a
-// partition of another footer than the manifest's, and at the beginning and the end of a split it looks at the footer
-// on its drive again. A store's object is pinned by its identity. Bytes of a place that can no longer be asked are
-// not trusted: the rest of the split is made again.
+// partition with another footer than the manifest's. At the beginning and the end of a split it reads the footer on
+// its drive again. A store's object is pinned by its identity. Bytes from a place that no longer answers are not
+// trusted: the rest of the split is made again.
 //
 // # Concurrency
 //

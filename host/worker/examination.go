@@ -19,7 +19,7 @@ const examineTime = 10 * time.Second
 
 // Examine examines everything that a checked configuration names, as the user that runs this process: folders,
 // certificates, addresses, the drive, and the stores of the partitions, which are listed. It changes nothing. stores
-// opens URLs; nil: files, http and https.
+// opens URLs; nil means files, http and https.
 func (c *Config) Examine(ctx context.Context, stores source.Opener, now time.Time) []node.Finding {
 	var findings []node.Finding
 	conf := c.node()

@@ -34,9 +34,9 @@ func ParseRank(text string) (Rank, error) {
 // ownPrefix begins the names of workers that serve one rank, unless their configuration names them.
 const ownPrefix = "own-"
 
-// CompleteFor fills in what the configuration of a worker that serves one rank leaves out: a name of its own, one core
-// less than there are, and any free port of this machine. It returns an error if the control plane is on another
-// machine and could not reach the worker.
+// CompleteFor fills in what the configuration of a worker that serves one rank leaves out: a name of its own, one
+// core fewer than the machine has, and any free port of this machine. It returns an error if the control plane is on
+// another machine and could not reach the worker.
 func (c *Config) CompleteFor(rank Rank) error {
 	if c.Name == "" {
 		var b [6]byte

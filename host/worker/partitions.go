@@ -18,7 +18,7 @@ import (
 // maxKnown bounds the partitions of a job whose places are remembered. The control plane is asked for others.
 const maxKnown = 4096
 
-// PartitionsOptions are the things that Partitions need. All but Local are required.
+// PartitionsOptions configure Partitions. All but Local are required.
 type PartitionsOptions struct {
 	Client *http.Client  // towards nodes
 	Stores source.Opener // of partitions that have a URL
@@ -73,7 +73,7 @@ func (p *Partitions) Learn(job dataset.Digest, sources []api.Source) {
 			if len(known) < maxKnown {
 				break
 			}
-			delete(known, name) // whichever: the control plane knows it
+			delete(known, name) // any partition: the control plane knows its places
 		}
 		known[s.Partition] = s
 	}
@@ -148,7 +148,8 @@ func (r *remotePartition) ReadAtContext(ctx context.Context, b []byte, off int64
 	return n, err
 }
 
-// readError gives an error of a read the meaning that the host knows.
+// readError turns the error of a read into one that the host knows: a *host.ChangedError, or one that wraps
+// host.ErrSource.
 func (r *remotePartition) readError(err error) error {
 	var changed *source.ChangedError
 	if errors.As(err, &changed) {

@@ -16,18 +16,20 @@ import (
 
 // Times of places.
 const (
-	// firstRest and longestRest are how long a place that failed is asked after the others, doubled with each failure.
+	// firstRest and longestRest bound the time for which a place that failed is asked only after the others. The time
+	// doubles with each failure.
 	firstRest   = 200 * time.Millisecond
 	longestRest = 30 * time.Second
 	// lostRest is how long a place that holds another partition, or none, is not asked at all.
 	lostRest = 10 * time.Second
-	// relocatePause is the least time between two questions where one partition lies.
+	// relocatePause is the least time between two requests to the control plane for the places of one partition.
 	relocatePause = 500 * time.Millisecond
 )
 
 // places reads one partition of a job at the places where it lies: copies on nodes, and a store. It implements
-// source.Source. Each read asks one place once; after a failure the next read asks another place, so that the retries
-// of its caller go around. When every place has failed it asks the control plane where the partition lies now.
+// source.Source. Each read asks one place once; after a failure the next read asks another place, so that the
+// caller's retries go through all places. When every place has failed, places asks the control plane where the
+// partition lies now.
 type places struct {
 	partitions *Partitions
 	job        dataset.Digest
@@ -48,11 +50,11 @@ type place struct {
 	key      string        // the same place has the same key
 	src      source.Source // nil: not open yet
 	failures int           // in a row
-	rests    time.Time     // until when others are asked before
+	rests    time.Time     // until then the others are asked first
 	lost     error         // why it is not asked again: it holds another partition, or none
 }
 
-// newPlaces makes a partition's places of the control plane's description of them.
+// newPlaces makes a partition's places from the control plane's description of them.
 func newPlaces(p *Partitions, job dataset.Digest, want dataset.Partition, known api.Source) *places {
 	s := &places{partitions: p, job: job, want: want, suppliers: map[*place]struct{}{}}
 	s.learn(known)
@@ -175,7 +177,7 @@ func (s *places) sourceOf(ctx context.Context, p *place) (source.Source, error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.src != nil { // another read was faster
+	if p.src != nil { // another read has opened it meanwhile
 		return p.src, src.Close()
 	}
 	p.src = src
@@ -233,8 +235,8 @@ func (s *places) nowhere() error {
 		"it on a node (millrace dataset place), or name its URL in the partitions of a worker", describeLosses(s.list))}
 }
 
-// describeLosses says why places are not asked. The errors are texts here: a caller that looks for a change must not
-// find the change of one of several places.
+// describeLosses returns a text that says why places are not asked. It wraps no error, because a caller that looks
+// for a change must not find the change of one of several places.
 func describeLosses(list []*place) string {
 	if len(list) == 0 {
 		return "the control plane names no place"
@@ -256,8 +258,8 @@ func (s *places) succeeded(p *place) {
 	s.suppliers[p] = struct{}{}
 }
 
-// failed notes that a place failed, and returns the error as the caller's retries are to see it: an error after which
-// another place, or the same one later, may succeed is temporary.
+// failed notes that a place failed, and returns the error for the caller's retries: the error is temporary if
+// another place, or the same place later, may succeed.
 func (s *places) failed(ctx context.Context, p *place, err error) error {
 	if err == nil {
 		return nil
@@ -285,7 +287,8 @@ func (s *places) failed(ctx context.Context, p *place, err error) error {
 	if s.best() == nil {
 		return s.nowhere()
 	}
-	// The error's text alone: a caller that looks for a change must not find the change of one of several places.
+	// Only the error's text is kept: a caller that looks for a change must not find the change of one of several
+	// places.
 	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("at %s: %s", p.name, err.Error())}
 }
 
@@ -318,8 +321,8 @@ func (s *places) relocate(ctx context.Context) error {
 	return nil
 }
 
-// checkUnchanged looks at the partition again at every place that bytes came from. A place that cannot be asked is as
-// good as one whose partition changed: nothing shows that its bytes were the right ones.
+// checkUnchanged checks the partition again at every place that bytes came from. A place that does not answer is
+// treated like a place whose partition changed: nothing shows that its bytes were the right ones.
 func (s *places) checkUnchanged(ctx context.Context) error {
 	s.mu.Lock()
 	suppliers := make([]*place, 0, len(s.suppliers))

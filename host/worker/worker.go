@@ -24,15 +24,15 @@ const (
 // coalesce is the largest read that joins neighbouring column chunks: DPP reads this much at once over its network.
 const coalesce = source.LongestRead
 
-// Options are the values that a program gives a worker beside its configuration. The zero value works.
+// Options are the values that a program passes to a worker beside its configuration. The zero value works.
 type Options struct {
 	Logger   *slog.Logger         // nil: silent
 	Registry *prometheus.Registry // where metrics are registered, and what /metrics serves; nil: one of the worker's own
 	Version  string               // of the program, for the control plane
 	Stores   source.Opener        // of partitions that have a URL; nil: files, http and https
-	// Serves is the only rank that the worker makes splits for, beside whose trainer it runs; nil: every rank. Such a
-	// worker needs no name, leaves one core to the trainer, and listens on any free port of this machine, unless its
-	// configuration says otherwise.
+	// Serves is the only rank that the worker makes splits for; nil means every rank. A worker for one rank runs beside
+	// the rank's trainer. It needs no name, leaves one core to the trainer, and listens on any free port of this
+	// machine, unless its configuration says otherwise.
 	Serves *Rank
 }
 
@@ -55,7 +55,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(*node.Agent)) erro
 	return node.Run(ctx, conf, with, ready)
 }
 
-// prepare makes a node's configuration and options of a worker's.
+// prepare makes a node's configuration and options from those of a worker.
 func prepare(ctx context.Context, c Config, o Options) (node.Config, node.Options, error) {
 	if o.Serves != nil {
 		if err := c.CompleteFor(*o.Serves); err != nil {
@@ -120,8 +120,8 @@ func (c *Config) hostDrive() host.DriveOptions {
 	return o
 }
 
-// describeGiven describes the partitions of a store that the worker was given by URL or pattern; none are nil. Where
-// they are the ones that are known, it returns known.
+// describeGiven describes the partitions of a store that URLs or patterns name. It returns nil if there are no
+// patterns, and known if the partitions are unchanged.
 func describeGiven(
 	ctx context.Context, patterns []string, sources host.Sources, known *host.Given,
 ) (*host.Given, error) {
