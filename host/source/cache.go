@@ -12,7 +12,7 @@ import (
 const (
 	// LongestRead is the most bytes of one request: DPP reads 1.25 MiB at once over its network.
 	LongestRead = 1280 << 10
-	// shortestRead is the least that one request of a file's columns asks for, where the memory is scarce.
+	// shortestRead is the fewest bytes that one request for a file's columns asks for, even if memory is scarce.
 	shortestRead = 64 << 10
 	// DefaultMemory is the memory of a cache: forty columns of two streams, each with one read in use and one ahead.
 	DefaultMemory = 192 << 20
@@ -68,7 +68,7 @@ type Statistics struct {
 	Unneeded int64         `json:"unneeded_bytes"` // that came and were never read
 	Retries  int64         `json:"retries"`        // of requests
 	Waited   time.Duration `json:"waited_ns"`      // between attempts, as servers or the backoff asked
-	Stalled  time.Duration `json:"stalled_ns"`     // that reads stood still for bytes that had not come yet
+	Stalled  time.Duration `json:"stalled_ns"`     // for which reads waited for bytes that had not come yet
 }
 
 // Add adds what another reader did.
@@ -121,8 +121,8 @@ func classOf(n int64) int {
 	return LongestRead
 }
 
-// reserve returns a buffer of n bytes, or nil where the memory lacks room. With force, segments that no read finished
-// give way; without it a quarter of the memory stays free for reads that wait. The cache is locked.
+// reserve returns a buffer of n bytes, or nil where the memory lacks room. With force, segments that were not read
+// whole give way too. Without force a quarter of the memory stays free for reads that wait. The cache is locked.
 func (c *Cache) reserve(n int64, force bool) []byte {
 	class, memory := classOf(n), c.memory
 	if !force {
@@ -160,9 +160,9 @@ func (c *Cache) dropSpare() bool {
 	return false
 }
 
-// evict drops the segment that is most likely not needed any more. Segments that were read whole go first, then those
-// that were read in part, then those that were not read at all; among equals the segment that was used longest ago
-// goes first. Without force only segments that were read whole are dropped.
+// evict drops the segment that is least likely to be needed again. Segments that were read whole go first, then
+// those that were read in part, then those that were not read at all; among equals the segment that was used longest
+// ago goes first. Without force only segments that were read whole are dropped.
 func (c *Cache) evict(force bool) bool {
 	rank := func(g *segment) int {
 		switch {
@@ -189,7 +189,7 @@ func (c *Cache) evict(force bool) bool {
 	return true
 }
 
-// drop forgets a segment that nobody reads from, and keeps its buffer for another.
+// drop forgets a segment that no read uses, and keeps its buffer for another segment.
 func (c *Cache) drop(g *segment) {
 	delete(c.segments, g)
 	g.reader.forget(g)

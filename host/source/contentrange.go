@@ -11,7 +11,7 @@ type contentRange struct {
 	total       int64 // -1 where the header says *
 }
 
-// parseContentRange reads a header (RFC 9110, 14.4) and reports whether the header is whole and makes sense.
+// parseContentRange reads a header (RFC 9110, 14.4) and reports whether the header is complete and valid.
 func parseContentRange(header string) (r contentRange, ok bool) {
 	unit, rest, found := strings.Cut(header, " ")
 	if !found || !strings.EqualFold(unit, "bytes") {

@@ -8,15 +8,16 @@
 //	src, err := opener.Open(ctx, "https://data.example/day_0.parquet", source.Identity{})
 //
 // The identity of a source is pinned when the source is opened: the ETag or the version of an object, or inode, size
-// and time of a file. Every later read demands that identity, so that all bytes of one partition are of one moment. An
-// identity that is given to Open is demanded from the first read on; workers get it from the job.
+// and time of a file. Every later read demands that identity, so that all bytes of one partition belong to one
+// version of it. If the caller of Open gives an identity, already the first read demands it; workers get the
+// identity from the job.
 //
 // [Stores] chooses the opener by the URI's scheme: [Files], [Web], and for S3 the opener that the caller gives.
 //
 // A partition reads a source through a [Reader], which asks for up to 1.25 MiB at once, joins columns that lie near
-// each other, and asks ahead for the bytes that the open streams read next. All readers of a process share a [Cache],
-// which bounds their memory and the requests that are under way, and tries requests again that failed temporarily
-// ([Retry]):
+// each other, and asks ahead for the bytes that the open streams read next. All readers of a process share a
+// [Cache], which bounds their memory and the requests that are under way, and retries requests that failed
+// temporarily ([Retry]):
 //
 //	cache, err := source.NewCache(source.Options{})
 //	reader := cache.NewReader(src)
@@ -31,12 +32,12 @@
 // # Errors
 //
 // *[ChangedError], *[NotFoundError], *[ForbiddenError], *[ThrottledError], *[TruncatedError], *[CorruptError],
-// *[AnswerError], *[UnreachableError] and *[UnsupportedError] each name the source and say what to do where a user can
-// do something. [Temporary] reports whether a later attempt may succeed. Errors never hold credentials: [Redact] takes
-// user names, passwords and queries out of a URI.
+// *[AnswerError], *[UnreachableError] and *[UnsupportedError] each name the source and, if a user can do something,
+// say what to do. [Temporary] reports whether a later attempt may succeed. Errors never hold credentials: [Redact]
+// takes user names, passwords and queries out of a URI.
 //
 // # Debugging
 //
 // Print a source's Identity on two machines and compare the two when one machine reads other bytes than the other. A
-// reader's [Statistics] show requests, bytes that came in vain, retries, and how long reads stood still.
+// reader's [Statistics] show requests, unneeded bytes, retries, and how long reads waited for bytes.
 package source

@@ -33,11 +33,11 @@ func (e *NotFoundError) Error() string { return withCause(e.Name+" does not exis
 // Unwrap returns what the server or the system said.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// ForbiddenError says that the server refused the credentials, or their absence.
+// ForbiddenError says that the server refused the credentials, or that it requires credentials and got none.
 type ForbiddenError struct {
 	Name   string
 	Status int // of HTTP
-	// Signed says that the URL has a query, as URLs have that are signed for a time.
+	// Signed says that the URL has a query, as URLs that are signed for a limited time have.
 	Signed bool
 	Err    error
 }
@@ -103,8 +103,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%s: bytes %d+%d: checksum %08x, promised was %08x", e.Name, e.Offset, e.Len, e.Got, e.Want)
 }
 
-// AnswerError says that an answer contradicts its request or itself: another range, another size, no header that is
-// needed. The server or something before it is at fault.
+// AnswerError says that an answer contradicts its request or itself: another range, another size, or a required
+// header that is missing. The server, or a proxy before it, is at fault.
 type AnswerError struct {
 	Name    string
 	Problem string
@@ -136,7 +136,8 @@ func (e *UnreachableError) Error() string { return withCause(e.Name+" cannot be 
 // Unwrap returns what the network said.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Temporary reports whether a later attempt at what failed may succeed, and how long the server asked to wait.
+// Temporary reports whether a later attempt may succeed after this error, and returns how long the server asked to
+// wait.
 func Temporary(err error) (after time.Duration, temporary bool) {
 	var (
 		throttled   *ThrottledError
@@ -153,7 +154,7 @@ func Temporary(err error) (after time.Duration, temporary bool) {
 	return 0, false
 }
 
-// Concerns reports whether an error is that a source could not be read, or is not the one that it was.
+// Concerns reports whether an error says that a source could not be read, or that it has changed.
 func Concerns(err error) bool {
 	var (
 		changed     *ChangedError
@@ -167,7 +168,7 @@ func Concerns(err error) bool {
 		errors.As(err, &answer) || errors.As(err, &unsupported)
 }
 
-// withCause adds a cause that is not nil.
+// withCause appends a cause to a text, unless the cause is nil.
 func withCause(s string, err error) string {
 	if err == nil {
 		return s

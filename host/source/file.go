@@ -79,7 +79,7 @@ func filePath(uri string) string {
 	return name
 }
 
-// fileError gives an error of the file system its type.
+// fileError turns an error of the file system into an error of this package.
 func fileError(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -90,7 +90,7 @@ func fileError(name string, err error) error {
 	return fmt.Errorf("open %s: %w", name, err)
 }
 
-// file is an open file. Every read looks at the file's identity behind the bytes.
+// file is an open file. Every read checks the file's identity after it has read the bytes.
 type file struct {
 	name     string
 	file     *os.File
@@ -106,7 +106,7 @@ func (s *file) Size() int64 { return s.identity.Size }
 // Identity implements Source.
 func (s *file) Identity() Identity { return s.identity }
 
-// ReadAt implements Source. A system call for a file does not end with ctx.
+// ReadAt implements Source. A system call that reads a file does not end with ctx.
 func (s *file) ReadAt(ctx context.Context, b []byte, off int64) (int, error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
@@ -115,7 +115,7 @@ func (s *file) ReadAt(ctx context.Context, b []byte, off int64) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, fmt.Errorf("%s: bytes %d+%d: %w", s.name, off, len(b), err)
 	}
-	// The identity is looked at behind the read, so that a write that came before it is seen.
+	// The identity is checked after the bytes are read, so that a write before or during the read is seen.
 	now, identityErr := fileIdentity(s.file)
 	switch {
 	case identityErr != nil:

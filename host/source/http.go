@@ -21,8 +21,8 @@ const (
 	idleConnections = 64
 )
 
-// NewTransport returns what requests for partitions go through: HTTP/1.1, with bounds on headers and on the time until
-// an answer begins. A server is verified against roots; nil are the system's.
+// NewTransport returns the transport for requests for partitions: HTTP/1.1, with bounds on headers and on the time
+// until an answer begins. Servers are verified against roots; nil means the system's roots.
 func NewTransport(roots *x509.CertPool) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Transport{
@@ -35,7 +35,7 @@ func NewTransport(roots *x509.CertPool) *http.Transport {
 		MaxIdleConnsPerHost:    idleConnections,
 		IdleConnTimeout:        time.Minute,
 		DisableCompression:     true,
-		// One connection a request: a reset ends one read, not all.
+		// One connection for each request: a reset then ends one read, and not all reads.
 		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
 	}
 }
@@ -76,7 +76,8 @@ func (w *Web) List(ctx context.Context, pattern string) ([]Object, error) {
 	return []Object{{URI: pattern, Size: src.Size()}}, src.Close()
 }
 
-// Open implements Opener. It asks for the first byte: the answer shows size, ETag and whether the server has ranges.
+// Open implements Opener. It asks for the first byte: the answer shows the size, the ETag, and whether the server
+// supports ranges.
 func (w *Web) Open(ctx context.Context, uri string, pinned Identity) (Source, error) {
 	if _, err := BaseName(uri); err != nil {
 		return nil, err
@@ -119,8 +120,8 @@ func (s *webObject) Identity() Identity { return s.identity }
 // Close implements Source. Connections belong to the opener's transport.
 func (s *webObject) Close() error { return nil }
 
-// request asks for n bytes from byte off. With an ETag the server is to answer only if the object still has it. The
-// caller closes the body.
+// request asks for n bytes from byte off. If etag is not empty, the server answers with bytes only if the object
+// still has that ETag. The caller closes the body.
 func (s *webObject) request(ctx context.Context, off, n int64, etag string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.uri, http.NoBody)
 	if err != nil {

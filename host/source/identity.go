@@ -28,14 +28,14 @@ const maxIdentity = 2048
 // ErrIdentity says that a text is no identity.
 var ErrIdentity = errors.New("no identity of a source")
 
-// Identity tells one state of a source from every other. The zero value is none.
+// Identity distinguishes one state of a source from every other. The zero value is no identity.
 type Identity struct {
 	Kind  IdentityKind
 	Value string
 	Size  int64 // bytes of the source
 }
 
-// IsZero reports whether the identity is none.
+// IsZero reports whether there is no identity.
 func (i Identity) IsZero() bool { return i == Identity{} }
 
 // String returns the form that ParseIdentity reads: etag:1048576:"5eb63bbb". The zero identity is the empty text.

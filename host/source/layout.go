@@ -11,7 +11,7 @@ import (
 // reads, and of those the part that holds the rows of the open streams, as far as the footer shows it. A layout only
 // decides how much is asked for at once and ahead; a read outside the layout succeeds too.
 type layout struct {
-	groups []rowGroup   // without rows where they were not counted
+	groups []rowGroup   // without rows if they were not counted
 	chunks []chunkPlace // sorted by from
 }
 

@@ -15,9 +15,9 @@ import (
 const (
 	// footerRead is how much of a file's end is read at once: most footers fit, with page indexes before them.
 	footerRead = 256 << 10
-	// strayRead is the least that is read where no column lies: page indexes are small and lie together.
+	// strayRead is the fewest bytes that are read where no column lies: page indexes are small and lie together.
 	strayRead = 64 << 10
-	// firstRead is the least that is read of a file whose footer is not known.
+	// firstRead is the fewest bytes that are read of a file whose footer is not known.
 	firstRead = 4 << 10
 	// furthestAhead is the most requests that one column is read ahead.
 	furthestAhead = 8
@@ -74,7 +74,8 @@ func (r *Reader) Describe(p *partition.Partition) {
 	r.footer = p.File
 }
 
-// ExpectAll tells the reader that the source is read from its beginning to its end, as text is whose rows are counted.
+// ExpectAll announces that the source is read from its beginning to its end, for example to count the rows of a
+// text.
 func (r *Reader) ExpectAll() { r.setLayout(wholeLayout(r.source.Size(), 0)) }
 
 func (r *Reader) setLayout(l layout) {
@@ -83,7 +84,7 @@ func (r *Reader) setLayout(l layout) {
 	r.useLayout(l)
 }
 
-// useLayout has the cache locked.
+// useLayout sets the layout, and longest, which follows from it. The cache is locked.
 func (r *Reader) useLayout(l layout) {
 	r.layout = l
 	// Two streams have each column's segment in use and one ahead in memory.
@@ -175,7 +176,7 @@ func (r *Reader) take(ctx context.Context, at, end int64) (*segment, error) {
 			g.pins++
 			if !g.touched {
 				g.touched = true
-				if g.early && !g.ended() { // it was begun too late, so that the next ones begin earlier
+				if g.early && !g.ended() { // it was begun too late: the next ones begin earlier
 					r.ahead = min(r.ahead+1, furthestAhead)
 				}
 				r.readAhead(g)
@@ -242,15 +243,15 @@ func (r *Reader) find(at int64) *segment {
 	return r.segments[i]
 }
 
-// begin begins the request for a byte that no segment holds; bytes to end are wanted too. It returns nil where memory
-// lacks, which other segments give up only with force. The cache is locked.
+// begin begins the request for a byte that no segment holds; bytes to end are wanted too. It returns nil if the
+// memory lacks room. Other segments give way only with force. The cache is locked.
 func (r *Reader) begin(at, end int64, force bool) *segment {
 	if r.ctx.Err() != nil || r.failed != nil {
 		return nil
 	}
 	i := sort.Search(len(r.segments), func(i int) bool { return r.segments[i].to > at })
 	if i < len(r.segments) && r.segments[i].from <= at {
-		return nil // it failed, and goes when the last read lets go of it
+		return nil // it failed, and goes when the last read gives it back
 	}
 	from, to := r.request(at, end)
 	if i < len(r.segments) {

@@ -14,8 +14,8 @@ import (
 // MaxRetryAfter bounds how long a server may make a reader wait before one attempt.
 const MaxRetryAfter = time.Minute
 
-// ParseRetryAfter reads the header Retry-After, in seconds or as a date, at most MaxRetryAfter. 0 is no such header, or
-// none that makes sense.
+// ParseRetryAfter reads the header Retry-After, in seconds or as a date, at most MaxRetryAfter. It returns 0 if
+// there is no such header, or if the header is invalid.
 func ParseRetryAfter(header string, now time.Time) time.Duration {
 	if seconds, ok := parseByteNumber(header); ok {
 		return time.Duration(min(seconds, int64(MaxRetryAfter/time.Second))) * time.Second
@@ -26,7 +26,8 @@ func ParseRetryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// Clip cuts b to the bytes that a source of size bytes has from byte off. end is io.EOF where that is less than b.
+// Clip cuts b to the bytes that a source of size bytes has from byte off. end is io.EOF if these are fewer than
+// len(b).
 func Clip(b []byte, off, size int64) (within []byte, end error) {
 	switch {
 	case off < 0:
@@ -72,8 +73,8 @@ func CheckPart(name string, header http.Header, off, n, size int64) error {
 	return nil
 }
 
-// ReadPart reads the body of an answer that must have exactly len(b) bytes. A body that is longer is an error, after
-// one byte too many.
+// ReadPart reads the body of an answer that must have exactly len(b) bytes. A longer body is an error; ReadPart
+// reads one byte beyond len(b) to detect it.
 func ReadPart(ctx context.Context, name string, body io.Reader, b []byte, off int64) (int, error) {
 	n, err := io.ReadFull(body, b)
 	if err == nil {
@@ -92,7 +93,7 @@ func ReadPart(ctx context.Context, name string, body io.Reader, b []byte, off in
 	return 0, endOf(ctx, &TruncatedError{Name: name, Offset: off, Want: int64(len(b)), Got: int64(n), Err: err})
 }
 
-// endOf returns why ctx ended, or else err.
+// endOf returns the cause of ctx's end if ctx has ended, else err.
 func endOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -100,7 +101,7 @@ func endOf(ctx context.Context, err error) error {
 	return err
 }
 
-// StatusError returns the error that a status of HTTP stands for, or nil if the status stands for none of the errors.
+// StatusError returns the error of this package for an HTTP status, or nil if no error corresponds to the status.
 // after is the time that the server asked to wait.
 func StatusError(name string, status int, after time.Duration, cause error) error {
 	switch status {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Retry says how often and when a failed request is tried again. The zero value works.
+// Retry says how often and when a failed request is repeated. The zero value works.
 type Retry struct {
 	Attempts int           // of one request in all; 0 is 7
 	First    time.Duration // the longest wait before the second attempt, doubled before each further one; 0 is 100 ms
 	Longest  time.Duration // the longest wait, if the server does not ask for more; 0 is 10 s
 	Timeout  time.Duration // of one attempt; 0 is a minute
-	// Wait waits until d has passed or ctx ends; nil does it by a timer.
+	// Wait waits until d has passed or ctx ends; nil uses a timer.
 	Wait func(ctx context.Context, d time.Duration) error
-	// Random returns a number in [0, 1) that spreads the waits of many readers; nil is package rand's.
+	// Random returns a number in [0, 1) that spreads the waits of many readers; nil means that of package rand.
 	Random func() float64
 	// Waited is called before each wait, if it is not nil.
 	Waited func(d time.Duration)
@@ -89,7 +89,7 @@ func (p Retry) Do(ctx context.Context, name string, attempt func(ctx context.Con
 	}
 }
 
-// once makes one attempt. The end of its time is an *UnreachableError.
+// once makes one attempt. If the attempt's time ends, the error is an *UnreachableError.
 func (p Retry) once(ctx context.Context, name string, attempt func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeoutCause(ctx, p.Timeout, errAttemptTimeout)
 	defer cancel()

@@ -11,8 +11,7 @@ type Source interface {
 	// Identity returns the identity that was pinned when the source was opened.
 	Identity() Identity
 	// ReadAt fills b from byte off, as io.ReaderAt does, with at most one request. It fails with a *ChangedError when
-	// the bytes are not those of the pinned identity. ReadAt does not try again: its caller does, where Temporary
-	// reports true.
+	// the bytes are not those of the pinned identity. ReadAt does not retry: its caller does if Temporary reports true.
 	ReadAt(ctx context.Context, b []byte, off int64) (int, error)
 	// Close frees the resources of the source. No read may be under way.
 	Close() error
@@ -26,7 +25,7 @@ type Object struct {
 
 // Opener opens sources and lists them. The methods are safe for concurrent use.
 type Opener interface {
-	// Open opens a source. A pinned identity that is not zero is demanded: another object at the URI is a
+	// Open opens a source. If pinned is not zero, the object must have that identity; otherwise the error is a
 	// *ChangedError.
 	Open(ctx context.Context, uri string, pinned Identity) (Source, error)
 	// List returns the objects that a pattern matches, sorted by URI. In a pattern * does not cross a slash. A name

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Stores is an Opener that chooses another by the scheme of a URI, and tries again what fails for a time.
+// Stores is an Opener that chooses another Opener by the scheme of a URI, and retries temporary failures.
 type Stores struct {
 	Web   Opener // http: and https:
 	S3    Opener // s3:

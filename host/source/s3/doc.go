@@ -2,7 +2,8 @@
 //
 // # Overview
 //
-// [New] makes a [Store], which implements source.Opener, from the environment that other tools for S3 know:
+// [New] makes a [Store], which implements source.Opener, from the environment variables and files that other tools
+// for S3 use:
 //
 //   - credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; else the profile AWS_PROFILE of
 //     ~/.aws/config and ~/.aws/credentials; else the role of the machine or container; else none, for public buckets;
@@ -23,7 +24,7 @@
 //
 // # Debugging
 //
-// The error of a refused request has the code that the store sent, as SignatureDoesNotMatch.
+// The error of a refused request has the code that the store sent, for example SignatureDoesNotMatch.
 //
 // This is the only package that links the client library.
 package s3

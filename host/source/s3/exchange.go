@@ -25,7 +25,7 @@ const (
 
 // exchange has the parts of the last answer to a request that the client library does not hand on.
 type exchange struct {
-	status int           // 0 where no answer came
+	status int           // 0 if no answer came
 	after  time.Duration // that the store asked to wait
 	total  int64         // bytes of the object by Content-Range, -1 where it does not say
 	count  int           // requests so far
@@ -39,7 +39,7 @@ func withExchange(ctx context.Context) (context.Context, *exchange) {
 	return context.WithValue(ctx, exchangeKey{}, x), x
 }
 
-// errTooMany ends a listing that does not end.
+// errTooMany ends a listing that takes too many requests.
 var errTooMany = errors.New("too many requests for one listing")
 
 // guard is a transport that notes the answer to a request, and bounds the bodies that the client library reads
@@ -70,10 +70,10 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// errLongDocument says that an answer is no document of S3.
+// errLongDocument says that an answer is too long to be a document of S3.
 var errLongDocument = fmt.Errorf("the answer has more than %d bytes", maxDocument)
 
-// boundedBody is a body that fails behind a number of bytes.
+// boundedBody is a body whose Read fails after a number of bytes.
 type boundedBody struct {
 	io.ReadCloser
 	left int64
@@ -95,7 +95,7 @@ var throttlingCodes = map[string]bool{
 	"OperationAborted": true,
 }
 
-// requestError gives a failure of the client library its type.
+// requestError turns a failure of the client library into an error of package source.
 func requestError(ctx context.Context, uri string, err error, seen *exchange) error {
 	var (
 		refused minio.ErrorResponse

@@ -18,7 +18,7 @@ const (
 	maxKeys = 16 * source.MaxListed
 	// pageKeys is how many keys one request lists: the most that S3 sends.
 	pageKeys = 1000
-	// wildcards are the characters that make a part of a key a pattern; \ takes the meaning of the next one away.
+	// wildcards are the characters that make a part of a key a pattern; \ makes the next character an ordinary one.
 	wildcards = `*?[\`
 )
 
@@ -114,7 +114,7 @@ func (l *lister) walk(ctx context.Context, folder string, part int) error {
 	return nil
 }
 
-// tooMany is the error of a pattern that is too wide.
+// tooMany returns the error of a pattern that matches too much.
 func (l *lister) tooMany() error {
 	return &source.UnsupportedError{
 		Name:   l.uri,

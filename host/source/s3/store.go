@@ -15,19 +15,19 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// Options say where a store is. The zero value takes everything from the environment.
+// Options say where a store is. With the zero value everything comes from the environment.
 type Options struct {
 	Endpoint  string            // URL of the store; "" takes the environment's, or Amazon's
 	Transport http.RoundTripper // nil is source.NewTransport with the system's roots
-	// Getenv returns a variable of the environment; nil is os.Getenv. The credentials are always of the process's
+	// Getenv returns a variable of the environment; nil is os.Getenv. The credentials always come from the process's
 	// environment.
 	Getenv func(name string) string
 }
 
-// amazon is where buckets lie unless an endpoint is given.
+// amazon is the endpoint if no other is given.
 const amazon = "https://s3.amazonaws.com"
 
-// noVersion is the version of an object of a bucket that keeps none.
+// noVersion is the version of an object in a bucket that keeps no versions.
 const noVersion = "null"
 
 // credentialTime bounds the request for the credentials of a machine's role.
