@@ -19,7 +19,7 @@ import (
 type writer struct {
 	files   []string
 	rows    int64 // of all files
-	sampled int   // rows that were looked at
+	sampled int   // rows that were sampled
 	columns []pipeline.ColumnInfo
 }
 
@@ -86,7 +86,8 @@ func (w *writer) document(guesses []*guess, leftOut []LeftOut) ([]byte, error) {
 	return b.Bytes(), encoder.Close()
 }
 
-// addToGroups adds a column to the last group if it is of that group's kind, and to a new group otherwise.
+// addToGroups adds a column to the last group if the column becomes a feature in the same way, and to a new group
+// otherwise.
 func addToGroups(groups []group, g *guess) []group {
 	sameOps := func(a, b pipeline.Op) bool { return a.Name == b.Name }
 	if n := len(groups); n > 0 && groups[n-1].why == g.why && slices.EqualFunc(groups[n-1].ops, g.ops, sameOps) &&
@@ -234,8 +235,8 @@ func isNumberedNext(a, b string) bool {
 	return err == nil && prefix == otherPrefix && otherDigits == fmt.Sprintf("%0*d", len(digits), n+1)
 }
 
-// nameColumns reports whether patterns name exactly the columns, in that order. A column may have a name that a
-// pattern reads otherwise.
+// nameColumns reports whether patterns name exactly the columns, in that order. They may not, because a column's
+// name can contain characters that have a meaning in a pattern.
 func (w *writer) nameColumns(patterns, names []string) bool {
 	trial := &pipeline.Spec{Sparse: []pipeline.Group{{Columns: pipeline.Columns(patterns...),
 		Ops: []pipeline.Op{pipeline.Bucketize(pipeline.Borders{List: []pipeline.Number{pipeline.Int(0)}})}}}}
@@ -304,7 +305,7 @@ func numberNode(n int64) *yaml.Node {
 // commentWidth is the width at which comments are folded.
 const commentWidth = 100
 
-// commentText makes a comment of lines. Text of foreign files cannot end the comment.
+// commentText makes a comment from lines. It ensures that text from foreign files cannot end the comment.
 func commentText(lines []string) string {
 	var folded []string
 	for _, line := range lines {

@@ -25,7 +25,7 @@ type Draft struct {
 	Spec     *pipeline.Spec
 	Document []byte // the pipeline in YAML, with comments that say what was assumed
 	LeftOut  []LeftOut
-	Rows     int // how many rows were looked at
+	Rows     int // number of sampled rows
 }
 
 // LeftOut is a column that the draft does not use.

@@ -21,7 +21,7 @@ const (
 	roleID     // a key
 )
 
-// guess is a column and what becomes of it.
+// guess is a column and its part in the pipeline.
 type guess struct {
 	column  pipeline.ColumnInfo
 	logical string // the file's annotation of the column, as "TIMESTAMP(MICROS)"
@@ -50,7 +50,7 @@ func (g *guess) leaveOut(format string, args ...any) {
 var labelNames = []string{"label", "labels", "target", "click", "clicked", "is_click", "is_clicked", "click_label",
 	"conversion", "converted", "is_conversion", "purchase", "purchased", "outcome", "class", "y"}
 
-// idWords and amountWords are the words of names that tell ids from amounts.
+// idWords and amountWords are the words of names by which ids and amounts are distinguished.
 var (
 	idWords = []string{"id", "ids", "cat", "categorical", "category", "code", "hash", "key", "token", "sparse", "user",
 		"item", "product", "ad", "campaign", "advertiser", "publisher", "device", "brand", "city", "country", "region",
@@ -60,7 +60,7 @@ var (
 		"max", "clicks", "views", "impressions", "quantity", "qty", "days", "hours", "weight"}
 )
 
-// guessColumns decides what every column becomes. logical has the annotations of columns by name.
+// guessColumns decides every column's part in the pipeline. logical has the annotations of columns by name.
 func guessColumns(columns []pipeline.ColumnInfo, logical map[string]string) []*guess {
 	guesses := make([]*guess, len(columns))
 	for i := range columns {
@@ -81,7 +81,7 @@ func guessColumns(columns []pipeline.ColumnInfo, logical map[string]string) []*g
 	return guesses
 }
 
-// decideRole decides by the type and the name of the column.
+// decideRole decides the column's role by its type and its name.
 func (g *guess) decideRole() {
 	c := &g.column
 	annotation, _, _ := strings.Cut(g.logical, "(")
@@ -114,7 +114,7 @@ func (g *guess) decideRole() {
 	}
 }
 
-// decideInteger tells ids from amounts.
+// decideInteger decides whether a column of integers holds ids or amounts.
 func (g *guess) decideInteger() {
 	words := wordsOf(g.column.Name)
 	// The last word of a name is its noun: user_age is an age, age_code is a code.
@@ -146,7 +146,7 @@ func (g *guess) decideInteger() {
 	g.role, g.why = roleNumber, "whole numbers of at most 32 bits, taken for amounts: their names do not tell"
 }
 
-// wordsOf splits a name into its words, in small letters and without numbers: userID_2 is user, id.
+// wordsOf splits a name into its words, in lower case and without numbers: userID_2 gives user, id.
 func wordsOf(name string) []string {
 	var words []string
 	var word strings.Builder
@@ -156,7 +156,7 @@ func wordsOf(name string) []string {
 			word.Reset()
 		}
 	}
-	small := false // the last letter was a small one
+	small := false // the last letter was in lower case
 	for _, r := range name {
 		if !unicode.IsLetter(r) || unicode.IsUpper(r) && small {
 			end()
@@ -222,7 +222,8 @@ func decideOperators(guesses []*guess) {
 	}
 }
 
-// hasLongTail reports whether whole numbers of the column lie so far apart that a logarithm is drafted.
+// hasLongTail reports whether the column holds whole numbers in so wide a range that the draft takes their
+// logarithm.
 func (g *guess) hasLongTail() bool {
 	whole := g.column.Kind == program.Int64 && g.column.Bits != 1 && !strings.HasPrefix(g.logical, "DECIMAL")
 	return whole && g.seen.known && g.seen.greatest > longTail
@@ -234,8 +235,8 @@ func (g *guess) family() string {
 	return fmt.Sprintf("%v %s", g.column.Kind, prefix)
 }
 
-// logicalTypes returns the annotations of the partitions' columns by name. Partitions of one data set that differ in
-// them are read by their first.
+// logicalTypes returns the annotations of the partitions' columns by name. If the partitions of a data set differ in
+// a column's annotation, the first one counts.
 func logicalTypes(partitions []*partition.Partition) map[string]string {
 	types := map[string]string{}
 	for _, p := range partitions {

@@ -67,7 +67,8 @@ func (s *sampler) look(ctx context.Context, guesses []*guess) (int, error) {
 	return s.rows, s.lookAt(ctx, used)
 }
 
-// lookAt reads columns together, and by halves where that fails, until the columns that fail stand alone.
+// lookAt reads columns together. If that fails, it reads the two halves by themselves, and so on, until each column
+// that fails is read alone.
 func (s *sampler) lookAt(ctx context.Context, guesses []*guess) error {
 	if len(guesses) == 0 {
 		return nil
@@ -89,7 +90,7 @@ func (s *sampler) lookAt(ctx context.Context, guesses []*guess) error {
 		return s.lookAt(ctx, guesses[half:])
 	}
 	reason := strings.ReplaceAll(err.Error(), "\n", "; ")
-	// A slice's result carries the text of an engine's error, not the error.
+	// A slice's result carries the text of an engine's error, and not the error itself.
 	if guesses[0].isText() && strings.Contains(reason, hextoint.ErrToken.Error()) {
 		guesses[0].leaveOut("its text is not hexadecimal, and no operator of this version makes ids of other text")
 	} else {
