@@ -7,10 +7,10 @@ import (
 )
 
 // A mini-batch of a schema with sets holds each different row of a set's keys once, in the order in which rows first
-// appear, and for each row of the mini-batch the index of its different row. RecD calls it an inverse keyed jagged
-// tensor (Zhao et al., MLSys 2023, section 4); TorchRec's KeyedJaggedTensor has a stride for each key, and
-// inverse_indices. Two rows are the same if all keys of the set have the same ids, in the same order and with the
-// same bits of weights.
+// appear, and for each row of the mini-batch the index of the different row that it equals. RecD calls it an inverse
+// keyed jagged tensor (Zhao et al., MLSys 2023, section 4); TorchRec's KeyedJaggedTensor has a stride for each key,
+// and inverse_indices. Two rows are the same if all keys of the set have the same ids, in the same order and with
+// the same bits of weights.
 
 // MaxExpanded bounds the bytes of the sparse tensors that Expand makes. A small frame can stand for a great number
 // of rows of a long list.

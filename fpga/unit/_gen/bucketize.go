@@ -6,8 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// bucketizeKernels writes a kernel a type of source. There is none for AVX2: processors that have no more gather at the
-// pace of plain loads, and the plain path has two of them a value.
+// bucketizeKernels writes one kernel for each type of source, with AVX-512. There is none for AVX2: processors that
+// have AVX2 and not AVX-512 gather no faster than with plain loads, and the path in Go takes two plain loads for
+// each value.
 func bucketizeKernels() {
 	bucketKernel("bucketFloat32", "float32", 4, func(src Mem, k, _ reg.Register, y reg.VecVirtual) { load32(src, k, y) })
 	bucketKernel("bucketInt64", "int64", 8, func(src Mem, k, high reg.Register, y reg.VecVirtual) {
@@ -18,7 +19,7 @@ func bucketizeKernels() {
 	})
 }
 
-// convert16 loads 16 lanes of 64 bits and makes 16 of 32 bits of them.
+// convert16 loads 16 lanes of 64 bits and converts them to 16 lanes of 32 bits.
 func convert16(src Mem, k, high reg.Register, y reg.VecVirtual, convert func(x, to reg.Register)) {
 	low, upper := ZMM(), ZMM()
 	load64(src, k, low)
@@ -43,7 +44,7 @@ func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Re
 	low, high, nanTo := v.param32("low"), v.param32("high"), v.param64("nanTo")
 	one, zero, sign, shiftOf := v.all(1), v.reg(), v.all32(1<<31), v.all32(31)
 	VPXORD(zero, zero, zero)
-	// shift as a vector's count, and the mask of as many bits
+	// the shift as the count of a vector instruction, and a mask of that number of bits
 	count, shift, mask := Load(Param("shift"), GP32()), XMM(), ZMM()
 	VMOVD(count, shift)
 	bits := GP32()
@@ -76,7 +77,7 @@ func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Re
 			KTESTW(nan, stopMask)
 			JNZ(LabelRef("end"))
 
-			// The key: negative numbers with all bits turned, others with the sign's; -0 + 0 is 0.
+			// The key: all bits of a negative number are inverted, and only the sign bit of other numbers; -0 + 0 is 0.
 			key, t := ZMM(), ZMM()
 			VADDPS(zero, y, key)
 			VPSRAD(Imm(31), key, t)

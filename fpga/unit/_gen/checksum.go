@@ -39,7 +39,7 @@ func checksumKernels() {
 		low := ZMM()
 		VPCLMULQDQ(Imm(0x00), k, a, low)
 		VPCLMULQDQ(Imm(0x11), k, a, a)
-		VPTERNLOGQ(Imm(0x96), Mem{Base: p, Disp: 64 * i}, low, a) // of three, the exclusive or
+		VPTERNLOGQ(Imm(0x96), Mem{Base: p, Disp: 64 * i}, low, a) // exclusive or of three
 	})
 	JMP(LabelRef("loop"))
 	Label("folded")
@@ -48,7 +48,8 @@ func checksumKernels() {
 	RET()
 }
 
-// crcFinish stores 128 bits with the remainder of what the registers hold, the first of them being the oldest.
+// crcFinish stores 128 bits that have the remainder of the message in the registers. The first register holds the
+// oldest bytes.
 func crcFinish(acc vectors, k reg.VecVirtual, left reg.Register) {
 	near, last := crcFactors("near", 8*64), crcFactors("last", 8*16)
 	VMOVDQU64(near, k)
@@ -58,7 +59,7 @@ func crcFinish(acc vectors, k reg.VecVirtual, left reg.Register) {
 		VPCLMULQDQ(Imm(0x11), k, a, a)
 		VPTERNLOGQ(Imm(0x96), a, low, acc[i+1])
 	})
-	// The four times 128 bits of what is left, the same way.
+	// The same for the four lanes of 128 bits that are left.
 	VMOVDQU64(last, k.AsX())
 	rest, sum := acc[len(acc)-1], XMM()
 	VMOVDQA64(rest.AsX(), sum)
@@ -73,9 +74,10 @@ func crcFinish(acc vectors, k reg.VecVirtual, left reg.Register) {
 	VMOVDQU64(sum, Mem{Base: left})
 }
 
-// crcFactors returns, in every 128 bits, the pair of factors that move 128 bits of a message d bits further. The checksum reads bits
-// from the lowest: in 128 bits bit i is the coefficient of x^(127-i), so that the low half carries x^64 more than the high one. A
-// carry-less product of two reflected words is short of one x, which the factors leave out.
+// crcFactors returns, in every 128 bits, the pair of factors that move 128 bits of a message d bits further. The
+// checksum reads bits from the lowest: in 128 bits bit i is the coefficient of x^(127-i), so the powers of the low
+// half are greater by 64 than those of the high half. A carry-less product of two reflected words is off by one
+// power of x, and the exponents of the factors are less by one to make up for it.
 func crcFactors(name string, d int) Mem {
 	low, high := bits.Reverse64(uint64(crcPower(d+63))), bits.Reverse64(uint64(crcPower(d-1)))
 	m := GLOBL(name, RODATA|NOPTR)

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// clampKernels writes a kernel a type and width.
+// clampKernels writes one kernel for each type and width.
 func clampKernels() {
 	clampKernel("clampInt64x512", "int64", z512)
 	clampKernel("clampFloat32x512", "float32", z512)
@@ -39,8 +39,8 @@ func clampKernel(name, kind string, w vector) {
 		advance: func(elements int) { ADDQ(I32(e.size*elements), v) }}.emit()
 }
 
-// clamp is x < lo ? lo : (hi < x ? hi : x). The instructions for floats give their second operand unless the first is
-// larger (smaller), so that a NaN and a zero of either sign stay what they are.
+// clamp is x < lo ? lo : (hi < x ? hi : x). The instructions for floats return their second operand unless the first
+// is larger (smaller), so that a NaN and a zero of either sign stay what they are.
 func clamp(kind string, w vector, lo, hi, x reg.VecVirtual) {
 	switch {
 	case kind == "float32":

@@ -6,7 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// convertKernels writes a kernel a conversion and width; AVX2 has none for int64 to float32, which it could not round once.
+// convertKernels writes one kernel for each conversion and width. There is none for int64 to float32 with AVX2,
+// which cannot convert them with a single rounding.
 func convertKernels() {
 	widenKernels()
 	convertKernel("int64ToFloat32x512", "int64", "float32", z512, func(x, y reg.VecVirtual) { VCVTQQ2PS(x, y.AsY()) })

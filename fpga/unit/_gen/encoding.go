@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// encodings writes what Parquet's encodings become values by.
+// encodings writes the kernels that decode Parquet's encodings.
 func encodings() {
 	unpackKernels()
 	for _, w := range []vector{z512, y256} {
@@ -26,9 +26,9 @@ func encodings() {
 
 func sizeName(w vector) string { return "x" + strconv.Itoa(w.bits) }
 
-// gather writes the looking up of values in a dictionary. The processor's own gathers take as long as loads one by one,
-// so those it is; a vector at a time, the indices are checked before any is used. Where all values differ, as those of a
-// column of floats mostly do, the indices count up, and their values are next to each other.
+// gather writes the kernel that looks up values in a dictionary. The processor's gather instructions take as long as
+// single loads, so the kernel uses single loads. It checks all indices of a vector before it uses any of them. If
+// all values differ, as in most columns of floats, the indices count up, and their values lie next to each other.
 func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual), several func(m Mem, x reg.VecVirtual)) {
 	lanes := w.bytes / 4
 	name += sizeName(w)
@@ -116,8 +116,9 @@ func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual), 
 	RET()
 }
 
-// sums writes the sums of deltas. Within a vector, each lane gets those below it by three shifted additions; what the
-// vectors before come to is one addition from vector to vector, so that the vectors overlap.
+// sums writes the kernel that adds up deltas. Within a vector, three shifted additions add to each lane the lanes
+// below it. The sum of the vectors before takes one addition for each vector, so that the work on successive vectors
+// overlaps.
 func sums() {
 	TEXT("sums512", NOSPLIT, "func(v *int64, n int, least, last int64)")
 	Doc("sums512 adds to each of n values least and the sum so far, which begins with last.")
@@ -143,8 +144,8 @@ func sums() {
 		advance: func(elements int) { ADDQ(I32(8*elements), v) }}.emit()
 }
 
-// spread writes the taking apart of values so that they stand where bytes are 1. It goes from the end, so that it
-// reads no value after it wrote there.
+// spread writes the kernel that moves adjacent values to the places whose bytes are 1. The kernel goes from the end
+// to the beginning, so that it never reads a place after it has written it.
 func spread(name, kind string) {
 	e := elements(kind)
 	lanes := 64 / e.size
@@ -186,7 +187,7 @@ func spread(name, kind string) {
 	RET()
 }
 
-// join4 and join8 write the putting together of values whose bytes lie in streams.
+// join4 and join8 write the kernels that assemble values whose bytes lie in separate streams.
 func join4() {
 	TEXT("join4x512", NOSPLIT, "func(dst *uint32, src *byte, n, stride int)")
 	Doc("join4x512 puts together n values of 4 bytes, which lie stride bytes apart.")

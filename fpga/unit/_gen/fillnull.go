@@ -6,7 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// fillNull writes a kernel a size and width: nulls are filled with bits, whatever they mean.
+// fillNull writes one kernel for each size of values and width of registers. The kernels fill nulls with bits, and
+// do not depend on the type.
 func fillNull() {
 	fillKernel("fill64x512", "uint64", z512)
 	fillKernel("fill32x512", "uint32", z512)

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// magic is 1.5 x 2^52: a float64 to which a number below 2^51 in magnitude is added comes out rounded to an integer,
-// which its lowest 51 bits hold.
+// magic is 1.5 x 2^52. The addition of a number below 2^51 in magnitude to it rounds that number to an integer,
+// which the lowest 51 bits of the sum hold.
 const magic = 0x1.8p52
 
 // modulus emits floorMod by a divisor in every lane. See package floormod for why it is exact.
@@ -32,20 +32,22 @@ func (m wide512) mod(xs vectors) {
 	q := z512.regs(len(xs))
 	xs.each(func(i int, x reg.VecVirtual) { VCVTQQ2PD(x, q[i]) })
 	xs.each(func(i int, x reg.VecVirtual) { VPADDQ(m.fold, x, x) })
-	// The bits of magic, and the quotient in their low end; fold takes magic's part of the product away.
+	// The bits of magic, and the quotient in their low end; fold subtracts magic's part of the product.
 	xs.each(func(i int, x reg.VecVirtual) { VFMADD213PD(m.magic, m.inverse, q[i]) })
 	xs.each(func(i int, x reg.VecVirtual) { VPMULLQ(m.d, q[i], q[i]) })
 	xs.each(func(i int, x reg.VecVirtual) { VPSUBQ(q[i], x, x) })
 	nonNegative512(m.d, q, xs)
 }
 
-// nonNegative512 adds d to every x that is negative: of two numbers of which one is negative it is the larger unsigned.
+// nonNegative512 adds d to every x that is negative. The result is the smaller of x and x + d as unsigned numbers,
+// since a negative number is the larger one of two as unsigned numbers.
 func nonNegative512(d reg.VecVirtual, other, xs vectors) {
 	xs.each(func(i int, x reg.VecVirtual) { VPADDQ(d, x, other[i]) })
 	xs.each(func(i int, x reg.VecVirtual) { VPMINUQ(other[i], x, x) })
 }
 
-// small512 is floormod.Small with AVX-512: a quotient by too large a step, then one of what is left.
+// small512 is floormod.Small with AVX-512. It subtracts a rounded quotient times d twice: the second time from what
+// the first has left.
 type small512 struct{ d, inverse reg.VecVirtual }
 
 func newSmall512() modulus { return small512{z512.param64("d"), z512.param64("inverse")} }
@@ -62,14 +64,16 @@ func (m small512) mod(xs vectors) {
 	nonNegative512(m.d, q, xs)
 }
 
-// What follows for AVX2 has its constants in memory: there are 16 registers, and two vectors at a time want them.
+// The code below for AVX2 keeps its constants in memory: there are 16 registers, and two vectors at a time need
+// them.
 
 // words256 returns memory with x in every 64-bit word, floats256 with a float64.
 func words256(x uint64) Mem   { return repeated(y256, x) }
 func floats256(x float64) Mem { return repeated(y256, math.Float64bits(x)) }
 
 // split256 turns int64 lanes into their upper and lower 32 bits as float64: AVX2 converts no 64-bit integers. The
-// upper half's sign is taken away and given back, so that it can be put behind the exponent of 2^52 like the lower's.
+// sign of the upper half is removed first and restored at the end, so that the upper half can be put behind the
+// exponent of 2^52 like the lower half.
 func split256(xs vectors) (high, low vectors) {
 	high, low = y256.regs(len(xs)), y256.regs(len(xs))
 	xs.each(func(i int, x reg.VecVirtual) { VPSRLQ(Imm(32), x, high[i]) })
@@ -123,7 +127,7 @@ func (m small256) mod(xs vectors) {
 	high.each(func(i int, r reg.VecVirtual) { VPXOR(floats256(0x1p52), r, xs[i]) })
 }
 
-// reduce takes the nearest multiple of d away; q is scratch.
+// reduce subtracts the nearest multiple of d; q is scratch.
 func (m small256) reduce(xs, q vectors) {
 	xs.each(func(i int, x reg.VecVirtual) { VMULPD(m.inverse, x, q[i]) })
 	xs.each(func(i int, _ reg.VecVirtual) { VADDPD(floats256(magic), q[i], q[i]) })

@@ -7,15 +7,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// hexToInt writes a kernel a width, and one for tokens of any length.
+// hexToInt writes one kernel for each width, and one for tokens of any length.
 func hexToInt() {
 	hexAny()
 	hexKernel("hex512", z512)
 	hexKernel("hex256", y256)
 }
 
-// hexKernel writes a loop over blocks of tokens of eight digits, one behind the other: as many as a vector holds. It stops
-// before a block that is anything else.
+// hexKernel writes a loop over blocks of tokens that have eight digits and lie one behind the other. A block has as
+// many tokens as a vector holds. The loop stops before a block that differs.
 func hexKernel(name string, w vector) {
 	tokens := w.lanes64()
 	TEXT(name, NOSPLIT, "func(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)")
@@ -42,7 +42,7 @@ func hexKernel(name string, w vector) {
 			from, to := GP64(), GP64()
 			MOVL(Mem{Base: offsets}, from.As32())
 			MOVL(Mem{Base: offsets, Disp: 4 * tokens}, to.As32())
-			// Eight bytes each, and no wrap between.
+			// Each token must have eight bytes, and the offsets must not wrap around.
 			if w.bits == 512 {
 				lengths, odd := YMM(), K()
 				VMOVDQU(Mem{Base: offsets, Disp: 4}, lengths)
@@ -155,7 +155,7 @@ func hexAny() {
 			CMPQ(to, size)
 			JA(LabelRef("end"))
 
-			// Nulls have no bytes. What has none is null afterwards.
+			// Nulls have no bytes. A token without bytes is null afterwards.
 			filled, all := K(), GP32()
 			TESTQ(valid, valid)
 			JZ(LabelRef("all"))
@@ -211,7 +211,7 @@ func hexAny() {
 		}}.emit()
 }
 
-// noZeroByte jumps to end if one of the bytes at p, one a 64-bit lane, is zero.
+// noZeroByte jumps to end if one of the bytes at p, one for each 64-bit lane, is zero.
 func (v vector) noZeroByte(p reg.Register) {
 	x, y := GP64(), GP64()
 	if v.bits == 512 {

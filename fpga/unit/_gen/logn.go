@@ -126,9 +126,9 @@ func log512() {
 		}}.emit()
 }
 
-// log256 takes 8 values at a time, in two vectors of float64. It has no table: AVX2 finds nothing in registers by an index
-// of 64 bits, and gathers are slow where there is no AVX-512. It divides instead, once a value:
-// ln z = 2 s (1 + s^2/3 + s^4/5 + ...), s = (z-1)/(z+1), |s| < 0.175.
+// log256 takes 8 values at a time, in two vectors of float64. It has no table: AVX2 cannot look up registers by an
+// index of 64 bits, and gathers are slow on processors without AVX-512. The kernel divides instead, once for each
+// value: ln z = 2 s (1 + s^2/3 + s^4/5 + ...), s = (z-1)/(z+1), |s| < 0.175.
 func log256() {
 	TEXT("log256", NOSPLIT, "func(dst, src *float32, n int, add, lo, hi float32) (done int)")
 	Doc("log256 works on the first n/8*8 of n values, clamped, with AVX2 until some are special, subnormal, or need more than the vectors' precision:",
@@ -188,7 +188,7 @@ func log256() {
 			z.each(func(i int, s reg.VecVirtual) { VFMADD231PD(sum[i], square[i], s) })
 			z.each(func(i int, w reg.VecVirtual) { VFMADD231PD(floats(math.Ln2), k[i], w) })
 
-			// Ziv's test with a signed compare: the window is moved to the least numbers.
+			// Ziv's test with a signed comparison: the interval that it tests for is moved to the least numbers.
 			z.each(func(i int, w reg.VecVirtual) { VPSLLQ(Imm(zivShift), w, sum[i]) })
 			z.each(func(i int, _ reg.VecVirtual) {
 				VPADDQ(repeated(v, 1<<63-zivFrom), sum[i], sum[i])

@@ -1,9 +1,9 @@
-// Command _gen writes the assembly of the units' kernels, with avo. It is a module of its own, so that nothing of avo
-// reaches who builds Millrace: the assembly is kept in the repository, and `make lint` compares it with what this
-// writes. `make asm` writes it anew.
+// Command _gen writes the assembly of the units' kernels, with avo. It is a module of its own, so that a build of
+// Millrace does not need avo: the repository holds the assembly, and `make lint` compares it with the output of this
+// command. `make asm` writes it again.
 //
-// A file here holds one unit's kernels. The comments in the Go of a unit say what a kernel computes and why it is
-// exact; the comments here say how.
+// A file here holds one unit's kernels. The comments in a unit's Go files say what a kernel computes and why the
+// result is exact; the comments here say how.
 package main
 
 import (

@@ -17,7 +17,7 @@ func sigridHash() {
 	hashSumKernel()
 }
 
-// idStore is how ids go out.
+// idStore says how a kernel stores ids.
 type idStore struct {
 	name, kind string
 	size       int
@@ -59,8 +59,9 @@ func hashKernel(name, width string, v vector, divisor func() modulus, to idStore
 		}}.emit()
 }
 
-// hashSumKernel hashes and folds the ids for their checksum, of which fold512 in checksum.go tells: four registers, 256 bytes, at a
-// time are both's measure. So ids are read once, and while they come from memory the hashes are made.
+// hashSumKernel writes a kernel that hashes ids and folds their bytes for a checksum, as fold512 in checksum.go
+// does. Both steps take four registers, 256 bytes, at a time. So the ids are read once, and the hashes are computed
+// while the ids come from memory.
 func hashSumKernel() {
 	const name = "hashWideTo32Sum512"
 	far := crcFactors("far", 8*crcStride)
@@ -146,8 +147,8 @@ func (h hash) foldSalt(xs vectors, by uint64) {
 	xs.each(func(i int, x reg.VecVirtual) { VPTERNLOGQ(Imm(0x96), h.salt, t[i], x) })
 }
 
-// twang is twang_mix64. AVX-512 multiplies where it adds shifts: on Zen 5, which has two ports for shifts, a hash takes 0.34 ns
-// so and 0.44 with shifts. AVX2 has no multiplication of 64 bits.
+// twang is twang_mix64. With AVX-512 it multiplies instead of adding shifts: on Zen 5, which has two ports for
+// shifts, a hash takes 0.34 ns with multiplications and 0.44 ns with shifts. AVX2 has no multiplication of 64 bits.
 func (h hash) twang(xs vectors) {
 	// ~x + x<<21 is x (2^21 - 1) - 1.
 	h.sum(xs, 1<<21-1)

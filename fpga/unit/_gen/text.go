@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// textKernels writes what package text does with AVX-512 and its byte permutations (VBMI, VBMI2): separators are found 64 bytes
-// at a time, fields are parsed eight at a time, and rows are turned into columns eight by eight.
+// textKernels writes the kernels of package text for AVX-512 with byte permutations (VBMI, VBMI2): separators are
+// found 64 bytes at a time, fields are parsed eight at a time, and rows are turned into columns eight by eight.
 func textKernels() {
 	textIndex()
 	textRows()
@@ -47,7 +47,7 @@ func constant(name string, at func(i int) byte) reg.VecVirtual {
 	return r
 }
 
-// lane returns what f says of a byte's place in its 64-bit lane.
+// lane returns a function that applies f to a byte's place in its 64-bit lane.
 func lane(f func(j int) byte) func(i int) byte {
 	return func(i int) byte { return f(i % 8) }
 }
@@ -66,8 +66,8 @@ func subtractWords(m Op, x, y reg.VecVirtual) {
 	})
 }
 
-// textIndex writes the search for separators. Whether lines have the right number of fields is seen without a branch a line: among a
-// block's separators the line ends must be those that the number of separators so far says.
+// textIndex writes the search for separators. The search checks the number of fields of lines without a branch for
+// each line: the number of separators so far determines which of a block's separators must be line ends.
 func textIndex() {
 	TEXT("index512", NOSPLIT, "func(data *byte, blocks int, starts *uint16, fields, want int) (seps int)")
 	Doc("index512 writes where what is behind each tab and line end of blocks of 64 bytes begins, until there are want of them or a line has",
@@ -83,7 +83,7 @@ func textIndex() {
 	VPBROADCASTW(one, base)
 	MOVL(U32(64), one)
 	VPBROADCASTW(one, step)
-	// A line's end is left separators on, and another fields behind it.
+	// The next line end follows after left separators, and each further line end after fields separators.
 	left, pattern, count := GP64(), GP64(), GP64()
 	LEAQ(Mem{Base: fields, Disp: -1}, left)
 	MOVQ(I32(1), pattern)
@@ -143,9 +143,10 @@ func textIndex() {
 	RET()
 }
 
-// textRows writes the parser. A group is eight fields. Each field's last eight bytes are put into a 64-bit lane by one permutation of the 128
-// bytes that the group begins at, what is not the field's is masked to zeros, and digits become numbers by multiplications of neighbours.
-// Label and dense features are fields 0 to 13, so that the second group is mixed.
+// textRows writes the parser. A group is eight fields. Each field's last eight bytes are put into a 64-bit lane by
+// one permutation of the 128 bytes that the group begins at, bytes that do not belong to the field are masked to
+// zeros, and digits become numbers by multiplications of neighbours. Label and dense features are fields 0 to 13, so
+// the second group is mixed.
 func textRows() {
 	TEXT("rows512", NOSPLIT, "func(data *byte, starts *uint16, fields, rows int, label, cr uint8, cells *uint32, planes *byte) (done int)")
 	Doc("rows512 parses rows until one has a field of more than eight bytes or is malformed. starts are where fields begin, from data on, each",
@@ -212,7 +213,7 @@ func textRows() {
 	SHLQ(Imm(8*mixedDecimals), hexBytes)
 	KMOVQ(hexBytes, r.hexBytes)
 
-	// Without a label the first lane stands for nothing, and what would be its start is the line's before.
+	// Without a label the first lane has no field, and the start in its place belongs to the line before.
 	label, labelLanes := GP32(), GP32()
 	Load(Param("label"), label.As8())
 	MOVBLZX(label.As8(), label)
@@ -244,7 +245,7 @@ func textRows() {
 	VPXORQ(r.bad, r.bad, r.bad)
 	VPXORQ(r.longest, r.longest, r.longest)
 	valid := GP32()
-	// What is parsed a block of lines later comes nearer meanwhile: a line's length of it for each line.
+	// The bytes that are parsed a block of lines later are prefetched meanwhile: for each line, the length of a line.
 	soon := GP64()
 	MOVWQZX(Mem{Base: p}, soon)
 	ADDQ(data, soon)
@@ -310,7 +311,7 @@ type rowParser struct {
 	zero    reg.VecVirtual
 	none    reg.VecVirtual // zero bits
 
-	nine, nineMixed reg.VecVirtual    // added, with saturation, to what is a digit, gives less than 128
+	nine, nineMixed reg.VecVirtual    // added with saturation to a digit, gives less than 128
 	by10            [2]reg.VecVirtual // a digit's weight; in the mixed group also that of hexadecimal ones
 	by100, by10000  reg.VecVirtual
 	byHex           reg.VecVirtual
@@ -367,7 +368,7 @@ func (r *rowParser) group(g int, valid reg.GPVirtual) {
 	x := index
 	signs, sign := ZMM(), K()
 	if g < 2 {
-		// A minus at the front is no digit, and is seen to at the end.
+		// A minus at the front is no digit, and is handled at the end.
 		front := K()
 		VPCMPEQB(r.exactly[g], length, mine, front)
 		VPCMPEQB(r.minus, x, front, sign)

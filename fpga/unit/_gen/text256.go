@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// text256Kernels writes what package text does with AVX2: the same three steps, four fields at a time. There are 16 registers, so that
-// constants are in memory.
+// text256Kernels writes the kernels of package text for AVX2: the same three steps, four fields at a time. There are
+// 16 registers, so the constants are in memory.
 func text256Kernels() {
 	text256Index()
 	text256Rows()
@@ -112,8 +112,8 @@ func table256(name string, at func(i int) uint64) Mem {
 	return m
 }
 
-// text256Rows writes the parser. A field's last eight bytes are loaded into a 64-bit lane of their own; two shifts by what is not the
-// field's clear that.
+// text256Rows writes the parser. A field's last eight bytes are loaded into a 64-bit lane of their own; two shifts
+// clear the bytes that do not belong to the field.
 func text256Rows() {
 	TEXT("rows256", NOSPLIT, "func(data *byte, starts *uint16, fields, rows int, label, cr uint8, cells *uint32, planes *byte) (done int)")
 	Doc("rows256 does what rows512 does, with AVX2. It reads up to eight bytes before data.")

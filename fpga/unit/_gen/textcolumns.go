@@ -8,7 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// textColumns writes the way from rows to columns: eight rows of eight cells are widened and transposed in registers.
+// textColumns writes the kernels that turn rows into columns: eight rows of eight cells are widened and transposed
+// in registers.
 func textColumns(name string, signs bool) {
 	if signs {
 		TEXT(name, NOSPLIT, "func(dst **int64, src *byte, first, rows, ahead int, signed uint8)")
@@ -74,7 +75,7 @@ func textColumns(name string, signs bool) {
 		}}.emit()
 }
 
-// textValidity writes the way from a plane of bits to eight columns of bytes.
+// textValidity writes the kernel that turns a plane of bits into eight columns of bytes.
 func textValidity() {
 	TEXT("validity512", NOSPLIT, "func(dst **byte, plane *byte, first, rows int)")
 	Doc("validity512 writes rows, 64 at most, of a plane, a byte a row, to eight columns of a byte each from element first on: column i is bit i. A nil column",
@@ -102,7 +103,8 @@ func textValidity() {
 	RET()
 }
 
-// text256Columns writes the way from rows to columns, four by four, for groups whose cells are signed, the first six of them, or none.
+// text256Columns writes the kernels that turn rows into columns, four by four, for groups of which all cells, the
+// first six, or none are signed.
 func text256Columns() {
 	for _, kind := range []struct {
 		name, what string
@@ -153,7 +155,7 @@ func text256Columns() {
 	}
 }
 
-// load256 widens four cells, of which the first so many are signed.
+// load256 widens four cells. signed is the number of cells, from the first on, that are signed.
 func load256(m Mem, signed int, x reg.VecVirtual) {
 	switch {
 	case signed >= 4:
@@ -168,7 +170,7 @@ func load256(m Mem, signed int, x reg.VecVirtual) {
 	}
 }
 
-// text256Validity writes the way from a plane of bits to eight columns of bytes, of a whole block.
+// text256Validity writes the kernel that turns a plane of bits into eight columns of bytes, for a whole block.
 func text256Validity() {
 	TEXT("validity256", NOSPLIT, "func(dst **byte, plane *byte, first int)")
 	Doc("validity256 does what validity512 does, for 64 rows, with AVX2.")

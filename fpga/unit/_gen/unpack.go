@@ -6,8 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// unpackKernels writes the unpacking of values of any width. No table is wanted: where the values of a vector lie follows from
-// the width, and is the same for every vector, since a vector's values together take whole bytes.
+// unpackKernels writes the kernels that unpack values of any width. They need no table: the places of a vector's
+// values follow from the width, and are the same for every vector, since a vector's values together take whole
+// bytes.
 func unpackKernels() {
 	unpackNarrow("unpackNarrow512")
 	unpackWide("unpackWide512")
@@ -75,7 +76,7 @@ func lowMask(size int, width reg.GPVirtual) reg.VecVirtual {
 	return mask
 }
 
-// loadPacked loads 64 bytes, or those that there are.
+// loadPacked loads 64 bytes, or as many as there are.
 func loadPacked(p packed, k reg.Register, to reg.VecVirtual) {
 	if k == nil {
 		VMOVDQU8(Mem{Base: p.src}, to)
@@ -84,7 +85,8 @@ func loadPacked(p packed, k reg.Register, to reg.VecVirtual) {
 	VMOVDQU8_Z(Mem{Base: p.src}, k, to)
 }
 
-// packedLoop emits the loop twice: while 64 bytes are there, and with masks for the bytes and the values that are.
+// packedLoop emits the loop twice: first for as long as there are 64 bytes, and then with masks for the bytes and
+// the values that are left.
 func packedLoop(p packed, lanes int, step func() reg.GPVirtual, body func(bytes, values reg.Register), outSize int) {
 	by := step()
 	Label("whole")
@@ -110,7 +112,7 @@ func packedLoop(p packed, lanes int, step func() reg.GPVirtual, body func(bytes,
 	XORQ(most, most)
 	CMPQ(bytes, most)
 	CMOVQLT(most, bytes)
-	// 64 ones, less those of the bytes that are not there: BZHI takes 64 for all.
+	// A one for each byte that is there. BZHI with 64 keeps all ones.
 	k := firstLanes(bytes)
 	values := GP64()
 	MOVQ(I32(lanes), most)
@@ -288,7 +290,7 @@ func pair256(low, high uint64) Mem {
 
 var pairs = map[uint64]Mem{}
 
-// shuffled emits the loop over eight values at a time, while the 16 bytes that are loaded last are there.
+// shuffled emits the loop over eight values at a time, as long as there are bytes for the last load of 16 bytes.
 func shuffled(name, to, bits string, make func(width, bit reg.GPVirtual) []shuffler, body func(p packed, s []shuffler)) {
 	TEXT(name, NOSPLIT, "func(dst *"+to+", src *byte, n, bit, width, have int) (done int)")
 	Doc(name+" unpacks the first n/8*8 of n values of 1 to "+bits+" bits, from bit number bit (0 to 7) of the have bytes at src on, or fewer, where",

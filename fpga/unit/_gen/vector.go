@@ -134,15 +134,15 @@ func firstLanes(n reg.Register) reg.OpmaskVirtual {
 	return k
 }
 
-// loop describes the passage over n elements that every kernel is.
+// loop describes a kernel's loop over n elements.
 type loop struct {
 	n       reg.GPVirtual // elements left; the loop counts it down
 	lanes   int           // elements in a vector
 	unroll  int           // vectors at a time, or 0 for one
-	masked  bool          // what is left at the end is done under a mask; else the caller does it
+	masked  bool          // the rest at the end is done under a mask; else the caller does it
 	body    func(vectors int, k reg.Register)
 	advance func(elements int)
-	end     func() // what the function does before it returns, if anything; a body may jump there, to "end"
+	end     func() // emits the function's work before it returns, if any; a body may jump to it, to "end"
 }
 
 // emit writes the loops and returns from the function. body is emitted for unroll vectors, for one, and for one under a mask.
@@ -208,7 +208,7 @@ func (v vector) xor(y, x reg.VecVirtual) {
 	}
 }
 
-// load32 loads 32-bit lanes, 0 where k, if there is one, has none.
+// load32 loads 32-bit lanes. If there is a mask k, lanes outside it become 0.
 func load32(m Mem, k reg.Register, to reg.Register) {
 	switch {
 	case k != nil:
@@ -220,7 +220,7 @@ func load32(m Mem, k reg.Register, to reg.Register) {
 	}
 }
 
-// store32 stores 32-bit lanes, those of k if there is one.
+// store32 stores 32-bit lanes. If there is a mask k, it stores only the lanes of k.
 func store32(from, k reg.Register, m Mem) {
 	switch {
 	case k != nil:
@@ -232,7 +232,7 @@ func store32(from, k reg.Register, m Mem) {
 	}
 }
 
-// load64 loads 64-bit lanes, 0 where k, if there is one, has none.
+// load64 loads 64-bit lanes. If there is a mask k, lanes outside it become 0.
 func load64(m Mem, k reg.Register, to reg.Register) {
 	switch {
 	case k != nil:
@@ -244,7 +244,7 @@ func load64(m Mem, k reg.Register, to reg.Register) {
 	}
 }
 
-// store64 stores 64-bit lanes, those of k if there is one.
+// store64 stores 64-bit lanes. If there is a mask k, it stores only the lanes of k.
 func store64(from, k reg.Register, m Mem) {
 	switch {
 	case k != nil:
@@ -256,19 +256,21 @@ func store64(from, k reg.Register, m Mem) {
 	}
 }
 
-// readAhead is how many bytes before they are read kernels ask for what comes from memory. The processor's own prefetchers stop at
-// the end of a page of 4 KiB and begin anew in the next; two pages ahead, addresses are translated in time too.
+// readAhead is the distance, in bytes, at which kernels prefetch the bytes that they will read from memory. The
+// processor's own prefetchers stop at the end of a page of 4 KiB and begin again in the next page. At a distance of
+// two pages, addresses are translated in time too.
 const readAhead = 8192
 
-// readsAhead asks for the bytes that lie readAhead behind p, whole vectors of them. What is not there is not missed: no address is
-// a fault.
+// readsAhead prefetches the bytes that lie readAhead behind p, in whole vectors. Bytes that do not exist do no harm:
+// a prefetch does not fault at any address.
 func readsAhead(p reg.Register, vectors int) {
 	for i := range vectors {
 		PREFETCHT0(Mem{Base: p, Disp: 64*i + readAhead})
 	}
 }
 
-// storeLow32 stores the low half of 64-bit lanes, those of k if there is one, one behind the other.
+// storeLow32 stores the low halves of 64-bit lanes, one behind the other. If there is a mask k, it stores only the
+// lanes of k.
 func storeLow32(from, k reg.Register, m Mem) {
 	x := from.(reg.VecVirtual)
 	if x.Size() == 64 {
@@ -287,7 +289,7 @@ func storeLow32(from, k reg.Register, m Mem) {
 	VMOVUPS(low, m)
 }
 
-// element is how a type lies in memory.
+// element describes how a type lies in memory.
 type element struct {
 	size  int
 	load  func(m Mem, k reg.Register, to reg.Register)
@@ -302,7 +304,7 @@ func elements(kind string) element {
 	return element{8, load64, store64}
 }
 
-// docOf documents a kernel that works in place on n values, or, where it has no masks, on as many as whole vectors hold.
+// docOf documents a kernel that works in place on n values or, if it has no masks, on the values of whole vectors.
 func docOf(name, does string, w vector, kind string) {
 	if w.bits == 512 {
 		Doc(name + " " + does + " n values with AVX-512.")

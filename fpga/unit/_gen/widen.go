@@ -6,7 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// widenKernels write 32-bit integers that lie anywhere in memory as int64, in whole vectors; what is left is the caller's.
+// widenKernels writes the kernels that store 32-bit integers, which lie anywhere in memory, as int64. They work on
+// whole vectors, and the caller does the rest.
 func widenKernels() {
 	widen("int32ToInt64", z512, func(m Op, x reg.Register) { VPMOVSXDQ(m, x) })
 	widen("uint32ToInt64", z512, func(m Op, x reg.Register) { VPMOVZXDQ(m, x) })
