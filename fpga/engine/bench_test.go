@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// logSpaced is the pipeline's log_spaced.
+// logSpaced returns the borders of the pipeline's log_spaced.
 func logSpaced(from, to float64, count int) []float32 {
 	b := make([]float32, count)
 	for i := range b {
@@ -26,8 +26,8 @@ func logSpaced(from, to float64, count int) []float32 {
 	return b
 }
 
-// model makes a file and a program like RM1's (Criteo: 13 dense int32, 26 sparse int64, 13 generated) or like RM2's to
-// RM5's (504 dense float32, 42 lists, some generated).
+// benchmarkProgram makes a file and a program like RM1's (Criteo: 13 dense int32, 26 sparse int64, 13 generated) or
+// like RM2's to RM5's (504 dense float32, 42 lists, some generated).
 func benchmarkProgram(t testing.TB, rows, dense, sparse, generated, borders int, lists bool, codec,
 	encoding string) ([]byte,
 	*program.Program) {
@@ -110,7 +110,8 @@ func benchmarkProgram(t testing.TB, rows, dense, sparse, generated, borders int,
 	return writeFile(t, cols, layout{groupRows: rows, batchRows: 1000, pageBytes: 1 << 20, version: 1}), p
 }
 
-// batches is a host with the whole file in memory: a slice a mini-batch, all columns, cursors kept.
+// sliceRunner is a host with the whole file in memory. It runs one slice of all columns for each mini-batch, and
+// keeps the cursors.
 type sliceRunner struct {
 	t      testing.TB
 	e      *engine.Engine
@@ -162,7 +163,7 @@ func newSliceRunner(t testing.TB, e *engine.Engine, data []byte, p *program.Prog
 	return b
 }
 
-// next runs the next mini-batch, from the file's beginning again when the rows run out.
+// nextBatch runs the next mini-batch. After the last row it begins again with the first.
 func (b *sliceRunner) nextBatch() {
 	if b.at+int(b.slice.Rows) > b.rows {
 		copy(b.slice.Tasks, b.start)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// numbers is a program that brings every column of numbers that can be read to a tensor: scalars to dense, lists to a
+// numbers returns a program that brings every readable column of numbers to a tensor: scalars to dense, lists to a
 // key.
 func numbers(f *format.File) *program.Program {
 	p := &program.Program{Source: program.Parquet}
@@ -63,7 +63,8 @@ func numbers(f *format.File) *program.Program {
 	return p
 }
 
-// Files of other writers: the engine reads what the reference reads, and refuses what it refuses.
+// TestCorpus checks with files of other writers that the engine reads what the reference reads, and refuses what the
+// reference refuses.
 func TestCorpus(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(shared.Path(t, "data/parquet-testing"), "*.parquet"))
 	require.NoError(t, err)
@@ -81,7 +82,7 @@ func TestCorpus(t *testing.T) {
 			whole := numbers(f)
 			rows := int(min(f.Rows, 3000))
 			for i := range whole.Columns {
-				// A column at a time, so that one that cannot be read does not hide the others.
+				// One column at a time, so that an unreadable column does not hide the others.
 				p := &program.Program{Source: program.Parquet, Columns: []program.Column{whole.Columns[i]}}
 				s := &p.Columns[0].Sinks[0]
 				s.Index = 0

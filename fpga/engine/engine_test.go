@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// same holds two mini-batches against each other, floats by their bits but NaN as NaN.
+// requireSame compares two mini-batches: floats by their bits, but every NaN equals every other.
 func requireSame(t require.TestingT, want, got *reference.Tensors) {
 	require.Equal(t, want.Rows, got.Rows)
 	require.Equal(t, want.Lengths, got.Lengths, "lengths")
@@ -37,8 +37,8 @@ func requireFloats(t require.TestingT, name string, want, got []float32) {
 	}
 }
 
-// The engine computes the same mini-batches as the reference, for any file, pipeline and rows, and for any windows
-// and slices of the host.
+// TestEngineIsReference checks that the engine computes the same mini-batches as the reference, for any file,
+// pipeline and rows, and for any windows and slices of the host.
 func TestEngineIsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")

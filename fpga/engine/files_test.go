@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// col is a column of a generated file.
+// testColumn is a column of a generated file.
 type testColumn struct {
 	name     string
 	physical format.Type
@@ -27,7 +27,8 @@ type testColumn struct {
 	rows     []any   // nil, int64, float32, float64, []byte, or []any of those
 }
 
-// levels are the greatest levels of a leaf of a map, and those at which an element and an entry are there.
+// levels are the greatest levels of a leaf of a map, and the definition levels from which on an element and an entry
+// exist.
 type levels struct{ def, rep, element, entry int }
 
 func (c *testColumn) kind() program.Kind {
@@ -83,7 +84,7 @@ func (c *testColumn) node() pq.Node {
 	return n
 }
 
-// value is one value in parquet-go's form.
+// value converts one value to parquet-go's form.
 func (c *testColumn) value(v any) pq.Value {
 	switch x := v.(type) {
 	case nil:
@@ -142,7 +143,7 @@ type layout struct {
 	version              int
 }
 
-// write makes a Parquet file. Names of columns must be in order.
+// writeFile makes a Parquet file. The names of the columns must be in order.
 func writeFile(t require.TestingT, cols []testColumn, l layout) []byte {
 	group := pq.Group{}
 	for i := range cols {
@@ -170,7 +171,7 @@ func writeFile(t require.TestingT, cols []testColumn, l layout) []byte {
 	return buf.Bytes()
 }
 
-// footer reads the file's footer with package format.
+// readFooter reads the file's footer with package format.
 func readFooter(t require.TestingT, data []byte) *format.File {
 	f, err := format.ReadFooter(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/foreignparquet"
 )
 
-// TestForeignFiles reads files of other writers, faults included, by hosts of several habits and by the reference:
-// mini-batches are those of the same file without faults.
+// TestForeignFiles reads files of other writers, faults included, with several kinds of hosts and with the
+// reference. The mini-batches must be those of the same file without faults.
 func TestForeignFiles(t *testing.T) {
 	twin := foreignparquet.Twin()
 	f := readFooter(t, twin)
@@ -38,7 +38,7 @@ func TestForeignFiles(t *testing.T) {
 				set(h)
 				rows := int64(foreignparquet.Rows)
 				if len(f.RowGroups) > 1 && habit != "big" {
-					rows = 150 // a task a row takes long
+					rows = 150 // one task for each row takes long
 				}
 				for first := int64(0); first < rows; first += 150 {
 					want, err := ref.MiniBatch(first, 150)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// stage is a slice with its memory, whole and good, to be damaged.
+// stage is a valid slice with its memory, which the fuzzer damages.
 type stage struct {
 	mem  engine.Memory
 	args []byte
@@ -83,7 +83,7 @@ func stages(t testing.TB) []stage {
 	return append(out, h.stage(t, 20))
 }
 
-// stage is the first slice of a mini-batch of all rows.
+// stage returns the first slice of a mini-batch of all rows.
 func (h *host) stage(t testing.TB, rows int) stage {
 	m := &batch{host: h, rows: uint32(rows)}
 	m.growOutput(h.firstCapacity)
@@ -126,7 +126,7 @@ func FuzzExecute(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
 		s := all[int(which)%len(all)]
 		args := bytes.Clone(s.args)
-		// Ranges end where their bytes do: what would be written behind one panics.
+		// Ranges end where their bytes do, so that a write behind a range panics.
 		mem := engine.Memory{Program: bytes.Clone(s.mem.Program), Input: bytes.Clone(s.mem.Input),
 			Dict:    bytes.Clone(s.mem.Dict),
 			Scratch: bytes.Clone(s.mem.Scratch), Output: bytes.Clone(s.mem.Output), Result: make([]byte, 4096)}

@@ -37,18 +37,18 @@ type host struct {
 	firstCapacity   uint64 // the output's capacity at first, in elements
 	stats           program.Result
 	slices          int
-	windowLimit     uint64 // the most input memory a task may have; 0: no limit
+	windowLimit     uint64 // most input memory of a task; 0 means no limit
 }
 
 // columnRooms are the sizes of a column's rooms. They grow as the engine asks.
 type columnRooms struct{ dict, scratch uint64 }
 
-// columnPosition is where a column's next row is.
+// columnPosition is the place of a column's next row.
 type columnPosition struct {
 	group  int
 	row    uint64 // in the group
 	cursor program.Cursor
-	page   uint64 // bytes of the cursor's page, if the engine said
+	page   uint64 // bytes of the cursor's page, if the engine named them
 }
 
 // pendingTask is some rows of a column that are still to be written.
@@ -93,7 +93,7 @@ func (e *sliceFailure) Error() string { return fmt.Sprintf("%v: %s", e.state, e.
 
 var errStuck = errors.New("no progress")
 
-// miniBatch runs slices until the rows' mini-batch is whole.
+// miniBatch runs slices until the mini-batch of the rows is complete.
 func (h *host) miniBatch(first int64, rows int) (*reference.Tensors, error) {
 	out := h.program.Output
 	m := &batch{host: h, rows: uint32(rows), capacity: h.firstCapacity}
@@ -102,8 +102,8 @@ func (h *host) miniBatch(first int64, rows int) (*reference.Tensors, error) {
 	}
 	m.growOutput(m.capacity)
 	jobs := h.planTasks(first, rows)
-	// A window that grows a byte at a time takes a slice a byte, and a row may begin again on a page that another row
-	// has seen.
+	// A window that grows a byte at a time takes one slice for each byte, and a row may begin again on a page that an
+	// earlier row has read.
 	limit := 20000 + 4*len(h.data)*rows
 	for steps := 0; len(jobs) > 0; steps++ {
 		if steps > limit {
@@ -174,7 +174,7 @@ type batch struct {
 
 const guardByte = 0xa5
 
-// growOutput makes an output range that holds n values, with a byte pattern where no tensor lies.
+// growOutput makes an output range that holds n values. It fills the gaps between tensors with a byte pattern.
 func (m *batch) growOutput(n uint64) {
 	base := uint64(program.Align * m.rng.IntN(3))
 	size := m.program.Output.Size(m.rows, n)
@@ -231,7 +231,7 @@ func (m *batch) buildTask(task *pendingTask, input *[]byte) program.Task {
 	task.windowBytes = length
 	wire.WindowAt = task.cursor.Page - back
 	if task.cursor.Unpacked && m.rng.IntN(2) == 0 {
-		// The page lies in scratch: some of it or all of it need not be moved.
+		// The page lies in scratch, so a part of it or all of it need not be moved.
 		wire.WindowAt = task.cursor.Page + m.rng.Uint64N(task.page+1)
 		length = max(length, wire.WindowAt-task.cursor.Page)
 	}
@@ -246,10 +246,10 @@ func (m *batch) buildTask(task *pendingTask, input *[]byte) program.Task {
 	return wire
 }
 
-// executeSlice executes the first n tasks and returns what is left of all tasks.
+// executeSlice executes the first n tasks and returns the tasks that are left.
 func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error) {
 	for i, task := range jobs[:n] {
-		if task.rest != nil { // which must be the next to write
+		if task.rest != nil { // the rest must be written next
 			n = i + 1
 			break
 		}
@@ -352,7 +352,7 @@ func (m *batch) mayCutTask(task *pendingTask) bool {
 	return m.program.Output.Fixed || m.file != nil && keys < 2
 }
 
-// provide gives a task what it lacks, and reports whether that is more than before.
+// provide gives a task the memory or bytes that it lacks, and reports whether that is more than before.
 func (m *batch) provide(task *pendingTask, result *program.TaskResult) (bool, error) {
 	room := &m.rooms[task.column]
 	if m.file == nil {

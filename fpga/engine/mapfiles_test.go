@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// mapCol is a map of a generated file.
+// mapColumn is a map of a generated file.
 type mapColumn struct {
 	name     string
 	key      format.Type // Int32 or Int64
@@ -25,7 +25,7 @@ type mapColumn struct {
 	nullable bool // lists
 	rows     [][]mapEntry
 	null     []bool             // rows that are null
-	parted   map[int]*mapColumn // leaves that are those of another map, as no writer should do
+	parted   map[int]*mapColumn // leaves taken from another map, which no correct writer does
 }
 
 // mapEntry is one entry of a map's row.
@@ -35,7 +35,7 @@ type mapEntry struct {
 	scores []any
 }
 
-// parts is how many leaves the map has.
+// parts returns the number of the map's leaves.
 func (m *mapColumn) parts() int {
 	if m.scored {
 		return 3
@@ -156,7 +156,7 @@ func writeMaps(t require.TestingT, cols []testColumn, maps []mapColumn, l layout
 	return buf.Bytes()
 }
 
-// mapKeys are the keys that random maps have, most of them near each other.
+// mapKeys are the keys of random maps, most of them near each other.
 var mapKeys = []int64{1, 2, 3, 5, 8, 13, -7, 1 << 30, -1 << 31}
 
 // randomMaps makes maps of n rows.
@@ -213,8 +213,8 @@ func randomMaps(rng *rand.Rand, count, n int) []mapColumn {
 	return maps
 }
 
-// addMaps adds maps to a program whose output may be fixed or not: behind the columns that feed keys, or behind all, as
-// they feed keys or not.
+// addMaps adds maps to a program, whose output may be fixed or not: maps that feed keys behind the columns that feed
+// keys, and other maps behind all columns.
 func addMaps(rng *rand.Rand, p *program.Program, maps []mapColumn, f *format.File, risky bool) {
 	keyed := 0
 	for keyed < len(p.Columns) && slices.ContainsFunc(p.Columns[keyed].Sinks,
@@ -288,7 +288,7 @@ func (m *mapColumn) columns(rng *rand.Rand, p *program.Program, f *format.File, 
 	return columns, keys
 }
 
-// leaf is a leaf of the map as a column, for pages written by hand.
+// leaf returns a leaf of the map as a column, for pages written by hand.
 func (m *mapColumn) leaf(part int) testColumn {
 	base := 0
 	if m.optional {
@@ -324,7 +324,7 @@ func (m *mapColumn) leaf(part int) testColumn {
 	return c
 }
 
-// entries are the levels and values of rows of a leaf.
+// entries returns the levels and values of rows of a leaf.
 func (m *mapColumn) entries(part, from, to int) []levelEntry {
 	if other := m.parted[part]; other != nil {
 		return other.entries(part, from, to)
@@ -350,7 +350,7 @@ func (m *mapColumn) entries(part, from, to int) []levelEntry {
 	return out
 }
 
-// assembleMaps makes a file of hand-written chunks of maps.
+// assembleMapFile makes a file of hand-written chunks of maps.
 func assembleMapFile(rng *rand.Rand, maps []mapColumn, groupRows, mean int) ([]byte, *format.File) {
 	f := &format.File{}
 	data := []byte("PAR1")
@@ -396,7 +396,7 @@ func assembleMapFile(rng *rand.Rand, maps []mapColumn, groupRows, mean int) ([]b
 	return data, f
 }
 
-// plainPages makes the map one that can be written by hand: PLAIN, in a codec, without checksums.
+// plainPages changes the map so that its pages can be written by hand: PLAIN, in a codec, without checksums.
 func (m *mapColumn) plainPages(codec string) {
 	for _, c := range []*testColumn{&m.value, &m.score} {
 		c.encoding, c.codec, c.noCRC = "", codec, true

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// The engine makes the same mini-batches of maps as the reference, for any file, features and rows, and for any
-// windows and slices of the host.
+// TestMapsAreReference checks that the engine makes the same mini-batches of maps as the reference, for any file,
+// features and rows, and for any windows and slices of the host.
 func TestMapsAreReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -70,8 +70,8 @@ func TestMapsAreReference(t *testing.T) {
 	})
 }
 
-// Rows of maps go on over pages, cut in other places in each leaf: the engine still is the reference, also when windows
-// grow a byte at a time.
+// TestMapPagesCutAnywhere checks the engine against the reference with rows of maps that continue over pages, which
+// are cut at different places in each leaf, also when windows grow a byte at a time.
 func TestMapPagesCutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -105,8 +105,8 @@ func TestMapPagesCutAnywhere(t *testing.T) {
 	})
 }
 
-// dpp makes a file and a program in DPP's shape: a map of numbers, one of lists and one of scored lists, of which some
-// features are read, as dense columns and keys.
+// dppTable makes a file and a program in DPP's shape: a map of numbers, a map of lists and a map of scored lists.
+// The program reads some of their features as dense columns and keys.
 func dppTable(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Program) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	leaf := func(physical format.Type) testColumn {
@@ -236,7 +236,7 @@ func TestMapSliceRefused(t *testing.T) {
 	}
 }
 
-// later makes the slice's first map go on at a row, as if others had written those before.
+// moveRows makes the slice's first map go on at a row, as if earlier slices had written the rows before.
 func (b *sliceRunner) moveRows(row uint32) {
 	b.slice.Tasks = b.slice.Tasks[:2]
 	for i := range b.slice.Tasks {
@@ -245,7 +245,8 @@ func (b *sliceRunner) moveRows(row uint32) {
 	}
 }
 
-// Leaves that do not fit together are bad data, whichever of them is at fault, and name it.
+// TestMapLeavesDisagree checks that leaves that do not match each other are bad data, and that the error names the
+// leaf at fault.
 func TestMapLeavesDisagree(t *testing.T) {
 	leaf := func(physical format.Type) testColumn { return testColumn{physical: physical} }
 	rows := [][]mapEntry{{{key: 1, value: []any{int64(1), int64(2)}, scores: []any{float32(1), float32(2)}}},
@@ -294,8 +295,9 @@ func TestMapLeavesDisagree(t *testing.T) {
 	}
 }
 
-// The rules, by example: the last entry with a key counts, an entry without a key belongs to no feature, a null or
-// missing value is null or length 0, a null score takes its list with it unless scores are not asked for.
+// TestMapRules shows the rules by example: the last entry with a key counts, an entry without a key belongs to no
+// feature, a null or missing value is null or length 0, a null score takes its list with it unless scores are not
+// asked for.
 func TestMapRules(t *testing.T) {
 	type nothing = any
 	m := mapColumn{name: "m", key: format.Int64, value: testColumn{physical: format.Int64},
@@ -348,7 +350,8 @@ func BenchmarkDPP(b *testing.B) {
 	}
 }
 
-// An image without the unit refuses programs with maps, by name.
+// TestMapsWantTheirUnit checks that an image without the unit refuses programs with maps, and that the error names
+// the unit.
 func TestMapsWantTheirUnit(t *testing.T) {
 	data, p := dppTable(t, 10, "", "")
 	units := slices.DeleteFunc(engine.Units(), func(u program.UnitRef) bool { return u.Unit == program.UnitMap })

@@ -18,13 +18,13 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// Pages written by hand, cut where no library cuts them: inside a row (v1), into nothing, with pages between that hold
-// no data.
+// The pages of these tests are written by hand and cut where no library cuts them: inside a row (v1), into empty
+// pages, with pages in between that hold no data.
 
 // thrift writes the compact protocol's few forms that a page header has.
 type thrift struct {
 	b    []byte
-	last []int // field ids, a struct each
+	last []int // field ids, one for each struct
 }
 
 func (w *thrift) field(id int, kind byte) {
@@ -64,7 +64,7 @@ type levelEntry struct {
 	v        any
 }
 
-// entries are a column's levels and values, row after row.
+// entries returns a column's levels and values, row after row.
 func (c *testColumn) entries() []levelEntry {
 	var out []levelEntry
 	for _, row := range c.rows {
@@ -83,7 +83,7 @@ func (c *testColumn) entries() []levelEntry {
 	return out
 }
 
-// runs writes levels in the RLE hybrid's repeated runs.
+// levelRuns writes levels in the RLE hybrid's repeated runs.
 func levelRuns(levels []int) []byte {
 	var b []byte
 	for i := 0; i < len(levels); {
@@ -201,7 +201,7 @@ func (c *testColumn) page(e []levelEntry, version int, packed bool) []byte {
 	})
 }
 
-// header writes a page header, with a CRC or without, and the payload behind it.
+// pageHeaderBytes writes a page header, with a CRC or without, and the payload behind it.
 func pageHeaderBytes(kind, unpacked int, payload []byte, crc bool, rest func(*thrift)) []byte {
 	w := &thrift{}
 	w.open(0)
@@ -221,11 +221,11 @@ func (c *testColumn) chunk(rng *rand.Rand, mean int) []byte {
 	return c.cutPages(rng, c.entries(), mean)
 }
 
-// cut cuts entries into pages of about mean entries.
+// cutPages cuts entries into pages of about mean entries.
 func (c *testColumn) cutPages(rng *rand.Rand, e []levelEntry, mean int) []byte {
 	var b []byte
 	for len(e) > 0 {
-		if rng.IntN(12) == 0 { // an index page, which readers pass over
+		if rng.IntN(12) == 0 { // an index page, which readers skip
 			b = append(b, pageHeaderBytes(1, 3, []byte{1, 2, 3}, true, func(*thrift) {})...)
 		}
 		if rng.IntN(12) == 0 && !c.list {
@@ -246,7 +246,7 @@ func (c *testColumn) cutPages(rng *rand.Rand, e []levelEntry, mean int) []byte {
 	return b
 }
 
-// assemble makes a file of hand-written chunks, with metadata but no footer.
+// assembleFile makes a file of hand-written chunks, with metadata but no footer.
 func assembleFile(rng *rand.Rand, cols []testColumn, groupRows, mean int) ([]byte, *format.File) {
 	f := &format.File{}
 	data := []byte("PAR1")
@@ -287,8 +287,8 @@ func assembleFile(rng *rand.Rand, cols []testColumn, groupRows, mean int) ([]byt
 	return data, f
 }
 
-// Rows of lists go on over pages, v1 and v2 pages mix, pages without values lie between: the engine still is the
-// reference, also when the window grows a byte at a time.
+// TestPagesCutAnywhere checks the engine against the reference with rows of lists that continue over pages, a
+// mixture of v1 and v2 pages, and pages without values in between, also when the window grows a byte at a time.
 func TestPagesCutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -347,7 +347,7 @@ func TestPagesCutAnywhere(t *testing.T) {
 	})
 }
 
-// A row that spans three pages, in windows that end at every byte.
+// TestRowOverThreePages reads a row that spans three pages, in windows that end at every byte.
 func TestRowOverThreePages(t *testing.T) {
 	c := testColumn{name: "c", physical: format.Int64, list: true, rows: []any{
 		[]any{int64(1), int64(2)}, []any{int64(3), int64(4), int64(5), int64(6), int64(7)}, []any{}, []any{int64(8)},

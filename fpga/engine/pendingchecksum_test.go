@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// summed is a slice over the first rows of a file whose pages, of some hundred rows each, are summed while they are
-// read: lists, ids, ids with nulls, which are not read where they lie, and floats.
+// summed returns a runner of a slice over the first rows of a file. The file's pages, of some hundred rows each, are
+// summed while they are read: lists, ids, ids with nulls (which are not lent), and floats.
 func summed(t *testing.T, ids program.IDs, limit int64, version int) *sliceRunner {
 	const rows = 700
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -52,8 +52,8 @@ func summed(t *testing.T, ids program.IDs, limit int64, version int) *sliceRunne
 	return newSliceRunner(t, engine.New(engine.Options{BlockRows: 64}), data, p, 450)
 }
 
-// A bit that is wrong anywhere in the pages that a slice touches fails it, by the checksum: behind the slice's last row
-// too, and where wrong levels or counts lead to other faults.
+// TestEveryBytesBitIsSummed checks that a wrong bit anywhere in the pages that a slice touches fails the slice by
+// the checksum, also behind the slice's last row, and also where wrong levels or counts lead to other faults.
 func TestEveryBytesBitIsSummed(t *testing.T) {
 	for _, c := range []struct {
 		ids     program.IDs
@@ -102,7 +102,8 @@ func TestEveryBytesBitIsSummed(t *testing.T) {
 	}
 }
 
-// A slice that stops for want of room inside a page has summed it, and the next does not again.
+// TestRoomEndsInsideASummedPage checks that a slice that stops inside a page for lack of room has verified the page,
+// and that the next slice does not verify it again.
 func TestRoomEndsInsideASummedPage(t *testing.T) {
 	b := summed(t, program.IDs32, 500_000, 1)
 	state, r := b.execute()

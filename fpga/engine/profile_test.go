@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// Every operator of a slice is timed, and the result states the units' times.
+// TestMeasure checks that every operator of a slice is timed, and that the result states the units' times.
 func TestMeasure(t *testing.T) {
 	const rows, sparse, dense, generated, block = 300, 3, 4, 2, 128
 	blocks := uint64((rows + block - 1) / block)

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// randomCols makes columns of n rows.
+// randomColumns makes columns of n rows.
 func randomColumns(rng *rand.Rand, columns, n int) []testColumn {
 	cols := make([]testColumn, columns)
 	kinds := []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double, format.ByteArray}
@@ -87,8 +87,8 @@ func (c *testColumn) randomValue(rng *rand.Rand, few bool) any {
 	return []byte(fmt.Sprintf("%x", uint32(v)))
 }
 
-// randomProgram makes a program over the columns that validates. risky programs may meet data that they refuse; pairs
-// lets a column feed two keys although lengths are written.
+// randomProgram makes a valid program over the columns. If risky, the program may refuse some of the data. If pairs,
+// a column may feed two keys although lengths are written.
 func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *program.Program {
 	p := &program.Program{Source: program.Parquet}
 	p.Output.IDs = program.IDs(rng.IntN(2))
@@ -144,7 +144,7 @@ func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *progra
 	return p
 }
 
-// randomChain makes a chain from a column to a kind; full says that a null must not come out of it.
+// randomChain makes a chain from a column to a kind; full says that the chain must not yield a null.
 func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky bool) []program.Op {
 	kind := c.kind()
 	var ops []program.Op

@@ -26,7 +26,7 @@ func (b *sliceRunner) execute() (program.State, *program.Result) {
 	return state, r
 }
 
-// small is a file of one mini-batch of ten rows: a label, two dense columns, a key, lists.
+// smallRunner returns a runner over a file of one mini-batch of ten rows: a label, two dense columns, a key, lists.
 func smallRunner(t testing.TB, codec, encoding string) *sliceRunner {
 	data, p := benchmarkProgram(t, 10, 2, 1, 0, 4, true, codec, encoding)
 	return newSliceRunner(t, engine.New(engine.Options{}), data, p, 10)
@@ -112,7 +112,7 @@ func TestArgumentsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, r.Message)
 	}
-	// One byte too little for the result: nothing is run.
+	// The result range is one byte too small: nothing is executed.
 	clear(b.mem.Output)
 	b.mem.Result = b.mem.Result[:program.ResultSize(len(b.slice.Tasks))-1]
 	require.Equal(t, program.BadSlice, b.e.Execute(context.Background(), b.mem, b.slice.Marshal()))
@@ -143,7 +143,7 @@ func TestProgramRefused(t *testing.T) {
 	state, _ = b.execute()
 	assert.Equal(t, program.Done, state)
 
-	// The digest names the program: it is kept, whatever lies in the range now.
+	// The engine has kept the program that the digest names. The content of the range does not matter now.
 	b.mem.Program = nil
 	state, _ = b.execute()
 	assert.Equal(t, program.Done, state)
@@ -189,7 +189,7 @@ func TestProgramsAreKeptByUse(t *testing.T) {
 	require.Equal(t, program.Done, run(2))
 }
 
-// withName puts a column's name back; programs that differ in nothing have one digest.
+// withName gives a column its earlier name; equal programs have the same digest.
 func withName(p *program.Program, name string) *program.Program {
 	add := float32(p.Columns[0].Name[0])
 	p.Columns[0].Name = name
@@ -241,7 +241,7 @@ func TestDataRefused(t *testing.T) {
 	}
 }
 
-// flip changes a byte of a task's window, counted from its end if negative.
+// flipBit changes a byte of a task's window. A negative place counts from the window's end.
 func flipBit(b *sliceRunner, task, at int) {
 	w := b.slice.Tasks[task].Window
 	b.mem.Input = bytes.Clone(b.mem.Input)
@@ -251,7 +251,7 @@ func flipBit(b *sliceRunner, task, at int) {
 	b.mem.Input[int(w.Off)+at] ^= 0x40
 }
 
-// Need is exact to the byte: one byte less than Need is too little, Need is enough.
+// TestNeedsAreExact checks that Need is exact: Need bytes are enough, and one byte less is not.
 func TestNeedsAreExact(t *testing.T) {
 	b := smallRunner(t, "snappy", "dictionary")
 	task := &b.slice.Tasks[0]
@@ -291,7 +291,8 @@ func TestNeedsAreExact(t *testing.T) {
 	}
 }
 
-// A page that the last slice left unpacked is not unpacked again, but only if it is the one.
+// TestUnpackedPageStays checks that the engine uses a page that the last slice left unpacked, and only if it is the
+// page at the cursor.
 func TestUnpackedPageStays(t *testing.T) {
 	data, p := benchmarkProgram(t, 40, 1, 1, 0, 4, true, "snappy", "")
 	b := newSliceRunner(t, engine.New(engine.Options{}), data, p, 10)
@@ -323,7 +324,8 @@ func TestUnpackedPageStays(t *testing.T) {
 	require.Equal(t, want, b.mem.Output)
 }
 
-// A list longer than the engine's bound is refused by name; shorter ones pass, however few rows fit a block.
+// TestLongLists checks that a list beyond the engine's bound is refused with the column's name, and that shorter
+// lists pass, even if only a few rows fit into a block.
 func TestLongLists(t *testing.T) {
 	long := make([]any, 3000)
 	for i := range long {
@@ -366,7 +368,7 @@ func TestContextEnds(t *testing.T) {
 	require.Equal(t, make([]byte, len(b.mem.Output)), b.mem.Output)
 }
 
-// Engine threads share programs and nothing else.
+// TestThreads checks that engine threads share only programs.
 func TestThreads(t *testing.T) {
 	data, p := benchmarkProgram(t, 200, 3, 3, 1, 16, true, "snappy", "dictionary")
 	e := engine.New(engine.Options{})

@@ -39,7 +39,7 @@ func unpackedRunner(t *testing.T, codec string, keys int) (b *sliceRunner, after
 	return b, after
 }
 
-// forget takes the first n bytes of the chunk out of the window, and the memory they lay in.
+// hideWindow takes the first n bytes of the chunk out of the window, and out of memory.
 func (b *sliceRunner) hideWindow(n uint64) {
 	task := &b.slice.Tasks[0]
 	b.mem.Input = bytes.Clone(b.mem.Input)
@@ -48,7 +48,7 @@ func (b *sliceRunner) hideWindow(n uint64) {
 	task.WindowAt += n
 }
 
-// widen makes the mini-batch n rows, with keys keys.
+// widenTask gives the mini-batch n rows and a number of keys.
 func (b *sliceRunner) widenTask(n uint32, keys uint32) {
 	out := program.Output{Keys: keys}
 	b.slice.Rows, b.slice.Tasks[0].Count, b.slice.Layout = n, n, out.Layout(n)
@@ -56,10 +56,11 @@ func (b *sliceRunner) widenTask(n uint32, keys uint32) {
 	b.mem.Output = make([]byte, b.slice.Layout.Values+8*b.slice.ValueCap)
 }
 
-// only leaves n bytes of the window.
+// limitWindow leaves n bytes of the window.
 func (b *sliceRunner) limitWindow(n uint64) { b.slice.Tasks[0].Window.Len = n }
 
-// An unpacked page is read from scratch: its packed form need not be in the window, nor its header, nor anything.
+// TestUnpackedPageNeedsNoWindow checks that an unpacked page is read from scratch: neither its packed form nor its
+// header need be in the window, which may be empty.
 func TestUnpackedPageNeedsNoWindow(t *testing.T) {
 	for _, keys := range []int{1, 3} {
 		b, after := unpackedRunner(t, "snappy", keys)
@@ -79,7 +80,7 @@ func TestUnpackedPageNeedsNoWindow(t *testing.T) {
 	}
 }
 
-// The next page's window may begin with that page.
+// TestUnpackedPageAndTheNext checks that the window may begin with the page behind the unpacked one.
 func TestUnpackedPageAndTheNext(t *testing.T) {
 	b, after := unpackedRunner(t, "snappy", 1)
 	b.widenTask(100, 1)
@@ -106,7 +107,8 @@ func TestUnpackedPageAndTheNext(t *testing.T) {
 	require.Equal(t, want, b.mem.Output)
 }
 
-// Where the page is not in scratch any more the window is wanted from the cursor's page on, and nothing is written.
+// TestUnpackedPageIsLost checks that the engine requests the window from the cursor's page on, and writes nothing,
+// if the page is no longer in scratch.
 func TestUnpackedPageIsLost(t *testing.T) {
 	for name, damage := range map[string]func(b *sliceRunner, after *program.TaskResult){
 		"all":        func(b *sliceRunner, _ *program.TaskResult) { clear(b.mem.Scratch) },
@@ -141,7 +143,7 @@ func TestUnpackedPageIsLost(t *testing.T) {
 	}
 }
 
-// Of a window that says something else than scratch the window is right.
+// TestWindowBeatsScratch checks that the window counts if window and scratch differ.
 func TestWindowBeatsScratch(t *testing.T) {
 	b, after := unpackedRunner(t, "snappy", 1)
 	task := &b.slice.Tasks[0]
@@ -155,8 +157,8 @@ func TestWindowBeatsScratch(t *testing.T) {
 	require.EqualValues(t, size, r.BytesIn, "the page in the window was unpacked")
 }
 
-// A column of several keys goes over its rows again for each: when they are on two pages, the first must be in the
-// window.
+// TestUnpackedPageOfTwoPasses reads a column of several keys, which takes one pass over its rows for each key. If
+// the rows are on two pages, the first page must be in the window.
 func TestUnpackedPageOfTwoPasses(t *testing.T) {
 	b, after := unpackedRunner(t, "snappy", 2)
 	b.widenTask(100, 2)
@@ -183,7 +185,8 @@ func TestUnpackedPageOfTwoPasses(t *testing.T) {
 	require.Equal(t, want, b.mem.Output)
 }
 
-// The checksum of a page is verified once while the host says that its bytes stay, and of no other page.
+// TestChecksumOnce checks that the checksum of a page is verified once as long as the host says that its bytes stay,
+// and that this holds for no other page.
 func TestChecksumOnce(t *testing.T) {
 	b, after := unpackedRunner(t, "", 1)
 	require.True(t, after.Cursor.Checked)
@@ -208,7 +211,7 @@ func TestChecksumOnce(t *testing.T) {
 	assert.Contains(t, r.Message, "page 1")
 }
 
-// Ready rows are ready: asked for alone they are written.
+// TestReady checks that Ready rows are written if the host asks for them alone.
 func TestReady(t *testing.T) {
 	b, after := unpackedRunner(t, "", 1)
 	b.widenTask(200, 1)

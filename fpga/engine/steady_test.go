@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 )
 
-// In steady state a slice allocates nothing: block memory comes from the engine's own.
+// TestExecuteAllocatesNothing checks that a slice allocates nothing in the steady state.
 func TestExecuteAllocatesNothing(t *testing.T) {
 	for name, lists := range map[string]bool{"scalars": false, "lists": true} {
 		for _, c := range []struct{ codec, encoding string }{{"", ""}, {"snappy", "dictionary"}} {
@@ -17,9 +17,9 @@ func TestExecuteAllocatesNothing(t *testing.T) {
 				data, p := benchmarkProgram(t, rows, 4, 4, 2, 64, lists, c.codec, c.encoding)
 				h := newSliceRunner(t, engine.New(engine.Options{}), data, p, batch)
 				for range 2 * rows / batch {
-					h.nextBatch() // every page and dictionary has been met
+					h.nextBatch() // so that every page and dictionary was read before
 				}
-				// A whole turn of the file at a time. Decompressors are pooled by the runtime, which may drop them.
+				// One run reads the whole file. Decompressors are in a pool of the runtime, which may drop them.
 				n := testing.AllocsPerRun(20, func() {
 					for range rows / batch {
 						h.nextBatch()

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// randomText makes n lines in Criteo's form, one in thirty malformed if asked.
+// randomText makes n lines in Criteo's form. If malformed is set, one in thirty lines is malformed.
 func randomText(rng *rand.Rand, n int, label, malformed bool) []byte {
 	var b bytes.Buffer
 	for range n {
@@ -53,7 +53,7 @@ func randomBinary(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// criteo is a program over Criteo's fields: label, some dense, sparse and generated features.
+// criteoProgram returns a program over Criteo's fields: label, some dense, sparse and generated features.
 func criteoProgram(rng *rand.Rand, source program.Source, label bool) *program.Program {
 	p := &program.Program{Source: source, Label: label && source == program.CriteoTSV}
 	p.Output = program.Output{Fixed: rng.IntN(2) == 0, IDs: program.IDs(rng.IntN(2))}
@@ -171,7 +171,7 @@ func TestTextRefused(t *testing.T) {
 	require.EqualValues(t, 1, h.stats.Dropped)
 }
 
-// textSlice is a slice of the first rows of a text in memory, and the memory.
+// textSlice returns a slice of the first rows of a text in memory, and the memory.
 func textSlice(p *program.Program, data []byte, rows int) (program.Slice, engine.Memory) {
 	code := p.Marshal()
 	s := program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(rows),
@@ -207,8 +207,9 @@ func TestTextAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Where lengths are fixed a slice that lacks input at its end has written rows. They count for nothing: the result says
-// so, and once the input is there all is as if it had been there from the beginning.
+// TestTextThatLacksInputCountsForNothing checks that rows do not count which a slice with fixed lengths has written
+// before it lacked input. The result says so, and with the whole input the output is the same as if the input had
+// been there from the beginning.
 func TestTextThatLacksInputCountsForNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	p := criteoProgram(rng, program.CriteoTSV, true)

@@ -35,7 +35,8 @@ func TestDenseTypeRoundTrip(t *testing.T) {
 	assert.Equal(t, uint16(0), le.Uint16(everyOp().Marshal()[10:]), "float32 is written as before there was a choice")
 }
 
-// A build that does not know the section refuses the program: the section is the last one, and it is required.
+// TestDenseTypeIsRequired checks that a build that does not know the section refuses the program: the section is the
+// last one, and it is required.
 func TestDenseTypeIsRequired(t *testing.T) {
 	b := bfloatProgram().Marshal()
 	at := len(b) - denseSize - sectionSize

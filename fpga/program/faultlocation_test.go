@@ -29,7 +29,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// FuzzCutFaultLocation takes any text apart, and puts together what it took.
+// FuzzCutFaultLocation splits any text, and joins the parts again.
 func FuzzCutFaultLocation(f *testing.F) {
 	f.Add(`column "c": page 3 at byte 4023 of its chunk: why`)
 	f.Add(`column "\x00\u00e9": page -1 at byte 18446744073709551616 of its chunk: `)

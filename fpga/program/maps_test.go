@@ -40,7 +40,7 @@ func TestMapsGolden(t *testing.T) {
 	golden(t, "slice.v1.2.hex", mapSlice().Marshal())
 }
 
-// mapSlice is a slice with what version 1.2 is needed for.
+// mapSlice is a slice that needs version 1.2.
 func mapSlice() *Slice {
 	s := someSlice()
 	s.Layout.Weights = 1 << 20
@@ -62,7 +62,7 @@ func TestMapsRoundTrip(t *testing.T) {
 	assert.Equal(t, uint16(2), le.Uint16(mapSlice().Marshal()[6:]))
 }
 
-// A program without maps is written as it was before there were any.
+// TestMapsRaiseTheVersion checks that a program without maps has the same bytes as before maps were introduced.
 func TestMapsRaiseTheVersion(t *testing.T) {
 	assert.Equal(t, uint16(1), le.Uint16(mapProgram().Marshal()[10:]))
 	assert.Equal(t, uint16(0), le.Uint16(everyOp().Marshal()[10:]))
@@ -82,7 +82,7 @@ func TestMapsDamage(t *testing.T) {
 		}
 		b[i/8] ^= 1 << (i % 8)
 	}
-	// A section that names no map says nothing, and one that names a column twice too much.
+	// A section that names no map is refused, and so is a section that names a column twice.
 	empty := mapProgram()
 	for i := range empty.Columns {
 		empty.Columns[i].Part, empty.Columns[i].Picks = NoPart, nil

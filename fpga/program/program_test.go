@@ -152,7 +152,7 @@ func TestProgramKeepsNegativeZeroBorders(t *testing.T) {
 	assert.True(t, math.Signbit(float64(q.Columns[3].Sinks[0].Ops[2].(*Bucketize).Borders32[0])))
 }
 
-// reseal makes the header's length and checksum right again after an edit.
+// reseal corrects the header's length and checksum after an edit.
 func reseal(b []byte) []byte {
 	le.PutUint64(b[lengthOffset:], uint64(len(b)))
 	le.PutUint32(b[crcOffset:], checksum(b))
@@ -270,7 +270,8 @@ func TestProgramDamage(t *testing.T) {
 	})
 }
 
-// A count far above what the bytes can hold is refused before anything is allocated for it.
+// TestProgramHostileCounts checks that a count far above what the bytes can hold is refused before memory is
+// allocated for it.
 func TestProgramHostileCounts(t *testing.T) {
 	b := textProgram().Marshal()
 	at := headerSize + sectionSize + sourceSize // the section of tables

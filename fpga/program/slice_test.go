@@ -46,21 +46,21 @@ func someResult() *Result {
 	}
 }
 
-// someSlice11 says what only version 1.1 says.
+// someSlice11 is a slice that only version 1.1 can express.
 func someSlice11() *Slice {
 	s := someSlice()
 	s.Tasks[1].Cursor.Checked = true
 	return s
 }
 
-// someSlice13 says what only version 1.3 says.
+// someSlice13 is a slice that only version 1.3 can express.
 func someSlice13() *Slice {
 	s := someSlice11()
 	s.Tasks[0].Chunk.RowsUncounted, s.Tasks[1].Chunk.AlwaysCompressed = true, true
 	return s
 }
 
-// someResult10 is someResult as version 1.0 could say it.
+// someResult10 is the part of someResult that version 1.0 can express.
 func someResult10() *Result {
 	r := someResult()
 	r.Wait, r.Move = 0, 0
@@ -80,7 +80,8 @@ func TestSliceGolden(t *testing.T) {
 	assert.Equal(t, someSlice13(), s)
 }
 
-// A slice is of the least version that says what it says, whichever task says it.
+// TestSliceVersions checks that a slice has the least version that can express it, whichever task needs that
+// version.
 func TestSliceVersions(t *testing.T) {
 	for want, change := range map[uint16]func(s *Slice){
 		0: func(*Slice) {},
@@ -224,8 +225,8 @@ func TestResultDamage(t *testing.T) {
 	require.ErrorIs(t, err, ErrVersion)
 }
 
-// requireFlipsMatter flips every bit but those of the minor version, bytes [from, to): each is refused or changes
-// what is read.
+// requireFlipsMatter flips every bit except those of the minor version, bytes [from, to). Each flip must be refused
+// or change what is read.
 func requireFlipsMatter(t *testing.T, good []byte, from, to int, read func([]byte) (any, error), same any) {
 	t.Helper()
 	b := bytes.Clone(good)

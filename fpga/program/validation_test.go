@@ -192,7 +192,8 @@ func TestValidateTakes(t *testing.T) {
 	}
 }
 
-// A program of many operators over one large table is small on the wire; reading it must stay about as cheap.
+// TestValidateLooksAtATableOnce reads a program of many operators over one large table. The program is small on the
+// wire, so reading it must be cheap too.
 func TestValidateLooksAtATableOnce(t *testing.T) {
 	for name, b := range map[string]*Bucketize{
 		"float32": {Borders32: []float32{2, 1}},

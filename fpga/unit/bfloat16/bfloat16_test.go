@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The bits of float32 and of the bfloat16 that they become, each with the rule that decides.
+// TestRoundAtTheEdges holds the bits of float32 and of the bfloat16 that they are rounded to, each with the rule
+// that decides.
 func TestRoundAtTheEdges(t *testing.T) {
 	for _, c := range []struct {
 		rule string

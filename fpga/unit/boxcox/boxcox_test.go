@@ -113,7 +113,8 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
-// Every integer of a range in which results are ties with lambda 2, 1.5 and 0.5, and small numbers around 1.
+// TestIntegersAndNearOne takes every integer of a range in which results are ties with lambda 2, 1.5 and 0.5, and
+// small numbers around 1.
 func TestIntegersAndNearOne(t *testing.T) {
 	for _, lambda := range []float32{2, 1.5, 0.5, 1, -1, 3} {
 		p := Params{Lambda1: lambda, Mode: RAP}
@@ -133,7 +134,7 @@ func TestIntegersAndNearOne(t *testing.T) {
 	}
 }
 
-// The hard path alone, for what the fast one takes.
+// TestHardEqualsReference takes the hard path for values that the fast path decides.
 func TestHardEqualsReference(t *testing.T) {
 	for _, lambda := range lambdas[1:] {
 		p := newPower(lambda)
@@ -162,7 +163,8 @@ func TestIsMiddle(t *testing.T) {
 	}
 }
 
-// What only a result nearer than 2^-80 to a middle reaches: the side is right for values anywhere.
+// TestExceeds checks the code that only a result nearer than 2^-80 to a middle reaches. Here the side must be right
+// for values anywhere.
 func TestExceeds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lambda := rapid.SampledFrom(lambdas[1:17]).Draw(t, "lambda")

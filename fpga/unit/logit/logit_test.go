@@ -98,7 +98,7 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
-// Both sides of one half, where the formula changes, and the ends.
+// TestAroundTheFormulasEdges takes both sides of one half, where the formula changes, and the ends.
 func TestAroundTheFormulasEdges(t *testing.T) {
 	edges := []float32{0.5, 5. / 12, 7. / 12, 0.25, 0.75, 0x1p-29, 0x1p-30, 0x1p-126, 1}
 	for _, edge := range edges {
@@ -113,7 +113,7 @@ func TestAroundTheFormulasEdges(t *testing.T) {
 	}
 }
 
-// The hard path alone, where the fast one would not need it.
+// TestHardEqualsReference takes the hard path for values that the fast path decides.
 func TestHardEqualsReference(t *testing.T) {
 	for bits := uint32(1); bits < 0x3f800000; bits += 1000003 {
 		x := math.Float32frombits(bits)
@@ -131,7 +131,8 @@ func verify(x float32) (want float32, decided bool) {
 	return want, decided
 }
 
-// sweep compares the kernel with verify at first, first+stride, ... and returns how many verdicts needed math/big.
+// sweep compares the kernel with verify at first, first+stride, ... and returns how many comparisons needed
+// math/big.
 func sweep(t *testing.T, first, end, stride uint32) (undecided int64) {
 	src, dst := make([]float32, 0, 4096), make([]float32, 4096)
 	r, err := Bounds(-1)
@@ -165,8 +166,8 @@ func TestStridedSweep(t *testing.T) {
 	}
 }
 
-// TestSweep checks every float32 in (0, 1): MILLRACE_SWEEP=1 go test ./fpga/unit/logit -run TestSweep -timeout 2h -v.
-// MILLRACE_SWEEP_STRIDE takes every n-th alone.
+// TestSweep checks every float32 in (0, 1): MILLRACE_SWEEP=1 go test ./fpga/unit/logit -run TestSweep -timeout 2h
+// -v. MILLRACE_SWEEP_STRIDE=n checks only every n-th.
 func TestSweep(t *testing.T) {
 	if os.Getenv("MILLRACE_SWEEP") == "" {
 		t.Skip("set MILLRACE_SWEEP=1 to check every float32 in (0, 1)")

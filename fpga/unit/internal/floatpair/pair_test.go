@@ -16,7 +16,7 @@ func exact(p Pair) *big.Float {
 	return bigreal.New().Add(bigreal.Of(p.Hi), bigreal.Of(p.Lo))
 }
 
-// miss returns how far got is from want, relative to want, as a power of two; -Inf if they are equal.
+// miss returns the error of got relative to want, as the exponent of a power of two; -Inf if they are equal.
 func miss(got Pair, want *big.Float) float64 {
 	d := bigreal.New().Sub(exact(got), want)
 	if d.Sign() == 0 {
