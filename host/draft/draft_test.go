@@ -127,7 +127,7 @@ func TestNothingToDraft(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A file without rows is drafted by types and names.
+// TestFileWithoutRows checks that a file without rows is drafted by types and names.
 func TestFileWithoutRows(t *testing.T) {
 	d, err := New(t.Context(), []string{writeRows(t, []visit{})}, Options{})
 	require.NoError(t, err)
@@ -158,8 +158,8 @@ func TestLabelIsTheLikeliestName(t *testing.T) {
 	assert.Equal(t, roleID, guesses[0].role)
 }
 
-// TestDocumentsReadBack: whatever names and types a file has, the document is read back to a pipeline that makes a
-// feature of every column that was not left out, in their order.
+// TestDocumentsReadBack checks with files of any names and types that the document is read back to a pipeline that
+// makes a feature of every column that was not left out, in the columns' order.
 func TestDocumentsReadBack(t *testing.T) {
 	names := rapid.OneOf(rapid.StringN(0, 12, -1), rapid.StringMatching(`[ab]_[0-9]{1,2}`),
 		rapid.SampledFrom([]string{"null", "a..b", "x*", "*", "a[1]", "int_0..int_2", "# a", "- b", "true", "1", "~",

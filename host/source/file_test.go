@@ -55,7 +55,7 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, src.Close())
 }
 
-// TestFilesList lists by a pattern and by a folder, and what is no file is left out or refused.
+// TestFilesList lists by a pattern and by a folder. Entries that are no files are left out or refused.
 func TestFilesList(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -84,7 +84,8 @@ func TestFilesList(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestStoresChoose: by the scheme, and a store that a program was made without is said so.
+// TestStoresChoose checks that the scheme chooses the store, and that the error names a store that the program
+// lacks.
 func TestStoresChoose(t *testing.T) {
 	stores := &Stores{Web: newWeb(t, nil)}
 	url := serve(t, honest)

@@ -30,7 +30,7 @@ type memorySource struct {
 	mu       sync.Mutex // guards what follows
 	requests []interval
 	running  int
-	most     int // that ran at once
+	most     int // requests that ran at once
 }
 
 func newMemorySource(size int) *memorySource {
@@ -73,7 +73,7 @@ func (s *memorySource) ReadAt(ctx context.Context, b []byte, off int64) (int, er
 	return bytes.NewReader(s.data).ReadAt(b, off)
 }
 
-// asked returns the requests so far.
+// asked returns the intervals that were requested so far.
 func (s *memorySource) asked() []interval {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,8 @@ func newCache(t require.TestingT, o Options) *Cache {
 	return c
 }
 
-// checkMemory demands that segments and spare buffers are what the cache counts, and no more than it may hold.
+// checkMemory checks that segments and spare buffers have the size that the cache counts, and not more than it may
+// hold.
 func (c *Cache) checkMemory(t require.TestingT) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +103,7 @@ func (c *Cache) checkMemory(t require.TestingT) {
 }
 
 // TestReaderReadsWhatLiesThere reads at random places from several goroutines, with little memory and requests that
-// fail for a time: the bytes are the source's, and the bounds hold.
+// fail temporarily. The bytes must be the source's, and the bounds must hold.
 func TestReaderReadsWhatLiesThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := newMemorySource(rapid.IntRange(0, 7<<20).Draw(t, "size"))
@@ -178,7 +179,8 @@ func columns(groups, leaves int, chunk, rows int64) layout {
 	return l
 }
 
-// TestColumnsAreJoined reads forty small columns, every second of which is wanted: they come by reads of 1.25 MiB.
+// TestColumnsAreJoined reads every second one of forty small columns, and checks that they come by requests of 1.25
+// MiB.
 func TestColumnsAreJoined(t *testing.T) {
 	const chunk = 50_000
 	src := newMemorySource(4 + 40*chunk)
@@ -207,8 +209,8 @@ func TestColumnsAreJoined(t *testing.T) {
 	assert.EqualValues(t, s.Bytes-20*chunk, s.Unneeded)
 }
 
-// TestOnlyRowsOfStreamsAreRead: a stream over a tenth of a row group's rows leaves the rest of large chunks alone, and
-// what is read ahead ends with the rows.
+// TestOnlyRowsOfStreamsAreRead checks that a stream over a tenth of a row group's rows does not read the rest of
+// large chunks, and that reading ahead ends with the rows.
 func TestOnlyRowsOfStreamsAreRead(t *testing.T) {
 	const chunk = 20 << 20
 	src := newMemorySource(4 + 2*chunk)
@@ -230,8 +232,8 @@ func TestOnlyRowsOfStreamsAreRead(t *testing.T) {
 	assert.Less(t, s.Requests, int64(12))
 }
 
-// TestReadAhead: while the first bytes of a column are used, the next are under way; behind its end follows the same
-// column of the next row group.
+// TestReadAhead checks that the next bytes of a column are requested while the first are used, and behind the
+// column's end those of the same column in the next row group.
 func TestReadAhead(t *testing.T) {
 	const chunk = 2 * LongestRead
 	src := newMemorySource(4 + 4*chunk)
@@ -249,7 +251,7 @@ func TestReadAhead(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestFooterComesAtOnce: a file of which nothing is known is asked for its end once.
+// TestFooterComesAtOnce checks that the end of an unknown file is read with one request.
 func TestFooterComesAtOnce(t *testing.T) {
 	src := newMemorySource(1 << 20)
 	r := newCache(t, Options{}).NewReader(src)
@@ -261,7 +263,8 @@ func TestFooterComesAtOnce(t *testing.T) {
 	assert.Equal(t, []interval{{1<<20 - footerRead, 1 << 20}, {0, firstRead}}, src.asked())
 }
 
-// TestRetriesAreBounded: waits double up to a limit, are at least what the server asks for, and end.
+// TestRetriesAreBounded checks that waits double up to a limit, are at least as long as the server asks for, and
+// end.
 func TestRetriesAreBounded(t *testing.T) {
 	var waits []time.Duration
 	src := newMemorySource(100)
@@ -296,7 +299,7 @@ func TestRetriesAreBounded(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestAttemptsEnd: an attempt without an answer ends by itself, and is tried again.
+// TestAttemptsEnd checks that an attempt without an answer ends by itself, and is repeated.
 func TestAttemptsEnd(t *testing.T) {
 	src := newMemorySource(100)
 	src.hold = make(chan struct{})
@@ -309,7 +312,8 @@ func TestAttemptsEnd(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestChangeIsForGood: after one read saw another object, all fail, also of bytes that came before.
+// TestChangeIsForGood checks that all reads fail after one read found another object, also reads of bytes that came
+// before.
 func TestChangeIsForGood(t *testing.T) {
 	src := newMemorySource(4 << 20)
 	r := newCache(t, Options{}).NewReader(src)
@@ -327,7 +331,8 @@ func TestChangeIsForGood(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestReadsEndWithTheirContext: a read that waits ends with its context, or with the reader; the next one goes on.
+// TestReadsEndWithTheirContext checks that a waiting read ends with its context, or with the reader, and that the
+// next read succeeds.
 func TestReadsEndWithTheirContext(t *testing.T) {
 	src := newMemorySource(1 << 20)
 	src.hold = make(chan struct{})
@@ -354,7 +359,7 @@ func TestReadsEndWithTheirContext(t *testing.T) {
 	require.ErrorIs(t, err, ErrReaderClosed)
 }
 
-// TestMemoryIsShared: readers that want more than there is take turns.
+// TestMemoryIsShared checks that readers that need more memory than there is take turns.
 func TestMemoryIsShared(t *testing.T) {
 	c := newCache(t, Options{Memory: MinMemory})
 	var group sync.WaitGroup

@@ -30,7 +30,7 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL + "/data/day_0.parquet"
 }
 
-// honest serves contents as a well-kept server does.
+// honest serves contents as a correct server does.
 func honest(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ETag", `"v1"`)
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(contents))
@@ -44,8 +44,8 @@ func newWeb(t *testing.T, roots *x509.CertPool) *Web {
 	return NewWeb(transport)
 }
 
-// TestSignedURLs: a URL that is signed for GET alone is read with its query in every request, and the error of a URL
-// whose signature has ended says so, without the signature.
+// TestSignedURLs checks that a URL that is signed for GET only is read with its query in every request, and that the
+// error for an expired signature says so without the signature.
 func TestSignedURLs(t *testing.T) {
 	var ended atomic.Bool
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ func TestWebReads(t *testing.T) {
 	require.NoError(t, src.Close())
 }
 
-// TestWebOpens: what the first answer must show, and the error where it does not.
+// TestWebOpens checks the headers that the first answer must have, and the errors if it lacks them.
 func TestWebOpens(t *testing.T) {
 	part := func(w http.ResponseWriter, etag, contentRange string) {
 		if etag != "" {
@@ -158,7 +158,7 @@ func TestWebOpens(t *testing.T) {
 	}
 }
 
-// TestWebOpensAnEmptyObject: an empty object has no range, and its size is 0.
+// TestWebOpensAnEmptyObject checks that an empty object, which has no range, is opened with size 0.
 func TestWebOpensAnEmptyObject(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Range", "bytes */0")
@@ -169,7 +169,7 @@ func TestWebOpensAnEmptyObject(t *testing.T) {
 	assert.Zero(t, src.Size())
 }
 
-// TestWebFollowsRedirects: some redirects are followed, and the object keeps its own name.
+// TestWebFollowsRedirects checks that some redirects are followed, and that the object keeps its own name.
 func TestWebFollowsRedirects(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		hops, _ := strconv.Atoi(r.URL.Query().Get("hops"))
@@ -200,7 +200,7 @@ func TestWebVerifiesServers(t *testing.T) {
 		}
 		honest(w, r)
 	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the client that refuses it makes it complain
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the server logs that the client refuses it
 	server.StartTLS()
 	defer server.Close()
 	_, err := newWeb(t, nil).Open(ctx, server.URL+"/x", Identity{})
@@ -216,7 +216,7 @@ func TestWebVerifiesServers(t *testing.T) {
 	assert.ErrorContains(t, err, "not encrypted")
 }
 
-// TestWebDemandsWhatWasPinned: a source that a job pinned is that or an error.
+// TestWebDemandsWhatWasPinned checks that opening a source with a pinned identity yields that object or an error.
 func TestWebDemandsWhatWasPinned(t *testing.T) {
 	ctx := context.Background()
 	url := serve(t, honest)
@@ -236,8 +236,8 @@ func TestWebDemandsWhatWasPinned(t *testing.T) {
 	}
 }
 
-// TestHostileServers: every way in which an answer to a range may go wrong has an error of its type, at the reader
-// above as at the source.
+// TestHostileServers checks that every fault of an answer to a range request has its type of error, both from the
+// source and from a reader of it.
 func TestHostileServers(t *testing.T) {
 	type answer = func(w http.ResponseWriter, r *http.Request)
 	part := func(contentRange, body string) answer {
@@ -340,7 +340,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// TestUnreachable: nobody listens, and a name that does not exist.
+// TestUnreachable connects to a port on which no server listens, and to a name that does not exist.
 func TestUnreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -354,7 +354,7 @@ func TestUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestWebLists: a name stands for itself, a pattern is refused.
+// TestWebLists checks that a name stands for itself, and that a pattern is refused.
 func TestWebLists(t *testing.T) {
 	url := serve(t, honest)
 	web := newWeb(t, nil)

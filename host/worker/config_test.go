@@ -63,7 +63,7 @@ func TestConfigDocument(t *testing.T) {
 	assert.LessOrEqual(t, int64(defaults.Memory), int64(mostMemory))
 }
 
-// TestConfigRefused looks at every bound from both sides.
+// TestConfigRefused checks every bound from both sides.
 func TestConfigRefused(t *testing.T) {
 	const control = "control: [http://127.0.0.1:7460]\n"
 	for text, want := range map[string]string{
@@ -103,7 +103,7 @@ func TestConfigRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrConfig)
 }
 
-// TestTheUnitMatches checks that the unit promises what a worker does.
+// TestTheUnitMatches checks that the systemd unit matches a worker's behaviour.
 func TestTheUnitMatches(t *testing.T) {
 	b, err := os.ReadFile("systemd/millrace-worker.service")
 	require.NoError(t, err)

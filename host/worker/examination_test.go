@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// TestExamine checks what is found fine, and what keeps a worker from working, each part by itself.
+// TestExamine checks the findings of a correct configuration and, for each part by itself, those of faults that
+// prevent a worker from working.
 func TestExamine(t *testing.T) {
 	server := objectserver.New(t)
 	server.Put("rows/a.parquet", makePartition(t, 1, 40))

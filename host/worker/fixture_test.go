@@ -86,7 +86,7 @@ sparse:
     ops: [sigrid_hash: {salt: 0, max: 1000}]
 `
 
-// logger logs where MILLRACE_LOG says so.
+// logger returns a logger that writes if MILLRACE_LOG is set.
 func logger() *slog.Logger {
 	if os.Getenv("MILLRACE_LOG") == "" {
 		return slog.New(slog.DiscardHandler)
@@ -127,7 +127,7 @@ func startHolder(t testing.TB, name string, files map[string][]byte) (*node.Agen
 	return a, dev
 }
 
-// await waits until something holds.
+// await waits until a condition holds.
 func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
@@ -167,7 +167,7 @@ func (l *leader) Locate(_ context.Context, r *apiv1.LocateRequest) (*apiv1.Locat
 	return answer, nil
 }
 
-// place says where a partition lies from now on.
+// place sets the place of a partition.
 func (l *leader) place(s *apiv1.PartitionSource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,14 +240,14 @@ func (f *fixture) awaitState(word string) {
 	})
 }
 
-// job is a job over what a holder holds.
+// job is a job over the partitions of a holder.
 type job struct {
 	digest dataset.Digest
 	plan   *dataset.Plan
 	*apiv1.PrepareRequest
 }
 
-// describeJob makes a job of everything that a holder holds.
+// describeJob makes a job over all partitions of a holder.
 func describeJob(t testing.TB, holder *node.Agent, o dataset.Options) *job {
 	t.Helper()
 	client := apiv1connect.NewNodeClient(http.DefaultClient, holder.URLs()[0])
@@ -302,7 +302,7 @@ func (f *fixture) placeAll(j *job, copies ...*apiv1.HeldCopy) {
 	}
 }
 
-// prepare hands a job over, which must go well.
+// prepare hands a job over and requires success.
 func (f *fixture) prepare(j *job) {
 	f.t.Helper()
 	_, err := f.node.Prepare(f.t.Context(), j.PrepareRequest)
@@ -321,8 +321,8 @@ func (f *fixture) fetch(base string, j *job, drive string, number, until uint64)
 	return resp.StatusCode, b
 }
 
-// sameAsHolder checks that every mini-batch of the worker is byte for byte the holder's. A request that fails for a
-// time is made again, as launchers do.
+// sameAsHolder checks that every mini-batch of the worker is byte for byte the holder's. A request that fails
+// temporarily is repeated, as launchers do.
 func (f *fixture) sameAsHolder(j *job, holder *node.Agent) {
 	f.t.Helper()
 	for s := range j.plan.All() {
@@ -341,12 +341,12 @@ func (f *fixture) sameAsHolder(j *job, holder *node.Agent) {
 	}
 }
 
-// proxy stands before a holder and changes what a test wants changed.
+// proxy stands before a holder and changes its answers as a test demands.
 type proxy struct {
 	*httptest.Server
 	mu     sync.Mutex
 	change func(*http.Response) error // of answers with bytes of partitions; nil: none
-	ranges int                        // that were asked for
+	ranges int                        // ranges that were requested
 	plain  bool                       // ranges are asked for without a checksum
 }
 
@@ -378,7 +378,7 @@ func newProxy(t testing.TB, to *node.Agent) *proxy {
 	return p
 }
 
-// do makes the proxy change answers, or ask for them without checksums.
+// do lets the proxy change answers, or request them without checksums.
 func (p *proxy) do(change func(*http.Response) error, plain bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

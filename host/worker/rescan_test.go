@@ -26,8 +26,9 @@ func (l *leader) announced() map[string]string {
 	return list
 }
 
-// TestPartitionsOfAStoreAreLookedAtAgain: an object that is added is announced, one that is written again with its new
-// identity; a store that does not answer takes nothing away; objects that stay are not read again.
+// TestPartitionsOfAStoreAreLookedAtAgain checks that an added object is announced, and a rewritten object with its
+// new identity; that no object is withdrawn while the store does not answer; and that unchanged objects are not read
+// again.
 func TestPartitionsOfAStoreAreLookedAtAgain(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

@@ -19,8 +19,9 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestAWorkerGivesWhatAHolderGives: the frames are the same byte for byte, with and without mixed rows, whether the
-// places come with the job or the control plane is asked; the worker announces a drive of reach any that holds nothing.
+// TestAWorkerGivesWhatAHolderGives checks that the frames are the same byte for byte, with and without mixed rows,
+// whether the job names the places or the worker asks the control plane. The worker announces a drive of reach any
+// that holds no partition.
 func TestAWorkerGivesWhatAHolderGives(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	for _, o := range []dataset.Options{
@@ -30,7 +31,7 @@ func TestAWorkerGivesWhatAHolderGives(t *testing.T) {
 		j := describeJob(t, holder, o)
 		f.placeAll(j, copyAt("n0", holder.URLs()...))
 		if o.Window > 0 {
-			j.Sources = nil // it asks
+			j.Sources = nil // the worker asks the control plane
 		}
 		f.prepare(j)
 		f.sameAsHolder(j, holder)
@@ -76,7 +77,7 @@ func TestAWorkerGivesWhatAHolderGives(t *testing.T) {
 	}
 }
 
-// flipped is a body with one bit of its first byte turned over.
+// flipped is a body with one inverted bit in its first byte.
 type flipped struct {
 	io.ReadCloser
 	done bool
@@ -91,8 +92,8 @@ func (f *flipped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestWhatIsReadIsChecked: bits that flip, answers that end early, answers without a checksum, other ranges than were
-// asked for, nodes that break off, hang, or answer errors: the bytes come right, from another copy or at another try.
+// TestWhatIsReadIsChecked reads from nodes that flip bits, end answers early, omit the checksum, send another range,
+// break off, hang, or answer with errors. The bytes must come right, from another copy or at another attempt.
 func TestWhatIsReadIsChecked(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	for name, c := range map[string]struct {
@@ -142,7 +143,7 @@ func TestWhatIsReadIsChecked(t *testing.T) {
 			if c.metric == "changed" || c.metric == "" {
 				return
 			}
-			// With the bad copy alone nothing wrong is delivered, and what is said may be tried again.
+			// With the bad copy alone no wrong bytes are delivered, and the error is a temporary one.
 			alone := startWorker(t, func(c *Config) { c.ReadTime, c.ReadTries = node.Duration(time.Second), 2 })
 			alone.placeAll(j, copyAt("n1", bad.URL))
 			_, err := alone.node.Prepare(t.Context(), j.PrepareRequest)
@@ -151,8 +152,8 @@ func TestWhatIsReadIsChecked(t *testing.T) {
 	}
 }
 
-// TestAHolderThatDisappears: the holder dies while a split is read; the rest comes from the copy that the control plane
-// names, and the split's bytes are right.
+// TestAHolderThatDisappears checks that, if the holder dies while a split is read, the rest comes from the copy that
+// the control plane names, and the split's bytes are right.
 func TestAHolderThatDisappears(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	first, second := newProxy(t, holder), newProxy(t, holder)
@@ -174,8 +175,9 @@ func TestAHolderThatDisappears(t *testing.T) {
 	assert.Positive(t, f.leader.located)
 }
 
-// TestAPartitionThatChanged: a copy of another footer is passed over while there is another copy, and is a typed error
-// where there is none; a partition that is overwritten while it is read is noticed before the split's last mini-batch.
+// TestAPartitionThatChanged checks that a copy with another footer is skipped if there is another copy, and is a
+// typed error otherwise. A partition that is overwritten while it is read is noticed before the split's last
+// mini-batch.
 func TestAPartitionThatChanged(t *testing.T) {
 	files := content(t)
 	holder, dev := startHolder(t, "n0", files)
@@ -197,7 +199,7 @@ func TestAPartitionThatChanged(t *testing.T) {
 	require.ErrorContains(t, err, "failed_precondition")
 	require.ErrorContains(t, err, "not the one of the job's manifest")
 
-	// One split is a whole partition; its last mini-batch comes when the footer was looked at again.
+	// One split is a whole partition; its last mini-batch comes after the footer was checked again.
 	late := startWorker(t, nil)
 	late.placeAll(j, copyAt("n0", holder.URLs()...))
 	late.prepare(j)
@@ -216,7 +218,7 @@ func TestAPartitionThatChanged(t *testing.T) {
 	assert.Contains(t, string(b), name)
 }
 
-// overwriteEnd changes a byte of a partition's footer where it lies on a drive.
+// overwriteEnd changes a byte of a partition's footer on a drive.
 func overwriteEnd(t *testing.T, dev interface {
 	ReadAt(p []byte, off int64) (int, error)
 	WriteAt(p []byte, off int64) (int, error)
@@ -231,7 +233,7 @@ func overwriteEnd(t *testing.T, dev interface {
 	require.NoError(t, err)
 }
 
-// TestAPartitionInAStore: a partition that no node holds is read from its URL, with its identity pinned.
+// TestAPartitionInAStore checks that a partition that no node holds is read from its URL, with its identity pinned.
 func TestAPartitionInAStore(t *testing.T) {
 	files := content(t)
 	holder, _ := startHolder(t, "n0", files)
@@ -263,7 +265,8 @@ func TestAPartitionInAStore(t *testing.T) {
 	require.ErrorContains(t, err, "failed_precondition")
 }
 
-// TestJobsAreBounded: a worker takes as many jobs as its configuration says, and frees what a finished job held.
+// TestJobsAreBounded checks that a worker takes as many jobs as its configuration allows, and frees the memory of a
+// finished job.
 func TestJobsAreBounded(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	f := startWorker(t, func(c *Config) { c.Jobs = 1 })

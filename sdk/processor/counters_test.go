@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// TestCounters counts slices and their results. Times that a result block states beyond all reason are bounded.
+// TestCounters counts slices and their results. Impossibly long times in a result block are bounded.
 func TestCounters(t *testing.T) {
 	var c counters
 	c.countTraffic(slicer.Traffic{Planned: 100, Unneeded: 10, Reread: 5}, false)

@@ -62,8 +62,8 @@ func begin(t *testing.T, memory uint64, o processor.Options) (processor.Processo
 	return p, f, processor.Run{Partition: part, Rows: rows, Batch: 32}
 }
 
-// TestRowsComeInOrder takes runs of rows: every mini-batch but the last has the batch's rows, and behind the last the
-// stream stays at its end.
+// TestRowsComeInOrder takes runs of rows. Every mini-batch but the last must have the batch's rows, and after the
+// last the stream stays at its end.
 func TestRowsComeInOrder(t *testing.T) {
 	p, _, run := begin(t, 1<<20, processor.Options{Streams: 2})
 	for _, first := range []int64{0, 1, 499} {
@@ -93,8 +93,8 @@ func TestRowsComeInOrder(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-// TestWhatIsLentIsNotWrittenAgain holds every mini-batch to the end. While buffers are free mini-batches are lent; then
-// they are copied, and no later one is written over an earlier one.
+// TestWhatIsLentIsNotWrittenAgain keeps every mini-batch to the end. Mini-batches are lent while buffers are free
+// and copied afterwards, and no later mini-batch is written over an earlier one.
 func TestWhatIsLentIsNotWrittenAgain(t *testing.T) {
 	p, _, run := begin(t, 1<<20, processor.Options{Streams: 1})
 	s, err := p.Open(t.Context(), run)
@@ -126,7 +126,8 @@ func TestWhatIsLentIsNotWrittenAgain(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-// TestAFailedExecutionEndsItsStream and no other: the error stays, and the memory of the stream is free for the next.
+// TestAFailedExecutionEndsItsStream checks that a failed execution ends its stream and no other. The error stays,
+// and the memory of the stream is free for the next stream.
 func TestAFailedExecutionEndsItsStream(t *testing.T) {
 	p, f, run := begin(t, 1<<20, processor.Options{Streams: 1, Sync: true})
 	s, err := p.Open(t.Context(), run)
@@ -152,7 +153,8 @@ func TestAFailedExecutionEndsItsStream(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-// TestMemoryThatNoStreamCanUse is an error before any stream, which says how much memory would do for all streams.
+// TestMemoryThatNoStreamCanUse checks that too little memory is an error before any stream, which says how much
+// memory suffices for all streams.
 func TestMemoryThatNoStreamCanUse(t *testing.T) {
 	tight := cpu.NewTarget(cpu.Options{Threads: 1, Processor: processor.Options{SLM: 1 << 10}})
 	prog := &program.Program{

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestStatsCountEveryField: every field of Stats is in sums, differences and shares.
+// TestStatsCountEveryField checks that every field of Stats is in sums, differences and shares.
 func TestStatsCountEveryField(t *testing.T) {
 	var a, b Stats
 	for i := range reflect.TypeFor[Stats]().NumField() {

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestArea allocates and releases at random: segments never overlap, and released memory becomes whole again.
+// TestArea allocates and releases at random. Segments must never overlap, and released memory must form one segment
+// again.
 func TestArea(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Uint64Range(0, 64).Draw(t, "size") * grain

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// headerBytes is what a fake page's header takes.
+// headerBytes is the size of a fake page's header.
 const headerBytes = 32
 
 // fakeColumn describes the chunks of one column. Every chunk has pages of the same size and number of rows.
@@ -186,7 +186,7 @@ func (e *fakeEngine) move(x *Execute) error {
 	return e.forget(x.Ranges)
 }
 
-// record notes a move, over what was there.
+// record notes a move, in place of the earlier content.
 func (e *fakeEngine) record(m target.Move) {
 	var kept []target.Move
 	for _, old := range e.moved {
@@ -213,7 +213,7 @@ func (e *fakeEngine) holds(at, from, n uint64) bool {
 	return true
 }
 
-// forget drops what lies outside its range, since the ranges were divided again.
+// forget drops content that lies outside its range, since the ranges were divided again.
 func (e *fakeEngine) forget(r [target.Ranges]target.Span) error {
 	for i, a := range r {
 		for _, b := range r[:i] {
@@ -238,7 +238,7 @@ func (e *fakeEngine) forget(r [target.Ranges]target.Span) error {
 	return nil
 }
 
-// put records what was written from address at on, over what was there.
+// put records what was written from address at on, in place of the earlier content.
 func (e *fakeEngine) put(at, end uint64, h any) {
 	for other, old := range e.held {
 		var oldEnd uint64
@@ -255,7 +255,8 @@ func (e *fakeEngine) put(at, end uint64, h any) {
 	e.held[at] = h
 }
 
-// execute performs the moves and answers the slice. The error is a breach of what an engine may rely on.
+// execute performs the moves and answers the slice. It returns an error if the slice breaks a rule that an engine
+// may rely on.
 func (e *fakeEngine) execute(x *Execute) (*program.Result, error) {
 	if err := e.move(x); err != nil {
 		return nil, err
@@ -283,7 +284,7 @@ func (e *fakeEngine) execute(x *Execute) (*program.Result, error) {
 	return res, nil
 }
 
-// check walks a task's pages and says what it lacks, Idle for nothing, and how many values it writes.
+// check walks a task's pages. It returns what the task lacks, or Idle for nothing, and how many values it writes.
 func (e *fakeEngine) check(
 	x *Execute, t *program.Task, group int, values uint64,
 ) (r program.TaskResult, adds uint64, err error) {
@@ -364,7 +365,7 @@ func (e *fakeEngine) check(
 	return r, adds, nil
 }
 
-// do does the rows of a task that lacks nothing.
+// do executes the rows of a task that lacks nothing.
 func (e *fakeEngine) do(x *Execute, t *program.Task, group int) program.TaskResult {
 	c, rows := &e.file.columns[t.Column], e.file.groups[group]
 	cur := t.Cursor

@@ -80,8 +80,8 @@ func (r *fakeRun) maxSlicesWithoutProgress() int {
 // the rows.
 func (r *fakeRun) maxAttemptsAtSlice() int { return 8 + 2*bits.Len(uint(r.batchRows)) }
 
-// run carries out all steps and checks after each that the slicer makes progress, or wants something that it did not
-// want before, within what the package comment says.
+// run carries out all steps. After each step it checks that the slicer makes progress, or requests something new,
+// within the bounds of the package comment.
 func (r *fakeRun) run(t require.TestingT) error {
 	for {
 		step, _, err := r.step()
@@ -98,9 +98,10 @@ func (r *fakeRun) run(t require.TestingT) error {
 	}
 }
 
-// TestEveryFileEnds runs files of many shapes in memories of many sizes. The fake engine checks that every window holds
-// the bytes that it is said to hold, and that dictionaries and unpacked pages are where they are said to be. Every run
-// ends, with all rows or with a MemoryError, and with a little more than the errors ask for it ends with all rows.
+// TestEveryFileEnds runs files of many shapes in memories of many sizes. The fake engine checks that every window
+// holds the bytes that it is said to hold, and that dictionaries and unpacked pages are where they are said to be.
+// Every run ends, with all rows or with a MemoryError, and with a little more memory than the errors ask for it ends
+// with all rows.
 func TestEveryFileEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFile(t)
@@ -132,8 +133,9 @@ func TestEveryFileEnds(t *testing.T) {
 	})
 }
 
-// TestWhatAMemoryErrorAsksForIsEnough gives a map whose scores have a large dictionary page what each error asks for,
-// and not a byte more. A read that is joined over the gap between two chunks takes room that the errors do not count.
+// TestWhatAMemoryErrorAsksForIsEnough reads a map whose scores have a large dictionary page, with exactly the memory
+// that each error asks for. A read that is joined over the gap between two chunks takes room that the errors do not
+// count.
 func TestWhatAMemoryErrorAsksForIsEnough(t *testing.T) {
 	f := &fakeFile{columns: []fakeColumn{
 		{name: "keys", page: 32, pageRows: 1, part: program.MapKeys},
@@ -162,12 +164,12 @@ func TestWhatAMemoryErrorAsksForIsEnough(t *testing.T) {
 	assert.Less(t, memory, uint64(93_000))
 }
 
-// TestPlentyMovesOnce gives all memory that there is use for, to a slicer that learned from another what pages take:
-// the chunks are moved whole, and once.
+// TestPlentyMovesOnce gives a slicer as much memory as it can use, and the sizes of pages that another slicer
+// learned. The chunks must be moved whole, and once.
 func TestPlentyMovesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFile(t)
-		f.groups = f.groups[:1] // another row group may want a larger output buffer, for which the memory is divided again
+		f.groups = f.groups[:1] // another row group may need a larger output buffer, for which the memory is divided again
 		total := uint64(0)
 		for i, c := range f.columns {
 			f.columns[i].declared = 0
@@ -197,7 +199,8 @@ func TestPlentyMovesOnce(t *testing.T) {
 	})
 }
 
-// TestGreedyEngines asks for a byte more every time, for ever: the stream ends with an error.
+// TestGreedyEngines runs engines that ask for one byte more every time, without end. The stream must end with an
+// error.
 func TestGreedyEngines(t *testing.T) {
 	f := &fakeFile{columns: []fakeColumn{{name: "ids", page: 100_000, pageRows: 1000}}, groups: []int64{1000}}
 	f.build()
@@ -233,7 +236,7 @@ func TestGreedyEngines(t *testing.T) {
 	}
 }
 
-// TestResultsOutOfTurn hands in what was not asked for.
+// TestResultsOutOfTurn hands in results and page indexes that the slicer did not ask for.
 func TestResultsOutOfTurn(t *testing.T) {
 	f := &fakeFile{columns: []fakeColumn{{name: "ids", page: 4000, pageRows: 1000}}, groups: []int64{1000}}
 	f.build()
@@ -250,8 +253,8 @@ func TestResultsOutOfTurn(t *testing.T) {
 	assert.Equal(t, 1, r.workspace.FreeBuffers(), "after an error no buffer is held")
 }
 
-// TestGrowingBesideLentBuffers lends all buffers but one and lets the output grow: what was written moves, though no
-// ring of the larger size fits beside the lent buffers.
+// TestGrowingBesideLentBuffers lends all buffers but one and lets the output grow: the written part moves, although
+// no ring of the larger size fits beside the lent buffers.
 func TestGrowingBesideLentBuffers(t *testing.T) {
 	f := &fakeFile{columns: []fakeColumn{
 		{name: "ids", page: 800, pageRows: 100},
@@ -293,7 +296,8 @@ func TestGrowingBesideLentBuffers(t *testing.T) {
 	}
 }
 
-// TestImportsAreTame holds what the package imports: nothing that waits, reads, measures time or runs beside it.
+// TestImportsAreTame holds the list of the package's imports: no package that waits, reads, measures time or runs
+// concurrently.
 func TestImportsAreTame(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)

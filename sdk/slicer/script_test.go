@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// runScript returns the script with the outputs as they came.
+// runScript returns the script with the actual outputs.
 func runScript(t *testing.T, script string) string {
 	var out strings.Builder
 	s := &scripted{t: t}

@@ -18,7 +18,7 @@ func TestMovesAreJoined(t *testing.T) {
 	assert.Equal(t, []target.Move{{From: 0, Len: 150, To: 1000}, {From: 150, Len: 10, To: 5000}}, m)
 }
 
-// TestBuffers holds the ring against what is lent of it.
+// TestBuffers checks that the ring never gives out a lent buffer.
 func TestBuffers(t *testing.T) {
 	r := &Workspace{span: target.Span{Len: 10 * grain}, result: target.Span{Len: grain}}
 	require.True(t, r.makeRingOf(4, 2*grain))
@@ -27,7 +27,7 @@ func TestBuffers(t *testing.T) {
 	assert.Equal(t, 2, r.FreeBuffers())
 	r.Release(a)
 	assert.Equal(t, 3, r.FreeBuffers())
-	// A new ring leaves the lent buffer alone.
+	// A new ring does not touch the lent buffer.
 	require.True(t, r.makeRingOf(1, 3*grain))
 	c := r.acquireBuffer()
 	assert.LessOrEqual(t, c.Span.End(), b.Span.Addr)

@@ -205,7 +205,7 @@ func TestDeduplicateTakesTheHoldOver(t *testing.T) {
 	assert.Same(t, plain, same, "nothing to do")
 }
 
-// formOfSets is a small deduplicated mini-batch.
+// formOfSets returns a small deduplicated mini-batch.
 func formOfSets(t testing.TB) *MiniBatch {
 	m := New(setSchemas()["lists"], 3, nil)
 	m.Name = Name{Job: [32]byte{0xab, 31: 0xcd}, Epoch: 1, Number: 5}
@@ -291,7 +291,7 @@ func TestDeduplicatedFramesThatLie(t *testing.T) {
 				_, err = m.Expand()
 				require.ErrorIs(t, err, ErrShape)
 			}
-			// The same in a frame, whose CRC is right.
+			// The same in a frame with a correct CRC.
 			if e, err := layout(m.Schema, m.Rows, m.Values(), m.Unique, 1); err == nil && m.Unique != nil && m.Inverse != nil {
 				var data []byte
 				for _, v := range m.views(e) {
@@ -310,7 +310,7 @@ func TestDeduplicatedFramesThatLie(t *testing.T) {
 	require.ErrorContains(t, err, "is deduplicated: gather first")
 }
 
-// A frame of some kilobytes can stand for more memory than there is.
+// TestExpandIsBounded expands a frame of some kilobytes, which can stand for more memory than the machine has.
 func TestExpandIsBounded(t *testing.T) {
 	const rows, long = 1 << 16, 1 << 15
 	s := &Schema{IDs: Int64, Keys: []Key{{Name: "a", List: true, Set: 1}}}
@@ -327,7 +327,8 @@ func TestExpandIsBounded(t *testing.T) {
 	assert.Len(t, whole.Values64, 2*rows)
 }
 
-// Files hold every row: those of a deduplicated mini-batch are those of the same one before.
+// TestFoldersHoldEveryRow checks that folders hold every row: a deduplicated mini-batch gives the same files as the
+// mini-batch before its deduplication.
 func TestFoldersHoldEveryRow(t *testing.T) {
 	for name, s := range setSchemas() {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,8 @@ func TestFrameRoundTrip(t *testing.T) {
 	}
 }
 
-// A frame's bytes never change: what one release wrote, the next redelivers. The CRC was computed in Python.
+// TestFrameGolden checks that a frame's bytes never change: a later release must deliver a mini-batch again with the
+// same bytes. The CRC was computed in Python.
 func TestFrameGolden(t *testing.T) {
 	s := &Schema{
 		Label: true, Dense: []string{"int_0"}, IDs: Int64,
@@ -120,7 +121,7 @@ func TestReadFrameCopiesNothingWhereAligned(t *testing.T) {
 	}
 }
 
-// Over a socket net.Buffers uses writev; the frame must come through whole.
+// TestWriteFrameOverTCP writes a frame to a socket, where net.Buffers uses writev. The frame must arrive whole.
 func TestWriteFrameOverTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -248,7 +249,7 @@ func TestReadFrameRefusesBytes(t *testing.T) {
 			c[i] ^= bit
 			back, err := ReadFrame(c)
 			if i >= 8 && uint64(i) < 8+n && err == nil {
-				// A name is not under the CRC: what is read is a well-formed mini-batch of another name.
+				// The CRC does not cover the name: the result is a valid mini-batch of another name.
 				require.NotEmpty(t, Diff(m, back))
 				continue
 			}
@@ -267,8 +268,8 @@ func TestReadFrameRefusesBytes(t *testing.T) {
 	}
 }
 
-// TestReadFrameOf: a reader that knows the expected frame reads the same as ReadFrame, and refuses anything else as
-// ReadFrame does.
+// TestReadFrameOf checks that a reader that knows the expected frame reads the same as ReadFrame, and refuses any
+// other frame as ReadFrame does.
 func TestReadFrameOf(t *testing.T) {
 	for name, s := range schemas() {
 		for _, rows := range []int{0, 1, 5, 1000} {
@@ -329,7 +330,7 @@ func TestReadFrameOfRefusesBytes(t *testing.T) {
 	}
 }
 
-// A frame with a right CRC may still break the rules of its lengths.
+// TestReadFrameRefusesWrongLengths reads frames with a correct CRC that break the rules of lengths.
 func TestReadFrameRefusesWrongLengths(t *testing.T) {
 	m := random(t, schemas()["lists int64"], 4, 1)
 	good, err := AppendFrame(nil, m)
@@ -351,7 +352,7 @@ func TestReadFrameRefusesWrongLengths(t *testing.T) {
 	}
 }
 
-// dataSum is the CRC32C of what follows a frame's header.
+// dataSum returns the CRC32C of the bytes behind a frame's header.
 func dataSum(b []byte) uint32 {
 	return crc32.Checksum(b[8+binary.LittleEndian.Uint64(b):], crc32.MakeTable(crc32.Castagnoli))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// schemas are one of each kind.
+// schemas returns one schema of each kind.
 func schemas() map[string]*Schema {
 	keys := []Key{{Name: "cat_0", NumEmbeddings: 500_000}, {Name: "bucket_\"é\\\n", NumEmbeddings: 1 << 40}}
 	jagged := []Key{{Name: "a", NumEmbeddings: 100, List: true}, {Name: "b"}, {Name: "c", List: true}}
@@ -140,7 +140,7 @@ func TestCloneLendsNothing(t *testing.T) {
 				}
 				func() {
 					defer func() {
-						if recover() != nil { // the schema has not this tensor
+						if recover() != nil { // the schema does not have this tensor
 							c.Rows++
 						}
 					}()

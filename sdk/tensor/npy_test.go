@@ -64,7 +64,7 @@ func TestNpyHeaderLength(t *testing.T) {
 var npyDict = regexp.MustCompile(
 	`^\{'descr': '(<[fi][48]|<u2)', 'fortran_order': False, 'shape': \(([0-9, ]+)\), \} *\n$`)
 
-// readNpy is a reader of its own: type, shape, data.
+// readNpy is an independent reader of .npy files. It returns type, shape and data.
 func readNpy(t *testing.T, path string) (string, []int64, []byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -83,7 +83,8 @@ func readNpy(t *testing.T, path string) (string, []int64, []byte) {
 	return m[1], shape, b[10+n:]
 }
 
-// The run's mini-batches, put together by the definition, against what the writer made of them.
+// TestNpyHoldsOneKeyedJaggedTensor joins the run's mini-batches by the definition, and compares the result with the
+// writer's files.
 func TestNpyHoldsOneKeyedJaggedTensor(t *testing.T) {
 	for name, s := range schemas() {
 		for _, sizes := range [][]int{{}, {0}, {5}, {100, 100, 37}, {1, 2, 3, 4}} {
@@ -221,7 +222,7 @@ func TestNpyRefusesWhatIsThere(t *testing.T) {
 	w, err = CreateNpy(other, s)
 	require.NoError(t, err)
 	require.NoError(t, w.Write(random(t, s, 5, 1)))
-	// The process dies here; the next run takes the place of what it left.
+	// The process dies here; the next run replaces the files that it left.
 	w2, err := CreateNpy(other, s)
 	require.NoError(t, err)
 	require.NoError(t, w2.Close())
@@ -275,7 +276,8 @@ func TestNpyErrorsStay(t *testing.T) {
 	require.ErrorIs(t, w.Write(bad), ErrShape)
 }
 
-// A disk that takes no more is an error of Write or Close, and no folder without keys.json takes the name.
+// TestNpyOnAFailingDisk checks that a full disk is an error of Write or Close, and that no folder without keys.json
+// gets the name.
 func TestNpyOnAFailingDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /dev/full")

@@ -62,7 +62,8 @@ func startGateway(t *testing.T) (endpoint string) {
 	return "http://" + address
 }
 
-// TestGateway reads from a server of S3 that others wrote, which verifies signatures, lists, and keeps versions.
+// TestGateway reads from an S3 server of another project, which verifies signatures, lists objects, and keeps
+// versions.
 func TestGateway(t *testing.T) {
 	ctx := context.Background()
 	endpoint := startGateway(t)

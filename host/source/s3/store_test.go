@@ -22,10 +22,10 @@ import (
 // contents is the bytes of the object of these tests.
 const contents = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// object is where it lies.
+// object is the URI of these contents.
 const object = "s3://rows/days/day_0.parquet"
 
-// clearEnvironment takes the credentials of whoever runs the test away.
+// clearEnvironment removes the credentials of the user who runs the test.
 func clearEnvironment(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{
@@ -88,7 +88,7 @@ func TestStoreReads(t *testing.T) {
 	require.NoError(t, src.Close())
 }
 
-// TestCredentials: those of the environment, of the shared file, and none.
+// TestCredentials takes credentials from the environment and from the shared file, and goes without any.
 func TestCredentials(t *testing.T) {
 	ctx := context.Background()
 	server := newServer(t)
@@ -109,7 +109,8 @@ func TestCredentials(t *testing.T) {
 	assert.NotContains(t, err.Error(), "verysecret")
 }
 
-// TestEndpoint: the environment names the store, an option goes before it, nonsense is refused.
+// TestEndpoint checks that the environment names the store, that an option overrides it, and that a malformed URL is
+// refused.
 func TestEndpoint(t *testing.T) {
 	server := newServer(t)
 	open := func(env map[string]string, endpoint string) error {
@@ -132,7 +133,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestPins: an object that was written again is another one, a version stays what it is.
+// TestPins checks that an object that was written again counts as another one, and that a version stays the same.
 func TestPins(t *testing.T) {
 	ctx := context.Background()
 	server := newServer(t)
@@ -163,7 +164,7 @@ func TestPins(t *testing.T) {
 	require.NoError(t, err, "the old version is still there")
 }
 
-// TestLists: patterns over folders and pages, in the order of names.
+// TestLists lists patterns over folders and pages, in the order of names.
 func TestLists(t *testing.T) {
 	ctx := context.Background()
 	server := newServer(t)
@@ -212,7 +213,7 @@ func TestLists(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestRefuses: URIs that name no object.
+// TestRefuses opens URIs that name no object.
 func TestRefuses(t *testing.T) {
 	store := newStore(t, newServer(t).URL)
 	for _, uri := range []string{
@@ -226,7 +227,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestHostileStores: every way in which a store's answer may go wrong has an error of its type.
+// TestHostileStores checks that every fault of a store's answer has its type of error.
 func TestHostileStores(t *testing.T) {
 	refuse := func(status int, code string, header ...string) func(w http.ResponseWriter, r *http.Request) {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -313,13 +314,14 @@ func TestHostileStores(t *testing.T) {
 			assert.ErrorContains(t, err, c.text)
 			assert.ErrorContains(t, err, object)
 			count, _ := server.Requests()
-			// Package net/http sends a request again whose connection was closed before anything came.
+			// Package net/http repeats a request whose connection was closed before any byte of the answer came.
 			assert.LessOrEqual(t, count, 3, "the library tried again by itself")
 		})
 	}
 }
 
-// TestHostileListings: listings that do not end, name what was not asked for, or are no documents.
+// TestHostileListings checks listings that do not end, that name objects outside the request, or that are no
+// documents.
 func TestHostileListings(t *testing.T) {
 	page := func(keys string, token string) string {
 		return `<ListBucketResult><Name>rows</Name><IsTruncated>` + strconv.FormatBool(token != "") +
@@ -365,7 +367,8 @@ func TestHostileListings(t *testing.T) {
 	}
 }
 
-// TestUnreachable: nobody listens; a context that ended is no fault of the store.
+// TestUnreachable checks the error if no server listens, and that the end of a context does not count as a fault of
+// the store.
 func TestUnreachable(t *testing.T) {
 	clearEnvironment(t)
 	server := httptest.NewServer(http.NotFoundHandler())

@@ -125,7 +125,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The content that other Arrow readers see.
+// TestFileAsArrowSeesIt checks the content that other Arrow readers see.
 func TestFileAsArrowSeesIt(t *testing.T) {
 	s := schemas()["lists int64"]
 	b := write(t, s, batch(t, s, 3, 0), batch(t, s, 2, 1))
@@ -163,7 +163,8 @@ func TestFileAsArrowSeesIt(t *testing.T) {
 	assert.Equal(t, 3, rd.Schema().NumFields())
 }
 
-// A file holds every row: that of a deduplicated mini-batch is that of the same one before.
+// TestDeduplicatedIsWrittenWhole checks that a file holds every row: a deduplicated mini-batch gives the same file
+// as the mini-batch before its deduplication.
 func TestDeduplicatedIsWrittenWhole(t *testing.T) {
 	s := schemas()["lists int64"]
 	sets := *s
@@ -255,7 +256,8 @@ func TestWriteErrorsCarryOn(t *testing.T) {
 	assert.Greater(t, failed, 5)
 }
 
-// Cut files, and lengths that do not agree, are errors. Other damage is not tried: see the package comment.
+// TestReaderRefusesDamage checks that cut files, and lengths that do not agree, are errors. It does not try other
+// damage: see the package comment.
 func TestReaderRefusesDamage(t *testing.T) {
 	s := schemas()["lists int64"]
 	second := batch(t, s, 2, 1)
@@ -289,7 +291,7 @@ func TestReaderRefusesDamage(t *testing.T) {
 	}
 }
 
-// Files of Arrow, but not ours.
+// TestReaderRefusesOtherFiles opens Arrow files that this package did not write.
 func TestReaderRefusesOtherFiles(t *testing.T) {
 	a, err := Schema(schemas()["fixed int32"])
 	require.NoError(t, err)
