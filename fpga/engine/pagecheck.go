@@ -5,8 +5,9 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// checkPages walks the page headers from the cursor on, and finds whether window, scratch and dictionary room hold what
-// the task's rows touch. It moves the task's cursor over pages that the cursor skips whole.
+// checkPages walks the page headers from the cursor on. It finds whether window, scratch and dictionary room hold
+// the bytes that the task's rows need, and notes in the task's state what is lacking. It moves the task's cursor
+// over pages that the cursor skips whole.
 func (x *executor) checkPages(t *taskState) error {
 	if t.lacking != program.Done {
 		return nil

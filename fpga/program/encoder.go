@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Marshal returns the program's wire form. The program must be valid; Unmarshal refuses the bytes of one that is not.
+// Marshal returns the program's wire form. The program must be valid; Unmarshal refuses the bytes of an invalid
+// program.
 func (p *Program) Marshal() []byte { return p.AppendTo(nil) }
 
 // AppendTo appends the program's wire form to b. The same program always has the same bytes.

@@ -30,7 +30,7 @@ const (
 
 // sampler makes mini-batches of the first rows of a file, so that a draft rests on values and not on names alone.
 type sampler struct {
-	partition *partition.Partition // the first that has rows; nil: none has any
+	partition *partition.Partition // the first that has rows; nil if none has rows
 	columns   []pipeline.ColumnInfo
 	malformed program.Malformed
 	rows      int

@@ -202,7 +202,7 @@ func (c *Cache) drop(g *segment) {
 	c.wake()
 }
 
-// wake tells the reads that wait for memory that some became free, or evictable.
+// wake wakes the reads that wait for memory, because some became free or evictable.
 func (c *Cache) wake() {
 	close(c.freed)
 	c.freed = make(chan struct{})

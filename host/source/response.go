@@ -40,7 +40,8 @@ func Clip(b []byte, off, size int64) (within []byte, end error) {
 	return b, nil
 }
 
-// TotalOf returns the size of an object by the header Content-Range of an answer, or -1 where it does not say.
+// TotalOf returns the size of an object by the header Content-Range of an answer, or -1 if the header does not name
+// it.
 func TotalOf(header http.Header) int64 {
 	if r, ok := parseContentRange(header.Get("Content-Range")); ok {
 		return r.total

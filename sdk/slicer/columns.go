@@ -17,8 +17,8 @@ type columns struct {
 	learned   Learned
 }
 
-// bindLeaves finds the partition's column for every column of the program, and checks that it is what the program
-// takes, for rows [first, end).
+// bindLeaves finds the partition's column for every column of the program, and checks that it has the kind that the
+// program takes, for rows [first, end).
 func (cs *columns) bindLeaves(first, end int64) error {
 	if cs.program.Source != program.Parquet {
 		cs.leaves, cs.begun = []*format.Leaf{nil}, make([][]*chunk, 1)

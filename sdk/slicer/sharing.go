@@ -90,8 +90,8 @@ func (s *sharing) shareIfCramped() bool {
 	return true
 }
 
-// stopGuessing ends the guesses at what unpacked pages take, which keep memory from those that are known. It reports
-// whether there was a guess.
+// stopGuessing ends the guesses at the sizes of unpacked pages, which take memory from pages of known sizes. It
+// reports whether there was a guess.
 func (s *sharing) stopGuessing() (changed bool) {
 	b := s.surveyor.batch
 	for i := range b.portions {

@@ -2,8 +2,8 @@ package reference
 
 import "math"
 
-// nearestBFloat16 returns the float32 that the bfloat16 nearest to x has, ties to even; the NaN 7fc00000h for every
-// NaN. A bfloat16 is a float32 whose lower 16 bits are 0.
+// nearestBFloat16 returns, as float32, the bfloat16 nearest to x, ties to even; the NaN 7fc00000h for every NaN. A
+// bfloat16 is a float32 whose lower 16 bits are 0.
 func nearestBFloat16(x float32) float32 {
 	if math.IsNaN(float64(x)) {
 		return math.Float32frombits(0x7fc00000)

@@ -115,7 +115,8 @@ func hexKernel(name string, w vector) {
 		}}.emit()
 }
 
-// lowerHalf emits an instruction of 256 bits and tells the allocator that it sets all of the register: the rest is cleared.
+// lowerHalf emits an instruction of 256 bits and declares to the allocator that the instruction sets the whole
+// register, since it clears the upper half.
 func lowerHalf(to reg.VecVirtual, opcode string, from ...Op) {
 	Instruction(&ir.Instruction{Opcode: opcode, Operands: append(from[:len(from):len(from)], to.AsY()), Inputs: from, Outputs: []Op{to}})
 }

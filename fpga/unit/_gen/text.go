@@ -59,7 +59,8 @@ func compress(x, k, to reg.Register) {
 	})
 }
 
-// subtractWords emits VPSUBW of 128 bits, y = x - m, and tells the allocator that it sets all of y: the rest is cleared.
+// subtractWords emits VPSUBW of 128 bits, y = x - m, and declares to the allocator that the instruction sets all of
+// y, since it clears the rest.
 func subtractWords(m Op, x, y reg.VecVirtual) {
 	Instruction(&ir.Instruction{
 		Opcode: "VPSUBW", Operands: []Op{m, x, y.AsX()}, Inputs: []Op{m, x}, Outputs: []Op{y},
@@ -298,7 +299,7 @@ func hexDigit(c byte) byte {
 	return 0x80
 }
 
-// rowParser is what the groups of a row have in common.
+// rowParser holds the registers that the groups of a row share.
 type rowParser struct {
 	data, p, cells, planes reg.Register
 

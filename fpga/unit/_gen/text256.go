@@ -195,7 +195,7 @@ func text256Rows() {
 	RET()
 }
 
-// rows256 is what the groups of four fields have in common.
+// rows256 holds the registers and constants that the groups of four fields share.
 type rows256 struct {
 	data, p, cells, planes reg.Register
 	absent, trim           reg.VecVirtual

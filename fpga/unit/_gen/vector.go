@@ -9,7 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// vector is what kernels of one width have in common.
+// vector holds what kernels of one width share.
 type vector struct {
 	bits  int // of a register: 256 or 512
 	bytes int

@@ -27,7 +27,7 @@ const (
 type exchange struct {
 	status int           // 0 if no answer came
 	after  time.Duration // that the store asked to wait
-	total  int64         // bytes of the object by Content-Range, -1 where it does not say
+	total  int64         // bytes of the object by Content-Range, -1 if it is not named
 	count  int           // requests so far
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxKeys is the most keys and folders that one pattern looks at.
+	// maxKeys is the most keys and folders that the listing of one pattern reads.
 	maxKeys = 16 * source.MaxListed
 	// pageKeys is how many keys one request lists: the most that S3 sends.
 	pageKeys = 1000
