@@ -17,7 +17,7 @@ import (
 const redecideAt = 0.2
 
 // errRates is the reason while the throughputs that a policy needs are not known.
-var errRates = errors.New("P of the rank's own CPUs is not known yet")
+var errRates = errors.New("no P of the rank's own CPUs is known yet")
 
 // rankSharing is the state of dividing the splits of one rank between the rank's own CPUs and all other workers. It
 // is made when the rank's first own worker can be granted splits.
