@@ -42,10 +42,10 @@ def choice(name: str, value: Any, choices: Sequence[str]) -> Optional[str]:
 
 
 def paths(files: Union[Path, Iterable[Path]]) -> tuple[str, ...]:
-    """Returns the names of files, folders and patterns as text.
+    """Returns the names of files, folders and patterns as text, in the order given.
 
     Raises:
-        OptionsError: there is none, or one is no path.
+        OptionsError: ``files`` is empty, holds an empty name, or holds something that is not a path.
     """
     listed: Iterable[Any] = (files,) if isinstance(files, (str, os.PathLike)) else files
     try:
@@ -60,11 +60,12 @@ def paths(files: Union[Path, Iterable[Path]]) -> tuple[str, ...]:
 
 
 def document(pipeline: Any) -> tuple[str, str]:
-    """Returns the document of a pipeline, or its name, and the file that was read; no file if the document is text.
+    """Returns the pipeline's YAML document, or the name of a built-in pipeline, and where the document comes from: the
+    path of the file that was read, or the built-in pipeline's name, or "" for a document in memory.
 
     Raises:
-        PipelineError: the file cannot be read.
-        OptionsError: it is no pipeline.
+        PipelineError: the file cannot be read, or is not UTF-8.
+        OptionsError: ``pipeline`` is neither text, nor a path, nor a :class:`~millrace.Pipeline`.
     """
     if hasattr(pipeline, "to_yaml"):
         return pipeline.to_yaml(), ""

@@ -50,7 +50,7 @@ def _fields(schema: Schema) -> list[tuple[str, pa.DataType]]:
 
 
 def schema_of(schema: Schema) -> pa.Schema:
-    """The Arrow schema of a job's mini-batches, byte for byte that of Millrace's files."""
+    """Returns the Arrow schema of a job's mini-batches, byte for byte that of Millrace's files."""
 
     def text(v: object) -> str:
         return json.dumps(v, ensure_ascii=False, separators=(",", ":"))
@@ -88,7 +88,7 @@ def _tensors(mb: MiniBatch) -> dict[str, pa.Array]:
     inverse = found.pop("kjt.inverse", None)
     if inverse is None:
         return found
-    mb.validate()  # an index or a length that lies would take what is not there
+    mb.validate()  # a wrong index or length would address elements that do not exist
     parts: dict[str, list[pa.Array]] = {"kjt.values": [], "kjt.lengths": [], "kjt.weights": []}
     rows_at = at = 0
     for k, rows in zip(mb.schema.keys, mb.rows_of_keys):
@@ -110,12 +110,15 @@ def _tensors(mb: MiniBatch) -> dict[str, pa.Array]:
 
 
 def record_batch(mb: MiniBatch, *, named: bool = True) -> pa.RecordBatch:
-    """A mini-batch as a record batch of one row. Its columns share the mini-batch's memory and keep it alive, but those of
-    a deduplicated one, which are copies with every row, as in Millrace's files.
+    """Returns a mini-batch as a record batch of one row. Its columns share the mini-batch's memory and keep it alive.
+    The columns of a deduplicated mini-batch are copies that hold every row, as in Millrace's files.
 
     Args:
         named: whether name and rows are in the schema's metadata. Without them all batches of a job have one schema,
             and make a table.
+
+    Raises:
+        FrameError: the lengths or the inverse of a deduplicated mini-batch contradict its values.
     """
     schema = schema_of(mb.schema)
     columns, tensors = [], _tensors(mb)
@@ -132,12 +135,15 @@ def record_batch(mb: MiniBatch, *, named: bool = True) -> pa.RecordBatch:
 
 
 def flat(mb: MiniBatch) -> pa.RecordBatch:
-    """A mini-batch as a table for analysis: B rows, and a column for each feature, under the feature's name; ``label``
-    comes first if there is one.
+    """Returns a mini-batch as a table for analysis: B rows, and a column for each feature, under the feature's name;
+    ``label`` comes first if there is one.
 
-    A sparse feature is a column of integers where its key has one id in each row, else of lists. Dense columns, which
-    show the bits of bfloat16 as uint16, are
-    copied (they lie across rows), the others share the mini-batch's memory.
+    A sparse feature is a column of integers where its key has one id in each row, else a column of lists. Dense columns
+    are copies, since their elements lie across rows; bfloat16 shows its bits as uint16. The other columns share the
+    mini-batch's memory, except those of a deduplicated mini-batch, which are copies.
+
+    Raises:
+        FrameError: a length is negative, or the lengths exceed the values.
     """
     names: list[str] = []
     columns: list[pa.Array] = []
@@ -203,7 +209,10 @@ def open_file(source: Union[str, bytes, pa.Buffer]) -> Iterator[tuple[Schema, st
     """Yields (schema, name, rows, record batch) of every mini-batch of an Arrow file. ``source`` is a path, or bytes
     such as a node sends for ``Accept: application/vnd.apache.arrow.file``.
 
-    Raises :class:`millrace.errors.FrameError` if the file is not one of mini-batches.
+    Raises:
+        FrameError: the Arrow file does not hold mini-batches, or its schema or metadata contradicts itself.
+        OSError: the file cannot be read.
+        pyarrow.ArrowInvalid: the bytes are not an Arrow file. It is a ValueError.
     """
     opened = pa.memory_map(source) if isinstance(source, str) else pa.BufferReader(source)
     with opened, pa.ipc.open_file(opened) as reader:

@@ -11,11 +11,11 @@ from .errors import BinaryError
 
 
 def find() -> str:
-    """The path of the ``millrace`` binary: the one that ``MILLRACE_BIN`` names, else the one that this package's wheel
-    holds, else the one on the ``PATH``.
+    """Returns the path of the ``millrace`` binary: the one that ``MILLRACE_BIN`` names, else the one that this
+    package's wheel holds, else the one on the ``PATH``.
 
     Raises:
-        BinaryError: there is none.
+        BinaryError: there is none, or the one that ``MILLRACE_BIN`` names is not a program.
     """
     named = os.environ.get("MILLRACE_BIN")
     if named:
@@ -38,8 +38,8 @@ _COMMAND = b"millrace.binary"  # stands in the command that pip makes of main
 
 
 def _on_path() -> Optional[str]:
-    """The first ``millrace`` on the PATH that is a program and not this package's own command, which asks this module
-    where the program is.
+    """Returns the first ``millrace`` on the PATH that is a program and not this package's own command, since that
+    command calls this module.
     """
     for folder in os.get_exec_path():
         candidate = os.path.join(folder or ".", "millrace")
@@ -52,7 +52,9 @@ def _on_path() -> Optional[str]:
 
 
 def main() -> int:
-    """The command ``millrace`` of this package: becomes the binary, with the same arguments."""
+    """The command ``millrace`` of this package: replaces this process by the binary, with the same arguments. Returns
+    the exit status 1 if there is no binary, and otherwise does not return.
+    """
     try:
         program = find()
     except BinaryError as e:

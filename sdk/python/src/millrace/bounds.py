@@ -19,7 +19,9 @@ _CHUNK = 1 << 20
 
 
 def integer(value: Any, what: str, most: int = MAX_COUNT) -> int:
-    """A whole number from 0 to ``most``, as JSON has it or as text (protobuf's 64-bit numbers); None is 0."""
+    """Returns a whole number from 0 to ``most``, which JSON holds as a number or, for protobuf's 64-bit numbers, as
+    text. None gives 0. Raises ValueError for any other value.
+    """
     if value is None:
         return 0
     if isinstance(value, str) and re.fullmatch("[0-9]{1,20}", value, re.ASCII):
@@ -30,14 +32,18 @@ def integer(value: Any, what: str, most: int = MAX_COUNT) -> int:
 
 
 def real(value: Any, what: str, most: float) -> float:
-    """A number from 0 to ``most``. Protobuf's JSON writes NaN and infinities as text ("NaN"), which is refused."""
+    """Returns a number from 0 to ``most``. Raises ValueError for any other value, also for text: protobuf's JSON writes
+    NaN and infinities as text ("NaN").
+    """
     if type(value) not in (int, float) or not 0 <= value <= most:  # false for NaN
         raise ValueError(f"{what}: {str(value)[:40]!r} where a number to {most} belongs")
     return float(value)
 
 
 def seconds(text: Any, default: float, least: float, most: float) -> float:
-    """A time in a header, brought into [least, most]; ``default`` if the header is absent or is no plain decimal."""
+    """Returns the seconds in a header, clamped to [least, most], or ``default`` if the header is absent or is not a
+    plain decimal number.
+    """
     if not isinstance(text, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text.strip(), re.ASCII):
         return default
     value = float(text)
@@ -49,7 +55,7 @@ def _no_constant(text: str) -> Any:
 
 
 def document(data: bytes | str) -> Any:
-    """Reads JSON. Raises ValueError if the text is not JSON, NaN, Infinity and text nested too deeply included."""
+    """Reads JSON. Raises ValueError if the text is not JSON, holds NaN or Infinity, or is nested too deeply."""
     try:
         return json.loads(data, parse_constant=_no_constant)
     except RecursionError:
@@ -57,7 +63,9 @@ def document(data: bytes | str) -> Any:
 
 
 def read_all(response: Any, most: int) -> bytes:
-    """The body of an answer, of at most ``most`` bytes. Memory is allocated as bytes come, not as the header claims."""
+    """Returns the body of an answer, of at most ``most`` bytes. Memory is allocated as bytes come, not as the header
+    claims. Raises OSError if the body is longer, or shorter than the header says.
+    """
     if response.length is not None and response.length > most:
         raise OSError(f"an answer of {response.length} bytes, want {most} at most")
     parts, total = [], 0

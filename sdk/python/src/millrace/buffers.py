@@ -18,7 +18,7 @@ from .pool import Pool
 
 __all__ = ["Buffers"]
 
-_FREE = 2  # buffers that the private process must keep; with fewer, a mini-batch is copied
+_FREE = 2  # buffers that must stay with the private process; where fewer would, a mini-batch is copied
 _LEAST = 4  # buffers that are allowed at any size
 
 
@@ -41,7 +41,15 @@ class Buffers:
         self.copied = 0  # mini-batches; for tests and figures
 
     def add(self, buffer: int, descriptor: int, size: int, limit: int) -> None:
-        """Takes a buffer and its descriptor."""
+        """Takes a buffer and its descriptor, and closes the descriptor if it does not take it.
+
+        Args:
+            size: bytes of the buffer.
+            limit: bytes that all buffers may have together.
+
+        Raises:
+            MillraceError: the buffer is known already, or its file has another size.
+        """
         with self._lock:
             if self._closed or buffer in self._files or os.fstat(descriptor).st_size != size:
                 os.close(descriptor)
@@ -59,7 +67,12 @@ class Buffers:
                 os.close(descriptor)
 
     def map(self, buffer: int, nbytes: int) -> memoryview:
-        """A view of the mini-batch in a buffer. When the last view of it is gone, the buffer goes back."""
+        """Returns a view of the first ``nbytes`` bytes of a buffer, which hold a mini-batch. When the last view of it
+        is gone, the buffer goes back.
+
+        Raises:
+            MillraceError: there is no such buffer, or it has fewer bytes.
+        """
         with self._lock:
             descriptor, size = self._files.get(buffer, (-1, 0))
             if descriptor < 0 or not 0 < nbytes <= size:
@@ -69,7 +82,8 @@ class Buffers:
         return memoryview(mapped)
 
     def keep(self, buffer: int, view: memoryview) -> memoryview:
-        """The view that the trainer gets of a mini-batch: the same, or a copy if too few buffers would be left.
+        """Returns the view that the trainer gets of a mini-batch: ``view`` itself, or a copy if too few buffers would
+        be left.
 
         The caller drops its own references to ``view``.
         """
@@ -90,7 +104,7 @@ class Buffers:
 
     def _returned(self, buffer: int) -> None:
         if os.getpid() != self._pid:
-            return  # a fork's mapping, which is the fork's own affair
+            return  # the mapping belongs to a forked child, which must not return the parent's buffer
         with self._lock:
             self._kept.pop(buffer, None)
             if self._closed:

@@ -24,7 +24,7 @@ __all__ = ["MAX_MESSAGE", "VERSION", "Channel", "ChannelError"]
 VERSION = 1
 MAX_MESSAGE = 256 << 20  # bytes
 _CHUNK = 1 << 18
-_MAX_DESCRIPTORS = 16  # that may come with one read
+_MAX_DESCRIPTORS = 16  # in one read
 
 
 class ChannelError(PrivateProcessError):
@@ -85,7 +85,9 @@ class Channel:
     # --- receiving ------------------------------------------------------------------------------------------------
 
     def receive(self) -> Optional[dict[str, Any]]:
-        """The next message; None when the other side has closed. Raises :class:`ChannelError`."""
+        """Returns the next message, or None when the other side has closed. Raises :class:`ChannelError` if the bytes
+        are not a message.
+        """
         head = self._take(4)
         if head is None:
             return None
@@ -104,7 +106,9 @@ class Channel:
         return message
 
     def descriptor(self) -> int:
-        """The descriptor that came with the last message; the caller closes it."""
+        """Returns the oldest descriptor that has come and was not returned; the caller closes it. Raises
+        :class:`ChannelError` if there is none.
+        """
         if not self._descriptors:
             raise ChannelError("the private process sent a buffer without its descriptor")
         return self._descriptors.popleft()

@@ -59,13 +59,13 @@ class Job:
             by commas; or the name of a context (``millrace context list``). None takes the environment's control
             plane, or the current context's.
         id: the job's id or name.
-        rank: of ``ranks`` in the job's specification.
+        rank: this rank's number, from 0 to ``ranks`` - 1 of the job's specification.
         token: where to go on: bytes or text of a token, or the result of ``state_dict()``. None goes on from what the
             ledger knows.
         order: ``deterministic`` or ``fastest``; None takes the job's order.
-        queue_bytes: bound of the mini-batches that wait or are on their way.
-        credits: requests under way.
-        splits: most splits at once for this rank; the control plane may grant fewer.
+        queue_bytes: the most bytes of mini-batches that wait or are on their way.
+        credits: how many requests are under way at once.
+        splits: the most splits that this rank leases at once; the control plane may grant fewer.
         check: whether the CRC32C of every frame is checked; see :func:`millrace.frame.decode`.
         acknowledge: ``auto`` acknowledges a mini-batch when the next one is asked for (and the last when the epoch
             ends); ``manual`` leaves it to :meth:`acknowledge`.
@@ -75,10 +75,19 @@ class Job:
         patience: seconds without a leader after which iteration fails.
         run: names the training run of this rank. All ranks of a run give the same name, and no two runs have the same
             name. None finds a name: see :mod:`millrace.run`.
-        resume: go on where another run stopped, without the mini-batches that it acknowledged. Without it that is a
-            :class:`PartlyConsumedError`.
+        resume: whether to go on where another run stopped, without the mini-batches that it acknowledged. If False,
+            attaching to a job that another run has partly consumed raises :class:`PartlyConsumedError`.
 
     One thread iterates; every method may be called from any thread.
+
+    Raises:
+        ValueError: an argument is out of range, or there is no ``id``.
+        ContextError: there is no such context, or the file of contexts cannot be read.
+        TokenError, OtherJobError: ``token`` is damaged, or of another job.
+        PartlyConsumedError: another run has acknowledged mini-batches of this rank.
+        JobEndedError, JobAbandonedError: the job has ended.
+        ServiceError: the control plane refuses for another reason, as for a job that it does not know.
+        UnreachableError, AddressError, TLSError: no leader of the control plane answers, and why.
     """
 
     def __init__(
@@ -124,7 +133,7 @@ class Job:
 
     @classmethod
     def of_session(cls, session: Consumption, acknowledge: str = "auto") -> "Job":
-        """A consumer of a session that has attached."""
+        """Returns the consumer of a session that has attached, and starts the session's threads."""
         job = cls.__new__(cls)
         job._use(session, acknowledge)
         return job
@@ -147,13 +156,13 @@ class Job:
 
     @property
     def schema(self) -> Schema:
-        """The mini-batches' tensors, before the first one."""
+        """The tensors of the job's mini-batches, known before the first one comes."""
         found: Schema = self._session.schema
         return found
 
     @property
     def digest(self) -> str:
-        """The job's digest, 64 hex digits: equal digests deliver equal mini-batches."""
+        """The job's digest, 64 hex digits. Jobs with equal digests have equal mini-batches."""
         found: str = self._session.digest
         return found
 
@@ -180,7 +189,7 @@ class Job:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The job's partitions, as sdk/dataset lists them."""
+        """The list of the job's partitions, in the form of sdk/dataset's Manifest; empty where the session has none."""
         return dict(document(self._session.manifest)) if self._session.manifest else {}
 
     @property
@@ -209,20 +218,20 @@ class Job:
 
     @property
     def owned(self) -> list[tuple[int, int]]:
-        """This rank's mini-batches of the current epoch, as ranges [from, to)."""
+        """The numbers of this rank's mini-batches of the current epoch, as ascending ranges [from, to)."""
         with self._cond:
             return list(self._session.intake.owned)
 
     @property
     def delivered(self) -> bool:
-        """Whether every mini-batch of the current epoch was yielded."""
+        """Reports whether every mini-batch of the current epoch was yielded."""
         with self._cond:
             found: bool = self._session.intake.delivered
             return found
 
     @property
     def over(self) -> bool:
-        """Whether every mini-batch of the current epoch is acknowledged: :meth:`next_epoch` is next."""
+        """Reports whether every mini-batch of the current epoch is acknowledged, so that :meth:`next_epoch` is next."""
         with self._cond:
             return self._session.intake.delivered and not self._session.intake.yielded
 
@@ -235,8 +244,9 @@ class Job:
             return s
 
     def leases(self) -> list[tuple[str, str, list[int]]]:
-        """The leases of this rank: node and drive of each, and in order the numbers of its mini-batches that have not
-        come. Leases whose mini-batches have all come are left out. The lease with the least number comes first.
+        """Returns this rank's leases, each as (node, drive, numbers). The numbers are those of the lease's mini-batches
+        that have not come, ascending. Leases whose mini-batches have all come are left out. The lease with the least
+        number comes first.
         """
         with self._cond:
             held = [(x.node, x.drive, self._session.intake.missing(x)) for x in self._session.intake.leases.values()]
@@ -251,7 +261,7 @@ class Job:
         if kind is None:
             self.close()
         else:
-            self._session.leave()  # the exception under way says more than an error of closing
+            self._session.leave()  # an error of closing must not replace the exception under way
             if self._own is not None:
                 self._own.close()
 
@@ -266,7 +276,7 @@ class Job:
             self.warn_nothing()
 
     def warn_nothing(self) -> None:
-        """Warns that a loop got no mini-batch, and why (:class:`NoMiniBatchWarning`)."""
+        """Issues a :class:`NoMiniBatchWarning`, which says why a loop got no mini-batch."""
         with self._cond:
             why = self._session.with_nothing()
         warnings.warn(why, NoMiniBatchWarning, stacklevel=3)
@@ -277,6 +287,9 @@ class Job:
         In ``auto``, the end of the epoch acknowledges the last mini-batch and returns when that is durable. A loop that
         ends early (``break``, an exception) leaves its last mini-batch unacknowledged. The next loop acknowledges it
         by asking for the next one. Without a next loop it comes again in the next run.
+
+        Raises:
+            MillraceError: the job is being iterated already. Further errors are those of :meth:`take`.
         """
         with self._cond:
             if self._iterating:
@@ -293,12 +306,21 @@ class Job:
                 self._iterating = False
 
     def take(self, stop: Optional[Callable[[], bool]] = None, *, stall: bool = True) -> Optional[MiniBatch]:
-        """Returns the next mini-batch of the current epoch, or None when the epoch is over or ``stop()`` is true, which
-        is asked every second and on :meth:`wake`. It is one step of :meth:`minibatches`, for callers that stage
-        mini-batches themselves.
+        """Returns the next mini-batch of the current epoch, or None when the epoch is over or ``stop()`` returns True.
+        It is one step of :meth:`minibatches`, for callers that stage mini-batches themselves.
 
         Args:
+            stop: called every second and on :meth:`wake` while no mini-batch comes.
             stall: whether the wait counts as a stall of the trainer. A caller that passes False calls :meth:`stalled`.
+
+        Raises:
+            ClosedError: the job was closed.
+            FencedError: another consumer attached as this rank.
+            DataLossError: a page, a row or a partition is damaged.
+            JobEndedError, JobAbandonedError: the job ended before the epoch was over.
+            PrivateProcessError: the private process has ended.
+            UnreachableError: the control plane had no leader for longer than ``patience``.
+            MillraceError: this process is a fork of the one that attached.
         """
         with self._cond:
             self._session.with_look()
@@ -314,7 +336,7 @@ class Job:
         return None
 
     def wake(self) -> None:
-        """Makes a :meth:`take` that waits ask ``stop`` now."""
+        """Makes a :meth:`take` that waits call its ``stop`` now."""
         with self._cond:
             self._cond.notify_all()
 
@@ -324,7 +346,12 @@ class Job:
             self._session.with_stalled(seconds)
 
     def next_epoch(self) -> bool:
-        """Goes on to the next epoch once this one is acknowledged. Returns False if the job has no other."""
+        """Goes on to the next epoch, once every mini-batch of this one is acknowledged and the acknowledgements are
+        durable. Returns False if the job has no further epoch.
+
+        Raises:
+            MillraceError: a mini-batch of this epoch was not yielded, or not acknowledged.
+        """
         with self._cond:
             i = self._session.intake
             if not i.delivered:
@@ -338,7 +365,13 @@ class Job:
     # --- acknowledging and checkpoints --------------------------------------------------------------------------------
 
     def acknowledge(self, name: Name) -> None:
-        """Says that the trainer is done with a mini-batch: it never comes again. Durable after :meth:`flush`."""
+        """Records that the trainer is done with a mini-batch, so that it never comes again. The acknowledgement is
+        durable after :meth:`flush`.
+
+        Raises:
+            OtherJobError: the mini-batch is of another job, or not of the current epoch.
+            MillraceError: the mini-batch was not delivered to this rank.
+        """
         with self._cond:
             epoch = self._session.intake.epoch
             if name.job != self.digest or name.epoch != epoch:
@@ -348,7 +381,7 @@ class Job:
                 self._last = None
 
     def rejoin(self) -> None:
-        """Attaches again, at what the ledger knows: yielded mini-batches without acknowledgement come again."""
+        """Attaches again, at the ledger's position: mini-batches that were yielded and not acknowledged come again."""
         self.flush()
         self._last = None
         self._session.attach(None)
@@ -365,16 +398,20 @@ class Job:
 
     @property
     def token(self) -> Token:
-        """The token of what was acknowledged so far, from memory. A new job's ``resume`` takes it; attaching takes a
-        sealed one (:meth:`checkpoint`).
+        """The token of the mini-batches that were acknowledged so far, from this process's memory. ``resume`` of a new
+        job's specification takes this token; attaching takes the sealed token of :meth:`checkpoint`.
         """
         with self._cond:
             found: Token = self._session.intake.progress.token()
             return found
 
     def checkpoint(self) -> bytes:
-        """Makes what this rank has acknowledged durable and returns its token, sealed by the control plane. It waits
-        while the control plane is away.
+        """Makes this rank's acknowledgements durable and returns its token, sealed by the control plane; the token of a
+        private process's session has no seal. It waits while the control plane is away.
+
+        Raises:
+            JobEndedError: the job has ended.
+            UnreachableError: the control plane had no leader for longer than ``patience``.
         """
         with self._cond:
             self._acknowledge_last()
@@ -382,12 +419,15 @@ class Job:
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """The position, as plain values for torch.save or JSON: every acknowledged mini-batch and, in ``auto``, the
-        mini-batch yielded last, whose step the trainer has made when it saves.
+        """Returns the position, as plain values for torch.save or JSON: every acknowledged mini-batch and, in ``auto``,
+        the mini-batch yielded last, whose step the trainer has made when it saves.
 
         The control plane makes the position durable and seals it, in a fraction of a second unless the members elect a
-        leader. Attaching takes ``sealed``; ``token`` is the same without the seal, to be read. When the job is done
-        nothing is left to resume, and ``sealed`` is empty.
+        leader. Attaching takes ``sealed``; ``token`` is the same token without the seal, for people. When the job is
+        done nothing is left to resume, and ``sealed`` is empty.
+
+        Raises:
+            JobEndedError: the job failed or was cancelled. Further errors are those of :meth:`checkpoint`.
         """
         state = {"version": 1, "job": self.digest, "rank": self.rank, **self._session.place()}
         try:
@@ -401,6 +441,12 @@ class Job:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to a position that :meth:`state_dict` returned, in this process or an earlier one. The next loop starts
         there.
+
+        Raises:
+            TokenError: ``state`` is not a result of :meth:`state_dict`, or is damaged.
+            OtherJobError: ``state`` is of another job.
+            JobEndedError: ``state`` is of a job that was done.
+            MillraceError: a loop over the mini-batches is running.
         """
         token = position_bytes(state)
         assert token is not None
@@ -413,7 +459,9 @@ class Job:
         self._session.attach(token)
 
     def report_throughput(self, rows_per_second: float) -> None:
-        """Reports T to the control plane: this rank's highest throughput, measured on dummy mini-batches."""
+        """Reports T to the control plane: this rank's highest throughput in rows a second, measured on dummy
+        mini-batches.
+        """
         with self._cond:
             self._session.throughput = float(rows_per_second)
 
@@ -440,7 +488,14 @@ class Job:
 
 
 def position_bytes(position: Position) -> Optional[bytes]:
-    """Returns the token that a position holds, without a check of its seal."""
+    """Returns the token that a position holds, in its binary form and with its seal if it has one; None for None. The
+    seal is not checked.
+
+    Raises:
+        TokenError: the token or the state is damaged or of another version.
+        JobEndedError: the state is of a job that was done.
+        TypeError: ``position`` is neither a token nor a state.
+    """
     if position is None:
         return None
     if isinstance(position, Mapping):

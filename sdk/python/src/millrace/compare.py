@@ -40,14 +40,14 @@ OURS, THEIRS = "Millrace", "pyarrow + NumPy"
 
 @dataclass(frozen=True)
 class Difference:
-    """How one tensor of one side differs from that of the other.
+    """How one tensor of one side differs from the same tensor of the other side.
 
     Attributes:
         tensor: label, dense, values or lengths.
-        compared: elements.
-        different: of these, elements with other bits.
-        greatest_ulp: of float32 tensors: the greatest distance of two elements, in units of the last place; None if one
-            of them is NaN, or the shapes differ.
+        compared: how many elements were compared.
+        different: how many of these elements have different bits.
+        greatest_ulp: the greatest distance of two elements of a float32 or bfloat16 tensor, in units of the last place;
+            0 for tensors of integers; None if one of two different elements is NaN, or if shapes or types differ.
     """
 
     tensor: str
@@ -58,14 +58,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class Speed:
-    """The best of a side's turns.
+    """The speed of the fastest of a side's turns.
 
     Attributes:
         who: the side.
         cache: ``cold`` or ``warm``.
-        rows_per_second: over the whole call.
-        seconds: of the whole call.
-        first_seconds: of these, until the first mini-batch.
+        rows_per_second: rows a second over the whole call.
+        seconds: the time of the whole call.
+        first_seconds: the time from the start of the call to the first mini-batch.
     """
 
     who: str
@@ -77,7 +77,24 @@ class Speed:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared, how fast each side was, and how the results differ."""
+    """What was compared, how fast each side was, and how the results differ.
+
+    Attributes:
+        file: the file's name without its folder.
+        rows: rows of the file.
+        dense: how many dense features there are.
+        keys: how many keys there are.
+        batch: rows of a mini-batch.
+        pipeline: the pipeline's name, or where the pipeline comes from.
+        cores: cores of each side.
+        cores_of_machine: cores of this machine.
+        turns: warm turns of each side.
+        load: the load average over one minute, at the end.
+        cold: whether there are cold turns.
+        versions: the versions of Python, pyarrow and NumPy.
+        speeds: the speed of each side, cold (if there are cold turns) and warm.
+        differences: one for each tensor that a side has.
+    """
 
     file: str
     rows: int
@@ -106,10 +123,19 @@ def compare(
     """Compares both sides on a Parquet file.
 
     Args:
-        pipeline: None drafts one.
+        file: the file's path.
+        pipeline: the pipeline of both sides; None drafts one.
         batch: rows of a mini-batch; None takes the pipeline's.
-        cores: of each side: this thread and what it starts is bound to this number of cores meanwhile.
-        turns: warm turns of each side, taken alternately; the best counts.
+        cores: cores of each side, at least 1 and at most those of the machine. This thread, and the processes and
+            threads that it starts, are bound to this number of cores until the function returns.
+        turns: warm turns of each side, at least 1, taken alternately; the fastest counts.
+
+    Raises:
+        FilesError: there is no such file, or it has no rows.
+        PipelineError: the pipeline has errors, or the file lacks its columns.
+        UnsupportedPipelineError: the comparison has no NumPy code for a part of the pipeline.
+        BinaryError: there is no ``millrace`` binary.
+        MillraceError: the two sides have different numbers of rows, or no pipeline can be drafted.
     """
     if not os.path.isfile(file):
         raise FilesError(f"{file}: no such file: give the path of one Parquet file", file)
@@ -128,7 +154,7 @@ def compare(
 
     with _on_cores(cores):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NoMiniBatchWarning)  # an error says it
+            warnings.simplefilter("ignore", NoMiniBatchWarning)  # the FilesError below replaces it
             rows, differences = _differences(ours(), theirs())
         if not rows:
             raise FilesError(f"{file}: it has no rows, so there is nothing to compare", file)
@@ -199,7 +225,7 @@ def _ours(file: str, pipeline: Pipeline, batch: int, cores: int, checked: Checke
 
 @contextlib.contextmanager
 def _on_cores(cores: int) -> Iterator[None]:
-    """Binds this thread and what it starts to a number of cores meanwhile, where the system can."""
+    """Binds this thread and what it starts to a number of cores inside a ``with``, where the system supports that."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -212,7 +238,7 @@ def _on_cores(cores: int) -> Iterator[None]:
 
 
 def _forget(file: str) -> bool:
-    """Asks the kernel to drop the file from its cache; reports whether it can be asked."""
+    """Asks the kernel to drop the file from its cache. Reports whether the system has such a call."""
     if not hasattr(os, "posix_fadvise"):
         return False
     with open(file, "rb") as f:
@@ -232,7 +258,7 @@ def _turn(who: str, cache: str, side: Iterator[Tensors]) -> Speed:
 
 
 def _differences(ours: Iterator[Tensors], theirs: Iterator[Tensors]) -> tuple[int, tuple[Difference, ...]]:
-    """The rows, and how each tensor of one side differs from that of the other."""
+    """Returns the number of rows, and how each tensor of one side differs from the same tensor of the other side."""
     rows = 0
     found: dict[str, list[Difference]] = {}
     for a in ours:
@@ -250,7 +276,9 @@ def _differences(ours: Iterator[Tensors], theirs: Iterator[Tensors]) -> tuple[in
 
 
 def difference(tensor: str, x: Optional[NDArray[Any]], y: Optional[NDArray[Any]]) -> Difference:
-    """How two arrays differ. Arrays of other shapes or types differ in every element."""
+    """Returns how two arrays differ. Arrays of different shapes or types differ in every element. Arrays of uint16 hold
+    the bits of bfloat16.
+    """
     if x is None or y is None or x.shape != y.shape or x.dtype != y.dtype:
         size = max(0 if x is None else x.size, 0 if y is None else y.size)
         return Difference(tensor, size, size, None)
@@ -276,7 +304,7 @@ def _joined(tensor: str, of: Sequence[Difference]) -> Difference:
 
 
 def table(c: Comparison) -> str:
-    """The comparison for people."""
+    """Returns the comparison as lines of text for people."""
     lines = [
         f"{c.file}: {c.rows:,} rows, {c.dense} dense features, {c.keys} keys, mini-batches of {c.batch:,}; pipeline: "
         f"{c.pipeline}",
@@ -309,7 +337,7 @@ def table(c: Comparison) -> str:
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """The command line; returns the exit status."""
+    """Runs the command line. Returns the exit status, 0 or 1."""
     p = argparse.ArgumentParser(prog="python -m millrace.compare", description=(__doc__ or "").split("\n\n")[-1])
     p.add_argument("file", help="a Parquet file")
     p.add_argument("--pipeline", help="a YAML file, or the name of a built-in pipeline (default: a draft)")

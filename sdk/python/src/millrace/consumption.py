@@ -31,7 +31,7 @@ class Consumption:
 
     id: str
     rank: int
-    called: str  # the job's id or name in every call
+    called: str  # the id or name by which calls name the job
     digest: str
     order: str
     schema: Schema
@@ -46,7 +46,7 @@ class Consumption:
         self._pid = os.getpid()
         self.cond = threading.Condition()
         self.statistics = Statistics()
-        self.throughput = 0.0  # T, once it was measured
+        self.throughput = 0.0  # T in rows a second, 0 until it is measured
         self._error: Optional[BaseException] = None
         self._closed = False
         self._job_done = False
@@ -59,7 +59,7 @@ class Consumption:
         return self._closed or self._error is not None
 
     def with_look(self) -> None:
-        """Raises the error that ended the session."""
+        """Raises the error that ended the session; ClosedError if it was closed; MillraceError in a forked child."""
         if self._closed:
             raise ClosedError("the job was closed")
         if os.getpid() != self._pid:
@@ -72,7 +72,8 @@ class Consumption:
         return batch
 
     def with_take(self, stop: Optional[Callable[[], bool]], stall: bool) -> Optional[MiniBatch]:
-        """Waits for the next mini-batch; None when the epoch is over, or ``stop()``."""
+        """Waits for the next mini-batch and returns it; returns None when the epoch is over or ``stop()`` returns True.
+        """
         self.with_look()
         begun, silence = time.monotonic(), SILENCE
         self._waited_from = begun if stall else None
@@ -102,7 +103,7 @@ class Consumption:
         self.statistics.stall_seconds += seconds
 
     def with_acknowledge(self, number: int) -> None:
-        """Records that the trainer is done with a mini-batch."""
+        """Records that the trainer is done with a mini-batch. Raises MillraceError if this rank did not get it."""
         try:
             self.intake.acknowledge(number)
         except KeyError:
@@ -111,7 +112,7 @@ class Consumption:
             self.cond.notify_all()
 
     def with_nothing(self) -> str:
-        """Why a loop was given no mini-batch, in words."""
+        """Returns the reason, in words, why a loop got no mini-batch."""
         i = self.intake
         who = f"rank {self.rank} of job {self.id}"
         if self._job_done:
@@ -123,7 +124,7 @@ class Consumption:
     again = "submit it again"  # what to do when the job is over
 
     def place(self) -> dict[str, Any]:
-        """The members of a state that describe this process beside its rank."""
+        """Returns the members of a state that describe this process, except its rank."""
         return {}
 
     def _speak(self, what: str, waited: float, silence: float) -> float:

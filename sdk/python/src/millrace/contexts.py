@@ -24,7 +24,7 @@ _MAX_FILE = 1 << 20  # bytes
 
 
 def path(environ: Mapping[str, str]) -> Optional[str]:
-    """The file's path; None if the environment does not say where the user's files are."""
+    """Returns the path of ``contexts.yaml``, or None if the environment does not say where the user's files are."""
     home = environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(home):
         if not environ.get("HOME"):
@@ -58,7 +58,8 @@ def _text(what: str, value: Any) -> str:
 
 
 def parse(data: bytes) -> tuple[str, dict[str, dict[str, Any]]]:
-    """The name of the current context, and all contexts.
+    """Returns the name of the current context ("" if there is none), and all contexts by name. A context holds
+    ``control`` (a list of URLs), ``cert``, ``key`` and ``ca`` (paths as they are written, all three or none).
 
     Raises:
         ValueError: the bytes are not what ``millrace context`` writes.
@@ -124,16 +125,18 @@ def _named(name: str, environ: Mapping[str, str], by: str) -> dict[str, Any]:
 def resolve(
     control: Union[None, str, Iterable[str]], tls: TLS = None, environ: Optional[Mapping[str, str]] = None
 ) -> tuple[list[str], TLS]:
-    """The URLs of the control plane's members, and the TLS to use with them.
+    """Returns the URLs of the control plane's members, and the TLS to use with them.
 
     Args:
         control: URLs, separated by commas or as a list; the name of a context; or None for what the environment or the
             current context says.
-        tls: used as it is if not None.
+        tls: returned as it is if not None.
+        environ: the environment; None takes this process's.
 
     Raises:
-        ContextError: there is no such context, or the file of contexts cannot be read.
-        ValueError: there is no URL in the list.
+        ContextError: there is no such context, the file of contexts cannot be read, or only some of certificate, key
+            and authority are given.
+        ValueError: ``control`` holds no URL, or an empty one.
     """
     env = os.environ if environ is None else environ
     places: list[dict[str, Any]] = []

@@ -47,18 +47,22 @@ _AGAIN = {"unavailable", "resource_exhausted", "deadline_exceeded", "canceled"}
 
 
 def b64(data: bytes) -> str:
-    """Bytes as protobuf's JSON has them."""
+    """Returns bytes in base64, the form of protobuf's JSON."""
     return base64.b64encode(data).decode()
 
 
 def unb64(text: Optional[str]) -> bytes:
-    """The reverse; padded or not, either alphabet, as protobuf's JSON allows."""
+    """Returns the bytes of base64, padded or not and in either alphabet, as protobuf's JSON allows; None gives b"".
+    Raises ValueError.
+    """
     text = (text or "").replace("-", "+").replace("_", "/").rstrip("=")
     return base64.b64decode(text + "=" * (-len(text) % 4))
 
 
 def _known(where: str, given: Any, fields: frozenset[str]) -> None:
-    """Refuses keys that are no fields in either of protobuf's spellings: the service would ignore a misspelled key."""
+    """Raises ValueError for a key that is not a field in either of protobuf's spellings, since the service would ignore
+    a misspelled key.
+    """
     if not isinstance(given, Mapping):
         raise TypeError(f"{where}: want a mapping of {', '.join(sorted(fields))}")
     names = fields | {re.sub("_([a-z])", lambda m: m[1].upper(), f) for f in fields}
@@ -72,7 +76,9 @@ def _known(where: str, given: Any, fields: frozenset[str]) -> None:
 
 
 def _details(said: Any) -> dict[str, bytes]:
-    """An error's details, by the last part of their type's name. Malformed details are left out."""
+    """Returns an error's details, by the last part of their type's name. A detail whose value is not base64 is empty;
+    other malformed details are left out.
+    """
     found: dict[str, bytes] = {}
     for d in said if isinstance(said, list) else ():
         if isinstance(d, dict):
@@ -84,7 +90,9 @@ def _details(said: Any) -> dict[str, bytes]:
 
 
 def _fields(data: bytes) -> dict[int, Union[int, bytes]]:
-    """The numbers and strings of a protobuf message, by field; empty if it is not one, or holds anything else."""
+    """Returns the numbers and strings of a protobuf message, by field number. The result is empty if the bytes are not
+    a message or hold a field of another kind.
+    """
     found: dict[int, Union[int, bytes]] = {}
     at = 0
 
@@ -118,7 +126,7 @@ def _fields(data: bytes) -> dict[int, Union[int, bytes]]:
 
 
 def _leader(details: Mapping[str, bytes]) -> Optional[str]:
-    """The leader's URL ("" if there is none) when an error's details hold a NotLeader, else None."""
+    """Returns the leader's URL ("" if it is not known) when an error's details hold a NotLeader, else None."""
     if "NotLeader" not in details:
         return None
     url = _fields(details["NotLeader"]).get(1, b"")
@@ -126,7 +134,7 @@ def _leader(details: Mapping[str, bytes]) -> Optional[str]:
 
 
 def partly_consumed(e: ServiceError) -> Optional[PartlyConsumedError]:
-    """Attach's error about another run, as an exception of its own."""
+    """Returns Attach's error about another run as a :class:`PartlyConsumedError`, or None if it is another error."""
     if "PartlyConsumed" not in e.details:
         return None
     f = _fields(e.details["PartlyConsumed"])
@@ -147,14 +155,22 @@ def partly_consumed(e: ServiceError) -> Optional[PartlyConsumedError]:
 
 
 def of_token(e: ServiceError) -> MillraceError:
-    """The control plane's error about a token, as an exception of its own."""
+    """Returns the control plane's error about a token as an :class:`OtherJobError` or a :class:`TokenError`, and any
+    other error as it is.
+    """
     if "token is of another job" in e.message:
         return OtherJobError(str(e))
     return TokenError(str(e)) if "checkpoint token" in e.message else e
 
 
 def pipeline_bytes(text: "str | os.PathLike[str]") -> bytes:
-    """The bytes of a pipeline: a file's if there is one of the name, else the text itself, a document or a name."""
+    """Returns the bytes of the file at the path ``text`` if there is one, else the text itself, which is a document or
+    a pipeline's name.
+
+    Raises:
+        FileNotFoundError: ``text`` ends in ``.yaml`` or ``.yml`` and there is no such file.
+        OSError: the file cannot be read.
+    """
     if isinstance(text, str) and ("\n" in text or ":" in text or not os.path.isfile(text)):
         if text.endswith((".yaml", ".yml")) and "\n" not in text:
             raise FileNotFoundError(f"pipeline {text}: no such file; give a path, a YAML document or a pipeline's name")
@@ -167,15 +183,20 @@ class Control:
     """The control plane, whichever member leads it. Any number of threads may use it.
 
     Args:
-        urls: of its members: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``; one text, separated by
-            commas, or several. Or the name of a context (``millrace context list``). None takes the environment's, or
-            the current context's.
+        urls: the URLs of its members (``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``), as a list or
+            separated by commas; or the name of a context (``millrace context list``). None takes the environment's
+            control plane, or the current context's.
         tls: an ``ssl.SSLContext``, or the PEM files (certificate, key, authority). None takes the environment's, or the
             context's.
         patience: seconds that a call goes on looking for a leader. An election takes under ten.
-        timeout: seconds without an answer after which a member is given up.
-        contact: the same as patience, as long as no member has ever answered. An address or a certificate that is wrong
-            is an error at once.
+        timeout: seconds without an answer after which a call gives a member up.
+        contact: seconds in place of ``patience`` as long as no member has ever answered. An address or a certificate
+            that is wrong is an error at once.
+
+    Raises:
+        ContextError: there is no such context, or the file of contexts cannot be read.
+        ValueError: a URL has another form, or there is none.
+        OSError: a PEM file cannot be read. ``ssl.SSLError``, which is an OSError: it holds no certificate or key.
     """
 
     def __init__(
@@ -199,7 +220,7 @@ class Control:
         self._stop = threading.Event()
 
     def close(self) -> None:
-        """Ends calls that run with :class:`ClosedError`."""
+        """Closes all connections. Calls that run, and later ones, raise :class:`ClosedError`."""
         self._stop.set()
         self._connections.close()
 
@@ -218,17 +239,20 @@ class Control:
         patience: Optional[float] = None,
         busy: float = 0.0,
     ) -> dict[str, Any]:
-        """Calls a method of millrace.v1.Control.
+        """Calls a method of millrace.v1.Control and returns the response message.
 
         Args:
-            wait: seconds that the answer may take on purpose.
-            patience: instead of that of the client.
-            busy: seconds for which the leader may answer that it is not ready, if that is longer.
+            method: the method's name, as ``GetJob``.
+            message: the request message.
+            wait: seconds for which the server may hold the answer back, beside ``timeout``.
+            patience: seconds in place of the client's ``patience``; None takes the client's.
+            busy: seconds for which the leader may answer that it is not ready, if that is longer than ``patience``.
 
         Raises:
             ServiceError: the leader refused.
             UnreachableError: no member answered as leader in time.
             AddressError, TLSError: no member ever answered, and why.
+            ClosedError: the client was closed.
         """
         body = json.dumps(message).encode()
         begun = time.monotonic()
@@ -359,11 +383,14 @@ class Control:
                 text or bytes, a file's path, or the name of a pipeline that ships with Millrace, as "rm1"; ``resume`` a
                 token as bytes, sealed or not. In the patterns of ``partitions`` and ``exclude``, ``*`` does not cross
                 ``/``.
-            owner: given by an operator: the owner, whose launchers may see the job, attach to it and cancel it (the
-                name in their certificates up to the first dot).
+            owner: whose launchers may see the job, attach to it and cancel it: the name in their certificates up to the
+                first dot. Only an operator gives it.
 
         Raises:
             ValueError: a key of ``spec``, or of its ``plan``, is no field.
+            FileNotFoundError: there is no file of the pipeline's name.
+            TokenError, OtherJobError: ``resume`` is damaged, or of another job.
+            ServiceError: the control plane refuses the job. Further errors are those of :meth:`call`.
         """
         _known("job", spec, _SPEC)
         _known("job: plan", spec.get("plan") or {}, _PLAN)
@@ -387,19 +414,21 @@ class Control:
             raise of_token(e) from e
 
     def job(self, id: str) -> dict[str, Any]:
-        """A job's status, by its id or name."""
+        """Returns the status of a job (JobStatus), by its id or name. Raises the errors of :meth:`call`."""
         return dict(self.call("GetJob", {"id": id}).get("job", {}))
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Every job's status."""
+        """Returns the status of every job. Raises the errors of :meth:`call`."""
         return list(self.call("ListJobs", {}).get("jobs", []))
 
     def cancel(self, id: str) -> None:
-        """Cancels a job."""
+        """Cancels a job, by its id or name. Raises the errors of :meth:`call`."""
         self.call("CancelJob", {"id": id})
 
     def checkpoint(self, id: str) -> bytes:
-        """The token of the whole job, all ranks together, integrity-protected; resume a job with it."""
+        """Returns the token of the whole job, all ranks together, sealed by the control plane. ``resume`` of a new job
+        takes it. Raises the errors of :meth:`call`.
+        """
         return unb64(self.call("Checkpoint", {"id": id}).get("token"))
 
 

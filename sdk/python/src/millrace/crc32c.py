@@ -24,7 +24,7 @@ __all__ = ["checksum", "fast", "fold", "table"]
 Buffer = Union[bytes, bytearray, memoryview]
 
 _A, _B, _C = 5685, 1362, 426
-_BLOCK = 256 << 10  # integers of this size still live in the second-level cache
+_BLOCK = 256 << 10  # bytes; integers of this size still fit into the second-level cache
 
 
 def _make_table() -> list[int]:
@@ -48,7 +48,7 @@ def table(data: Buffer, register: int = 0xFFFFFFFF) -> int:
 
 
 def _shorten(message: int, bits: int) -> tuple[int, int]:
-    """A message of fewer bits with the same remainder."""
+    """Returns a message of fewer bits with the same remainder, and its number of bits."""
     while bits > 2 * _A:
         scale = 1
         while 2 * _A * scale < bits:
@@ -69,7 +69,7 @@ def _shorten(message: int, bits: int) -> tuple[int, int]:
 
 
 def fold(data: Buffer) -> int:
-    """CRC32C of ``data`` in plain Python."""
+    """Returns the CRC32C of ``data``, from 0 to 2^32 - 1, computed in plain Python."""
     view = memoryview(data).cast("B")
     register = 0xFFFFFFFF
     for at in range(0, len(view), _BLOCK):
@@ -95,7 +95,7 @@ def _library() -> Callable[[Buffer], int] | None:
     def checksum_of(data: Buffer) -> int:
         if isinstance(data, bytes):
             return int(google_crc32c.value(data))
-        # It takes only bytes; copying by the piece keeps the copy in cache.
+        # google_crc32c takes only bytes; copying piece by piece keeps each copy in the cache.
         view = memoryview(data).cast("B")
         crc = 0
         for at in range(0, len(view), _BLOCK):
@@ -114,5 +114,6 @@ def fast() -> bool:
 
 
 def checksum(data: Buffer) -> int:
-    """CRC32C of ``data``: by google-crc32c where it is installed, else :func:`fold`."""
+    """Returns the CRC32C of ``data``, from 0 to 2^32 - 1, by google-crc32c where it is installed, else by :func:`fold`.
+    """
     return _fast(data) if _fast is not None else fold(data)

@@ -16,7 +16,7 @@ class MillraceError(Exception):
 
 
 def _restored(kind: type[MillraceError], arguments: tuple[Any, ...], attributes: Mapping[str, Any]) -> MillraceError:
-    """An exception that was pickled. Its class is not called, since its arguments differ from ``args``."""
+    """Makes a pickled exception again. It does not call the class, whose arguments differ from ``args``."""
     error = kind.__new__(kind, *arguments)
     error.args = arguments
     error.__dict__.update(attributes)
@@ -53,7 +53,7 @@ class PipelineError(MillraceError, ValueError):
     """A pipeline has errors: :attr:`problems`, at most 20 of them."""
 
     def __init__(self, problems: Union[str, Sequence[PipelineProblem]]) -> None:
-        if isinstance(problems, str):  # torch makes exceptions of a DataLoader's process again, from their text
+        if isinstance(problems, str):  # torch makes an exception of a DataLoader's process again from its text
             problems = [PipelineProblem(problems)]
         super().__init__("\n".join(map(str, problems)))
         self.problems = tuple(problems)
@@ -82,8 +82,11 @@ class ClosedError(MillraceError):
 class ServiceError(MillraceError):
     """The control plane or a node answered with an error.
 
-    ``code`` is one of Connect's: ``not_found``, ``failed_precondition``, ``unavailable``, ... ``details`` are the
-    messages that came with it, by type, in protobuf's bytes.
+    Attributes:
+        code: one of Connect's codes: ``not_found``, ``failed_precondition``, ``unavailable``, ...
+        message: the server's text.
+        where: the server and the method that was called; empty where they are not known.
+        details: the messages that came with the error, by type, in protobuf's binary form.
     """
 
     def __init__(self, code: str, message: str, where: str = "", details: Optional[Mapping[str, bytes]] = None) -> None:
@@ -99,11 +102,14 @@ class UnreachableError(MillraceError):
 
 
 class AddressError(UnreachableError):
-    """The control plane's address is wrong: the host is unknown, nothing listens there, or another server does."""
+    """The control plane's address is wrong: the host is unknown, nothing listens there, or another server listens
+    there.
+    """
 
 
 class TLSError(AddressError):
-    """Address and TLS do not fit: http for https or the reverse, or a certificate that one side refuses."""
+    """Address and TLS do not match: http in place of https or the reverse, or one side refuses the other's certificate.
+    """
 
 
 class ContextError(MillraceError, ValueError):
@@ -119,9 +125,9 @@ class DataLossError(MillraceError):
 
     Attributes:
         file: the partition; empty where it is not known.
-        column: of the file.
-        row_group, page, row: where in the column; None where they are not known.
-        line: of a text file, from 1; None elsewhere.
+        column: the name of the column; empty where it is not known.
+        row_group, page, row: the place in the column; None where they are not known.
+        line: the line of a text file, counted from 1; None for other files.
     """
 
     def __init__(
@@ -151,7 +157,7 @@ class FilesError(MillraceError, OSError):
         self.filename = filename or None
 
     def __str__(self) -> str:
-        # OSError's own text is of errno and filename, and leaves the message out.
+        # OSError's own text consists of errno and filename, without the message.
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -198,12 +204,13 @@ class PartlyConsumedError(MillraceError):
 
     Attributes:
         job: the job's id.
-        rank: this rank.
+        rank: this rank's number.
         epoch: the rank's current epoch, counted from 0.
-        epochs: of the job.
-        delivered: mini-batches of that epoch that the rank has acknowledged.
-        minibatches: of that epoch, of the rank.
-        finished: everything was acknowledged by every rank; the job waits until its trainers report that they are done.
+        epochs: how many epochs the job has.
+        delivered: how many mini-batches of that epoch the rank has acknowledged.
+        minibatches: how many mini-batches of that epoch the rank owns.
+        finished: whether all ranks have acknowledged everything. The job then waits until its trainers report that they
+            are done.
     """
 
     def __init__(
@@ -232,4 +239,4 @@ class NoMiniBatchWarning(UserWarning):
 
 
 class DataLoaderWarning(UserWarning):
-    """A DataLoader has a process of its own, which gains nothing: ``num_workers=0``."""
+    """A DataLoader reads mini-batches in a worker process, which is not faster: use ``num_workers=0``."""

@@ -41,8 +41,8 @@ class Fetchers:
         return thread in self._threads
 
     def join(self, seconds: float) -> None:
-        """Waits for the threads when the session is closed, for at most ``seconds``: one may be connecting to a node
-        that is away.
+        """Waits for the threads when the session is closed, for at most ``seconds``, since a thread may be connecting
+        to a node that does not answer.
         """
         end = time.monotonic() + seconds
         for t in self._threads:
@@ -75,7 +75,7 @@ class Fetchers:
                 if not s.intake.fetched(work, batch):
                     s.statistics.duplicates += 1
                 s.cond.notify_all()
-            del batch, work  # its memory is not held while this thread waits
+            del batch, work  # this thread does not hold the mini-batch's memory while it waits
 
     def _failed(self, work: Work, e: Failed) -> None:
         s, lease = self._session, work.lease
@@ -93,7 +93,7 @@ class Fetchers:
                     lease.node,
                     e,
                 )
-                # The leader may hand the same node's to us at once.
+                # The leader may grant this rank another lease of the same node at once.
                 _, pause = self._sick.get(lease.node, (0.0, 0.05))
                 pause = min(2 * pause, 2.0)
                 self._sick[lease.node] = (time.monotonic() + pause, pause)

@@ -5,18 +5,17 @@ A frame is a safetensors file whose data starts at a 64-byte boundary (any safet
     length of the JSON, u64 little-endian | JSON, ended by spaces | tensors without gaps
 
 The tensors lie in the order ``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``; a ``dense`` of
-bfloat16 comes last, and the frame's format is then ``millrace.frame/2``. A deduplicated mini-batch has
-``kjt.inverse`` behind ``kjt.lengths``, ``sets`` and ``unique`` before ``crc32c``, and the format
-``millrace.frame/3``. The JSON's
+bfloat16 comes last, and the frame's format is then ``millrace.frame/2``. A deduplicated mini-batch has ``kjt.inverse``
+behind ``kjt.lengths``, ``sets`` and ``unique`` before ``crc32c``, and the format ``millrace.frame/3``. The JSON's
 ``__metadata__`` holds, all as strings: ``format``, ``name`` (JOB/EPOCH/NUMBER), ``shapes``, ``dense`` and ``keys``
 (names), ``num_embeddings``, ``list``, ``ids``, ``lengths`` ("ones" where every row has exactly one id of every key and
 ``kjt.lengths`` is left out) and ``crc32c`` of the data. One mini-batch has exactly one frame: :func:`decode` writes the
-header again and refuses one that differs.
+header again and refuses a frame whose header differs.
 
 Frames are untrusted bytes. Every length, offset, type and shape is checked before it is used, no allocation exceeds the
 frame's own length, and every fault raises a :class:`millrace.errors.FrameError`.
 
-Nothing is copied: tensors are memoryviews of the buffer that was given, which must not change while they are used.
+Nothing is copied: tensors are memoryviews of the caller's buffer, which must not change while they are used.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ MAX_FEATURES = 1 << 20  # dense, and keys
 
 Buffer = Union[bytes, bytearray, memoryview]
 
-# memoryview's letter, bytes of an element, and safetensors' name of each type. A view of bfloat16 shows its bits.
+# Of each type: memoryview's letter, bytes of an element, and safetensors' name. A view of bfloat16 shows its bits.
 _TYPES = {"float32": ("f", 4, "F32"), "int32": ("i", 4, "I32"), "int64": ("q", 8, "I64"), "bfloat16": ("H", 2, "BF16")}
 
-if sys.byteorder != "little":  # the views would show other numbers
+if sys.byteorder != "little":  # the views would show wrong numbers
     raise ImportError("millrace needs a little-endian machine")
 
 
@@ -83,13 +82,20 @@ class Extent(NamedTuple):
 
 
 def _rows_of_keys(schema: Schema, rows: int, unique: Sequence[int]) -> list[int]:
-    """How many rows each key has: the different rows of its set, or all rows."""
+    """Returns how many rows each key has: the different rows of its set, or all rows."""
     return [unique[k.set - 1] if k.set else rows for k in schema.keys]
 
 
 def packed(schema: Schema, rows: int, values: int, unique: Sequence[int] = ()) -> tuple[Extent, ...]:
-    """The tensors of a mini-batch of ``rows`` rows and ``values`` sparse values, as they lie in a frame; ``unique`` is
-    how many different rows each set of keys has.
+    """Returns the extents of a mini-batch's tensors in the order in which they lie in a frame.
+
+    Args:
+        rows: rows of the mini-batch.
+        values: elements of ``kjt.values``.
+        unique: how many different rows each set of keys has; empty without sets.
+
+    Raises:
+        FrameError: the numbers do not fit the schema, or exceed the bounds of a frame.
     """
     if len(unique) != schema.sets:
         raise FrameError(f"different rows of {len(unique)} sets of keys, the schema has {schema.sets}")
@@ -139,9 +145,9 @@ class MiniBatch:
     * ``weights`` float32 [N], None without weights
 
     Together the last three are TorchRec's KeyedJaggedTensor. If the schema has G sets of keys that are deduplicated, a
-    set's keys hold each different row once, in the order in which rows first appear: set g has ``unique[g]`` of them,
-    ``inverse`` int32 [G, B] tells which one row b has, and ``lengths`` has one dimension, key after key
-    (:attr:`rows_of_keys` of each). A view of a tensor with no element has one dimension.
+    set's keys hold each different row once, in the order in which rows first appear. Set g has ``unique[g]`` different
+    rows. ``inverse`` int32 [G, B] is the index of row b among the different rows of set g. ``lengths`` then has one
+    dimension, key after key (:attr:`rows_of_keys` of each). A view of a tensor with no element has one dimension.
 
     The views stay valid as long as one of them is referenced; after that the memory goes back to its pool.
     """
@@ -155,7 +161,7 @@ class MiniBatch:
     unique: tuple[int, ...] = ()  # different rows of each set of keys
 
     def tensor(self, name: str) -> memoryview | None:
-        """A tensor by its name in the frame (``dense``, ``kjt.values``, ...), or None if there is none."""
+        """Returns a tensor by its name in the frame (``dense``, ``kjt.values``, ...), or None if there is none."""
         for e in self.extents:
             if e.name == name:
                 view = self.data[e.offset : e.offset + e.nbytes]
@@ -168,22 +174,22 @@ class MiniBatch:
 
     @property
     def label(self) -> memoryview | None:
-        """float32 [B]"""
+        """float32 [B], None if the data has no label"""
         return self.tensor("label")
 
     @property
     def dense(self) -> memoryview | None:
-        """float32 [B, D], or the bits of bfloat16"""
+        """float32 [B, D], or the bits of bfloat16 as uint16 [B, D]; None without dense features"""
         return self.tensor("dense")
 
     @property
     def values(self) -> memoryview | None:
-        """int32 or int64 [N]"""
+        """int32 or int64 [N], None without keys"""
         return self.tensor("kjt.values")
 
     @property
     def lengths(self) -> memoryview | None:
-        """int32 [F, B]"""
+        """int32 [F, B], or with sets int32 [the sum of :attr:`rows_of_keys`]; None where every length is 1"""
         return self.tensor("kjt.lengths")
 
     @property
@@ -193,12 +199,12 @@ class MiniBatch:
 
     @property
     def rows_of_keys(self) -> list[int]:
-        """How many rows each key has: the different rows of its set, or B."""
+        """How many rows each key has, in the order of the keys: the different rows of its set, or B."""
         return _rows_of_keys(self.schema, self.rows, self.unique)
 
     @property
     def weights(self) -> memoryview | None:
-        """float32 [N]"""
+        """float32 [N], None without weights"""
         return self.tensor("kjt.weights")
 
     def validate(self) -> "MiniBatch":
@@ -206,7 +212,7 @@ class MiniBatch:
         in each row have lengths of 1, the lengths add up to the number of values, and the inverse of each set numbers
         its rows as they first appear. Returns itself or raises :class:`FrameError`.
 
-        :func:`decode` does not do this; :mod:`millrace.torch` does it with tensors, which is quick.
+        :func:`decode` does not make these checks. :mod:`millrace.torch` makes similar ones with tensors, which is fast.
         """
         self._validate_inverse()
         e = next((e for e in self.extents if e.name == "kjt.lengths"), None)
@@ -257,14 +263,14 @@ def _names(names: Iterable[str]) -> str:
 
 
 class _Lists(NamedTuple):
-    """The part of the metadata that is the same in every mini-batch of a job, as text, and what it means."""
+    """The part of the metadata that is the same in every mini-batch of a job, as text, and the schema in it."""
 
     text: str
     schema: Schema
 
 
 def _format(schema: Schema) -> str:
-    """The format of the frames of a schema's mini-batches: the first that can hold them."""
+    """Returns the format of the frames of a schema's mini-batches: the first that can hold them."""
     if schema.sets:
         return FORMAT_3
     return FORMAT_2 if schema.dense and schema.dense_type == "bfloat16" else FORMAT
@@ -307,12 +313,18 @@ def _header(
 
 
 def encode(name: Name, schema: Schema, rows: int, tensors: dict[str, Any], unique: Sequence[int] = ()) -> bytes:
-    """A mini-batch's frame, byte for byte the one that a node sends.
+    """Returns a mini-batch's frame, byte for byte the one that a node sends.
 
     Args:
-        tensors: by name (``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``); bytes-like objects
-            with their elements in memory order. Exactly the tensors that the schema names.
+        rows: rows of the mini-batch.
+        tensors: the tensors by name (``kjt.values``, ``dense``, ``kjt.lengths``, ``kjt.inverse``, ``label``,
+            ``kjt.weights``), as bytes-like objects that hold the elements in memory order; exactly the tensors that the
+            schema has.
         unique: how many different rows each set of keys has.
+
+    Raises:
+        SchemaError: the schema contradicts itself.
+        FrameError: the tensors do not fit the schema and ``rows``.
     """
     schema.validate()
     views = {k: memoryview(v).cast("B") for k, v in tensors.items()}
@@ -327,7 +339,7 @@ def encode(name: Name, schema: Schema, rows: int, tensors: dict[str, Any], uniqu
     return _header(name, schema, _lists(schema), rows, values, extents, crc32c.checksum(data), unique) + data
 
 
-# Schemas by the text of their lists: a job has one, so that a mini-batch's header costs no second parsing.
+# Schemas by the text of their lists. All mini-batches of a job have the same text, so it is parsed once.
 _known: dict[tuple[str, ...], _Lists] = {}
 
 
@@ -387,7 +399,7 @@ def _schema(meta: dict[str, Any], tensors: dict[str, Any]) -> _Lists:
     except UnicodeEncodeError:
         raise FrameError("a feature's name holds half a surrogate pair") from None
     found = _Lists(text, schema)
-    if len(_known) >= 16:  # untrusted frames must not fill the memory
+    if len(_known) >= 16:  # frames from a hostile peer must not fill the memory
         _known.clear()
     _known[known] = found
     return found
@@ -404,9 +416,9 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
 
     Args:
         buffer: the frame, nothing before or after it. It must not change while the mini-batch is used.
-        check: whether CRC32C of the data is computed and compared. None (the default) checks if a library does it
-            quickly (:func:`millrace.crc32c.fast`). True always checks, without a library in plain Python at about 0.5
-            GB/s.
+        check: whether the CRC32C of the data is computed and compared. None (the default) checks if a library computes
+            it (:func:`millrace.crc32c.fast`). True always checks; without a library that runs in plain Python, at about
+            0.5 GB/s.
 
     Raises:
         FrameError: the bytes are not the one frame of a mini-batch.
@@ -454,7 +466,7 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
     said = meta.get("crc32c", "")
     if not re.fullmatch("[0-9a-f]{8}", said):
         raise FrameError(f"crc32c {said[:20]!r}")
-    # The header that belongs to these tensors: any other header is refused here at the latest.
+    # One header belongs to these tensors. Any other header is refused here at the latest.
     if head != _header(name, schema, lists.text, rows, values, extents, int(said, 16), unique):
         raise FrameError("the header is not in canonical form")
     if check if check is not None else crc32c.fast():
@@ -465,7 +477,7 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
 
 
 def _compare(doc: dict[str, Any], extents: tuple[Extent, ...]) -> None:
-    """Raises an error that names the tensor that does not match the shapes."""
+    """Raises a FrameError that names the first tensor of the header that does not match its extent."""
     wanted = {e.name: e for e in extents}
     for name in doc:
         if name not in wanted:
@@ -481,6 +493,11 @@ def _compare(doc: dict[str, Any], extents: tuple[Extent, ...]) -> None:
 
 
 def read(path: str, *, check: bool | None = True) -> MiniBatch:
-    """Reads a frame from a file; see :func:`decode`."""
+    """Reads a frame from a file; see :func:`decode`, but ``check`` is True by default.
+
+    Raises:
+        FrameError: the file is not the one frame of a mini-batch.
+        OSError: the file cannot be read.
+    """
     with open(path, "rb") as f:
         return decode(bytearray(f.read()), check=check)

@@ -60,16 +60,16 @@ class Handed:
 
 
 class Handover:
-    """The worker's side."""
+    """The worker's side of the pipe."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._ours, self._theirs = Pipe()
         self._id = f"{os.getpid()}-{os.urandom(8).hex()}"
         self._lock = threading.RLock()  # guards the fields below, and reading
-        self._handed: deque[tuple[int, Name]] = deque()  # turn and name: handed over and not acknowledged
-        self._turn = 0  # of the last mini-batch that was handed over
-        self._given = 0  # of the last one that the trainer received
+        self._handed: deque[tuple[int, Name]] = deque()  # turns and names, handed over and not acknowledged
+        self._turn = 0  # the turn of the last mini-batch that was handed over
+        self._given = 0  # the turn of the last mini-batch that the trainer received
         self._heard = False  # the trainer's process has the pipe
         self._ahead = False  # the trainer's process takes mini-batches before the trainer asks for them
         marker = getattr(_torch_worker, "_IterableDatasetStopIteration", None)
@@ -81,8 +81,8 @@ class Handover:
             Finalize(None, self._hear, exitpriority=20)  # before the session is closed
 
     def address(self) -> tuple[str, Optional[Connection]]:
-        """What the trainer's process needs in order to answer: the name of the pipe, and the pipe itself until that
-        process is known to have it.
+        """Returns the name of the pipe, and the trainer's end of it or, once a message has come from the trainer's
+        process, None. The trainer's process needs both to report.
         """
         return self._id, None if self._heard else self._theirs
 
@@ -97,7 +97,7 @@ class Handover:
             return Handed(name, self._turn, self)
 
     def look(self) -> None:
-        """Raises an error if this worker cannot learn what the trainer received."""
+        """Raises MillraceError if this worker cannot learn which mini-batches the trainer received."""
         if self._ahead:
             raise MillraceError(
                 "DataLoader(pin_memory=True) with a worker takes mini-batches that the trainer has not asked for: "

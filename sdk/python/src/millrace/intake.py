@@ -32,7 +32,7 @@ _MAX_URLS = 64  # of a node
 
 @dataclass
 class Lease:
-    """A lease: a split, or a part of one, with the numbers [first, end), which ``drive`` of ``node`` makes."""
+    """A lease: the mini-batches [first, end) of a split, which ``drive`` of ``node`` makes."""
 
     id: int
     epoch: int
@@ -42,9 +42,9 @@ class Lease:
     node: str
     drive: str
     urls: tuple[str, ...]
-    ticket: str = ""  # base64, as the control plane sent it and the node gets it
-    todo: deque[int] = field(default_factory=deque)  # not asked for yet, ascending
-    out: int = 0  # being fetched
+    ticket: str = ""  # in base64, as the control plane sends it and the node receives it
+    todo: deque[int] = field(default_factory=deque)  # numbers that were not requested yet, ascending
+    out: int = 0  # how many mini-batches are being fetched
 
     @property
     def fetched(self) -> bool:
@@ -53,7 +53,7 @@ class Lease:
 
     @classmethod
     def of(cls, grant: dict[str, Any]) -> "Lease":
-        """Reads a Grant of LeaseResponse. Raises ValueError."""
+        """Reads a Grant of LeaseResponse. Raises ValueError if a field has another type or is out of range."""
         urls = grant.get("urls") or ()
         if not isinstance(urls, list) or len(urls) > _MAX_URLS or not all(isinstance(u, str) for u in urls):
             raise ValueError(f"lease: {str(urls)[:80]!r} where URLs belong")
@@ -70,7 +70,7 @@ class Lease:
         )
 
     def held(self) -> dict[str, Any]:
-        """The HeldLease message, which describes the lease to a new leader."""
+        """Returns the HeldLease message, which describes the lease to a new leader."""
         return {
             "lease": str(self.id),
             "epoch": str(self.epoch),
@@ -94,29 +94,31 @@ class Intake:
     """The consumer's side of one epoch after the other. Its owner holds a lock.
 
     Args:
-        deterministic: mini-batches are yielded in ascending number; otherwise as they come.
-        limit: bytes that may wait or be under way. One mini-batch is always let in, so that the next one comes.
+        deterministic: whether mini-batches are yielded in ascending order of their numbers; if False, in the order in
+            which they come.
+        limit: bytes of mini-batches that may wait or be under way. One mini-batch is always let in, so that the next
+            one comes.
     """
 
     def __init__(self, deterministic: bool, limit: int) -> None:
         self.deterministic = deterministic
         self.limit = limit
         self.leases: dict[int, Lease] = {}
-        self.frame_bytes = 0  # the largest so far: the estimate for one under way
+        self.frame_bytes = 0  # bytes of the largest frame so far: the estimate for a frame that is under way
         self.begin("0" * 64, 0, Ranges(), Ranges())
 
     def begin(self, job: str, epoch: int, owned: Ranges, acknowledged: Ranges) -> None:
-        """Starts an epoch, or goes back (or forward) in one. What waits is forgotten. ``owned`` are this rank's
-        numbers.
+        """Starts an epoch, or moves to another position in one. It forgets the mini-batches that wait. ``owned`` are
+        this rank's numbers.
         """
         self.progress = Progress(job, epoch, acknowledged)
         self.owned = owned
-        self.unsent = Ranges()  # acknowledged, and not sent to the control plane
+        self.unsent = Ranges()  # numbers that are acknowledged and not sent to the control plane
         self.durable = acknowledged.copy()
-        self.yielded = Ranges()  # and not acknowledged
+        self.yielded = Ranges()  # numbers that are yielded and not acknowledged
         self.waiting: dict[int, MiniBatch] = {}
         self.waiting_bytes = 0
-        self.fetching: dict[int, int] = {}  # number: how many fetch it
+        self.fetching: dict[int, int] = {}  # by number: how many fetches of it are under way
         self.leases.clear()
         self.all_granted = False  # the control plane's last answer: every mini-batch is delivered or leased
         self.full = False  # the last fetch that was considered did not fit
@@ -153,7 +155,7 @@ class Intake:
             self.leases.pop(i, None)
 
     def lacking(self, splits: int) -> int:
-        """How many more leases this rank needs until ``splits`` of them have mini-batches left to ask for."""
+        """Returns how many more leases this rank needs until ``splits`` of them have mini-batches left to request."""
         return max(0, splits - sum(1 for lease in self.leases.values() if lease.todo))
 
     def spent(self) -> list[int]:
@@ -163,7 +165,7 @@ class Intake:
         return gone
 
     def missing(self, lease: Lease) -> list[int]:
-        """The numbers of a lease that have not come yet."""
+        """Returns the numbers of a lease whose mini-batches have not come yet, ascending."""
         return [n for n in range(lease.first, lease.end) if not self._have(n)]
 
     def _have(self, number: int) -> bool:
@@ -172,10 +174,10 @@ class Intake:
     # --- fetching ---------------------------------------------------------------------------------------------------
 
     def next_fetch(self, usable: Any = None) -> Optional[Work]:
-        """What to fetch next, or None: nothing is leased, or the queue is full.
+        """Returns the mini-batch to fetch next, or None if nothing is leased or the queue is full.
 
         Args:
-            usable: reports of a lease whether its node may be asked now.
+            usable: a function that reports whether a lease's node may be called now; None allows every node.
         """
         best: Optional[Lease] = None
         for lease in self.leases.values():
@@ -184,9 +186,9 @@ class Intake:
             if not lease.todo or (usable is not None and not usable(lease)):
                 continue
             if self.deterministic and lease.todo[0] == self._next:
-                best = lease  # the trainer waits for this one: it is let in even when the queue is full
+                best = lease  # the trainer waits for this mini-batch: it is let in even when the queue is full
                 break
-            # Every split keeps its drive busy: the one with the fewest requests first, then the earliest.
+            # Every split should keep its drive busy: the lease with the fewest requests is next, then the earliest.
             if best is None or (lease.out, lease.todo[0]) < (best.out, best.todo[0]):
                 best = lease
         self.full = False
@@ -234,7 +236,7 @@ class Intake:
     # --- the trainer's side -------------------------------------------------------------------------------------------
 
     def take(self) -> Optional[MiniBatch]:
-        """The next mini-batch for the trainer, or None: wait, or the epoch is over."""
+        """Returns the next mini-batch for the trainer, or None if it has not come or the epoch is over."""
         if not self.waiting:
             return None
         if self.deterministic:
@@ -275,7 +277,7 @@ class Intake:
         self.unsent.add(number, number + 1)
 
     def sending(self) -> Ranges:
-        """The acknowledgements to send to the control plane; they count as under way."""
+        """Returns the acknowledgements to send to the control plane, and counts them as sent."""
         sent, self.unsent = self.unsent, Ranges()
         return sent
 
@@ -286,7 +288,9 @@ class Intake:
                 self.durable.add(a, b)
 
     def retell(self, within: Optional[Ranges] = None) -> None:
-        """Has acknowledgements sent again, of these numbers or of all, because the control plane forgot them."""
+        """Marks acknowledgements, those within these numbers or all, to be sent again, because the control plane may
+        have forgotten them.
+        """
         again = self.progress.acknowledged if within is None else within.minus(within.minus(self.progress.acknowledged))
         self.durable = self.durable.minus(again)
         for a, b in again:
@@ -294,12 +298,14 @@ class Intake:
 
     @property
     def delivered(self) -> bool:
-        """Reports whether the trainer has got the whole epoch."""
+        """Reports whether every mini-batch of the epoch was yielded."""
         return not self.owned.minus(self.progress.acknowledged).minus(self.yielded)
 
     @property
     def due(self) -> Optional[int]:
-        """In the deterministic order: the number that the trainer waits for next, if it is neither leased nor here."""
+        """The number that the trainer waits for in the deterministic order, or None if that mini-batch is leased, is
+        under way or waits, or if the order is ``fastest``.
+        """
         n = self._next
         if n < 0 or n in self.waiting or n in self.fetching or any(x.first <= n < x.end for x in self.leases.values()):
             return None

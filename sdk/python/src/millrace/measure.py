@@ -1,4 +1,4 @@
-"""T, the trainer's throughput, measured on dummy mini-batches without harm to what is trained."""
+"""Measures T, the trainer's throughput, on dummy mini-batches, and restores the model and the optimiser afterwards."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Throughput", "dummy_frame", "fingerprint", "untouched"]
 
 
 class Throughput(NamedTuple):
-    """T as it was measured.
+    """A measured T.
 
     Attributes:
         rows_per_second: T.
         steps: how many steps were timed.
-        seconds: how long they took.
+        seconds: how long these steps took.
     """
 
     rows_per_second: float
@@ -34,16 +34,20 @@ class Throughput(NamedTuple):
 
 
 def _raw(t: torch.Tensor) -> bytes:
-    """The bytes of a tensor on the CPU, without NumPy."""
+    """Returns the bytes of a tensor on the CPU, without NumPy."""
     t = t.contiguous()
     return ctypes.string_at(t.data_ptr(), t.numel() * t.element_size()) if t.numel() else b""
 
 
 def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], seed: int = 0) -> frame.MiniBatch:
-    """A mini-batch with made-up content.
+    """Returns a mini-batch of ``rows`` rows with made-up content. Its name has a job digest of zeros and epoch 0.
 
-    Ids are spread over each key's embeddings (or the first million), lists have their mean length in turn rounded up
-    and down, dense features lie between 0 and 16, half the labels are 1.
+    Ids are spread over each key's embeddings (or the first million). The lengths of lists are their mean length,
+    rounded up and down so that the mean holds. Dense features lie between 0 and 16. Half of the labels are 1.
+
+    Args:
+        mean_length: mean number of elements in a row, by list column; 1 for columns that it lacks.
+        seed: seeds the random numbers, and is the mini-batch's number.
     """
     g = torch.Generator().manual_seed(seed)
     tensors: dict[str, bytes] = {}
@@ -64,7 +68,7 @@ def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], see
         tensors["kjt.values"] = raw(ids.to(torch.int32) if schema.ids == "int32" else ids)
         if not schema.fixed:
             tensors["kjt.lengths"] = raw(torch.cat(lengths))
-        if schema.sets:  # every row is another one
+        if schema.sets:  # all rows differ
             tensors["kjt.inverse"] = raw(torch.arange(rows, dtype=torch.int32).repeat(schema.sets))
         if schema.weights:
             tensors["kjt.weights"] = raw(torch.rand(ids.numel(), generator=g))
@@ -81,8 +85,9 @@ def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], see
 def untouched(
     models: Sequence[torch.nn.Module], optimizers: Sequence[torch.optim.Optimizer], others: Sequence[Any] = ()
 ) -> Iterator[None]:
-    """Restores all of these, and the random states, at the end of the ``with``: the same tensors with the same bits,
-    also after an exception. Holds a copy of the weights and of the optimiser's state meanwhile.
+    """Restores the models, the optimizers, ``others`` (objects with ``state_dict`` and ``load_state_dict``) and the
+    random states at the end of the ``with``, also after an exception: the same tensors with the same bits. Inside the
+    ``with`` it holds a copy of the weights and of the optimizers' state.
     """
     undo = [_random_states()]
     for m in models:
@@ -159,7 +164,7 @@ def _optimizer(o: torch.optim.Optimizer) -> Any:
 
 
 def fingerprint(*things: Any) -> str:
-    """SHA-256 over state_dicts, tensors and plain values, bit for bit: equal before and after means untouched."""
+    """Returns the SHA-256, in 64 hex digits, over state_dicts, tensors and plain values, bit for bit."""
     h = hashlib.sha256()
 
     def add(v: Any) -> None:

@@ -32,7 +32,10 @@ _CONTENT = "application/vnd.millrace.minibatch"
 class Failed(Exception):
     """A node did not give a mini-batch.
 
-    ``code`` is one of Connect's. ``final``: every node would fail the same way, as after a change of the partition.
+    Attributes:
+        code: one of Connect's codes.
+        retry_after: seconds after which the node may be asked again.
+        final: whether every node would fail in the same way, as after a change of the partition.
     """
 
     def __init__(self, code: str, message: str, retry_after: float = 0.1) -> None:
@@ -66,7 +69,11 @@ class Nodes:
         self._connections.close()
 
     def fetch(self, job: str, schema: Schema, work: Work) -> MiniBatch:
-        """GETs a mini-batch. Raises :class:`Failed`."""
+        """Gets a mini-batch from a node of its lease.
+
+        Raises:
+            Failed: no URL of the node gave the mini-batch, or its name or schema is another one's.
+        """
         lease = work.lease
         urls = [u for u in lease.urls if u.startswith("unix:") and self._is_near(u, lease.node)]
         urls += [u for u in lease.urls if not u.startswith("unix:")]
@@ -90,7 +97,9 @@ class Nodes:
         raise failure
 
     def _is_near(self, url: str, node: str) -> bool:
-        """Reports whether a unix socket is that of the node: another machine's node may name the same path."""
+        """Reports whether a unix socket of this machine is the node's. A node of another machine may have a socket with
+        the same path there.
+        """
         if not os.path.exists(url[len("unix:") :]):
             return False
         with self._lock:
@@ -107,7 +116,7 @@ class Nodes:
             finally:
                 self._connections.drop(conn)
         except (*BROKEN, ValueError, AttributeError):
-            return False  # it may answer the next time
+            return False  # not remembered: the node may answer the next time
         with self._lock:
             self._near[url, node] = answers
         return answers
@@ -186,7 +195,7 @@ class Nodes:
 
 
 def _refusal(response: Any) -> Failed:
-    """The error that a node sends instead of a mini-batch."""
+    """Returns the error that a node sends in place of a mini-batch."""
     data = read_all(response, _MAX_REFUSAL)
     try:
         doc = document(data)

@@ -1,7 +1,7 @@
-"""The same mini-batches by pyarrow and NumPy: what :mod:`millrace.compare` compares with.
+"""Makes the same mini-batches with pyarrow and NumPy, for the comparison of :mod:`millrace.compare`.
 
-It is written as an expert in both libraries would write it: pyarrow decodes, NumPy computes whole columns, nothing
-loops over rows in Python. It reads its operators from the canonical form of a pipeline, so that both sides make the
+The module is written as an expert in both libraries would write it: pyarrow decodes, NumPy computes whole columns, and
+no Python loop goes over rows. It reads its operators from the canonical form of a pipeline, so that both sides make the
 same mini-batches.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["Tensors", "Transform", "UnsupportedPipelineError", "minibatches", "t
 
 
 class UnsupportedPipelineError(MillraceError):
-    """The pipeline uses a part that this comparison does not have in NumPy."""
+    """The pipeline or the file uses a part for which this module has no NumPy code."""
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,24 @@ class Tensors:
 
 
 def version() -> str:
-    """The libraries and their versions."""
+    """Returns the names and versions of the libraries, as text."""
     return f"pyarrow {pa.__version__}, NumPy {np.__version__}"
 
 
 def minibatches(file: str, canonical: str, batch: int, cores: int) -> Iterator[Tensors]:
-    """The mini-batches of a Parquet file in the order of its rows.
+    """Yields the mini-batches of a Parquet file in the order of its rows.
 
     Args:
-        file: its path.
+        file: the file's path.
         canonical: the canonical form of the pipeline, as :attr:`millrace.pipeline.Checked.canonical` has it.
-        batch: rows of a mini-batch.
-        cores: threads that decode; and as many that compute, each a mini-batch, which NumPy does without the
-            interpreter lock where arrays are large.
+        batch: rows of a mini-batch; the last mini-batch may have fewer.
+        cores: how many threads decode, and how many compute, each a mini-batch. NumPy releases the interpreter lock
+            where arrays are large.
 
     Raises:
-        UnsupportedPipelineError: the pipeline names features of maps.
+        UnsupportedPipelineError: the pipeline takes features from maps, or a column has another type than numbers,
+            booleans and text.
+        ValueError: a value that an operator refuses: a NaN or text that is not a hexadecimal number.
     """
     pipeline = Transform(json.loads(canonical))
     pa.set_cpu_count(cores)
@@ -84,7 +86,9 @@ def minibatches(file: str, canonical: str, batch: int, cores: int) -> Iterator[T
 
 
 def tables(file: pq.ParquetFile, columns: list[str], batch: int, cores: int) -> Iterator[pa.Table]:
-    """Tables of ``batch`` rows, across row groups; the last may be short."""
+    """Yields tables of ``batch`` rows, across row groups; the last may have fewer. With ``cores`` above 1, several
+    threads decode.
+    """
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for part in file.iter_batches(batch_size=batch, columns=columns, use_threads=cores > 1):
@@ -112,9 +116,9 @@ class _Column:
     """A column on its way through its operators.
 
     Attributes:
-        values: of the rows, or of the elements of lists.
-        null: which values are null; None where none is.
-        lengths: int32 [B] of lists; None for a value a row.
+        values: one for each row, or one for each element of the rows' lists.
+        null: bool, which values are null; None where none is.
+        lengths: int32 [B], the lengths of lists; None where each row has one value.
     """
 
     values: Any
@@ -163,7 +167,7 @@ class Transform:
         return numbers
 
     def key_ids(self, table: pa.Table, feature: Mapping[str, Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """A key's ids, row by row, and how many ids each row has."""
+        """Returns a key's ids, row by row, and int32 [B], how many ids each row has."""
         column = self._column(table, feature)
         values, lengths = column.values, column.lengths
         if lengths is None:
@@ -203,7 +207,7 @@ class Transform:
     def _clamp(self, c: _Column, kind: str, min: Any, max: Any) -> str:  # noqa: A002 (the operator's parameters)
         low, high = _number_of(min, kind), _number_of(max, kind)
         v = c.values
-        # A comparison, so that a NaN and the sign of a zero pass.
+        # Comparisons leave a NaN and the sign of a zero as they are.
         v = np.where(v < low, low, v)
         c.values = np.where(v > high, high, v)
         return kind
@@ -301,7 +305,7 @@ class Transform:
 
 
 def _hashed(k: NDArray[Any], salted: Union[np.uint64, NDArray[Any]]) -> NDArray[Any]:
-    """The hash of ids with a salt, or with a salt each, before the modulus."""
+    """Returns the hash of ids before the modulus, with one salt for all ids or one salt for each."""
     k = ~k + (k << np.uint64(21))
     k ^= k >> np.uint64(24)
     k *= np.uint64(265)
@@ -334,7 +338,7 @@ def _bytes(padded: pa.Array) -> memoryview:
 
 
 def _decoded(array: pa.Array, kind: str, lengths: Optional[NDArray[Any]]) -> _Column:
-    """A column's values as NumPy has them, with a filler where they are null."""
+    """Returns a column's values as a NumPy array, or text as Arrow's, with a filler where they are null."""
     null = None
     if array.null_count:
         null = pc.is_null(array).to_numpy(zero_copy_only=False)
@@ -357,7 +361,7 @@ def _decoded(array: pa.Array, kind: str, lengths: Optional[NDArray[Any]]) -> _Co
 def _without_nulls(
     values: NDArray[Any], null: NDArray[Any], lengths: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Lists that hold a null become empty."""
+    """Returns the values and lengths of lists, where a list that holds a null becomes empty."""
     ends = np.cumsum(lengths)
     nulls = np.concatenate([[0], np.cumsum(null)])
     harmed = nulls[ends] > nulls[ends - lengths]
@@ -365,7 +369,7 @@ def _without_nulls(
 
 
 def _number_of(value: Any, kind: str) -> Any:
-    """A parameter: an integer, or the hexadecimal digits of a float's bits."""
+    """Returns a parameter, from an integer or, for a float, from the hexadecimal digits of its bits."""
     if kind == "int64":
         return np.int64(value)
     if kind == "float32":
@@ -374,7 +378,7 @@ def _number_of(value: Any, kind: str) -> Any:
 
 
 def _borders(table: Mapping[str, str]) -> NDArray[Any]:
-    """Borders, from the hexadecimal digits of their bits."""
+    """Returns borders, which the canonical form writes as the hexadecimal digits of their bits."""
     ((kind, digits),) = table.items()
     unsigned, dtype = {"float32": (">u4", np.float32), "float64": (">u8", np.float64), "int64": (">u8", np.int64)}[kind]
     bits = np.frombuffer(bytes.fromhex(digits), unsigned)

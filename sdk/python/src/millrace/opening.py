@@ -1,4 +1,4 @@
-"""Mini-batches of files in one call: :func:`open`.
+"""Opens files as mini-batches in one call: :func:`open`.
 
 ::
 
@@ -8,7 +8,7 @@
         step(batch)
 
 The files are of this machine, and a private process preprocesses them (:mod:`millrace.private`). With ``control=`` the
-same call takes the partitions of those names from the storage nodes of a control plane.
+files' names are names of partitions, which the storage nodes of a control plane preprocess.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ _MAX_INT32 = (1 << 31) - 1
 _MAX_QUEUE = 1 << 40  # bytes
 _MAX_THREADS = 256
 
-_opened = itertools.count()  # counts this process's calls: each call of the ranks has a meeting of its own
+_opened = itertools.count()  # numbers this process's calls, since each call of the ranks has its own rendezvous
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The arguments of :func:`open`. :meth:`job` attaches; another process may do that, too.
+    """The arguments of :func:`open`. :meth:`job` attaches; a process other than the one that opened may call it, too.
 
     Attributes:
-        files: names and patterns.
+        files: names of files and folders, and patterns.
         pipeline: a YAML document, or the name of a built-in pipeline.
         plan: how rows are cut into mini-batches: batch, tail, shuffle, seed, split_batches, window.
         options: further members of the private process's message, or fields of the control plane's job.
-        ranks: this process's place.
-        control: of :class:`millrace.client.Job`; None preprocesses on this machine.
+        ranks: this process's place among the ranks.
+        control: the argument of :class:`millrace.client.Job`; None preprocesses on this machine.
         job_arguments: more arguments of :class:`millrace.client.Job`.
         meeting: where the ranks of this machine find the private process.
         shares: whether this rank's own CPUs make a share of its splits, beside the control plane's workers.
-        own_worker: the configuration of the worker that these CPUs are.
+        own_worker: the path of the configuration of the worker that these CPUs are; None takes a default.
         check: whether every frame's CRC32C is checked.
         pipeline_file: the file that the pipeline was read from, for error messages; empty if there is none.
-        built: the pipeline that was built in Python, for the same purpose; None if there is none.
+        built: the pipeline that was built in Python, for error messages; None if there is none.
     """
 
     files: tuple[str, ...]
@@ -83,11 +83,13 @@ class Opening:
 
     @property
     def private(self) -> bool:
-        """Reports whether this machine preprocesses."""
+        """Reports whether a private process of this machine preprocesses."""
         return self.control is None
 
     def job(self, token: Any, acknowledge: str) -> Job:
-        """Attaches at a position that ``state_dict()`` returned, or at a token."""
+        """Attaches at a position that ``state_dict()`` returned, or at a token, and returns the job. Raises the errors
+        of :func:`open`, but those about its arguments.
+        """
         if not self.private:
             return self._job_of_control(token, acknowledge)
         if isinstance(token, Mapping):
@@ -105,7 +107,7 @@ class Opening:
         return Job.of_session(session, acknowledge)
 
     def _job_of_control(self, token: Any, acknowledge: str) -> Job:
-        """Attaches to the control plane's job, with this rank's own CPUs as a worker if the job shares splits out."""
+        """Attaches to the control plane's job, with this rank's own CPUs as a worker if :attr:`shares`."""
         own = None
         if self.shares:
             found = [path for name in self.files for path in glob.glob(name)]
@@ -129,12 +131,12 @@ class Opening:
         if place is not None:
             return replace(problem, file=place.file, line=place.line)
         if self.built is not None:
-            return replace(problem, line=None)  # of the document that Pipeline wrote, which nobody sees
+            return replace(problem, line=None)  # the line is of the document that Pipeline wrote, which no user sees
         return replace(problem, file=self.pipeline_file) if problem.path or problem.line else problem
 
     def _check_world(self, state: Mapping[str, Any]) -> None:
-        """Refuses a state of another number of ranks: it counts one rank's mini-batches, and would leave some out or
-        repeat them.
+        """Raises RanksError for a state of another rank or of another number of ranks. Such a state counts another set
+        of mini-batches: this rank would leave some out or repeat some.
         """
         for name, mine in (("rank", self.ranks.rank), ("world_size", self.ranks.world_size)):
             theirs = state.get(name, mine)
@@ -238,31 +240,36 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     """Opens files as mini-batches.
 
     Args:
-        files: names of files, folders and patterns (``*`` does not cross ``/``), one or several.
+        files: one or several names of files and folders, or patterns (``*`` does not cross ``/``).
         pipeline: the name of a built-in pipeline ("rm1"), a YAML file's path, a YAML document, or a
             :class:`millrace.Pipeline`.
         batch: rows of a mini-batch; None takes the pipeline's.
-        epochs: of the data. With torch, one ``for`` is one epoch.
-        shuffle: ``none``, ``splits`` (the default) or ``rows``; from ``seed``.
+        epochs: how many epochs there are. With torch, one ``for`` is one epoch.
+        shuffle: ``none``, ``splits`` (the default) or ``rows``.
+        seed: seeds the shuffle, from 0 to 2^64 - 1.
         order: ``fastest`` (the default) or ``deterministic``, which gives the same sequence every time.
-        tail: of a partition, if it is short: ``keep`` (the default) or ``drop``.
-        split_batches, window: mini-batches of a split, and those whose rows ``shuffle="rows"`` mixes.
+        tail: what becomes of a partition's last mini-batch if it has fewer rows: ``keep`` (the default) or ``drop``.
+        split_batches: how many mini-batches a split has.
+        window: how many mini-batches of a split ``shuffle="rows"`` mixes with each other.
         rank, world_size: this process's place among the ranks. None takes torch.distributed's, else torchrun's or
             mpirun's. All ranks call ``open``, and each gets its part.
-        rank_tail: where mini-batches cannot be divided evenly: ``drop`` (the default), or ``keep`` for the first ranks.
-        state: where to go on: a result of ``state_dict()``.
-        control: a control plane's URLs, or a context's name: storage nodes preprocess their partitions of those names.
+        rank_tail: what becomes of the mini-batches that are left where the ranks cannot have equally many: ``drop``
+            (the default), or ``keep``, which gives them to the first ranks.
+        state: where to go on: a result of ``state_dict()``, or a token.
+        control: the URLs of a control plane's members, or a context's name. Its storage nodes preprocess the partitions
+            whose names are those of ``files`` without their folders.
         offload: with ``control``: this machine's CPUs make a share of this rank's splits, from ``files`` where these
-            are the job's and else from the nodes. ``extended``, ``paper`` or ``fastflow-code`` decides the share, a number
-            from 0 to 1 is the share of all other workers. No mini-batch changes.
-        own_worker: the configuration (YAML) of the worker that these CPUs are, where the control plane is on another
-            machine or asks for certificates.
-        id: the job's name there; None makes one of the arguments.
+            are the job's and else from the nodes. ``extended``, ``paper`` or ``fastflow-code`` decides the share; a
+            number from 0 to 1 is the share of all other workers. No mini-batch changes.
+        own_worker: the path of the configuration (YAML) of the worker that these CPUs are, where the control plane is
+            on another machine or asks for certificates.
+        id: the job's name in the control plane; None makes a name of the arguments.
         run, resume: as in :class:`millrace.client.Job`. Ranks that were started one by one need the same ``run``.
-        input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents. ``label`` and
-            ``malformed`` are text's, as of the command ``preprocess``.
-        queue_bytes: bound of the mini-batches that wait.
-        threads: engine threads. None takes the cores of this machine less ``trainer_cores`` (None: one a rank).
+        input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents.
+        label, malformed: for files of text, as the flags of the command ``preprocess``.
+        queue_bytes: the most bytes of mini-batches that wait.
+        threads: how many engine threads there are. None takes the cores of this machine less ``trainer_cores``.
+        trainer_cores: how many cores are left to the trainer; None leaves one for each rank.
         patience: seconds that the ranks of this machine wait for each other, or that a control plane may be away.
         check: whether every frame's CRC32C is checked.
         tensors: ``torch`` yields :class:`millrace.torch.Batch`, ``views`` yields :class:`millrace.MiniBatch` of
@@ -271,16 +278,20 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         tls, credits, splits, timeout: with ``control``, as in :class:`millrace.client.Job`.
 
     Returns:
-        :class:`millrace.torch.MiniBatches`, or :class:`millrace.Job`.
+        :class:`millrace.torch.MiniBatches` with ``torch``, :class:`millrace.Job` with ``views``.
 
     Raises:
         FilesError: a file is missing, or is no readable partition.
         PipelineError: the pipeline has errors, or the files lack its columns.
-        OptionsError: an argument is of another type or out of range.
+        OptionsError: an argument is of another type or out of range, or ``device`` is a GPU that torch cannot use.
+        TypeError: an argument is only for ``control``, only for files of this machine, or only for torch.
+        ImportError: ``torchrec`` is True, and TorchRec is not installed.
         RanksError: the ranks do not fit together.
         OtherJobError, TokenError: ``state`` is of another job, or damaged.
-        BinaryError, PrivateProcessError: the private process does not start.
+        BinaryError, PrivateProcessError: the private process, or the worker of this machine's CPUs, does not start.
         DataLossError: while iterating: a page or a row is damaged, or a file has changed.
+
+    With ``control``, the errors of :meth:`millrace.Control.submit` and of :class:`millrace.Job` are raised, too.
     """
     arguments.choice("tensors", tensors, ("torch", "views"))
     arguments.choice("order", order, ("fastest", "deterministic"))
@@ -376,12 +387,14 @@ def _attached(opening: Opening, state: Any, tensors: Optional[str], of_torch: di
 
 
 def _given(**values: Any) -> dict[str, Any]:
-    """The values that are not None."""
+    """Returns the arguments that are not None, by name."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _meeting(place: Ranks, run: Optional[str], patience: float) -> Optional[Rendezvous]:
-    """Where the ranks of this machine meet: a name that they share and no other run has."""
+    """Returns where the ranks of this machine meet: a name that these ranks share and no other run has. Returns None
+    for the only rank of this machine.
+    """
     if place.local_size < 2:
         return None
     name = run or default_run()

@@ -2,7 +2,7 @@
 
 The worker joins the control plane, serves this rank alone, and makes the share of its splits that the job's ``offload``
 leaves to the trainer's machine. It reads the partitions from files of this machine that are the job's, and otherwise
-from the storage nodes. It ends when its standard input does: with this process, however this process ends.
+from the storage nodes. It ends when its standard input ends, so it ends with this process, however this process ends.
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ log = logging.getLogger("millrace")
 
 _READY = 10.0  # seconds that a rank waits at most until its own worker takes splits
 _SECONDS = 5.0  # that the worker has to end after its input has ended
-_SAID = 2000  # characters of what a worker that failed said last
+_SAID = 2000  # bytes of a failed worker's last output that the error holds
 
 
 class OwnWorker:
-    """Starts the worker, and waits until it takes splits or :data:`_READY` seconds are over.
+    """A rank's own worker. The constructor starts it and waits until it takes splits, for at most :data:`_READY`
+    seconds.
 
     Args:
         control: a client of the job's control plane.
         job: the job's id.
         rank: the only rank that the worker serves.
         files: files of this machine that may be partitions of the job.
-        config: the worker's configuration, a YAML file; None: one core less than there are, on a port of this machine.
+        config: the path of the worker's configuration (YAML); None takes one core less than there are, and a port of
+            this machine.
 
     Raises:
         BinaryError: there is no binary.
-        PrivateProcessError: the worker does not start, and why.
+        PrivateProcessError: the worker does not start, or ends before it takes splits; the message says why.
+        ServiceError, UnreachableError: the control plane does not answer about the job.
     """
 
     def __init__(
@@ -99,9 +102,9 @@ class OwnWorker:
         return self._said.read().decode(errors="replace").strip()
 
     def close(self) -> None:
-        """Ends the worker. Its leases come back to the control plane."""
+        """Ends the worker. Its leases go back to the control plane. A second call does nothing."""
         if os.getpid() != self._pid:
-            return  # a fork: the worker is the parent's
+            return  # in a forked child: the worker belongs to the parent
         with self._closing:
             if self._process.stdin is None or self._process.stdin.closed:
                 return

@@ -48,7 +48,7 @@ _Columns = Union[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class LogSpaced:
-    """Borders of buckets from ``start`` to ``stop``, evenly spaced on a logarithmic scale; ``count`` of them, both ends
+    """Borders of buckets, evenly spaced on a logarithmic scale: ``count`` borders from ``start`` to ``stop``, both ends
     included.
     """
 
@@ -68,7 +68,9 @@ class Operator:
 def given(
     defaults: Mapping[str, _Value] = MappingProxyType({}), /, **parameters: Any
 ) -> Tuple[Tuple[str, _Value], ...]:
-    """The parameters that are neither None nor their defaults, in their order; lists become tuples."""
+    """Returns the parameters that are neither None nor their defaults, as (name, value) in their order; lists become
+    tuples.
+    """
     kept = []
     for name, value in parameters.items():
         default = defaults.get(name)
@@ -80,7 +82,12 @@ def given(
 
 @dataclass(frozen=True)
 class Place:
-    """A line of Python."""
+    """A line of a Python file, or of a document.
+
+    Attributes:
+        file: the file's path.
+        line: the line's number, from 1.
+    """
 
     file: str
     line: int
@@ -91,7 +98,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Label:
-    """The column that the model is to predict."""
+    """The column that the model is to predict.
+
+    Attributes:
+        column: its name.
+        ops: the operators from the column to the tensor.
+        place: the line of Python that added it; None for a label of a document.
+    """
 
     column: str
     ops: Tuple[Operator, ...] = ()
@@ -100,7 +113,11 @@ class Label:
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that share a chain of operators."""
+    """Columns that share a chain of operators; the attributes are the arguments of :meth:`Pipeline.sparse`.
+
+    Attributes:
+        place: the line of Python that added the group; None for a group of a document.
+    """
 
     columns: Tuple[str, ...]
     ops: Tuple[Operator, ...] = ()
@@ -130,9 +147,13 @@ class Checked:
     """What :meth:`Pipeline.check` found. Without files only ``name`` is known.
 
     Attributes:
+        name: the pipeline's name.
+        label: whether mini-batches have a label.
+        dense: the names of the dense features, in the order of the dense tensor's columns.
+        keys: the keys, in their order.
         canonical: the canonical form, in JSON: the pipeline's part of a job's identity.
-        digest: its SHA-256.
-        notes: what is allowed and may be a mistake.
+        digest: the SHA-256 of the canonical form, in 64 hex digits.
+        notes: remarks about parts that are allowed and may be mistakes.
     """
 
     name: str
@@ -173,12 +194,15 @@ class Pipeline:
         self.generated_groups: List[Group] = []
 
     def label(self, column: str, *, null: Optional[_Number] = None, ops: Iterable[Operator] = ()) -> "Pipeline":
-        """Says which column is the label.
+        """Sets the column that becomes the label, float32 [B].
 
         Args:
-            column: its name.
-            null: what a null label becomes; None refuses a column that may hold one.
+            column: the column's name.
+            null: the value that replaces a null label; None refuses a column that may hold one.
             ops: operators, from the column to the tensor.
+
+        Raises:
+            TypeError: an argument is of another type.
         """
         chain = _operators(ops)
         if null is not None:
@@ -187,13 +211,16 @@ class Pipeline:
         return self
 
     def dense(self, columns: _Columns, *, ops: Iterable[Operator] = (), name: str = "") -> "Pipeline":
-        """Adds columns that become columns of the dense tensor, float32.
+        """Adds columns that become columns of the dense tensor [B, D], of the pipeline's ``dense_type``.
 
         Args:
             columns: a name or a pattern (``"int_0..int_12"``, ``"int_*"``, ``"features[1..40]"``), or several.
             ops: operators, from the column to the tensor.
             name: names the features: ``{column}``, ``{n}`` (the number at the end of the column's name, or the key in a
                 map), ``{i}`` (the index in the group); the column's name if empty.
+
+        Raises:
+            TypeError: an argument is of another type.
         """
         self.dense_groups.append(_group(columns, ops, name, "keep", _caller()))
         return self
@@ -207,11 +234,14 @@ class Pipeline:
         scores: Literal["keep", "drop"] = "keep",
         deduplicate: bool = False,
     ) -> "Pipeline":
-        """Adds columns that become keys. Arguments are those of :meth:`dense`, and:
+        """Adds columns that become keys. The arguments are those of :meth:`dense`, and:
 
         Args:
-            scores: ``"drop"`` leaves the scores of scored lists out, which otherwise become weights.
+            scores: ``"keep"`` makes the scores of scored lists weights; ``"drop"`` leaves them out.
             deduplicate: whether mini-batches hold each different row of these keys, taken together, once.
+
+        Raises:
+            TypeError: an argument is of another type.
         """
         self.sparse_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate))
         return self
@@ -225,8 +255,8 @@ class Pipeline:
         scores: Literal["keep", "drop"] = "keep",
         deduplicate: bool = False,
     ) -> "Pipeline":
-        """Adds keys that are made from other columns, as by :func:`~millrace.operators.bucketize`; they come behind
-        those of :meth:`sparse`, whose arguments these are.
+        """Adds keys that operators such as :func:`~millrace.operators.bucketize` make from columns of other kinds.
+        These keys come after those of :meth:`sparse`. Arguments and errors are those of :meth:`sparse`.
         """
         self.generated_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate))
         return self
@@ -254,7 +284,9 @@ class Pipeline:
         ]
 
     def to_yaml(self) -> str:
-        """The pipeline as a document, which ``--pipeline``, :meth:`from_yaml` and ``Control.submit`` read."""
+        """Returns the pipeline as a YAML document, which ``--pipeline``, :meth:`from_yaml` and ``Control.submit`` read.
+        Raises TypeError if a parameter of an operator is of another type than a number, text or borders.
+        """
         lines = []
         if self.name:
             lines.append(f"name: {_yaml_text(_text(self.name, 'name'))}")
@@ -286,10 +318,11 @@ class Pipeline:
 
         Args:
             document: a file's path, the text of a document, or the name of a pipeline that ships with Millrace, as
-                ``"rm1"``. Text holds a colon or a line end and is no file's name.
+                ``"rm1"``. An argument that is no file's path is text if it holds a colon or a line end.
 
         Raises:
-            PipelineError: the document has errors.
+            PipelineError: the document has errors, or cannot be read.
+            BinaryError: there is no ``millrace`` binary.
         """
         name = os.fspath(document)
         if isinstance(document, os.PathLike) or os.path.isfile(name):
@@ -334,10 +367,12 @@ class Pipeline:
         """Checks the pipeline with the ``millrace`` binary: by itself, or against files.
 
         Args:
-            files: files, folders or patterns of one data set.
+            files: files, folders or patterns of one data set; none checks the pipeline by itself.
 
         Raises:
-            PipelineError: the pipeline has errors; each names the line of Python where the group was added.
+            PipelineError: the pipeline has errors, each with the line of Python that added the group; or the files
+                cannot be read.
+            BinaryError: there is no ``millrace`` binary.
         """
         named = ["--in=" + _csv(os.fspath(f)) for f in files]
         answer = _ask(["-", *named], self.to_yaml())
@@ -353,8 +388,8 @@ class Pipeline:
         )
 
     def locate(self, path: str) -> Optional[Place]:
-        """The line of Python that added what a path of the document names, as ``dense[0].ops[1]``; None if that line is
-        not known.
+        """Returns the line of Python that added the part at a path of the document, such as ``dense[0].ops[1]``; None
+        if that line is not known.
         """
         if re.match(r"label\b", path) and self.label_column is not None:
             return self.label_column.place
@@ -365,8 +400,8 @@ class Pipeline:
         return None
 
     def explain(self, message: str) -> str:
-        """Adds to an error message about the pipeline's document, as a control plane returns it, the lines of Python
-        that added the groups in the message.
+        """Returns a control plane's error message about the pipeline's document with the lines of Python that added the
+        groups in the message.
         """
 
         def with_place(found: "re.Match[str]") -> str:
@@ -378,7 +413,7 @@ class Pipeline:
 
 
 def _caller() -> Optional[Place]:
-    """The line outside this module that called into it."""
+    """Returns the line outside this module that called into it."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back  # type: ignore[assignment]
@@ -421,7 +456,7 @@ _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def _yaml_text(text: str) -> str:
-    """Writes text plain if every reader of YAML takes it for text, and in double quotes otherwise."""
+    """Returns text as YAML: plain if every YAML reader reads it as text, and in double quotes otherwise."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     quoted = []
@@ -436,7 +471,7 @@ def _yaml_text(text: str) -> str:
 
 
 def _yaml(value: Any) -> str:
-    """A parameter's value."""
+    """Returns a parameter's value as YAML."""
     if isinstance(value, str):
         return _yaml_text(value)
     if isinstance(value, LogSpaced):
@@ -473,8 +508,8 @@ def _yaml_ops(ops: Sequence[Operator]) -> str:
 
 
 def _read_ops(of: Mapping[str, Any]) -> Tuple[Operator, ...]:
-    """The operators of the JSON form of a document."""
-    from . import operators  # which imports this module
+    """Returns the operators of the JSON form of a label or a group."""
+    from . import operators  # imported here, since operators imports this module
 
     chain = []
     for op in of.get("ops", ()):
@@ -494,7 +529,7 @@ def _read_value(value: Any) -> Any:
 
 
 def _csv(path: str) -> str:
-    """A path as the flag --in reads it, which takes several separated by commas."""
+    """Returns a path in the form of the flag --in, which takes several paths separated by commas."""
     if any(c in path for c in ',"\n\r'):
         return '"' + path.replace('"', '""') + '"'
     return path

@@ -1,8 +1,8 @@
-"""Memory for frames, used again as soon as no view of it is left.
+"""Memory for frames, which is used again as soon as no view of it is left.
 
 A frame's tensors are memoryviews into a pooled bytearray, and tensors of PyTorch or Arrow made from them hold those
-views. When the last of them is gone, Python releases the views by itself. The pool notices because a bytearray with a
-view refuses to change its length. So no caller has to give memory back, and none can give it back too early.
+views. When the last tensor is gone, Python releases the views. The pool sees that no view is left because a bytearray
+with a view refuses to change its length. So no caller has to give memory back, and none can give it back too early.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Pool:
     """Lends memory for frames. Any number of threads may use it.
 
     Args:
-        keep: how many buffers are kept for use again. More may be lent; those are left to Python.
+        keep: how many buffers the pool keeps. It may lend more; Python frees those that it does not keep.
     """
 
     def __init__(self, keep: int = 64) -> None:
         self._keep = keep
         self._lock = threading.Lock()
         self._all: list[bytearray] = []
-        self.made = 0  # buffers made; for tests and figures
+        self.made = 0  # how many buffers were made; for tests and measurements
 
     def take(self, nbytes: int) -> memoryview:
         """Returns a view of ``nbytes`` bytes, which starts at a multiple of 64 and is not cleared."""

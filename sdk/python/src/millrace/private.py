@@ -53,10 +53,10 @@ __all__ = ["PrivateSession"]
 log = logging.getLogger("millrace")
 
 _MAX_MEAN = 1e6  # elements a row of a list column
-_MAX_BYTES = 1 << 40  # of a buffer
+_MAX_BYTES = 1 << 40  # bytes of a buffer
 _MAX_BUFFERS = 1 << 30
 SAID_AFTER = 10.0  # seconds that a rank waits for the others before it logs that
-_SECONDS = 5.0  # that the process has to end after it was asked to
+_SECONDS = 5.0  # the time that the process has to end after its connection was closed
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Rendezvous:
     """How the ranks of one machine find the private process.
 
     Attributes:
-        name: of its abstract socket.
+        name: the name of its abstract socket.
         patience: seconds that ranks wait for each other.
     """
 
@@ -77,8 +77,15 @@ class PrivateSession(Consumption):
 
     Args:
         request: the members of the message ``open``, but those about ranks.
-        ranks: this process's place.
-        meeting: how the ranks find each other; None if this is the only one of this machine.
+        ranks: this process's place among the ranks.
+        meeting: how the ranks find each other; None if this is the only rank of this machine.
+        token: the position to begin at, in its binary form; None begins at the start.
+        check: whether every frame's CRC32C is checked; None does not check.
+
+    Raises:
+        BinaryError, PrivateProcessError: the private process does not start, or ends.
+        FilesError, PipelineError, OptionsError, RanksError, TokenError, OtherJobError: the private process refuses the
+            request; see :func:`failure`.
     """
 
     again = "open it again, or with more epochs="
@@ -215,7 +222,7 @@ class PrivateSession(Consumption):
         self.intake.begin(self.digest, token.epoch, Ranges([self.owned]), Ranges([(0, token.mark), *token.runs]))
 
     def place(self) -> dict[str, Any]:
-        """The number of ranks, since a state counts one rank's mini-batches."""
+        """Returns the number of ranks as a member of a state, since a state counts one rank's mini-batches."""
         return {"world_size": self.ranks.world_size}
 
     # --- the thread ---------------------------------------------------------------------------------------------------
@@ -251,7 +258,7 @@ class PrivateSession(Consumption):
         elif kind == "sought" or kind == "failed" and message.get("generation"):
             generation = integer(message.get("generation"), "generation", _MAX_BUFFERS)
             with self.cond:
-                if kind == "sought":  # here, since the messages after it are of the new position
+                if kind == "sought":  # in this thread, since the messages after it are of the new position
                     self._generation = generation
                     self._with_position(Token.parse(str(message.get("token"))))
                 self._sought[generation] = message
@@ -298,7 +305,7 @@ class PrivateSession(Consumption):
         return decode(kept, check=False)
 
     def _died(self) -> MillraceError:
-        """The error for a private process that is gone although this process did not ask it to end."""
+        """Returns the error for a private process that ended although this process did not ask it to end."""
         status = None
         if self._process is not None:
             try:
@@ -321,19 +328,19 @@ class PrivateSession(Consumption):
     # --- what Job calls -----------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Nothing has to become durable: the trainer's token is the record."""
+        """Raises the error that ended the session. Nothing has to become durable: the trainer's token is the record."""
         with self.cond:
             self.with_look()
             self.intake.sent(self.intake.epoch, self.intake.sending())
 
     def seal(self) -> bytes:
-        """The token of the acknowledgements. No seal is needed, since no other process is involved."""
+        """Returns the token of the acknowledgements, without a seal, since no other process is involved."""
         with self.cond:
             self.intake.sent(self.intake.epoch, self.intake.sending())
             return self.intake.progress.token().to_bytes()
 
     def advance(self) -> bool:
-        """Moves to the next epoch; False if there is none."""
+        """Moves to the next epoch. Returns False if there is none."""
         with self.cond:
             self.with_look()
             epoch = self.intake.epoch + 1
@@ -347,7 +354,7 @@ class PrivateSession(Consumption):
             return True
 
     def attach(self, token: Optional[bytes]) -> None:
-        """Goes to a token's position; None goes to the position that was acknowledged."""
+        """Goes to a token's position. None goes to the position of the acknowledgements."""
         with self.cond:
             self.with_look()
             position = read_token(token) if token is not None else self.intake.progress.token()
@@ -361,7 +368,7 @@ class PrivateSession(Consumption):
                 raise failure(answer)
 
     def status(self) -> dict[str, Any]:
-        """The job as the control plane would describe it."""
+        """Returns ``state``, ``epoch`` and ``spec`` of the job, in the form of the control plane's JobStatus."""
         with self.cond:
             i = self.intake
             done = self._job_done or (i.epoch + 1 >= self.spec["epochs"] and i.delivered and not i.yielded)
@@ -385,7 +392,7 @@ class PrivateSession(Consumption):
     def close(self) -> None:
         """Ends the session, and the process with its last session."""
         if os.getpid() != self._pid:
-            return  # a fork: thread and process are the parent's
+            return  # in a forked child: thread and process belong to the parent
         with self.cond:
             first, self._closed = not self._closed, True
             self.cond.notify_all()
@@ -425,7 +432,7 @@ class PrivateSession(Consumption):
                 log.warning("the private process %d does not end: it is killed", self._process.pid)
                 self._process.kill()
                 self._process.wait()
-            else:  # it serves the other ranks to their end; Python must not warn that it runs
+            else:  # the process serves the other ranks to their end; Python must not warn that it still runs
                 threading.Thread(target=self._process.wait, name="millrace-wait", daemon=True).start()
 
 
@@ -455,7 +462,7 @@ def _said_when_slow(ranks: Ranks, patience: float) -> Iterator[None]:
 
 
 def failure(message: Mapping[str, Any]) -> MillraceError:
-    """The error that the private process sent, as an exception of its own."""
+    """Returns the error that the private process sent, as the exception of its kind."""
     code, said = str(message.get("code")), str(message.get("message"))
     place: dict[str, Any] = {
         "file": str(message.get("file") or ""),
@@ -489,7 +496,7 @@ def failure(message: Mapping[str, Any]) -> MillraceError:
 
 
 def _problem(of: Mapping[str, Any]) -> PipelineProblem:
-    """One error of a pipeline. The line stands apart from the message, which begins with it."""
+    """Returns one error of a pipeline. The text begins with the line of the document, which becomes a field here."""
     line = of.get("line") if isinstance(of.get("line"), int) else None
     message = re.sub(r"\Aline \d+:\d+: ", "", str(of.get("message")))
     return PipelineProblem(message, path=str(of.get("path") or ""), line=line or None)

@@ -20,12 +20,12 @@ _MOST = 1 << 16  # ranks
 
 
 class Ranks(NamedTuple):
-    """This process's place.
+    """This process's place among the ranks.
 
     Attributes:
-        rank: of world_size, from 0.
+        rank: this process's number among all ranks, from 0.
         world_size: how many ranks there are.
-        local_rank: of the ranks of this machine, from 0.
+        local_rank: this process's number among the ranks of this machine, from 0.
         local_size: how many ranks this machine has.
     """
 
@@ -38,8 +38,11 @@ class Ranks(NamedTuple):
 def find_ranks(
     rank: Optional[int] = None, world_size: Optional[int] = None, env: Optional[Mapping[str, str]] = None
 ) -> Ranks:
-    """This process's rank: as the arguments say, else the process group of ``torch.distributed``, else the variables
-    that torchrun or mpirun set, else the only one. Raises :class:`RanksError`, which names the variable.
+    """Returns this process's place among the ranks. It comes from the arguments, else from the process group of
+    ``torch.distributed``, else from the variables that torchrun or mpirun set; else this process is the only rank.
+
+    Raises:
+        RanksError: the arguments or variables contradict each other; the error names the variable.
     """
     env = os.environ if env is None else env
     if rank is not None or world_size is not None:
@@ -90,8 +93,8 @@ def _from_environment(env: Mapping[str, str]) -> Ranks:
 
 
 def _with_local(rank: int, world: int, env: Mapping[str, str], said_by: str) -> Ranks:
-    """Adds the place among the ranks of this machine. If no variable gives the number of ranks on this machine, it has
-    all of them.
+    """Adds the place among the ranks of this machine. If no variable gives the number of ranks on this machine, all
+    ranks are on this machine.
     """
     local_rank, local_size = _variable(env, _LOCAL_RANK), _variable(env, _LOCAL_WORLD)
     if world == 1:
@@ -118,7 +121,7 @@ def _with_local(rank: int, world: int, env: Mapping[str, str], said_by: str) -> 
 
 
 def _variable(env: Mapping[str, str], names: tuple[str, ...]) -> Optional[tuple[str, int]]:
-    """The first of the variables that is set, and its number."""
+    """Returns the first of the variables that is set, and its value; None if none is set."""
     for name in names:
         value = env.get(name)
         if value is None or value == "":
@@ -130,7 +133,7 @@ def _variable(env: Mapping[str, str], names: tuple[str, ...]) -> Optional[tuple[
 
 
 def machine() -> str:
-    """Names this machine, so that ranks can see whether they are on the same one."""
+    """Returns a name of this machine, by which ranks find out whether they are on the same machine."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as f:
             return f.read().strip()

@@ -6,11 +6,11 @@ the same name, and no two runs may give the same name. :func:`default_run` finds
 
 1. ``MILLRACE_RUN`` of the environment.
 2. The launcher that started the ranks of one machine (torchrun, mpirun): this process's parent. torchrun's
-   ``TORCHELASTIC_RUN_ID`` alone does not distinguish two runs: it is "none", or what the user types again the next
-   time. A restart by torchrun is another run: its model starts from nothing, or from a checkpoint, which brings its
-   state.
+   ``TORCHELASTIC_RUN_ID`` alone does not distinguish two runs: its value is "none", or a text that the user gives to
+   the next run, too. A restart by torchrun is another run: its model starts from nothing, or from a checkpoint, which
+   brings its state.
 3. The process group of ``torch.distributed``: the first rank that asks leaves a name in its store for the others.
-4. Otherwise this process, and those that it starts by ``multiprocessing``: they share a random key.
+4. Otherwise this process and the processes that it starts by ``multiprocessing``, which share a random key.
 
 Ranks that are started one by one on several machines, before there is a process group, share no name, which is an
 error.
@@ -29,11 +29,15 @@ from .errors import MillraceError
 
 __all__ = ["default_run"]
 
-_found: Optional[str] = None  # the name that this process, or the one that it was forked from, found first
+_found: Optional[str] = None  # the name that this process, or the process that it was forked from, found first
 
 
 def default_run() -> str:
-    """The name of this process's run, the same at every call."""
+    """Returns the name of this process's run, the same at every call.
+
+    Raises:
+        MillraceError: there are several ranks, and nothing that they share names their run.
+    """
     global _found
     named = os.environ.get("MILLRACE_RUN")
     if named:
@@ -67,9 +71,11 @@ def _count(env: Mapping[str, str], name: str) -> int:
 
 
 def _launcher(env: Mapping[str, str]) -> Optional[str]:
-    """A name that the ranks of one launcher on this machine share; None if the run has ranks on other machines."""
+    """Returns a name that the ranks of one launcher on this machine share; None if no launcher started this process, or
+    if the run has ranks on other machines.
+    """
     if parent_process() is not None:
-        return None  # a rank started this process: its parent is that rank
+        return None  # a rank started this process: the parent is that rank, not the launcher
     # The parent of a process with WORLD_SIZE from another source may be a shell, which starts one run after the other.
     launchers = (
         ("TORCHELASTIC_RUN_ID", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
@@ -85,8 +91,8 @@ def _launcher(env: Mapping[str, str]) -> Optional[str]:
         with open("/proc/sys/kernel/random/boot_id") as f:
             boot = f.read()
         with open(f"/proc/{parent}/stat") as f:
-            # The command's name stands in parentheses and may hold anything; the start time is the 20th field behind
-            # it.
+            # The command's name stands in parentheses and may hold any character. The start time is the 20th field
+            # after it.
             started = f.read().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return None
@@ -94,7 +100,7 @@ def _launcher(env: Mapping[str, str]) -> Optional[str]:
 
 
 def _process_group() -> Optional[str]:
-    """A name that the ranks of the default process group share; None where there is none."""
+    """Returns a name that the ranks of the default process group share; None where there is no process group."""
     dist: Any = sys.modules.get("torch.distributed")
     if dist is None or not dist.is_available() or not dist.is_initialized() or dist.get_world_size() < 2:
         return None

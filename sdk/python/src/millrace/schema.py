@@ -1,4 +1,4 @@
-"""The form of a job's mini-batches. It is known before the first one, so that a model's tables can be built."""
+"""The form of a job's mini-batches, known before the first one comes, so that a model's tables can be built."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .errors import SchemaError
 
 __all__ = ["Key", "Schema"]
 
-# The Go side numbers its types so (sdk/tensor: DType).
+# The numbers of the types are those of the Go side (sdk/tensor: DType).
 _DTYPES = {1: "float32", 2: "int32", 3: "int64", 4: "bfloat16"}
 
 
@@ -22,8 +22,8 @@ class Key:
     Attributes:
         name: unique among the keys.
         num_embeddings: ids are in [0, num_embeddings); 0 when the pipeline does not bound them.
-        is_list: a row may hold no id or several.
-        set: numbers the keys that are deduplicated together, from 1; 0 when the key is not deduplicated.
+        is_list: whether a row may hold no id or several.
+        set: the number, from 1, of the set of keys that are deduplicated together; 0 when the key is not deduplicated.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Schema:
     """The tensors of every mini-batch of a job. B is the number of rows, which may be smaller in a partition's last.
 
     Attributes:
-        label: there is a label tensor, float32 [B].
-        dense: names of the dense features, in the column order of the dense tensor, float32 [B, D].
+        label: whether there is a label tensor, float32 [B].
+        dense: names of the D dense features, in the column order of the dense tensor, [B, D] of ``dense_type``.
         keys: the sparse features, in the order of ``kjt.values``.
         ids: ``int32`` or ``int64``, the type of ``kjt.values``; unused without keys.
-        weights: every id has a float32 weight.
+        weights: whether every id has a float32 weight.
         dense_type: ``float32`` or ``bfloat16``, the type of ``dense``; unused without dense features.
     """
 
@@ -73,7 +73,7 @@ class Schema:
         return {k.name: k.num_embeddings for k in self.keys}
 
     def validate(self) -> "Schema":
-        """Returns itself, or raises :class:`SchemaError`."""
+        """Returns itself, or raises :class:`SchemaError` if the fields contradict each other or are out of range."""
         if not (self.label or self.dense or self.keys):
             raise SchemaError("no label, no dense feature and no key: nothing to train on")
         if self.keys and self.ids not in ("int32", "int64"):
@@ -102,7 +102,7 @@ class Schema:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Schema":
-        """Reads the control plane's form (JSON of Go's tensor.Schema). Raises :class:`SchemaError`."""
+        """Reads the control plane's form, the JSON of Go's tensor.Schema. Raises :class:`SchemaError`."""
         try:
             doc: Any = document(text)
             ids, dense_type = doc.get("IDs", 0), doc.get("DenseType", 0)
@@ -123,7 +123,7 @@ class Schema:
             raise SchemaError(f"not the JSON of a schema: {e!r}") from e
 
     def to_json(self) -> str:
-        """The control plane's form."""
+        """Returns the control plane's form, the JSON of Go's tensor.Schema."""
         numbers = {v: k for k, v in _DTYPES.items()}
         document = {
             "Label": self.label,

@@ -37,7 +37,7 @@ __all__ = ["Session"]
 log = logging.getLogger("millrace")
 
 _MAX_MEAN = 1e6  # elements a row of a list column
-_MAX_LEASE = 1 << 20  # mini-batches; a split has 16
+_MAX_LEASE = 1 << 20  # mini-batches; a split has 16 by default
 _HEARTBEAT = 0.5  # seconds: a rank must name the leases that it holds every second
 _COMPANY = 0.1  # seconds that an acknowledgement waits for others
 _RETELL = 5.0  # seconds without the next epoch after which acknowledgements are sent again
@@ -80,13 +80,13 @@ class Session(Consumption):
         self._at_exit: Optional[AtExit] = None
         self._attaching = False  # while set, answers to the old session are ignored
         self._generation = 0  # counts attachments
-        self._fence: Any = None  # of the leader that answered last
+        self._fence: Any = None  # the fence of the leader that answered last
         self._adopt = False  # a new leader asks which leases this rank holds
         self._hurry = False  # a thread waits for acknowledgements to be durable
         self._again = False  # a lease was given back: ask for another
         self._stuck_since: Optional[float] = None
         self._releases: list[tuple[int, str]] = []
-        self._releasing = False  # a Release call with what was taken from _releases has not returned
+        self._releasing = False  # a Release call with leases that were in _releases has not returned
 
         _leaving.wait(id, rank)  # let an earlier session of this process send its acknowledgements first
         answer = self._attach(token)
@@ -173,7 +173,7 @@ class Session(Consumption):
         self._replace(lambda: self._attach(token))
 
     def _replace(self, attach: Callable[[], Optional[dict[str, Any]]]) -> bool:
-        """Puts a new session in the place of this one. False if ``attach`` returns None."""
+        """Replaces this session by a new one. Returns False if ``attach`` returns None."""
         with self.cond:
             self._attaching = True
         try:
@@ -199,8 +199,8 @@ class Session(Consumption):
             try:
                 return self._replace(lambda: self._begin_epoch(following))
             except _NotYet:
-                # A new leader knows of whole splits only: it may wait for acknowledgements that the previous leader
-                # got.
+                # A new leader knows of whole splits only, so it may wait for acknowledgements that the previous leader
+                # received.
                 with self.cond:
                     self.intake.retell()
                 self.flush()
@@ -231,7 +231,7 @@ class Session(Consumption):
                 if fence not in (None, self._fence) or time.monotonic() - begun > _RETELL:
                     raise _NotYet
             if answer.get("grants") or answer.get("epochDone"):
-                # Which numbers are this rank's is in the answer to Attach, whose new session gets what was just
+                # The answer to Attach names this rank's numbers, and the new session gets the lease that was just
                 # granted.
                 attached = self._attach(None)
                 if integer(attached.get("epoch"), "epoch") >= following:
@@ -261,7 +261,7 @@ class Session(Consumption):
     # --- what the trainer's thread does -------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Waits until all acknowledgements are durable."""
+        """Waits until all acknowledgements are durable. Raises the error that ends the session before that."""
         with self.cond:
             self.with_look()
             try:
@@ -278,7 +278,9 @@ class Session(Consumption):
         return self.control.job(self.called)
 
     def seal(self) -> bytes:
-        """This rank's token, sealed by the control plane. It holds the acknowledgements before the call, or more."""
+        """Returns this rank's token, sealed by the control plane. It counts every mini-batch that was acknowledged
+        before the call.
+        """
         with self.cond:
             epoch, told = self.intake.epoch, self.intake.progress.acknowledged.copy()
         while True:
@@ -334,7 +336,7 @@ class Session(Consumption):
             UnreachableError: the last acknowledgements may not be durable.
         """
         if os.getpid() != self._pid:
-            return  # a fork: threads, connections and session are the parent's
+            return  # in a forked child: threads, connections and session belong to the parent
         me = threading.current_thread()
         with self.cond:
             first, self._closed = not self._closed, True
@@ -480,12 +482,12 @@ class Session(Consumption):
         self._with_unstick()
         want = 0 if i.all_granted else i.lacking(self._splits)
         if not want and i.due is not None:
-            want = 1  # the mini-batch that is due comes first, whatever leases are held
+            want = 1  # a lease of the mini-batch that is due is needed, whatever leases are held
         i.news = False
         if want and not i.delivered:
             message["want"] = want
-            # A drive of a lease can take another one when this rank has fetched its mini-batches, and this rank then
-            # calls again, so the control plane need not hold the call open. If everything is fetched, it may.
+            # A lease's drive can take another lease when this rank has fetched the lease's mini-batches. This rank then
+            # calls again, so the control plane need not hold the call open. If everything is fetched, it may hold it.
             if all(x.fetched for x in i.leases.values()):
                 message["waitSeconds"] = _HEARTBEAT
         return message
@@ -508,7 +510,7 @@ class Session(Consumption):
                 self.with_release(last, "stop")
 
     def _with_answer(self, answer: dict[str, Any]) -> int:
-        """Takes an answer of Lease. Returns how many leases were granted."""
+        """Takes over the leases of an answer of Lease. Returns how many leases were granted."""
         if answer.get("unknownSession"):
             raise self._fenced("the control plane does not know the session")
         fence = answer.get("fence")
@@ -544,7 +546,7 @@ class Session(Consumption):
     # --- threads: acknowledgements and what is given back -------------------------------------------------------------
 
     def with_release(self, lease: Lease, reason: str) -> None:
-        """Has a lease given back; the intake has forgotten it."""
+        """Queues a lease to be given back, which the intake has forgotten."""
         self._releases.append((lease.id, reason))
         self.intake.all_granted = False
         self.cond.notify_all()
@@ -590,7 +592,7 @@ class Session(Consumption):
             except ServiceError as e:
                 with self.cond:
                     if generation != self._generation or self._attaching:
-                        continue  # attached again meanwhile: its token, or the ledger, has these
+                        continue  # this rank has attached again: its token, or the ledger, counts these numbers
                 raise self.named(e) from e
             with self.cond:
                 if generation == self._generation:

@@ -1,4 +1,4 @@
-"""Mini-batches on their way to a CUDA device: pinned memory, a stream of their own, a thread."""
+"""Copies mini-batches to a CUDA device: through pinned memory, on a separate stream, by a separate thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ __all__ = ["Pinned", "Staged", "Stager"]
 
 
 class Staged(NamedTuple):
-    """A mini-batch on its way to the device: what it is, and its data as uint8 [n] there."""
+    """A mini-batch on its way to the device.
+
+    Attributes:
+        mb: the mini-batch, without its data.
+        blob: its data on the device, uint8 [n].
+        ready: the event of the copy.
+    """
 
     mb: frame.MiniBatch  # without data
     blob: torch.Tensor
@@ -26,8 +32,8 @@ class Staged(NamedTuple):
 
 
 class CUDA:
-    """What staging asks of ``torch.cuda``: pinned memory, copies on a stream of their own, events. Tests put a stand-in
-    here that delays copies.
+    """The parts of ``torch.cuda`` that staging uses: pinned memory, copies on a separate stream, events. Tests replace
+    this class by one that delays copies.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -35,11 +41,13 @@ class CUDA:
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
 
     def pinned(self, size: int) -> torch.Tensor:
-        """Pinned memory: uint8 [size]."""
+        """Returns pinned memory, uint8 [size]."""
         return torch.empty(size, dtype=torch.uint8, pin_memory=True)
 
     def start(self, source: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
-        """Starts the copy of pinned memory to the device. The event has happened when the copy is done."""
+        """Starts the copy of pinned memory to the device. Returns the copy, in the form of ``source``, and an event
+        that happens when the copy is done.
+        """
         with torch.cuda.stream(self._stream):
             there = source.to(self.device, non_blocking=True)
             done = torch.cuda.Event()  # type: ignore[no-untyped-call, unused-ignore]
@@ -47,18 +55,19 @@ class CUDA:
         return there, done
 
     def wait(self, there: torch.Tensor, done: torch.cuda.Event) -> None:
-        """Has the trainer's stream wait for the copy, and the memory wait for the trainer's stream."""
+        """Makes the trainer's stream wait for the copy, and keeps the memory until the trainer's stream has used it."""
         stream = torch.cuda.current_stream(self.device)
         stream.wait_event(done)
         there.record_stream(stream)
 
 
 class Pinned:
-    """Copies mini-batches to a CUDA device through a ring of pinned buffers. One thread copies, the trainer's uses.
+    """Copies mini-batches to a CUDA device through a ring of pinned buffers. One thread calls :meth:`copy`; the
+    trainer's thread calls :meth:`use`.
 
     Args:
-        slots: buffers of the ring, at least two.
-        calls: None makes a :class:`CUDA`.
+        slots: how many buffers the ring has; fewer than two give two.
+        calls: the calls of CUDA; None makes a :class:`CUDA`.
     """
 
     def __init__(self, device: torch.device, slots: int, calls: Optional[CUDA] = None) -> None:
@@ -66,8 +75,8 @@ class Pinned:
         self._ring: deque[tuple[Optional[torch.Tensor], Any]] = deque([(None, None)] * max(slots, 2))
 
     def copy(self, data: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        """Starts the copy of uint8 [n]. Returns the tensor on the device and the copy's event; :meth:`use` waits for it
-        before the tensor's first use.
+        """Starts the copy of ``data``, uint8 [n]. Returns the tensor on the device, uint8 [n], and the copy's event,
+        for which :meth:`use` waits before the tensor's first use.
         """
         buffer, done = self._ring.popleft()
         if done is not None:
@@ -130,7 +139,9 @@ class Stager:
                 self._cond.notify_all()
 
     def next(self) -> Optional[Staged]:
-        """Waits for the mini-batch that was staged first; None when the epoch is over."""
+        """Waits for the mini-batch that was staged first and returns it; returns None when the epoch is over. Raises
+        the error that ended the thread.
+        """
         begun = time.monotonic()
         with self._cond:
             self._cond.wait_for(lambda: bool(self._staged) or self._over)

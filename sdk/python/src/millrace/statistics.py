@@ -9,13 +9,13 @@ class Statistics:
     """The counts of a consumer so far.
 
     Attributes:
-        minibatches: yielded.
-        rows: of these mini-batches.
-        nbytes: of their frames.
-        stall_seconds: how long the trainer waited for mini-batches, since it asked for the first one.
-        first_seconds: of these, until the first mini-batch came.
-        failures: fetches that failed and were made up for.
-        duplicates: mini-batches that came a second time and were dropped.
+        minibatches: how many mini-batches were yielded.
+        rows: how many rows these mini-batches have.
+        nbytes: how many bytes their frames have.
+        stall_seconds: how long the trainer waited for mini-batches, the wait for the first one included.
+        first_seconds: how long the trainer waited for the first mini-batch.
+        failures: how many fetches failed.
+        duplicates: how many mini-batches came a second time and were dropped.
     """
 
     def __init__(self) -> None:

@@ -34,10 +34,10 @@ class Jagged(NamedTuple):
         lengths: int32 [F * B]: how many ids row b of key f has, at f * B + b.
         weights: float32 [N], or None.
         stride: B.
-        fixed: every length is 1, so that ``values.view(F, B)`` holds one id a row.
+        fixed: whether every length is 1, so that ``values.view(F, B)`` holds one id a row where no key is deduplicated.
         strides: how many rows each key has, or () where all have B. A key that is deduplicated holds each different row
             once; ``lengths`` then has as many elements as all strides together.
-        inverse: int64 [F, B]: which of its key's rows row b has; None where no key is deduplicated.
+        inverse: int64 [F, B]: the index of row b among its key's different rows; None where no key is deduplicated.
     """
 
     keys: tuple[str, ...]
@@ -50,7 +50,9 @@ class Jagged(NamedTuple):
     inverse: Optional[torch.Tensor] = None
 
     def expanded(self) -> "Jagged":
-        """The same features with every row of every key, as if none were deduplicated: copies, on the same device."""
+        """Returns the same features with every row of every key, as if no key were deduplicated: copies on the same
+        device, or this object if no key is deduplicated.
+        """
         if self.inverse is None:
             return self
         values, lengths, weights = [], [], []
@@ -59,7 +61,7 @@ class Jagged(NamedTuple):
             which = self.inverse[f]
             n = self.lengths[at : at + rows].index_select(0, which)
             begins = offsets[at : at + rows].index_select(0, which)
-            # Element i of a row lies i behind the row's first one.
+            # Element i of a row lies i places after the row's first element.
             ends = torch.cumsum(n, 0, dtype=torch.int64)
             first = torch.repeat_interleave(begins - (ends - n), n)
             index = first + torch.arange(first.numel(), device=first.device)
@@ -78,16 +80,23 @@ class Jagged(NamedTuple):
         )
 
     def offsets(self) -> torch.Tensor:
-        """int64 [F * B + 1]: row b of key f has values [o[f * B + b], o[f * B + b + 1]). Where keys are deduplicated, row
-        i of key f has those at ``sum(strides[:f]) + i``.
+        """Returns int64 o [F * B + 1]: row b of key f has values [o[f * B + b], o[f * B + b + 1]). Where keys are
+        deduplicated, o is [sum(strides) + 1], and row i of key f has the index ``sum(strides[:f]) + i`` in it.
         """
         o = torch.zeros(self.lengths.numel() + 1, dtype=torch.int64, device=self.lengths.device)
         torch.cumsum(self.lengths, 0, dtype=torch.int64, out=o[1:])
         return o
 
     def feature(self, key: Union[int, str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """One key's (values, offsets int64 [B]) as ``torch.nn.EmbeddingBag`` takes them. Of a deduplicated key they are
-        those of its different rows: ``bag(*feature(key)).index_select(0, inverse[f])`` has all.
+        """Returns one key's values [n] and offsets int64 [B], as ``torch.nn.EmbeddingBag`` takes them. For a
+        deduplicated key they are those of its different rows, int64 [strides[f]]: ``bag(*feature(key)).index_select(0,
+        inverse[f])`` has all B rows.
+
+        Args:
+            key: the key's index, or its name.
+
+        Raises:
+            ValueError: there is no key of that name.
         """
         f = key if isinstance(key, int) else self.keys.index(key)
         b = self.strides[f] if self.strides else self.stride
@@ -118,7 +127,7 @@ class Batch(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """B"""
+        """B, the number of rows"""
         for t in (self.dense, self.label):
             if t is not None:
                 return int(t.shape[0])
@@ -127,7 +136,7 @@ class Batch(NamedTuple):
 
 
 class _Ones:
-    """Lengths where every length is 1: made once."""
+    """Keeps one tensor of ones for each device, for mini-batches where every length is 1."""
 
     def __init__(self) -> None:
         self._ones: dict[torch.device, torch.Tensor] = {}
@@ -163,7 +172,13 @@ def check_lengths(mb: frame.MiniBatch, data: torch.Tensor) -> None:
 
 
 def assemble(mb: frame.MiniBatch, blob: torch.Tensor, torchrec: bool, named: bool) -> Batch:
-    """Tensors as views of a mini-batch's data, on the CPU or a device."""
+    """Returns tensors that are views of a mini-batch's data.
+
+    Args:
+        blob: the data, uint8 [n], on the CPU or a device.
+        torchrec: whether ``sparse`` is TorchRec's KeyedJaggedTensor.
+        named: whether the batch has the mini-batch's name.
+    """
     parts: dict[str, torch.Tensor] = {}
     for e in mb.extents:
         parts[e.name] = blob[e.offset : e.offset + e.nbytes].view(_DTYPES[e.dtype]).view(e.shape)
@@ -183,7 +198,9 @@ def assemble(mb: frame.MiniBatch, blob: torch.Tensor, torchrec: bool, named: boo
 
 
 def _inverse(schema: Schema, sets: torch.Tensor) -> torch.Tensor:
-    """int64 [F, B] of the inverse int32 [G, B] of the sets: of a key in no set, row b is row b."""
+    """Returns the inverse of every key, int64 [F, B], from the inverse of the sets, int32 [G, B]. The inverse of a key
+    in no set is 0, 1, ..., B - 1.
+    """
     rows = sets.shape[1]
     whole = torch.arange(rows, dtype=torch.int64, device=sets.device)
     wide = sets.to(torch.int64)
@@ -191,7 +208,7 @@ def _inverse(schema: Schema, sets: torch.Tensor) -> torch.Tensor:
 
 
 def _keyed(sparse: Jagged) -> Any:
-    """TorchRec's KeyedJaggedTensor. One that knows no inverse_indices (before 1.0) gets every row."""
+    """Returns TorchRec's KeyedJaggedTensor. A version without inverse_indices (before 1.0) gets every row."""
     if sparse.inverse is not None:
         try:
             return _KeyedJaggedTensor(
@@ -216,19 +233,26 @@ def _keyed(sparse: Jagged) -> Any:
 
 
 def bytes_of(mb: frame.MiniBatch) -> torch.Tensor:
-    """A mini-batch's data as uint8 [n], the same memory; it lives as long as a tensor made of it."""
+    """Returns a mini-batch's data as uint8 [n] in the same memory, or a copy of it if the memory is read-only. The
+    memory lives as long as a tensor made of it.
+    """
     if not len(mb.data):
         return torch.empty(0, dtype=torch.uint8)
-    # Tensors can be written to; bytes cannot, so they are copied.
+    # Tensors can be written to, and read-only memory cannot, so it is copied.
     return torch.frombuffer(bytearray(mb.data) if mb.data.readonly else mb.data, dtype=torch.uint8)
 
 
 def batch_of(mb: frame.MiniBatch, *, torchrec: Optional[bool] = None, validate: bool = True) -> Batch:
-    """Tensors on the CPU that share a mini-batch's memory.
+    """Returns a mini-batch as tensors on the CPU that share its memory.
 
     Args:
-        torchrec: whether ``sparse`` is TorchRec's; None means where it is installed.
-        validate: whether lengths are checked (a fraction of a millisecond); raises :class:`FrameError`.
+        torchrec: whether ``sparse`` is TorchRec's KeyedJaggedTensor; None means where TorchRec is installed.
+        validate: whether lengths are checked (a fraction of a millisecond).
+
+    Raises:
+        FrameError: ``validate`` is True, and the lengths do not add up to the number of values, or an index is out of
+            range.
+        ImportError: ``torchrec`` is True, and TorchRec is not installed.
     """
     data = bytes_of(mb)
     if validate:
@@ -243,7 +267,7 @@ def use_torchrec(wanted: Optional[bool]) -> bool:
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:
-    """Moves a batch tensor by tensor, for devices other than CUDA."""
+    """Returns a batch whose tensors are copied to a device one by one, for devices other than CUDA."""
     sparse = batch.sparse
     if isinstance(sparse, Jagged):
         weights = sparse.weights.to(device) if sparse.weights is not None else None

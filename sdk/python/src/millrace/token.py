@@ -5,8 +5,9 @@ A token counts mini-batches, not rows or bytes, so that it holds on any number o
     "MRCT" | version, u8 = 1 | job digest, 32 bytes | epoch | mark | number of runs |
     for each run: gap since the mark or the last run's end, length | CRC32C of all before it, u32 little-endian
 
-where the unnamed fields are unsigned LEB128 in the fewest bytes. Its text is the unpadded URL-safe base64 of that. The
-control plane seals one as ``MRT1 | token | tag``, where only it can make and check the 32 bytes of tag.
+where the fields without a type are unsigned LEB128 in the fewest bytes. A token's text is the unpadded URL-safe base64
+of its binary form. The control plane seals a token as ``MRT1 | token | tag``; only the control plane can make and check
+the 32 bytes of tag.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class Ranges:
         """Adds [first, end)."""
         if first >= end:
             return
-        i = bisect.bisect_left(self._to, first)  # the first range that touches or follows
-        j = bisect.bisect_right(self._from, end)  # past the last one that touches
+        i = bisect.bisect_left(self._to, first)  # the first range that touches [first, end) or follows it
+        j = bisect.bisect_right(self._from, end)  # the index after the last range that touches it
         if i < j:
             first, end = min(first, self._from[i]), max(end, self._to[j - 1])
         self._from[i:j] = [first]
@@ -68,12 +69,12 @@ class Ranges:
         return f"Ranges({list(self)})"
 
     def first_missing(self, number: int) -> int:
-        """The least number from ``number`` on that is not in the set."""
+        """Returns the least number from ``number`` on that is not in the set."""
         i = bisect.bisect_right(self._from, number) - 1
         return self._to[i] if i >= 0 and number < self._to[i] else number
 
     def minus(self, other: "Ranges") -> "Ranges":
-        """The numbers that are in this set and not in ``other``."""
+        """Returns the numbers that are in this set and not in ``other``."""
         left = Ranges()
         holes = list(other)
         for a, b in self:
@@ -88,7 +89,7 @@ class Ranges:
         return left
 
     def copy(self) -> "Ranges":
-        """A set of its own."""
+        """Returns a copy of the set."""
         return Ranges(self)
 
 
@@ -99,7 +100,7 @@ class Token:
     Attributes:
         job: the job's digest, 64 hex digits.
         epoch: counted from 0.
-        mark: every number below was acknowledged, this one was not.
+        mark: the least number that was not acknowledged.
         runs: acknowledged numbers above the mark, as ascending ranges [from, to) that neither touch nor are empty.
     """
 
@@ -109,7 +110,7 @@ class Token:
     runs: tuple[tuple[int, int], ...] = ()
 
     def to_bytes(self) -> bytes:
-        """The binary form. Raises :class:`TokenError`."""
+        """Returns the binary form. Raises :class:`TokenError` if a field is out of range."""
         self._check()
         b = bytearray(_MAGIC + bytes.fromhex(self.job))
         end = self.mark
@@ -137,7 +138,7 @@ class Token:
 
     @classmethod
     def from_bytes(cls, b: bytes) -> "Token":
-        """Reads the binary form. Raises :class:`TokenError`."""
+        """Reads the binary form. Raises :class:`TokenError` if the bytes are not one whole token."""
         fixed = len(_MAGIC) + 32
         if len(b) > _MAX_BYTES or len(b) < fixed + 3 + 4 or b[:4] != _MAGIC[:4]:
             raise TokenError(f"{len(b)} bytes that are not a token")
@@ -170,7 +171,7 @@ class Token:
 
     @classmethod
     def parse(cls, text: str) -> "Token":
-        """Reads the text form. Raises :class:`TokenError`."""
+        """Reads the text form. Raises :class:`TokenError` if the text is not the one text of a token."""
         try:
             b = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         except ValueError as e:
@@ -182,7 +183,9 @@ class Token:
 
 
 def read_token(raw: bytes) -> Token:
-    """Reads a token, bare or sealed by the control plane (which alone can check the seal)."""
+    """Reads a token in its binary form, with or without the control plane's seal. It does not check the seal, which
+    only the control plane can do. Raises :class:`TokenError`.
+    """
     return Token.from_bytes(raw[4:-32] if raw[:4] == b"MRT1" else raw)
 
 
@@ -221,7 +224,7 @@ class Progress:
 
     @classmethod
     def of(cls, token: Token) -> "Progress":
-        """Goes on from a token."""
+        """Returns the progress that a token records."""
         p = cls(token.job, token.epoch, Ranges(token.runs))
         p.acknowledged.add(0, token.mark)
         return p
@@ -231,6 +234,6 @@ class Progress:
         self.acknowledged.add(number, number + 1)
 
     def token(self) -> Token:
-        """The checkpoint of this moment."""
+        """Returns the token of the mini-batches that are acknowledged now."""
         mark = self.acknowledged.first_missing(0)
         return Token(self.job, self.epoch, mark, tuple(r for r in self.acknowledged if r[0] > mark))

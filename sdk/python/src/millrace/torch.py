@@ -10,15 +10,16 @@
             step(batch)
         torch.save({"model": model.state_dict(), "data": data.state_dict()}, path)
 
-One ``for`` is one epoch, or what is left of it. Iterate it directly, or through ``DataLoader(data, batch_size=None,
-num_workers=0)``, or torchdata's ``StatefulDataLoader``, which saves and restores the position by itself. A process of
-the loader gains nothing, since threads fetch ahead of the loop without holding the interpreter lock, and it copies
-every mini-batch from process to process. So ``num_workers=1`` brings a :class:`~millrace.DataLoaderWarning`, and more
-are refused, since a rank has one consumer. Over files of this machine any process is refused.
+One ``for`` is one epoch, or the rest of one. Iterate a ``MiniBatches`` directly, or through ``DataLoader(data,
+batch_size=None, num_workers=0)``, or through torchdata's ``StatefulDataLoader``, which saves and restores the position
+by itself. A worker process of the loader is not faster: threads fetch ahead of the loop without holding the interpreter
+lock, and the worker copies every mini-batch from process to process. So ``num_workers=1`` issues a
+:class:`~millrace.DataLoaderWarning`, and more workers are an error, since a rank has one consumer. Over files of this
+machine any worker is an error.
 
-On the CPU tensors are views of the bytes that came from the socket. With a CUDA device a thread copies each mini-batch
+On the CPU, tensors are views of the bytes that came from the socket. With a CUDA device a thread copies each mini-batch
 once, in one piece, into pinned memory, and from there asynchronously to the device, ahead of the trainer; tensors are
-views of that piece.
+views of the copy on the device.
 """
 
 from __future__ import annotations
@@ -52,24 +53,32 @@ Device = Union[str, torch.device, None]
 class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     """One rank's mini-batches of a job, as an ``IterableDataset`` that yields :class:`Batch`.
 
-    It attaches when it is first needed, in the process that needs it, so it may be pickled before that.
+    It attaches at the first use that needs the job, in the process of that use, so it may be pickled before that.
 
     Args:
         control: URLs of the control plane's members, separated by commas or as a list; or the name of a context. None
             takes the environment's, or the current context's (``millrace context list``).
         id: the job's id or name.
-        rank: of the job's ranks.
-        device: where tensors are wanted; None is the CPU. A CUDA device brings pinned staging.
-        prefetch: mini-batches that are staged for the device ahead of the trainer.
+        rank: this rank's number, from 0.
+        device: the device of the tensors; None is the CPU. Mini-batches for a CUDA device are staged in pinned memory.
+        prefetch: how many mini-batches are staged for the device ahead of the trainer, at least 1.
         state: where to go on: a result of :meth:`state_dict`, or a token.
-        torchrec: whether ``sparse`` is TorchRec's KeyedJaggedTensor; None means where it is installed.
+        torchrec: whether ``sparse`` is TorchRec's KeyedJaggedTensor; None means where TorchRec is installed.
         validate: whether the lengths of every mini-batch are checked.
-        run: names the training run; None finds it, in the process that makes this object where it can: see
+        run: names the training run. None finds a name, in the process that makes this object if that is possible: see
             :mod:`millrace.run`.
-        resume: go on where another run stopped; see :class:`millrace.client.Job`.
-        opening: the arguments of :func:`millrace.open`, instead of all arguments about a job.
+        resume: whether to go on where another run stopped; see :class:`millrace.client.Job`.
+        opening: the arguments of :func:`millrace.open`, in place of all arguments about a job.
         job: more arguments of :class:`millrace.client.Job`: order, queue_bytes, credits, splits, check, tls, timeout,
             patience.
+
+    Raises:
+        TypeError: ``job`` holds ``acknowledge`` or ``token``.
+        ValueError: ``prefetch`` is less than 1.
+        ImportError: ``torchrec`` is True, and TorchRec is not installed.
+
+    Methods that need the job raise the errors of :class:`millrace.client.Job` when they attach. Iteration raises those
+    of :meth:`millrace.client.Job.take`, and FrameError if ``validate`` finds wrong lengths.
     """
 
     def __init__(
@@ -132,7 +141,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         self._reset()
 
     def __repr__(self) -> str:
-        """The files or the job, and how far the loop is. Nothing is asked of anybody."""
+        """Names the files or the job, and the position of the loop. It makes no call to another process."""
         opening = self._opening
         if opening is not None:
             what, rank = ", ".join(opening.files[:3]) + (", ..." if len(opening.files) > 3 else ""), opening.ranks.rank
@@ -179,13 +188,15 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         return self._opening is not None and self._opening.private
 
     def _named(self) -> str:
-        """The run's name, found once, so that the processes that a DataLoader starts have the same one."""
+        """Returns the run's name, which is found once, so that the processes that a DataLoader starts have the same
+        name.
+        """
         if self._run is None:
             self._run = default_run()
         return self._run
 
     def schema(self) -> Schema:
-        """The mini-batches' tensors: number of dense features, keys, embeddings a key, types, fixed or list."""
+        """Returns the form of the mini-batches: dense features, keys with their embeddings, and types."""
         return self.job.schema
 
     @property
@@ -206,12 +217,15 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         return self.job.statistics
 
     def __len__(self) -> int:
-        """Mini-batches of this rank's epoch, whole."""
+        """The number of this rank's mini-batches in the current epoch, those that were yielded included."""
         return sum(b - a for a, b in self.job.owned)
 
     def dummy(self, rows: Optional[int] = None, seed: int = 0) -> Batch:
-        """A mini-batch of the job's shape with made-up content, on the device: for measuring and for shapes. The same
-        seed gives the same one; no random state is touched.
+        """Returns a mini-batch with the job's schema and made-up content, on the device, for measurements and for
+        shapes. Its name is None. The same seed gives the same content. It changes no random state.
+
+        Args:
+            rows: B; None takes the job's batch.
         """
         job = self.job
         mb = dummy_frame(job.schema, rows if rows is not None else job.batch or 1024, job.mean_length, seed)
@@ -229,17 +243,18 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         rows: Optional[int] = None,
     ) -> Throughput:
         """Measures T, the trainer's highest throughput, over its step on dummy mini-batches, and reports it to the
-        control plane.
+        control plane. Returns T in rows a second, with the number of steps and their time.
 
         Nothing is different afterwards: weights, gradients, buffers and modes of ``model``, state and settings of
-        ``optimizer``, the state of ``others`` (anything with ``state_dict`` and ``load_state_dict``: schedulers,
-        scalers), the random states of torch, CUDA, Python and NumPy, and the position in the data are as before. With
-        several ranks T is the slowest rank's, times the ranks.
+        ``optimizer``, the state of ``others`` (objects with ``state_dict`` and ``load_state_dict``, such as schedulers
+        and scalers), the random states of torch, CUDA, Python and NumPy, and the position in the data are as before.
+        With several ranks the control plane takes the slowest rank's T times the number of ranks.
 
         Args:
-            step: what the trainer does with a batch, its optimiser's step included.
+            step: a function that does the trainer's step with a :class:`Batch`, the optimizer's step included. Its
+                errors pass.
             seconds: the least time to measure for, after ``warmup`` steps.
-            rows: of a dummy; None takes the job's batch.
+            rows: rows of a dummy; None takes the job's batch.
         """
         models = [model] if isinstance(model, torch.nn.Module) else list(model or ())
         optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer or ())
@@ -269,13 +284,18 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
     # --- position -----------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """The position, as plain values: every mini-batch that the loop got, the batch of the current step included."""
+        """Returns the position, as plain values. It counts every mini-batch that the loop got, the batch of the current
+        step included. See :meth:`millrace.client.Job.state_dict`, also for errors.
+        """
         job = self.job
         self._acknowledge_last(job)
         return job.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to a position that :meth:`state_dict` returned; the next ``for`` goes on from there."""
+        """Goes to a position that :meth:`state_dict` returned; the next ``for`` goes on from there. See
+        :meth:`millrace.client.Job.load_state_dict` for errors, which come at the next attach if the object has not
+        attached yet.
+        """
         if self._job is None or self._pid != os.getpid():
             self._reset()
             self._state = dict(state)
@@ -285,13 +305,15 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         self._job.load_state_dict(state)
 
     def checkpoint(self) -> bytes:
-        """The position as a token that the control plane has sealed; see :meth:`millrace.client.Job.checkpoint`."""
+        """Returns the position as a token that the control plane has sealed; see
+        :meth:`millrace.client.Job.checkpoint`.
+        """
         job = self.job
         self._acknowledge_last(job)
         return job.checkpoint()
 
     def close(self) -> None:
-        """Gives up the session."""
+        """Closes the job, if this process has attached; see :meth:`millrace.client.Job.close`."""
         if self._job is not None and self._pid == os.getpid():
             self._job.close()
 
@@ -337,8 +359,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         return self._staging(job) if self._device.type == "cuda" or self._pinned is not None else self._plain(job)
 
     def _check_workers(self, count: int) -> None:
-        """Refuses the processes of a DataLoader that would gain nothing and lose something, or warns of one that only
-        costs.
+        """Raises MillraceError for a DataLoader's worker processes over files or for several of them, and issues a
+        DataLoaderWarning for one worker process.
         """
         asked = f"DataLoader(num_workers={count}): use num_workers=0"
         if self._private:
@@ -388,7 +410,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
             batch = batch_of(mb, torchrec=self._torchrec, validate=self._validate)
             del mb
             yield batch if self._device.type == "cpu" else moved(batch, self._device)
-            del batch  # the trainer's, and its memory with it
+            del batch  # the trainer alone holds the batch, and its memory
 
     def _staging(self, job: Job) -> Iterator[Batch]:
         stager = Stager(job, self._pin(), self._staged, self._prefetch, self._validate)
@@ -397,7 +419,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
                 self._acknowledge_last(job)
                 staged = stager.next()
                 if staged is None:
-                    job.flush()  # the epoch's last mini-batch too
+                    job.flush()  # of the epoch's last mini-batch, too
                     return
                 self._last = staged.mb.name
                 self._pin().use(staged)

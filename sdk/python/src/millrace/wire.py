@@ -26,8 +26,11 @@ TLS = Union[ssl.SSLContext, tuple[str, str, str], None]
 
 
 def context(tls: TLS) -> Optional[ssl.SSLContext]:
-    """A context for mutual TLS. ``tls`` is an ``ssl.SSLContext``, or the PEM files (certificate, key, authority), or
-    None.
+    """Returns a context for mutual TLS. ``tls`` is an ``ssl.SSLContext``, which is returned as it is, or the PEM files
+    (certificate, key, authority), or None, which gives None.
+
+    Raises:
+        OSError: a file cannot be read. ``ssl.SSLError``, which is an OSError: it holds no certificate or key.
     """
     if tls is None or isinstance(tls, ssl.SSLContext):
         return tls
@@ -42,7 +45,9 @@ def context(tls: TLS) -> Optional[ssl.SSLContext]:
 
 
 class Address:
-    """Where a server is reached: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``."""
+    """A server's address: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``. Raises ValueError for a URL of
+    another form.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -144,7 +149,7 @@ def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> O
                 try:
                     sock.sendall(f"GET /readyz HTTP/1.1\r\nHost: {a.host}\r\nConnection: close\r\n\r\n".encode())
                 except (BrokenPipeError, ConnectionResetError):
-                    pass  # its earlier answer may still be read
+                    pass  # the server's earlier answer may still be read
                 said = b""
                 while len(said) < 512 and time.monotonic() < end:
                     piece = sock.recv(512)
@@ -229,7 +234,16 @@ class Connections:
         self._closed = False
 
     def take(self, url: str, timeout: float) -> tuple[http.client.HTTPConnection, bool]:
-        """Returns a connection to a server, and whether it was used before; if not, it is not connected yet."""
+        """Returns a connection to a server, and whether it was used before. A connection that was not used before is
+        not connected yet.
+
+        Args:
+            timeout: seconds without a byte after which a call on the connection fails.
+
+        Raises:
+            OSError: :meth:`close` was called, or the URL is https and there is no certificate.
+            ValueError: the URL has another form.
+        """
         with self._lock:
             if self._closed:
                 raise OSError("closed")
@@ -254,11 +268,11 @@ class Connections:
         return _TCP(a.host, a.port, timeout=timeout)
 
     def diagnose(self, url: str, timeout: float) -> Optional[AddressError]:
-        """The reason why a server cannot be called, if its address or TLS is at fault; see :func:`diagnose`."""
+        """Returns the error of a server's address or of TLS, or None; see :func:`diagnose`."""
         return diagnose(Address(url), self._context, timeout)
 
     def give(self, url: str, conn: http.client.HTTPConnection) -> None:
-        """Takes a connection back whose response was read to its end."""
+        """Takes a connection back after its response was read to the end."""
         with self._lock:
             self._out.discard(conn)
             if not self._closed and conn.sock is not None:
