@@ -1,7 +1,7 @@
 """A control plane and storage nodes for tests: as strict as the real ones, with faults on demand.
 
-The words are those of host/api/v1/millrace.proto. Mini-batches are a function of (epoch, number), so that every test
-can say what must come.
+The messages are those of host/api/v1/millrace.proto. Mini-batches are a function of (epoch, number), so that every test
+can compute the expected ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def content(epoch: int, number: int, rows: int = 32, schema: Schema = SCHEMA, jo
     unique = [1 + rows // 3] * schema.sets if rows else [0] * schema.sets
     rows_of = [unique[k.set - 1] if k.set else rows for k in keys]
     lengths = [[r.randrange(3) if k.is_list else 1 for _ in range(n)] for k, n in zip(keys, rows_of)]
-    if unique:  # the different rows, and then rows that were there
+    if unique:  # the different rows, and then repeated ones
         tensors["kjt.inverse"] = b"".join(
             struct.pack(f"<{rows}i", *range(n), *[r.randrange(n) for _ in range(rows - n)]) for n in unique
         )
@@ -68,7 +68,8 @@ def content(epoch: int, number: int, rows: int = 32, schema: Schema = SCHEMA, jo
 
 
 def whole(mb: frame.MiniBatch) -> dict[str, list[Any]]:
-    """A mini-batch's tensors as lists in memory order, with every row of deduplicated keys: the definition, row by row."""
+    """Returns a mini-batch's tensors as lists in memory order, with every row of deduplicated keys, by the definition.
+    """
     found = {
         e.name: mb.data[e.offset : e.offset + e.nbytes]
         .cast({"float32": "f", "int32": "i", "int64": "q", "bfloat16": "H"}[e.dtype])
@@ -111,7 +112,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # a client that goes away is no news
+        pass  # a client that goes away is not logged
 
 
 class _UnixServer(_Server):
@@ -124,7 +125,7 @@ class _UnixServer(_Server):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Without it answers to small requests come 40 ms late.
+    # Without this setting, answers to small requests come 40 ms late.
     disable_nagle_algorithm = True
     server: _Server
 
@@ -182,7 +183,9 @@ class Serving:
 
 
 class Node:
-    """A storage node. ``faults`` are asked at every GET: they return None, or answer the request themselves (True)."""
+    """A storage node. Every GET calls each of ``faults``. A fault answers the request and returns True, or returns
+    None.
+    """
 
     def __init__(self, name: str, drives: int = 1, path: str = "", rows: int = 32, schema: Schema = SCHEMA) -> None:
         self.name, self.drives, self.rows, self.schema = name, [f"{name}-d{i}" for i in range(drives)], rows, schema
@@ -190,7 +193,7 @@ class Node:
         self.draining = False
         self.called = name
         self.asked: list[tuple[int, int]] = []
-        self.issues: list[int] = []  # of the tickets that were shown
+        self.issues: list[int] = []  # the issues of the tickets that came with requests
         self.faults: list[Callable[[_Handler, int, int], Optional[bool]]] = []
         self.lock = threading.Lock()
         self.serving = Serving(self._handle, path)
@@ -244,12 +247,12 @@ class Node:
 
 
 def ticket(node: str, first: int, end: int, issue: int) -> str:
-    """What the fake nodes take for a ticket."""
+    """Returns a ticket of the fake nodes."""
     return base64.b64encode(f"{node} {first} {end} {issue}".encode()).decode()
 
 
 def entitles(shown: str, node: str, number: int) -> Optional[int]:
-    """The issue of a ticket that the node takes for a mini-batch, else None."""
+    """Returns the issue of a ticket that entitles to a mini-batch of the node, else None."""
     parts = base64.b64decode(shown).decode().split()
     if len(parts) != 4 or parts[0] != node or not int(parts[1]) <= number < int(parts[2]):
         return None
@@ -277,8 +280,8 @@ class Ledger:
         self.sessions: dict[int, bytes] = {}
         self.leases: dict[int, dict[str, Any]] = {}
         self.counter = 0
-        self.issue = 0  # of tickets: when it is above 0, those of what is held are said anew
-        self.renewed = 0  # answers that did
+        self.issue = 0  # the issue of tickets; above 0, every answer sends the tickets of the held leases again
+        self.renewed = 0  # how many answers sent tickets again
         self.acks: list[tuple[int, int, int]] = []
         self.released: list[str] = []
         self.adopted: list[dict[str, Any]] = []

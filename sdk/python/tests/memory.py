@@ -23,7 +23,7 @@ _MOST = 400_000_000  # bytes
 
 
 def proportional(pid: int) -> int:
-    """The proportional set size of a process: shared pages count by their share."""
+    """Returns the proportional set size of a process in bytes: shared pages count by their share."""
     for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024

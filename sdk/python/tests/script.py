@@ -1,7 +1,8 @@
-"""A training script, ended as it is told: what tests.test_runs starts in processes of their own.
+"""A training script that ends as its argument says. tests.test_runs starts it in processes.
 
-Its argument is JSON. It appends to ``log`` what happens, a line each: ``given EPOCH NUMBER``, ``durable`` (everything
-before the mini-batch in hand is), ``saved`` (the state was), ``over`` (the loop ended by itself), ``refused CLASS``.
+Its argument is JSON. It appends a line to ``log`` for each event: ``given EPOCH NUMBER``, ``durable`` (every mini-batch
+before the last given one is durable), ``saved`` (the state was saved), ``over`` (the loop ended by itself), ``refused
+CLASS``.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ class Script:
         return MiniBatches(t["url"], t["job"], state=self.state(), **arguments)
 
     def batches(self, data: Any) -> Iterator[Any]:
-        """Every mini-batch that is left, epoch after epoch."""
+        """Yields every mini-batch that is left, epoch after epoch."""
         t = self.told
         if t["kind"] == "job":
             yield from data
             return
-        loader = data if self.loader is None else self.loader  # its truth is its length
+        loader = data if self.loader is None else self.loader  # not "or", since a loader's truth value is its length
         if t["kind"].startswith("loader") and self.loader is None:
             from torch.utils.data import DataLoader
 
@@ -62,13 +63,13 @@ class Script:
             if t.get("nameless"):
                 options["collate_fn"] = nameless
             loader = self.loader = DataLoader(data, batch_size=None, **options)
-        # With workers it is they who attach.
+        # With workers, the workers attach.
         first, epochs = t.get("epoch", 0), t["epochs"]
         for _ in range(first, epochs):
             yield from loader
 
     def step(self, batch: Any) -> bool:
-        """Trains. True: leave the loop."""
+        """Trains on a mini-batch. Returns True if the script is to leave the loop."""
         t = self.told
         self.log(f"given {batch.name.epoch} {batch.name.number}" if not isinstance(batch, int) else f"given 0 {batch}")
         self.seen += 1
@@ -128,7 +129,7 @@ class Script:
 
 
 def nameless(batch: Any) -> Any:
-    """A collate_fn that keeps nothing of a mini-batch but its number."""
+    """A collate_fn that returns only a mini-batch's number."""
     return batch.name.number
 
 

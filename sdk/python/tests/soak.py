@@ -21,7 +21,7 @@ from .test_endtoend import PIPELINE, digest, service
 
 
 class Turn:
-    """One job and its misfortunes."""
+    """One job, and the faults during it."""
 
     def __init__(self, seed: int) -> None:
         self.r = random.Random(seed)
@@ -31,7 +31,7 @@ class Turn:
         self.log: list[str] = []
 
     def run(self) -> str:
-        """Returns a line that tells what happened; raises AssertionError when the mini-batches differ."""
+        """Runs the job. Returns a line with the counts of events; raises AssertionError if the mini-batches differ."""
         begun = time.monotonic()
         with service.Service(3, rows=60_000, partitions=6, copies=2, unix=self.unix, members=self.members) as s:
             self.service = s
@@ -52,7 +52,7 @@ class Turn:
         return next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
 
     def submit(self, name: str, seed: int) -> str:
-        # Seeds differ, so digests do; the order is the data's.
+        # Different seeds give different digests. The order is the data's, since nothing is shuffled.
         plan = {"shuffle": "none", "splitBatches": "4", "seed": str(seed)}
         with Control(self.service.url) as c:
             spec = {"name": name, "pipeline": PIPELINE, "order": "deterministic", "epochs": "3", "plan": plan}
@@ -96,7 +96,7 @@ class Turn:
                 s.kill_leader()
             elif x < 0.31 and state and state["sealed"]:
                 what = "lost trainers"
-                if r.random() < 0.5:  # else it lives on for a while, and is fenced off
+                if r.random() < 0.5:  # otherwise it goes on for a while, and is fenced
                     it.close()
                     job.close()
                 job = self.attach(id, state)

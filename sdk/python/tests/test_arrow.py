@@ -1,4 +1,4 @@
-"""Mini-batches as Arrow, and Arrow files of the Go side."""
+"""Mini-batches as Arrow record batches, and Arrow files that the Go side writes."""
 
 from __future__ import annotations
 

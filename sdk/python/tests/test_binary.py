@@ -23,7 +23,7 @@ class Command(unittest.TestCase):
         self.first, self.second = (pathlib.Path(folder.name) / name for name in ("first", "second"))
         for place in (self.first, self.second):
             place.mkdir()
-        # What pip makes of the package's entry point.
+        # The script that pip makes of the package's entry point.
         self.command = self.write(
             self.first,
             f"#!{sys.executable}\nimport sys\nfrom millrace.binary import main\nif __name__ == '__main__':\n"

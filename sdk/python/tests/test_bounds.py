@@ -137,7 +137,7 @@ class Numbers(unittest.TestCase):
                 self.assertFalse(_SERVER.fullmatch(uri))
 
     def test_anything(self) -> None:
-        """Parsers of a peer's words raise what they say they do, and nothing else."""
+        """Parsers of a peer's messages raise their documented exceptions, and no other."""
         r = random.Random(7)
         atoms: list[Any] = [
             None,
@@ -191,7 +191,7 @@ class Numbers(unittest.TestCase):
 
 @contextlib.contextmanager
 def hostile(handle: Callable[[Any], None]) -> Iterator[tuple[Nodes, Work, Serving]]:
-    """A node that answers as a test says, and the client's side of it."""
+    """Yields a node whose answers ``handle`` makes, and the client's side of it."""
     server = Serving(handle)
     n = Nodes(None, None, 1.0)
     try:
@@ -202,13 +202,15 @@ def hostile(handle: Callable[[Any], None]) -> Iterator[tuple[Nodes, Work, Servin
 
 
 def held(n: Nodes) -> int:
-    """Bytes of memory that the pool has."""
+    """Returns the bytes of memory that the pool has."""
     return sum(len(m) for m in n.pool._all)
 
 
 class HostileNodes(unittest.TestCase):
     def test_retry_after(self) -> None:
-        """A node that is busy for ever, and says so in every way, is given up when the timeout is over."""
+        """A node that always answers that it is busy is given up when the timeout is over, whatever its Retry-After
+        is.
+        """
         for said in ("nan", "inf", "-inf", "1e308", "-5", "x" * 5000, "0"):
             with (
                 self.subTest(said[:10]),
@@ -277,7 +279,7 @@ class HostileNodes(unittest.TestCase):
                 n.fetch(JOB, SCHEMA, work)
 
     def test_large_frames_come_whole(self) -> None:
-        """Frames larger than what is believed at once, in the steps in which memory grows; the second is read in one."""
+        """Frames that are larger than the first allocation come whole, in steps; the second one is read in one step."""
         frame = content(0, 3, rows=4096)
         with (
             mock.patch.object(nodes_module, "_CREDIBLE", 1000),

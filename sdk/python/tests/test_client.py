@@ -76,7 +76,7 @@ class Delivery(unittest.TestCase):
     def test_fastest_order_yields_what_comes(self) -> None:
         held = threading.Event()
         with Cluster(nodes=2, total=16, split=4, order="fastest") as c:
-            # Whoever is asked for number 0 first waits until the trainer has had all others.
+            # The node that is first asked for number 0 waits until the trainer has got all others.
             c.nodes[0].faults.append(lambda h, e, n: held.wait(20) and None if n == 0 else None)
             c.nodes[1].faults.append(lambda h, e, n: held.wait(20) and None if n == 0 else None)
             with Job(c.urls, "rm1") as job:
@@ -394,7 +394,7 @@ class Faults(unittest.TestCase):
 
     def test_a_node_that_drains(self) -> None:
         def draining(h: Any, epoch: int, number: int) -> bool:
-            c.nodes[0].draining = True  # and the control plane hears of it
+            c.nodes[0].draining = True  # the control plane learns of it, too
             h.refuse(503, "unavailable", "draining: no new splits are taken", Retry_After="1")
             return True
 
@@ -475,7 +475,7 @@ class Faults(unittest.TestCase):
             it = job.minibatches()
             seen = [next(it).name.number for _ in range(6)]
             saved = job.state_dict()
-            with c.ledger.lock:  # restored from a backup: the last acknowledgements are lost too
+            with c.ledger.lock:  # as after a restore from a backup: the last acknowledgements are lost, too
                 c.ledger.sessions.clear()
                 c.ledger.leases.clear()
                 c.ledger.delivered = Ranges([(0, 2)])
@@ -521,8 +521,8 @@ class Faults(unittest.TestCase):
                 Job(c.urls, "rm1")
 
     def test_whoever_ends_says_so(self) -> None:
-        """Closed or thrown away: all that the rank holds comes back at once, whether a lease's grant was heard of or
-        not.
+        """A job that is closed, dropped or left by an exception detaches within 20 seconds, after which the rank holds
+        no lease.
         """
         for end in ("close", "forget", "exception"):
             with self.subTest(end), Cluster(total=400, split=4) as c:
@@ -544,14 +544,16 @@ class Faults(unittest.TestCase):
                     self.assertEqual(c.ledger.leases, {})
 
     def test_tickets_are_shown_and_renewed(self) -> None:
-        """Every request has its lease's, which the fake nodes of all tests demand; and the one that came last."""
+        """Every request has a ticket of its lease, which the fake nodes of all tests demand: first that of the grant,
+        and the renewed one once it has come.
+        """
         with Cluster(total=64, split=64, nodes=1) as c, Job(c.urls, "rm1", queue_bytes=1, credits=1) as job:
             it = job.minibatches()
             seen = [next(it).name.number for _ in range(3)]
             with c.ledger.lock:
                 c.ledger.issue = 1
             until = time.monotonic() + 20
-            while c.ledger.renewed < 2 and time.monotonic() < until:  # the second says that the first was taken in
+            while c.ledger.renewed < 2 and time.monotonic() < until:  # a second call shows that the first was handled
                 time.sleep(0.01)
             seen += numbers(it)
             self.assertEqual(sorted(seen), list(range(64)))
@@ -668,7 +670,7 @@ class Failover(unittest.TestCase):
                         job.flush()
                         with c.ledger.lock:
                             c.ledger.fail_over()
-                        # Before or after the leader's change is noticed, a checkpoint holds everything.
+                        # A checkpoint counts everything, before and after the leader's change is noticed.
                         got = Token.parse(job.state_dict()["token"])
                         self.assertEqual({n for a, b in [(0, got.mark), *got.runs] for n in range(a, b)}, set(seen))
                 self.assertEqual(sorted(seen), list(range(80)))

@@ -1,4 +1,4 @@
-"""The comparison makes the same mini-batches on both sides and says where they differ. No test looks at the speeds."""
+"""The comparison makes the same mini-batches on both sides and reports where they differ. No test checks the speeds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROWS = 1000
 
 
 def columns() -> dict[str, Any]:
-    """Columns with nulls, NaN, infinities, empty lists and lists of nulls."""
+    """Returns columns with nulls, NaN, infinities, empty lists and lists of nulls."""
     draw = np.random.default_rng(7)
     whole = draw.integers(-(2**31), 2**31, ROWS)
     odd = [None, math.nan, math.inf, -math.inf, -0.0, 0.0, 1.5, 1e-30]
@@ -69,7 +69,9 @@ def columns() -> dict[str, Any]:
 
 
 def everything() -> Pipeline:
-    """Every operator, on every kind of column that takes it, but logarithms, which NumPy rounds otherwise."""
+    """Returns a pipeline with every operator on every kind of column that takes it, but without logarithms, which NumPy
+    rounds differently.
+    """
     hashed = sigrid_hash(salt=-5, max=1000)
     return (
         Pipeline("everything", batch=64)
@@ -195,7 +197,7 @@ class OfAFile(unittest.TestCase):
         self.assertIn("missing column", errors)
 
     def test_a_column_without_values(self) -> None:
-        # What pandas makes of a column of None.
+        # pandas writes a column of None with this type.
         path = self.file.replace("day, 0", "nulls")
         pq.write_table(pa.table({"y": pa.array([1, 0, 1], pa.int32()), "nothing": pa.nulls(3)}), path)
         p = Pipeline().label("y", null=0).dense("nothing", ops=[fill_null(7)])

@@ -1,5 +1,5 @@
-"""Contexts, and what becomes of an address that is wrong. what would be waited for fails otherwise: patience is two
-minutes.
+"""Contexts, and the errors of wrong addresses. An error that waits for the client's patience would come after two
+minutes, so a test that expects it at once takes that long.
 """
 
 from __future__ import annotations
@@ -127,7 +127,9 @@ class Contexts(unittest.TestCase):
 
 
 def listener(said: Optional[bytes]) -> tuple[str, socket.socket]:
-    """A server that says something to everybody and closes, or that says nothing."""
+    """Returns the URL and the socket of a server that sends ``said`` on every connection and closes it, or sends
+    nothing for None.
+    """
     s = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""The example, small: its loss does not depend on drives, crashes and resumes."""
+"""The DLRM example with few rows: its loss does not depend on drives, crashes and resumes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Example(unittest.TestCase):
                 self.assertTrue(r.untouched)
                 self.assertGreater(r.t_rows_per_second, 0)
                 self.assertLessEqual(r.first_seconds, r.stall_seconds)
-        # The killed node held a lease: fetches from it failed, its leases came back, and the loss is the same all the
+        # The killed node held a lease: fetches from it failed, and its leases came back. The loss is nevertheless the
         # same.
         killed = results["2 drives, one node killed"]
         self.assertGreater(killed.failures, 0)

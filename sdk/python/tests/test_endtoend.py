@@ -58,7 +58,7 @@ def setUpModule() -> None:
 
 
 def npy(path: str) -> tuple[tuple[int, ...], bytes]:
-    """Shape and bytes of a .npy file."""
+    """Returns the shape and the bytes of a .npy file."""
     with open(path, "rb") as f:
         b = f.read()
     n = int.from_bytes(b[8:10], "little")
@@ -81,10 +81,12 @@ class EndToEnd(unittest.TestCase):
         with Control(self.service.url) as c:
             for id in self.submitted:
                 if c.job(id).get("state") == "running":
-                    c.cancel(id)  # a drive holds so many jobs, not more
+                    c.cancel(id)  # a drive holds a bounded number of jobs
 
     def submit(self, **spec: Any) -> str:
-        """Submits a job; returns its id. Unshuffled unless told; every job has a seed, and so a digest, of its own."""
+        """Submits a job and returns its id. It is unshuffled unless ``spec`` has another plan. Every job has another
+        seed, and so another digest.
+        """
         type(self).jobs += 1
         with Control(self.service.url) as c:
             plan = {"splitBatches": "4", "shuffle": "none", "seed": str(self.jobs), **spec.pop("plan", {})}
@@ -95,7 +97,7 @@ class EndToEnd(unittest.TestCase):
             return id
 
     def undisturbed(self, **spec: Any) -> list[tuple[int, int, str]]:
-        """Epoch, number and hash of every mini-batch when nothing goes wrong."""
+        """Returns epoch, number and hash of every mini-batch of a job without faults."""
         with Job(self.service.url, self.submit(**spec), check=True) as job:
             return [digest(b) for b in job]
 
@@ -107,7 +109,7 @@ class EndToEnd(unittest.TestCase):
         s.wait_nodes(5)
         try:
             got = []
-            # The seed is that of the job before, and so are the names: a placement is no part of them.
+            # The seed is that of the first job, and so are the mini-batches' names, of which the placement is no part.
             with Job(s.url, self.submit(plan={"seed": "77"}, placement="pool"), check=True) as job:
                 for b in job:
                     got.append(digest(b))
@@ -160,7 +162,7 @@ class EndToEnd(unittest.TestCase):
             millrace.open(os.path.join(s.data, "*.parquet"), PIPELINE, offload=0.5)
 
     def test_own_cpus_that_do_not_start(self) -> None:
-        """The error has what the worker said."""
+        """The error holds the worker's output."""
         with Control(self.service.url) as c:
             id = self.submit(offload="0.5")
             with self.assertRaisesRegex(PrivateProcessError, "no-such.yaml"):
@@ -289,7 +291,8 @@ class EndToEnd(unittest.TestCase):
                 with Job(self.service.url, id, token=state) as again:
                     rest = iter(again)
                     got.append(digest(next(rest)))
-                    # It was not dead after all: it may use up what it has, and is told then at the latest.
+                    # The first session still runs. It may yield the mini-batches that it has; then it learns of the
+                    # fence.
                     with self.assertRaises(FencedError):
                         for _ in it:
                             pass
@@ -397,10 +400,10 @@ class Secure(unittest.TestCase):
             with Job(s.url, id, tls=s.tls) as job:
                 self.assertEqual([b.name.number for b in job], list(range(30)))
             self.theirs(s)
-            # Without an identity, with another authority's, and as somebody who may not.
+            # Calls without an identity, with the identity of another authority, and with a role that may not call.
             with self.assertRaises(MillraceError), Control(s.url, patience=0.0) as c:
                 c.jobs()
-            # What is wrong is said at once: what would be waited for fails after two minutes.
+            # Each error comes at once; an error that waits for the client's patience would come after two minutes.
             with service.Service(1, rows=ROWS, partitions=1, copies=1, secure=True) as other:
                 _, _, stranger = other.tls
                 for url, tls, says in (
@@ -427,7 +430,7 @@ class Secure(unittest.TestCase):
             with self.assertRaises(ServiceError) as e, Control(s.url, tls=node, patience=0.0) as c:
                 c.jobs()
             self.assertEqual(e.exception.code, "permission_denied")
-            # A server that is a launcher is nobody that we talk to.
+            # A server with a launcher's certificate is refused.
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*s._identity("launcher", "rogue")[:2])
             rogue = Serving(lambda h: h.answer(200, b"{}"), ssl_context=context)
@@ -441,7 +444,7 @@ class Secure(unittest.TestCase):
                 rogue.stop()
 
     def theirs(self, s: Any) -> None:
-        """A job's mini-batches are those of its launchers: whom the control plane refuses, the nodes refuse."""
+        """Only a job's launchers get its mini-batches: the control plane and the nodes refuse another launcher."""
         stranger = s._identity("launcher", "news")
         operator = s._identity("operator", "ann")
         with Control(s.url, tls=operator) as c:

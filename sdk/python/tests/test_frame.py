@@ -1,4 +1,4 @@
-"""Frames: the bytes of the Go side, round trips, and bytes that are none."""
+"""Frames: the bytes of the Go side, round trips, and bytes that are not a frame."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reframe(b: bytes, old: str, new: str) -> bytes:
 
 
 class Frames(unittest.TestCase):
-    # The same bytes as TestFrameGolden in sdk/tensor/frame_test.go: what one release wrote, every release reads.
+    # The same bytes as TestFrameGolden in sdk/tensor/frame_test.go: every release reads the frames of each release.
     def test_golden(self) -> None:
         s = Schema(True, ("int_0",), (Key('cat_"0\\', 500000), Key("é\n", 0, True)), "int64")
         name = Name("ab" + "00" * 30 + "cd", 1, 18446744073709551615)

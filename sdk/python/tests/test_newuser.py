@@ -1,5 +1,5 @@
-"""The way of a new user: up, a Parquet file of their own, a PyTorch loop, run twice, killed, resumed; nothing names an
-address or a certificate.
+"""The steps of a new user: ``millrace up``, a Parquet file, a PyTorch loop that is run twice, killed and resumed. No
+step names an address or a certificate.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class NewUser(unittest.TestCase):
             "up", "--detach", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0", "--drive-size", "64MiB"
         )
         self.addCleanup(self.millrace, "down", "--purge")
-        # Columns of pyarrow are nullable; the label says which row it is.
+        # pyarrow's columns are nullable. The label is the row's number.
         table = pa.table(
             {
                 "clicked": pa.array(range(rows), pa.float32()),
@@ -110,7 +110,7 @@ class NewUser(unittest.TestCase):
             code == 0 and sorted(after) == every or "PartlyConsumedError" in said,
             f"all rows or an error: {len(after)} rows, {said}",
         )
-        if code == 0:  # none of what the killed run saw was durable yet
+        if code == 0:  # nothing that the killed run acknowledged was durable, so there is nothing to resume
             return
         after, code, said = self.loop(resume=True)
         self.assertEqual(code, 0, said)
@@ -155,7 +155,7 @@ class NewUser(unittest.TestCase):
         self.assertIn("/0/15", said[0])
 
     def context(self) -> str:
-        """The name of the context that `millrace up` made."""
+        """Returns the name of the context that `millrace up` made."""
         listed = json.loads(self.millrace("context", "list", "--output", "json"))
         return str(next(c["name"] for c in listed if c["current"]))
 

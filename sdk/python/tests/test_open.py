@@ -65,11 +65,11 @@ def alive(pid: int) -> bool:
         state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state != "Z"  # of a parent that does not wait: dead
+    return state != "Z"  # a zombie has ended, and its parent has not waited for it
 
 
 def shared_memory(pid: Any = "self") -> int:
-    """Mini-batches' buffers that a process has open or mapped."""
+    """Returns how many of the mini-batches' buffers a process has open or mapped."""
     found = pathlib.Path(f"/proc/{pid}/maps").read_text().count("millrace-minibatch")
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -106,7 +106,9 @@ class Open(unittest.TestCase):
         self.addCleanup(self.no_files)
 
     def no_files(self) -> None:
-        """Nothing was left where programs leave files."""
+        """Checks that no file was left in the folder for temporary files, and none but the test's in the data's
+        folder.
+        """
         self.assertEqual(os.listdir(self.temporary), [])
         made = {"day_0.parquet", "day_1.parquet", "day_2.parquet", "mine.yaml", "temporary", "group"}
         self.assertLessEqual(set(os.listdir(self.folder)), made)
@@ -134,7 +136,7 @@ class Open(unittest.TestCase):
             rows += [int(v) for v in batch.dense[:, 1]]
         self.assertEqual(sorted(rows), list(range(2400)))
         del batch
-        # The loop's object is gone, and with it, soon, the process and the memory.
+        # The loop's object is gone. The process and the memory go soon after it.
         wait_for(lambda: shared_memory() == before, "shared memory is left")
 
     def test_views_without_torch(self) -> None:
@@ -171,7 +173,7 @@ class Open(unittest.TestCase):
         self.assertEqual(sorted(self.rows(iter(kept))), list(range(2400)))
 
     def test_mini_batches_of_many_sizes_are_kept(self) -> None:
-        # What the trainer keeps of one size must leave room for another.
+        # Mini-batches of one size that the trainer keeps must leave room for those of another size.
         write(self.folder / "day_2.parquet", 2400, 40)
         table = pq.read_table(self.folder / "day_2.parquet")
         long = pa.array([list(range(20_000))] * 40, pa.list_(pa.int64()))
@@ -362,7 +364,7 @@ class Open(unittest.TestCase):
                     kept = batch
         self.assertIn("signal 9", str(killed.exception))
         self.assertEqual(kept.rows, len(self.rows(iter([kept]))))
-        state = data.state_dict()  # what was acknowledged is known here
+        state = data.state_dict()  # this process knows the acknowledgements
         data.close()
         self.assertEqual(state["world_size"], 1)
 
@@ -447,7 +449,7 @@ class Open(unittest.TestCase):
                     process.wait(PATIENCE)
 
     def test_interrupts(self) -> None:
-        # Ctrl-C reaches the terminal's process group: the trainer may still write a checkpoint.
+        # Ctrl-C reaches the terminal's whole process group. The trainer may still write a checkpoint.
         process, pid = self.script(
             """\
             try:

@@ -1,4 +1,4 @@
-"""Pipelines built in Python are the documents that a person would write, and errors name the line that is wrong."""
+"""Pipelines that are built in Python equal the documents that a person would write, and errors name the faulty line."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def rm1() -> Pipeline:
 
 
 class Documents(unittest.TestCase):
-    """What needs no binary."""
+    """Tests that need no binary."""
 
     def test_text_is_quoted_where_yaml_would_misread_it(self) -> None:
         document = Pipeline("no").dense(["a b", "x*", "", 'q"\\', "\n", "null", "é", "\u2028"], ops=[identity()]).to_yaml()
@@ -136,7 +136,7 @@ class Documents(unittest.TestCase):
 
 @unittest.skipUnless(MILLRACE, "wants MILLRACE_BIN")
 class Checked(unittest.TestCase):
-    """What the binary says to them."""
+    """Tests of pipelines that the binary checks."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -175,8 +175,8 @@ class Checked(unittest.TestCase):
             self.assertEqual(Pipeline.from_yaml(document), rm1(), document)
 
     def test_documents_are_read_back(self) -> None:
-        """Whatever is built, the document that is written is read to the same, and checks against data to the same
-        digest as the pipeline in JSON, which another writer wrote.
+        """A document that a pipeline writes is read back to an equal pipeline, and its check against data gives the
+        same digest as that of the pipeline in JSON, which another writer wrote.
         """
         draw = random.Random(7)
         for _ in range(12):

@@ -1,4 +1,4 @@
-"""A private process that lies: every message that makes no sense is a typed error, and nothing hangs or leaks."""
+"""A private process that sends wrong messages: each is a MillraceError, and at most one descriptor stays open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from millrace.token import Token
 DIGEST = "ab" * 32
 SCHEMA = Schema(label=True, dense=("x",))
 
-# What stands where the program millrace would: it answers open, then does what the environment says.
+# The program in place of millrace: it answers the message open, then runs the code in the environment variable LIE.
 LIAR = """\
 import json, os, socket, struct, sys
 sock = socket.socket(fileno=os.dup(0))

@@ -1,4 +1,4 @@
-"""Which rank a process is, from arguments and variables, and the private process's messages under fire."""
+"""The rank of a process, from arguments and variables, and messages from the private process that are wrong or cut."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Messages(unittest.TestCase):
             self.assertFalse(os.get_inheritable(fd))
             os.close(fd)
         self.channel.receive()
-        self.channel.close()  # closes what nobody took
+        self.channel.close()  # closes the descriptors that were not taken
         self.assertEqual(len(os.listdir("/proc/self/fd")), before - 1)
 
     def test_a_buffer_without_a_descriptor(self) -> None:
@@ -125,7 +125,7 @@ class Messages(unittest.TestCase):
             theirs.close()
         self.theirs.sendall(struct.pack("<I", MAX_MESSAGE) + b"{")
         self.theirs.close()
-        with self.assertRaises(ChannelError):  # it did not come; nothing of that size was allocated
+        with self.assertRaises(ChannelError):  # the bytes did not come; no memory of that size was allocated
             self.channel.receive()
 
     def test_random_bytes(self) -> None:

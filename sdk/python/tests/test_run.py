@@ -1,4 +1,4 @@
-"""Which run a process belongs to, and what ends with it."""
+"""The run that a process belongs to, and the end of a process's sessions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SAY = "from millrace.run import default_run; print(default_run())"
 
 
 def said(env: dict[str, str], *more: str) -> str:
-    """What a process of its own calls its run."""
+    """Returns the name of the run that a new process finds."""
     kept = {k: v for k, v in os.environ.items() if k != "MILLRACE_RUN"}
     path = os.pathsep.join(p for p in sys.path if p)
     return (
@@ -62,7 +62,7 @@ class DefaultRun(unittest.TestCase):
                 self.assertEqual(queue.get(timeout=60), own)
                 child.join()
                 queue.close()
-        # What is started otherwise is another run, and so is the same again.
+        # A process that is started in another way belongs to another run, and so does a second start in the same way.
         self.assertEqual(len({own, said({}), said({})}), 3)
 
     def test_the_environment_names_it(self) -> None:
@@ -87,7 +87,7 @@ class DefaultRun(unittest.TestCase):
     def test_ranks_that_have_nothing_in_common(self) -> None:
         for env in (
             {"WORLD_SIZE": "2"},
-            {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"},  # whoever set these may do so again and again
+            {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"},  # a shell that sets these may start several runs
             {"TORCHELASTIC_RUN_ID": "7", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"},
             {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "1"},
         ):

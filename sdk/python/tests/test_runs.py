@@ -1,5 +1,5 @@
 """Scripts that are ended in any way at any point and run again, against the real control plane: no row is lost without
-a word.
+an error.
 
 ``MILLRACE_RUNS=N`` draws N endings instead of a few; ``MILLRACE_RUNS_SEED=S`` begins with another seed.
 """
@@ -38,8 +38,8 @@ SOFT = (
     "with exception",
     "close",
     "gc",
-)  # Python ends the process, or had time to
-HARD = ("os._exit", "SIGTERM", "SIGKILL")  # it has not: what was acknowledged last may come again
+)  # Python ends the loop or the process, and closes the session
+HARD = ("os._exit", "SIGTERM", "SIGKILL")  # nothing closes it: the last mini-batches may come again
 
 
 def setUpModule() -> None:
@@ -48,12 +48,12 @@ def setUpModule() -> None:
 
 
 class Log:
-    """What a script said of itself."""
+    """The log that a script wrote."""
 
     def __init__(self, text: str) -> None:
         self.given: list[tuple[int, int]] = []
-        self.durable = 0  # so many of given are for sure
-        self.saved: Optional[int] = None  # so many the saved state counts
+        self.durable = 0  # how many of given are known to be durable
+        self.saved: Optional[int] = None  # how many of given the saved state counts
         self.over = False
         self.refused = ""
         for line in text.splitlines():
@@ -84,7 +84,7 @@ class Runs(unittest.TestCase):
         self.logs = 0
 
     def spec(self, **more: Any) -> dict[str, Any]:
-        """A job of its own for each test."""
+        """Returns the specification of a new job."""
         type(self).names += 1
         plan = {"splitBatches": "4", "seed": str(self.names), "shuffle": "none"}
         return {"name": f"run-{self.names}", "pipeline": PIPELINE, "order": "deterministic", "plan": plan, **more}
@@ -133,7 +133,7 @@ class Runs(unittest.TestCase):
     def script(self, job: str, **told: Any) -> Log:
         return self.finish(self.start(job, **told))
 
-    # --- what the issue is about --------------------------------------------------------------------------------------
+    # --- loops that are left or ended, and run again ------------------------------------------------------------------
 
     def test_a_script_that_loops_to_the_end_and_runs_again(self) -> None:
         for kind in ("job", "direct", "loader1", "loader1p") if TORCH else ("job",):
@@ -164,8 +164,8 @@ class Runs(unittest.TestCase):
         for turn in range(2):
             with self.subTest(turn=turn):
                 self.assertEqual([log.given for log in both("whole", ending="end", submit=spec)], halves, self.said)
-        # Interrupted, and run again: both ranks hear that another run was there; with resume each gets the rest of its
-        # own.
+        # The ranks are interrupted and run again: both get an error about the other run; with resume each gets the rest
+        # of its mini-batches.
         self.submit(spec)
         first = both("interrupted", ending="exception", at=4)
         self.assertEqual([len(log.given) for log in first], [4, 4], self.said)
@@ -185,7 +185,7 @@ class Runs(unittest.TestCase):
         )
         for words in ("another run", f"5 of its {TOTAL}", "resume=True", "state=", "another name", "cancel", "run="):
             self.assertIn(words, str(e))
-        # The same run, in another process, is no stranger: neither late, nor again.
+        # Another process of the same run may attach, later and again.
         job = Job(self.service.url, id, run="mine", resume=True)
         next(iter(job.minibatches()))
         job.close()
@@ -200,7 +200,7 @@ class Runs(unittest.TestCase):
                 id = self.submit(self.spec())
                 log = self.script(id, kind=kind, ending="again", at=7, epochs=1)
                 given = [n for _, n in log.given]
-                # A worker that ended with the loop could not be told that the loop went on: its last mini-batch comes
+                # A worker that ended with the loop could not learn that the loop went on, so its last mini-batch comes
                 # again.
                 twice = [6] if kind == "loader1" else []
                 self.assertEqual(given, [*range(7), *twice, *range(7, TOTAL)], self.said)
@@ -258,7 +258,7 @@ class Runs(unittest.TestCase):
                 resume=again == "resume",
                 use_state=again == "state",
             )
-            if again == "state":  # what the model of the checkpoint has seen, and the rest, once each
+            if again == "state":  # the mini-batches that the checkpoint's model has seen, and the rest, come once each
                 if one.saved == len(everything):
                     self.assertIn(two.refused, ("JobEndedError", ""), self.said)
                 self.assertEqual(one.given[: one.saved] + two.given, everything, self.said)
@@ -278,7 +278,8 @@ class Runs(unittest.TestCase):
             if ending in SOFT:
                 self.assertEqual(consumed + two.given, everything, self.said)
                 return
-            # Nobody could make durable what was acknowledged just before: these may come again, and nothing is lost.
+            # The last acknowledgements before the end were not made durable: these mini-batches may come again, and
+            # none is lost.
             kept = len(everything) - len(two.given)
             self.assertEqual(two.given, everything[kept:], self.said)
             self.assertLessEqual(kept, len(consumed), "a mini-batch that the trainer had not gone on from is lost")

@@ -35,7 +35,7 @@ def load() -> Any:
 
 
 class Clock:
-    """What stands in for CUDA's events: on the CPU a step is through when its call returns."""
+    """A clock in place of CUDA's events: on the CPU a step is done when its call returns."""
 
     def __init__(self) -> None:
         self.sum = self.begun = 0.0

@@ -1,4 +1,4 @@
-"""Tokens and ranges, against brute force and against bytes of the Go side."""
+"""Tokens and ranges, compared with brute force and with bytes that the Go side wrote."""
 
 from __future__ import annotations
 

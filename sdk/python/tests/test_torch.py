@@ -248,7 +248,7 @@ class Loop(unittest.TestCase):
     def test_data_loader_with_a_process(self) -> None:
         with Cluster(total=10) as c:
             data = mt.MiniBatches(c.urls, "rm1")
-            data.schema()  # attached here; the process attaches anew
+            data.schema()  # attaches in this process; the worker process attaches again
             loader = DataLoader(data, batch_size=None, num_workers=1)
             self.assertEqual(numbers(loader), list(range(10)))
             data.close()
@@ -344,7 +344,7 @@ class Stateful(unittest.TestCase):
 
 
 class _Copies:
-    """Stands in for the pinned ring where there is no GPU: copies, and counts."""
+    """Replaces the pinned ring where there is no GPU. It copies, and counts the calls."""
 
     def __init__(self) -> None:
         self.copied, self.used = 0, 0
@@ -372,13 +372,13 @@ class _Event:
 
 
 class _Delayed:
-    """Stands in for CUDA. A copy takes place as late as it may: when somebody waits for its event. So a pinned buffer
-    that is written too early, and a tensor that is used too early, show.
+    """Replaces CUDA. A copy takes place as late as possible: when a caller waits for its event. So a pinned buffer
+    that is written too early, and a tensor that is used too early, fail the test.
     """
 
     def __init__(self) -> None:
-        self.sizes: list[int] = []  # of the pinned buffers that were allocated
-        self.waited: list[str] = []  # who waited for each copy
+        self.sizes: list[int] = []  # the sizes of the pinned buffers that were allocated
+        self.waited: list[str] = []  # for each copy, the name of the caller that waited for it
         self.used: list[int] = []  # bytes of the tensors that the trainer's stream holds
 
     def pinned(self, size: int) -> torch.Tensor:
@@ -429,7 +429,7 @@ class PinnedRing(unittest.TestCase):
             self.assertEqual(len(calls.used), 20)
 
     def test_the_calls_of_cuda(self) -> None:
-        """The order of the calls, with torch.cuda replaced: there is no GPU."""
+        """Checks the order of the calls with torch.cuda replaced, since there is no GPU."""
         calls = mock.MagicMock()
         source = mock.Mock()
         with mock.patch.multiple(

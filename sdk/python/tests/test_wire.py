@@ -1,4 +1,4 @@
-"""Addresses, connections and who a server is."""
+"""Addresses, connections, the identity in a server's certificate, and the pool."""
 
 from __future__ import annotations
 

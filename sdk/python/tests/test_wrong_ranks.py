@@ -1,4 +1,4 @@
-"""Ranks that do not fit together: each gets a typed error soon, and neither a process nor a socket is left."""
+"""Ranks that do not fit together: each gets an error of a known class, and neither a process nor a socket is left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from millrace import errors
 from millrace.ranks import machine
 
 MILLRACE = os.environ.get("MILLRACE_BIN", "")
-PATIENCE = 120.0  # of these tests
+PATIENCE = 120.0  # seconds that these tests wait at most
 
 RANK = """\
 import logging, os, sys
@@ -38,14 +38,16 @@ dense: [{columns: [int_0], ops: [fill_null: 0]}]
 
 
 def left(run: str) -> list[str]:
-    """The processes that were started with MILLRACE_RUN=run and are alive, and the sockets at which its ranks meet."""
+    """Returns the processes that were started with MILLRACE_RUN=run and are alive, and the socket at which its ranks
+    meet.
+    """
     found = []
     for process in pathlib.Path("/proc").iterdir():
         try:
             if process.name.isdigit() and f"MILLRACE_RUN={run}".encode() in (process / "environ").read_bytes():
                 found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
-            pass  # it has ended, or is another user's
+            pass  # the process has ended, or belongs to another user
     meeting = hashlib.sha256("\0".join((machine(), str(os.getuid()), run, "0")).encode()).hexdigest()[:32]
     if f"@millrace-{meeting}" in pathlib.Path("/proc/net/unix").read_text():
         found.append("a socket")

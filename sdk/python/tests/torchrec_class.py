@@ -18,10 +18,12 @@ from millrace import tensors
 
 @contextlib.contextmanager
 def keyed_jagged_tensor() -> Iterator[Any]:
-    """The class: of the TorchRec that is installed, or of the one that lies in the folder ``MILLRACE_TORCHREC``.
+    """Yields the class KeyedJaggedTensor of the TorchRec that is installed, or of the one in the folder
+    ``MILLRACE_TORCHREC``.
 
-    Of that one the module with the class is imported and not the package around it, which wants a GPU library and, for
-    Debian's torch, an older Python. The one operator that the class takes from that library is defined here.
+    From that folder only the module with the class is imported, and not the package around it, which needs a GPU
+    library and, for Debian's torch, an older Python. This function defines the one operator of that library that the
+    class uses.
     """
     if tensors._KeyedJaggedTensor is not None:
         yield tensors._KeyedJaggedTensor
@@ -40,7 +42,7 @@ def keyed_jagged_tensor() -> Iterator[Any]:
         lambda lengths: torch.cat([lengths.new_zeros(1), torch.cumsum(lengths, 0, dtype=lengths.dtype)]),
         "CPU",
     )
-    with mock.patch.dict(sys.modules):  # which restores all of it
+    with mock.patch.dict(sys.modules):  # restores all modules at the end
         sys.modules.update({"torchrec": package, "torchrec.sparse": sparse})
         module = importlib.import_module("torchrec.sparse.jagged_tensor")
         with mock.patch.object(tensors, "_KeyedJaggedTensor", module.KeyedJaggedTensor):

@@ -1,4 +1,4 @@
-"""What a type checker knows of the package's calls; mypy checks this file (.ci/python), and nothing runs it."""
+"""Calls of the package whose types mypy checks (.ci/python). Nothing runs this file."""
 
 from __future__ import annotations
 
