@@ -16,8 +16,9 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// TestPacerHoldsItsLimit lets mini-batches of unlike CPU time ask on a clock of the test's own: over ten seconds they
-// use what the limit allows, no more than a mini-batch and a period above it, and no less where they want more.
+// TestPacerHoldsItsLimit requests mini-batches of different CPU times, one after the other, on the test's clock. Over
+// ten seconds they use at least 90 % of the limit less one mini-batch, and at most the limit plus one mini-batch and a
+// period.
 func TestPacerHoldsItsLimit(t *testing.T) {
 	for _, cores := range []float64{0.01, 0.25, 1, 3.5} {
 		clock := time.Unix(1000, 0)
@@ -44,7 +45,8 @@ func TestPacerHoldsItsLimit(t *testing.T) {
 	}
 }
 
-// TestPacerWithoutALimit never waits; a limit of an idle side does not add up to more than a period.
+// TestPacerWithoutALimit checks that a pacer without a limit never waits, and that the allowance of a side that is idle
+// does not grow beyond one period.
 func TestPacerWithoutALimit(t *testing.T) {
 	clock := time.Unix(1000, 0)
 	p := pacer{now: func() time.Time { return clock }}
@@ -61,7 +63,8 @@ func TestPacerWithoutALimit(t *testing.T) {
 	assert.Zero(t, p.wanting(), "the limit is gone")
 }
 
-// TestPacerEndsWithItsContext waits for a limit that hardly grows.
+// TestPacerEndsWithItsContext runs a mini-batch under a limit near zero: the wait ends with the context's error, no
+// mini-batch is made, and the wait is counted.
 func TestPacerEndsWithItsContext(t *testing.T) {
 	p := pacer{now: time.Now}
 	p.setLimit(1e-9)
@@ -73,8 +76,8 @@ func TestPacerEndsWithItsContext(t *testing.T) {
 	assert.Positive(t, p.state().waited)
 }
 
-// TestPacerLimitsThreads lets two threads work for a second and a half as fast as they can: together they use the
-// limit's share of a processor and little more.
+// TestPacerLimitsThreads lets two threads work for a second and a half as fast as they can: together they use at most
+// the limit's share of a processor and 0.12 s more. It does not check how much they use at least.
 func TestPacerLimitsThreads(t *testing.T) {
 	if _, known := processors.ThreadTime(); !known {
 		shared.Missing(t, "the processor time of a thread is not known here")
@@ -108,8 +111,8 @@ func TestPacerLimitsThreads(t *testing.T) {
 	assert.Positive(t, p.state().used)
 }
 
-// TestTheLocalSideIsLimited runs a job whose profile says that the trainer uses nearly every processor: the report
-// and the log say that the local side is paced, and every row comes. A job without the trainer's CPU time has no limit.
+// TestTheLocalSideIsLimited runs a job whose profile has the trainer use nearly every processor: report and log name
+// the pacing of the local side, and every row comes. A job whose profile lacks the trainer's CPU time has no limit.
 func TestTheLocalSideIsLimited(t *testing.T) {
 	for _, cpu := range []float64{0, 1e-9} {
 		local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})

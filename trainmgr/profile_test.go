@@ -41,8 +41,8 @@ func TestProfileMeasuresFiftyToAHundred(t *testing.T) {
 	}
 }
 
-// TestProfileChangesNothing profiles a model that the step trains: its weights are as before, the job begins at its
-// first row, and nothing is left open.
+// TestProfileChangesNothing profiles a model that the step trains: the weights are as before, the job begins at its
+// first mini-batch, no stream and no mini-batch is left open, and the report holds the measurements.
 func TestProfileChangesNothing(t *testing.T) {
 	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0}, []int{1})
 	// The trainer stalls, even if others have the processor while its five steps are timed.
@@ -144,7 +144,7 @@ func TestStoredMetricsAreNotMeasured(t *testing.T) {
 	assert.Zero(t, steps.Load())
 	assert.Equal(t, first.Metrics, second.Metrics)
 	assert.Equal(t, first.Decision, second.Decision)
-	// What another key is measured again, and no more.
+	// Only the measurements whose key differs are made again.
 	all := submit(func(o *Options) { o.Offload.Cut = offload.All })
 	assert.Equal(t, offload.Known{Model: true, Pipeline: true}, all.Known)
 	assert.Positive(t, steps.Load())
@@ -193,7 +193,8 @@ func TestMetricFileErrors(t *testing.T) {
 	}
 }
 
-// TestProfileThatFails lets a step, a snapshot and either side fail while it is profiled.
+// TestProfileThatFails lets the step, the snapshot, its restoring, and each side fail during the profile: Submit
+// returns the error, but where only the drives fail, everything is local.
 func TestProfileThatFails(t *testing.T) {
 	broken := errors.New("out of memory")
 	good := Step{Run: func(context.Context, *tensor.MiniBatch) error { return nil }}

@@ -145,8 +145,8 @@ func TestQueueDrainReleases(t *testing.T) {
 	assert.Equal(t, 1, released)
 }
 
-// TestReserveLetsWhatHasComePass: room is reserved for a mini-batch on its way. Neither the mini-batch that is due
-// nor a mini-batch that the trainer has had waits for that room.
+// TestReserveLetsWhatHasComePass: room is reserved for a mini-batch on its way. Neither the mini-batch that is due nor
+// a mini-batch that the trainer has had waits for room; any other waits until room is released.
 func TestReserveLetsWhatHasComePass(t *testing.T) {
 	q := newQueue(100, 4, func(n uint64) uint64 { return n + 1 })
 	require.NoError(t, q.reserve(t.Context(), 9, 80))

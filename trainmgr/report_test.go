@@ -43,9 +43,9 @@ func (s *gatedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	return s.Stream.Next(ctx)
 }
 
-// TestStallIsWhatTheTrainerWaits: a trainer that is slower than the drives finds every mini-batch there and never
-// stalls; one that is faster waits, and the report counts it and says so. Time is the test's own: it passes only
-// while all goroutines wait.
+// TestStallIsWhatTheTrainerWaits: a trainer that is slower than the drives never stalls. For a trainer that is faster,
+// the report counts the stalls and their time and names the drives as the cause. The clock is the test's: it advances
+// only while all goroutines wait.
 func TestStallIsWhatTheTrainerWaits(t *testing.T) {
 	const batches, wait = 6, 10 * time.Millisecond
 	run := func(t *testing.T, fast bool) *Report {
@@ -103,7 +103,7 @@ func TestStallIsWhatTheTrainerWaits(t *testing.T) {
 	})
 }
 
-// TestWhatHeldTheJobBack: the cause that the report names, from its numbers.
+// TestWhatHeldTheJobBack checks the cause of stalls that the report derives from its numbers.
 func TestWhatHeldTheJobBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		r    Report
@@ -126,7 +126,8 @@ func TestWhatHeldTheJobBack(t *testing.T) {
 	}
 }
 
-// TestReportCountsWhatTheTrainerGot: also a mini-batch after which it stops.
+// TestReportCountsWhatTheTrainerGot checks that the report counts every mini-batch that the trainer got, the one after
+// which it stops included.
 func TestReportCountsWhatTheTrainerGot(t *testing.T) {
 	f := newFake(t, 95, []int{0})
 	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), AllDrives: true, Order: dataset.Deterministic,
@@ -172,7 +173,8 @@ func TestResumeRefusesAnEpochThatTheJobHasNot(t *testing.T) {
 	assert.Len(t, numbers, 5)
 }
 
-// TestResumeOfAFinishedEpochGoesOnWithTheNext.
+// TestResumeOfAFinishedEpochGoesOnWithTheNext resumes from the token of a finished epoch: a job of two epochs goes on
+// with the second, whose end leaves nothing to iterate; a job of one epoch is accepted.
 func TestResumeOfAFinishedEpochGoesOnWithTheNext(t *testing.T) {
 	f := newFake(t, 100, []int{0})
 	digest := func(o Options) dataset.Token {
@@ -195,8 +197,8 @@ func TestResumeOfAFinishedEpochGoesOnWithTheNext(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestAnIterationWithoutAMiniBatchSaysWhy: a trainer that ends at once, and well, would be taken for one that has
-// trained.
+// TestAnIterationWithoutAMiniBatchSaysWhy: an iteration over a job of which nothing is left yields one error,
+// ErrNothingLeft. An iteration that ended without an error would look like a training that was done.
 func TestAnIterationWithoutAMiniBatchSaysWhy(t *testing.T) {
 	f := newFake(t, 100, []int{0})
 	j, err := Submit(t.Context(), f, Options{Pipeline: spec()})
@@ -236,7 +238,8 @@ func TestOptionsRefused(t *testing.T) {
 	assert.Empty(t, f.jobs, "nothing was prepared")
 }
 
-// TestADriveWithoutRowsIsNotMeasured: it holds nothing that P could be measured with, and nothing to preprocess.
+// TestADriveWithoutRowsIsNotMeasured: the allocation has no P of a drive whose partitions have no rows or that has no
+// partitions, and the job yields all rows.
 func TestADriveWithoutRowsIsNotMeasured(t *testing.T) {
 	f := newFake(t, 100, []int{0}, []int{1}, nil)
 	f.data.Manifest.Partitions[1].Rows = 0
@@ -248,7 +251,7 @@ func TestADriveWithoutRowsIsNotMeasured(t *testing.T) {
 	assert.Len(t, rows, 100)
 }
 
-// wrongStream hands out mini-batches that were not asked for.
+// wrongStorage is storage whose streams pass every mini-batch and every end through change.
 type wrongStorage struct {
 	*fakeStorage
 	change func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error)
@@ -274,8 +277,8 @@ func (s *wrongStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	return s.change(s.n, mb)
 }
 
-// TestStorageIsNotTrusted: a mini-batch of another name, one too few, one too many: the job ends with an error and
-// never hands it to the trainer.
+// TestStorageIsNotTrusted: storage that yields a mini-batch of another name, one too few or one too many ends the job
+// with an error that names the drive. No mini-batch of another epoch or beyond the job's numbers reaches the trainer.
 func TestStorageIsNotTrusted(t *testing.T) {
 	for name, change := range map[string]func(*fakeStorage) func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch,
 		error){
@@ -342,7 +345,8 @@ func TestStorageIsNotTrusted(t *testing.T) {
 	}
 }
 
-// TestReportNotesDrivesThatDoNotTell what they counted.
+// TestReportNotesDrivesThatDoNotTell: the report's notes have the problem of a drive whose counters cannot be read, and
+// nothing about the other drive.
 func TestReportNotesDrivesThatDoNotTell(t *testing.T) {
 	f := newFake(t, 10, []int{0})
 	f.reports = []api.DriveReport{{Name: "d0", Rows: 10, Problem: "read its counters: it is gone"}, {Name: "d1"}}

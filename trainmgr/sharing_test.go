@@ -22,8 +22,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// elsewhere is a remote storage that can be away and come back. While it is away, everything fails, streams that are
-// open included.
+// elsewhere is a remote storage that can be away and come back. While it is away, every call to it fails; streams that
+// are open go on.
 type elsewhere struct {
 	*fakeStorage
 	isAway atomic.Bool
@@ -118,8 +118,8 @@ func checkRows(t *testing.T, f *fakeStorage, perPartition int64, rows []int64) {
 	require.Empty(t, want)
 }
 
-// sharedOptions are a job of 4 mini-batches a split whose share of the drives is fixed, or decided if ratio is
-// negative.
+// sharedOptions returns the options of a job with 4 mini-batches a split. The drives' share is ratio, or is decided by
+// the policy if ratio is negative.
 func sharedOptions(local api.Storage, order dataset.Order, ratio float64) Options {
 	o := Options{Pipeline: spec(), Order: order, SplitBatches: 4, RowsPerSecond: 1500,
 		Offload: Offload{Local: local, RetryAfter: time.Millisecond}}
@@ -129,8 +129,8 @@ func sharedOptions(local api.Storage, order dataset.Order, ratio float64) Option
 	return o
 }
 
-// TestSplitsAreSharedAtTheRatio runs a job at several shares: every row comes once, in plan order where that is asked
-// for, and the sides' splits are at the ratio.
+// TestSplitsAreSharedAtTheRatio runs a job at several shares: every row comes once, in plan order if the order is
+// deterministic, and the number of the drives' splits is within one split of the ratio.
 func TestSplitsAreSharedAtTheRatio(t *testing.T) {
 	for _, order := range []dataset.Order{dataset.Fastest, dataset.Deterministic} {
 		for _, ratio := range []float64{0, 0.3, 0.5, 0.75, 1} {
@@ -197,8 +197,8 @@ func TestTheRatioIsDecidedFromRates(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// TestWithoutWorkersEverythingIsLocal has no drive at all, and drives that are away when the job begins: the job runs
-// the same, and says so once.
+// TestWithoutWorkersEverythingIsLocal has no drive at all, and drives that are away when the job begins: the job yields
+// all rows of three epochs, and logs once that everything is local.
 func TestWithoutWorkersEverythingIsLocal(t *testing.T) {
 	away := &elsewhere{fakeStorage: newFake(t, 1005, []int{0, 1})}
 	away.isAway.Store(true)
@@ -222,7 +222,8 @@ func TestWithoutWorkersEverythingIsLocal(t *testing.T) {
 	}
 }
 
-// TestDrivesComeBack begins a job without drives, which come after some mini-batches, go away under it, and come again.
+// TestDrivesComeBack begins a job while its drives are away. They come after some mini-batches, go away while they are
+// used, and come again: every row of each epoch comes once, and the drives make splits again.
 func TestDrivesComeBack(t *testing.T) {
 	for _, order := range []dataset.Order{dataset.Fastest, dataset.Deterministic} {
 		t.Run(order.String(), func(t *testing.T) {
@@ -328,8 +329,8 @@ func TestTheSplitThatIsDueComesFirst(t *testing.T) {
 	assert.Zero(t, local.running.Load()+remote.running.Load(), "streams not closed")
 }
 
-// TestASplitThatADriveFailsIsMadeHere lets a drive fail in the middle of splits: its mini-batches stay, the
-// trainer's CPUs make the rest, and no row comes twice.
+// TestASplitThatADriveFailsIsMadeHere lets a drive fail in the middle of splits: every row comes exactly once, and the
+// report counts splits that were begun again.
 func TestASplitThatADriveFailsIsMadeHere(t *testing.T) {
 	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
 	remote.failAt = map[uint64]error{}
@@ -349,7 +350,8 @@ func TestASplitThatADriveFailsIsMadeHere(t *testing.T) {
 	assert.Zero(t, local.alive.Load()+remote.alive.Load())
 }
 
-// TestADriveThatLiesIsNotBelieved lets drives yield mini-batches of another job: their splits are made here.
+// TestADriveThatLiesIsNotBelieved lets drives yield mini-batches with other numbers than the job asked for: every row
+// comes exactly once, and the drives' mini-batches are released.
 func TestADriveThatLiesIsNotBelieved(t *testing.T) {
 	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
 	j, err := Submit(t.Context(), liar{remote}, sharedOptions(local, dataset.Deterministic, 1))
@@ -360,7 +362,7 @@ func TestADriveThatLiesIsNotBelieved(t *testing.T) {
 	assert.Zero(t, remote.alive.Load())
 }
 
-// liar yields mini-batches that were not asked for.
+// liar yields mini-batches whose numbers are 4 higher than the requested ones.
 type liar struct{ *fakeStorage }
 
 func (l liar) Open(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
@@ -368,7 +370,8 @@ func (l liar) Open(ctx context.Context, o api.SplitRequest) (api.Stream, error) 
 	return l.fakeStorage.Open(ctx, o)
 }
 
-// TestAnErrorHereEndsTheJob lets the trainer's own CPUs fail, which no drive replaces.
+// TestAnErrorHereEndsTheJob lets a drive and the trainer's own CPUs fail at the same mini-batch: the job ends with the
+// error of the trainer's CPUs.
 func TestAnErrorHereEndsTheJob(t *testing.T) {
 	broken := errors.New("page 3 of column cat_0 is damaged")
 	local, remote := newFake(t, 1005, []int{0}), newFake(t, 1005, []int{0})
@@ -426,8 +429,8 @@ func TestOffloadOptionsAreChecked(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// TestTheRatioFollowsWhileTheJobRuns begins with everything local and a trainer that starves; the tuner moves splits to
-// the drives, and its log replays.
+// TestTheRatioFollowsWhileTheJobRuns begins with everything local and a trainer that stalls: the tuner raises the ratio
+// until the drives make splits, and its records replay.
 func TestTheRatioFollowsWhileTheJobRuns(t *testing.T) {
 	local, remote := newFake(t, 200_000, []int{0, 1}), newFake(t, 200_000, []int{0, 1})
 	local.delay = 2 * time.Millisecond

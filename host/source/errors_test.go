@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// TestErrorsSayWhatToDo holds every kind of error: the text, the cause, and whether another attempt may help.
+// TestErrorsSayWhatToDo checks the text of every type of error, and whether another attempt may help and after which
+// time; the cause is checked only where Unwrap returns one.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	cause := io.ErrUnexpectedEOF
 	old := source.Identity{Kind: source.ByETag, Value: `"a"`, Size: 4}

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFiles reads a file by its path and by its URI, pins it, and notices that it was written again.
+// TestFiles reads a file by its path, opens it by its URI, pins it, and checks that a file that was written again, or
+// has another time, is a ChangedError.
 func TestFiles(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -55,7 +56,8 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, src.Close())
 }
 
-// TestFilesList lists by a pattern and by a folder. Entries that are no files are left out or refused.
+// TestFilesList lists files by a pattern and by a folder. A folder among them is left out of the list and refused by
+// Open; a pattern that matches nothing, and a file that does not exist, is a NotFoundError.
 func TestFilesList(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -84,8 +86,7 @@ func TestFilesList(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestStoresChoose checks that the scheme chooses the store, and that the error names a store that the program
-// lacks.
+// TestStoresChoose: the scheme chooses the store. The error of a scheme without a store names the reason.
 func TestStoresChoose(t *testing.T) {
 	stores := &Stores{Web: newWeb(t, nil)}
 	url := serve(t, honest)

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// memorySource is bytes in memory that count and record the requests for them.
+// memorySource is a source of bytes in memory, which records the requests.
 type memorySource struct {
 	data     []byte
 	identity Identity
@@ -30,7 +30,7 @@ type memorySource struct {
 	mu       sync.Mutex // guards what follows
 	requests []interval
 	running  int
-	most     int // requests that ran at once
+	most     int // how many ran at once, at most
 }
 
 func newMemorySource(size int) *memorySource {
@@ -86,8 +86,8 @@ func newCache(t require.TestingT, o Options) *Cache {
 	return c
 }
 
-// checkMemory checks that segments and spare buffers have the size that the cache counts, and not more than it may
-// hold.
+// checkMemory checks that segments and spare buffers have as many bytes as the cache counts, and no more than its
+// limit.
 func (c *Cache) checkMemory(t require.TestingT) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,8 +209,8 @@ func TestColumnsAreJoined(t *testing.T) {
 	assert.EqualValues(t, s.Bytes-20*chunk, s.Unneeded)
 }
 
-// TestOnlyRowsOfStreamsAreRead checks that a stream over a tenth of a row group's rows does not read the rest of
-// large chunks, and that reading ahead ends with the rows.
+// TestOnlyRowsOfStreamsAreRead: for a stream over a tenth of a row group's rows, the bytes that are read of large
+// chunks stay near a tenth of them, read-ahead included, in fewer than 12 requests.
 func TestOnlyRowsOfStreamsAreRead(t *testing.T) {
 	const chunk = 20 << 20
 	src := newMemorySource(4 + 2*chunk)
@@ -232,8 +232,8 @@ func TestOnlyRowsOfStreamsAreRead(t *testing.T) {
 	assert.Less(t, s.Requests, int64(12))
 }
 
-// TestReadAhead checks that the next bytes of a column are requested while the first are used, and behind the
-// column's end those of the same column in the next row group.
+// TestReadAhead: a read of a column's first bytes also requests the bytes after them; a read at the end of a column's
+// chunk requests the same column's chunk in the next row group.
 func TestReadAhead(t *testing.T) {
 	const chunk = 2 * LongestRead
 	src := newMemorySource(4 + 4*chunk)
@@ -251,7 +251,7 @@ func TestReadAhead(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestFooterComesAtOnce checks that the end of an unknown file is read with one request.
+// TestFooterComesAtOnce: of a file without a known layout, two reads near the end are one request.
 func TestFooterComesAtOnce(t *testing.T) {
 	src := newMemorySource(1 << 20)
 	r := newCache(t, Options{}).NewReader(src)
@@ -263,8 +263,8 @@ func TestFooterComesAtOnce(t *testing.T) {
 	assert.Equal(t, []interval{{1<<20 - footerRead, 1 << 20}, {0, firstRead}}, src.asked())
 }
 
-// TestRetriesAreBounded checks that waits double up to a limit, are at least as long as the server asks for, and
-// end.
+// TestRetriesAreBounded: waits double up to a limit, are as long as the server asks up to MaxRetryAfter, and end after
+// the last attempt with its error.
 func TestRetriesAreBounded(t *testing.T) {
 	var waits []time.Duration
 	src := newMemorySource(100)
@@ -299,7 +299,7 @@ func TestRetriesAreBounded(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestAttemptsEnd checks that an attempt without an answer ends by itself, and is repeated.
+// TestAttemptsEnd: an attempt without an answer ends after its timeout and is followed by another attempt.
 func TestAttemptsEnd(t *testing.T) {
 	src := newMemorySource(100)
 	src.hold = make(chan struct{})
@@ -312,8 +312,8 @@ func TestAttemptsEnd(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestChangeIsForGood checks that all reads fail after one read found another object, also reads of bytes that came
-// before.
+// TestChangeIsForGood: after one read found that the object has changed, all reads fail, also those of bytes that were
+// read before, and no request is repeated.
 func TestChangeIsForGood(t *testing.T) {
 	src := newMemorySource(4 << 20)
 	r := newCache(t, Options{}).NewReader(src)
@@ -359,7 +359,8 @@ func TestReadsEndWithTheirContext(t *testing.T) {
 	require.ErrorIs(t, err, ErrReaderClosed)
 }
 
-// TestMemoryIsShared checks that readers that need more memory than there is take turns.
+// TestMemoryIsShared: eight readers that together want more memory than the cache has all read the right bytes, and the
+// cache stays within its memory.
 func TestMemoryIsShared(t *testing.T) {
 	c := newCache(t, Options{Memory: MinMemory})
 	var group sync.WaitGroup

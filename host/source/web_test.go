@@ -30,7 +30,7 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL + "/data/day_0.parquet"
 }
 
-// honest serves contents as a correct server does.
+// honest serves contents with an ETag and with ranges.
 func honest(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ETag", `"v1"`)
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(contents))
@@ -44,8 +44,8 @@ func newWeb(t *testing.T, roots *x509.CertPool) *Web {
 	return NewWeb(transport)
 }
 
-// TestSignedURLs checks that a URL that is signed for GET only is read with its query in every request, and that the
-// error for an expired signature says so without the signature.
+// TestSignedURLs: a URL that is signed for GET alone is read with its query in every request. When its signature has
+// expired, the error asks for a new signature and does not hold the old one.
 func TestSignedURLs(t *testing.T) {
 	var ended atomic.Bool
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +71,7 @@ func TestSignedURLs(t *testing.T) {
 	require.ErrorContains(t, err, "give credentials")
 }
 
-// TestWebReads reads ranges of an object of an honest server.
+// TestWebReads reads ranges of an object, also at and beyond its end, and refuses a negative offset.
 func TestWebReads(t *testing.T) {
 	ctx := context.Background()
 	url := serve(t, honest)
@@ -98,7 +98,8 @@ func TestWebReads(t *testing.T) {
 	require.NoError(t, src.Close())
 }
 
-// TestWebOpens checks the headers that the first answer must have, and the errors if it lacks them.
+// TestWebOpens: an object whose first answer lacks what is needed is not opened. Each error has its type and names the
+// object without the query.
 func TestWebOpens(t *testing.T) {
 	part := func(w http.ResponseWriter, etag, contentRange string) {
 		if etag != "" {
@@ -169,7 +170,7 @@ func TestWebOpensAnEmptyObject(t *testing.T) {
 	assert.Zero(t, src.Size())
 }
 
-// TestWebFollowsRedirects checks that some redirects are followed, and that the object keeps its own name.
+// TestWebFollowsRedirects: five redirects are followed, and the object keeps the name of the first URL.
 func TestWebFollowsRedirects(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		hops, _ := strconv.Atoi(r.URL.Query().Get("hops"))
@@ -188,8 +189,8 @@ func TestWebFollowsRedirects(t *testing.T) {
 	assert.Equal(t, "123", string(b))
 }
 
-// TestWebVerifiesServers checks that a server of an unknown authority is refused, with a hint, and so is a server
-// that redirects to a connection in clear.
+// TestWebVerifiesServers checks that a server of an unknown authority is refused, with a hint, and that a redirect from
+// https to http is refused.
 func TestWebVerifiesServers(t *testing.T) {
 	ctx := context.Background()
 	plain := serve(t, honest)
@@ -216,7 +217,7 @@ func TestWebVerifiesServers(t *testing.T) {
 	assert.ErrorContains(t, err, "not encrypted")
 }
 
-// TestWebDemandsWhatWasPinned checks that opening a source with a pinned identity yields that object or an error.
+// TestWebDemandsWhatWasPinned: an object whose identity is not the pinned one is a ChangedError with both identities.
 func TestWebDemandsWhatWasPinned(t *testing.T) {
 	ctx := context.Background()
 	url := serve(t, honest)
@@ -236,8 +237,8 @@ func TestWebDemandsWhatWasPinned(t *testing.T) {
 	}
 }
 
-// TestHostileServers checks that every fault of an answer to a range request has its type of error, both from the
-// source and from a reader of it.
+// TestHostileServers: each wrong answer of the table to a request for a range is an error of its type, which names the
+// object; the read returns no bytes.
 func TestHostileServers(t *testing.T) {
 	type answer = func(w http.ResponseWriter, r *http.Request)
 	part := func(contentRange, body string) answer {
@@ -340,7 +341,8 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// TestUnreachable connects to a port on which no server listens, and to a name that does not exist.
+// TestUnreachable: an address at which no server listens is an UnreachableError without the URL's query. With a context
+// that was cancelled, the error is the context's.
 func TestUnreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -354,7 +356,7 @@ func TestUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestWebLists checks that a name stands for itself, and that a pattern is refused.
+// TestWebLists: a URL without a pattern is a list of one object; a pattern is refused.
 func TestWebLists(t *testing.T) {
 	url := serve(t, honest)
 	web := newWeb(t, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// serveCard serves a drive without flash at an address, under one name, and returns its URI. end stops the drive
+// serveCard serves a drive without flash at an address, always under the same name, and returns its URI. end stops it
 // like a crash: no command under way completes.
 func serveCard(t *testing.T, listen string) (uri string, end func()) {
 	t.Helper()
@@ -41,8 +41,8 @@ func workWithCard(t *testing.T, uri string) *fixture {
 	return startWorker(t, func(c *Config) { c.Drive, c.Threads = uri, 0 })
 }
 
-// TestADriveComputesForAWorker checks for every command set of the drive that the frames are the holder's, and that
-// reports and status name a drive that computed and that the worker fed.
+// TestADriveComputesForAWorker: the frames are the holder's, whichever command set the drive has. The status names a
+// drive that computes, and the report says that the host fed it.
 func TestADriveComputesForAWorker(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	uri, _ := serveCard(t, "127.0.0.1:0")
@@ -62,9 +62,9 @@ func TestADriveComputesForAWorker(t *testing.T) {
 	}
 }
 
-// TestADriveOfAWorkerThatDies checks that a split that a lost drive was computing fails with the code that sends it
-// to another worker. The worker takes no splits while the drive is away, and makes the rest when the drive is back,
-// also for a job that was prepared before.
+// TestADriveOfAWorkerThatDies: a split whose drive dies fails with unavailable, so that another worker can make it. The
+// worker reports the state failed while its drive is away. When the drive is back, the worker is ready again and makes
+// all mini-batches of the job that was prepared before.
 func TestADriveOfAWorkerThatDies(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	uri, end := serveCard(t, "127.0.0.1:0")
@@ -84,7 +84,7 @@ func TestADriveOfAWorkerThatDies(t *testing.T) {
 	f.awaitState("ready")
 	f.sameAsHolder(j, holder)
 
-	// A finished job leaves nothing behind, even if its drive is away at that time.
+	// The job can be finished on the drive that came back.
 	_, err := f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
 	require.NoError(t, err)
 }

@@ -31,7 +31,7 @@ func TestConfigSchemaIsPublished(t *testing.T) {
 	require.True(t, json.Valid(b))
 }
 
-// read reads a document.
+// read writes a document to a file, and reads and checks it.
 func read(t *testing.T, text string) (Config, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "worker.yaml")
@@ -63,7 +63,8 @@ func TestConfigDocument(t *testing.T) {
 	assert.LessOrEqual(t, int64(defaults.Memory), int64(mostMemory))
 }
 
-// TestConfigRefused checks every bound from both sides.
+// TestConfigRefused checks the error for values that are out of range. For jobs, memory and the most threads it checks
+// the bound from both sides.
 func TestConfigRefused(t *testing.T) {
 	const control = "control: [http://127.0.0.1:7460]\n"
 	for text, want := range map[string]string{
@@ -103,7 +104,8 @@ func TestConfigRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrConfig)
 }
 
-// TestTheUnitMatches checks that the systemd unit matches a worker's behaviour.
+// TestTheUnitMatches checks that the systemd unit awaits the worker's notification, gives it more time to stop than it
+// takes to drain, checks the configuration before the start, and has a watchdog.
 func TestTheUnitMatches(t *testing.T) {
 	b, err := os.ReadFile("systemd/millrace-worker.service")
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// TestExamine checks the findings of a correct configuration and, for each part by itself, those of faults that
-// prevent a worker from working.
+// TestExamine checks the finding about one part of a configuration at a time: fine, a warning or a problem. No finding
+// holds the query of a URL.
 func TestExamine(t *testing.T) {
 	server := objectserver.New(t)
 	server.Put("rows/a.parquet", makePartition(t, 1, 40))

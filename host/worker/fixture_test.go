@@ -86,7 +86,7 @@ sparse:
     ops: [sigrid_hash: {salt: 0, max: 1000}]
 `
 
-// logger returns a logger that writes if MILLRACE_LOG is set.
+// logger returns a logger that writes to standard error if MILLRACE_LOG is set, and discards everything otherwise.
 func logger() *slog.Logger {
 	if os.Getenv("MILLRACE_LOG") == "" {
 		return slog.New(slog.DiscardHandler)
@@ -135,7 +135,7 @@ func await(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// leader is a control plane that does what a test says.
+// leader is a control plane whose answers a test sets.
 type leader struct {
 	apiv1connect.UnimplementedControlHandler
 
@@ -167,7 +167,7 @@ func (l *leader) Locate(_ context.Context, r *apiv1.LocateRequest) (*apiv1.Locat
 	return answer, nil
 }
 
-// place sets the place of a partition.
+// place sets where a partition lies from now on.
 func (l *leader) place(s *apiv1.PartitionSource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +247,7 @@ type job struct {
 	*apiv1.PrepareRequest
 }
 
-// describeJob makes a job over all partitions of a holder.
+// describeJob makes a job of all partitions of a holder, and prepares it there.
 func describeJob(t testing.TB, holder *node.Agent, o dataset.Options) *job {
 	t.Helper()
 	client := apiv1connect.NewNodeClient(http.DefaultClient, holder.URLs()[0])
@@ -285,12 +285,12 @@ func describeJob(t testing.TB, holder *node.Agent, o dataset.Options) *job {
 	return j
 }
 
-// copyAt is a copy of every partition on a node's drive d0.
+// copyAt returns a copy on a node's drive d0.
 func copyAt(name string, urls ...string) *apiv1.HeldCopy {
 	return &apiv1.HeldCopy{Node: name, Urls: urls, Drive: "d0"}
 }
 
-// placeAll says that every partition of a job lies at some copies, to the worker with the job and to the leader.
+// placeAll places every partition of a job at some copies, in the job's request to the worker and at the leader.
 func (f *fixture) placeAll(j *job, copies ...*apiv1.HeldCopy) {
 	j.Sources = nil
 	manifest, err := dataset.ReadManifest(j.Manifest)
@@ -302,7 +302,7 @@ func (f *fixture) placeAll(j *job, copies ...*apiv1.HeldCopy) {
 	}
 }
 
-// prepare hands a job over and requires success.
+// prepare prepares a job at the worker, which must succeed.
 func (f *fixture) prepare(j *job) {
 	f.t.Helper()
 	_, err := f.node.Prepare(f.t.Context(), j.PrepareRequest)
@@ -341,13 +341,13 @@ func (f *fixture) sameAsHolder(j *job, holder *node.Agent) {
 	}
 }
 
-// proxy stands before a holder and changes its answers as a test demands.
+// proxy is a proxy in front of a holder. It changes answers as a test sets.
 type proxy struct {
 	*httptest.Server
 	mu     sync.Mutex
 	change func(*http.Response) error // of answers with bytes of partitions; nil: none
-	ranges int                        // ranges that were requested
-	plain  bool                       // ranges are asked for without a checksum
+	ranges int                        // how many answers went through
+	plain  bool                       // whether requests go on without asking for a checksum
 }
 
 func newProxy(t testing.TB, to *node.Agent) *proxy {
@@ -378,7 +378,7 @@ func newProxy(t testing.TB, to *node.Agent) *proxy {
 	return p
 }
 
-// do lets the proxy change answers, or request them without checksums.
+// do sets how the proxy changes answers, and whether it asks for them without checksums.
 func (p *proxy) do(change func(*http.Response) error, plain bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/internal/strictyaml"
 )
 
-// TestFormOfTheConfiguration reads a worker.yaml in which an operator of an earlier build set every key but a drive
-// and the files of a TLS identity, and compares what was understood: a key that is gone, or means something else,
-// fails here.
+// TestFormOfTheConfiguration reads a worker.yaml in which an operator of an earlier build set every key but a drive and
+// the files of a TLS identity, and compares the resulting configuration with the kept one. A key that is gone, or has
+// another meaning, fails the test.
 func TestFormOfTheConfiguration(t *testing.T) {
 	c, err := ReadConfig("testdata/worker.yaml")
 	require.NoError(t, err)

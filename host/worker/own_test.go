@@ -24,8 +24,8 @@ func TestParseRank(t *testing.T) {
 	}
 }
 
-// TestAWorkerOfOneRankIsReached checks the values that an empty configuration gets, and that a local address is
-// refused if the control plane is on another machine.
+// TestAWorkerOfOneRankIsReached checks the name, the threads and the address that a configuration without them gets,
+// and that a worker cannot announce an address of this machine alone to a control plane of another machine.
 func TestAWorkerOfOneRankIsReached(t *testing.T) {
 	for name, test := range map[string]struct {
 		control, listen, advertise []string
@@ -62,14 +62,15 @@ func TestAWorkerOfOneRankIsReached(t *testing.T) {
 	}
 }
 
-// TestFilesOfThisMachine checks that a partition is read from a local file if the file is the job's, and from its
-// node if the file is another one or has changed since. The bytes must be the holder's in every case.
+// TestFilesOfThisMachine checks that a partition is read from a local file if the file is the job's, and from its node
+// if the file of that name has other content: the bytes are the holder's in both cases. A local file that does not
+// exist is an error at the start.
 func TestFilesOfThisMachine(t *testing.T) {
 	data := content(t)
 	holder, _ := startHolder(t, "n0", data)
 	for name, test := range map[string]struct {
 		change func(path string) error
-		node   bool // bytes come from the node too
+		node   bool // whether bytes come from the node, too
 	}{
 		"the same files": {func(string) error { return nil }, false},
 		"another file": {func(path string) error {

@@ -26,9 +26,9 @@ func (l *leader) announced() map[string]string {
 	return list
 }
 
-// TestPartitionsOfAStoreAreLookedAtAgain checks that an added object is announced, and a rewritten object with its
-// new identity; that no object is withdrawn while the store does not answer; and that unchanged objects are not read
-// again.
+// TestPartitionsOfAStoreAreLookedAtAgain: the worker announces an object that is added, and the new identity of an
+// object that is written again. While the store refuses all requests, the announced objects stay. Objects that do not
+// change are not read again.
 func TestPartitionsOfAStoreAreLookedAtAgain(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

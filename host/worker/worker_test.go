@@ -19,9 +19,9 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestAWorkerGivesWhatAHolderGives checks that the frames are the same byte for byte, with and without mixed rows,
-// whether the job names the places or the worker asks the control plane. The worker announces a drive of reach any
-// that holds no partition.
+// TestAWorkerGivesWhatAHolderGives: the frames are the same byte for byte, with and without mixed rows, whether the
+// partitions' places come with the job or from the control plane. The worker announces a drive of reach any that holds
+// no partitions; report and metrics count the rows and the bytes.
 func TestAWorkerGivesWhatAHolderGives(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	for _, o := range []dataset.Options{
@@ -92,13 +92,14 @@ func (f *flipped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestWhatIsReadIsChecked reads from nodes that flip bits, end answers early, omit the checksum, send another range,
-// break off, hang, or answer with errors. The bytes must come right, from another copy or at another attempt.
+// TestWhatIsReadIsChecked: bits that flip, answers that end early, answers without a checksum, other ranges than the
+// requested ones, and nodes that break off, hang, or answer errors. All mini-batches are the holder's, from another
+// copy.
 func TestWhatIsReadIsChecked(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	for name, c := range map[string]struct {
 		change func(*http.Response) error
-		metric string // of the failures that are counted
+		metric string // the reason under which the failures are counted
 	}{
 		"a bit flips": {func(r *http.Response) error { r.Body = &flipped{ReadCloser: r.Body}; return nil }, "corrupt"},
 		"it is cut": {func(r *http.Response) error {
@@ -143,7 +144,7 @@ func TestWhatIsReadIsChecked(t *testing.T) {
 			if c.metric == "changed" || c.metric == "" {
 				return
 			}
-			// With the bad copy alone no wrong bytes are delivered, and the error is a temporary one.
+			// With the bad copy alone, Prepare fails with unavailable, which may be tried again.
 			alone := startWorker(t, func(c *Config) { c.ReadTime, c.ReadTries = node.Duration(time.Second), 2 })
 			alone.placeAll(j, copyAt("n1", bad.URL))
 			_, err := alone.node.Prepare(t.Context(), j.PrepareRequest)
@@ -152,8 +153,8 @@ func TestWhatIsReadIsChecked(t *testing.T) {
 	}
 }
 
-// TestAHolderThatDisappears checks that, if the holder dies while a split is read, the rest comes from the copy that
-// the control plane names, and the split's bytes are right.
+// TestAHolderThatDisappears: the holder's connections end after a split's first mini-batch. The rest comes from the
+// copy that the control plane names, and all mini-batches are the holder's.
 func TestAHolderThatDisappears(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	first, second := newProxy(t, holder), newProxy(t, holder)
@@ -175,9 +176,9 @@ func TestAHolderThatDisappears(t *testing.T) {
 	assert.Positive(t, f.leader.located)
 }
 
-// TestAPartitionThatChanged checks that a copy with another footer is skipped if there is another copy, and is a
-// typed error otherwise. A partition that is overwritten while it is read is noticed before the split's last
-// mini-batch.
+// TestAPartitionThatChanged: a copy with another footer is passed over while there is another copy, and is an error
+// with the code failed_precondition where there is none. If a partition is overwritten while it is read, the request
+// for the split's last mini-batch fails.
 func TestAPartitionThatChanged(t *testing.T) {
 	files := content(t)
 	holder, dev := startHolder(t, "n0", files)
@@ -199,7 +200,7 @@ func TestAPartitionThatChanged(t *testing.T) {
 	require.ErrorContains(t, err, "failed_precondition")
 	require.ErrorContains(t, err, "not the one of the job's manifest")
 
-	// One split is a whole partition; its last mini-batch comes after the footer was checked again.
+	// One split is a whole partition. Its last mini-batch comes only after the footer was read again.
 	late := startWorker(t, nil)
 	late.placeAll(j, copyAt("n0", holder.URLs()...))
 	late.prepare(j)
@@ -265,8 +266,8 @@ func TestAPartitionInAStore(t *testing.T) {
 	require.ErrorContains(t, err, "failed_precondition")
 }
 
-// TestJobsAreBounded checks that a worker takes as many jobs as its configuration allows, and frees the memory of a
-// finished job.
+// TestJobsAreBounded: a worker takes as many jobs as its configuration allows; after a job is finished, it takes
+// another.
 func TestJobsAreBounded(t *testing.T) {
 	holder, _ := startHolder(t, "n0", content(t))
 	f := startWorker(t, func(c *Config) { c.Jobs = 1 })

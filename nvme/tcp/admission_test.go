@@ -55,7 +55,7 @@ func elsewhere(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// open reports whether the target has not closed the connection, of which nothing is waited for.
+// open reports whether the connection is open. The host waits for no answer on it.
 func (r *rawHost) open() bool {
 	r.t.Helper()
 	require.NoError(r.t, r.nc.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
@@ -65,8 +65,8 @@ func (r *rawHost) open() bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// TestFloodOfConnectionsThatDoNotConnect: those that say nothing and those that stop behind ICReq make room, the oldest
-// first, and hosts get in.
+// TestFloodOfConnectionsThatDoNotConnect: connections that send nothing, and connections that send nothing after ICReq,
+// are closed to make room, the oldest first, and hosts can connect.
 func TestFloodOfConnectionsThatDoNotConnect(t *testing.T) {
 	for name, begin := range map[string]func(r *rawHost){
 		"no ICReq":   func(*rawHost) {},
@@ -101,8 +101,8 @@ func TestFloodOfConnectionsThatDoNotConnect(t *testing.T) {
 	}
 }
 
-// TestHostConnectsDuringAFlood: while one machine opens thousands of connections a second and holds more than the
-// target takes, another gets in, every time.
+// TestHostConnectsDuringAFlood: while two goroutines open connections without end from one address and hold more than
+// the target takes, a host of another address connects, 20 times of 20.
 func TestHostConnectsDuringAFlood(t *testing.T) {
 	noLeaks(t)
 	k, o := keys(t)
@@ -164,7 +164,7 @@ func floodConnect(nc net.Conn) error {
 	return err
 }
 
-// TestHostsWithoutAKeyTakeNoPlace: sixty-four and more Connects without a key leave every place to hosts that have one.
+// TestHostsWithoutAKeyTakeNoPlace: 80 Connects without a key leave every place to hosts that have one.
 func TestHostsWithoutAKeyTakeNoPlace(t *testing.T) {
 	noLeaks(t)
 	k, o := keys(t)
@@ -197,16 +197,15 @@ func TestHostsWithoutAKeyTakeNoPlace(t *testing.T) {
 	}
 	assert.LessOrEqual(t, len(log.with("host connected")), 4*lograte.DefaultBurst)
 
-	// The other side: with every place taken by hosts that have a key, the next host gets that answer, with or without a
-	// key.
+	// When hosts with a key have taken every place, the next host with a key is refused, and the log names the reason.
 	_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host,
 		Queues: 1})
 	require.Error(t, err)
 	require.NotEmpty(t, log.with("the target has as many connections as it takes"))
 }
 
-// TestAssociationsOfAuthenticatedHostsAreBounded: a host that has proven its key when the last place is gone is cut
-// off, and the log says why.
+// TestAssociationsOfAuthenticatedHostsAreBounded: when the last association is taken, a host with a key is refused as
+// busy, and the log names MaxAssociations. A connection that came earlier and is still open cannot be admitted.
 func TestAssociationsOfAuthenticatedHostsAreBounded(t *testing.T) {
 	k, o := keys(t)
 	var log lines
@@ -217,7 +216,7 @@ func TestAssociationsOfAuthenticatedHostsAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	s.start(o, "127.0.0.1:0")
 	t.Cleanup(func() { s.stop() })
-	late := s.dialRaw() // has Connected before the place is taken
+	late := s.dialRaw() // sends Connect before the place is taken
 	late.initialise(pdu.ICReq{})
 	cpl := late.connect(fabrics.Connect{Size: 31}, fabrics.ConnectData{ControllerID: fabrics.AnyController})
 	require.True(t, cpl.Status().OK(), cpl.String())
@@ -233,7 +232,8 @@ func TestAssociationsOfAuthenticatedHostsAreBounded(t *testing.T) {
 	}
 }
 
-// TestDiscoveryHasItsShare: discovery, for which no host authenticates, takes no places of a drive's hosts.
+// TestDiscoveryHasItsShare: of five discovery connections, which need no key, the newest two stay, and a drive's host
+// finds a place.
 func TestDiscoveryHasItsShare(t *testing.T) {
 	k, o := keys(t)
 	o.MaxDiscovery, o.MaxConnections = 2, 2
@@ -322,7 +322,7 @@ func TestRefusedConnectIsLogged(t *testing.T) {
 	})
 }
 
-// TestWrongKeyIsLogged: a host that fails to authenticate is named, with what it got wrong.
+// TestWrongKeyIsLogged: the log names a host that fails to authenticate, and has an error.
 func TestWrongKeyIsLogged(t *testing.T) {
 	_, o := keys(t)
 	var log lines

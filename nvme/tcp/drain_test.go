@@ -14,13 +14,13 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// lateReader is a connection whose received bytes, once hold is set, lie unread until a write has failed, as those of a
-// drive that said something and closed its side. Every write fails then. Bytes that were not read when the connection
-// is closed are gone.
+// lateReader is a connection that, once hold is set, keeps received bytes unread until a write has failed, as on a
+// connection whose drive sent bytes and closed its side. From then on every write fails. Bytes that were not read when
+// the connection is closed are lost.
 type lateReader struct {
 	net.Conn
 	hold   atomic.Bool
-	came   chan struct{} // closed when there are bytes that lie unread
+	came   chan struct{} // closed when there are unread bytes
 	failed chan struct{} // closed when a write has failed
 	wrote  atomic.Bool
 	closed atomic.Bool
@@ -57,8 +57,8 @@ func (c *lateReader) Close() error {
 	return c.Conn.Close()
 }
 
-// TestAWriteThatFailsIsExplainedByWhatTheDriveSaid: the drive ends the connection with a termination request that
-// says why; the host finds out when it writes, and its error names the drive's reason, not the broken pipe.
+// TestAWriteThatFailsIsExplainedByWhatTheDriveSaid: the drive ends the connection with a termination request, and the
+// host's next write fails. The error of the write is the drive's reason and ErrLost, not the broken pipe.
 func TestAWriteThatFailsIsExplainedByWhatTheDriveSaid(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})
@@ -83,8 +83,8 @@ func TestAWriteThatFailsIsExplainedByWhatTheDriveSaid(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// TestADriveThatRefusesWithoutAWord: a drive may close the connection before its reason for refusing the host has been
-// sent. Then the host says that the connection was lost, by whom, and while it did what.
+// TestADriveThatRefusesWithoutAWord: a drive may close the connection before it has sent its reason for refusing the
+// host. Then the host's error is ErrLost; its text names the step of the host and that the drive closed the connection.
 func TestADriveThatRefusesWithoutAWord(t *testing.T) {
 	noLeaks(t)
 	_, o := keys(t)

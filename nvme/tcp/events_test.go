@@ -49,7 +49,7 @@ func TestWaitingEventRequestsEndInSilence(t *testing.T) {
 			cpl, _ := r.do(fabrics.PropertySet(controller.PropertyCC, 4, c.cc), nil)
 			require.True(t, cpl.Status().OK(), cpl.String())
 			r.status(c.mask, c.want)
-			for n := 0; ; n++ { // each identifier again, and an answer that is late has time to come
+			for n := 0; ; n++ { // uses each identifier again, and gives a late answer time to come
 				cpl, _ := r.do(fabrics.PropertyGet(controller.PropertyCC, 4), nil)
 				require.True(t, cpl.Status().OK(), cpl.String())
 				require.Equal(t, c.cc, cpl.Result())
@@ -64,8 +64,8 @@ func TestWaitingEventRequestsEndInSilence(t *testing.T) {
 	}
 }
 
-// TestEventRequestsAfterAReset: the controller takes as many as before, and reports an event to one that came after the
-// reset.
+// TestEventRequestsAfterAReset: after each of two resets the controller takes as many event requests as before, and
+// completes one of the new requests when there is an event.
 func TestEventRequestsAfterAReset(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	r, _ := s.admin(pdu.ICReq{})
@@ -90,7 +90,7 @@ func TestEventRequestsAfterAReset(t *testing.T) {
 	}
 }
 
-// TestAbortedEventRequestIsAnswered: an Abort names the request, so its host waits for the completion.
+// TestAbortedEventRequestIsAnswered: an event request that an Abort ends is completed with CommandAborted.
 func TestAbortedEventRequestIsAnswered(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	r, _ := s.admin(pdu.ICReq{})

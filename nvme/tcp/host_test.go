@@ -55,7 +55,8 @@ func TestReconnect(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// A command that is not idempotent is not sent twice, and says what is known.
+// A command that is not idempotent ends with ErrLost when its connection is lost. The table has the commands that are
+// idempotent.
 func TestLost(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
@@ -63,7 +64,7 @@ func TestLost(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := h.Admin(context.Background(), &event, nil); done <- err }()
 	admin := h.link.Load().admin
-	require.Eventually(t, func() bool { // it was written: its message has let go of the entry, and the answer is awaited
+	require.Eventually(t, func() bool { // until the command is written: its message has released the entry
 		for i := range admin.entries {
 			if s := &admin.entries[i]; s.event.Load() && s.cid.Load() != 0 && s.holds.Load() == 1 {
 				return true
@@ -104,7 +105,8 @@ func TestGiveUp(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// Another drive under the same name is not taken for the one that was there.
+// A drive with another serial number under the same name is refused after a reconnect. The test changes the serial
+// number that the host remembers.
 func TestAnotherDrive(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
@@ -116,7 +118,8 @@ func TestAnotherDrive(t *testing.T) {
 	require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), errOtherDrive)
 }
 
-// Cancelled commands give their identifiers back: a queue of two does a thousand of them.
+// Cancelled commands give their identifiers back: after 300 writes with short deadlines and 300 cancelled event
+// requests, every entry of the queues is free, and the connection was not lost.
 func TestCancellationLeaksNoIdentifier(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})
@@ -144,7 +147,8 @@ func TestCancellationLeaksNoIdentifier(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// A command that takes too long ends, and the next one finds its queue.
+// The host aborts a command that takes too long, which then ends with ErrTimeout or, where it can no longer be aborted,
+// with success. The next command works without a reconnect.
 func TestTimeout(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	h := s.dial(DialOptions{CommandTimeout: 50 * time.Millisecond, FirstDelay: time.Millisecond})
@@ -152,7 +156,7 @@ func TestTimeout(t *testing.T) {
 	s.flash.setHold(hold)
 	time.AfterFunc(200*time.Millisecond, func() { close(hold) })
 	err := write(t.Context(), h, 0, make([]byte, 512))
-	if err != nil { // a write in the flash cannot be aborted: it completes when it has
+	if err != nil { // a write that the flash has begun cannot be aborted, and completes
 		require.ErrorIs(t, err, ErrTimeout)
 	}
 	assert.NotZero(t, h.Stats().Aborted)
@@ -174,7 +178,7 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// In steady state a command allocates nothing, neither in the initiator nor in the target.
+// In steady state a command allocates less than once on average, initiator and target together.
 func TestNoAllocationPerCommand(t *testing.T) {
 	if raceEnabled {
 		t.Skip("pools forget under the race detector")
@@ -190,11 +194,11 @@ func TestNoAllocationPerCommand(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		assert.Less(t, got, 1.0, c.String()) // a garbage collection empties pools now and then
+		assert.Less(t, got, 1.0, c.String()) // a garbage collection may empty the pools
 	}
 }
 
-// A host that the drive serves no more gets an error at once, and does not try for a minute.
+// A host that the drive no longer serves gets ErrRefused after the reconnect.
 func TestRefusedAfterReconnect(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
@@ -360,7 +364,8 @@ func TestCommandsDuringLosses(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// A message that was taken and not written when its connection ended has not been seen by anybody.
+// A message that was taken and not written when its connection ended is settled as unsent, with errOutboxClosed. A
+// message whose write had begun is not.
 func TestUnwrittenIsUnsent(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
@@ -369,7 +374,7 @@ func TestUnwrittenIsUnsent(t *testing.T) {
 	o := newOutbox(a, func(b *batch, m *int) { entered <- struct{}{}; b.data(make([]byte, 100)) },
 		func(_ *int, err error) { settled <- err })
 	require.NoError(t, o.post(1, false))
-	<-entered // its write waits, as nobody reads
+	<-entered // its write waits, since the other end does not read
 	require.NoError(t, o.post(2, false))
 	require.NoError(t, a.Close())
 	first, second := <-settled, <-settled
@@ -399,7 +404,7 @@ func TestRepeatable(t *testing.T) {
 	}
 }
 
-// Commands that are bound to an association do not go to the next, even those that might.
+// Commands that are bound to an association are not sent in the next one, even if they are idempotent.
 func TestBoundCommands(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// I/O queues take turns; one that is full is passed over while another has room.
+// I/O queues take turns. A queue that is full is passed over while another one has room.
 func TestQueuesTakeTurns(t *testing.T) {
 	l := &link{}
 	for id := range uint16(3) {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// rawHost is a host that sends what a test says, right or wrong.
+// rawHost is a host that sends the bytes that a test gives it, right or wrong.
 type rawHost struct {
 	t     testing.TB
 	nc    net.Conn

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// A stream that never pauses is no stalled one: the wait is that for the PDU at hand, not for the first of the batch.
+// A stream that never pauses does not count as stalled: the reader's wait begins again with each PDU for which it
+// waits, and there is no wait between PDUs.
 func TestReaderTimesEachPDU(t *testing.T) {
 	rules := pdu.Rules{MaxData: 1 << 20}
 	f := rules.Layout(pdu.TypeH2CData, pdu.FlagLast, readBuffer)

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/statediagram"
 )
 
-// TestTransitionsAreDocumented holds the table against docs/architecture.md, and against what admission promises: a
-// connection of a host that may use a drive never makes room, and every other one that is open can.
+// TestTransitionsAreDocumented compares the table with docs/architecture.md, and checks what admission relies on: the
+// connection of an admitted host is never closed to make room, and every other open connection can be.
 func TestTransitionsAreDocumented(t *testing.T) {
 	statediagram.Picture[state, event]{
 		File: "../../docs/architecture.md", Name: "association", Table: transitions, Start: []state{stateOpening},

@@ -227,7 +227,7 @@ func TestCapturedConnectionsOfLinuxReplay(t *testing.T) {
 	}
 }
 
-// judgeAnswer holds an answer against what Linux wants of it, and says what it was about.
+// judgeAnswer checks that an answer meets Linux's requirements, and returns its subject.
 func judgeAnswer(t *testing.T, x *player, conn int, discovers bool, cmd *nvme.Command, cpl nvme.Completion,
 	data []byte) string {
 	fabric := cmd.Opcode() == fabrics.Opcode

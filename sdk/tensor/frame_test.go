@@ -249,7 +249,7 @@ func TestReadFrameRefusesBytes(t *testing.T) {
 			c[i] ^= bit
 			back, err := ReadFrame(c)
 			if i >= 8 && uint64(i) < 8+n && err == nil {
-				// The CRC does not cover the name: the result is a valid mini-batch of another name.
+				// The CRC does not cover names, so a changed name gives a well-formed mini-batch of another name.
 				require.NotEmpty(t, Diff(m, back))
 				continue
 			}

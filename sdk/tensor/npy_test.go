@@ -83,8 +83,7 @@ func readNpy(t *testing.T, path string) (string, []int64, []byte) {
 	return m[1], shape, b[10+n:]
 }
 
-// TestNpyHoldsOneKeyedJaggedTensor joins the run's mini-batches by the definition, and compares the result with the
-// writer's files.
+// TestNpyHoldsOneKeyedJaggedTensor compares the files of a run with its mini-batches, joined by the definition.
 func TestNpyHoldsOneKeyedJaggedTensor(t *testing.T) {
 	for name, s := range schemas() {
 		for _, sizes := range [][]int{{}, {0}, {5}, {100, 100, 37}, {1, 2, 3, 4}} {

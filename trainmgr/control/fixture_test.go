@@ -249,8 +249,8 @@ const (
 	testDead = 2 * time.Second
 )
 
-// testOptions returns the options of a single member. No other member can take over from it, so it must not lose its
-// term on a loaded machine.
+// testOptions are the options of a single member. Its term is long, since no other member can take over and a loaded
+// machine must not end the term.
 func testOptions(t testing.TB) Options {
 	return Options{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: 30 * time.Second, Tick: 20 * time.Millisecond,

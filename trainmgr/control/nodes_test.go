@@ -418,8 +418,8 @@ func fill(t *testing.T, term *store.Term) {
 	}
 }
 
-// TestAFullEtcdCanBeLed: a full etcd grants no lease, so no member could be elected. Compacting overwritten records
-// makes room.
+// TestAFullEtcdCanBeLed: a full etcd grants no lease, without which no member can be elected. A member that starts
+// over a full etcd, whose large keys were deleted, leads.
 func TestAFullEtcdCanBeLed(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

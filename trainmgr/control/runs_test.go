@@ -109,8 +109,8 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	again.run = "a"
 	require.NoError(t, again.attach(nil))
 
-	// Rank 1 has acknowledged nothing, but another run has consumed mini-batches of the job. A rank that does not exist
-	// is refused as such.
+	// Rank 1 has acknowledged nothing, but another run has consumed the job. A rank that does not exist belongs to no
+	// run.
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Rank: 1, Run: "b"})
 	p = partlyConsumed(err)
 	require.NotNil(t, p, "%v", err)

@@ -124,8 +124,8 @@ func TestWorkersAreNotPreparedForNothing(t *testing.T) {
 	assert.Empty(t, w.prepared)
 }
 
-// TestAPool makes every split on workers without data: the drives that hold the partitions are only read from. The
-// job waits while there is no worker, and its status says so.
+// TestAPool makes every split on workers without data: the node that holds the partition is not prepared, and is only
+// read. While there is no worker, the job grants no lease and names the reason.
 func TestAPool(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))

@@ -100,7 +100,8 @@ func TestBytesMovedAreTheColumnsThatThePipelineReads(t *testing.T) {
 	}
 }
 
-// TestTensorsThatAreNotLentAreFetched: a drive that lends no views sends every tensor byte, and says so itself.
+// TestTensorsThatAreNotLentAreFetched: the counter of bytes to the host covers every tensor byte if the drive lends no
+// views, and is 0 if it lends them.
 func TestTensorsThatAreNotLentAreFetched(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 900)
 	for _, copied := range []bool{false, true} {
@@ -283,8 +284,8 @@ func newInjector(t *testing.T) *faults.Injector {
 	return in
 }
 
-// failFrom makes executions fail after skip that do not. One failure alone may meet a mini-batch made ahead that nobody
-// asks for, as when measuring ends, and then the job goes on rightly.
+// failFrom makes 100 executions fail after the first skip ones. A single failure might only meet a mini-batch that was
+// made ahead and is not requested, as when a measurement ends, and then the job would rightly go on.
 func failFrom(t *testing.T, in *faults.Injector, skip int64, status nvme.Status, result uint64) {
 	t.Helper()
 	rule := faults.Execute{Status: status, Result: result, Count: faults.Count{After: skip, Times: 100}}
@@ -372,7 +373,8 @@ func TestAFaultDoesNotPoisonTheDrive(t *testing.T) {
 	assert.Less(t, len(rest.sums), len(want.sums)+1)
 }
 
-// TestADriveWithoutComputationIsUsedToo: its node's CPU does the work, and the report says so.
+// TestADriveWithoutComputationIsUsedToo: the node's CPU makes the same mini-batches over a plain drive, and the report
+// names the CPU as the engine. Where the engine must be the drive, Open returns ErrNoCompute.
 func TestADriveWithoutComputationIsUsedToo(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 700, 300)
 	uris := d.onFiles(t, [][]int{{0}, {1}}, 4096, "")

@@ -96,7 +96,7 @@ func (s setup) config(t testing.TB, d *dataSet, shelf shelf) Config {
 	return c
 }
 
-// diskless is a drive without flash, of its own for whoever opens it.
+// diskless is the URI of a drive without flash. Each opening makes another drive.
 const diskless = "mem:?size=0&slm=64MiB"
 
 // options are a job's, shaped by what enters the plan, and the setup's.
@@ -131,8 +131,8 @@ func drawSetup(rt *rapid.T) setup {
 	}
 }
 
-// TestOneJobManyWays: wherever the partitions lie, whoever computes, in whatever memory, order and number, one job's
-// mini-batches are the same by name. More of them: -rapid.checks 1000.
+// TestOneJobManyWays: the mini-batches of one job are the same by name, wherever the partitions lie, whichever worker
+// computes, and whatever the memory, the order and the number of workers are. -rapid.checks 1000 draws more setups.
 func TestOneJobManyWays(t *testing.T) {
 	d := newDataSet(t, 130, 1000, 300, 201, 100, 49, 155)
 	for _, name := range []string{"lists", "fixed", "narrow", "sets"} {

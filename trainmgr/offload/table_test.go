@@ -34,8 +34,8 @@ func TestTableTravels(t *testing.T) {
 	assert.Equal(t, b, again)
 }
 
-// TestTableIsBounded fills a table to its limit and beyond: the entry that was used longest ago is dropped, and a
-// full table of the longest entries can still be read.
+// TestTableIsBounded fills a table to its limit and adds one entry: the entry that was not used for longest goes. A
+// full table can be encoded and decoded; a table with one entry more is refused.
 func TestTableIsBounded(t *testing.T) {
 	var table Table
 	key := func(i int) Keys { return KeyParts{Model: fmt.Sprint(i)}.Keys() }

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// TestBuffersAreBounded: whatever a trainer keeps and gives back, the buffers' bytes stay under the bound and two
-// mini-batches, or there are no more than the least number. Whatever the sizes are, two buffers are there beside what a
-// trainer may keep.
+// TestBuffersAreBounded: whatever buffers a trainer keeps and gives back, all buffers together have at most the limit
+// and 20 grains (two of the largest mini-batches), or there are no more than leastBuffers. The pool gives no buffer
+// only if the buffers that the trainer keeps exceed the limit by more than the mini-batch's size.
 func TestBuffersAreBounded(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		shared.Missing(t, "the private process needs Linux: memory files")

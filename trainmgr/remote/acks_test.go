@@ -119,8 +119,8 @@ func TestANewLeaderIsToldWhatWasAcknowledged(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// TestAcknowledgementsOfTwoEpochsDoNotMix: a new leader is told again of an epoch while the rank goes on to the next.
-// What counts as delivered there is what was.
+// TestAcknowledgementsOfTwoEpochsDoNotMix: acknowledgements of an epoch are sent again to a new leader while the rank
+// goes on to the next epoch. Each message names the epoch of its numbers.
 func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -161,8 +161,8 @@ func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 		"refused")
 }
 
-// TestALeaderThatIsNewBetweenTwoEpochs: the acknowledgements of the one that has ended are told to it, and none of the
-// other.
+// TestALeaderThatIsNewBetweenTwoEpochs: a leader that is new between two epochs gets the acknowledgements of the epoch
+// that has ended, and none of the next one.
 func TestALeaderThatIsNewBetweenTwoEpochs(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 200, batch: 10, split: 4, epochs: 3})
 	c.before = func(call string) error {

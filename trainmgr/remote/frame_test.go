@@ -24,7 +24,8 @@ func (p *buffers) taken() int64 {
 	return p.freeBytes
 }
 
-// TestALengthThatIsOnlyClaimed costs no more memory than what is believed at once.
+// TestALengthThatIsOnlyClaimed: a frame whose claimed length exceeds its bytes takes at most credibleBytes of memory,
+// or at most six times that once 20 MiB have come.
 func TestALengthThatIsOnlyClaimed(t *testing.T) {
 	p := newBuffers(4 << 30)
 	_, _, err := p.readFrame(strings.NewReader("a few bytes"), maxFrame)

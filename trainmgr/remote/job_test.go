@@ -277,7 +277,8 @@ func TestTheLeaderMayBeAway(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// TestANewLeaderIsTold: whom it asks presents what it holds, in full.
+// TestANewLeaderIsTold: a new leader that asks for them gets the leases that the rank holds, with split, range, node
+// and drive.
 func TestANewLeaderIsTold(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8, nodes: 2})
 	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 3000})

@@ -28,7 +28,7 @@ func TestTicketsAreShownAndRenewed(t *testing.T) {
 		c.mu.Lock()
 		c.issue = 1
 		c.mu.Unlock()
-		// Two goroutines call: of three answers one was taken in by whoever called again.
+		// Two goroutines call, so of three answers at least one was taken in by a goroutine that called again.
 		require.Eventually(t, func() bool { return renewed() >= 3 }, 20*time.Second, time.Millisecond)
 	}).err)
 	require.NoError(t, j.Close())

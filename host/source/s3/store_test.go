@@ -22,10 +22,10 @@ import (
 // contents is the bytes of the object of these tests.
 const contents = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// object is the URI of these contents.
+// object is the URI of the object of these tests.
 const object = "s3://rows/days/day_0.parquet"
 
-// clearEnvironment removes the credentials of the user who runs the test.
+// clearEnvironment clears the variables and the home folder from which credentials would be read.
 func clearEnvironment(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{
@@ -88,7 +88,8 @@ func TestStoreReads(t *testing.T) {
 	require.NoError(t, src.Close())
 }
 
-// TestCredentials takes credentials from the environment and from the shared file, and goes without any.
+// TestCredentials: without credentials, and with those of another key, access is refused; with those of the environment
+// the object is read. No error holds the secret.
 func TestCredentials(t *testing.T) {
 	ctx := context.Background()
 	server := newServer(t)
@@ -109,8 +110,8 @@ func TestCredentials(t *testing.T) {
 	assert.NotContains(t, err.Error(), "verysecret")
 }
 
-// TestEndpoint checks that the environment names the store, that an option overrides it, and that a malformed URL is
-// refused.
+// TestEndpoint: the environment names the store, AWS_ENDPOINT_URL_S3 goes before AWS_ENDPOINT_URL, an option goes
+// before both, and a text that is no endpoint is refused.
 func TestEndpoint(t *testing.T) {
 	server := newServer(t)
 	open := func(env map[string]string, endpoint string) error {
@@ -133,7 +134,8 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestPins checks that an object that was written again counts as another one, and that a version stays the same.
+// TestPins: an object without versions that was written again is a ChangedError; an object's pinned version stays
+// readable after the object was written again.
 func TestPins(t *testing.T) {
 	ctx := context.Background()
 	server := newServer(t)
@@ -164,7 +166,8 @@ func TestPins(t *testing.T) {
 	require.NoError(t, err, "the old version is still there")
 }
 
-// TestLists lists patterns over folders and pages, in the order of names.
+// TestLists: patterns match over folders and over several pages, in the order of names; a pattern or a name that
+// matches nothing is a NotFoundError.
 func TestLists(t *testing.T) {
 	ctx := context.Background()
 	server := newServer(t)
@@ -213,7 +216,7 @@ func TestLists(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestRefuses opens URIs that name no object.
+// TestRefuses: a URI that names no object is an error that no other attempt can mend.
 func TestRefuses(t *testing.T) {
 	store := newStore(t, newServer(t).URL)
 	for _, uri := range []string{
@@ -227,7 +230,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestHostileStores checks that every fault of a store's answer has its type of error.
+// TestHostileStores: each wrong answer of the table is an error of its type, which names the object; the read returns
+// no bytes, and the library makes no further attempts.
 func TestHostileStores(t *testing.T) {
 	refuse := func(status int, code string, header ...string) func(w http.ResponseWriter, r *http.Request) {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -320,8 +324,8 @@ func TestHostileStores(t *testing.T) {
 	}
 }
 
-// TestHostileListings checks listings that do not end, that name objects outside the request, or that are no
-// documents.
+// TestHostileListings: a listing that does not end, holds other keys than the requested ones, or is not a document is
+// an error of its type.
 func TestHostileListings(t *testing.T) {
 	page := func(keys string, token string) string {
 		return `<ListBucketResult><Name>rows</Name><IsTruncated>` + strconv.FormatBool(token != "") +
@@ -367,8 +371,8 @@ func TestHostileListings(t *testing.T) {
 	}
 }
 
-// TestUnreachable checks the error if no server listens, and that the end of a context does not count as a fault of
-// the store.
+// TestUnreachable: an address at which no server listens is an UnreachableError. With a context that was cancelled, the
+// error is the context's.
 func TestUnreachable(t *testing.T) {
 	clearEnvironment(t)
 	server := httptest.NewServer(http.NotFoundHandler())

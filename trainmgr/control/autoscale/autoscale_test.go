@@ -75,8 +75,8 @@ func TestTDoubles(t *testing.T) {
 	assert.Equal(t, 0, s.starvation(450, 700))
 }
 
-// TestDriveDies: the ledger puts another in its place; the number needs no change. Where none is left, the decision
-// says so, and when one comes back it runs again.
+// TestDriveDies: another drive takes the place of a drive that died, without a change of the number. When no spare
+// drive is left, the decision names that as the reason; when drives come back, three run again.
 func TestDriveDies(t *testing.T) {
 	s := newCluster(2500, drives(4, 1000)...)
 	s.run(200, map[int]func(){100: func() { s.dead[0] = true }})

@@ -15,7 +15,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// awaitOwn waits until each rank of a job has so many workers of its own that take its splits.
+// awaitOwn waits until each rank of a job has the given number of own workers that take its splits, or the job no
+// longer runs.
 func awaitOwn(ctx context.Context, t testing.TB, c *remote.Client, job string, workers int32) {
 	t.Helper()
 	awaitJob(ctx, t, c, job, "the ranks' own workers", func(s *apiv1.JobStatus) bool {

@@ -172,8 +172,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// trainer is a training process: its model is the record of what it was trained on, kept in a file together with the
-// token, by rename.
+// trainer is a training process. Its model is the record of the mini-batches that it was trained on, which it writes
+// to a file together with the token, by rename.
 type trainer struct {
 	Control []string
 	Job     string

@@ -124,8 +124,8 @@ func TestALauncherWithATokenOfBeforeARestore(t *testing.T) {
 	awaitDone(t, r.c, r.job.Id)
 }
 
-// TestALeaderOfBeforeARestoreIsRefused: by the node, whose fence has moved on; and what it would write in its etcd
-// reaches nobody.
+// TestALeaderOfBeforeARestoreIsRefused: a node refuses a call with the fence of a leader from before the restore, since
+// the node has seen a greater fence. The job goes on to its end.
 func TestALeaderOfBeforeARestoreIsRefused(t *testing.T) {
 	r := replace(t)
 	client := apiv1connect.NewNodeClient(http.DefaultClient, r.node.URLs()[0])

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// TestSoak kills processes at random, with kill -9, in any order: storage nodes, workers without data, whoever leads,
+// TestSoak kills processes at random, with kill -9, in any order: storage nodes, workers without data, the leader,
 // trainers; and starts them again. Each trainer, which resumes from its own token, has been trained on every mini-batch
 // of its share once, and each is byte for byte that of an undisturbed run. It goes on, one job after another, for 20 s,
 // or as long as MILLRACE_SOAK says; MILLRACE_SEED repeats a run's choices.
@@ -124,8 +124,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// submitWhole submits a job over all partitions: a job is of those that are there when it is submitted, and a node that
-// was killed just now may not have told yet what it holds.
+// submitWhole submits a job over all partitions. A job has the partitions that are known when it is submitted, and a
+// node that was just killed may not have reported its partitions yet.
 func submitWhole(t testing.TB, c *remote.Client, want *result, partitions int, spec *apiv1.JobSpec) *apiv1.JobStatus {
 	t.Helper()
 	var digest [32]byte

@@ -138,7 +138,7 @@ func TestWhoMayUseAndEndAJob(t *testing.T) {
 	assert.ErrorIs(t, MayEnd(as(identity.Launcher, "news"), ""), ErrOperators)
 }
 
-// TestWhoMaySubmitForWhom: an operator for anybody, a launcher for itself.
+// TestWhoMaySubmitForWhom: an operator may submit for every owner whose name is valid, a launcher only for itself.
 func TestWhoMaySubmitForWhom(t *testing.T) {
 	as := func(role identity.Role, name string) context.Context {
 		return context.WithValue(t.Context(), peerKey{}, identity.Identity{Role: role, Name: name})

@@ -57,7 +57,8 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 	assert.Equal(t, 3, strings.Count(read(t, filepath.Join(dir, "runs")), "x"))
 }
 
-// TestACommandThatHangsIsKilled with what it started.
+// TestACommandThatHangsIsKilled: a command that exceeds its timeout is killed, together with its child. If the command
+// was killed before it had started the child, the test does not check the child.
 func TestACommandThatHangsIsKilled(t *testing.T) {
 	h, dir := script(t, Options{Attempts: 1, Timeout: 300 * time.Millisecond},
 		`sh -c 'echo $$ > '$DIR'/child.partial; mv '$DIR'/child.partial '$DIR'/child; sleep 600' & wait`)

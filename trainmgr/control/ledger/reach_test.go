@@ -21,8 +21,8 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestWorkersKeepNoSplits: the ledger of an epoch of a million splits does not grow with the workers of any reach
-// that make the splits. It grows with the holders, because each holder has a list of splits.
+// TestWorkersKeepNoSplits: the ledger of an epoch of a million splits does not grow with the workers whose reach is
+// any, and does grow with the holders, since a holder has a list of splits.
 func TestWorkersKeepNoSplits(t *testing.T) {
 	const partitions, splits, workers = 1000, 1_000_000, 100
 	var data []string

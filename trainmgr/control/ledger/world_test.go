@@ -337,8 +337,7 @@ func (w *world) kill(tr *trainer) {
 	require.Equal(w.t, showRuns(tr.checkpoint.has), showRuns(tr.has), "the token is the truth")
 }
 
-// call handles the result of a call that fails when the session is fenced off: the trainer then attaches again with
-// its token.
+// call handles the error of a trainer's call: if the session is gone, the trainer attaches again with its token.
 func (w *world) call(tr *trainer, err error) {
 	if errors.Is(err, ErrSession) {
 		w.attach(tr, tr.token())

@@ -52,7 +52,8 @@ func TestALauncherThatConnectsAnewStays(t *testing.T) {
 	assert.True(t, p.Of(rank0).Attached)
 }
 
-// TestASilentLauncherIsMissed: its machine lost its power, and no connection says so.
+// TestASilentLauncherIsMissed: a launcher that has not called for ten seconds counts as gone, although its connection
+// was not closed, as after a loss of power.
 func TestASilentLauncherIsMissed(t *testing.T) {
 	p := tracker()
 	p.Attach(rank0, 1, at(0))

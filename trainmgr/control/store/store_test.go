@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quick are the shortest times that etcd takes. A member alone has nobody to take over from it, and is not to lose its
-// term because the machine is loaded.
+// quick sets the shortest times that etcd takes. The term of a single member is longer, since no other member can take
+// over and a loaded machine must not end the term.
 func quick(o Options) Options {
 	o.Tick, o.Election = 20*time.Millisecond, 200*time.Millisecond
 	switch {
@@ -142,8 +142,8 @@ func TestScanPagesAndEndsWhenTold(t *testing.T) {
 	assert.ErrorContains(t, term.Commit(patient(t), make([]Op, maxTxnPuts+1)...), "at most")
 }
 
-// TestAnotherLeadsAfterADeath: of three members the one that leads dies without a word; another leads, knows what was
-// committed, and the dead one's term writes nothing any more.
+// TestAnotherLeadsAfterADeath: the leader of three members shows no more signs of life. Another member leads and knows
+// what was committed, and the old term can write nothing.
 func TestAnotherLeadsAfterADeath(t *testing.T) {
 	t.Parallel()
 	members := cluster(t, 3)

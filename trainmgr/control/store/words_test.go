@@ -10,8 +10,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// TestEtcdsWords: what passes when etcd has a leader again is told from what does not, as the client gives it and as
-// the wire does.
+// TestEtcdsWords: etcd's errors that end when etcd has a leader again become ErrAway, both as the client returns them
+// and as they come over the wire. ErrNoSpace of etcd becomes the ErrNoSpace of this package, and other errors are
+// returned as they are.
 func TestEtcdsWords(t *testing.T) {
 	for _, err := range []error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrNoLeader,
 		rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.Error(rpctypes.ErrGRPCTimeout)} {
