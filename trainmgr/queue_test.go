@@ -104,10 +104,10 @@ func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 		go func() {
 			time.Sleep(2 * time.Second) // the first wait
 			assert.NoError(t, q.put(t.Context(), batchOf(0, 10)))
-			assert.NoError(t, q.put(t.Context(), batchOf(1, 10))) // blocks until the first is taken: at once
+			assert.NoError(t, q.put(t.Context(), batchOf(1, 10))) // enters when 0 is taken, at once
 			time.Sleep(5 * time.Second)
 			assert.NoError(t, q.put(t.Context(), batchOf(2, 10)))
-			assert.NoError(t, q.put(t.Context(), batchOf(3, 10))) // blocks for 3 s
+			assert.NoError(t, q.put(t.Context(), batchOf(3, 10))) // enters when 2 is taken, and waits 3 s in the queue
 			q.close(nil)
 		}()
 		get := func(want uint64) {
