@@ -188,11 +188,14 @@ func TestResumeOfAFinishedEpochGoesOnWithTheNext(t *testing.T) {
 	require.NoError(t, err, "epochs are no part of a job's identity")
 	rows, _ := take(t, j, -1)
 	assert.Len(t, rows, 100)
+	n := 0
 	for mb, err := range j.MiniBatches(t.Context()) {
 		assert.Nil(t, mb, "all epochs are done")
 		assert.ErrorIs(t, err, ErrNothingLeft)
 		assert.ErrorContains(t, err, "epoch 1, mark 10")
+		n++
 	}
+	assert.Equal(t, 1, n, "one error")
 	_, err = Submit(t.Context(), f, Options{Pipeline: spec(), Resume: &token})
 	require.NoError(t, err)
 }

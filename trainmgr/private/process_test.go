@@ -406,6 +406,7 @@ func TestAStarterThatDiesWhileRanksAreAwaited(t *testing.T) {
 }
 
 func TestNamedPipelinesAreKnown(t *testing.T) {
+	require.NotEmpty(t, pipeline.Names())
 	for _, name := range pipeline.Names() {
 		o := Open{Pipeline: name}
 		j, err := o.jobOptions()
