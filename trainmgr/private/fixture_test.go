@@ -80,10 +80,11 @@ type trainer struct {
 // socketpair returns two connected unix sockets.
 func socketpair(t testing.TB) (ours, theirs *net.UnixConn) {
 	t.Helper()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	require.NoError(t, err)
 	var conns []*net.UnixConn
 	for _, fd := range fds {
+		syscall.CloseOnExec(fd)
 		conn, _, err := Inherited(os.NewFile(uintptr(fd), "socket"))
 		require.NoError(t, err)
 		conns = append(conns, conn)
