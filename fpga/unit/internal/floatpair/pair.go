@@ -76,7 +76,7 @@ func (p Pair) Round32(relative float64) (nearest float32, middle float64, decide
 	if math.IsInf(other, 0) {
 		other = math.Copysign(beyond, other)
 	}
-	middle = float64(nearest) + (other-float64(nearest))/2
+	middle = float64(nearest) + float64((other-float64(nearest))/2)
 	distance := (p.Hi - middle) + p.Lo // negative on the side of nearest, if above
 	if !above {
 		distance = -distance
