@@ -139,19 +139,22 @@ func TestSourcesThatGoWrong(t *testing.T) {
 	// The object is written again while it is read.
 	var reads atomic.Int64
 	original := []byte(content(t, data)["part-00000.parquet"])
-	server.Before = func(_ http.ResponseWriter, r *http.Request) bool {
+	server.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodGet && reads.Add(1) == 3 {
 			server.Put(key, bytes.Repeat([]byte{1}, len(original)))
 		}
 		return false
-	}
+	})
 	refusedAs(t, []string{"npy"}, []string{"s3://" + key, "changed: pinned etag:" + strconv.Itoa(len(original))},
 		"--pipeline", "rm1", "--in", "s3://"+key)
 
 	// It is throttled, truncated and reset now and then, which nobody sees in the result.
 	server.Put(key, original)
 	reads.Store(0)
-	server.Before = func(w http.ResponseWriter, r *http.Request) bool {
+	server.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet {
+			return false
+		}
 		switch reads.Add(1) % 6 {
 		case 0:
 			objectserver.Refuse(w, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
@@ -164,13 +167,13 @@ func TestSourcesThatGoWrong(t *testing.T) {
 			return false
 		}
 		return true
-	}
+	})
 	out := filepath.Join(t.TempDir(), "out")
 	code, _, errs = millrace(t, "preprocess", "--pipeline", "rm1", "--in", "s3://"+key, "--out", out, "--progress", "none")
 	assert.Equal(t, exitFailed, code, "a server that lies about ranges is not asked again")
 	assert.Contains(t, errs, "makes no sense")
 	reads.Store(0)
-	server.Before = func(w http.ResponseWriter, r *http.Request) bool {
+	server.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {
 		switch reads.Add(1) % 5 {
 		case 0:
 			objectserver.Refuse(w, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
@@ -188,7 +191,7 @@ func TestSourcesThatGoWrong(t *testing.T) {
 			return false
 		}
 		return true
-	}
+	})
 	r := decode[preprocessResult](t, must(t, "preprocess", "--pipeline", "rm1", "--in", web, "--out", out,
 		"--progress", "none", "--output", "json"))
 	assert.EqualValues(t, 20000, r.Rows)

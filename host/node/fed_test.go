@@ -66,7 +66,7 @@ func TestACardFedFromAStore(t *testing.T) {
 	}
 	var asked atomic.Int64
 	hostile := atomic.Bool{}
-	server.Before = func(w http.ResponseWriter, r *http.Request) bool {
+	server.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {
 		if !hostile.Load() || r.Method != http.MethodGet {
 			return false
 		}
@@ -79,7 +79,7 @@ func TestACardFedFromAStore(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		return false
-	}
+	})
 	f := startFed(t, storeSources(t, server), "s3://rows/days/[ab].parquet", server.URL+"/rows/days/c.parquet?token=x")
 	hostile.Store(true)
 	j := f.prepare(dataset.Options{SplitBatches: 16})

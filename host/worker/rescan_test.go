@@ -35,7 +35,7 @@ func TestPartitionsOfAStoreAreLookedAtAgain(t *testing.T) {
 	server := objectserver.New(t)
 	var broken atomic.Bool
 	var refused, ranges atomic.Int64
-	server.Before = func(w http.ResponseWriter, r *http.Request) bool {
+	server.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Range") != "" {
 			ranges.Add(1)
 		}
@@ -45,7 +45,7 @@ func TestPartitionsOfAStoreAreLookedAtAgain(t *testing.T) {
 			return true
 		}
 		return false
-	}
+	})
 	server.Put("rows/a.parquet", makePartition(t, 1, 100))
 	transport := source.NewTransport(nil)
 	t.Cleanup(transport.CloseIdleConnections)

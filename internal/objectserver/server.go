@@ -23,13 +23,12 @@ type Server struct {
 
 	// AccessKey is demanded of every request if it is not empty. The signature is not verified.
 	AccessKey string
-	// Before is called before each request, if it is not nil. Where it returns true it has answered.
-	Before func(w http.ResponseWriter, r *http.Request) bool
 
 	mu       sync.Mutex // guards what follows
 	objects  map[string][]byte
 	versions map[string][]byte // by path and version, where the bucket keeps versions
 	current  map[string]string // version by path
+	before   func(w http.ResponseWriter, r *http.Request) bool
 	requests int
 	bytes    int64
 }
@@ -59,6 +58,14 @@ func (s *Server) PutVersion(path, version string, b []byte) {
 	s.objects[path], s.current[path], s.versions[path+"?"+version] = b, version, b
 }
 
+// SetBefore sets the function that is called before each request that comes from now on; nil: none. Where the function
+// returns true it has answered the request.
+func (s *Server) SetBefore(before func(w http.ResponseWriter, r *http.Request) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = before
+}
+
 // Requests returns how many requests came, and how many bytes of objects they asked for.
 func (s *Server) Requests() (count int, asked int64) {
 	s.mu.Lock()
@@ -70,8 +77,9 @@ func (s *Server) Requests() (count int, asked int64) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests++
+	before := s.before
 	s.mu.Unlock()
-	if s.Before != nil && s.Before(w, r) {
+	if before != nil && before(w, r) {
 		return
 	}
 	if s.AccessKey != "" && !strings.Contains(r.Header.Get("Authorization"), "Credential="+s.AccessKey+"/") {

@@ -79,10 +79,10 @@ func TestStoreReads(t *testing.T) {
 		assert.Equal(t, c.err, err)
 	}
 	// Some stores keep the encoding of the upload in the metadata of an object.
-	server.Before = func(w http.ResponseWriter, _ *http.Request) bool {
+	server.SetBefore(func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Encoding", "aws-chunked")
 		return false
-	}
+	})
 	_, err = src.ReadAt(ctx, make([]byte, 3), 3)
 	require.NoError(t, err)
 	require.NoError(t, src.Close())
@@ -300,7 +300,7 @@ func TestHostileStores(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newServer(t)
-			server.Before = func(w http.ResponseWriter, r *http.Request) bool {
+			server.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodHead {
 					return false
 				}
@@ -308,7 +308,7 @@ func TestHostileStores(t *testing.T) {
 				assert.Equal(t, etag, r.Header.Get("If-Match"))
 				c.answer(w, r)
 				return true
-			}
+			})
 			src, err := newStore(t, server.URL).Open(context.Background(), object, source.Identity{})
 			require.NoError(t, err)
 			n, err := src.ReadAt(context.Background(), make([]byte, 4), 10)
