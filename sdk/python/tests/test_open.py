@@ -461,9 +461,9 @@ class Open(unittest.TestCase):
             """
         )
         self.assertEqual(process.stdout.readline(), "loops\n")
-        os.killpg(process.pid, signal.SIGINT)
         os.kill(pid, signal.SIGINT)
         os.kill(pid, signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGINT)  # last, since the private process may end with the trainer at once
         line = process.stdout.readline()
         self.assertEqual(line, "True 20\n", line or process.stderr.read())
         self.assertEqual(process.wait(PATIENCE), 0, process.stderr.read())
