@@ -100,8 +100,10 @@ func (r *raw) run(d time.Duration) (int64, error) {
 		wg.Go(func() {
 			at := i
 			for range blocks {
-				buf := r.into[at%len(r.into)] // each has its own: there are at least as many as connections
-				at += len(r.pairs)
+				buf := r.into[at]
+				if at += len(r.pairs); at >= len(r.into) { // it has every len(r.pairs)th buffer for itself
+					at = i
+				}
 				if _, err := io.ReadFull(p[1], buf); err != nil {
 					errs[2*i+1] = errors.Join(err, p[0].Close())
 					for range blocks { // until the writer has noticed

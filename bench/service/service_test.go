@@ -94,7 +94,7 @@ func TestRawConnectionsCopy(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		r, err := newRaw(ctx, dir, tr, s.identity[1], s.identity[2], 2, 10_000, 4)
+		r, err := newRaw(ctx, dir, tr, s.identity[1], s.identity[2], 2, 10_000, 5) // 5: no whole number for each
 		require.NoError(t, err)
 		for range 2 {
 			n, err := r.run(5 * time.Millisecond)

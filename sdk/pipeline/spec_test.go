@@ -169,6 +169,38 @@ func TestTooManyOperators(t *testing.T) {
 	require.ErrorIs(t, many(maxOps+1).Check(), ErrValue)
 }
 
+// fittingGroup draws columns of the zoo, and operators that take what these columns hold and yield what a group of dense
+// columns, or of keys, holds.
+func fittingGroup(t *rapid.T, dense bool) (columns string, ops []Op) {
+	whole := func(name string, from, to int64) int64 { return rapid.Int64Range(from, to).Draw(t, name) }
+	kinds := map[string][]string{ // without null values, which only filled columns may have
+		"integer": {"i", "i8", "u32", "c_0..c_2", "c_*"},
+		"text":    {"s"},
+		"real":    {"f"},
+		"list":    {"list"},
+	}
+	kind := rapid.SampledFrom([]string{"integer", "text", "real"}).Draw(t, "kind")
+	if !dense && rapid.Bool().Draw(t, "list") {
+		kind = "list"
+	}
+	columns = rapid.SampledFrom(kinds[kind]).Draw(t, "fitting columns")
+	if kind == "text" {
+		ops = append(ops, HexToInt())
+	}
+	if dense {
+		return columns, append(ops, rapid.SampledFrom([]Op{Log(Int(1)), ClampMin(Int(2)), Logit(Real(0.1)),
+			BoxCox(Real(0.5))}).Draw(t, "to dense"))
+	}
+	switch {
+	case kind == "real":
+		ops = append(ops, Bucketize(Borders{LogSpaced: &LogSpaced{From: 0.5, To: 100, Count: int(whole("count", 2, 20))}}))
+	case kind == "list" && rapid.Bool().Draw(t, "of few"):
+		ops = append(ops, FirstX(whole("x", 1, 9)))
+	}
+	return columns, append(ops, rapid.SampledFrom([]Op{SigridHash(whole("salt", 0, 9), whole("max", 1, 1<<30)),
+		PositiveModulus(whole("modulus", 1, 1<<30))}).Draw(t, "to ids"))
+}
+
 // randomSpec draws a spec over the zoo. Many are refused; those that are not must survive everything.
 func randomSpec(t *rapid.T) *Spec {
 	number := rapid.Custom(func(t *rapid.T) Number {
@@ -225,15 +257,23 @@ func randomSpec(t *rapid.T) *Spec {
 	columns := rapid.SampledFrom([]string{"label", "i", "i8", "u32", "i_null", "f", "f_null", "d", "s", "s_null",
 		"list", "flist", "slist", "c_0..c_2", "c_*", "a..b"})
 	place := 0
+	fitting := rapid.IntRange(0, 3).Draw(t, "fitting") != 0
 	groups := func(name string) []Group {
 		var out []Group
 		for range rapid.IntRange(0, 3).Draw(t, name) {
 			place++
-			out = append(out, Group{
-				Columns: Columns(columns.Draw(t, "columns")), Ops: rapid.SliceOfN(operator, 0, 3).Draw(t, "ops"),
-				As:          fmt.Sprintf("%s %d {column}", name, place),
-				Deduplicate: rapid.IntRange(0, 3).Draw(t, "deduplicate") == 0,
-			})
+			g := Group{As: fmt.Sprintf("%s %d {column}", name, place)}
+			if fitting {
+				var of string
+				of, g.Ops = fittingGroup(t, name == "dense")
+				g.Columns = Columns(of)
+				g.Deduplicate = name == "sparse" && rapid.Bool().Draw(t, "deduplicate")
+			} else {
+				g.Columns = Columns(columns.Draw(t, "columns"))
+				g.Ops = rapid.SliceOfN(operator, 0, 3).Draw(t, "ops")
+				g.Deduplicate = rapid.IntRange(0, 3).Draw(t, "deduplicate") == 0
+			}
+			out = append(out, g)
 		}
 		return out
 	}
@@ -244,7 +284,10 @@ func randomSpec(t *rapid.T) *Spec {
 		Dense:     groups("dense"), Sparse: groups("sparse"), Generated: groups("generated"),
 	}
 	if rapid.Bool().Draw(t, "label") {
-		s.Label = &Label{Column: columns.Draw(t, "label column")}
+		s.Label = &Label{Column: "label"}
+		if !fitting {
+			s.Label.Column = columns.Draw(t, "label column")
+		}
 	}
 	return s
 }
