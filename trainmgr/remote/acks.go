@@ -110,25 +110,53 @@ func (a *acks) countAdded(g *ackGroup) {
 // sendLoop sends groups: a full group at once, another group after the delay or when a caller of flush waits.
 func (a *acks) sendLoop() {
 	defer close(a.done)
+	var delayed <-chan time.Time // since a group began; nil: no group waits
 	for {
-		select {
-		case <-a.sendSoon:
-		case <-a.ctx.Done():
-			return
+		begun, due := a.pending()
+		switch {
+		case !begun:
+			delayed = nil
+		case delayed == nil:
+			delayed = time.After(a.delay)
 		}
-		a.mu.Lock()
-		wait := a.waiting > 0 && a.waiting < a.fullGroup && !a.flushing
-		a.mu.Unlock()
-		if wait {
+		if !due {
 			select {
-			case <-time.After(a.delay):
-			case <-a.sendSoon:
+			case <-a.sendSoon: // a notification says only that something has changed
+				continue
+			case <-delayed:
 			case <-a.ctx.Done():
 				return
 			}
 		}
-		for a.sendGroup() {
+		delayed = nil
+		a.sendGroups()
+	}
+}
+
+// pending reports whether acknowledgements wait to be sent, and whether they are due without delay.
+func (a *acks) pending() (begun, due bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return false, false
+	}
+	return a.waiting > 0, a.waiting > 0 && (a.waiting >= a.fullGroup || a.flushing)
+}
+
+// sendGroups sends the groups that wait now. Acknowledgements that come meanwhile begin other groups.
+func (a *acks) sendGroups() {
+	a.mu.Lock()
+	count := len(a.groups)
+	a.mu.Unlock()
+	for range count {
+		if !a.sendGroup() {
+			return
 		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.groups) == 0 {
+		a.flushing = false // a caller of flush that waits for more sets it again
 	}
 }
 
@@ -138,7 +166,6 @@ func (a *acks) sendGroup() bool {
 	defer a.sending.Unlock()
 	a.mu.Lock()
 	if len(a.groups) == 0 || a.err != nil {
-		a.flushing = false
 		a.mu.Unlock()
 		return false
 	}
