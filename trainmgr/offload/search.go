@@ -23,11 +23,14 @@ const (
 	firstRest = 64   // times Settle
 	mostRest  = 3600 // seconds
 	// If the smoothed rate of a job differs by driftShare from the rate at which the search ended, for driftSeconds,
-	// conditions have changed. driftBalance is the same threshold for the ratio at which both sides are done at the
-	// same time: a side that has become faster need not change the rate.
+	// conditions have changed. driftGain is the threshold for the gain that the ratio promises at which both sides are
+	// done at the same time: a side that has become faster need not change the rate.
 	driftShare   = 0.15
-	driftBalance = 0.1
+	driftGain    = 0.02
 	driftSeconds = 8
+	mostGain     = 10 // a greater gain counts as this one
+	// leastBalanceMove is how far the balance has moved since it was tried and rejected, if the same search tries it again.
+	leastBalanceMove = 0.1
 )
 
 // Sample is a rate that is observed in intervals.
@@ -89,8 +92,9 @@ type Search struct {
 	Drifted  float64 `json:"drift_seconds"` // for how long the rate has differed from BaseRate
 	Rate     float64 `json:"rows_per_second"`
 	BaseRate float64 `json:"base_rows_per_second"` // rate at the ratio around which the search tries; 0: not known
-	// BaseBalance is the ratio at which both sides were done at the same time when BaseRate was observed.
-	BaseBalance float64 `json:"base_balance"`
+	// BaseGain is the gain that the balance of both sides promised when BaseRate was observed.
+	BaseGain float64 `json:"base_gain"`
+	Balance  float64 `json:"balance"` // the balance that was tried last; 0: none was
 }
 
 // begin restarts the search.
@@ -98,8 +102,10 @@ func (s *Search) begin() {
 	*s = Search{Rests: s.Rests, Rate: s.Rate}
 }
 
-// watch ends a rest that has lasted long enough, or during which the job's rate or the balance has moved.
-func (s *Search) watch(o TunerOptions, seen Sample, balance, rate, dt float64) {
+// watch ends a rest that has lasted long enough, or during which the job's rate has moved or the gain that the balance of
+// both sides promises has grown.
+func (s *Search) watch(o TunerOptions, seen Sample, promised, rate, dt float64) {
+	promised = math.Min(promised, mostGain)
 	if s.Rate == 0 {
 		s.Rate = rate
 	}
@@ -109,10 +115,10 @@ func (s *Search) watch(o TunerOptions, seen Sample, balance, rate, dt float64) {
 	}
 	s.Rested += dt
 	if s.BaseRate == 0 && seen.Seconds >= 4*smoothingSeconds {
-		s.BaseRate, s.BaseBalance = seen.mean(), balance
+		s.BaseRate, s.BaseGain = seen.mean(), promised
 	}
 	s.Drifted += dt
-	if !s.moved(s.Rate, 0) && (s.BaseRate == 0 || math.Abs(balance-s.BaseBalance) < driftBalance) {
+	if !s.moved(s.Rate, 0) && (s.BaseRate == 0 || promised-s.BaseGain < driftGain) {
 		s.Drifted = 0
 	}
 	switch {
@@ -137,6 +143,8 @@ func (s *Search) accept() {
 	switch s.Stage {
 	case TryEnd:
 		s.Stage = TryBalance
+	case TryBalance:
+		s.Step, s.Misses = 0, 0
 	case Climb:
 		s.Step, s.Misses = math.Min(2*s.Step, mostStep), 0
 	}
@@ -183,9 +191,14 @@ func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok 
 		}
 		s.Search.Stage = TryBalance
 	}
+	target = s.balanced(in)
+	promising := s.gain(in, target) >= o.Gain
+	if promising && math.Abs(target-s.Search.Balance) >= leastBalanceMove {
+		s.Search.Stage = TryBalance // which the smoothed rates did not show before
+	}
 	if s.Search.Stage == TryBalance {
-		target = s.balanced(in)
-		if s.gain(in, target) >= o.Gain {
+		if promising {
+			s.Search.Balance = target
 			return target, fmt.Sprintf("the trainer lacked mini-batches for %.1f s: local %.0f rows/s, remote %.0f: "+
 				"%.3f becomes %.3f", s.Starving, s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply),
 				s.Ratio, target), true

@@ -85,6 +85,7 @@ type State struct {
 	Local    float64 `json:"local_rows_per_second"`  // as observed while busy, smoothed; 0: not yet
 	Remote   float64 `json:"remote_rows_per_second"` // as Local, for the workers
 	Starving float64 `json:"starving_seconds"`       // for how long the trainer has made less than it could
+	Sated    float64 `json:"sated_seconds"`          // for how long the trainer had all that it could take, before that
 	Changed  float64 `json:"changed_at_seconds"`
 	Away     bool    `json:"away"`
 	// A change is a try until the observed rate shows a gain. Previous is the ratio before the change, and PreviousSeen
@@ -178,7 +179,7 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 	if in.Seconds-s.Changed > o.Settle/2 {
 		s.Seen.add(local+remote, dt)
 	}
-	s.Search.watch(o, s.Seen, s.balanced(in), (local+remote)/dt, dt)
+	s.Search.watch(o, s.Seen, s.gain(in, s.balanced(in)), (local+remote)/dt, dt)
 	if s.Trying {
 		if s.undecided(o, in) {
 			return s.conclude(before, "a change is on trial")
@@ -196,8 +197,16 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 		return s.conclude(before, "the trainer takes nothing")
 	case stall <= o.Stall*dt && s.Seen.mean() >= in.TrainerThroughput*(1-o.Gain/2):
 		s.Starving = 0
+		s.Sated += dt
 		return s.conclude(before, "the trainer does not wait")
 	}
+	if s.Sated >= driftSeconds {
+		// The rate until now was the trainer's, and says nothing about the ratio.
+		s.Starving, s.Changed, s.Seen = 0, in.Seconds, Sample{}
+		s.Search.begin()
+		s.Search.Rests = 0
+	}
+	s.Sated = 0
 	s.Starving += dt
 	if s.Starving < o.Up || in.Seconds-s.Changed < o.Settle || s.Search.Stage == Climb && s.uncertain(o, in) {
 		return s.conclude(before, fmt.Sprintf("the trainer has lacked mini-batches for %.1f s", s.Starving))
