@@ -28,13 +28,14 @@ type DriveOptions struct {
 	// Jobs is how many jobs the drive holds at once, each with an equal part of its memory; 0 means 1. SLM, if given,
 	// is one job's part.
 	Jobs int
-	// Streams is how many splits of a job the drive makes at once. 0 means two, of files one more than engine threads,
-	// or fewer where memory is short.
+	// Streams is how many splits of a job the drive makes at once. 0 means two, of files and of a drive in a file one
+	// more than engine threads, or fewer where memory is short.
 	Streams  int
 	Coalesce uint64       // see processor.Options
 	Commands sdk.Commands // OpenFiles: the command set
-	// Threads are the engine threads of OpenFiles and of EngineCPU, 0 means 1. Package trainmgr/local gives drives made
-	// of files the machine's cores.
+	// Threads are the engine threads of OpenFiles, of EngineCPU, and of a drive in a file (file:) whose URI names none;
+	// 0 means 1. Package trainmgr/local gives drives made of files the machine's cores, a storage node its drives in
+	// files.
 	Threads int
 	// Accelerator is the URI of a drive that computes for this one: this host reads the partitions, of files or of a
 	// plain drive, and stores their windows in the accelerator's memory. It may be a drive without flash. Empty: none.
@@ -56,6 +57,7 @@ type Drive struct {
 	o       DriveOptions
 	device  *sdk.Device                             // that partitions lie on; nil for files that are read by path
 	card    *sdk.Device                             // that computes on what this host reads; nil: none does
+	inFile  bool                                    // the device is a drive in a file, which this process opened
 	engine  Engine                                  // never auto
 	volume  *volume.Volume                          // nil for files
 	maps    map[*partition.Partition]*extents.Map   // of files on a mounted file system
@@ -83,15 +85,23 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 	if o.Name == "" {
 		o.Name = uri
 	}
-	dev, err := sdk.Open(ctx, uri, o.Device)
+	u, err := sdk.ParseURI(uri)
 	if err != nil {
 		return nil, err
 	}
-	d := &Drive{name: o.Name, o: o, closers: []func() error{dev.Close}}
-	if u, uerr := sdk.ParseURI(uri); dev.Diskless() {
+	device := o.Device
+	if u.Scheme == "file" {
+		device.FileThreads, device.FileSLM = o.FileDriveEngine(u)
+	}
+	dev, err := sdk.Open(ctx, uri, device)
+	if err != nil {
+		return nil, err
+	}
+	d := &Drive{name: o.Name, o: o, closers: []func() error{dev.Close}, inFile: u.Scheme == "file"}
+	if dev.Diskless() {
 		d.card = dev
 		err = d.openFed(ctx)
-	} else if d.device = dev; uerr == nil && d.mounted(u.Scheme) {
+	} else if d.device = dev; d.mounted(u.Scheme) {
 		err = d.openMounted(ctx, u.Name)
 	} else if err = d.openAccelerator(ctx); err == nil {
 		err = d.openVolume(ctx)

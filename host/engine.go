@@ -1,10 +1,12 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
 
+	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
@@ -84,7 +86,7 @@ func (d *Drive) streams() int {
 	wanted := 2
 	if d.elsewhere != nil {
 		wanted = streamsElsewhere * d.threads()
-	} else if d.volume == nil && d.maps == nil && !d.Fed() { // of files, whose engine threads are this machine's cores
+	} else if d.computesOnCores() {
 		wanted = max(wanted, d.threads()+1)
 	}
 	memory := d.memory()
@@ -95,6 +97,12 @@ func (d *Drive) streams() int {
 		wanted--
 	}
 	return wanted
+}
+
+// computesOnCores reports whether the drive's engine threads are cores of this machine: the drive is made of files, or
+// lies in a file that this process opened.
+func (d *Drive) computesOnCores() bool {
+	return !d.Fed() && (d.inFile || d.volume == nil && d.maps == nil)
 }
 
 // streamsElsewhere is the number of streams for each engine thread where the partitions lie elsewhere: some wait for
@@ -115,6 +123,29 @@ const memoryGrain = 1 << 16
 // MemoryOfStreams is the memory from which a job has a given number of streams on a drive: the least memory of each,
 // and a program.
 func MemoryOfStreams(streams int) uint64 { return uint64(streams)*processor.MinStreamMemory + 16<<20 }
+
+// FileDriveEngine returns the engine threads and the memory of a drive in a file, where its URI names none. The memory
+// follows the threads: each of the drive's jobs gets enough for its streams. One thread, and a drive that does not
+// compute, have the default, which is 0. Memory that is never used is never touched.
+func (o *DriveOptions) FileDriveEngine(u sdk.URI) (threads int, memory int64) {
+	if o.Engine == EngineCPU || o.Engine == EngineReference || o.Accelerator != "" || u.Diskless {
+		return 0, 0
+	}
+	threads = cmp.Or(u.Threads, o.Threads, 1)
+	if threads == 1 {
+		return threads, 0
+	}
+	part := o.SLM
+	if part == 0 {
+		part = MemoryOfStreams(max(o.Streams, threads+1))
+	}
+	jobs := uint64(max(o.Jobs, 1))
+	if part > csd.MaxSLM || jobs > csd.MaxSLM/part {
+		return threads, csd.MaxSLM
+	}
+	memory = int64((jobs*part + memoryGrain - 1) &^ (memoryGrain - 1))
+	return threads, max(memory, csd.DefaultSLM)
+}
 
 // newProcessor makes a job's processor on the drive.
 func (d *Drive) newProcessor(ctx context.Context, l lowered) (processor.Processor, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/api"
@@ -569,6 +571,45 @@ func TestParseEngine(t *testing.T) {
 	for _, s := range []string{"", "CPU", "rtl"} {
 		_, err := ParseEngine(s)
 		require.ErrorContains(t, err, "want reference, cpu or drive")
+	}
+}
+
+// TestADriveInAFileHasThreads checks the engine threads, the memory and the streams of a drive in a file: the URI comes
+// before the options, and memory that neither names follows the threads.
+func TestADriveInAFileHasThreads(t *testing.T) {
+	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 10)})
+	for _, c := range []struct {
+		query            string
+		o                DriveOptions
+		threads, streams int
+		memory           uint64
+	}{
+		{"", DriveOptions{}, 1, 2, csd.DefaultSLM},
+		{"", DriveOptions{Threads: 1, Jobs: 2}, 1, 1, csd.DefaultSLM},
+		{"", DriveOptions{Threads: 2, Jobs: 2}, 2, 3, 2 * MemoryOfStreams(3)},
+		{"", DriveOptions{Threads: 2}, 2, 3, csd.DefaultSLM}, // three streams want less
+		{"", DriveOptions{Threads: 7}, 7, 8, MemoryOfStreams(8)},
+		{"?threads=3", DriveOptions{Jobs: 2}, 3, 4, 2 * MemoryOfStreams(4)},
+		{"?threads=3", DriveOptions{Threads: 9, Jobs: 2}, 3, 4, 2 * MemoryOfStreams(4)},
+		{"?slm=400MiB", DriveOptions{Threads: 9}, 9, 3, MemoryOfStreams(3)},
+		{"", DriveOptions{Threads: 4, Streams: 9}, 4, 9, MemoryOfStreams(9)},
+		{"", DriveOptions{Threads: 2, SLM: 300 << 20, Jobs: 2}, 2, 2, 600 << 20},
+	} {
+		d, err := OpenDrive(t.Context(), uri+c.query, c.o)
+		require.NoError(t, err)
+		assert.Equal(t, c.threads, d.threads(), "%s %+v", c.query, c.o)
+		assert.Equal(t, c.streams, d.streams(), "%s %+v", c.query, c.o)
+		assert.Equal(t, c.memory, d.Device().Compute().SLMSize(), "%s %+v", c.query, c.o)
+		require.NoError(t, d.Close())
+	}
+	huge := DriveOptions{Threads: 2, Jobs: math.MaxInt}
+	_, memory := huge.FileDriveEngine(sdk.URI{Scheme: "file"})
+	assert.EqualValues(t, csd.MaxSLM, memory)
+	for _, o := range []DriveOptions{{Engine: EngineCPU, Threads: 4}, {Engine: EngineReference, Threads: 4},
+		{Accelerator: "mem:", Threads: 4}} {
+		threads, memory := o.FileDriveEngine(sdk.URI{Scheme: "file"})
+		assert.Zero(t, threads, "%+v: the drive does not compute", o)
+		assert.Zero(t, memory)
 	}
 }
 

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,11 @@ type DeviceOptions struct {
 	Plain  bool         // an in-process drive without computation
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
 	Owner  *csd.Owner   // of a drive in a file: named to others who find it open; nil: none
+
+	// FileThreads and FileSLM are the engine threads and the bytes of local memory of a drive in a file (file:) whose URI
+	// names none; 0 means csd's defaults.
+	FileThreads int
+	FileSLM     int64
 
 	// Trust changes which images a drive opened from a file, or made in memory, takes; see csd.Options. It has no
 	// effect on a drive over TCP or behind the kernel, whose trust is set where it is served.
@@ -69,7 +75,7 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 		}
 		return attach(ctx, uri, d, release, u.Commands, o)
 	case "file":
-		opt.Path = u.Name
+		opt.Path, opt.Threads, opt.SLMBytes = u.Name, cmp.Or(u.Threads, o.FileThreads), cmp.Or(u.SLM, o.FileSLM)
 		d, err := csd.Open(opt)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", uri, err)

@@ -64,7 +64,8 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	f.IntVar(&i.threads, "threads", 0, "engine threads of the drive made of --in, or of the CPU; for --drive say it "+
 		"in the URI (default: "+byDefault+"; 1 with --drive)")
 	f.IntVar(&i.streams, "streams", 0,
-		"splits that a drive takes at once (default 2, with --in one more than threads; fewer where memory is short)")
+		"splits that a drive takes at once (default 2, with --in and with a drive in a file one more than its threads; "+
+			"fewer where memory is short)")
 	f.StringVar(&i.coalesce, "coalesce", "",
 		"largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
 	i.far.addFlags(f)

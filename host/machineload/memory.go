@@ -24,3 +24,14 @@ func (m *Meter) readMemoryShare() float64 {
 	}
 	return share(float64(total)-float64(available), float64(total))
 }
+
+// MemoryLimit returns how many bytes of memory the processes here may use: the group's limit, or the machine's memory
+// where that is less. 0 means not known.
+func (m *Meter) MemoryLimit() uint64 {
+	total, _ := field(m.read("proc/meminfo"), "MemTotal:") // in KiB
+	limit, err := strconv.ParseUint(strings.TrimSpace(m.groupFile("memory.max")), 10, 64)
+	if err == nil && limit > 0 && (total == 0 || limit < total*1024) {
+		return limit
+	}
+	return total * 1024
+}

@@ -48,6 +48,7 @@ func TestTheMachineIsMeasuredWithoutLimits(t *testing.T) {
 	m.pass(2 * time.Second)
 	want := Load{CPU: 0.4, Memory: 0.75, Network: 0.2, ReceivedBytesPerSecond: 200_500, SentBytesPerSecond: 100_000}
 	assert.Equal(t, want, meter.Measure())
+	assert.EqualValues(t, 1000<<10, meter.MemoryLimit())
 
 	m.write("proc/stat", "cpu  999 0 110 1050 110 0 5 5 99 99\n")
 	m.pass(shortest - 1)
@@ -72,6 +73,9 @@ func TestLimitsOfTheGroupCount(t *testing.T) {
 	load := meter.Measure()
 	assert.InDelta(t, 0.8, load.CPU, 1e-9)
 	assert.InDelta(t, 0.6, load.Memory, 1e-9)
+	assert.EqualValues(t, 1000, meter.MemoryLimit())
+	m.write("sys/fs/cgroup/job/memory.max", "1024001\n")
+	assert.EqualValues(t, 1000<<10, meter.MemoryLimit(), "the machine has less")
 
 	m.write("sys/fs/cgroup/job/cpu.max", "max 100000\n") // what was counted before was the group's time
 	m.pass(time.Second)

@@ -64,7 +64,7 @@ type DriveConfig struct {
 	URI         string   `yaml:"uri" doc:"the drive: mem:NAME, file:PATH, tcp://HOST:PORT/NQN or nvme:/dev/nvme0, with ?slm=, &threads= and others (docs/commands.md)"`
 	Accelerator string   `yaml:"accelerator" doc:"a drive that computes on what the node reads of this one, which is plain, and stores in its memory; it needs no flash; empty: none"`
 	Engine      string   `yaml:"engine" doc:"who computes; empty: the drive if it can, else the node's CPU" enum:",drive,cpu,reference"`
-	Threads     int      `yaml:"threads" doc:"engine threads where the CPU computes; 0: 1"`
+	Threads     int      `yaml:"threads" doc:"engine threads of a drive in a file (file:) whose uri names none, and where the CPU computes; 0: drives in files divide the cores that the others leave, at least one each; other drives have 1"`
 	Streams     int      `yaml:"streams" doc:"splits of a job at once; 0: two, or one where memory is short"`
 	Jobs        int      `yaml:"jobs" doc:"jobs that the drive holds at once: each has an equal part of its memory; 0: 2"`
 	SLM         Bytes    `yaml:"slm" doc:"memory of the drive for one job; 0: all of it, divided by jobs"`
@@ -292,6 +292,10 @@ func (d *DriveConfig) check() error {
 	if u.Scheme == "file" && u.Name == "" {
 		return errors.New(".uri: file: wants a path")
 	}
+	if u.Scheme == "file" && d.Engine != string(host.EngineCPU) && u.Threads > 0 && d.Threads > 0 &&
+		u.Threads != d.Threads {
+		return fmt.Errorf(".threads: %d, and the uri says %d: leave one of the two out", d.Threads, u.Threads)
+	}
 	if d.Accelerator != "" {
 		if _, err := sdk.ParseURI(d.Accelerator); err != nil {
 			return fmt.Errorf(".accelerator: %w", err)
@@ -308,10 +312,10 @@ func (d *DriveConfig) check() error {
 	return nil
 }
 
-// hostOptions returns how the drive is opened.
-func (d *DriveConfig) hostOptions(t TextConfig) host.DriveOptions {
+// hostOptions returns how the drive is opened, with a number of engine threads.
+func (d *DriveConfig) hostOptions(t TextConfig, threads int) host.DriveOptions {
 	o := host.DriveOptions{
-		Name: d.Name, Engine: host.Engine(d.Engine), Threads: d.Threads, Streams: d.Streams, SLM: uint64(d.SLM),
+		Name: d.Name, Engine: host.Engine(d.Engine), Threads: threads, Streams: d.Streams, SLM: uint64(d.SLM),
 		Coalesce: uint64(d.Coalesce), Members: d.Members, Jobs: cmp.Or(d.Jobs, defaultJobs),
 		Accelerator: d.Accelerator,
 		Text:        text.Options{LabelAbsent: t.LabelAbsent},
@@ -334,12 +338,13 @@ func (d *DriveConfig) hostOptions(t TextConfig) host.DriveOptions {
 // defaultJobs is how many jobs share a drive's memory where the configuration does not say.
 const defaultJobs = 2
 
-// driveConfigs returns the drives as package drives takes them.
-func (c *Config) driveConfigs() []drives.Config {
+// driveConfigs returns the drives as package drives takes them. cores is how many this process may use.
+func (c *Config) driveConfigs(cores int) []drives.Config {
 	var list []drives.Config
+	threads := c.divideCores(cores)
 	for i := range c.Drives {
 		d := &c.Drives[i]
-		list = append(list, drives.Config{Name: d.Name, URI: d.URI, Host: d.hostOptions(c.Text)})
+		list = append(list, drives.Config{Name: d.Name, URI: d.URI, Host: d.hostOptions(c.Text, threads[i])})
 	}
 	return list
 }

@@ -63,10 +63,10 @@ runs: {idle: 1m}
 	assert.Equal(t, "n1", c.Name)
 	assert.Equal(t, BufferConfig{Node: 1 << 30, Job: 1 << 20}, c.Buffers)
 	assert.Equal(t, Duration(time.Minute), c.Runs.Idle)
-	o := c.Drives[0].hostOptions(c.Text)
+	o := c.Drives[0].hostOptions(c.Text, 0)
 	assert.Equal(t, host.DriveOptions{Name: "d0", Jobs: defaultJobs, Streams: 3, SLM: 64 << 20, Coalesce: 1280 << 10,
 		Text: text.Options{LabelAbsent: true, Policy: text.Drop}}, o)
-	o = c.Drives[1].hostOptions(c.Text)
+	o = c.Drives[1].hostOptions(c.Text, 0)
 	assert.Equal(t, host.EngineCPU, o.Engine)
 	assert.Equal(t, program.CriteoTSV, o.Source)
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"net/http"
+	"runtime"
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
@@ -37,7 +38,7 @@ type Network struct {
 
 // driveConfigs returns the node's drives: those of the configuration, and one of reach any if there is one.
 func (a *Agent) driveConfigs(c *Config, o *Options) ([]drives.Config, error) {
-	list := c.driveConfigs()
+	list := c.driveConfigs(runtime.GOMAXPROCS(0))
 	if o.Elsewhere == nil {
 		return list, nil
 	}

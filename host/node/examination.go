@@ -8,12 +8,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/machineload"
 	"github.com/millrace/millrace/internal/ownership"
 	"github.com/millrace/millrace/sdk"
 )
@@ -79,8 +81,9 @@ func (c *Config) Examine(ctx context.Context, now time.Time) []Finding {
 	if len(c.Drives) == 0 {
 		x.add("drives", Warning, "there are none: the node will hold nothing")
 	}
+	x.examineEngines(runtime.GOMAXPROCS(0), machineload.New(machineload.Options{}).MemoryLimit())
 	for i := range c.Drives {
-		x.drive(ctx, fmt.Sprintf("drives[%d] %s", i, c.Drives[i].Name), c.Drives[i].URI)
+		x.drive(ctx, c.drivePart(i), c.Drives[i].URI)
 	}
 	return x.findings
 }
