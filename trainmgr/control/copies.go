@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
@@ -65,6 +66,21 @@ type wantedCopies struct {
 	setting sync.Mutex // held while numbers are stored and remembered; locked before mu
 	mu      sync.Mutex
 	list    map[string]*apiv1.PartitionCopies // by partition; records are replaced, never changed
+	// version grows with every change of list. counted is the count for countedFor, the versions of list and fleet.
+	version    uint64
+	counted    fleet.CopyCount
+	countedFor [2]uint64
+}
+
+// compare counts the partitions of which the fleet holds fewer copies than wanted. It counts again only after a change
+// of either. The caller holds the lock of the fleet.
+func (w *wantedCopies) compare(f *fleet.Fleet) fleet.CopyCount {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := [2]uint64{w.version + 1, f.Version()}; w.countedFor != now {
+		w.counted, w.countedFor = f.CountCopies(slices.Collect(maps.Values(w.list))), now
+	}
+	return w.counted
 }
 
 // set stores the numbers and then keeps them in memory, one caller at a time, so that memory and etcd agree on the
@@ -124,6 +140,7 @@ func (w *wantedCopies) count() int {
 func (w *wantedCopies) remember(list []*apiv1.PartitionCopies) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.version++
 	for _, p := range list {
 		if p.Copies == 0 {
 			delete(w.list, p.Partition)

@@ -33,6 +33,8 @@ var described = []struct {
 	{"millrace_control_etcd_bytes", "size of this member's etcd data", nil},
 	{"millrace_control_nodes", "storage nodes by state", []string{"state"}},
 	{"millrace_control_jobs", "jobs by phase", []string{"phase"}},
+	{"millrace_partitions_short_of_copies", "partitions of which live drives hold fewer copies than wanted", nil},
+	{"millrace_partitions_lost", "partitions of which live drives hold no copy, though copies are wanted", nil},
 	{"millrace_job_t_rows_per_second", "T: what the trainer takes at most, all ranks together; 0: not known",
 		[]string{"job"}},
 	{"millrace_job_p_rows_per_second", "P: what a drive makes", []string{"job", "drive"}},
@@ -113,6 +115,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for s, n := range states {
 		gauge("millrace_control_nodes", float64(n), s)
 	}
+	copies := l.copies.compare(l.fleet)
+	gauge("millrace_partitions_short_of_copies", float64(copies.Short))
+	gauge("millrace_partitions_lost", float64(copies.Lost))
 	aside, failures := 0, uint64(0)
 	for _, d := range l.ledger.Drives() {
 		failures += d.Failures

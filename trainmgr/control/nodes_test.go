@@ -455,6 +455,8 @@ func TestMetricsAndReadiness(t *testing.T) {
 	n.beats(t, c)
 	await(t, c, "n")
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 2500, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	require.NoError(t, setCopies(t, c, &apiv1.PartitionCopies{Partition: "p0", Copies: 2, Rows: 400, Bytes: 3200},
+		&apiv1.PartitionCopies{Partition: "gone", Copies: 1, Rows: 1, Bytes: 8}))
 	until(t, c, "job", "running")
 	k := newConsumer(t, c, st.Id, 0)
 	require.NoError(t, k.attach(nil))
@@ -472,6 +474,7 @@ func TestMetricsAndReadiness(t *testing.T) {
 	}
 	for _, line := range []string{
 		"millrace_control_leader 1", `millrace_control_jobs{phase="running"} 1`,
+		"millrace_partitions_short_of_copies 2", "millrace_partitions_lost 1",
 		fmt.Sprintf("millrace_job_t_rows_per_second{job=%q} 2500", st.Id),
 		fmt.Sprintf(`millrace_job_p_rows_per_second{drive="n/d",job=%q} 1000`, st.Id),
 		fmt.Sprintf("millrace_job_drives_wanted{job=%q} 3", st.Id), "millrace_ledger_flush_seconds_count",
@@ -480,6 +483,11 @@ func TestMetricsAndReadiness(t *testing.T) {
 		assert.Contains(t, body, line)
 	}
 	assert.NotContains(t, body, "etcd_server", "etcd's own families are not ours")
+	require.NoError(t, setCopies(t, c, &apiv1.PartitionCopies{Partition: "p0", Copies: 1, Rows: 400, Bytes: 3200},
+		&apiv1.PartitionCopies{Partition: "gone"}))
+	_, body = fetch(t, s.URL()+"/metrics")
+	assert.Contains(t, body, "millrace_partitions_short_of_copies 0", "the numbers changed")
+	assert.Contains(t, body, "millrace_partitions_lost 0")
 	code, ready := fetch(t, s.URL()+"/readyz")
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, ready, `"ready":true`)
