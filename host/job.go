@@ -22,7 +22,7 @@ type job struct {
 	lowered     lowered
 	pipeline    dataset.Digest // of its canonical form
 	hasManifest bool           // the job named its manifest, which may have partitions that lie elsewhere
-	elsewhere   Elsewhere      // was told where the job's partitions lie; nil: none was
+	elsewhere   Elsewhere      // reads the partitions that no drive here holds; nil: the job has none
 
 	starting sync.Mutex // held while a processor is made or replaced
 

@@ -35,12 +35,12 @@ type Cache struct {
 	retry    Retry
 	requests chan struct{} // a token for each request under way
 
-	mu       sync.Mutex // guards what follows, and all segments and readers of the cache
-	used     int64      // bytes of segments and of spare buffers
-	spare    map[int][][]byte
-	freed    chan struct{} // closed and replaced when memory becomes free or evictable
-	clock    uint64        // counts uses of segments
-	segments map[*segment]struct{}
+	mu           sync.Mutex // guards what follows, and all segments and readers of the cache
+	used         int64      // bytes of segments and of spare buffers
+	spareBuffers map[int][][]byte
+	memoryFreed  chan struct{} // closed and replaced when memory becomes free or evictable
+	useCount     uint64        // counts uses of segments
+	segments     map[*segment]struct{}
 }
 
 // NewCache returns a cache without readers.
@@ -57,7 +57,7 @@ func NewCache(o Options) (*Cache, error) {
 	}
 	return &Cache{
 		memory: o.Memory, retry: o.Retry.withDefaults(), requests: make(chan struct{}, o.Requests),
-		spare: map[int][][]byte{}, freed: make(chan struct{}), segments: map[*segment]struct{}{},
+		spareBuffers: map[int][][]byte{}, memoryFreed: make(chan struct{}), segments: map[*segment]struct{}{},
 	}, nil
 }
 
@@ -83,16 +83,16 @@ func (s *Statistics) Add(o Statistics) {
 
 // segment is the bytes of one request.
 type segment struct {
-	reader   *Reader
-	from, to int64
-	buffer   []byte        // its capacity is a size class
-	done     chan struct{} // closed when the request ended; err is then set
-	err      error
-	pins     int  // reads that copy from it
-	early    bool // the request was begun before a read wanted it
-	touched  bool // a read took bytes from it
-	read     intervals
-	lastUse  uint64
+	reader     *Reader
+	from, to   int64
+	buffer     []byte        // its capacity is a size class
+	done       chan struct{} // closed when the request ended; err is then set
+	err        error
+	pins       int  // reads that copy from it
+	begunAhead bool // the request was begun before a read wanted it
+	touched    bool // a read took bytes from it
+	bytesRead  intervals
+	lastUse    uint64
 }
 
 // ended reports whether the request ended.
@@ -106,13 +106,13 @@ func (g *segment) ended() bool {
 }
 
 // exhausted reports whether every byte was read.
-func (g *segment) exhausted() bool { return g.read.total == g.to-g.from }
+func (g *segment) exhausted() bool { return g.bytesRead.total == g.to-g.from }
 
 // sizeClasses are the capacities of buffers.
 var sizeClasses = [...]int{4 << 10, 16 << 10, shortestRead, 128 << 10, 256 << 10, 512 << 10, LongestRead}
 
-// classOf returns the capacity of a buffer for n bytes.
-func classOf(n int64) int {
+// sizeClassOf returns the capacity of a buffer for n bytes.
+func sizeClassOf(n int64) int {
 	for _, class := range sizeClasses {
 		if n <= int64(class) {
 			return class
@@ -121,25 +121,25 @@ func classOf(n int64) int {
 	return LongestRead
 }
 
-// reserve returns a buffer of n bytes, or nil where the memory lacks room. With force, segments that were not read
-// whole give way too. Without force a quarter of the memory stays free for reads that wait. The cache is locked.
-func (c *Cache) reserve(n int64, force bool) []byte {
-	class, memory := classOf(n), c.memory
+// reserveBuffer returns a buffer of n bytes, or nil where the memory lacks room. With force, segments that were not
+// read whole give way too. Without force a quarter of the memory stays free for reads that wait. The cache is locked.
+func (c *Cache) reserveBuffer(n int64, force bool) []byte {
+	class, memory := sizeClassOf(n), c.memory
 	if !force {
 		memory -= memory / 4
 	}
-	if list := c.spare[class]; len(list) > 0 {
+	if list := c.spareBuffers[class]; len(list) > 0 {
 		b := list[len(list)-1]
-		c.spare[class] = list[:len(list)-1]
+		c.spareBuffers[class] = list[:len(list)-1]
 		return b[:n]
 	}
 	for c.used+int64(class) > memory {
-		if !c.dropSpare() && !c.evict(force) {
+		if !c.dropSpareBuffer() && !c.evictSegment(force) {
 			return nil
 		}
-		if list := c.spare[class]; len(list) > 0 {
+		if list := c.spareBuffers[class]; len(list) > 0 {
 			b := list[len(list)-1]
-			c.spare[class] = list[:len(list)-1]
+			c.spareBuffers[class] = list[:len(list)-1]
 			return b[:n]
 		}
 	}
@@ -147,12 +147,12 @@ func (c *Cache) reserve(n int64, force bool) []byte {
 	return make([]byte, n, class)
 }
 
-// dropSpare gives one spare buffer to the garbage collector.
-func (c *Cache) dropSpare() bool {
-	for class, list := range c.spare {
+// dropSpareBuffer gives one spare buffer to the garbage collector.
+func (c *Cache) dropSpareBuffer() bool {
+	for class, list := range c.spareBuffers {
 		if len(list) > 0 {
 			list[len(list)-1] = nil
-			c.spare[class] = list[:len(list)-1]
+			c.spareBuffers[class] = list[:len(list)-1]
 			c.used -= int64(class)
 			return true
 		}
@@ -160,10 +160,10 @@ func (c *Cache) dropSpare() bool {
 	return false
 }
 
-// evict drops the segment that is least likely to be needed again. Segments that were read whole go first, then
+// evictSegment drops the segment that is least likely to be needed again. Segments that were read whole go first, then
 // those that were read in part, then those that were not read at all; among equals the segment that was used longest
 // ago goes first. Without force only segments that were read whole are dropped.
-func (c *Cache) evict(force bool) bool {
+func (c *Cache) evictSegment(force bool) bool {
 	rank := func(g *segment) int {
 		switch {
 		case g.exhausted():
@@ -185,34 +185,34 @@ func (c *Cache) evict(force bool) bool {
 	if victim == nil {
 		return false
 	}
-	c.drop(victim)
+	c.dropSegment(victim)
 	return true
 }
 
-// drop forgets a segment that no read uses, and keeps its buffer for another segment.
-func (c *Cache) drop(g *segment) {
+// dropSegment forgets a segment that no read uses, and keeps its buffer for another segment.
+func (c *Cache) dropSegment(g *segment) {
 	delete(c.segments, g)
-	g.reader.forget(g)
+	g.reader.removeSegment(g)
 	if g.err == nil {
-		g.reader.statistics.Unneeded += g.to - g.from - g.read.total
+		g.reader.statistics.Unneeded += g.to - g.from - g.bytesRead.total
 	}
 	class := cap(g.buffer)
-	c.spare[class] = append(c.spare[class], g.buffer)
+	c.spareBuffers[class] = append(c.spareBuffers[class], g.buffer)
 	g.buffer = nil
-	c.wake()
+	c.wakeReads()
 }
 
-// wake wakes the reads that wait for memory, because some became free or evictable.
-func (c *Cache) wake() {
-	close(c.freed)
-	c.freed = make(chan struct{})
+// wakeReads wakes the reads that wait for memory, because some became free or evictable.
+func (c *Cache) wakeReads() {
+	close(c.memoryFreed)
+	c.memoryFreed = make(chan struct{})
 }
 
-// fetch carries out a segment's request under the reader's context.
-func (c *Cache) fetch(g *segment) {
+// fetchSegment carries out a segment's request under the reader's context.
+func (c *Cache) fetchSegment(g *segment) {
 	defer g.reader.fetches.Done()
 	var seen Statistics
-	err := c.request(g, &seen)
+	err := c.fillSegment(g, &seen)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g.reader.statistics.Add(seen)
@@ -221,17 +221,17 @@ func (c *Cache) fetch(g *segment) {
 	if err != nil {
 		var changed *ChangedError
 		if errors.As(err, &changed) {
-			g.reader.failed = err // no later read may mix old and new bytes
+			g.reader.permanentErr = err // no later read may mix old and new bytes
 		}
 		if g.pins == 0 {
-			c.drop(g)
+			c.dropSegment(g)
 		}
 	}
-	c.wake()
+	c.wakeReads()
 }
 
-// request fills a segment's buffer, and tries again what fails for a time.
-func (c *Cache) request(g *segment, seen *Statistics) error {
+// fillSegment fills a segment's buffer, and tries again what fails for a time.
+func (c *Cache) fillSegment(g *segment, seen *Statistics) error {
 	ctx, src := g.reader.ctx, g.reader.source
 	select {
 	case c.requests <- struct{}{}:

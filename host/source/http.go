@@ -86,11 +86,11 @@ func (w *Web) Open(ctx context.Context, uri string, pinned Identity) (Source, er
 		return nil, fmt.Errorf("%s is no URL", Redact(uri)) // the error of url.Parse repeats secrets
 	}
 	s := &webObject{web: w, uri: uri, name: Redact(uri)}
-	resp, err := s.request(ctx, 0, 1, "")
+	resp, err := s.requestRange(ctx, 0, 1, "")
 	if err != nil {
 		return nil, err
 	}
-	err = s.pin(ctx, resp)
+	err = s.pinIdentity(ctx, resp)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return nil, err
 	}
@@ -120,9 +120,9 @@ func (s *webObject) Identity() Identity { return s.identity }
 // Close implements Source. Connections belong to the opener's transport.
 func (s *webObject) Close() error { return nil }
 
-// request asks for n bytes from byte off. If etag is not empty, the server answers with bytes only if the object
+// requestRange asks for n bytes from byte off. If etag is not empty, the server answers with bytes only if the object
 // still has that ETag. The caller closes the body.
-func (s *webObject) request(ctx context.Context, off, n int64, etag string) (*http.Response, error) {
+func (s *webObject) requestRange(ctx context.Context, off, n int64, etag string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.uri, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no URL", s.name)
@@ -153,8 +153,8 @@ func (s *webObject) request(ctx context.Context, off, n int64, etag string) (*ht
 	return nil, &UnreachableError{Name: s.name, Err: err}
 }
 
-// pin takes size and ETag from the answer to the request for the first byte.
-func (s *webObject) pin(ctx context.Context, resp *http.Response) error {
+// pinIdentity takes size and ETag from the answer to the request for the first byte.
+func (s *webObject) pinIdentity(ctx context.Context, resp *http.Response) error {
 	empty := false
 	switch resp.StatusCode {
 	case http.StatusPartialContent:
@@ -226,7 +226,7 @@ func (s *webObject) ReadAt(ctx context.Context, b []byte, off int64) (n int, err
 	if len(want) == 0 {
 		return 0, end
 	}
-	resp, err := s.request(ctx, off, int64(len(want)), s.identity.Value)
+	resp, err := s.requestRange(ctx, off, int64(len(want)), s.identity.Value)
 	if err != nil {
 		return 0, err
 	}
@@ -239,18 +239,18 @@ func (s *webObject) ReadAt(ctx context.Context, b []byte, off int64) (n int, err
 	switch resp.StatusCode {
 	case http.StatusPartialContent:
 		if etag != s.identity.Value {
-			return 0, s.changed(etag, resp.Header)
+			return 0, s.changedError(etag, resp.Header)
 		}
 	case http.StatusOK:
 		if etag != "" && etag != s.identity.Value {
-			return 0, s.changed(etag, resp.Header)
+			return 0, s.changedError(etag, resp.Header)
 		}
 		return 0, &AnswerError{Name: s.name, Problem: fmt.Sprintf("bytes %d+%d were asked for, all came", off, len(want))}
 	case http.StatusPreconditionFailed:
-		return 0, s.changed(etag, resp.Header)
+		return 0, s.changedError(etag, resp.Header)
 	case http.StatusRequestedRangeNotSatisfiable:
 		if r, ok := parseContentRange(resp.Header.Get("Content-Range")); ok && r.total != s.Size() {
-			return 0, s.changed(etag, resp.Header)
+			return 0, s.changedError(etag, resp.Header)
 		}
 		return 0, &AnswerError{Name: s.name, Problem: fmt.Sprintf("it has no bytes %d+%d", off, len(want))}
 	default:
@@ -265,8 +265,8 @@ func (s *webObject) ReadAt(ctx context.Context, b []byte, off int64) (n int, err
 	return n, end
 }
 
-// changed is the error of an answer with another ETag. The answer's headers may say which object is there now.
-func (s *webObject) changed(etag string, header http.Header) error {
+// changedError is the error of an answer with another ETag. The answer's headers may say which object is there now.
+func (s *webObject) changedError(etag string, header http.Header) error {
 	found := Identity{}
 	if r, ok := parseContentRange(header.Get("Content-Range")); ok && r.total >= 0 && etag != "" && len(etag) <= 1024 {
 		found = Identity{Kind: ByETag, Value: etag, Size: r.total}

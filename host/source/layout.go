@@ -21,9 +21,9 @@ type rowGroup struct{ first, end int64 }
 // chunkPlace is where a column chunk lies.
 type chunkPlace struct {
 	interval
-	data  int64 // of the first data page; the bytes before it are the dictionary
-	group int
-	leaf  int
+	firstPage int64 // of the first data page; the bytes before it are the dictionary
+	group     int
+	leaf      int
 }
 
 // wholeLayout is the layout of a source of size bytes that is one run of rows.
@@ -45,9 +45,9 @@ func parquetLayout(f *format.File, leaves map[int]bool) layout {
 				continue
 			}
 			place := chunkPlace{
-				interval: interval{chunk.Offset, chunk.Offset + chunk.Compressed}, data: chunk.DataOffset, group: g, leaf: i,
+				interval: interval{chunk.Offset, chunk.Offset + chunk.Compressed}, firstPage: chunk.DataOffset, group: g, leaf: i,
 			}
-			place.data = min(max(place.data, place.from), place.to)
+			place.firstPage = min(max(place.firstPage, place.from), place.to)
 			l.chunks = append(l.chunks, place)
 		}
 	}
@@ -55,8 +55,8 @@ func parquetLayout(f *format.File, leaves map[int]bool) layout {
 	return l
 }
 
-// widest returns the greatest number of chunks of one row group.
-func (l *layout) widest() int {
+// mostChunksOfGroup returns the greatest number of chunks of one row group.
+func (l *layout) mostChunksOfGroup() int {
 	count := make([]int, len(l.groups))
 	most := 1
 	for i := range l.chunks {
@@ -67,8 +67,8 @@ func (l *layout) widest() int {
 	return most
 }
 
-// find returns the number of the first chunk that ends behind a byte, or the number of chunks.
-func (l *layout) find(at int64) int {
+// findChunk returns the number of the first chunk that ends behind a byte, or the number of chunks.
+func (l *layout) findChunk(at int64) int {
 	return sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].to > at })
 }
 
@@ -79,9 +79,9 @@ const (
 	slackShare = 32 // a part of the chunk
 )
 
-// expected returns the part of a chunk that holds rows of streams, as far as rows are spread evenly over it. Without
-// streams it is the whole chunk. ok is false where no stream reads the chunk.
-func (l *layout) expected(c *chunkPlace, streams []rowGroup) (part interval, ok bool) {
+// expectedPart returns the part of a chunk that holds rows of streams, as far as rows are spread evenly over it.
+// Without streams it is the whole chunk. ok is false where no stream reads the chunk.
+func (l *layout) expectedPart(c *chunkPlace, streams []rowGroup) (part interval, ok bool) {
 	g := l.groups[c.group]
 	if len(streams) == 0 || g.first == g.end {
 		return c.interval, true
@@ -91,10 +91,10 @@ func (l *layout) expected(c *chunkPlace, streams []rowGroup) (part interval, ok 
 		if first >= end {
 			continue
 		}
-		rows, bytes := float64(g.end-g.first), float64(c.to-c.data)
+		rows, bytes := float64(g.end-g.first), float64(c.to-c.firstPage)
 		slack := slackBytes + (c.to-c.from)/slackShare
-		from := max(c.data+int64(float64(first-g.first)/rows*bytes)-slack, c.from)
-		to := min(c.data+int64(float64(end-g.first)/rows*bytes)+slack, c.to)
+		from := max(c.firstPage+int64(float64(first-g.first)/rows*bytes)-slack, c.from)
+		to := min(c.firstPage+int64(float64(end-g.first)/rows*bytes)+slack, c.to)
 		if !ok {
 			part, ok = interval{from, to}, true
 			continue
@@ -108,9 +108,9 @@ func (l *layout) expected(c *chunkPlace, streams []rowGroup) (part interval, ok 
 // before limit, and not before least.
 func (l *layout) requestEnd(at, least, limit int64, streams []rowGroup) int64 {
 	end := least
-	for i := l.find(at); i < len(l.chunks) && l.chunks[i].from < limit; i++ {
+	for i := l.findChunk(at); i < len(l.chunks) && l.chunks[i].from < limit; i++ {
 		c := &l.chunks[i]
-		part, ok := l.expected(c, streams)
+		part, ok := l.expectedPart(c, streams)
 		if ok && part.to > at && part.from < limit {
 			end = max(end, min(part.to, limit))
 		}
@@ -118,21 +118,21 @@ func (l *layout) requestEnd(at, least, limit int64, streams []rowGroup) int64 {
 	return end
 }
 
-// next returns the byte that is read after the bytes [from, to) of a request: to, while more of the chunk there is
+// nextRead returns the byte that is read after the bytes [from, to) of a request: to, while more of the chunk there is
 // expected to be read, otherwise the first byte of the next row group in the column that the request began with.
-func (l *layout) next(from, to int64, streams []rowGroup) (at int64, ok bool) {
-	i := l.find(to - 1)
+func (l *layout) nextRead(from, to int64, streams []rowGroup) (at int64, ok bool) {
+	i := l.findChunk(to - 1)
 	if i == len(l.chunks) || l.chunks[i].from >= to {
 		return 0, false
 	}
-	if part, ok := l.expected(&l.chunks[i], streams); ok && part.from <= to && to < part.to {
+	if part, ok := l.expectedPart(&l.chunks[i], streams); ok && part.from <= to && to < part.to {
 		return to, true
 	}
-	begun := &l.chunks[l.find(from)]
+	begun := &l.chunks[l.findChunk(from)]
 	for i++; i < len(l.chunks); i++ {
 		c := &l.chunks[i]
 		if c.group == begun.group+1 && c.leaf == begun.leaf {
-			part, ok := l.expected(c, streams)
+			part, ok := l.expectedPart(c, streams)
 			return part.from, ok
 		}
 	}

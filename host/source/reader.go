@@ -37,23 +37,23 @@ type Reader struct {
 	fetches sync.WaitGroup // requests under way
 
 	// cache.mu guards the fields below.
-	segments   []*segment // sorted by from; they do not overlap
-	footer     *format.File
-	leaves     map[int]bool // of the footer, that streams read
-	layout     layout       // without chunks until it is known
-	longest    int64        // bytes of one request
-	ahead      int          // requests ahead of a column
-	streams    map[int]rowGroup
-	streamID   int
-	failed     error // every later read fails with it
-	statistics Statistics
+	segments       []*segment // sorted by from; they do not overlap
+	footer         *format.File
+	leaves         map[int]bool // of the footer, that streams read
+	layout         layout       // without chunks until it is known
+	longestRequest int64        // bytes of one request
+	requestsAhead  int          // requests ahead of a column
+	streams        map[int]rowGroup
+	streamID       int
+	permanentErr   error // every later read fails with it
+	statistics     Statistics
 }
 
 var _ partition.AheadReader = (*Reader)(nil)
 
 // NewReader returns a reader of a source, which the caller closes after the reader.
 func (c *Cache) NewReader(src Source) *Reader {
-	r := &Reader{cache: c, source: src, longest: LongestRead, ahead: 1, streams: map[int]rowGroup{},
+	r := &Reader{cache: c, source: src, longestRequest: LongestRead, requestsAhead: 1, streams: map[int]rowGroup{},
 		leaves: map[int]bool{}}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	return r
@@ -81,14 +81,14 @@ func (r *Reader) ExpectAll() { r.setLayout(wholeLayout(r.source.Size(), 0)) }
 func (r *Reader) setLayout(l layout) {
 	r.cache.mu.Lock()
 	defer r.cache.mu.Unlock()
-	r.useLayout(l)
+	r.applyLayout(l)
 }
 
-// useLayout sets the layout, and longest, which follows from it. The cache is locked.
-func (r *Reader) useLayout(l layout) {
+// applyLayout sets the layout, and longestRequest, which follows from it. The cache is locked.
+func (r *Reader) applyLayout(l layout) {
 	r.layout = l
 	// Two streams have each column's segment in use and one ahead in memory.
-	r.longest = min(max(r.cache.memory/(4*int64(l.widest())), shortestRead), LongestRead)
+	r.longestRequest = min(max(r.cache.memory/(4*int64(l.mostChunksOfGroup())), shortestRead), LongestRead)
 }
 
 // Expect implements partition.AheadReader. Columns that any stream read stay in the layout.
@@ -106,7 +106,7 @@ func (r *Reader) Expect(columns []string, first, rows int64) (forget func()) {
 			}
 		}
 		if len(r.leaves) > before {
-			r.useLayout(parquetLayout(r.footer, r.leaves))
+			r.applyLayout(parquetLayout(r.footer, r.leaves))
 		}
 	}
 	return func() {
@@ -123,9 +123,9 @@ func (r *Reader) Prepare(runs []partition.Run) {
 	for _, run := range runs {
 		at, end := int64(run.From), min(int64(run.From+run.Len), r.source.Size())
 		for at >= 0 && at < end {
-			g := r.find(at)
+			g := r.findSegment(at)
 			if g == nil {
-				if g = r.begin(at, end, false); g == nil {
+				if g = r.beginRequest(at, end, false); g == nil {
 					return
 				}
 			}
@@ -142,15 +142,15 @@ func (r *Reader) ReadAtContext(ctx context.Context, b []byte, off int64) (int, e
 	want, end := Clip(b, off, r.source.Size())
 	for n := 0; n < len(want); {
 		at := off + int64(n)
-		g, err := r.take(ctx, at, off+int64(len(want)))
+		g, err := r.acquireSegment(ctx, at, off+int64(len(want)))
 		if err != nil {
 			return n, err
 		}
 		copied := 0
-		if err = r.await(ctx, g); err == nil {
+		if err = r.awaitSegment(ctx, g); err == nil {
 			copied = copy(want[n:], g.buffer[at-g.from:])
 		}
-		r.give(g, at, int64(copied))
+		r.releaseSegment(g, at, int64(copied))
 		if err != nil {
 			return n, err
 		}
@@ -159,32 +159,33 @@ func (r *Reader) ReadAtContext(ctx context.Context, b []byte, off int64) (int, e
 	return len(want), end
 }
 
-// take returns the segment that holds a byte, pinned. It begins the request where there is none, and waits for memory.
-func (r *Reader) take(ctx context.Context, at, end int64) (*segment, error) {
+// acquireSegment returns the segment that holds a byte, pinned. If there is none, it begins the request, and waits for
+// memory.
+func (r *Reader) acquireSegment(ctx context.Context, at, end int64) (*segment, error) {
 	c := r.cache
 	for {
 		c.mu.Lock()
-		if r.failed != nil {
+		if r.permanentErr != nil {
 			defer c.mu.Unlock()
-			return nil, r.failed
+			return nil, r.permanentErr
 		}
-		g := r.find(at)
+		g := r.findSegment(at)
 		if g == nil {
-			g = r.begin(at, end, true)
+			g = r.beginRequest(at, end, true)
 		}
 		if g != nil {
 			g.pins++
 			if !g.touched {
 				g.touched = true
-				if g.early && !g.ended() { // it was begun too late: the next ones begin earlier
-					r.ahead = min(r.ahead+1, furthestAhead)
+				if g.begunAhead && !g.ended() { // its request was begun too late: later requests begin earlier
+					r.requestsAhead = min(r.requestsAhead+1, furthestAhead)
 				}
 				r.readAhead(g)
 			}
 			c.mu.Unlock()
 			return g, nil
 		}
-		freed := c.freed
+		freed := c.memoryFreed
 		c.mu.Unlock()
 		select {
 		case <-freed:
@@ -196,8 +197,8 @@ func (r *Reader) take(ctx context.Context, at, end int64) (*segment, error) {
 	}
 }
 
-// await waits for a segment's bytes.
-func (r *Reader) await(ctx context.Context, g *segment) error {
+// awaitSegment waits for a segment's bytes.
+func (r *Reader) awaitSegment(ctx context.Context, g *segment) error {
 	if g.ended() {
 		return g.err
 	}
@@ -215,27 +216,27 @@ func (r *Reader) await(ctx context.Context, g *segment) error {
 	}
 }
 
-// give ends the use of a segment, of which n bytes from byte at were read.
-func (r *Reader) give(g *segment, at, n int64) {
+// releaseSegment ends the use of a segment, of which n bytes from byte at were read.
+func (r *Reader) releaseSegment(g *segment, at, n int64) {
 	c := r.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.clock++
-	g.lastUse = c.clock
-	g.read.add(at, at+n)
+	c.useCount++
+	g.lastUse = c.useCount
+	g.bytesRead.add(at, at+n)
 	g.pins--
 	if g.pins > 0 || !g.ended() {
 		return
 	}
 	if g.err != nil {
-		c.drop(g)
+		c.dropSegment(g)
 		return
 	}
-	c.wake()
+	c.wakeReads()
 }
 
-// find returns the segment that holds a byte, or nil. The cache is locked.
-func (r *Reader) find(at int64) *segment {
+// findSegment returns the segment that holds a byte, or nil. The cache is locked.
+func (r *Reader) findSegment(at int64) *segment {
 	i := sort.Search(len(r.segments), func(i int) bool { return r.segments[i].to > at })
 	if i == len(r.segments) || r.segments[i].from > at || r.segments[i].ended() && r.segments[i].err != nil {
 		return nil
@@ -243,24 +244,24 @@ func (r *Reader) find(at int64) *segment {
 	return r.segments[i]
 }
 
-// begin begins the request for a byte that no segment holds; bytes to end are wanted too. It returns nil if the
+// beginRequest begins the request for a byte that no segment holds; bytes to end are wanted too. It returns nil if the
 // memory lacks room. Other segments give way only with force. The cache is locked.
-func (r *Reader) begin(at, end int64, force bool) *segment {
-	if r.ctx.Err() != nil || r.failed != nil {
+func (r *Reader) beginRequest(at, end int64, force bool) *segment {
+	if r.ctx.Err() != nil || r.permanentErr != nil {
 		return nil
 	}
 	i := sort.Search(len(r.segments), func(i int) bool { return r.segments[i].to > at })
 	if i < len(r.segments) && r.segments[i].from <= at {
 		return nil // it failed, and goes when the last read gives it back
 	}
-	from, to := r.request(at, end)
+	from, to := r.chooseRange(at, end)
 	if i < len(r.segments) {
 		to = min(to, r.segments[i].from)
 	}
 	if i > 0 {
 		from = max(from, r.segments[i-1].to)
 	}
-	buffer := r.cache.reserve(to-from, force)
+	buffer := r.cache.reserveBuffer(to-from, force)
 	if buffer == nil {
 		return nil
 	}
@@ -270,22 +271,22 @@ func (r *Reader) begin(at, end int64, force bool) *segment {
 	r.segments = slices.Insert(r.segments, i, g)
 	r.cache.segments[g] = struct{}{}
 	r.fetches.Add(1)
-	go r.cache.fetch(g)
+	go r.cache.fetchSegment(g)
 	return g
 }
 
-// request returns the bytes to ask for when those from at to end are wanted.
-func (r *Reader) request(at, end int64) (from, to int64) {
+// chooseRange returns the bytes that a request asks for when a read wants the bytes from at to end.
+func (r *Reader) chooseRange(at, end int64) (from, to int64) {
 	size := r.source.Size()
 	if len(r.layout.chunks) == 0 {
 		if tail := max(size-footerRead, 0); at >= tail {
 			return tail, size
 		}
-		return at, min(max(min(end, at+r.longest), at+firstRead), size)
+		return at, min(max(min(end, at+r.longestRequest), at+firstRead), size)
 	}
-	limit := min(at+r.longest, size)
+	limit := min(at+r.longestRequest, size)
 	least := min(end, limit)
-	i := r.layout.find(at)
+	i := r.layout.findChunk(at)
 	if i == len(r.layout.chunks) || r.layout.chunks[i].from > at {
 		return at, min(max(least, at+strayRead), limit)
 	}
@@ -303,24 +304,24 @@ func (r *Reader) openStreams() []rowGroup {
 // readAhead begins the requests for the bytes that are read after a segment, as far as memory and requests are free.
 func (r *Reader) readAhead(g *segment) {
 	streams := r.openStreams()
-	for range r.ahead {
-		at, ok := r.layout.next(g.from, g.to, streams)
+	for range r.requestsAhead {
+		at, ok := r.layout.nextRead(g.from, g.to, streams)
 		if !ok || len(r.cache.requests) == cap(r.cache.requests) {
 			return
 		}
-		following := r.find(at)
+		following := r.findSegment(at)
 		if following == nil {
-			if following = r.begin(at, at+1, false); following == nil {
+			if following = r.beginRequest(at, at+1, false); following == nil {
 				return
 			}
-			following.early = true
+			following.begunAhead = true
 		}
 		g = following
 	}
 }
 
-// forget takes a segment out of the reader's list. The cache is locked.
-func (r *Reader) forget(g *segment) {
+// removeSegment takes a segment out of the reader's list. The cache is locked.
+func (r *Reader) removeSegment(g *segment) {
 	if i := slices.Index(r.segments, g); i >= 0 {
 		r.segments = slices.Delete(r.segments, i, i+1)
 	}
@@ -330,7 +331,7 @@ func (r *Reader) forget(g *segment) {
 func (r *Reader) Failed() error {
 	r.cache.mu.Lock()
 	defer r.cache.mu.Unlock()
-	return r.failed
+	return r.permanentErr
 }
 
 // Statistics returns the reader's counters so far. Bytes that no read took count as unneeded when their segment gives
@@ -347,10 +348,10 @@ func (r *Reader) End(cause error) {
 	c.mu.Lock() // so that no request begins after the end of the reader's context
 	defer c.mu.Unlock()
 	r.cancel(cause)
-	if r.failed == nil {
-		r.failed = cause
+	if r.permanentErr == nil {
+		r.permanentErr = cause
 	}
-	c.wake()
+	c.wakeReads()
 }
 
 // Close ends the requests under way, and waits for their end. The source stays open.
@@ -362,7 +363,7 @@ func (r *Reader) Close() error {
 	defer c.mu.Unlock()
 	for _, g := range slices.Clone(r.segments) {
 		if g.pins == 0 {
-			c.drop(g)
+			c.dropSegment(g)
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func (c *Cache) checkMemory(t require.TestingT) {
 	for g := range c.segments {
 		held += int64(cap(g.buffer))
 	}
-	for class, list := range c.spare {
+	for class, list := range c.spareBuffers {
 		held += int64(class * len(list))
 	}
 	require.Equal(t, held, c.used)
@@ -172,7 +172,7 @@ func columns(groups, leaves int, chunk, rows int64) layout {
 	for g := range groups {
 		l.groups = append(l.groups, rowGroup{int64(g) * rows, int64(g+1) * rows})
 		for i := range leaves {
-			l.chunks = append(l.chunks, chunkPlace{interval: interval{at, at + chunk}, data: at, group: g, leaf: i})
+			l.chunks = append(l.chunks, chunkPlace{interval: interval{at, at + chunk}, firstPage: at, group: g, leaf: i})
 			at += chunk
 		}
 	}

@@ -84,18 +84,18 @@ func ReadPart(ctx context.Context, name string, body io.Reader, b []byte, off in
 		case m > 0:
 			return 0, &TruncatedError{Name: name, Offset: off, Want: int64(len(b)), Got: int64(len(b)) + 1}
 		case !errors.Is(err, io.EOF):
-			return 0, endOf(ctx, &TruncatedError{Name: name, Offset: off, Want: int64(len(b)), Got: int64(n), Err: err})
+			return 0, causeOrError(ctx, &TruncatedError{Name: name, Offset: off, Want: int64(len(b)), Got: int64(n), Err: err})
 		}
 		return n, nil
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil
 	}
-	return 0, endOf(ctx, &TruncatedError{Name: name, Offset: off, Want: int64(len(b)), Got: int64(n), Err: err})
+	return 0, causeOrError(ctx, &TruncatedError{Name: name, Offset: off, Want: int64(len(b)), Got: int64(n), Err: err})
 }
 
-// endOf returns the cause of ctx's end if ctx has ended, else err.
-func endOf(ctx context.Context, err error) error {
+// causeOrError returns the cause of ctx's end if ctx has ended, else err.
+func causeOrError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

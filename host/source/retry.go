@@ -36,7 +36,7 @@ func (p Retry) withDefaults() Retry {
 		p.Timeout = time.Minute
 	}
 	if p.Wait == nil {
-		p.Wait = wait
+		p.Wait = waitForTimer
 	}
 	if p.Random == nil {
 		p.Random = rand.Float64
@@ -44,7 +44,7 @@ func (p Retry) withDefaults() Retry {
 	return p
 }
 
-func wait(ctx context.Context, d time.Duration) error {
+func waitForTimer(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -65,7 +65,7 @@ func (p Retry) Do(ctx context.Context, name string, attempt func(ctx context.Con
 	p = p.withDefaults()
 	interval := p.First
 	for i := 1; ; i++ {
-		err := p.once(ctx, name, attempt)
+		err := p.attemptOnce(ctx, name, attempt)
 		if err == nil {
 			return nil
 		}
@@ -89,8 +89,8 @@ func (p Retry) Do(ctx context.Context, name string, attempt func(ctx context.Con
 	}
 }
 
-// once makes one attempt. If the attempt's time ends, the error is an *UnreachableError.
-func (p Retry) once(ctx context.Context, name string, attempt func(ctx context.Context) error) error {
+// attemptOnce makes one attempt. If the attempt's time ends, the error is an *UnreachableError.
+func (p Retry) attemptOnce(ctx context.Context, name string, attempt func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeoutCause(ctx, p.Timeout, errAttemptTimeout)
 	defer cancel()
 	err := attempt(limited)

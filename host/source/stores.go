@@ -15,7 +15,7 @@ type Stores struct {
 
 // Open implements Opener.
 func (s *Stores) Open(ctx context.Context, uri string, pinned Identity) (src Source, err error) {
-	opener, err := s.choose(uri)
+	opener, err := s.openerOf(uri)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (s *Stores) Open(ctx context.Context, uri string, pinned Identity) (src Sou
 
 // List implements Opener.
 func (s *Stores) List(ctx context.Context, pattern string) (objects []Object, err error) {
-	opener, err := s.choose(pattern)
+	opener, err := s.openerOf(pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func (s *Stores) List(ctx context.Context, pattern string) (objects []Object, er
 	return objects, err
 }
 
-// choose returns the opener of a URI's scheme.
-func (s *Stores) choose(uri string) (Opener, error) {
+// openerOf returns the opener of a URI's scheme.
+func (s *Stores) openerOf(uri string) (Opener, error) {
 	scheme := Scheme(uri)
 	var opener Opener
 	switch scheme {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// made is a mini-batch that a maker made. Its tensors may still be on their way from the target.
-type made struct {
+// pendingBatch is a mini-batch that a maker made. Its tensors may still be on their way from the target.
+type pendingBatch struct {
 	batch   *tensor.MiniBatch
 	fetched chan struct{} // closed at the end of the fetch; err is then set. nil: there was nothing to wait for
 	err     error
@@ -19,7 +19,7 @@ type made struct {
 
 // awaitFetch waits for the tensors and returns the mini-batch. If the fetch failed, it releases the mini-batch and
 // returns the error.
-func (m *made) awaitFetch() (*tensor.MiniBatch, error) {
+func (m *pendingBatch) awaitFetch() (*tensor.MiniBatch, error) {
 	if m.fetched != nil {
 		<-m.fetched
 	}
@@ -31,7 +31,7 @@ func (m *made) awaitFetch() (*tensor.MiniBatch, error) {
 }
 
 // discard waits until nothing writes to the mini-batch any more, and releases it.
-func (m *made) discard() {
+func (m *pendingBatch) discard() {
 	if b, err := m.awaitFetch(); err == nil {
 		b.Release()
 	}
@@ -58,18 +58,18 @@ func (f *fetch) copyRuns(ctx context.Context) error {
 			return fmt.Errorf("%s: fetch: %w", f.place, err)
 		}
 	}
-	f.stats.fetched.Add(int64(len(f.to)))
+	f.stats.bytesFetched.Add(int64(len(f.to)))
 	f.stats.fetch.Add(int64(time.Since(start)))
 	return nil
 }
 
 // startCopying copies in a goroutine of its own, which ends with ctx and gives the buffer back to the share. The
 // mini-batch is whole when awaitFetch returns it.
-func (f *fetch) startCopying(ctx context.Context, b *tensor.MiniBatch, memory *memoryShare) *made {
-	m := &made{batch: b, fetched: make(chan struct{})}
+func (f *fetch) startCopying(ctx context.Context, b *tensor.MiniBatch, memory *memoryShare) *pendingBatch {
+	m := &pendingBatch{batch: b, fetched: make(chan struct{})}
 	go func() {
 		defer close(m.fetched)
-		defer memory.giveBack(f.buffer)
+		defer memory.returnBuffer(f.buffer)
 		defer Contain(f.place, &m.err)
 		m.err = f.copyRuns(ctx)
 	}()

@@ -27,7 +27,7 @@ type maker struct {
 	result    program.Result
 	block     []byte // a result block that was loaded
 
-	fed bool // the host reads the windows and stores them
+	fedByHost bool // the host reads the windows and stores them in the device's memory
 }
 
 func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*maker, error) {
@@ -35,7 +35,7 @@ func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*mak
 	if r.opts.Copy {
 		buffers = 1
 	}
-	m.takeBack()
+	m.reclaimBuffers()
 	fed := r.opts.FromHost || r.limits.Feeds(run.Partition)
 	s, err := slicer.New(slicer.Config{
 		Program: r.program, Limits: r.limits, Memory: m.workspace, Learned: learned,
@@ -49,17 +49,17 @@ func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*mak
 	}
 	return &maker{
 		runner: r, memory: m, slicer: s, partition: run.Partition, execution: target.Execution{Partition: run.Partition},
-		fed: fed,
+		fedByHost: fed,
 	}, nil
 }
 
 // makeNext makes one mini-batch, whose fetch may still be under way. It returns io.EOF after the last mini-batch.
-func (m *maker) makeNext(ctx context.Context) (*made, error) {
+func (m *maker) makeNext(ctx context.Context) (*pendingBatch, error) {
 	if !m.slicer.Ended() && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	for {
-		m.memory.takeBack()
+		m.memory.reclaimBuffers()
 		step, err := m.slicer.Next()
 		if err != nil {
 			return nil, m.runner.scaleMemory(err)
@@ -110,7 +110,7 @@ func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 	x, stats := &m.execution, &m.runner.stats
 	x.Moves, x.Ahead, x.Ranges, x.Args = step.Moves, step.Ahead, step.Ranges, step.Slice.AppendTo(x.Args[:0])
 	outcome, err := m.runner.target.Execute(ctx, x)
-	stats.countTraffic(step.Traffic, m.fed)
+	stats.countTraffic(step.Traffic, m.fedByHost)
 	if err != nil {
 		where := ""
 		if u := (*target.UnreadBlockError)(nil); errors.As(err, &u) {
@@ -163,7 +163,7 @@ func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state
 // takeOutput turns a buffer into a mini-batch. The mini-batch is lent if the memory is mapped and buffers stay free,
 // and copied otherwise. If the host reads the partition's windows, windows and tensors share one link. A mini-batch
 // is then fetched while the slices of the next one execute, as long as buffers stay free.
-func (m *maker) takeOutput(ctx context.Context, done *slicer.Done) (*made, error) {
+func (m *maker) takeOutput(ctx context.Context, done *slicer.Done) (*pendingBatch, error) {
 	r, out := m.runner, &m.runner.program.Output
 	size := max(out.Size(done.Rows, done.Values), program.Align)
 	extent := size
@@ -173,10 +173,10 @@ func (m *maker) takeOutput(ctx context.Context, done *slicer.Done) (*made, error
 	view, mapped := r.target.View(target.Span{Addr: done.Buffer.Span.Addr, Len: extent})
 	if mapped && !r.opts.Copy && m.memory.mayLend() {
 		memory, buffer := m.memory, done.Buffer
-		b := tensor.New(r.schema, int(done.Rows), func() { memory.giveBack(buffer) })
+		b := tensor.New(r.schema, int(done.Rows), func() { memory.returnBuffer(buffer) })
 		setTensors(b, done.Layout, done.Values, view)
-		r.stats.lent.Add(b.Bytes())
-		return &made{batch: b}, nil
+		r.stats.bytesLent.Add(b.Bytes())
+		return &pendingBatch{batch: b}, nil
 	}
 	own := alignedBytes(size)
 	at, _ := out.LayoutIn(done.Rows, size)
@@ -189,12 +189,12 @@ func (m *maker) takeOutput(ctx context.Context, done *slicer.Done) (*made, error
 	if mapped {
 		f.from = view
 	}
-	if m.fed && !mapped && !r.opts.Sync && m.memory.mayLend() {
+	if m.fedByHost && !mapped && !r.opts.Sync && m.memory.mayLend() {
 		return f.startCopying(ctx, b, m.memory), nil
 	}
 	defer m.memory.workspace.Release(done.Buffer)
 	if err := f.copyRuns(ctx); err != nil {
 		return nil, err
 	}
-	return &made{batch: b}, nil
+	return &pendingBatch{batch: b}, nil
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // memoryShare is the part of a target's memory that one stream uses. Its workspace has one owner, the stream. Any
-// goroutine may give back a lent buffer, also after the stream has ended and another stream has the share. giveBack
-// puts the buffer aside, and the owner takes it back before it goes on.
+// goroutine may give back a lent buffer, also after the stream has ended and another stream has the share.
+// returnBuffer puts the buffer aside, and the owner reclaims it before it goes on.
 type memoryShare struct {
 	workspace *slicer.Workspace
 
@@ -16,15 +16,15 @@ type memoryShare struct {
 	returned []*slicer.Buffer
 }
 
-// giveBack puts aside a buffer that is no longer lent.
-func (m *memoryShare) giveBack(s *slicer.Buffer) {
+// returnBuffer puts aside a buffer that is no longer lent.
+func (m *memoryShare) returnBuffer(s *slicer.Buffer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.returned = append(m.returned, s)
 }
 
-// takeBack takes back the buffers that were put aside.
-func (m *memoryShare) takeBack() {
+// reclaimBuffers makes the buffers that were put aside free again.
+func (m *memoryShare) reclaimBuffers() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.returned {
@@ -35,6 +35,6 @@ func (m *memoryShare) takeBack() {
 
 // mayLend reports whether enough buffers stay free for a mini-batch to be lent.
 func (m *memoryShare) mayLend() bool {
-	m.takeBack()
+	m.reclaimBuffers()
 	return m.workspace.FreeBuffers() >= freeBuffers
 }

@@ -81,17 +81,17 @@ type runner struct {
 	opts    Options
 	columns []string // paths of the leaves that the program reads
 
-	memory  uint64            // bytes in use
-	idle    chan *memoryShare // shares that no stream has
-	streams int               // most streams at once
-	stats   counters
+	memory     uint64            // bytes in use
+	idleShares chan *memoryShare // shares that no stream has
+	streams    int               // most streams at once
+	stats      counters
 
-	mu      sync.Mutex // guards what follows
-	learned slicer.Learned
-	open    map[*stream]struct{}
-	closed  bool
-	end     error
-	broken  error // a stream panicked
+	mu          sync.Mutex // guards what follows
+	learned     slicer.Learned
+	openStreams map[*stream]struct{}
+	closed      bool
+	closeErr    error
+	panicErr    error // a stream panicked
 }
 
 // Start makes a processor of a target. The processor owns the target: Close closes it. If Start fails, it closes the
@@ -124,7 +124,7 @@ func startRunner(
 		return nil, err
 	}
 	r := &runner{
-		target: t, limits: limits, program: prepared, schema: schema, opts: opts, open: map[*stream]struct{}{},
+		target: t, limits: limits, program: prepared, schema: schema, opts: opts, openStreams: map[*stream]struct{}{},
 	}
 	for i := range prog.Columns {
 		r.columns = append(r.columns, prog.Columns[i].Name)
@@ -157,10 +157,10 @@ func (r *runner) shareMemory() error {
 		return &slicer.MemoryError{Partition: "program", RowGroup: -1, Need: least, Have: r.memory, Streams: r.streams}
 	}
 	share := alignDown((r.memory - head) / n)
-	r.idle = make(chan *memoryShare, r.streams)
+	r.idleShares = make(chan *memoryShare, r.streams)
 	for i := range n {
 		span := target.Span{Addr: head + i*share, Len: share}
-		r.idle <- &memoryShare{workspace: slicer.NewWorkspace(span, r.program.MaxTasks)}
+		r.idleShares <- &memoryShare{workspace: slicer.NewWorkspace(span, r.program.MaxTasks)}
 	}
 	return nil
 }
@@ -220,17 +220,17 @@ func (r *runner) Open(ctx context.Context, run Run) (Stream, error) {
 	}
 	var share *memoryShare
 	select {
-	case share = <-r.idle:
+	case share = <-r.idleShares:
 	default:
 		select {
-		case share = <-r.idle:
+		case share = <-r.idleShares:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%s: open a stream: wait for one of %d to end: %w", p.Name, r.streams, context.Cause(ctx))
 		}
 	}
 	s, err := r.beginStream(ctx, share, run)
 	if err != nil {
-		r.idle <- share
+		r.idleShares <- share
 		return nil, err
 	}
 	return s, nil
@@ -247,12 +247,12 @@ func (r *runner) beginStream(ctx context.Context, share *memoryShare, run Run) (
 	if r.closed {
 		return nil, fmt.Errorf("%s: open a stream: %w", run.Partition.Name, ErrClosed)
 	}
-	if r.broken != nil {
+	if r.panicErr != nil {
 		return nil, fmt.Errorf("%s: open a stream: start a new processor, since of this one: %w",
-			run.Partition.Name, r.broken)
+			run.Partition.Name, r.panicErr)
 	}
 	s := newStream(ctx, m, run.Partition.Expect(r.columns, run.First, run.Rows))
-	r.open[s] = struct{}{}
+	r.openStreams[s] = struct{}{}
 	return s, nil
 }
 
@@ -260,8 +260,8 @@ func (r *runner) beginStream(ctx context.Context, share *memoryShare, run Run) (
 func (r *runner) refuseStreams(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.broken == nil {
-		r.broken = why
+	if r.panicErr == nil {
+		r.panicErr = why
 	}
 }
 
@@ -269,9 +269,9 @@ func (r *runner) refuseStreams(why error) {
 func (r *runner) removeStream(s *stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.open, s)
+	delete(r.openStreams, s)
 	r.learned.Merge(s.maker.slicer.Learned())
-	r.idle <- s.maker.memory
+	r.idleShares <- s.maker.memory
 }
 
 // Stats implements Processor.
@@ -282,11 +282,11 @@ func (r *runner) Close() error {
 	r.mu.Lock()
 	if r.closed {
 		defer r.mu.Unlock()
-		return r.end
+		return r.closeErr
 	}
 	r.closed = true
 	var open []*stream
-	for s := range r.open {
+	for s := range r.openStreams {
 		open = append(open, s)
 	}
 	r.mu.Unlock()
@@ -296,6 +296,6 @@ func (r *runner) Close() error {
 	err := r.target.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.end = err
+	r.closeErr = err
 	return err
 }

@@ -39,19 +39,20 @@ type Stats struct {
 
 // counters are the numbers of Stats, as streams count them.
 type counters struct {
-	rows, miniBatches, slices, reissued, dropped      atomic.Int64
-	planned, unneeded, reread, in, out, fetched, lent atomic.Int64
-	stored, ahead                                     atomic.Int64
-	wait, move, decode, transform, fetch              atomic.Int64
+	rows, miniBatches, slices, reissued, dropped                                         atomic.Int64
+	bytesPlanned, bytesUnneeded, bytesReread, bytesIn, bytesOut, bytesFetched, bytesLent atomic.Int64
+	bytesStored, bytesAhead                                                              atomic.Int64
+	wait, move, decode, transform, fetch                                                 atomic.Int64
 }
 
 func (c *counters) snapshot() Stats {
 	return Stats{
 		Rows: c.rows.Load(), MiniBatches: c.miniBatches.Load(), Slices: c.slices.Load(), Reissued: c.reissued.Load(),
 		Dropped:      c.dropped.Load(),
-		BytesPlanned: c.planned.Load(), BytesUnneeded: c.unneeded.Load(), BytesReread: c.reread.Load(),
-		BytesStored: c.stored.Load(), BytesAhead: c.ahead.Load(),
-		BytesIn: c.in.Load(), BytesOut: c.out.Load(), BytesFetched: c.fetched.Load(), BytesLent: c.lent.Load(),
+		BytesPlanned: c.bytesPlanned.Load(), BytesUnneeded: c.bytesUnneeded.Load(), BytesReread: c.bytesReread.Load(),
+		BytesStored: c.bytesStored.Load(), BytesAhead: c.bytesAhead.Load(),
+		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
+		BytesFetched: c.bytesFetched.Load(), BytesLent: c.bytesLent.Load(),
 		Wait: time.Duration(c.wait.Load()), Move: time.Duration(c.move.Load()), Decode: time.Duration(c.decode.Load()),
 		Transform: time.Duration(c.transform.Load()), Fetch: time.Duration(c.fetch.Load()),
 	}
@@ -63,15 +64,16 @@ func (c *counters) countHandedOn(m *tensor.MiniBatch) {
 	c.miniBatches.Add(1)
 }
 
-// countTraffic counts a slice that was sent, with its moves. fed says that the host made the moves.
+// countTraffic counts a slice that was sent, with its moves. fed says that the host made the moves: it
+// read the windows and stored them.
 func (c *counters) countTraffic(t slicer.Traffic, fed bool) {
 	c.slices.Add(1)
-	c.planned.Add(int64(t.Planned))
-	c.unneeded.Add(int64(t.Unneeded))
-	c.reread.Add(int64(t.Reread))
+	c.bytesPlanned.Add(int64(t.Planned))
+	c.bytesUnneeded.Add(int64(t.Unneeded))
+	c.bytesReread.Add(int64(t.Reread))
 	if fed {
-		c.stored.Add(int64(t.Planned))
-		c.ahead.Add(int64(t.Ahead))
+		c.bytesStored.Add(int64(t.Planned))
+		c.bytesAhead.Add(int64(t.Ahead))
 	}
 }
 
@@ -82,8 +84,8 @@ func (c *counters) countResult(o target.Outcome, res *program.Result) {
 	c.move.Add(int64(o.Move) + nanoseconds(res.Move))
 	c.decode.Add(nanoseconds(res.Decode))
 	c.transform.Add(nanoseconds(res.Transform))
-	c.in.Add(int64(res.BytesIn))
-	c.out.Add(int64(res.BytesOut))
+	c.bytesIn.Add(int64(res.BytesIn))
+	c.bytesOut.Add(int64(res.BytesOut))
 	c.dropped.Add(int64(res.Dropped))
 	if res.State != program.Done {
 		c.reissued.Add(1)

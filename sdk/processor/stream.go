@@ -12,21 +12,21 @@ import (
 // stream hands on its maker's mini-batches. A goroutine keeps the maker one mini-batch ahead: it makes a mini-batch
 // while the consumer has the mini-batch before, and then waits.
 type stream struct {
-	maker  *maker
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	forget func()     // ends Expect, because the rows are not read any more
-	out    chan *made // closed at the end; err is then set. nil without a goroutine
-	err    error
-	failed error // of a fetch; set by Next, which returns it from then on
-	once   sync.Once
+	maker         *maker
+	ctx           context.Context
+	cancel        context.CancelCauseFunc
+	stopExpecting func()             // ends Expect, because the rows are not read any more
+	pending       chan *pendingBatch // closed at the end; err is then set. nil without a goroutine
+	err           error
+	fetchErr      error // of a fetch; set by Next, which returns it from then on
+	once          sync.Once
 }
 
 func newStream(ctx context.Context, m *maker, forget func()) *stream {
-	s := &stream{maker: m, forget: forget}
+	s := &stream{maker: m, stopExpecting: forget}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	if !m.runner.opts.Sync {
-		s.out = make(chan *made)
+		s.pending = make(chan *pendingBatch)
 		go s.makeAhead()
 	}
 	return s
@@ -34,7 +34,7 @@ func newStream(ctx context.Context, m *maker, forget func()) *stream {
 
 // makeAhead is the goroutine of the stream. It ends when the run does, at an error, or with the stream's context.
 func (s *stream) makeAhead() {
-	defer close(s.out)
+	defer close(s.pending)
 	for {
 		m, err := s.makeContained()
 		if err != nil {
@@ -42,7 +42,7 @@ func (s *stream) makeAhead() {
 			return
 		}
 		select {
-		case s.out <- m:
+		case s.pending <- m:
 		case <-s.ctx.Done():
 			m.discard()
 			s.err = context.Cause(s.ctx)
@@ -53,11 +53,11 @@ func (s *stream) makeAhead() {
 
 // Next implements Stream.
 func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
-	if s.failed != nil {
-		return nil, s.failed
+	if s.fetchErr != nil {
+		return nil, s.fetchErr
 	}
-	var m *made
-	if s.out == nil {
+	var m *pendingBatch
+	if s.pending == nil {
 		if s.err == nil {
 			m, s.err = s.makeInCaller(ctx)
 		}
@@ -66,7 +66,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 		}
 	} else {
 		select {
-		case m = <-s.out:
+		case m = <-s.pending:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -76,7 +76,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	}
 	b, err := m.awaitFetch()
 	if err != nil {
-		s.failed = err
+		s.fetchErr = err
 		s.cancel(err)
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 
 // makeInCaller makes one mini-batch in the caller's goroutine. It returns neither a mini-batch nor an error if ctx
 // ended before the work began. Once begun, the work ends early only with the stream's context.
-func (s *stream) makeInCaller(ctx context.Context) (*made, error) {
+func (s *stream) makeInCaller(ctx context.Context) (*pendingBatch, error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -98,7 +98,7 @@ func (s *stream) makeInCaller(ctx context.Context) (*made, error) {
 
 // makeContained lets the maker make a mini-batch. A panic in the maker ends this stream. The state of the target's
 // memory is then not known, so the processor opens no stream afterwards.
-func (s *stream) makeContained() (m *made, err error) {
+func (s *stream) makeContained() (m *pendingBatch, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			where := fmt.Sprintf("%s: rows from %d on", s.maker.partition.Name, s.maker.slicer.FirstRow())
@@ -113,14 +113,14 @@ func (s *stream) makeContained() (m *made, err error) {
 func (s *stream) Close() error {
 	s.once.Do(func() {
 		s.cancel(errStreamClosed)
-		if s.out != nil {
-			for m := range s.out {
+		if s.pending != nil {
+			for m := range s.pending {
 				m.discard()
 			}
 		} else if s.err == nil {
 			s.err = errStreamClosed
 		}
-		s.forget()
+		s.stopExpecting()
 		s.maker.runner.removeStream(s)
 	})
 	return nil

@@ -13,13 +13,13 @@ import (
 func setTensors(m *tensor.MiniBatch, at program.OutputLayout, values uint64, b []byte) {
 	s, rows := m.Schema, uint64(m.Rows)
 	if s.Label {
-		m.Label = typed[float32](b, at.Label, rows)
+		m.Label = typedSlice[float32](b, at.Label, rows)
 	}
 	if d := uint64(len(s.Dense)); d > 0 {
 		if s.DenseDType() == tensor.BFloat16 {
-			m.Dense16 = typed[uint16](b, at.Dense, rows*d)
+			m.Dense16 = typedSlice[uint16](b, at.Dense, rows*d)
 		} else {
-			m.Dense = typed[float32](b, at.Dense, rows*d)
+			m.Dense = typedSlice[float32](b, at.Dense, rows*d)
 		}
 	}
 	f := uint64(len(s.Keys))
@@ -27,20 +27,20 @@ func setTensors(m *tensor.MiniBatch, at program.OutputLayout, values uint64, b [
 		return
 	}
 	if !s.Fixed() {
-		m.Lengths = typed[int32](b, at.Lengths, f*rows)
+		m.Lengths = typedSlice[int32](b, at.Lengths, f*rows)
 	}
 	if s.Weights {
-		m.Weights = typed[float32](b, at.Weights, values)
+		m.Weights = typedSlice[float32](b, at.Weights, values)
 	}
 	if s.IDs == tensor.Int32 {
-		m.Values32 = typed[int32](b, at.Values, values)
+		m.Values32 = typedSlice[int32](b, at.Values, values)
 	} else {
-		m.Values64 = typed[int64](b, at.Values, values)
+		m.Values64 = typedSlice[int64](b, at.Values, values)
 	}
 }
 
-// typed returns n elements of b from byte off on.
-func typed[T tensor.Element](b []byte, off, n uint64) []T {
+// typedSlice returns n elements of b from byte off on.
+func typedSlice[T tensor.Element](b []byte, off, n uint64) []T {
 	if n == 0 {
 		return []T{}
 	}

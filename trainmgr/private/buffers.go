@@ -23,7 +23,8 @@ type buffer struct {
 	passed bool // the trainer has the descriptor
 }
 
-// bufferPool is the buffers of one rank. Its owner calls take, and sends the buffer; the trainer's messages call free.
+// bufferPool holds the buffers of one rank. Its owner acquires a buffer and sends it; a Free of the trainer releases
+// it.
 type bufferPool struct {
 	limit int64 // bytes, beside two mini-batches
 
@@ -42,12 +43,12 @@ func newBufferPool(limit int64) *bufferPool {
 // errPoolClosed says that the pool's session has ended.
 var errPoolClosed = errors.New("the buffers are closed")
 
-// take waits for a buffer of at least size bytes, which the caller then fills. retired are buffers that the trainer
+// acquire waits for a buffer of at least size bytes, which the caller then fills. retired are buffers that the trainer
 // must close: they were too small, and were removed to make room for the new buffer.
-func (p *bufferPool) take(ctx context.Context, size int64) (b *buffer, retired []int, err error) {
+func (p *bufferPool) acquire(ctx context.Context, size int64) (b *buffer, retired []int, err error) {
 	for {
 		p.mu.Lock()
-		b, more, err := p.tryTake(size)
+		b, more, err := p.tryAcquire(size)
 		p.mu.Unlock()
 		retired = append(retired, more...)
 		if b != nil || err != nil {
@@ -61,9 +62,9 @@ func (p *bufferPool) take(ctx context.Context, size int64) (b *buffer, retired [
 	}
 }
 
-// tryTake returns a free buffer, or a new one if the bound allows one. It returns nil if a buffer has to come back
+// tryAcquire returns a free buffer, or a new one if the bound allows one. It returns nil if a buffer has to come back
 // first. p.mu is held.
-func (p *bufferPool) tryTake(size int64) (b *buffer, retired []int, err error) {
+func (p *bufferPool) tryAcquire(size int64) (b *buffer, retired []int, err error) {
 	if p.closed {
 		return nil, nil, errPoolClosed
 	}
@@ -79,19 +80,19 @@ func (p *bufferPool) tryTake(size int64) (b *buffer, retired []int, err error) {
 	}
 	rounded := (max(size, 1) + bufferGrain - 1) / bufferGrain * bufferGrain
 	for id, free := range p.buffers { // too small, every one
-		if p.fits(rounded) {
+		if p.hasRoomFor(rounded) {
 			break
 		}
 		if !free.inUse {
 			if free.passed {
 				retired = append(retired, id)
 			}
-			if err := p.remove(free); err != nil {
+			if err := p.discard(free); err != nil {
 				return nil, retired, err
 			}
 		}
 	}
-	if !p.fits(rounded) {
+	if !p.hasRoomFor(rounded) {
 		return nil, retired, nil
 	}
 	file, err := createMemoryFile(rounded)
@@ -105,22 +106,23 @@ func (p *bufferPool) tryTake(size int64) (b *buffer, retired []int, err error) {
 	return b, retired, nil
 }
 
-// fits reports whether the bound allows another buffer. A trainer keeps no more bytes than the bound, or two buffers
-// if these are larger; it copies the rest. So two buffers of any size always fit beside the buffers that the trainer
-// keeps.
-func (p *bufferPool) fits(size int64) bool {
+// hasRoomFor reports whether the bound allows another buffer. A trainer keeps no more bytes than the bound, or two
+// buffers if these are larger; it copies the rest. So two buffers of any size always fit beside the buffers that the
+// trainer keeps.
+func (p *bufferPool) hasRoomFor(size int64) bool {
 	return p.total <= p.limit+size || len(p.buffers) < leastBuffers
 }
 
-// remove ends a buffer. The trainer's mappings of it stay valid. p.mu is held.
-func (p *bufferPool) remove(b *buffer) error {
+// discard closes a buffer and takes it out of the pool. The trainer's mappings of it stay valid. p.mu is held.
+func (p *bufferPool) discard(b *buffer) error {
 	delete(p.buffers, b.id)
 	p.total -= b.file.size()
 	return b.file.close()
 }
 
-// free takes a buffer back. The error wraps ErrProtocol if the trainer does not have it.
-func (p *bufferPool) free(id int) error {
+// release records that the trainer gave a buffer back. The error wraps ErrProtocol if the trainer does not have the
+// buffer.
+func (p *bufferPool) release(id int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b, ok := p.buffers[id]
@@ -135,14 +137,14 @@ func (p *bufferPool) free(id int) error {
 	return nil
 }
 
-// close ends every buffer. take returns an error from then on.
+// close discards every buffer. acquire returns an error from then on.
 func (p *bufferPool) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 	var errs []error
 	for _, b := range p.buffers {
-		errs = append(errs, p.remove(b))
+		errs = append(errs, p.discard(b))
 	}
 	return errors.Join(errs...)
 }

@@ -30,15 +30,15 @@ func TestBuffersAreBounded(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			if len(kept) > 0 && rapid.Bool().Draw(t, "give back") {
 				i := rapid.IntRange(0, len(kept)-1).Draw(t, "which")
-				require.NoError(t, p.free(kept[i]))
-				require.ErrorIs(t, p.free(kept[i]), ErrProtocol, "it was given back already")
+				require.NoError(t, p.release(kept[i]))
+				require.ErrorIs(t, p.release(kept[i]), ErrProtocol, "it was given back already")
 				kept = append(kept[:i], kept[i+1:]...)
 				continue
 			}
 			size := rapid.Int64Range(1, 9*bufferGrain).Draw(t, "size")
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(errFull)
-			b, retired, err := p.take(ctx, size)
+			b, retired, err := p.acquire(ctx, size)
 			for _, id := range retired {
 				require.True(t, known[id], "the trainer does not know what is retired")
 				require.NotContains(t, kept, id)
@@ -67,7 +67,7 @@ func TestBuffersAreBounded(t *testing.T) {
 func TestAClosedPoolGivesNothing(t *testing.T) {
 	p := newBufferPool(1)
 	require.NoError(t, p.close())
-	_, _, err := p.take(t.Context(), 1)
+	_, _, err := p.acquire(t.Context(), 1)
 	require.ErrorIs(t, err, errPoolClosed)
-	assert.ErrorIs(t, p.free(0), ErrProtocol)
+	assert.ErrorIs(t, p.release(0), ErrProtocol)
 }

@@ -46,9 +46,9 @@ type RanksError struct{ Message string }
 
 func (e *RanksError) Error() string { return e.Message }
 
-// failureOf describes an error to the trainer.
-func failureOf(err error) *Failed {
-	f := &Failed{Code: codeOf(err), Message: err.Error()}
+// describeFailure describes an error to the trainer.
+func describeFailure(err error) *Failed {
+	f := &Failed{Code: failureCode(err), Message: err.Error()}
 	var data *partition.DataError
 	if errors.As(err, &data) {
 		f.File, f.Column, f.Line = data.Partition, data.Column, data.Line
@@ -64,7 +64,7 @@ func failureOf(err error) *Failed {
 	if errors.As(err, &changed) {
 		f.File = changed.Partition
 	}
-	if name := fileOf(err); name != "" {
+	if name := affectedFile(err); name != "" {
 		f.File = name
 	}
 	var wrong pipeline.Errors
@@ -77,9 +77,9 @@ func failureOf(err error) *Failed {
 	return f
 }
 
-// fileOf returns the name of the file, folder, pattern or URI that an error of opening files is about; empty if there
-// is none.
-func fileOf(err error) string {
+// affectedFile returns the name of the file, folder, pattern or URI that an error of opening files is about; empty if
+// there is none.
+func affectedFile(err error) string {
 	var (
 		missing    *fs.PathError
 		unreadable *partition.UnreadableError
@@ -108,8 +108,8 @@ func fileOf(err error) string {
 	return ""
 }
 
-// codeOf returns the code of an error.
-func codeOf(err error) string {
+// failureCode returns the code of an error.
+func failureCode(err error) string {
 	var (
 		version  *VersionError
 		option   *OptionError

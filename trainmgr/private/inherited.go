@@ -20,7 +20,7 @@ func Inherited(file *os.File) (conn *net.UnixConn, parent int, err error) {
 		return nil, 0, errors.Join(fmt.Errorf("%w: standard input is a socket, but no unix socket", ErrNotInherited),
 			generic.Close())
 	}
-	uid, parent, err := peerOf(conn)
+	uid, parent, err := peerCredentials(conn)
 	if err == nil && uid != os.Getuid() {
 		err = fmt.Errorf("%w: the other end of the socket is of another user", ErrNotInherited)
 	}

@@ -214,11 +214,11 @@ func Read(r io.Reader) (Message, error) {
 	if len(body) < int(n) {
 		return nil, fmt.Errorf("%w: the connection ended after %d of %d bytes of a message", ErrProtocol, len(body), n)
 	}
-	return decode(body)
+	return decodeMessage(body)
 }
 
-// decode reads a message without its length.
-func decode(body []byte) (Message, error) {
+// decodeMessage reads a message without its length.
+func decodeMessage(body []byte) (Message, error) {
 	var head struct {
 		Kind string `json:"kind"`
 	}
@@ -236,8 +236,8 @@ func decode(body []byte) (Message, error) {
 	return m, nil
 }
 
-// check bounds the numbers of an Open.
-func (o *Open) check() error {
+// validate checks that the values of an Open are within their bounds.
+func (o *Open) validate() error {
 	wrong := func(format string, a ...any) error {
 		return &OptionError{Message: fmt.Sprintf(format, a...)}
 	}
@@ -276,7 +276,7 @@ func (o *Open) check() error {
 	return nil
 }
 
-// token reads the position that a trainer asks for; nil is the beginning.
+// parseToken reads the position that a trainer asks for; nil is the beginning.
 func parseToken(text string) (*dataset.Token, error) {
 	if text == "" {
 		return nil, nil

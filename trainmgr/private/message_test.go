@@ -65,7 +65,7 @@ func TestWhatIsNoMessage(t *testing.T) {
 
 func TestLimitsOfAnOpen(t *testing.T) {
 	base := func() *Open { return &Open{Version: Version, Files: []string{"x"}, Ranks: 4, Rank: 3} }
-	require.NoError(t, base().check())
+	require.NoError(t, base().validate())
 	for name, c := range map[string]struct{ good, bad func(*Open) }{
 		"files": {func(o *Open) { o.Files = make([]string, maxFiles) },
 			func(o *Open) { o.Files = make([]string, maxFiles+1) }},
@@ -89,10 +89,10 @@ func TestLimitsOfAnOpen(t *testing.T) {
 	} {
 		good, bad := base(), base()
 		c.good(good)
-		require.NoError(t, good.check(), name)
+		require.NoError(t, good.validate(), name)
 		c.bad(bad)
 		var option *OptionError
-		require.ErrorAs(t, bad.check(), &option, name)
+		require.ErrorAs(t, bad.validate(), &option, name)
 	}
 }
 
@@ -114,10 +114,10 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		if o, ok := m.(*Open); ok && o.check() == nil {
+		if o, ok := m.(*Open); ok && o.validate() == nil {
 			_, err := o.jobOptions()
 			if err != nil {
-				require.NotEmpty(t, failureOf(err).Code)
+				require.NotEmpty(t, describeFailure(err).Code)
 			}
 		}
 		again, err := Encode(m)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerOf returns the user and the process at the other end of a unix socket.
-func peerOf(conn *net.UnixConn) (uid, pid int, err error) {
+// peerCredentials returns the user and the process at the other end of a unix socket.
+func peerCredentials(conn *net.UnixConn) (uid, pid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, 0, fmt.Errorf("who is connected: %w", err)
@@ -30,9 +30,9 @@ func peerOf(conn *net.UnixConn) (uid, pid int, err error) {
 	return int(credentials.Uid), int(credentials.Pid), nil
 }
 
-// waitForEnd waits until a process has ended or ctx is done, and reports whether the process has ended. For a
+// awaitProcessEnd waits until a process has ended or ctx is done, and reports whether the process has ended. For a
 // process that cannot be watched it waits until ctx is done.
-func waitForEnd(ctx context.Context, pid int) bool {
+func awaitProcessEnd(ctx context.Context, pid int) bool {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		if errors.Is(err, unix.ESRCH) {

@@ -9,11 +9,11 @@ import (
 	"os"
 )
 
-func peerOf(*net.UnixConn) (uid, pid int, err error) {
+func peerCredentials(*net.UnixConn) (uid, pid int, err error) {
 	return 0, 0, errors.New("the private process needs Linux")
 }
 
-func waitForEnd(ctx context.Context, _ int) bool {
+func awaitProcessEnd(ctx context.Context, _ int) bool {
 	<-ctx.Done()
 	return false
 }

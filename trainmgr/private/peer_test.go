@@ -25,7 +25,7 @@ func TestTheEndOfAProcessIsSeen(t *testing.T) {
 	cmd := exec.Command("sleep", "600")
 	require.NoError(t, cmd.Start())
 	ended := make(chan bool)
-	go func() { ended <- waitForEnd(context.Background(), cmd.Process.Pid) }()
+	go func() { ended <- awaitProcessEnd(context.Background(), cmd.Process.Pid) }()
 	select {
 	case <-ended:
 		require.Fail(t, "it runs")
@@ -34,14 +34,14 @@ func TestTheEndOfAProcessIsSeen(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	assert.True(t, <-ended)
 	_ = cmd.Wait()
-	assert.True(t, waitForEnd(context.Background(), cmd.Process.Pid), "it has ended before")
+	assert.True(t, awaitProcessEnd(context.Background(), cmd.Process.Pid), "it has ended before")
 }
 
 func TestAWatchEnds(t *testing.T) {
 	skipPeers(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan bool)
-	go func() { ended <- waitForEnd(ctx, os.Getpid()) }()
+	go func() { ended <- awaitProcessEnd(ctx, os.Getpid()) }()
 	cancel()
 	assert.False(t, <-ended)
 }
@@ -49,7 +49,7 @@ func TestAWatchEnds(t *testing.T) {
 func TestAnInheritedConnectionKnowsWhoMadeIt(t *testing.T) {
 	skipPeers(t)
 	ours, theirs := socketpair(t)
-	uid, pid, err := peerOf(theirs)
+	uid, pid, err := peerCredentials(theirs)
 	require.NoError(t, err)
 	assert.Equal(t, os.Getuid(), uid)
 	assert.Equal(t, os.Getpid(), pid)

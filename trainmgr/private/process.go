@@ -44,7 +44,7 @@ type process struct {
 
 	mu        sync.Mutex
 	sessions  []*session                 // one a local rank, the starter's first
-	changed   chan struct{}              // closed and renewed when a session is added
+	added     chan struct{}              // closed and renewed when a session is added
 	accepting bool                       // the process still waits for ranks
 	pending   map[*net.UnixConn]struct{} // connections that have not sent their Open
 }
@@ -61,35 +61,35 @@ func Serve(ctx context.Context, conn *net.UnixConn, o Options) (err error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
 	defer stop()
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	p := &process{options: o, accepting: true, changed: make(chan struct{}), pending: map[*net.UnixConn]struct{}{}}
+	p := &process{options: o, accepting: true, added: make(chan struct{}), pending: map[*net.UnixConn]struct{}{}}
 	if p.starter, err = newSession(conn); err != nil {
-		if left(err) {
+		if trainerLeft(err) {
 			return nil
 		}
-		p.starter.fail(err)
+		p.starter.sendFailure(err)
 		return err
 	}
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	if o.Parent > 0 {
 		go func() {
-			if waitForEnd(watching, o.Parent) {
+			if awaitProcessEnd(watching, o.Parent) {
 				cancel(errParentEnded)
 			}
 		}()
 	}
 	p.sessions = []*session{p.starter}
-	return p.serve(ctx, cancel, stopWatching)
+	return p.openAndServe(ctx, cancel, stopWatching)
 }
 
-// serve opens the files, waits for the other local ranks, and runs every session. serve calls starterLeft when the
+// openAndServe opens the files, waits for the other local ranks, and runs every session. It calls starterLeft when the
 // rank that started the process has left properly. From then on the end of that rank's trainer does not end the
 // process.
-func (p *process) serve(ctx context.Context, cancel context.CancelCauseFunc, starterLeft func()) (err error) {
+func (p *process) openAndServe(ctx context.Context, cancel context.CancelCauseFunc, starterLeft func()) (err error) {
 	open := p.starter.open
-	listener, err := p.listen(ctx)
+	listener, err := p.listenForRanks(ctx)
 	if err != nil {
-		p.starter.fail(err)
+		p.starter.sendFailure(err)
 		return err
 	}
 	if listener != nil {
@@ -97,22 +97,22 @@ func (p *process) serve(ctx context.Context, cancel context.CancelCauseFunc, sta
 	}
 	options, err := open.jobOptions()
 	if err != nil {
-		p.starter.fail(err)
+		p.starter.sendFailure(err)
 		return err
 	}
 	manager, storage, threads, err := openStorage(ctx, open, p.options)
 	if err != nil {
-		p.starter.fail(err)
+		p.starter.sendFailure(err)
 		return err
 	}
 	defer func() { err = errors.Join(err, manager.Close()) }()
 	p.options.Logger.Info("opened the files of a trainer", "threads", threads)
 	defer p.closeOthers()
-	if err := p.gather(ctx, listener); err != nil {
+	if err := p.gatherRanks(ctx, listener); err != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, s := range p.sessions {
-			s.fail(err)
+			s.sendFailure(err)
 		}
 		return err
 	}
@@ -139,7 +139,7 @@ func (p *process) runSessions(ctx context.Context, cancel context.CancelCauseFun
 		running.Go(func() {
 			stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(past) })
 			defer stop()
-			err := s.run(ctx, threads)
+			err := s.serveRank(ctx, threads)
 			p.options.Logger.Info("session ended", "rank", s.open.Rank, "error", err)
 			switch {
 			case s != p.starter:
@@ -154,8 +154,8 @@ func (p *process) runSessions(ctx context.Context, cancel context.CancelCauseFun
 	running.Wait()
 }
 
-// listen opens the socket for the other local ranks; it returns nil if there are none.
-func (p *process) listen(ctx context.Context) (*net.UnixListener, error) {
+// listenForRanks opens the socket for the other local ranks; it returns nil if there are none.
+func (p *process) listenForRanks(ctx context.Context) (*net.UnixListener, error) {
 	open := p.starter.open
 	if open.LocalRanks <= 1 {
 		return nil, nil
@@ -172,9 +172,9 @@ func (p *process) listen(ctx context.Context) (*net.UnixListener, error) {
 	return listener.(*net.UnixListener), nil
 }
 
-// gather waits until every local rank has connected and asked for the same as the starter. Meanwhile the starter's
+// gatherRanks waits until every local rank has connected and asked for the same as the starter. Meanwhile the starter's
 // connection is watched.
-func (p *process) gather(ctx context.Context, listener *net.UnixListener) error {
+func (p *process) gatherRanks(ctx context.Context, listener *net.UnixListener) error {
 	wanted := max(p.starter.open.LocalRanks, 1)
 	if wanted == 1 {
 		return nil
@@ -188,8 +188,8 @@ func (p *process) gather(ctx context.Context, listener *net.UnixListener) error 
 	starterEnded := p.watchStarter()
 	defer p.acceptRanks(listener)()
 	for {
-		changed := p.awaitChange()
-		if len(p.ranks()) == wanted {
+		changed := p.sessionAdded()
+		if len(p.connectedRanks()) == wanted {
 			p.starter.stopWatching(starterEnded)
 			return nil
 		}
@@ -199,7 +199,7 @@ func (p *process) gather(ctx context.Context, listener *net.UnixListener) error 
 			p.starter.stopWatching(starterEnded)
 			return &RanksError{fmt.Sprintf("%d of %d local ranks came in %v, namely %v: every rank of this machine "+
 				"calls millrace.open, in the same order; LOCAL_WORLD_SIZE says how many there are",
-				len(p.ranks()), wanted, patience, p.ranks())}
+				len(p.connectedRanks()), wanted, patience, p.connectedRanks())}
 		case <-starterEnded:
 			return errParentEnded
 		case <-ctx.Done():
@@ -219,11 +219,11 @@ func (p *process) acceptRanks(listener *net.UnixListener) (stop func()) {
 			if err != nil {
 				return
 			}
-			if !p.keepPending(conn) {
+			if !p.addPending(conn) {
 				_ = conn.Close()
 				return
 			}
-			running.Go(func() { p.greet(conn) })
+			running.Go(func() { p.admitConnection(conn) })
 		}
 	})
 	return func() {
@@ -238,9 +238,9 @@ func (p *process) acceptRanks(listener *net.UnixListener) (stop func()) {
 	}
 }
 
-// keepPending records a connection that has not sent its Open. It returns false if the process takes no further
+// addPending records a connection that has not sent its Open. It returns false if the process takes no further
 // connection.
-func (p *process) keepPending(conn *net.UnixConn) bool {
+func (p *process) addPending(conn *net.UnixConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.accepting {
@@ -249,11 +249,11 @@ func (p *process) keepPending(conn *net.UnixConn) bool {
 	return p.accepting
 }
 
-// awaitChange returns a channel that is closed when another rank has come.
-func (p *process) awaitChange() <-chan struct{} {
+// sessionAdded returns a channel that is closed when another rank has come.
+func (p *process) sessionAdded() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.changed
+	return p.added
 }
 
 // watchStarter returns a channel that is closed when the starter's connection ends or has bytes to read. No trainer
@@ -274,8 +274,8 @@ func (s *session) stopWatching(ended chan struct{}) {
 	_ = s.conn.SetReadDeadline(time.Time{})
 }
 
-// ranks returns the local ranks that have come.
-func (p *process) ranks() []int {
+// connectedRanks returns the local ranks that have come.
+func (p *process) connectedRanks() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var ranks []int
@@ -285,36 +285,36 @@ func (p *process) ranks() []int {
 	return ranks
 }
 
-// greet reads the Open of a connection, and admits the connection as a rank if its process is this user's and its
+// admitConnection reads the Open of a connection, and adds a session for it if its process is this user's and its
 // Open asks for the same as the starter's.
-func (p *process) greet(conn *net.UnixConn) {
-	if uid, _, err := peerOf(conn); err != nil || uid != os.Getuid() {
+func (p *process) admitConnection(conn *net.UnixConn) {
+	if uid, _, err := peerCredentials(conn); err != nil || uid != os.Getuid() {
 		p.options.Logger.Warn("refused a connection of another user", "error", err)
-		p.forget(conn)
+		p.removePending(conn)
 		_ = conn.Close()
 		return
 	}
 	s, err := newSession(conn)
-	p.forget(conn)
+	p.removePending(conn)
 	if err == nil {
-		err = p.admit(s)
+		err = p.addSession(s)
 	}
 	if err != nil {
 		p.options.Logger.Warn("refused a rank", "error", err)
-		s.fail(err)
+		s.sendFailure(err)
 		_ = conn.Close()
 	}
 }
 
-// forget removes a connection from the pending ones.
-func (p *process) forget(conn *net.UnixConn) {
+// removePending removes a connection from the pending ones.
+func (p *process) removePending(conn *net.UnixConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pending, conn)
 }
 
-// admit adds the session of another rank.
-func (p *process) admit(s *session) error {
+// addSession adds the session of another rank.
+func (p *process) addSession(s *session) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	mine, theirs := *p.starter.open, *s.open
@@ -335,8 +335,8 @@ func (p *process) admit(s *session) error {
 		return errParentEnded
 	}
 	p.sessions = append(p.sessions, s)
-	close(p.changed)
-	p.changed = make(chan struct{})
+	close(p.added)
+	p.added = make(chan struct{})
 	return nil
 }
 

@@ -46,11 +46,11 @@ func newSession(conn *net.UnixConn) (*session, error) {
 		return s, fmt.Errorf("%w: the first message is %s, want open", ErrProtocol, m.kind())
 	}
 	s.open = open
-	return s, open.check()
+	return s, open.validate()
 }
 
-// send writes a message, with a buffer's descriptor if it has one.
-func (s *session) send(m Message, file *memoryFile) error {
+// sendMessage writes a message, with a buffer's descriptor if it has one.
+func (s *session) sendMessage(m Message, file *memoryFile) error {
 	b, err := Encode(m)
 	if err != nil {
 		return err
@@ -72,33 +72,33 @@ func (s *session) send(m Message, file *memoryFile) error {
 	return nil
 }
 
-// fail sends the trainer the error that ended its session. The trainer may be gone.
-func (s *session) fail(err error) { _ = s.send(failureOf(err), nil) }
+// sendFailure sends the trainer the error that ended its session. The trainer may be gone.
+func (s *session) sendFailure(err error) { _ = s.sendMessage(describeFailure(err), nil) }
 
-// run serves the rank until the trainer leaves (errTrainerLeft), dies (io.EOF), or something fails. A failure is sent,
-// and the connection is kept until the trainer ends it.
-func (s *session) run(ctx context.Context, threads int) (err error) {
+// serveRank serves the rank until the trainer leaves (errTrainerLeft), dies (io.EOF), or something fails. A failure is
+// sent, and the connection is kept until the trainer ends it.
+func (s *session) serveRank(ctx context.Context, threads int) (err error) {
 	defer func() { err = errors.Join(err, s.buffers.close()) }()
 	token, err := parseToken(s.open.Token)
 	if err != nil {
-		s.fail(err)
+		s.sendFailure(err)
 		return s.awaitEnd()
 	}
-	job, err := s.submit(ctx, token)
+	job, err := s.submitJob(ctx, token)
 	if err != nil {
-		s.fail(err)
+		s.sendFailure(err)
 		return s.awaitEnd()
 	}
-	opened, err := s.opened(ctx, job, threads)
+	opened, err := s.describeJob(ctx, job, threads)
 	if err != nil {
-		s.fail(err)
+		s.sendFailure(err)
 		return errors.Join(job.Close(), s.awaitEnd())
 	}
-	if err := s.send(opened, nil); err != nil {
+	if err := s.sendMessage(opened, nil); err != nil {
 		return errors.Join(err, job.Close())
 	}
 	for {
-		next, ended, err := s.serve(ctx, job)
+		next, ended, err := s.serveJob(ctx, job)
 		if ended {
 			return err
 		}
@@ -107,34 +107,34 @@ func (s *session) run(ctx context.Context, threads int) (err error) {
 	}
 }
 
-// serve makes the mini-batches of a job and reads the trainer's messages, until the trainer goes to another position
+// serveJob makes the mini-batches of a job and reads the trainer's messages, until the trainer goes to another position
 // or the session has ended. next is the job of the other position. The job is closed when it returns.
-func (s *session) serve(ctx context.Context, job *trainmgr.Job) (next *trainmgr.Job, ended bool, err error) {
+func (s *session) serveJob(ctx context.Context, job *trainmgr.Job) (next *trainmgr.Job, ended bool, err error) {
 	making, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	generation := s.generation
 	go func() {
 		defer close(done)
 		if err := s.makeMiniBatches(making, job, generation); err != nil && making.Err() == nil {
-			s.fail(err)
+			s.sendFailure(err)
 		}
 	}()
-	next, err = s.read(ctx)
+	next, err = s.handleMessages(ctx)
 	cancel(errTrainerLeft)
 	<-done
 	return next, err != nil, errors.Join(err, job.Close())
 }
 
-// submit makes the job of the session from a position on.
-func (s *session) submit(ctx context.Context, token *dataset.Token) (*trainmgr.Job, error) {
+// submitJob makes the job of the session from a position on.
+func (s *session) submitJob(ctx context.Context, token *dataset.Token) (*trainmgr.Job, error) {
 	options := s.options
 	options.Resume = token
 	return trainmgr.Submit(ctx, s.storage, options)
 }
 
-// read handles the trainer's messages until one asks for another position, whose job it returns, or the session has
-// ended.
-func (s *session) read(ctx context.Context) (*trainmgr.Job, error) {
+// handleMessages handles the trainer's messages until one asks for another position, whose job it returns, or the
+// session has ended.
+func (s *session) handleMessages(ctx context.Context) (*trainmgr.Job, error) {
 	for {
 		m, err := Read(s.reader)
 		if err != nil {
@@ -142,12 +142,12 @@ func (s *session) read(ctx context.Context) (*trainmgr.Job, error) {
 		}
 		switch m := m.(type) {
 		case *Free:
-			if err := s.buffers.free(m.Buffer); err != nil {
-				s.fail(err)
+			if err := s.buffers.release(m.Buffer); err != nil {
+				s.sendFailure(err)
 				return nil, err
 			}
 		case *Seek:
-			job, err := s.seek(ctx, m)
+			job, err := s.handleSeek(ctx, m)
 			if job != nil || err != nil {
 				return job, err
 			}
@@ -155,42 +155,42 @@ func (s *session) read(ctx context.Context) (*trainmgr.Job, error) {
 			return nil, errTrainerLeft
 		default:
 			err := fmt.Errorf("%w: %s is no message of a trainer that has opened", ErrProtocol, m.kind())
-			s.fail(err)
+			s.sendFailure(err)
 			return nil, err
 		}
 	}
 }
 
-// seek makes the job of another position and answers. A position that is refused leaves the session as it was.
-func (s *session) seek(ctx context.Context, m *Seek) (*trainmgr.Job, error) {
+// handleSeek makes the job of another position and answers. A position that is refused leaves the session as it was.
+func (s *session) handleSeek(ctx context.Context, m *Seek) (*trainmgr.Job, error) {
 	if m.Generation != s.generation+1 {
 		err := fmt.Errorf("%w: seek of generation %d after %d", ErrProtocol, m.Generation, s.generation)
-		s.fail(err)
+		s.sendFailure(err)
 		return nil, err
 	}
 	token, err := parseToken(m.Token)
 	var job *trainmgr.Job
 	if err == nil {
-		job, err = s.submit(ctx, token)
+		job, err = s.submitJob(ctx, token)
 	}
 	if err != nil {
-		refused := failureOf(err)
+		refused := describeFailure(err)
 		refused.Generation = m.Generation
-		return nil, s.send(refused, nil)
+		return nil, s.sendMessage(refused, nil)
 	}
 	position := job.Checkpoint()
 	text, err := position.MarshalText()
 	if err != nil {
 		return nil, errors.Join(err, job.Close())
 	}
-	if err := s.send(&Sought{Generation: m.Generation, Token: string(text)}, nil); err != nil {
+	if err := s.sendMessage(&Sought{Generation: m.Generation, Token: string(text)}, nil); err != nil {
 		return nil, errors.Join(err, job.Close())
 	}
 	return job, nil
 }
 
-// opened describes the job to the trainer.
-func (s *session) opened(ctx context.Context, job *trainmgr.Job, threads int) (*Opened, error) {
+// describeJob describes the job to the trainer.
+func (s *session) describeJob(ctx context.Context, job *trainmgr.Job, threads int) (*Opened, error) {
 	schema, err := json.Marshal(job.Schema())
 	if err != nil {
 		return nil, err
@@ -240,9 +240,9 @@ func (s *session) sendMiniBatch(ctx context.Context, mb *tensor.MiniBatch, gener
 	if err != nil {
 		return err
 	}
-	b, retired, err := s.buffers.take(ctx, frame.Len())
+	b, retired, err := s.buffers.acquire(ctx, frame.Len())
 	for _, id := range retired {
-		if err := s.send(&Retired{Buffer: id}, nil); err != nil {
+		if err := s.sendMessage(&Retired{Buffer: id}, nil); err != nil {
 			return err
 		}
 	}
@@ -256,11 +256,11 @@ func (s *session) sendMiniBatch(ctx context.Context, mb *tensor.MiniBatch, gener
 	if !b.passed {
 		b.passed = true
 		passed := &Buffer{Buffer: b.id, Bytes: b.file.size(), Limit: s.buffers.limit}
-		if err := s.send(passed, b.file); err != nil {
+		if err := s.sendMessage(passed, b.file); err != nil {
 			return err
 		}
 	}
-	return s.send(&MiniBatch{Generation: generation, Buffer: b.id, Bytes: int64(at), Epoch: mb.Name.Epoch,
+	return s.sendMessage(&MiniBatch{Generation: generation, Buffer: b.id, Bytes: int64(at), Epoch: mb.Name.Epoch,
 		Number: mb.Name.Number}, nil)
 }
 
@@ -277,5 +277,6 @@ func (s *session) awaitEnd() error {
 	}
 }
 
-// left reports whether an error of run says that the trainer has left or died, so that this process did not fail.
-func left(err error) bool { return errors.Is(err, errTrainerLeft) || errors.Is(err, io.EOF) }
+// trainerLeft reports whether an error of serveRank says that the trainer has left or died, so that this process did
+// not fail.
+func trainerLeft(err error) bool { return errors.Is(err, errTrainerLeft) || errors.Is(err, io.EOF) }

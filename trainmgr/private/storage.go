@@ -119,15 +119,15 @@ func (o *Open) jobOptions() (j trainmgr.Options, err error) {
 	j.AllDrives, j.QueueBytes = true, 1 // the buffers are the queue
 	j.Share = dataset.Share{Rank: o.Rank, Ranks: max(o.Ranks, 1), KeepTail: o.RankTail == "keep"}
 	if o.Tail != "" {
-		err = errors.Join(err, asOption("tail", j.Tail.UnmarshalText([]byte(o.Tail))))
+		err = errors.Join(err, wrapOption("tail", j.Tail.UnmarshalText([]byte(o.Tail))))
 	}
 	if o.Shuffle != "" {
-		err = errors.Join(err, asOption("shuffle", j.Shuffle.UnmarshalText([]byte(o.Shuffle))))
+		err = errors.Join(err, wrapOption("shuffle", j.Shuffle.UnmarshalText([]byte(o.Shuffle))))
 	}
 	if o.Order != "" {
 		var orderErr error
 		j.Order, orderErr = dataset.ParseOrder(o.Order)
-		err = errors.Join(err, asOption("order", orderErr))
+		err = errors.Join(err, wrapOption("order", orderErr))
 	}
 	return j, err
 }
@@ -144,8 +144,8 @@ func (o *Open) pipelineSpec() (*pipeline.Spec, error) {
 	return spec, nil
 }
 
-// asOption names the argument that an error is about.
-func asOption(name string, err error) error {
+// wrapOption names the argument that an error is about.
+func wrapOption(name string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -79,8 +79,8 @@ func (j *Job) Announces(rank uint32, end bool) {
 
 // noteAnnouncement records whether a rank's launcher will report its end. The stored state has to follow.
 func (j *Job) noteAnnouncement(r *Rank, end bool) {
-	j.unwritten = j.unwritten || r.announcesEnd != end || r.assumed
-	r.announcesEnd, r.assumed = end, false
+	j.unwritten = j.unwritten || r.announcesEnd != end || r.announcementAssumed
+	r.announcesEnd, r.announcementAssumed = end, false
 }
 
 // Through records that a rank is through: its trainer will not go back to an earlier checkpoint. The caller must
@@ -127,11 +127,11 @@ const (
 	maxAssumedStay = 30 * time.Second
 )
 
-// ranksStay reports whether a rank may still come back to an earlier checkpoint.
-func (j *Job) ranksStay(now time.Time) bool {
+// ranksMayReturn reports whether a rank may still come back to an earlier checkpoint.
+func (j *Job) ranksMayReturn(now time.Time) bool {
 	return slices.ContainsFunc(j.ranks, func(r Rank) bool {
 		most := maxStay
-		if r.assumed {
+		if r.announcementAssumed {
 			most = maxAssumedStay
 		}
 		return r.announcesEnd && now.Sub(j.deliveredAt) < most
@@ -143,7 +143,7 @@ func (j *Job) describeEnds() string {
 	b := make([]byte, len(j.ranks))
 	for i, r := range j.ranks {
 		switch {
-		case r.assumed:
+		case r.announcementAssumed:
 			b[i] = '?'
 		case r.announcesEnd:
 			b[i] = '1'
@@ -159,9 +159,9 @@ func (j *Job) restoreEnds() {
 	stays := j.state.Stays
 	for i := range j.ranks {
 		r := &j.ranks[i]
-		r.announcesEnd, r.assumed = true, true
+		r.announcesEnd, r.announcementAssumed = true, true
 		if i < len(stays) && stays[i] != '?' {
-			r.announcesEnd, r.assumed = stays[i] == '1', false
+			r.announcesEnd, r.announcementAssumed = stays[i] == '1', false
 		}
 	}
 }

@@ -33,14 +33,14 @@ const storeEvery = time.Second
 type editionStep uint8
 
 const (
-	found    editionStep = iota // its partitions are known
-	stored                      // its data are in etcd: a later leader gives its number to no other edition
-	prepared                    // its nodes are prepared; the state that has it is not stored yet
+	editionFound    editionStep = iota // its partitions are known
+	editionStored                      // its data are in etcd: a later leader gives its number to no other edition
+	editionPrepared                    // its nodes are prepared; the state that has it is not stored yet
 )
 
 // Review has the job check again whether it ends, if all of it is delivered: time has passed, or new partitions may
 // have appeared.
-func (j *Job) Review() { j.unconfirmed = j.delivered && j.next == nil && !j.Phase().Ended() }
+func (j *Job) Review() { j.unconfirmed = j.delivered && j.nextEdition == nil && !j.Phase().Ended() }
 
 // Duty returns what to do next.
 func (j *Job) Duty(now time.Time) Duty {
@@ -50,7 +50,7 @@ func (j *Job) Duty(now time.Time) Duty {
 		return Confirm
 	case j.hasNextState():
 		return Commit
-	case j.unwritten && (j.urgent || now.Sub(j.writtenAt) >= storeEvery):
+	case j.unwritten && (j.storeAtOnce || now.Sub(j.writtenAt) >= storeEvery):
 		return Store
 	case ended && !j.unwritten:
 		return Retire
@@ -60,9 +60,9 @@ func (j *Job) Duty(now time.Time) Duty {
 		return Prepare
 	case j.Phase() == record.Measuring:
 		return Measure
-	case j.next != nil && j.nextStep == found:
+	case j.nextEdition != nil && j.nextEditionStep == editionFound:
 		return StoreEdition
-	case j.next != nil:
+	case j.nextEdition != nil:
 		return Prepare
 	}
 	return Rest
@@ -70,7 +70,10 @@ func (j *Job) Duty(now time.Time) Duty {
 
 // hasNextState reports whether the job goes on as soon as the state that follows is durable.
 func (j *Job) hasNextState() bool {
-	return j.Phase() == record.Measuring && j.measured || j.next != nil && j.nextStep == prepared && !j.Phase().Ended()
+	if j.Phase() == record.Measuring && j.measured {
+		return true
+	}
+	return j.nextEdition != nil && j.nextEditionStep == editionPrepared && !j.Phase().Ended()
 }
 
 // Unwritten reports whether the state differs from what is stored.
@@ -79,7 +82,7 @@ func (j *Job) Unwritten() bool { return j.unwritten }
 // Storing returns the state to write and marks it as stored. Call StoreFailed if the write failed.
 func (j *Job) Storing(now time.Time) record.State {
 	j.state.Stays, j.state.Runs = j.describeEnds(), j.describeRuns()
-	j.unwritten, j.urgent, j.writtenAt = false, false, now
+	j.unwritten, j.storeAtOnce, j.writtenAt = false, false, now
 	return j.state
 }
 
@@ -91,22 +94,22 @@ func (j *Job) StoringNext(now time.Time) record.State {
 		return next
 	}
 	next.Phase, next.Why = record.Running, ""
-	if j.next != nil {
-		next.Editions, next.Taken = j.editionsWithNext(), j.next.Number+1
+	if j.nextEdition != nil {
+		next.Editions, next.Taken = j.editionsWithNext(), j.nextEdition.Number+1
 	}
 	return next
 }
 
 // StoreFailed records that the state that Storing or StoringNext returned may not have been written.
-func (j *Job) StoreFailed() { j.unwritten, j.urgent = true, j.Phase().Ended() }
+func (j *Job) StoreFailed() { j.unwritten, j.storeAtOnce = true, j.Phase().Ended() }
 
 // Prepared records that the nodes are prepared for the edition Preparing.
 func (j *Job) Prepared() {
 	switch {
 	case j.Phase() == record.Preparing:
 		j.transition(onPrepared, "")
-	case j.next != nil:
-		j.nextStep = prepared
+	case j.nextEdition != nil:
+		j.nextEditionStep = editionPrepared
 	}
 }
 
@@ -115,8 +118,8 @@ func (j *Job) PrepareFailed(why string, now time.Time) {
 	switch {
 	case j.Phase() == record.Preparing:
 		j.Fail(why, now)
-	case j.next != nil:
-		j.next = nil
+	case j.nextEdition != nil:
+		j.nextEdition = nil
 		j.waitFor(why)
 	}
 }
@@ -144,8 +147,8 @@ func (j *Job) waitFor(why string) {
 func (j *Job) Committed() {
 	switch {
 	case !j.hasNextState(): // the job has ended meanwhile
-	case j.next != nil:
-		j.beginNext()
+	case j.nextEdition != nil:
+		j.beginNextEdition()
 	default:
 		j.measured = false
 		j.machine.emit(BeginEpoch{Job: j.ID, Epoch: j.FirstEpoch})
@@ -157,5 +160,5 @@ func (j *Job) Committed() {
 // edition again.
 func (j *Job) CommitFailed() {
 	j.StoreFailed()
-	j.next = nil
+	j.nextEdition = nil
 }

@@ -15,8 +15,8 @@ const keptEditions = 2
 // Preparing returns the number of the edition that the nodes are to prepare: the further edition if there is
 // one, else the last edition.
 func (j *Job) Preparing() int {
-	if j.next != nil {
-		return j.next.Number
+	if j.nextEdition != nil {
+		return j.nextEdition.Number
 	}
 	return j.state.Editions[len(j.state.Editions)-1].Number
 }
@@ -46,10 +46,10 @@ func (j *Job) Confirmed(now time.Time) {
 	case !j.delivered || j.Phase().Ended(): // a rank has gone back meanwhile
 	case j.Follow:
 		j.machine.emit(FindPartitions{Job: j.ID})
-	case j.ranksStay(now):
+	case j.ranksMayReturn(now):
 		j.waitFor("every mini-batch is delivered, for the ranks to say that they are through")
 	default:
-		j.end(onAllConsumed, "", now)
+		j.endJob(onAllConsumed, "", now)
 	}
 }
 
@@ -70,44 +70,44 @@ func (j *Job) PartitionsFound(digest dataset.Digest) {
 		return
 	}
 	number, first := j.NextEdition()
-	j.next, j.nextStep = &record.Edition{Number: number, First: first, Digest: digest}, found
+	j.nextEdition, j.nextEditionStep = &record.Edition{Number: number, First: first, Digest: digest}, editionFound
 }
 
 // EditionStored records that the data of the further edition are in etcd, in a given number of pieces.
 func (j *Job) EditionStored(pieces int) {
-	if j.next != nil {
-		j.next.Pieces, j.nextStep = pieces, stored
+	if j.nextEdition != nil {
+		j.nextEdition.Pieces, j.nextEditionStep = pieces, editionStored
 	}
 }
 
 // EditionDropped records that the further edition could not be stored. The job looks for it again.
-func (j *Job) EditionDropped() { j.next = nil }
+func (j *Job) EditionDropped() { j.nextEdition = nil }
 
 // editionsWithNext returns the editions with the further one, without those that no rank is in any more.
 func (j *Job) editionsWithNext() []record.Edition {
-	all := append(slices.Clone(j.state.Editions), *j.next)
+	all := append(slices.Clone(j.state.Editions), *j.nextEdition)
 	return all[max(0, len(all)-keptEditions):]
 }
 
-// beginNext goes on with the further edition.
-func (j *Job) beginNext() {
-	kept, next := j.editionsWithNext(), *j.next
+// beginNextEdition goes on with the further edition.
+func (j *Job) beginNextEdition() {
+	kept, next := j.editionsWithNext(), *j.nextEdition
 	for _, e := range j.state.Editions {
 		if e.Number < kept[0].Number {
 			j.machine.emit(DropEdition{Job: j.ID, Number: e.Number})
 		}
 	}
 	j.state.Editions, j.state.Taken = kept, next.Number+1
-	j.next, j.delivered = nil, false
+	j.nextEdition, j.delivered = nil, false
 	j.machine.emit(BeginEpoch{Job: j.ID, Epoch: next.First})
 	j.transition(onGoesOn, "")
 	j.machine.emit(EditionBegun{Job: j.ID, Edition: next})
-	j.wakeAll()
+	j.wakeAllRanks()
 }
 
 // Ending reports whether the job has nothing left to deliver, waits for no rank, and so is about to be done.
 func (j *Job) Ending(now time.Time) bool {
-	return j.delivered && !j.Follow && !j.Phase().Ended() && !j.ranksStay(now)
+	return j.delivered && !j.Follow && !j.Phase().Ended() && !j.ranksMayReturn(now)
 }
 
 // WentBack records the job's progress after a rank attached with a token: the epoch of the ranks that are furthest

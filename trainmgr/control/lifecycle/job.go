@@ -27,15 +27,15 @@ type Job struct {
 	state   record.State
 	ranks   []Rank
 
-	measured    bool            // P is known; the job runs once the state that says so is stored
-	next        *record.Edition // a further edition that is being stored and prepared; nil: none
-	nextStep    editionStep     // how far next is
-	delivered   bool            // every mini-batch of every epoch of every edition is acknowledged
-	deliveredAt time.Time       // when the last mini-batch was acknowledged
-	unconfirmed bool            // the job has the duty Confirm: it is delivered, and may end
-	unwritten   bool            // the state differs from the stored one
-	urgent      bool            // the state is to be written at once, not when storeEvery has gone by
-	writtenAt   time.Time       // when the state was written last
+	measured        bool            // P is known; the job runs once the state that says so is stored
+	nextEdition     *record.Edition // a further edition that is being stored and prepared; nil: none
+	nextEditionStep editionStep     // how far nextEdition is
+	delivered       bool            // every mini-batch of every epoch of every edition is acknowledged
+	deliveredAt     time.Time       // when the last mini-batch was acknowledged
+	unconfirmed     bool            // the job has the duty Confirm: it is delivered, and may end
+	unwritten       bool            // the state differs from the stored one
+	storeAtOnce     bool            // the state is to be written at once, not when storeEvery has gone by
+	writtenAt       time.Time       // when the state was written last
 }
 
 // Submission returns the state of a job that is being submitted: store it, then Add it.
@@ -52,7 +52,7 @@ func (m *Machine) Add(t Terms, stored record.State) *Job {
 	if j.Phase().Ended() {
 		return j
 	}
-	m.running[t.Name] = j
+	m.runningByName[t.Name] = j
 	if j.Phase() == record.Measuring {
 		j.transition(onNewLeader, "")
 	}
@@ -99,23 +99,23 @@ func (j *Job) EndEpoch() uint64 {
 
 // hasEditionOf reports whether an edition, or the next one, has the digest.
 func (j *Job) hasEditionOf(digest dataset.Digest) bool {
-	return j.next != nil && j.next.Digest == digest ||
+	return j.nextEdition != nil && j.nextEdition.Digest == digest ||
 		slices.ContainsFunc(j.state.Editions, func(e record.Edition) bool { return e.Digest == digest })
 }
 
 // Cancel ends the job at its owner's request. It changes nothing if the job has ended.
-func (j *Job) Cancel(now time.Time) { j.end(onCancelled, "", now) }
+func (j *Job) Cancel(now time.Time) { j.endJob(onCancelled, "", now) }
 
 // Fail ends a job that cannot go on.
-func (j *Job) Fail(why string, now time.Time) { j.end(onFailed, why, now) }
+func (j *Job) Fail(why string, now time.Time) { j.endJob(onFailed, why, now) }
 
-// end ends the job. Its ledger and launchers remain until Conclude.
-func (j *Job) end(on phaseEvent, why string, now time.Time) {
+// endJob ends the job. Its ledger and launchers remain until Conclude.
+func (j *Job) endJob(on phaseEvent, why string, now time.Time) {
 	if j.Phase().Ended() || !j.transition(on, why) {
 		return
 	}
 	j.state.Ended = now.UTC().Truncate(time.Second)
-	delete(j.machine.running, j.Name)
+	delete(j.machine.runningByName, j.Name)
 	j.machine.emit(EndJob{Job: j.ID, Phase: j.Phase()})
 }
 
@@ -133,10 +133,10 @@ func (j *Job) Conclude(c Conclusion) {
 	for i := range j.ranks {
 		j.ranks[i].offers = nil
 	}
-	j.wakeAll()
+	j.wakeAllRanks()
 }
 
-func (j *Job) wakeAll() {
+func (j *Job) wakeAllRanks() {
 	for i := range j.ranks {
 		j.machine.emit(WakeRank{Job: j.ID, Rank: uint32(i)})
 	}

@@ -17,19 +17,19 @@ type Config struct {
 
 // Machine holds the lives of all jobs of a cluster.
 type Machine struct {
-	config    Config
-	jobs      []*Job // in the order in which they were added; ended ones too
-	byID      map[string]*Job
-	running   map[string]*Job // by name
-	launchers *presence.Tracker
-	looked    time.Time // when Tick last looked for abandoned jobs
-	effects   []Effect
+	config           Config
+	jobs             []*Job // in the order in which they were added; ended ones too
+	byID             map[string]*Job
+	runningByName    map[string]*Job // the jobs that have not ended
+	launchers        *presence.Tracker
+	lastAbandonCheck time.Time // when Tick last looked for abandoned jobs
+	effects          []Effect
 }
 
 // New makes a machine without jobs.
 func New(c Config) *Machine {
 	return &Machine{
-		config: c, byID: map[string]*Job{}, running: map[string]*Job{}, launchers: presence.New(c.Presence),
+		config: c, byID: map[string]*Job{}, runningByName: map[string]*Job{}, launchers: presence.New(c.Presence),
 	}
 }
 
@@ -51,7 +51,7 @@ func (m *Machine) Find(name string) *Job {
 	if j := m.Job(name); j != nil {
 		return j
 	}
-	if j := m.running[name]; j != nil {
+	if j := m.runningByName[name]; j != nil {
 		return j
 	}
 	var last *Job
@@ -73,10 +73,10 @@ func (j *Job) endedAfter(other *Job) bool {
 }
 
 // Running returns the job of a name that has not ended, or nil if there is none.
-func (m *Machine) Running(name string) *Job { return m.running[name] }
+func (m *Machine) Running(name string) *Job { return m.runningByName[name] }
 
 // Active counts the jobs that have not ended.
-func (m *Machine) Active() int { return len(m.running) }
+func (m *Machine) Active() int { return len(m.runningByName) }
 
 // Uses reports whether a job that has not ended has the digest: two jobs of one pipeline, data and options share it.
 func (m *Machine) Uses(digest dataset.Digest) bool {
@@ -108,10 +108,10 @@ func (m *Machine) ConnectionClosed(c presence.Conn, now time.Time) { m.launchers
 // no rank calls.
 func (m *Machine) Tick(now time.Time) {
 	m.detachDeparted(now)
-	if since := now.Sub(m.looked); since >= 0 && since < time.Second {
+	if since := now.Sub(m.lastAbandonCheck); since >= 0 && since < time.Second {
 		return
 	}
-	m.looked = now
+	m.lastAbandonCheck = now
 	for _, j := range m.jobs {
 		j.endIfAbandoned(now)
 	}
@@ -150,7 +150,7 @@ func (j *Job) endIfAbandoned(now time.Time) {
 	if after <= 0 || now.Sub(j.state.Unattended) < after {
 		return
 	}
-	j.end(onAbandoned, fmt.Sprintf("no rank has called since %s, for more than %v",
+	j.endJob(onAbandoned, fmt.Sprintf("no rank has called since %s, for more than %v",
 		j.state.Unattended.Format(time.RFC3339), after), now)
 }
 

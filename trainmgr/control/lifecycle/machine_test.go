@@ -84,7 +84,7 @@ func TestWhatRanksSaidIsRestored(t *testing.T) {
 	j := m.Add(Terms{ID: "x", Name: "x", Ranks: 4, Epochs: 1}, st)
 	var got []string
 	for _, r := range j.ranks {
-		got = append(got, fmt.Sprint(r.announcesEnd, r.assumed, r.run == monday))
+		got = append(got, fmt.Sprint(r.announcesEnd, r.announcementAssumed, r.run == monday))
 	}
 	assert.Equal(t, []string{"false false false", "true false true", "true true false", "true true false"}, got)
 	again := j.Storing(time.Time{})

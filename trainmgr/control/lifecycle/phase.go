@@ -62,7 +62,7 @@ func (j *Job) transition(on phaseEvent, why string) bool {
 		return true
 	}
 	j.state.Phase, j.state.Why = to, why
-	j.unwritten, j.urgent = true, true
+	j.unwritten, j.storeAtOnce = true, true
 	j.machine.emit(Moved{Job: j.ID, From: from, To: to, Why: why})
 	return true
 }

@@ -8,15 +8,15 @@ import (
 
 // Rank is one rank of a job: its session, and the news that waits for its launcher.
 type Rank struct {
-	session      ledger.Session
-	run          Run  // that attached last
-	adopted      bool // this leader knows what the session holds
-	announcesEnd bool // the launcher will report when the rank is through
-	through      bool // the launcher announced it to this leader
-	assumed      bool // announcesEnd is assumed: no leader stored what the launcher announced
-	offers       []offer
-	revoked      []uint64
-	calls        uint64 // calls that waited for grants: the last call withdraws its want
+	session             ledger.Session
+	run                 Run  // that attached last
+	adopted             bool // this leader knows what the session holds
+	announcesEnd        bool // the launcher will report when the rank is through
+	through             bool // the launcher announced it to this leader
+	announcementAssumed bool // announcesEnd is assumed: no leader stored what the launcher announced
+	offers              []offer
+	revoked             []uint64
+	callCount           uint64 // calls that waited for grants: the last call withdraws its want
 }
 
 // offer is a grant that the rank has not named among the leases that it holds. Every answer repeats the grant until
@@ -80,15 +80,15 @@ func (r *Rank) FencedOff(s ledger.Session) bool {
 // Wants begins a call that waits for some pieces. Grants that the rank has not named count as pieces: more is the
 // number of pieces that the ledger has to grant beside them.
 func (r *Rank) Wants(pieces int) (call uint64, more int) {
-	r.calls++
-	return r.calls, max(0, pieces-len(r.offers))
+	r.callCount++
+	return r.callCount, max(0, pieces-len(r.offers))
 }
 
 // HasNews reports whether an answer to the rank would contain a grant or a revocation.
 func (r *Rank) HasNews() bool { return len(r.offers) > 0 || len(r.revoked) > 0 }
 
 // Withdraws reports whether the end of a call withdraws the rank's want, because no later call waits by now.
-func (r *Rank) Withdraws(call uint64) bool { return r.calls == call }
+func (r *Rank) Withdraws(call uint64) bool { return r.callCount == call }
 
 // TakeUnanswered removes and returns the leases that were granted for a call whose caller has gone and that no answer
 // contained.
