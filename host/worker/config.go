@@ -97,14 +97,14 @@ func (c *Config) Check() error {
 		return errors.New("control: name the control plane (--control, or a context): a worker gets its work from there")
 	case c.Jobs < 1 || c.Jobs > maxJobs:
 		return fmt.Errorf("jobs: %d: want 1 to %d", c.Jobs, maxJobs)
-	case c.Memory < leastMemory || c.parts().read < source.MinMemory:
+	case c.Memory < leastMemory || c.divideMemory().read < source.MinMemory:
 		return fmt.Errorf("memory: %d bytes: want at least 64MiB", int64(c.Memory))
 	case c.Requests < 1 || c.ReadTries < 1 || c.ReadTime <= 0:
 		return errors.New("requests, read_tries and read_time must be above 0")
 	case c.Limits.Jobs != 0:
 		return errors.New("limits.jobs: a worker's jobs are bounded by jobs: leave it out")
 	}
-	n := c.node()
+	n := c.nodeConfig()
 	if err := n.Check(); err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ type memoryParts struct {
 	read    int64 // of partitions
 }
 
-// parts divides the memory.
-func (c *Config) parts() memoryParts {
+// divideMemory divides the memory.
+func (c *Config) divideMemory() memoryParts {
 	quarter := int64(c.Memory) / 4
 	if c.Drive != "" {
 		return memoryParts{batches: 2 * quarter, read: 2 * quarter}
@@ -149,12 +149,13 @@ func (c *Config) parts() memoryParts {
 	return memoryParts{engine: 2 * quarter / int64(c.Jobs), batches: quarter, read: quarter}
 }
 
-// node returns the configuration of the node as which launchers and the control plane see a worker. It has no drive.
-func (c *Config) node() node.Config {
+// nodeConfig returns the configuration of the node as which launchers and the control plane see a worker. It has no
+// drive.
+func (c *Config) nodeConfig() node.Config {
 	n := node.DefaultConfig()
 	n.Name, n.Listen, n.Advertise, n.InsecureNetwork = c.Name, c.Listen, c.Advertise, c.InsecureNetwork
 	n.TLS, n.Control, n.StateDir = c.TLS, c.Control, c.StateDir
-	n.Buffers = node.BufferConfig{Node: node.Bytes(c.parts().batches), Job: node.Bytes(c.parts().batches)}
+	n.Buffers = node.BufferConfig{Node: node.Bytes(c.divideMemory().batches), Job: node.Bytes(c.divideMemory().batches)}
 	n.Runs, n.Limits, n.Measure, n.DrainTime, n.Log = c.Runs, c.Limits, c.Measure, c.DrainTime, c.Log
 	n.Limits.Jobs = c.Jobs
 	return n

@@ -46,11 +46,11 @@ func read(t *testing.T, text string) (Config, error) {
 func TestConfigDocument(t *testing.T) {
 	c, err := read(t, "name: w1\ncontrol: [http://127.0.0.1:7460]\nthreads: 4\nmemory: 1GiB\njobs: 4\n")
 	require.NoError(t, err)
-	assert.Equal(t, memoryParts{engine: 128 << 20, batches: 256 << 20, read: 256 << 20}, c.parts(),
+	assert.Equal(t, memoryParts{engine: 128 << 20, batches: 256 << 20, read: 256 << 20}, c.divideMemory(),
 		"all jobs' parts, mini-batches and reads together are the memory")
 	c.Drive = "mem:?size=0"
-	assert.Equal(t, memoryParts{batches: 512 << 20, read: 512 << 20}, c.parts(), "the drive has memory of its own")
-	n := c.node()
+	assert.Equal(t, memoryParts{batches: 512 << 20, read: 512 << 20}, c.divideMemory(), "the drive has memory of its own")
+	n := c.nodeConfig()
 	assert.Equal(t, "w1", n.Name)
 	assert.Equal(t, 4, n.Limits.Jobs)
 	assert.Empty(t, n.Drives)

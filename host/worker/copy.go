@@ -61,8 +61,8 @@ func (h *heldCopy) Identity() source.Identity { return h.identity }
 // Close implements source.Source. Connections belong to the client.
 func (h *heldCopy) Close() error { return nil }
 
-// tag is the Etag of the partition that is wanted.
-func (h *heldCopy) tag() string { return `"` + h.identity.Value + `"` }
+// footerTag is the Etag of the partition that is wanted.
+func (h *heldCopy) footerTag() string { return `"` + h.identity.Value + `"` }
 
 // ReadAt implements source.Source. The node sends the CRC32C of the bytes that it read from its drive behind them.
 func (h *heldCopy) ReadAt(ctx context.Context, b []byte, off int64) (n int, err error) {
@@ -70,17 +70,17 @@ func (h *heldCopy) ReadAt(ctx context.Context, b []byte, off int64) (n int, err 
 		return 0, io.EOF
 	}
 	want := b[:min(int64(len(b)), h.Size()-off, apiv1.MaxPartitionRange)]
-	resp, err := h.call(ctx, http.MethodGet, "Range", fmt.Sprintf("bytes=%d-%d", off, off+int64(len(want))-1), "Te",
+	resp, err := h.sendRequest(ctx, http.MethodGet, "Range", fmt.Sprintf("bytes=%d-%d", off, off+int64(len(want))-1), "Te",
 		"trailers")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusPartialContent {
-		return 0, h.errorOf(resp)
+		return 0, h.responseError(resp)
 	}
-	if tag := resp.Header.Get("Etag"); tag != h.tag() {
-		return 0, h.changed(tag)
+	if tag := resp.Header.Get("Etag"); tag != h.footerTag() {
+		return 0, h.changedError(tag)
 	}
 	if err := source.CheckPart(h.name, resp.Header, off, int64(len(want)), h.Size()); err != nil {
 		return 0, err
@@ -102,35 +102,35 @@ func (h *heldCopy) ReadAt(ctx context.Context, b []byte, off int64) (n int, err 
 	return n, err
 }
 
-// check asks the node to read the partition's end on its drive again. The error is a *source.ChangedError when the
-// end has changed.
-func (h *heldCopy) check(ctx context.Context) error {
-	resp, err := h.call(ctx, http.MethodHead)
+// checkFooter asks the node to read the partition's end on its drive again. The error is a *source.ChangedError when
+// the end has changed.
+func (h *heldCopy) checkFooter(ctx context.Context) error {
+	resp, err := h.sendRequest(ctx, http.MethodHead)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }() // it is empty
 	switch resp.StatusCode {
 	case http.StatusOK:
-		if tag := resp.Header.Get("Etag"); tag != h.tag() {
-			return h.changed(tag)
+		if tag := resp.Header.Get("Etag"); tag != h.footerTag() {
+			return h.changedError(tag)
 		}
 		return nil
 	case http.StatusBadRequest, http.StatusPreconditionFailed: // an answer to HEAD has no body with details
-		return h.changed("")
+		return h.changedError("")
 	}
-	return h.errorOf(resp)
+	return h.responseError(resp)
 }
 
-// call sends a request for the wanted partition to one address after the other, until one answers.
-func (h *heldCopy) call(ctx context.Context, method string, headers ...string) (*http.Response, error) {
+// sendRequest sends a request for the wanted partition to one address after the other, until one answers.
+func (h *heldCopy) sendRequest(ctx context.Context, method string, headers ...string) (*http.Response, error) {
 	var errs []error
 	for _, url := range h.urls {
 		r, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
 		if err != nil {
 			return nil, &source.UnreachableError{Name: h.name, Err: err}
 		}
-		r.Header.Set("If-Match", h.tag())
+		r.Header.Set("If-Match", h.footerTag())
 		for i := 0; i < len(headers); i += 2 {
 			r.Header.Set(headers[i], headers[i+1])
 		}
@@ -146,8 +146,8 @@ func (h *heldCopy) call(ctx context.Context, method string, headers ...string) (
 	return nil, &source.UnreachableError{Name: h.name, Err: errors.Join(errs...)}
 }
 
-// changed returns the error of a copy that is another partition. tag is the Etag that the node has for it, or "".
-func (h *heldCopy) changed(tag string) error {
+// changedError returns the error of a copy that is another partition. tag is the Etag that the node has for it, or "".
+func (h *heldCopy) changedError(tag string) error {
 	found := source.Identity{}
 	if tag != "" {
 		found = source.Identity{Kind: source.ByFooter, Value: fmt.Sprintf("%.80s", tag)}
@@ -158,8 +158,8 @@ func (h *heldCopy) changed(tag string) error {
 // maxErrorBody bounds the bytes of an error's JSON.
 const maxErrorBody = 16 << 10
 
-// errorOf reads the error that a node sends instead of bytes.
-func (h *heldCopy) errorOf(resp *http.Response) error {
+// responseError reads the error that a node sends instead of bytes.
+func (h *heldCopy) responseError(resp *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	var body struct{ Code, Message string }
 	if json.Unmarshal(raw, &body) != nil {
@@ -167,7 +167,7 @@ func (h *heldCopy) errorOf(resp *http.Response) error {
 	}
 	said := fmt.Errorf("the node answers %d: %s", resp.StatusCode, body.Message)
 	if body.Code == connect.CodeFailedPrecondition.String() {
-		return h.changed("")
+		return h.changedError("")
 	}
 	after := source.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	if err := source.StatusError(h.name, resp.StatusCode, after, said); err != nil {

@@ -34,8 +34,8 @@ const (
 var failureNames = [failureKinds]string{"other", "changed", "corrupt", "truncated", "throttled", "unreachable",
 	"missing"}
 
-// kindOf returns the kind of an error.
-func kindOf(err error) failureKind {
+// failureKindOf returns the kind of an error.
+func failureKindOf(err error) failureKind {
 	var (
 		changed     *source.ChangedError
 		corrupt     *source.CorruptError
@@ -61,15 +61,15 @@ func kindOf(err error) failureKind {
 	return otherFailure
 }
 
-// count counts the result of a read at a place.
-func (p *Partitions) count(at *place, n int, err error) {
-	if at.store {
+// countRead counts the result of a read at a place.
+func (p *Partitions) countRead(at *place, n int, err error) {
+	if at.isStore {
 		p.counters.storeBytes.Add(int64(n))
 	} else {
 		p.counters.nodeBytes.Add(int64(n))
 	}
 	if err != nil {
-		p.counters.failures[kindOf(err)].Add(1)
+		p.counters.failures[failureKindOf(err)].Add(1)
 	}
 }
 

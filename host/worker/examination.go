@@ -22,7 +22,7 @@ const examineTime = 10 * time.Second
 // opens URLs; nil means files, http and https.
 func (c *Config) Examine(ctx context.Context, stores source.Opener, now time.Time) []node.Finding {
 	var findings []node.Finding
-	conf := c.node()
+	conf := c.nodeConfig()
 	for _, f := range conf.Examine(ctx, now) {
 		if f.Part != "drives" { // a worker has none of its own
 			findings = append(findings, f)

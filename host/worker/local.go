@@ -41,8 +41,8 @@ func describeLocal(ctx context.Context, patterns []string) (files LocalFiles, er
 	return files, nil
 }
 
-// find returns the path of the file that holds a partition of a job. It reports false if no file does.
-func (f LocalFiles) find(want dataset.Partition) (path string, ok bool) {
+// findFile returns the path of the file that holds a partition of a job. It reports false if no file does.
+func (f LocalFiles) findFile(want dataset.Partition) (path string, ok bool) {
 	file, ok := f[want.Name]
 	if !ok || file.Bytes != want.Bytes || file.Footer != want.Footer {
 		return "", false

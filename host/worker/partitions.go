@@ -32,28 +32,30 @@ type PartitionsOptions struct {
 
 // Partitions reads the partitions of jobs from the nodes and stores where they lie. It implements host.Elsewhere.
 type Partitions struct {
-	o        PartitionsOptions
+	options  PartitionsOptions
 	counters counters
 
-	mu     sync.Mutex
-	known  map[dataset.Digest]map[string]api.Source // by job and partition
-	open   map[*remotePartition]struct{}
-	closed source.Statistics // of partitions that were closed
+	mu               sync.Mutex
+	known            map[dataset.Digest]map[string]api.Source // by job and partition
+	openPartitions   map[*remotePartition]struct{}
+	closedStatistics source.Statistics // of partitions that were closed
 }
 
 var _ host.Elsewhere = (*Partitions)(nil)
 
 // NewPartitions makes Partitions that know no place yet.
 func NewPartitions(o PartitionsOptions) *Partitions {
-	return &Partitions{o: o, known: map[dataset.Digest]map[string]api.Source{}, open: map[*remotePartition]struct{}{}}
+	return &Partitions{
+		options: o, known: map[dataset.Digest]map[string]api.Source{}, openPartitions: map[*remotePartition]struct{}{},
+	}
 }
 
 // statistics returns what all partitions that were opened have read.
 func (p *Partitions) statistics() source.Statistics {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sum := p.closed
-	for r := range p.open {
+	sum := p.closedStatistics
+	for r := range p.openPartitions {
 		sum.Add(r.Statistics())
 	}
 	return sum
@@ -88,7 +90,7 @@ func (p *Partitions) Forget(job dataset.Digest) {
 
 // locate asks the control plane where a partition lies, and remembers the answer while the job is prepared.
 func (p *Partitions) locate(ctx context.Context, job dataset.Digest, name string) (api.Source, error) {
-	list, err := p.o.Locate(ctx, job, []string{name})
+	list, err := p.options.Locate(ctx, job, []string{name})
 	if err != nil {
 		return api.Source{}, err
 	}
@@ -109,21 +111,21 @@ func (p *Partitions) Open(_ context.Context, job dataset.Digest, want dataset.Pa
 	known := p.known[job][want.Name]
 	p.mu.Unlock()
 	at := newPlaces(p, job, want, known)
-	r := &remotePartition{Reader: p.o.Cache.NewReader(at), places: at}
+	r := &remotePartition{Reader: p.options.Cache.NewReader(at), places: at}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.open[r] = struct{}{}
+	p.openPartitions[r] = struct{}{}
 	return r, nil
 }
 
-// forget ends the counting of a partition's reads.
-func (p *Partitions) forget(r *remotePartition) {
+// stopCounting ends the counting of a partition's reads.
+func (p *Partitions) stopCounting(r *remotePartition) {
 	read := r.Statistics()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ok := p.open[r]; ok {
-		delete(p.open, r)
-		p.closed.Add(read)
+	if _, ok := p.openPartitions[r]; ok {
+		delete(p.openPartitions, r)
+		p.closedStatistics.Add(read)
 	}
 }
 
@@ -153,7 +155,7 @@ func (r *remotePartition) ReadAtContext(ctx context.Context, b []byte, off int64
 func (r *remotePartition) readError(err error) error {
 	var changed *source.ChangedError
 	if errors.As(err, &changed) {
-		return &host.ChangedError{Drive: r.places.partitions.o.Drive, Partition: r.places.want.Name, Why: err.Error()}
+		return &host.ChangedError{Drive: r.places.partitions.options.Drive, Partition: r.places.want.Name, Why: err.Error()}
 	}
 	return fmt.Errorf("%w: %w", host.ErrSource, err)
 }
@@ -173,6 +175,6 @@ func (r *remotePartition) CheckUnchanged(ctx context.Context) error {
 // Close implements host.RemotePartition.
 func (r *remotePartition) Close() error {
 	err := r.Reader.Close()
-	r.places.partitions.forget(r)
+	r.places.partitions.stopCounting(r)
 	return errors.Join(err, r.places.Close())
 }

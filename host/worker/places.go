@@ -22,8 +22,8 @@ const (
 	longestRest = 30 * time.Second
 	// lostRest is how long a place that holds another partition, or none, is not asked at all.
 	lostRest = 10 * time.Second
-	// relocatePause is the least time between two requests to the control plane for the places of one partition.
-	relocatePause = 500 * time.Millisecond
+	// locatePause is the least time between two requests to the control plane for the places of one partition.
+	locatePause = 500 * time.Millisecond
 )
 
 // places reads one partition of a job at the places where it lies: copies on nodes, and a store. It implements
@@ -44,31 +44,31 @@ type places struct {
 
 // place is one place of a partition. places.mu guards its fields.
 type place struct {
-	name     string // for logs and errors
-	open     func(ctx context.Context) (source.Source, error)
-	store    bool          // a store, and not a copy on a node
-	key      string        // the same place has the same key
-	src      source.Source // nil: not open yet
-	failures int           // in a row
-	rests    time.Time     // until then the others are asked first
-	lost     error         // why it is not asked again: it holds another partition, or none
+	name       string // for logs and errors
+	open       func(ctx context.Context) (source.Source, error)
+	isStore    bool          // a store, and not a copy on a node
+	key        string        // the same place has the same key
+	source     source.Source // nil: not open yet
+	failures   int           // in a row
+	restsUntil time.Time     // until then the others are asked first
+	lostErr    error         // why the place is not asked again: it holds another partition, or none
 }
 
 // newPlaces makes a partition's places from the control plane's description of them.
 func newPlaces(p *Partitions, job dataset.Digest, want dataset.Partition, known api.Source) *places {
 	s := &places{partitions: p, job: job, want: want, suppliers: map[*place]struct{}{}}
-	s.learn(known)
+	s.replacePlaces(known)
 	return s
 }
 
-// learn replaces the places by those that the control plane names. Places that were known before keep their state; a
-// place that was lost a while ago may be asked again.
-func (s *places) learn(known api.Source) {
+// replacePlaces replaces the places by those that the control plane names. Places that were known before keep their
+// state; a place that was lost a while ago may be asked again.
+func (s *places) replacePlaces(known api.Source) {
 	var list []*place
 	add := func(store bool, key, name string, open func(ctx context.Context) (source.Source, error)) {
-		list = append(list, &place{store: store, key: key, name: name, open: open})
+		list = append(list, &place{isStore: store, key: key, name: name, open: open})
 	}
-	if path, ok := s.partitions.o.Local.find(s.want); ok {
+	if path, ok := s.partitions.options.Local.findFile(s.want); ok {
 		add(true, "file:"+path, path, func(ctx context.Context) (source.Source, error) {
 			return source.Files{}.Open(ctx, path, source.Identity{})
 		})
@@ -77,7 +77,7 @@ func (s *places) learn(known api.Source) {
 	for _, c := range known.Copies {
 		key, name := fmt.Sprintf("%q %q %q", c.Node, c.Drive, c.URLs), c.Node+"/"+c.Drive
 		add(false, key, name, func(context.Context) (source.Source, error) {
-			return openCopy(s.partitions.o.Client, c, s.want)
+			return openCopy(s.partitions.options.Client, c, s.want)
 		})
 	}
 	// Workers that read the same partition begin at different copies.
@@ -89,7 +89,7 @@ func (s *places) learn(known api.Source) {
 			if err != nil {
 				return nil, err
 			}
-			return s.partitions.o.Stores.Open(ctx, known.URL, pinned)
+			return s.partitions.options.Stores.Open(ctx, known.URL, pinned)
 		})
 	}
 	s.mu.Lock()
@@ -97,8 +97,8 @@ func (s *places) learn(known api.Source) {
 	for i, p := range list {
 		if j := slices.IndexFunc(s.list, func(q *place) bool { return q.key == p.key }); j >= 0 {
 			list[i] = s.list[j]
-			if !list[i].rests.After(time.Now()) {
-				list[i].lost = nil
+			if !list[i].restsUntil.After(time.Now()) {
+				list[i].lostErr = nil
 			}
 		}
 	}
@@ -127,9 +127,9 @@ func (s *places) Close() error {
 	defer s.mu.Unlock()
 	var errs []error
 	for _, p := range slices.Concat(s.list, s.retired) {
-		if p.src != nil {
-			errs = append(errs, p.src.Close())
-			p.src = nil
+		if p.source != nil {
+			errs = append(errs, p.source.Close())
+			p.source = nil
 		}
 	}
 	return errors.Join(errs...)
@@ -137,32 +137,32 @@ func (s *places) Close() error {
 
 // ReadAt implements source.Source.
 func (s *places) ReadAt(ctx context.Context, b []byte, off int64) (int, error) {
-	p, err := s.choose(ctx)
+	p, err := s.choosePlace(ctx)
 	if err != nil {
 		return 0, err
 	}
 	n, err := s.readFrom(ctx, p, b, off)
-	s.partitions.count(p, n, err)
+	s.partitions.countRead(p, n, err)
 	if n == len(b) || err == nil {
-		s.succeeded(p)
+		s.recordSuccess(p)
 		return n, err
 	}
-	return n, s.failed(ctx, p, err)
+	return n, s.recordFailure(ctx, p, err)
 }
 
 // readFrom reads at one place, which it opens if that was not done yet.
 func (s *places) readFrom(ctx context.Context, p *place, b []byte, off int64) (int, error) {
-	src, err := s.sourceOf(ctx, p)
+	src, err := s.openSource(ctx, p)
 	if err != nil {
 		return 0, err
 	}
 	return src.ReadAt(ctx, b, off)
 }
 
-// sourceOf opens a place, or returns its open source.
-func (s *places) sourceOf(ctx context.Context, p *place) (source.Source, error) {
+// openSource opens a place, or returns its open source.
+func (s *places) openSource(ctx context.Context, p *place) (source.Source, error) {
 	s.mu.Lock()
-	src := p.src
+	src := p.source
 	s.mu.Unlock()
 	if src != nil {
 		return src, nil
@@ -177,54 +177,54 @@ func (s *places) sourceOf(ctx context.Context, p *place) (source.Source, error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.src != nil { // another read has opened it meanwhile
-		return p.src, src.Close()
+	if p.source != nil { // another read has opened it meanwhile
+		return p.source, src.Close()
 	}
-	p.src = src
+	p.source = src
 	return src, nil
 }
 
-// choose returns the place to ask: the first place that does not rest, or, if all rest, the place whose rest is the
-// shortest. If there is no place it asks the control plane.
-func (s *places) choose(ctx context.Context) (*place, error) {
-	if p := s.best(); p != nil {
+// choosePlace returns the place to ask: the first place that does not rest, or, if all rest, the place whose rest is
+// the shortest. If there is no place it asks the control plane.
+func (s *places) choosePlace(ctx context.Context) (*place, error) {
+	if p := s.bestPlace(); p != nil {
 		return p, nil
 	}
-	if err := s.relocate(ctx); err != nil {
+	if err := s.locateAgain(ctx); err != nil {
 		return nil, err
 	}
-	if p := s.best(); p != nil {
+	if p := s.bestPlace(); p != nil {
 		return p, nil
 	}
-	return nil, s.nowhere()
+	return nil, s.noPlaceError()
 }
 
-// best returns the place to ask, or nil if every place is lost.
-func (s *places) best() *place {
+// bestPlace returns the place that choosePlace asks, or nil if every place is lost.
+func (s *places) bestPlace() *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var best *place
 	now := time.Now()
 	for _, p := range s.list {
 		switch {
-		case p.lost != nil:
-		case !p.rests.After(now):
+		case p.lostErr != nil:
+		case !p.restsUntil.After(now):
 			return p
-		case best == nil || p.rests.Before(best.rests):
+		case best == nil || p.restsUntil.Before(best.restsUntil):
 			best = p
 		}
 	}
 	return best
 }
 
-// nowhere returns the error of a partition that lies nowhere: it changed everywhere, or it may come back.
-func (s *places) nowhere() error {
+// noPlaceError returns the error of a partition that no place has: it changed everywhere, or it may come back.
+func (s *places) noPlaceError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var changed *source.ChangedError
 	others := false
 	for _, p := range s.list {
-		if !errors.As(p.lost, &changed) {
+		if !errors.As(p.lostErr, &changed) {
 			others = true
 		}
 	}
@@ -243,57 +243,58 @@ func describeLosses(list []*place) string {
 	}
 	text := ""
 	for _, p := range list {
-		if p.lost != nil {
-			text += fmt.Sprintf("; %v", p.lost)
+		if p.lostErr != nil {
+			text += fmt.Sprintf("; %v", p.lostErr)
 		}
 	}
 	return text[min(len(text), 2):]
 }
 
-// succeeded notes that bytes came from a place.
-func (s *places) succeeded(p *place) {
+// recordSuccess notes that bytes came from a place.
+func (s *places) recordSuccess(p *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.failures, p.rests = 0, time.Time{}
+	p.failures, p.restsUntil = 0, time.Time{}
 	s.suppliers[p] = struct{}{}
 }
 
-// failed notes that a place failed, and returns the error for the caller's retries: the error is temporary if
+// recordFailure notes that a place failed, and returns the error for the caller's retries: the error is temporary if
 // another place, or the same place later, may succeed.
-func (s *places) failed(ctx context.Context, p *place, err error) error {
+func (s *places) recordFailure(ctx context.Context, p *place, err error) error {
 	if err == nil {
 		return nil
 	}
 	s.mu.Lock()
 	p.failures++
-	p.rests = time.Now().Add(min(firstRest<<min(p.failures-1, 8), longestRest))
-	if isFinal(err) {
-		p.lost, p.rests = err, time.Now().Add(lostRest)
+	p.restsUntil = time.Now().Add(min(firstRest<<min(p.failures-1, 8), longestRest))
+	if losesPlace(err) {
+		p.lostErr, p.restsUntil = err, time.Now().Add(lostRest)
 	}
 	resting := true // every place has failed
 	for _, q := range s.list {
-		resting = resting && (q.lost != nil || q.failures > 0)
+		resting = resting && (q.lostErr != nil || q.failures > 0)
 	}
 	s.mu.Unlock()
-	s.partitions.o.Log.Debug("a place of a partition failed", "partition", s.want.Name, "place", p.name, "error", err)
+	log := s.partitions.options.Log
+	log.Debug("a place of a partition failed", "partition", s.want.Name, "place", p.name, "error", err)
 	if resting && ctx.Err() == nil {
-		if locateErr := s.relocate(ctx); locateErr != nil {
-			s.partitions.o.Log.Debug("no answer where a partition lies", "partition", s.want.Name, "error", locateErr)
+		if locateErr := s.locateAgain(ctx); locateErr != nil {
+			log.Debug("no answer where a partition lies", "partition", s.want.Name, "error", locateErr)
 		}
 	}
 	if _, temporary := source.Temporary(err); temporary || ctx.Err() != nil {
 		return err
 	}
-	if s.best() == nil {
-		return s.nowhere()
+	if s.bestPlace() == nil {
+		return s.noPlaceError()
 	}
 	// Only the error's text is kept: a caller that looks for a change must not find the change of one of several
 	// places.
 	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("at %s: %s", p.name, err.Error())}
 }
 
-// isFinal reports whether a place is not asked again after an error.
-func isFinal(err error) bool {
+// losesPlace reports whether a place is not asked again after an error.
+func losesPlace(err error) bool {
 	var (
 		changed   *source.ChangedError
 		missing   *source.NotFoundError
@@ -304,10 +305,10 @@ func isFinal(err error) bool {
 		errors.As(err, &lacking) || errors.Is(err, source.ErrIdentity)
 }
 
-// relocate asks the control plane where the partition lies now, unless it was asked just before.
-func (s *places) relocate(ctx context.Context) error {
+// locateAgain asks the control plane where the partition lies now, unless it was asked just before.
+func (s *places) locateAgain(ctx context.Context) error {
 	s.mu.Lock()
-	if time.Since(s.located) < relocatePause {
+	if time.Since(s.located) < locatePause {
 		s.mu.Unlock()
 		return nil
 	}
@@ -317,7 +318,7 @@ func (s *places) relocate(ctx context.Context) error {
 	if err != nil {
 		return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("ask the control plane where it lies: %w", err)}
 	}
-	s.learn(known)
+	s.replacePlaces(known)
 	return nil
 }
 
@@ -331,15 +332,15 @@ func (s *places) checkUnchanged(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, p := range suppliers {
-		src, err := s.sourceOf(ctx, p)
+		src, err := s.openSource(ctx, p)
 		if err == nil {
 			err = checkSource(ctx, src)
 		}
 		if err == nil {
 			continue
 		}
-		s.partitions.count(p, 0, err)
-		err = s.failed(ctx, p, err)
+		s.partitions.countRead(p, 0, err)
+		err = s.recordFailure(ctx, p, err)
 		var changed *source.ChangedError
 		if errors.As(err, &changed) {
 			return err
@@ -352,7 +353,7 @@ func (s *places) checkUnchanged(ctx context.Context) error {
 // checkSource checks that a source still has the pinned identity.
 func checkSource(ctx context.Context, src source.Source) error {
 	if h, ok := src.(*heldCopy); ok {
-		return h.check(ctx)
+		return h.checkFooter(ctx)
 	}
 	if src.Size() == 0 {
 		return nil

@@ -38,7 +38,7 @@ type Options struct {
 
 // Start joins the control plane, listens, and serves until the agent is closed.
 func Start(ctx context.Context, c Config, o Options) (*node.Agent, error) {
-	conf, with, err := prepare(ctx, c, o)
+	conf, with, err := nodeSettings(ctx, c, o)
 	if err != nil {
 		return nil, err
 	}
@@ -48,15 +48,15 @@ func Start(ctx context.Context, c Config, o Options) (*node.Agent, error) {
 // Run is a worker's life under a service manager, as node.Run is a node's: when ctx ends, it drains for at most
 // Config.DrainTime and closes. ready is called when the worker serves.
 func Run(ctx context.Context, c Config, o Options, ready func(*node.Agent)) error {
-	conf, with, err := prepare(ctx, c, o)
+	conf, with, err := nodeSettings(ctx, c, o)
 	if err != nil {
 		return err
 	}
 	return node.Run(ctx, conf, with, ready)
 }
 
-// prepare makes a node's configuration and options from those of a worker.
-func prepare(ctx context.Context, c Config, o Options) (node.Config, node.Options, error) {
+// nodeSettings makes a node's configuration and options from those of a worker.
+func nodeSettings(ctx context.Context, c Config, o Options) (node.Config, node.Options, error) {
 	if o.Serves != nil {
 		if err := c.CompleteFor(*o.Serves); err != nil {
 			return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -75,7 +75,7 @@ func prepare(ctx context.Context, c Config, o Options) (node.Config, node.Option
 		o.Stores = &source.Stores{Web: source.NewWeb(source.NewTransport(nil)), Retry: source.Retry{Attempts: 1}}
 	}
 	cache, err := source.NewCache(source.Options{
-		Memory: c.parts().read, Requests: c.Requests,
+		Memory: c.divideMemory().read, Requests: c.Requests,
 		Retry: source.Retry{Attempts: c.ReadTries, Timeout: time.Duration(c.ReadTime), Longest: 2 * time.Second},
 	})
 	if err != nil {
@@ -107,13 +107,15 @@ func prepare(ctx context.Context, c Config, o Options) (node.Config, node.Option
 			return p, o.Registry.Register(newCollector(p))
 		},
 	}
-	return c.node(), with, nil
+	return c.nodeConfig(), with, nil
 }
 
 // hostDrive describes the worker's drive of reach any.
 func (c *Config) hostDrive() host.DriveOptions {
-	o := host.DriveOptions{Name: DriveName, Engine: host.EngineCPU, Threads: c.Threads, SLM: uint64(c.parts().engine),
-		Jobs: c.Jobs, Coalesce: coalesce}
+	o := host.DriveOptions{
+		Name: DriveName, Engine: host.EngineCPU, Threads: c.Threads, SLM: uint64(c.divideMemory().engine), Jobs: c.Jobs,
+		Coalesce: coalesce,
+	}
 	if c.Drive != "" {
 		o.Name, o.Engine, o.Accelerator = CardName, host.EngineDrive, c.Drive
 	}
