@@ -33,8 +33,9 @@ func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual), 
 	lanes := w.bytes / 4
 	name += sizeName(w)
 	TEXT(name, NOSPLIT, "func(dst *"+to+", dict *"+from+", idx *uint32, n, size int) (done int)")
-	Doc(name+" sets dst[i] to dict[idx[i]] for the first of n indices, so many vectors of "+strconv.Itoa(lanes)+" as are whole and have all indices",
-		"below size. It returns how many it did.")
+	each := strconv.Itoa(lanes)
+	Doc(name+" sets dst[i] to dict[idx[i]] for n indices, "+each+" at a time. It ends when fewer than "+each+" are left, or when one of the",
+		"next "+each+" is not below size. It returns the number of elements that it set.")
 	Pragma("noescape")
 	get := func(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 	dst, dict, idx, n, total := get("dst"), get("dict"), get("idx"), get("n"), GP64()
@@ -121,7 +122,7 @@ func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual), 
 // overlaps.
 func sums() {
 	TEXT("sums512", NOSPLIT, "func(v *int64, n int, least, last int64)")
-	Doc("sums512 adds to each of n values least and the sum so far, which begins with last.")
+	Doc("sums512 replaces each of n values by the sum of last, of the values up to it, and of least for each of these.")
 	Pragma("noescape")
 	v, n := Load(Param("v"), GP64()), Load(Param("n"), GP64()).(reg.GPVirtual)
 	least, last := z512.param64("least"), z512.param64("last")
@@ -150,7 +151,8 @@ func spread(name, kind string) {
 	e := elements(kind)
 	lanes := 64 / e.size
 	TEXT(name, NOSPLIT, "func(v *"+kind+", valid *byte, n, there int)")
-	Doc(name + " moves the first there of n values to where valid has the there ones, and puts 0 elsewhere. n is a multiple of " + strconv.Itoa(lanes) + ".")
+	Doc(name+" moves the first values of v to those of n places for which valid has a one, and puts 0 into the other places. valid has",
+		"there ones. n is a multiple of "+strconv.Itoa(lanes)+".")
 	Pragma("noescape")
 	v, valid := Load(Param("v"), GP64()), Load(Param("valid"), GP64())
 	n, there := Load(Param("n"), GP64()).(reg.GPVirtual), Load(Param("there"), GP64()).(reg.GPVirtual)

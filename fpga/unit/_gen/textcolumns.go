@@ -13,11 +13,12 @@ import (
 func textColumns(name string, signs bool) {
 	if signs {
 		TEXT(name, NOSPLIT, "func(dst **int64, src *byte, first, rows, ahead int, signed uint8)")
-		Doc(name+" writes rows/8*8 rows of eight 32-bit cells, 160 bytes from one row to the next, to eight columns from element first on; those of signed",
-			"are sign-extended. A nil column is left out. Meanwhile it asks for 32 bytes a row from ahead bytes behind src on.")
+		Doc(name+" writes rows/8*8 rows of eight 32-bit cells, which lie 160 bytes apart, to eight columns, from element first on. The cells",
+			"of the columns whose bit is set in signed are sign-extended. A nil column is left out. For each row the kernel prefetches 32",
+			"bytes, from ahead bytes behind src on.")
 	} else {
 		TEXT(name, NOSPLIT, "func(dst **int64, src *byte, first, rows, ahead int)")
-		Doc(name + " is columns512 where none is signed.")
+		Doc(name + " does what columns512 does if no column is signed.")
 	}
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
@@ -78,8 +79,8 @@ func textColumns(name string, signs bool) {
 // textValidity writes the kernel that turns a plane of bits into eight columns of bytes.
 func textValidity() {
 	TEXT("validity512", NOSPLIT, "func(dst **byte, plane *byte, first, rows int)")
-	Doc("validity512 writes rows, 64 at most, of a plane, a byte a row, to eight columns of a byte each from element first on: column i is bit i. A nil column",
-		"is left out.")
+	Doc("validity512 writes at most 64 rows of a plane, which has a byte for each row, to eight columns of bytes, from element first on:",
+		"column i gets bit i of each byte. A nil column is left out.")
 	Pragma("noescape")
 	dst, plane := Load(Param("dst"), GP64()), Load(Param("plane"), GP64())
 	first := Load(Param("first"), GP64())

@@ -38,7 +38,7 @@ func lowHalves(name string, w vector) {
 		advance: func(elements int) { ADDQ(I32(8*elements), v) }}.emit()
 }
 
-const narrowDoc = " copies the low halves of n numbers until one of the next 16 is not in an int32. It returns how many are done."
+const narrowDoc = " copies the low halves of n numbers until one of the next 16 does not fit into an int32. It returns the number of numbers copied."
 
 func narrow512() {
 	TEXT("narrow512", NOSPLIT, "func(dst *byte, src *int64, n int) (done int)")
@@ -88,7 +88,7 @@ func narrow512() {
 
 func narrow256() {
 	TEXT("narrow256", NOSPLIT, "func(dst *byte, src *int64, n int) (done int)")
-	Doc("narrow256" + narrowDoc + " It does n/8*8 at most.")
+	Doc("narrow256" + narrowDoc + " It copies n/8*8 at most.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	n, total := Load(Param("n"), GP64()).(reg.GPVirtual), GP64()

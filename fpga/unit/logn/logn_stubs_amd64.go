@@ -4,14 +4,14 @@
 
 package logn
 
-// log512 works on n values, clamped, with AVX-512 until some need more than the vectors' precision: of the next 16, if there are so many.
-// It returns how many are done.
+// log512 works on n clamped values with AVX-512, 16 at a time, the last of which may be fewer. It ends before values of which some
+// need more than the vectors' precision. It returns the number of values that it has worked on.
 //
 //go:noescape
 func log512(dst *float32, src *float32, n int, add float32, lo float32, hi float32, table *[2][16]float64) (done int)
 
-// log256 works on the first n/8*8 of n values, clamped, with AVX2 until some are special, subnormal, or need more than the vectors' precision:
-// of the next 8. It returns how many are done.
+// log256 works on the first n/8*8 of n clamped values with AVX2, 8 at a time. It ends before values of which some are special or
+// subnormal, or need more than the vectors' precision. It returns the number of values that it has worked on.
 //
 //go:noescape
 func log256(dst *float32, src *float32, n int, add float32, lo float32, hi float32) (done int)

@@ -24,28 +24,28 @@ func hashWide256(dst *int64, src *int64, n int, salt uint64, d uint64, inverse f
 //go:noescape
 func hashSmall256(dst *int64, src *int64, n int, salt uint64, d uint64, inverse float64)
 
-// hashWideTo32x512 hashes n ids, to the low 32 bits of each, with AVX-512.
+// hashWideTo32x512 hashes n ids, and writes the low 32 bits of each hash, with AVX-512.
 //
 //go:noescape
 func hashWideTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
 
-// hashSmallTo32x512 hashes n ids, to the low 32 bits of each, with AVX-512.
+// hashSmallTo32x512 hashes n ids, and writes the low 32 bits of each hash, with AVX-512.
 //
 //go:noescape
 func hashSmallTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
 
-// hashWideTo32x256 hashes the first n/4*4 of n ids, to the low 32 bits of each, with AVX2.
+// hashWideTo32x256 hashes the first n/4*4 of n ids, and writes the low 32 bits of each hash, with AVX2.
 //
 //go:noescape
 func hashWideTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
 
-// hashSmallTo32x256 hashes the first n/4*4 of n ids, to the low 32 bits of each, with AVX2.
+// hashSmallTo32x256 hashes the first n/4*4 of n ids, and writes the low 32 bits of each hash, with AVX2.
 //
 //go:noescape
 func hashSmallTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
 
-// hashWideTo32Sum512 hashes n ids, a multiple of 32 above 0, to the low 32 bits of each, and sets left to a message with the remainder of the
-// ids' bytes, before which state is added to them.
+// hashWideTo32Sum512 hashes n ids, writes the low 32 bits of each hash, and sets left to a message that has the remainder of the ids' bytes,
+// to which state is added first. n is a multiple of 32 above 0.
 //
 //go:noescape
 func hashWideTo32Sum512(left *[16]byte, dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64, state uint32)

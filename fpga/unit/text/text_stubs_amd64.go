@@ -4,32 +4,34 @@
 
 package text
 
-// index512 writes where what is behind each tab and line end of blocks of 64 bytes begins, until there are want of them or a line has
-// another number of fields. It writes up to 64 more than it returns.
+// index512 looks for tabs and line ends in blocks of 64 bytes, and writes to starts the place of the byte behind each. It ends when
+// it has found want of them, or when a line has another number of fields. It writes up to 64 places more than it returns.
 //
 //go:noescape
 func index512(data *byte, blocks int, starts *uint16, fields int, want int) (seps int)
 
-// rows512 parses rows until one has a field of more than eight bytes or is malformed. starts are where fields begin, from data on, each
-// line with so many; label is 1 if they have one, cr if they end in CR LF. Cells are 40 a row; planes have a bit a field that is not empty, a byte
-// a row, 64 bytes from one group of eight fields to the next.
+// rows512 parses rows until a row is malformed or has a field of more than eight bytes. starts holds the place of each field, counted
+// from data; a line has as many as fields says. label is 1 if lines have a label, and cr is 1 if they end in CR LF. A row has
+// 40 cells. planes holds a byte for each row and group of eight fields, with a bit for each field that is not empty; the bytes of
+// a group begin 64 bytes behind those of the group before.
 //
 //go:noescape
 func rows512(data *byte, starts *uint16, fields int, rows int, label uint8, cr uint8, cells *uint32, planes *byte) (done int)
 
-// columns512 writes rows/8*8 rows of eight 32-bit cells, 160 bytes from one row to the next, to eight columns from element first on; those of signed
-// are sign-extended. A nil column is left out. Meanwhile it asks for 32 bytes a row from ahead bytes behind src on.
+// columns512 writes rows/8*8 rows of eight 32-bit cells, which lie 160 bytes apart, to eight columns, from element first on. The cells
+// of the columns whose bit is set in signed are sign-extended. A nil column is left out. For each row the kernel prefetches 32
+// bytes, from ahead bytes behind src on.
 //
 //go:noescape
 func columns512(dst **int64, src *byte, first int, rows int, ahead int, signed uint8)
 
-// unsigned512 is columns512 where none is signed.
+// unsigned512 does what columns512 does if no column is signed.
 //
 //go:noescape
 func unsigned512(dst **int64, src *byte, first int, rows int, ahead int)
 
-// validity512 writes rows, 64 at most, of a plane, a byte a row, to eight columns of a byte each from element first on: column i is bit i. A nil column
-// is left out.
+// validity512 writes at most 64 rows of a plane, which has a byte for each row, to eight columns of bytes, from element first on:
+// column i gets bit i of each byte. A nil column is left out.
 //
 //go:noescape
 func validity512(dst **byte, plane *byte, first int, rows int)
