@@ -61,6 +61,17 @@ type device struct {
 	path string
 }
 
+// pinData pins the memory of data and writes its address to the command. The memory has to stay pinned until the command
+// has ended: the kernel writes through a number that the garbage collector does not see as a pointer.
+func (w *wire) pinData(pin *runtime.Pinner, data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	p := unsafe.SliceData(data)
+	pin.Pin(p)
+	w.setAddress(uint64(uintptr(unsafe.Pointer(p))))
+}
+
 // carry runs a command by ioctl; the thread waits in the kernel.
 func (d *device) carry(_ node, r request, w *wire, data []byte) (nvme.Status, error) {
 	req := uintptr(ioctlIO64)
@@ -69,12 +80,7 @@ func (d *device) carry(_ node, r request, w *wire, data []byte) (nvme.Status, er
 	}
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	if len(data) > 0 {
-		// The kernel writes through a number that the collector does not see as a pointer.
-		p := unsafe.SliceData(data)
-		pin.Pin(p)
-		w.setAddress(uint64(uintptr(unsafe.Pointer(p))))
-	}
+	w.pinData(&pin, data)
 	v, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd), req, uintptr(unsafe.Pointer(w)))
 	w.setAddress(0)
 	if errno != 0 {

@@ -175,11 +175,7 @@ func (r *ring) carry(n node, req request, w *wire, data []byte) (nvme.Status, er
 	}
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	if len(data) > 0 {
-		p := unsafe.SliceData(data)
-		pin.Pin(p)
-		w.setAddress(uint64(uintptr(unsafe.Pointer(p))))
-	}
+	w.pinData(&pin, data)
 	res, result, err := r.submit(int32(d.fd), op, w)
 	w.setAddress(0)
 	w.setResult(result)
