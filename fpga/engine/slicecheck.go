@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -138,25 +139,12 @@ func (t *taskState) setColumnType(chunk *program.ChunkType) error {
 		}
 		return sliceError("column %q: %w", t.column.name, err)
 	}
-	if got, rep := programKind(t.columnType.Kind()), t.column.repetitionLevel(); got != t.column.kind ||
+	if got, rep := parquetcolumn.KindOf(t.columnType.Kind()), t.column.repetitionLevel(); got != t.column.kind ||
 		t.columnType.MaxRep != rep {
 		return sliceError("column %q: the chunk holds %v (repetition level %d), the program reads %v (%d)",
 			t.column.name, got, t.columnType.MaxRep, t.column.kind, rep)
 	}
 	return nil
-}
-
-// programKind is a decoder's kind of values in the program's numbering.
-func programKind(k format.Kind) program.Kind {
-	switch k {
-	case format.KindInt64:
-		return program.Int64
-	case format.KindFloat32:
-		return program.Float32
-	case format.KindFloat64:
-		return program.Float64
-	}
-	return program.Bytes
 }
 
 // spanBytes returns the bytes of a span, if the span lies inside mem.

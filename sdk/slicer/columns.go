@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk/partition"
 )
@@ -51,8 +52,8 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 	if leaf.Unsupported != nil {
 		return fail(partition.ErrUnsupported, "%v", leaf.Unsupported)
 	}
-	kind, list := programKind(leaf.Physical), holdsLists(leaf)
-	if kind != col.Kind || list != col.List || leaf.Part != formatPart(col.Part) {
+	kind, list := parquetcolumn.KindOf(leaf.Physical.Kind()), parquetcolumn.IsList(leaf)
+	if kind != col.Kind || list != col.List || leaf.Part != parquetcolumn.LeafPart(col.Part) {
 		return fail(partition.ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)",
 			kind, list, col.Kind, col.List)
 	}
@@ -122,39 +123,4 @@ func (cs *columns) rowGroupNumber(c *chunk) int {
 		return -1
 	}
 	return c.group
-}
-
-// programKind returns the kind that a physical type decodes to.
-func programKind(t format.Type) program.Kind {
-	switch t.Kind() {
-	case format.KindInt64:
-		return program.Int64
-	case format.KindFloat32:
-		return program.Float32
-	case format.KindFloat64:
-		return program.Float64
-	}
-	return program.Bytes
-}
-
-// formatPart returns a program's part of a map in a file's numbering.
-func formatPart(p program.Part) format.Part {
-	switch p {
-	case program.MapKeys:
-		return format.MapKeys
-	case program.MapValues:
-		return format.MapValues
-	case program.MapScores:
-		return format.MapScores
-	}
-	return format.NoPart
-}
-
-// holdsLists reports whether a leaf holds lists where a program's column says so: in a map, where each leaf has a list
-// a row, lists of lists.
-func holdsLists(l *format.Leaf) bool {
-	if l.Part != format.NoPart {
-		return l.MaxRep == 2
-	}
-	return l.List
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/target"
@@ -71,7 +72,7 @@ func (f *fakeFile) build() {
 			leaf.MaxRep, out.Fixed = 1, false
 		}
 		if c.part != program.NoPart {
-			leaf.Part, leaf.MaxRep, leaf.List, out.Fixed = formatPart(c.part), 1, true, false
+			leaf.Part, leaf.MaxRep, leaf.List, out.Fixed = parquetcolumn.LeafPart(c.part), 1, true, false
 			if c.list {
 				leaf.MaxRep = 2
 			}

@@ -4,30 +4,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
-
-// leafPart returns a program's part of a map in the numbering of the Parquet unit.
-func leafPart(p program.Part) format.Part {
-	switch p {
-	case program.MapKeys:
-		return format.MapKeys
-	case program.MapValues:
-		return format.MapValues
-	case program.MapScores:
-		return format.MapScores
-	}
-	return format.NoPart
-}
-
-// readsAsList reports whether a program's column that reads the leaf is a list. Every leaf of a map has a list a row;
-// the column is a list if the leaf has lists in the map.
-func readsAsList(l *format.Leaf) bool {
-	if l.Part != format.NoPart {
-		return l.MaxRep == 2
-	}
-	return l.List
-}
 
 // mapEntries is one row of a map.
 type mapEntries struct {

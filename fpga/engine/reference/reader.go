@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/parquet/reference"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -43,9 +44,10 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 			return nil, fmt.Errorf("reference: the file has no column %q", c.Name)
 		case l.Unsupported != nil:
 			return nil, fmt.Errorf("reference: column %q: %w", c.Name, l.Unsupported)
-		case programKind(l.Physical.Kind()) != c.Kind || readsAsList(l) != c.List || l.Part != leafPart(c.Part):
+		case parquetcolumn.KindOf(l.Physical.Kind()) != c.Kind || parquetcolumn.IsList(l) != c.List ||
+			l.Part != parquetcolumn.LeafPart(c.Part):
 			return nil, fmt.Errorf("reference: column %q is %v (list: %t), the program reads %v (list: %t)",
-				c.Name, l.Physical, readsAsList(l), c.Kind, c.List)
+				c.Name, l.Physical, parquetcolumn.IsList(l), c.Kind, c.List)
 		}
 		d.leaves = append(d.leaves, l.Index)
 		d.chunks[i].group = -1
@@ -113,17 +115,4 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 		*c = decodedChunk{group, column.Rows}
 	}
 	return c.rows[row], nil
-}
-
-// programKind is the kind of a Parquet value in the program's numbering.
-func programKind(k format.Kind) program.Kind {
-	switch k {
-	case format.KindInt64:
-		return program.Int64
-	case format.KindFloat32:
-		return program.Float32
-	case format.KindFloat64:
-		return program.Float64
-	}
-	return program.Bytes
 }

@@ -1,0 +1,44 @@
+package parquetcolumn
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+func TestKindOf(t *testing.T) {
+	for physical, want := range map[format.Type]program.Kind{
+		format.Boolean: program.Int64, format.Int32: program.Int64, format.Int64: program.Int64,
+		format.Float: program.Float32, format.Double: program.Float64,
+		format.ByteArray: program.Bytes, format.FixedLenByteArray: program.Bytes,
+	} {
+		assert.Equal(t, want, KindOf(physical.Kind()), physical.String())
+	}
+}
+
+func TestLeafPart(t *testing.T) {
+	assert.Equal(t, format.NoPart, LeafPart(program.NoPart))
+	assert.Equal(t, format.MapKeys, LeafPart(program.MapKeys))
+	assert.Equal(t, format.MapValues, LeafPart(program.MapValues))
+	assert.Equal(t, format.MapScores, LeafPart(program.MapScores))
+}
+
+// TestIsList checks that a leaf of a map is a list where the map's values are lists, and that any other leaf is a list
+// where the format says so.
+func TestIsList(t *testing.T) {
+	for name, test := range map[string]struct {
+		leaf format.Leaf
+		want bool
+	}{
+		"a number":                {format.Leaf{}, false},
+		"a list":                  {format.Leaf{List: true, MaxRep: 1}, true},
+		"a map's numbers":         {format.Leaf{Part: format.MapValues, List: true, MaxRep: 1}, false},
+		"a map's lists":           {format.Leaf{Part: format.MapValues, List: true, MaxRep: 2}, true},
+		"a map's lists of scores": {format.Leaf{Part: format.MapScores, List: true, MaxRep: 2}, true},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, IsList(&test.leaf)) })
+	}
+}
