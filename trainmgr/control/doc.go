@@ -46,8 +46,8 @@
 // # Leases and lost answers
 //
 // Every answer to a rank repeats a grant until the rank names the lease. So the next call repairs an answer that was
-// lost, or that an iteration read which has ended since. If the caller gives up a Lease call, the grants that came
-// for the call are returned to the ledger.
+// lost, or that was read by an iteration that has ended since. If the caller gives up a Lease call, the grants that
+// came for the call are returned to the ledger.
 //
 // # Tickets
 //

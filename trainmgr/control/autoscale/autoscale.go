@@ -116,7 +116,7 @@ func (c *Controller) Decide(in Inputs) Record {
 	return r
 }
 
-// known replaces values that are not numbers, which JSON cannot represent, by 0: not known.
+// known replaces values that are not numbers, which JSON cannot represent, by 0, which means not known.
 func (in Inputs) known() Inputs {
 	for _, v := range []*float64{&in.Seconds, &in.T, &in.P, &in.QueueBatches, &in.QueueLimit, &in.StallSeconds,
 		&in.Rows, &in.Busy} {
@@ -224,7 +224,7 @@ func first(s State, in Inputs, bound int) Decision {
 // learn updates the observed T and P.
 func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
 	over := float64(smoothing)
-	if starving { // earlier observations do not hold any more
+	if starving { // earlier observations are no longer valid
 		over /= 4
 	}
 	smooth := func(v *float64, seen float64) {
@@ -237,7 +237,7 @@ func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
 		}
 		*v += (seen - *v) * (1 - math.Exp(-dt/over))
 	}
-	// In a step in which the trainer waited nearly always, the rest is too short to divide by.
+	// If the trainer waited for nearly all of the step, the remaining time is too short to divide by.
 	if rows > 0 && stall < 0.9*dt {
 		smooth(&s.T, rows/(dt-stall))
 	}
@@ -326,8 +326,8 @@ func change(s State, in Inputs, n, bound int, why string) Decision {
 	return conclude(s, bound, why)
 }
 
-// conclude applies the bounds. The target itself stays unbounded: at an epoch's end few drives hold rows, and at the
-// beginning of the next one all do again.
+// conclude applies the bounds. The target itself stays unbounded: at the end of an epoch few drives hold rows, and at
+// the beginning of the next epoch all drives do.
 func conclude(s State, bound int, why string) Decision {
 	s.Drives = max(1, min(s.Target, bound))
 	if s.Drives < s.Target {

@@ -25,7 +25,7 @@ type PoolInputs struct {
 	Live     int     `json:"live"`         // workers that take work
 	Idle     float64 `json:"idle_seconds"` // workers are stopped after there were too many for this time
 	Starting int     `json:"starting"`     // that were started and have not joined yet
-	Least    int     `json:"least"`        // workers that are kept, whatever is wanted
+	Least    int     `json:"least"`        // workers that are kept even if jobs want fewer
 	Most     int     `json:"most"`         // workers that may live
 	CPU      float64 `json:"cpu"`          // mean shares of the live workers' machines in use, 0 to 1; 0: not known
 	Memory   float64 `json:"memory"`
@@ -66,8 +66,8 @@ func (in PoolInputs) busiest() float64 {
 //
 // Workers are started when they have been missing for a while. A start at most doubles their number, or starts the
 // first; the job's least number is started at once. No worker is started while the live ones are less than half busy
-// and their mini-batches wait: something else holds the trainers up then. Workers are stopped when a surplus has lasted
-// longer. A stop takes at most half of the workers, and leaves the others less than 95 % busy.
+// and their mini-batches wait: something else then slows the trainers down. Workers are stopped when a surplus has
+// lasted longer. A stop takes at most half of the workers, and leaves the others less than 95 % busy.
 func DecidePool(s PoolState, in PoolInputs) PoolDecision {
 	dt := in.Seconds - s.Seconds
 	if !s.Begun || !(dt > 0) {

@@ -3,10 +3,10 @@ package autoscale
 import "math"
 
 // TFDataWorkers returns how many workers the AutoScaler of tf.data service asks for (TensorFlow,
-// tensorflow/core/data/service/auto_scaler.cc): the sum of the trainers' rates, each the inverse of the time in which
-// one wants an element, over the mean of the workers' rates, each the inverse of the time in which one makes it,
-// rounded up, and at least 1. It is 0 if no time is known. The law of this package stands beside it in `millrace bench
-// offload`.
+// tensorflow/core/data/service/auto_scaler.cc): the sum of the trainers' rates over the mean of the workers' rates,
+// rounded up, and at least 1. A trainer's rate is the inverse of the time in which it consumes an element, and a
+// worker's rate is the inverse of the time in which it makes an element. The result is 0 if no time is known. The law
+// of this package stands beside it in `millrace bench offload`.
 func TFDataWorkers(targetSeconds, processingSeconds []float64) int {
 	wanted, _ := rateSum(targetSeconds)
 	made, workers := rateSum(processingSeconds)

@@ -76,7 +76,7 @@ func (f *Fleet) Beat(now time.Time, wall float64, s *apiv1.NodeStatus) (Answer, 
 	return answer, events, nil
 }
 
-// take stores a status. The known partitions and schemas stay where the status leaves them out.
+// take stores a status. If the status leaves out partitions and schemas, the known ones stay.
 func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 	old := n.status
 	n.status, n.sourceIndex = s, nil
@@ -122,7 +122,7 @@ func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 	return Answer{}, true
 }
 
-// identityOf is the part of a status that is stored: it changes seldom.
+// identityOf returns the part of a status that is stored, which changes seldom.
 func identityOf(s *apiv1.NodeStatus) string {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(record(s))
 	if err != nil {
@@ -131,7 +131,7 @@ func identityOf(s *apiv1.NodeStatus) string {
 	return string(b)
 }
 
-// record is a status without the values that change from beat to beat and without lists of files.
+// record returns a status without the values that change from beat to beat and without lists of files.
 func record(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 	r := &apiv1.NodeStatus{Name: s.Name, Incarnation: s.Incarnation, Urls: s.Urls, Protocol: s.Protocol,
 		Version: s.Version}
@@ -142,7 +142,7 @@ func record(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 	return r
 }
 
-// shallow is a status without inventory.
+// shallow returns a status without inventory.
 func shallow(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 	c := proto.CloneOf(s)
 	c.Partitions, c.Schemas, c.Sources = nil, nil, nil
@@ -152,7 +152,7 @@ func shallow(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 	return c
 }
 
-// admit returns an error where a node cannot be taken.
+// admit returns an error if a node is refused.
 func (f *Fleet) admit(n *node, s *apiv1.NodeStatus) error {
 	if err := apiv1.Speaks(s.Protocol); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (f *Fleet) admit(n *node, s *apiv1.NodeStatus) error {
 	return nil
 }
 
-// claim notes which drives a node has now.
+// claim records which drives a node has now.
 func (f *Fleet) claim(s *apiv1.NodeStatus) {
 	for uuid, holder := range f.claims {
 		if holder == s.Name {
@@ -194,7 +194,7 @@ func (f *Fleet) claim(s *apiv1.NodeStatus) {
 	}
 }
 
-// check checks a status by itself: rules and bounds.
+// check checks the rules and bounds that need no other status.
 func check(s *apiv1.NodeStatus) error {
 	switch {
 	case s == nil:

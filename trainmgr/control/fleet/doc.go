@@ -3,21 +3,22 @@
 //
 // # Overview
 //
-// A [Fleet] is a pure machine. [Fleet.Beat] takes a node's heartbeat, [Fleet.Tick] looks for nodes that fell silent;
-// both take the time as an argument and return [Event]s, which the control plane carries out. [Fleet.Select]
+// A [Fleet] is a pure machine. [Fleet.Beat] takes a node's heartbeat, and [Fleet.Tick] looks for nodes that fell
+// silent. Both take the time as an argument and return [Event]s, to which the control plane reacts. [Fleet.Select]
 // makes a data set of the partitions that nodes hold, [Fleet.Records] is the operator's view.
 //
-// A node is named by its operator; an agent that starts has a new incarnation. A beat of an incarnation that another
-// has replaced is refused: two agents must not share a name. A drive is known by its UUID wherever it has one; the node
-// that claimed it first keeps it until that node is dead, and another node that claims it meanwhile is refused.
+// An operator names a node; every start of its agent is a new incarnation. A beat of an incarnation that a later one
+// replaced is refused, since two agents must not share a name. A drive is identified by its UUID if it has one. The
+// node that claimed a drive first keeps it until that node is dead; another node that claims the drive meanwhile is
+// refused.
 //
 // A drive of a status is any worker. A worker of reach held makes splits of the partitions that it lists. A worker of
-// reach any lists none and makes any split; it reads a partition from where [Fleet.Locate] says: from a drive of a live
-// node that holds it, or from a URL that an agent was given and announces among its sources. A partition of a URL makes
-// a data set although no drive holds it.
+// reach any lists none and makes any split; it reads a partition from the places that [Fleet.Locate] names: a drive of
+// a live node that holds the partition, or a URL that an agent announces among its sources. A partition with a URL can
+// be part of a data set although no drive holds it.
 //
-// Time is that of the caller's monotonic clock. A node's own clock is shown, never used: clocks that are minutes apart
-// change nothing but [apiv1.NodeRecord].clock_skew_seconds.
+// Times are those of the caller's monotonic clock. A node's own clock is shown and never used: clocks that differ by
+// minutes change only [apiv1.NodeRecord].clock_skew_seconds.
 //
 // # Concurrency
 //
@@ -26,8 +27,8 @@
 //
 // # Errors
 //
-// An error that says why a node is not taken wraps [ErrRefused]; one that says why partitions make no data set wraps
-// [ErrSelect], or [ErrNotYet] where that may change in a moment.
+// The error of a node that is refused wraps [ErrRefused]. The error of partitions that make no data set wraps
+// [ErrSelect], or [ErrNotYet] if the same partitions may make a data set in a moment.
 //
 // # Debugging
 //

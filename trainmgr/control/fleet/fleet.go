@@ -92,7 +92,7 @@ type Kind uint8
 
 // The kinds of events.
 const (
-	Joined    Kind = iota + 1 // an unknown node, or one that counted as dead, beats
+	Joined    Kind = iota + 1 // a node that was unknown, or counted as dead, beats
 	Restarted                 // a new incarnation: no job is prepared there
 	Inventory                 // the node holds other partitions or drives than before
 	Died                      // the node was silent for too long, or was replaced
@@ -113,7 +113,7 @@ type Answer struct {
 	WantInventory bool
 }
 
-// Tick finds the nodes that fell silent for too long, and forgets those that have been gone for long.
+// Tick finds the nodes that were silent for too long, and forgets the nodes that have been gone for long.
 func (f *Fleet) Tick(now time.Time) []Event {
 	var events []Event
 	for name, n := range f.nodes {
@@ -138,7 +138,7 @@ func (f *Fleet) Tick(now time.Time) []Event {
 	return events
 }
 
-// Drain notes that an operator wants a node drained, or used again.
+// Drain records that an operator wants a node drained, or used again.
 func (f *Fleet) Drain(name string, drain bool) error {
 	n := f.nodes[name]
 	if n == nil {
@@ -154,7 +154,7 @@ func (f *Fleet) Draining(name string) bool {
 	return n != nil && (n.drain || n.status.Draining)
 }
 
-// Asked reports whether an operator wants a node drained, whether or not the node drains.
+// Asked reports whether an operator wants a node drained. The node itself may not drain yet.
 func (f *Fleet) Asked(name string) bool { n := f.nodes[name]; return n != nil && n.drain }
 
 // Alive reports whether a node beats.

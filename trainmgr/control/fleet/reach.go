@@ -66,7 +66,7 @@ const (
 	maxIdentity    = 1 << 10
 )
 
-// checkSources checks the partitions that a node's agent was given by URL.
+// checkSources checks the partitions whose URLs a node's agent announces.
 func checkSources(s *apiv1.NodeStatus) error {
 	if len(s.Sources) > MaxPartitions {
 		return fmt.Errorf("node %s: %d sources, at most %d", s.Name, len(s.Sources), MaxPartitions)

@@ -18,7 +18,7 @@ import (
 var (
 	// ErrSelect says that the chosen partitions do not make a data set.
 	ErrSelect = errors.New("select partitions")
-	// ErrNotYet says that it is not known yet which partitions there are: ask again in a moment.
+	// ErrNotYet says that the partitions are not known yet: the same selection may succeed in a moment.
 	ErrNotYet = errors.New("not every node has said what it holds")
 )
 
@@ -33,8 +33,8 @@ type Selection struct {
 	Columns   []pipeline.ColumnInfo
 	// MeanLength is the mean number of elements a row of each list column, over the nodes.
 	MeanLength map[string]float64
-	// Holders are the drives that hold each partition of the manifest, by node and drive. A partition without one was
-	// given to an agent by URL.
+	// Holders are the drives that hold each partition of the manifest, by node and drive. A partition without a holder
+	// lies at a URL that an agent announces.
 	Holders [][]DriveID
 }
 
@@ -44,7 +44,8 @@ const (
 	maxPattern  = 1 << 10
 )
 
-// CheckPatterns returns an error where a pattern is none of path.Match's, or is too long, or there are too many.
+// CheckPatterns returns an error if path.Match does not accept a pattern, if a pattern is too long, or if there are too
+// many.
 func CheckPatterns(patterns []string) error {
 	if len(patterns) > maxPatterns {
 		return fmt.Errorf("%w: %d patterns, at most %d", ErrSelect, len(patterns), maxPatterns)
@@ -60,7 +61,7 @@ func CheckPatterns(patterns []string) error {
 	return nil
 }
 
-// wanted reports whether a name matches one of the patterns, or there are none, and matches none of exclude.
+// wanted reports whether a name matches one of the patterns and none of exclude. Without patterns every name matches.
 func wanted(name string, patterns, exclude []string) bool {
 	return (len(patterns) == 0 || matches(name, patterns)) && !matches(name, exclude)
 }
@@ -72,9 +73,9 @@ func matches(name string, patterns []string) bool {
 	})
 }
 
-// Select returns the data set of the partitions that match: all of them held by a live node, the same file wherever
-// there are several, and of one schema. A partition that only a dead node holds is not passed over silently: that is
-// an error, unless the node is drained. Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
+// Select returns the data set of the partitions that match. A live node must hold each of them, copies must be the same
+// file, and all must have one schema. A partition that only a dead node holds is an error, unless the node is drained.
+// Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
 func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 	s, err := f.selectAll(patterns, exclude, nil)
 	if err == nil && s == nil {
@@ -92,7 +93,8 @@ func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 	return s, err
 }
 
-// SelectNew is Select without the partitions for which had reports true; It returns nil if none is left.
+// SelectNew does what Select does, without the partitions for which had reports true. It returns nil if no partition
+// remains.
 func (f *Fleet) SelectNew(patterns, exclude []string, had func(name string) bool) (*Selection, error) {
 	return f.selectAll(patterns, exclude, had)
 }
@@ -193,13 +195,13 @@ func (f *Fleet) missing(found map[string]*apiv1.Partition, patterns, exclude []s
 	return nil
 }
 
-// Word names a partition of exactly this content, so that a file that was replaced is not mistaken for the file with
-// which a job was submitted.
+// Word returns a name of a partition with exactly this content, so that a replaced file is not mistaken for the file
+// with which a job was submitted.
 func Word(name string, footer []byte) string {
 	return name + "@" + hex.EncodeToString(footer[:min(len(footer), 8)])
 }
 
-// Lost returns in words why no drive makes mini-batches of a partition, which is given as a Word.
+// Lost returns the reason why no drive makes mini-batches of a partition, which the caller names by its Word.
 func (f *Fleet) Lost(word string) string {
 	partition := word
 	if i := strings.LastIndexByte(word, '@'); i >= 0 {
@@ -309,7 +311,7 @@ func (f *Fleet) columns(digest []byte) ([]pipeline.ColumnInfo, uint32, error) {
 	return nil, 0, fmt.Errorf("no node says what the columns of schema %s are", short(digest))
 }
 
-// meanLength is the mean of the lengths that live nodes report of their partitions of a schema.
+// meanLength returns the mean of the lengths that live nodes report for their partitions of a schema.
 func (f *Fleet) meanLength(digest []byte) map[string]float64 {
 	sum, nodes := map[string]float64{}, 0
 	for _, name := range f.names() {
@@ -333,7 +335,7 @@ func same(a, b *apiv1.Partition) bool {
 		bytes.Equal(a.Schema, b.Schema)
 }
 
-// entry is a partition in the form of a manifest.
+// entry returns a partition in the form of a manifest.
 func entry(p *apiv1.Partition) (dataset.Partition, error) {
 	e := dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups}
 	if len(p.FooterSha256) != len(e.Footer) {
@@ -343,5 +345,5 @@ func entry(p *apiv1.Partition) (dataset.Partition, error) {
 	return e, nil
 }
 
-// short is the beginning of a digest, for messages.
+// short returns the beginning of a digest, for messages.
 func short(d []byte) string { return hex.EncodeToString(d[:min(len(d), 6)]) }

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// sourceIndex finds the partitions that one node holds, or that its agent was given by URL. It is made when it is first
-// needed after the node's inventory has changed.
+// sourceIndex finds the partitions that one node holds, or whose URLs its agent announces. The index is made at its
+// first use after the node's inventory has changed.
 type sourceIndex struct {
 	drives map[string][]string               // by partition: the drives that hold it
 	urls   map[string]*apiv1.PartitionSource // by partition
@@ -30,13 +30,14 @@ func (n *node) sources() *sourceIndex {
 	return n.sourceIndex
 }
 
-// Source says where a partition can be read now: on every drive of a live node that holds it as the manifest's entry
-// says, or at the URL that a live agent was given. A source without copies and URL cannot be read anywhere.
+// Source says where a partition can be read now: on every drive of a live node that holds the partition of the
+// manifest's entry, and at the URL that a live agent announces. A source without copies and URL cannot be read
+// anywhere.
 func (f *Fleet) Source(p dataset.Partition) *apiv1.PartitionSource {
 	return f.Locate([]dataset.Partition{p})[0]
 }
 
-// Locate is Source of several partitions.
+// Locate returns the sources of several partitions.
 func (f *Fleet) Locate(partitions []dataset.Partition) []*apiv1.PartitionSource {
 	sources := make([]*apiv1.PartitionSource, len(partitions))
 	for i, p := range partitions {
@@ -70,7 +71,7 @@ func (n *node) hasAs(p dataset.Partition) bool {
 	return have != nil && have.Bytes == p.Bytes && have.Rows == p.Rows && bytes.Equal(have.FooterSha256, p.Footer[:])
 }
 
-// GivenByURL reports whether a live agent was given the partition by URL.
+// GivenByURL reports whether a live agent announces a URL of the partition.
 func (f *Fleet) GivenByURL(p dataset.Partition) bool {
 	for _, n := range f.nodes {
 		if n.alive && n.hasAs(p) && n.sources().urls[p.Name] != nil {
@@ -80,7 +81,7 @@ func (f *Fleet) GivenByURL(p dataset.Partition) bool {
 	return false
 }
 
-// StoreWords lists the partitions that a node's agent was given by URL, as Words.
+// StoreWords lists the partitions whose URLs a node's agent announces, as Words.
 func (f *Fleet) StoreWords(name string) []string {
 	n := f.nodes[name]
 	if n == nil {

@@ -2,8 +2,8 @@
 //
 // # Overview
 //
-// The control plane decides how many workers there are to be (package autoscale); the way to start a worker depends
-// on where it runs: a container, a systemd unit, a batch system. So `control run --worker-hook COMMAND` names a
+// The control plane decides how many workers run (package autoscale). The way to start a worker depends on where it
+// runs: in a container, as a systemd unit, or in a batch system. So `control run --worker-hook COMMAND` names a
 // shell command, which gets its task in its environment:
 //
 //	MILLRACE_WORKER_ACTION   start or stop
@@ -12,8 +12,9 @@
 //	MILLRACE_WORKER_JOBS     ids of the jobs that want workers, with spaces between them; may be empty
 //	MILLRACE_WORKER_CONTROL  URL of the control plane
 //
-// The command ends when the workers have been asked to start or to end, with status 0. It may be called again for the
-// same names: to start a worker that runs, and to stop one that is gone, has to succeed.
+// The command asks the workers to start or to end, and then ends with status 0. The control plane may run it again for
+// the same names. The command must also succeed if a worker that it starts runs already, or if a worker that it stops
+// is gone.
 //
 // # Concurrency
 //
@@ -21,11 +22,10 @@
 //
 // # Errors
 //
-// An error of Run names the action, says how often the command was tried and how it ended, and has the last line that
-// it wrote to its standard error. [ErrTimeout] is among the causes where the command was killed because it took too
-// long.
+// An error of Run names the action, the number of attempts and how the command ended, and has the last line that the
+// command wrote to its standard error. The error wraps [ErrTimeout] if the command was killed because it took too long.
 //
 // # Debugging
 //
-// Every run is logged with its action, names and time, and what the command wrote.
+// Every execution is logged with its action, its names, its time, and the output of the command.
 package hook

@@ -36,10 +36,10 @@ type Call struct {
 // Options configure a Hook. Command is required; the rest may be left out.
 type Options struct {
 	Command    string        // for the shell
-	Timeout    time.Duration // of one run; 0: DefaultTimeout
+	Timeout    time.Duration // of one execution; 0: DefaultTimeout
 	Attempts   int           // of one call; 0: DefaultAttempts
 	Backoff    time.Duration // after the first failure, doubled after each; 0: DefaultBackoff
-	Concurrent int           // runs at once; 0: DefaultConcurrent
+	Concurrent int           // executions at once; 0: DefaultConcurrent
 	Logger     *slog.Logger  // nil: silent
 }
 
@@ -56,7 +56,7 @@ const (
 // Hook runs a command.
 type Hook struct {
 	o    Options
-	runs chan struct{} // holds an element for each run
+	runs chan struct{} // holds an element for each execution
 }
 
 // New makes a hook.
@@ -79,8 +79,8 @@ func New(o Options) *Hook {
 	return &Hook{o: o, runs: make(chan struct{}, o.Concurrent)}
 }
 
-// Run runs the command for a call, again after a failure, until it succeeds, was tried Options.Attempts times, or ctx
-// ends.
+// Run runs the command for a call. After a failure it runs the command again, until the command succeeds, has failed
+// Options.Attempts times, or ctx ends.
 func (h *Hook) Run(ctx context.Context, call Call) error {
 	var err error
 	for attempt := 1; ; attempt++ {

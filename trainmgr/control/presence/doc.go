@@ -9,7 +9,7 @@
 //
 //	it leaves                     at once
 //	its connections are closed    all those on which it called, and it has not called again within Options.Grace
-//	it is silent                  it has not called for Options.Silence: its machine is gone, or the network is
+//	it is silent                  it has not called for Options.Silence: its machine or the network has failed
 //
 // [Tracker.Tick] returns the ranks that have become detached since. A process that is killed closes its connections,
 // so that its ranks are detached within the grace. A launcher that is alive calls several times a second: a pool

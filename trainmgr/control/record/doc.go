@@ -3,21 +3,22 @@
 //
 // # Overview
 //
-// [Check] makes a [Spec] of a submission, with defaults filled in. [Phase] says where a job stands; package lifecycle
-// has the table of what follows. [Submission], [State] and [Edition] are the JSON of a job's records, [Key] and
-// [DataKey] their keys; [Pack] compresses what an edition is made of and cuts it into pieces that etcd takes,
-// [Unpack] is its inverse. [WrapToken] seals a checkpoint token under the cluster's key, [UnwrapToken] opens it.
+// [Check] makes a [Spec] of a submission and fills in defaults. [Phase] is the phase of a job; package lifecycle has
+// the table of the phases that follow. [Submission], [State] and [Edition] are the JSON of a job's records, and [Key]
+// and [DataKey] return their keys. [Pack] compresses the data of an edition and cuts them into pieces that etcd
+// accepts; [Unpack] is its inverse. [WrapToken] seals a checkpoint token under the cluster's key; [UnwrapToken] opens
+// it.
 //
 // # Concurrency
 //
-// Values, and functions of them; nothing is shared.
+// The package holds values and functions of them, and shares nothing.
 //
 // # Errors
 //
-// An error of a specification that can never be right wraps [ErrSpec]. An error of bytes that are no token, or are
-// sealed under another key, wraps dataset.ErrToken. Unpack refuses data that are not whole.
+// The error of a specification that can never be accepted wraps [ErrSpec]. The error of bytes that are no token, or
+// that are sealed under another key, wraps dataset.ErrToken. Unpack refuses data that are not whole.
 //
 // # Debugging
 //
-// Records are JSON: `etcdctl get --prefix /millrace/v1/job/` reads, but for pieces and bitmaps.
+// Records are JSON, so that `etcdctl get --prefix /millrace/v1/job/` shows them; only pieces and bitmaps are not.
 package record

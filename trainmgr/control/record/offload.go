@@ -7,12 +7,13 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// Offload is how the splits of a rank are shared out between the rank's own CPUs and all other workers. It changes who
-// makes a mini-batch, and no byte of it, so that it is no part of the job's digest. The zero value shares nothing.
+// Offload says how a rank's splits are divided between the rank's own CPUs and all other workers. It selects the worker
+// of a mini-batch and changes no byte of the mini-batch, so that it is no part of the job's digest. The zero value
+// divides nothing.
 type Offload struct {
-	Shares bool // the job shares splits out
-	// Fixed reports whether Ratio, the share of the splits that other workers make, stays what it is. Otherwise the
-	// Policy decides it.
+	Shares bool // the job divides its splits
+	// Fixed reports whether Ratio, the share of the splits that other workers make, stays constant. Otherwise the Policy
+	// decides Ratio.
 	Fixed  bool
 	Ratio  float64
 	Policy offload.Policy

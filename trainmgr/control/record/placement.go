@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Placement selects the workers that may make a job's splits. A mini-batch has the same bytes whichever worker makes
-// it, so that a placement is no part of the job's digest.
+// Placement selects the workers that may make a job's splits. Every worker makes the same bytes, so that a placement is
+// no part of the job's digest.
 type Placement string
 
 // The placements.
 const (
 	PlacementAuto      Placement = "auto"       // holders of the data first, workers without data for the rest
-	PlacementHeld      Placement = "held"       // only holders, whatever computes there
+	PlacementHeld      Placement = "held"       // only holders, with every kind of engine
 	PlacementInStorage Placement = "in-storage" // only drives that compute beside their flash
 	PlacementNodeCPU   Placement = "node-cpu"   // only CPUs of nodes over plain drives
 	PlacementNodeCard  Placement = "node-card"  // only cards in nodes, fed by plain drives

@@ -46,16 +46,16 @@ type State struct {
 	Phase       Phase                 `json:"phase"`
 	Why         string                `json:"why,omitempty"`
 	Editions    []Edition             `json:"generations"` // that ranks may still be in
-	Taken       int                   `json:"taken"`       // how many editions there ever were
+	Taken       int                   `json:"taken"`       // how many editions the job has had
 	P           map[string]float64    `json:"p_rows_per_second,omitempty"`
 	T           float64               `json:"t_rows_per_second,omitempty"`
 	Allocation  allocation.Allocation `json:"allocation"`
 	Redelivered uint64                `json:"redelivered,omitempty"` // before the present leader
-	// for each rank a character: 1 if it will say when it is through, 0 if not, ? if that is not known
+	// for each rank a character: 1 if the rank will announce its end, 0 if not, ? if that is not known
 	Stays string `json:"stays,omitempty"`
 	// for each rank RunBytes: the training run that attached last
 	Runs []byte `json:"runs,omitempty"`
-	// since when no rank has called; zero: one is attached
+	// since when no rank has called; zero: a rank is attached
 	Unattended time.Time `json:"unattended,omitzero"`
 	// of an abandoned job: its acknowledged mini-batches, for Checkpoint
 	Token []byte    `json:"token,omitempty"`
@@ -75,7 +75,7 @@ type Edition struct {
 	Pieces int            `json:"pieces"`
 }
 
-// editionData is the data of an edition: a later leader needs no node for them.
+// editionData is the stored data of an edition, so that a later leader needs no node to know them.
 type editionData struct {
 	Manifest   json.RawMessage    `json:"manifest"`
 	Columns    json.RawMessage    `json:"columns"`

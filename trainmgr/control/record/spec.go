@@ -38,8 +38,8 @@ type Spec struct {
 // jobName matches names of jobs, which go into keys, metrics and paths.
 var jobName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 
-// Check checks a specification and fills defaults in. sealed is false where the job resumes from a token that no
-// control plane has sealed under the key. The error wraps ErrSpec, or describes the faults of the pipeline, line by
+// Check checks a specification and fills in defaults. sealed is false if the job resumes from a token that no control
+// plane has sealed under the key. The error wraps ErrSpec, or describes the faults of the pipeline, line by
 // line, or of the token.
 func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	spec = proto.CloneOf(spec)

@@ -12,7 +12,7 @@ import (
 //
 //	"MRT1" | a token of sdk/dataset | HMAC-SHA256 of all before it under the cluster's key, 32 bytes
 //
-// A job that is resumed from a sealed token goes on where this cluster stopped.
+// A job that resumes from a sealed token continues at the place at which this cluster stopped.
 const TokenMagic = "MRT1"
 
 // KeyBytes is the length of the cluster's key.
@@ -25,8 +25,8 @@ func WrapToken(key, token []byte) []byte {
 	return append(b, tag(key, b)...)
 }
 
-// UnwrapToken returns the token that WrapToken sealed. A token of sdk/dataset that was never sealed is returned with
-// sealed false; the caller decides whether to take it. The error wraps dataset.ErrToken.
+// UnwrapToken returns the token that WrapToken sealed. For a token of sdk/dataset that was never sealed, sealed is
+// false, and the caller decides whether to accept the token. The error wraps dataset.ErrToken.
 func UnwrapToken(key, b []byte) (t dataset.Token, sealed bool, err error) {
 	if len(b) > len(TokenMagic)+dataset.MaxTokenBytes+sha256.Size {
 		return t, false, fmt.Errorf("%w: %d bytes are too many", dataset.ErrToken, len(b))

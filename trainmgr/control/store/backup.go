@@ -57,8 +57,8 @@ const (
 	sector        = 512 // a database is a multiple of it
 )
 
-// ReadBackup checks a backup against its checksum and describes its contents. The error wraps ErrBackup where the file
-// is at fault.
+// ReadBackup checks a backup against its checksum and describes its contents. The error wraps ErrBackup if the file
+// is no intact backup.
 func ReadBackup(path string) (Backup, error) {
 	b := Backup{File: path}
 	if err := b.checksum(); err != nil {

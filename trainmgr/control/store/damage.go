@@ -32,10 +32,11 @@ var ErrInUse = errors.New("another process has the folder open: is another membe
 // lockWait is how long another process may hold the database while it ends.
 const lockWait = 5 * time.Second
 
-// examine reads the files of a member before etcd does. etcd ends the process where it finds them damaged, in part from
-// goroutines of its own, and takes a log whose end is missing for a whole one. A folder without a member is fine.
+// examine reads the files of a member before etcd does. etcd ends the process if it finds the files damaged, in part
+// from goroutines of its own, and does not notice that the end of a log is missing. A folder without a member is
+// accepted.
 func examine(dir string, lg *zap.Logger) (err error) {
-	// To read a page that the file does not have any more is a memory fault.
+	// A read of a page that the file no longer has is a memory fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -62,7 +63,7 @@ func examine(dir string, lg *zap.Logger) (err error) {
 func examineDatabase(path string) (applied uint64, err error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size() == 0 {
-		return 0, nil // a start that was killed leaves an empty one
+		return 0, nil // a start that was killed leaves an empty database
 	}
 	if err != nil {
 		return 0, err
@@ -80,7 +81,7 @@ func examineDatabase(path string) (applied uint64, err error) {
 		if tx.Size() > st.Size() {
 			return fmt.Errorf("it has %d bytes of %d", st.Size(), tx.Size())
 		}
-		// bolt's own check runs in goroutines that end the process.
+		// The check of package bolt runs in goroutines whose panics end the process.
 		if err := tx.ForEach(func(_ []byte, b *bolt.Bucket) error { return examineBucket(b) }); err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ func examineBucket(b *bolt.Bucket) error {
 	return err
 }
 
-// examineLog reads the log of raft, whose last entries a crash may have cut off, but none that was committed or is in
+// examineLog reads the log of raft. A crash may have cut off the last entries, but no entry that was committed or is in
 // the database.
 func examineLog(dir string, applied uint64, lg *zap.Logger) error {
 	damaged := func(err error) error {
@@ -166,8 +167,8 @@ func (o *Options) recovery() string {
 		"one: jobs are then lost, data on drives is not"
 }
 
-// startEtcd starts the member. Where etcd would end the process because of the contents of the folder, startEtcd
-// returns an error; files that etcd had opened by then may stay locked in this process.
+// startEtcd starts the member. If etcd would end the process because of the contents of the folder, startEtcd returns
+// an error. Files that etcd opened before may stay locked in this process.
 func startEtcd(c *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,21 +1,21 @@
-// Package store keeps the control plane's durable state in etcd: one member embedded in this process, three or more
-// embedded ones that form a cluster, or an etcd that runs elsewhere.
+// Package store keeps the control plane's durable state in etcd: in one member embedded in this process, in a cluster
+// of three or more embedded members, or in an etcd that runs elsewhere.
 //
 // # Overview
 //
 // [Open] starts or dials etcd. [Store.Campaign] waits until this member leads and returns a [Term]. Every write of a
 // term is one transaction guarded by the create revision of the term's leader key, the fence: a later write of a leader
-// that was replaced is refused with [ErrFenced]. Fences of later terms are greater, also those of an etcd that was
-// begun from nothing after another was lost.
+// that was replaced is refused with [ErrFenced]. A later term has a greater fence, even if its etcd was started empty
+// after an earlier etcd was lost.
 //
-// A [Journal] commits the changes of many callers together: a caller changes something, waits, and is woken when the
-// transactions that hold its change are on the disks of a majority. A key that many callers touched is written once.
+// A [Journal] commits the changes of many callers together: a caller makes a change, waits, and is woken when the
+// transactions that hold its change are on the disks of a majority. A key that several callers changed is written once.
 //
 // # What is kept
 //
-// Keys live under one prefix ([Options.Prefix]); "leader/" below it is the election's, "format" says how the rest is
-// laid out, "fences" where fences begin. Values stay small: a bitmap of 1,024 splits, a job's document; nothing is
-// written per split.
+// Keys live under one prefix ([Options.Prefix]); below it, "leader/" belongs to the election, "format" names the
+// version of the layout, and "fences" says where fences begin. Values stay small: a bitmap of 1,024 splits, a job's
+// document; nothing is written per split.
 //
 // # Members
 //

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Journal commits the changes of many callers together: group commit. It takes the writes from one source, which has
-// them by key, so that a key that many callers touched is written once.
+// Journal commits the changes of many callers together: group commit. It takes the writes from one source, which keeps
+// one write for each key, so that a key that several callers changed is written once.
 type Journal struct {
 	term *Term
 	o    JournalOptions
@@ -23,7 +23,7 @@ type Journal struct {
 
 	mu   sync.Mutex
 	next *round // the round that callers join now; guarded by mu
-	busy bool   // a round is on its way, or kept is not empty; guarded by mu
+	busy bool   // a round is under way, or kept is not empty; guarded by mu
 	err  error  // why there will be no further round; guarded by mu
 }
 
@@ -38,17 +38,17 @@ func newRound() *round { return &round{done: make(chan struct{})} }
 
 // JournalOptions configure a Journal. All but Source may be left out.
 type JournalOptions struct {
-	// Source returns at most most writes that are not durable yet, in the order in which they are to be written, and
-	// forgets them. It returns none when there are none left.
+	// Source returns at most most writes that are not durable yet, in the order in which the journal writes them, and
+	// forgets them. It returns no write if all are durable.
 	Source func(most int) []Op
 	// Gather is how long the first caller waits for others to join when nothing is being written; 0 means
-	// DefaultGather. While a transaction is on its way other callers gather.
+	// DefaultGather. While a transaction is under way, other callers gather.
 	Gather time.Duration
 	// Flushed is called after every round, with its duration and the number of keys that it wrote.
 	Flushed func(took time.Duration, keys int)
 }
 
-// DefaultGather costs an acknowledgement a millisecond and saves most of the transactions under a moderate load.
+// DefaultGather delays an acknowledgement by a millisecond and saves most of the transactions under a moderate load.
 const DefaultGather = time.Millisecond
 
 // ErrClosed says that the journal was closed before the write was durable.
@@ -69,8 +69,9 @@ func (t *Term) NewJournal(o JournalOptions) *Journal {
 	return j
 }
 
-// Sync returns when every write that the source had is durable, or with the error of one that is not. Where dirty is
-// false the caller has changed nothing since the source was last asked, and Sync waits only for a round on its way.
+// Sync returns when every write that the source had is durable, or with the error of a write that failed. If dirty is
+// false, the caller has changed nothing since the journal last asked the source, and Sync waits only for a round that
+// is under way.
 func (j *Journal) Sync(ctx context.Context, dirty bool) error {
 	j.mu.Lock()
 	if j.err != nil {
@@ -136,7 +137,7 @@ func (j *Journal) take() *round {
 	return r
 }
 
-// fail refuses the gathered callers and all later ones.
+// fail ends the calls of the gathered callers, and of all later callers, with an error.
 func (j *Journal) fail(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -178,13 +179,13 @@ func (j *Journal) commit() (keys int, err error) {
 	}
 }
 
-// Close ends the journal: the round on its way is given up, and callers that wait get ErrClosed.
+// Close ends the journal. It gives up the round that is under way, and callers that wait get ErrClosed.
 func (j *Journal) Close() {
 	j.stop()
 	<-j.done
 }
 
-// Kick has the writes of the source committed soon, and does not wait for that.
+// Kick starts a round for the writes of the source, and does not wait for its end.
 func (j *Journal) Kick() {
 	j.mu.Lock()
 	ok := j.err == nil

@@ -28,7 +28,7 @@ type Member struct {
 	Self     bool // the embedded one of this process
 }
 
-// lonely is the peer URL of a member that was started alone: no other member can reach it.
+// lonely is the peer URL of a member that was started alone. No other member can reach the member there.
 const lonely = "localhost:0"
 
 // Members lists the members. It needs a majority of them.
@@ -54,7 +54,7 @@ func member(m *etcdserverpb.Member) Member {
 	return v
 }
 
-// changeable returns an error where members cannot be added and removed.
+// changeable returns an error if members cannot be added and removed.
 func (s *Store) changeable() error {
 	if s.server == nil {
 		return fmt.Errorf("%w: etcd runs elsewhere (%s): change its members there", ErrMembers,
@@ -64,7 +64,7 @@ func (s *Store) changeable() error {
 }
 
 // AddMember adds a member that will be reached at the URL. The member has no vote, and so cannot cost the others their
-// majority, until Promote finds that it has caught up. Errors wrap ErrMembers where another try would end the same way.
+// majority, until Promote finds that it has caught up. An error wraps ErrMembers if another attempt would fail, too.
 func (s *Store) AddMember(ctx context.Context, peerURL string) (Member, error) {
 	fail := func(err error) (Member, error) { return Member{}, fmt.Errorf("add member %s: %w", peerURL, err) }
 	if err := s.changeable(); err != nil {
@@ -108,8 +108,8 @@ func (s *Store) AddMember(ctx context.Context, peerURL string) (Member, error) {
 	}
 }
 
-// settled is how long etcd wants its voting members to have been in touch before it takes another one, and a little
-// more.
+// settled is a little more than the time for which etcd demands contact between its voting members before it accepts
+// another member.
 const settled = 6 * time.Second
 
 // RemoveMember removes a member for good, by its name, its id, or one of its URLs.
@@ -147,7 +147,7 @@ func (s *Store) RemoveMember(ctx context.Context, which string) (Member, error) 
 	return found[0], nil
 }
 
-// refused wraps etcd's error for a change that it does not make.
+// refused wraps the error of etcd for a change that etcd refuses.
 func refused(err error) error {
 	for _, r := range []error{rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrUnhealthy, rpctypes.ErrPeerURLExist,
 		rpctypes.ErrMemberBadURLs, rpctypes.ErrTooManyLearners, rpctypes.ErrMemberNotFound, rpctypes.ErrMemberExist} {
@@ -158,8 +158,7 @@ func refused(err error) error {
 	return words(err)
 }
 
-// Promote gives added members that have caught up their vote, and returns them. A member that has not caught up is left
-// for later.
+// Promote gives a vote to the added members that have caught up, and returns them. A later call promotes the others.
 func (s *Store) Promote(ctx context.Context) ([]Member, error) {
 	if s.server == nil {
 		return nil, nil
@@ -199,7 +198,7 @@ func (s *Store) reachable(ctx context.Context) error {
 	}
 	id := uint64(s.server.Server.MemberID())
 	list, err := s.Members(ctx)
-	// Members that start together elect a leader, and another, while they do.
+	// Members that start together may elect several leaders one after the other.
 	for ; errors.Is(err, ErrAway); list, err = s.Members(ctx) {
 		select {
 		case <-ctx.Done():
@@ -229,7 +228,8 @@ func Founded(data string) bool {
 	return err == nil
 }
 
-// Stopped is closed when the embedded etcd has ended by itself: it was removed, or failed. Nil where etcd is elsewhere.
+// Stopped returns a channel that is closed when the embedded etcd has ended by itself, because it was removed or
+// failed. It returns nil if etcd runs elsewhere.
 func (s *Store) Stopped() <-chan struct{} {
 	if s.server == nil {
 		return nil

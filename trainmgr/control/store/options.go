@@ -16,8 +16,8 @@ import (
 type Options struct {
 	Data string // folder of an embedded member
 	Name string // of this member among Peers; empty means "millrace"
-	// Peers are all embedded members, this one included, as NAME=URL, where the others reach the member at URL. None
-	// means one member alone.
+	// Peers are all embedded members, including this one, as NAME=URL; the other members reach a member at its URL. No
+	// peers means one member alone.
 	Peers []string
 	// Join says that Peers are the members of a running cluster to which this member was added. It has no effect on a
 	// member that has been started before.
@@ -31,7 +31,7 @@ type Options struct {
 	Prefix    string        // of every key; empty means DefaultPrefix
 	Quota     int64         // bytes that an embedded member holds at most; 0 means DefaultQuota
 	Compact   time.Duration // how much history an embedded member keeps; 0 means DefaultCompact
-	TTL       time.Duration // without a sign of life, before another may lead; whole seconds; 0 means DefaultTTL
+	TTL       time.Duration // without a sign of life, until another member may lead; whole seconds; 0 means DefaultTTL
 	// Tick and Election are raft's heartbeat and election timeout; 0 means etcd's own, 100 ms and 1 s.
 	Tick, Election time.Duration
 	Logger         *slog.Logger // nil: silent
@@ -96,7 +96,7 @@ func (o Options) withDefaults() (Options, error) {
 // peers splits Peers into etcd's initial cluster and this member's URL.
 func (o *Options) peers() (cluster string, own url.URL, err error) {
 	if len(o.Peers) == 0 {
-		own = url.URL{Scheme: "http", Host: lonely} // never dialled, never listened at: there is no other member
+		own = url.URL{Scheme: "http", Host: lonely} // no member dials it or listens at it, since there is no other member
 		return o.Name + "=" + own.String(), own, nil
 	}
 	if len(o.Peers)%2 == 0 && !o.Join {
@@ -123,7 +123,7 @@ func (o *Options) peers() (cluster string, own url.URL, err error) {
 	return strings.Join(o.Peers, ","), own, nil
 }
 
-// config is the embedded member's.
+// config returns the configuration of the embedded member.
 func (o *Options) config() (*embed.Config, error) {
 	c := embed.NewConfig()
 	c.Name, c.Dir = o.Name, filepath.Join(o.Data, "etcd")
@@ -149,7 +149,7 @@ func (o *Options) config() (*embed.Config, error) {
 		c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{*u}, []url.URL{*u}
 	}
 	if o.Cert != "" {
-		// Members are hosts of the same kind: each shows its certificate and checks the other's.
+		// Members are hosts of the same kind: each presents its certificate and checks that of the other.
 		c.PeerTLSInfo = transport.TLSInfo{CertFile: o.Cert, KeyFile: o.Key, TrustedCAFile: o.CA, ClientCertAuth: true,
 			SkipClientSANVerify: true}
 		c.ClientTLSInfo = c.PeerTLSInfo

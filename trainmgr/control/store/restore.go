@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/ownership"
 )
 
-// RestoreOptions say of which backup a member is made, and where. File and Data are required.
+// RestoreOptions name the backup from which a member is made, and the folder of the member. File and Data are required.
 type RestoreOptions struct {
 	File string // the backup
 	Data string // the new member's folder, which must hold no member
@@ -33,19 +33,19 @@ type Restored struct {
 	Backup
 	Data     string `json:"data"`
 	Revision int64  `json:"goes_on_from_revision"`
-	Fence    uint64 `json:"fences_above"` // every leader from now on has a greater one
+	Fence    uint64 `json:"fences_above"` // every later leader has a greater fence
 }
 
-// leastBump is how far a restored etcd is ahead of its backup at least: more changes than a control plane makes in
-// weeks.
+// leastBump is the least distance of a restored etcd's revision from that of its backup: more changes than a control
+// plane makes in weeks.
 const leastBump = 1_000_000_000
 
-// Restore makes the folder of a member from a backup. The member's etcd counts on from a revision that the lost one
-// cannot have reached, so that leaders of before, whose fences are made of revisions, are refused by nodes. The folder
+// Restore makes the folder of a member from a backup. The member's etcd counts from a revision that the lost etcd
+// cannot have reached. Fences are made of revisions, so that nodes refuse the leaders of the lost etcd. The folder
 // appears whole or not at all.
 func Restore(o RestoreOptions) (r Restored, err error) {
 	fail := func(err error) (Restored, error) { return r, fmt.Errorf("restore %s: %w", o.File, err) }
-	// The certificate is looked at when the member is started.
+	// The certificate is checked when the member is started.
 	member := Options{Data: o.Data, Name: o.Name, Peers: o.Peers, Logger: o.Logger, Cert: "later"}.named()
 	cluster, own, err := member.peers()
 	if err != nil {
@@ -70,7 +70,7 @@ func Restore(o RestoreOptions) (r Restored, err error) {
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return fail(err)
 	}
-	// Another try may have left its part.
+	// An earlier attempt may have left a part of the folder.
 	partial := folder + ".restoring"
 	if err := os.RemoveAll(partial); err != nil {
 		return fail(err)
@@ -78,7 +78,7 @@ func Restore(o RestoreOptions) (r Restored, err error) {
 	err = snapshot.NewV3(zapLogger(member.Logger)).Restore(snapshot.RestoreConfig{
 		SnapshotPath: o.File, OutputDataDir: partial, Name: member.Name, PeerURLs: []string{own.String()},
 		InitialCluster: cluster,
-		// Another token makes it another cluster, so that remaining members of the lost cluster cannot talk to it by
+		// Another token makes this another cluster, so that remaining members of the lost cluster cannot connect to it by
 		// mistake.
 		InitialClusterToken: fmt.Sprintf("millrace-%d", r.Revision),
 		RevisionBump:        uint64(r.Revision - r.Backup.Revision), MarkCompacted: true,
@@ -92,8 +92,8 @@ func Restore(o RestoreOptions) (r Restored, err error) {
 	return r, nil
 }
 
-// above returns a revision from which on fences are above every fence of before: above those that the clock allows,
-// which grows by a million a second, and in any case leastBump above the backup.
+// above returns a revision from which on fences are greater than every earlier fence: greater than those that the clock
+// allows, a million a second, and at least leastBump greater than the backup's.
 func (b *Backup) above(now time.Time) int64 {
 	byClock := int64(0)
 	if fences := uint64(max(now.Unix(), 0)) << fenceBits; b.first > 0 && fences > b.first {

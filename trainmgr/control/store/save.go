@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// SaveBackup has write give a backup, checks it, and keeps it as a file that only its owner may read: it holds the key
-// that seals tokens. The file appears whole or not at all, and one that exists is never replaced: the error wraps
-// fs.ErrExist.
+// SaveBackup calls write to make a backup, checks the backup, and keeps it as a file that only its owner may read,
+// since a backup holds the key that seals tokens. The file appears whole or not at all. SaveBackup never replaces a
+// file: if path exists, the error wraps fs.ErrExist.
 func SaveBackup(path string, write func(io.Writer) error) (_ Backup, err error) {
 	exists := fmt.Errorf("%s is there already and is not replaced: name another file: %w", path, fs.ErrExist)
 	if _, err := os.Lstat(path); err == nil {

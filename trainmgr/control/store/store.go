@@ -18,12 +18,12 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 )
 
-// What can go wrong, for errors.Is.
+// The errors of this package, for errors.Is.
 var (
 	ErrFenced  = errors.New("another member leads now")
 	ErrNoSpace = errors.New("etcd is full and takes no writes: make room, then disarm its alarm (docs/operations.md)")
-	// ErrAway says that etcd has no leader, or lost it on the way: a write may have been done or not. It may do it when
-	// it is asked again.
+	// ErrAway says that etcd has no leader, or lost it during the call, so that a write may have been done or not.
+	// Another attempt may succeed.
 	ErrAway   = errors.New("etcd is without a leader for now")
 	ErrFormat = errors.New("another format of control plane data")
 )
@@ -103,7 +103,7 @@ func (s *Store) embed(ctx context.Context) error {
 		if u.Scheme != "unix" {
 			continue
 		}
-		// A client that connects may change everything: no group is let in.
+		// A client that connects may change everything, so that the socket admits no group.
 		if err := os.Chmod(u.Host+u.Path, 0o600); err != nil {
 			e.Close()
 			return fmt.Errorf("start etcd in %s: client socket: %w", c.Dir, err)
@@ -134,13 +134,13 @@ func (s *Store) dial(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the member. A term that is held ends with it; resign first to let another lead at once.
+// Close ends the member. A term of this member ends with it; resign first, so that another member may lead at once.
 func (s *Store) Close() error {
 	s.stop()
 	err := s.client.Close() // ends the calls under way
 	s.wg.Wait()
 	if errors.Is(err, context.Canceled) {
-		err = nil // how a client that is not dialled says that it is closed
+		err = nil // the error of a client that has no connection and is closed
 	}
 	if s.server != nil {
 		s.server.Close()
@@ -158,8 +158,8 @@ func (s *Store) Leader() (string, <-chan struct{}) {
 	return s.leader, s.seen
 }
 
-// Depose takes the lease of the leader of that value away, if it leads still; another may lead at once. A leader that
-// lives after all finds its writes refused.
+// Depose takes the lease of the leader of that value away, if it still leads, so that another member may lead at once.
+// If the deposed leader lives after all, etcd refuses its writes.
 func (s *Store) Depose(ctx context.Context, value string) (bool, error) {
 	r, err := s.client.Get(ctx, s.key(electionKey)+"/", clientv3.WithFirstCreate()...)
 	if err != nil {
@@ -202,10 +202,10 @@ func (s *Store) watchLeader(ctx context.Context) {
 	}
 }
 
-// retry is how long to wait before etcd is asked again after an error.
+// retry is the pause before etcd is asked again after an error.
 func (s *Store) retry() time.Duration { return max(s.o.Tick, 50*time.Millisecond) }
 
-// followLeader looks which member leads, and again after every change, until something fails.
+// followLeader records which member leads, again after every change, until a call fails.
 func (s *Store) followLeader(ctx context.Context) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -279,14 +279,14 @@ func (s *Store) Healthy(ctx context.Context) (Health, error) {
 	return h, nil
 }
 
-// away are etcd's words for that its leader is gone, or slow.
+// away lists the errors with which etcd says that its leader is gone or slow.
 var away = []error{
 	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.ErrTimeout,
 	rpctypes.ErrTimeoutDueToLeaderFail,
 	rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex, rpctypes.ErrTooManyRequests,
 }
 
-// words turns etcd's errors into ours.
+// words turns errors of etcd into errors of this package.
 func words(err error) error {
 	if errors.Is(err, rpctypes.ErrNoSpace) || errors.Is(err, rpctypes.ErrGRPCNoSpace) {
 		return ErrNoSpace
@@ -299,8 +299,8 @@ func words(err error) error {
 	return err
 }
 
-// MakeRoom brings a full etcd back: erase deletes what can be spared, which a full etcd still takes; then history is
-// compacted, this member's file is defragmented, and the alarm is disarmed.
+// MakeRoom makes a full etcd take writes again. It calls erase, which deletes the records that can be spared (a full
+// etcd still deletes), compacts the history, defragments this member's file, and disarms the alarm.
 func (s *Store) MakeRoom(ctx context.Context, erase func(context.Context) error) error {
 	if err := erase(ctx); err != nil {
 		return fmt.Errorf("make room in etcd: %w", err)

@@ -33,7 +33,7 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 		return nil, fmt.Errorf("campaign: %w", words(err))
 	}
 	e := concurrency.NewElection(session, s.key(electionKey))
-	// A candidate whose lease expired while it waited would wait for ever.
+	// Without this, a candidate whose lease expired while it waited would never stop waiting.
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(session.Ctx(), cancel)()
@@ -46,7 +46,7 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 	select {
 	case err = <-won:
 	case <-waiting.Done():
-		// It withdraws by itself, but without a majority that takes seconds, and only Close has to wait for it.
+		// The session withdraws by itself, but without a majority that takes seconds, and only Close has to wait for it.
 		err = waiting.Err()
 	}
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 		s: s, session: session, election: e,
 		guard: clientv3.Compare(clientv3.CreateRevision(e.Key()), "=", e.Rev()),
 	}
-	// The candidate's key may have gone with its lease while it waited for the others' keys to go.
+	// The candidate's key may have expired with its lease while the candidate waited for the keys of the others to go.
 	if err := t.Check(ctx); err != nil {
 		session.Orphan()
 		return nil, fmt.Errorf("campaign: %w", err)
@@ -86,8 +86,8 @@ func (t *Term) initialise(ctx context.Context) error {
 }
 
 // number gives the term its fence: the revision at which its key was created, plus the number from which this etcd
-// began to count. That number comes from the time at which the etcd was first led: nodes remember the greatest fence
-// that they saw, and the fences of an etcd that replaces a lost one have to be greater than all of the lost one's.
+// began to count. That number comes from the time of the first term of the etcd: nodes remember the greatest fence that
+// they have seen, so that an etcd that replaces a lost etcd needs greater fences than all of the lost etcd.
 func (t *Term) number(ctx context.Context) error {
 	value, ok, err := t.Get(ctx, fencesKey)
 	if err != nil {
@@ -111,14 +111,14 @@ const fencesKey = "fences"
 // fenceBits leaves room for a million revisions a second.
 const fenceBits = 20
 
-// Fence returns the term's number; later terms have greater ones.
+// Fence returns the term's number. Later terms have greater numbers.
 func (t *Term) Fence() uint64 { return t.fence }
 
-// Done is closed when the term may be over: no sign of life reached etcd in time. Only the result of a write is
-// certain.
+// Done returns a channel that is closed when the term may be over, because no sign of life reached etcd in time. Only
+// the result of a write shows whether the term is over.
 func (t *Term) Done() <-chan struct{} { return t.session.Done() }
 
-// Resign ends the term; another member may lead at once.
+// Resign ends the term, so that another member may lead at once.
 func (t *Term) Resign(ctx context.Context) error {
 	err := t.election.Resign(ctx)
 	t.session.Orphan()
@@ -139,7 +139,7 @@ type Op struct {
 	below  string // delete: every key from key, up to below
 }
 
-// Put sets a key, named below the store's prefix.
+// Put sets a key. The key is named relative to the store's prefix.
 func Put(key string, value []byte) Op { return Op{key: key, value: value} }
 
 // Delete removes a key.
@@ -180,7 +180,7 @@ func (t *Term) Commit(ctx context.Context, ops ...Op) error {
 	return nil
 }
 
-// Check returns ErrFenced unless this term still holds. It is a read that the majority answers.
+// Check returns ErrFenced unless this term still holds. It reads from a majority.
 func (t *Term) Check(ctx context.Context) error { return t.Commit(ctx) }
 
 // Get reads a key. It returns false if the key does not exist.
@@ -224,7 +224,7 @@ func (t *Term) Scan(ctx context.Context, prefix string, fn func(key string, valu
 	}
 }
 
-// Secret returns the random bytes under a key. It makes them where there are none.
+// Secret returns the random bytes under a key. It makes them if the key does not exist.
 func (t *Term) Secret(ctx context.Context, key string, size int) ([]byte, error) {
 	value, ok, err := t.Get(ctx, key)
 	if err != nil || ok {

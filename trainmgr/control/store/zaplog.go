@@ -13,8 +13,8 @@ func zapLogger(l *slog.Logger) *zap.Logger {
 	return zap.New(&slogCore{handler: l.Handler()}, zap.WithFatalHook(fatalHook{}))
 }
 
-// slogCore is a zapcore.Core over a slog.Handler. etcd warns of much that is ordinary (a slow disk, a peer that starts
-// later), so its warnings are debug lines here, and its errors warnings.
+// slogCore is a zapcore.Core over a slog.Handler. etcd also warns of ordinary events (a slow disk, a peer that starts
+// later), so that its warnings become debug lines, and its errors become warnings.
 type slogCore struct{ handler slog.Handler }
 
 var _ zapcore.Core = (*slogCore)(nil)
