@@ -1,5 +1,5 @@
-// Package parquetcolumn relates a program's columns to the leaves of a Parquet file: it
-// translates between the kinds and parts of package program and those of package format. The slicer, the engine and the
+// Package parquetcolumn relates a program's columns to the leaves of a Parquet file: it translates
+// between the kinds and parts of package program and those of package format. The slicer, the engine and the
 // reference engine use it to check that a leaf has the type that a column expects.
 //
 // # Concurrency
