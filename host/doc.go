@@ -32,10 +32,10 @@
 //
 // # Errors
 //
-// [ErrSchema] says that partitions disagree, [ErrChanged] that a partition is not the one of the job's manifest,
-// [ErrNotHeld] that it lies elsewhere, [ErrDigest] that the two sides name a job differently. api.ErrUnknownDrive,
-// api.ErrUnknownJob and api.ErrBusy are the callers'. Other errors are a drive's or a partition's, wrapped with the
-// drive's name.
+// [ErrSchema] says that the schemas of partitions differ, [ErrChanged] that a partition differs from the job's
+// manifest, [ErrNotHeld] that a partition lies elsewhere, and [ErrDigest] that the two sides name a job differently.
+// api.ErrUnknownDrive, api.ErrUnknownJob and api.ErrBusy are faults of the caller. Other errors come from a drive or a
+// partition, and are wrapped with the drive's name.
 //
 // # Debugging
 //

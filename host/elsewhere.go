@@ -229,7 +229,7 @@ func (o *openPartitions) close() error {
 	return errors.Join(errs...)
 }
 
-// open reads the partition's footer, unless that was done, and checks that the partition is the one of the manifest.
+// open reads the partition's footer, unless it was read before, and checks that the partition is that of the manifest.
 func (p *openPartition) open(ctx context.Context, from Elsewhere, drive string, want dataset.Partition) error {
 	p.opening.Lock()
 	defer p.opening.Unlock()

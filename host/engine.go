@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/sdk/processor"
 )
 
-// Engine says who computes. The reference engine is slow: it computes by the definition.
+// Engine names the computing engine. The reference engine is slow: it computes by the definition.
 type Engine string
 
 // The engines.
@@ -33,7 +33,7 @@ func ParseEngine(s string) (Engine, error) {
 	return "", fmt.Errorf("engine %q: want reference, cpu or drive", s)
 }
 
-// chooseEngine decides who computes.
+// chooseEngine decides which engine computes.
 func (d *Drive) chooseEngine() error {
 	computes := d.device != nil && d.device.HasCompute() || d.card != nil
 	d.engine = d.o.Engine

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// ErrChanged says that a partition is not the one that the job's manifest describes. The error is a *ChangedError.
+// ErrChanged says that a partition differs from the job's manifest. The error is a *ChangedError.
 var ErrChanged = errors.New("the partition is not the one of the job's manifest")
 
 // ErrNotHeld says that a drive does not hold a partition.

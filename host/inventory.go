@@ -265,7 +265,7 @@ func (d *Drive) UUID() string {
 	return namespaceUUID(d.Device())
 }
 
-// namespaceUUID returns the identity of a device's first namespace: of a drive without flash it is not the one with
+// namespaceUUID returns the identity of a device's first namespace. The first namespace of a drive without flash has no
 // blocks.
 func namespaceUUID(dev *sdk.Device) string {
 	if list := dev.Info().Namespaces; len(list) > 0 {

@@ -114,8 +114,8 @@ func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*j
 	return j, data, nil
 }
 
-// processor returns the job's processor on a drive. It makes one where there is none, because a drive may have been
-// added, or opened again, since the job was prepared.
+// processor returns the job's processor on a drive. It makes the processor if there is none, because a drive may have
+// been added, or opened again, since the job was prepared.
 func (j *job) processor(ctx context.Context, d *Drive) (*driveProcessor, error) {
 	j.starting.Lock()
 	defer j.starting.Unlock()

@@ -133,9 +133,10 @@ func (m *Manager) Rescan(ctx context.Context) error {
 // For a node with several data sets there is Inventory.
 func (m *Manager) Dataset(context.Context) (*api.Dataset, error) { return describe(m.Drives(), nil) }
 
-// Prepare lowers the job's pipeline and gives the program to every drive that holds a partition of the job. A partition
-// that is not the one of the job's manifest is a *ChangedError, and a digest that is not that of the job's manifest,
-// pipeline and plan is ErrDigest. Where a drive has no memory left for another job, the error wraps sdk.ErrSLMFull.
+// Prepare lowers the job's pipeline and gives the program to every drive that holds a partition of the job. The error
+// of a partition that differs from the job's manifest is a *ChangedError. The error of a digest that is not that of the
+// job's manifest, pipeline and plan is ErrDigest. If a drive has no memory left for another job, the error wraps
+// sdk.ErrSLMFull.
 func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 	m.preparing.Lock()
 	defer m.preparing.Unlock()

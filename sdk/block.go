@@ -131,7 +131,7 @@ func (d *Device) readAt(ctx context.Context, p []byte, off int64) (int, error) {
 	return len(p), end
 }
 
-// readPart fills p from the one block that holds byte off and says how far that block went.
+// readPart fills p from the block that holds byte off, and returns how many bytes of p that block filled.
 func (d *Device) readPart(ctx context.Context, p []byte, off int64) (int, error) {
 	size := int64(d.info.BlockSize)
 	block := make([]byte, size)

@@ -40,7 +40,7 @@ type commandSet interface {
 	giveBack(ctx context.Context) error
 }
 
-// SLMSize returns the size of the drive's local memory in bytes, whichever hosts hold it.
+// SLMSize returns the size of the drive's local memory in bytes, including memory that hosts hold.
 func (c *Compute) SLMSize() uint64 { return c.d.info.SLM.Size }
 
 // Threads returns the number of executions that the drive runs at once; further executions wait.

@@ -19,8 +19,8 @@
 //
 // [NewProcessor] runs a lowered pipeline on a drive. It makes a target (package target) of the drive and starts a
 // processor (package processor) on it; package cpu does the same for the node's CPU. A partition that lies on the drive
-// is opened with its extents there. The windows of one without extents are read by this host and stored in the drive's
-// memory, those of a slice while the one before executes:
+// is opened with its extents there. This host reads the windows of a partition without extents and stores them in the
+// drive's memory. It reads the windows of a slice while the previous slice executes:
 //
 //	part, err := partition.Open(ctx, name, reader, size, program.Parquet, partition.Options{Extents: extents})
 //	p, err := sdk.NewProcessor(ctx, dev, prog, schema, processor.Options{})

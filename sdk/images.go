@@ -51,8 +51,8 @@ func (d *Device) TestImage(ctx context.Context, slot int) error {
 	return d.wrap(op, d.why(ctx, err, "test", slot))
 }
 
-// ActivateImage makes the image in a slot the active one, in place of the one that is. The drive tests it first; until
-// the test is passed the old one is active. It waits for nothing: while hosts execute or hold local memory it fails
+// ActivateImage makes the image in a slot the active image. The drive tests the image first; until the test is passed,
+// the old image stays active. ActivateImage does not wait for hosts: while hosts execute or hold local memory, it fails
 // with an *image.LoadError that holds an *image.BusyError, and with nvme.ProgramInUse.
 //
 // The standard command set replaces in two steps. Between them no image is active; when the second fails, the old one

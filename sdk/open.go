@@ -26,7 +26,7 @@ type DeviceOptions struct {
 	HostID uuid.UUID    // of this host; zero: a random one
 	Plain  bool         // an in-process drive without computation
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
-	Owner  *csd.Owner   // of a drive in a file: named to others who find it open; nil: none
+	Owner  *csd.Owner   // of a drive in a file: named to processes that find the drive open; nil: none
 
 	// FileThreads and FileSLM are the engine threads and the bytes of local memory of a drive in a file (file:) whose URI
 	// names none; 0 means csd's defaults.

@@ -45,8 +45,8 @@ type Future struct {
 	err        error
 }
 
-// Wait returns the completion of the command once there is one. Until then the command's data belongs to the drive,
-// so Wait takes no context: the one given to Submit aborts the command.
+// Wait waits for the completion of the command and returns it. Until then the command's data belongs to the drive, so
+// Wait takes no context: the context given to Submit aborts the command.
 func (f *Future) Wait() (nvme.Completion, error) {
 	<-f.done
 	return f.completion, f.err

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// errorEntries is how many of the latest errors of a drive are looked at for the one that a command met.
+// errorEntries is how many of a drive's latest errors are searched for the error of a command.
 const errorEntries = 8
 
 // unread finds out which block could not be read by a command that moved blocks and failed with err. If the drive

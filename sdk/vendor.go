@@ -58,7 +58,7 @@ func (v *vendorSet) giveBack(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// address sets the namespace of an I/O command: of a drive without flash the one that computes.
+// address sets the namespace of an I/O command. On a drive without flash that is the namespace that computes.
 func (v *vendorSet) address(cmd nvme.Command) *nvme.Command {
 	if v.d.info.Diskless {
 		cmd.SetNSID(cs.NamespaceCompute)

@@ -52,8 +52,8 @@ type sharing struct {
 	counters *offload.Counters
 	tuner    *offload.Tuner // nil if the ratio is fixed
 	tuned    time.Time      // time of the tuner's last decision
-	// limited is when the limit of the local side was computed last, and limitedRows how many rows both sides had made
-	// by then.
+	// limited is the time at which the limit of the local side was computed last, and limitedRows is the number of rows
+	// that both sides had made at that time.
 	limited     time.Time
 	limitedRows float64
 	meters      [2]SideMeter // by offload.Side

@@ -121,7 +121,7 @@ type Need struct {
 	P           float64 // rows/s of one drive; 0 derives it from the drive's read bandwidth
 	PSource     string
 	PFromRead   bool // P follows from the drive's read bandwidth, so that the two constraints are one
-	// CPUs are the baselines measured on CPU cores. Plan puts the one of the price file before them.
+	// CPUs are the baselines measured on CPU cores. Plan puts the baseline of the price file before them.
 	CPUs []CoreRate
 }
 

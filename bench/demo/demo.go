@@ -26,7 +26,7 @@ import (
 
 // Options configure the demo. The zero value works.
 type Options struct {
-	// where data and drives go: absent, or an empty folder; "" is a temporary one that is removed
+	// folder for data and drives, which must be absent or empty; "" means a temporary folder that is removed at the end
 	Dir           string
 	Rows          int64         // 0 means 3,145,728
 	Drives        int           // 0 means 2

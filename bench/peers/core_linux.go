@@ -26,7 +26,7 @@ func tie(cpu int) (int, error) {
 		return 0, fmt.Errorf("processor %d may not be used", cpu)
 	}
 	one.Set(cpu)
-	for range 2 { // threads that start meanwhile are children of one that was bound or is found the second time
+	for range 2 { // a thread that starts meanwhile is the child of a bound thread, or is found the second time
 		tasks, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			return 0, err

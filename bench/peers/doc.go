@@ -44,11 +44,11 @@
 //
 // # Timing
 //
-// Rounds; in each every contender is measured once, for at least -time, whole turns over the file (a turn that takes
-// five times as long is cut). All threads are tied to one processor, the Go scheduler has one, so that garbage
-// collection and helpers count for whom they work. The table gives medians and extremes of the rounds, and the ratio of
-// ours to the peer in the same round. The processor's clock is given beside the wall's, for machines on which other
-// programs run.
+// In each round every contender is measured once, for at least -time, in whole turns over the file (a turn that takes
+// five times as long is cut). All threads are tied to one processor, and the Go scheduler has one, so that the costs of
+// garbage collection and helper threads count for their contender. The table gives medians and extremes of the rounds,
+// and the ratio of millrace to the peer in the same round. The processor's clock is given beside the wall's, for
+// machines on which other programs run.
 //
 // # More threads
 //

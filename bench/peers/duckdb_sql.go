@@ -47,7 +47,7 @@ func bucketSQL(column string, d *dataset) string {
 		nearest, step, v)
 }
 
-// hashSQL is a hash as steps of SQL, each an expression of the one before, called k.
+// hashSQL is a hash as steps of SQL. Each step is an expression of the result of the previous step, called k.
 type hashSQL []string
 
 // ownHash is DuckDB's hash, modulo max. (A user of DuckDB would use DuckDB's own hash.)

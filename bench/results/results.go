@@ -11,7 +11,7 @@ var peers []byte
 
 // Names of two lines of the report, as bench/peers writes them.
 const (
-	Ours            = "millrace"           // our cpu engine
+	Ours            = "millrace"           // the cpu engine
 	TorchArrowLoops = "TorchArrow's loops" // TorchArrow's scalar loops, rewritten in Go, behind arrow-go's reader
 	PlainLayout     = "none, plain"        // files without compression and dictionaries
 )

@@ -74,7 +74,7 @@ func (r *raw) run(ctx context.Context, d time.Duration) (int64, error) {
 		go func() {
 			defer wg.Done()
 			if errs[2*i] = p.send(&over); errs[2*i] != nil {
-				_ = p.to.Close() // or its reader waits for ever
+				_ = p.to.Close() // otherwise its reader would never end
 			}
 		}()
 		go func() {

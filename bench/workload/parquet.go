@@ -83,14 +83,14 @@ func (g *generator) pageBuffer() int {
 	return int(min(int64(g.PageBytes), int64(g.RowGroupRows)*int64(perRow)+4096))
 }
 
-// writerOptions are the options with which all our files are written.
+// writerOptions returns the options with which every file is written.
 func (g *generator) writerOptions() []parquet.WriterOption {
 	return []parquet.WriterOption{
 		g.schema,
 		parquet.PageBufferSize(g.pageBuffer()),
 		parquet.DataPageVersion(g.PageVersion),
 		parquet.DictionaryMaxBytes(dictionaryMaxBytes),
-		// parquet-go's own would hold its build, and files would differ by who wrote them.
+		// The default of parquet-go names its build, so that files of two builds would differ.
 		parquet.CreatedBy("millrace-workload", generatorVersion, "none"),
 	}
 }

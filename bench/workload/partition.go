@@ -29,7 +29,7 @@ func removeBeyond(folder string, partitions int) error {
 	for _, e := range there {
 		var i int
 		if _, err := fmt.Sscanf(e.Name(), "part-%d.parquet", &i); err != nil || partitionName(i) != e.Name() {
-			continue // not a name that we give
+			continue // not a name of this package
 		}
 		if i >= partitions {
 			if err := os.Remove(filepath.Join(folder, e.Name())); err != nil {

@@ -73,7 +73,7 @@ func columns(m Model, seed uint64) []column {
 const (
 	levelNull  = 0 // no list
 	levelEmpty = 1 // a list without ids
-	levelID    = 3 // an id; 2 would be a null id, which we do not make
+	levelID    = 3 // an id; 2 would be a null id, which this package does not make
 )
 
 // appendRows appends rows [from, to) of a block, as the Parquet writer takes them.

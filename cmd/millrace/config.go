@@ -109,8 +109,8 @@ const (
 	kindWorker = "worker"
 )
 
-// configKind returns the kind of a configuration file: the one that is given, or that of the daemon that knows more of
-// the document's keys. A file that cannot be read is a node's, of which reading says why.
+// configKind returns the kind of a configuration file: the given kind, or the kind of the daemon that knows more of the
+// document's keys. A file that cannot be read counts as a node's, whose reader then reports the error.
 func configKind(given, path string) (string, error) {
 	switch given {
 	case kindNode, kindWorker:

@@ -32,9 +32,9 @@ type Options struct {
 	Flash Flash
 	// Create makes the drive in a file. The drive must not exist.
 	Create bool
-	// Size is the capacity in bytes. 0 means DefaultSize for a new drive, and the size that it has for one that exists.
+	// Size is the capacity in bytes. 0 means DefaultSize for a new drive, and the present size of an existing drive.
 	Size int64
-	// LBA is the block size, 512 or 4096. 0 means 512 for a new drive, and the block size that it has for one that exists.
+	// LBA is the block size, 512 or 4096. 0 means 512 for a new drive, and the present block size of an existing drive.
 	LBA int
 
 	// Diskless makes a drive without flash: it has no namespace 1, computes on what hosts store in its memory, and has

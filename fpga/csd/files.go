@@ -87,7 +87,7 @@ func (ff *filesFlash) ReadAt(p []byte, off int64) (int, error) {
 		if !found {
 			i--
 		}
-		// Empty files share an offset; the one with bytes is the last of them.
+		// Empty files share an offset with a file that has bytes, which is the last of them.
 		for i+1 < len(ff.extents) && ff.extents[i+1].Offset <= at {
 			i++
 		}

@@ -56,7 +56,7 @@ type slots struct {
 	active   int            // the slot whose image executes; noSlot: none
 	engine   *engine.Engine // of the active image; nil: none
 	boot     mark           // the last image that was active and good: the drive starts with it
-	previous mark           // the one before it: rollback goes there
+	previous mark           // the last good image before boot, to which a rollback goes
 	refusals []image.Refusal
 	refused  uint64 // refusals so far
 	changes  uint64 // how often the log page changed
@@ -135,7 +135,7 @@ func (s *slots) hold(i int, m *image.Image) {
 	s.transition(i, slotLoad)
 }
 
-// start activates the last good image: the one that was active, else the one before it, else the stock image.
+// start activates the last good image: the image that was active, else the image before it, else the stock image.
 func (s *slots) start(ctx context.Context, st *state) error {
 	s.boot, s.previous = s.lastGood(st), st.Previous
 	for _, m := range []mark{s.boot, s.previous} {
@@ -276,7 +276,7 @@ func (s *slots) running() *engine.Engine {
 	return s.engine
 }
 
-// run makes the image of a slot the one that executes, with its engine.
+// run makes the image of a slot, with its engine, the executing image.
 func (s *slots) run(i int, e *engine.Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

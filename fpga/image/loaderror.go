@@ -61,8 +61,8 @@ func (s Step) kind() error {
 	return nil
 }
 
-// LoadError says why a drive refused to load or to activate an image: the step, and the interface that the image needs
-// beside the one that the drive has. The active image has not changed. It wraps the step's sentinel and the cause.
+// LoadError says why a drive refused to load or to activate an image: the step, and the interfaces that the image needs
+// and that the drive has. The active image has not changed. It wraps the step's sentinel and the cause.
 type LoadError struct {
 	Step  Step
 	Slot  int       // the program slot, 0 if none is concerned

@@ -48,7 +48,7 @@ type Slot struct {
 	Tested    bool      `json:"tested"`    // passed its self-test since it was loaded or the drive was opened
 	SignedBy  KeyID     `json:"signed_by"` // zero: unsigned
 	Standing  Standing  `json:"standing"`  // empty: the slot is
-	Reason    string    `json:"reason"`    // why the slot is empty though it held an image, or why that one does not run
+	Reason    string    `json:"reason"`    // why the slot is empty though it held an image, or why its image does not run
 }
 
 // Refusal records a command about images that the drive refused.

@@ -16,7 +16,7 @@ type Policy uint8
 // The policies. The numbers are part of the drive's state.
 const (
 	PolicyOff     Policy = 0 // any image; signatures are not looked at
-	PolicyWarn    Policy = 1 // any image; one that no trusted key signed is taken, logged and shown
+	PolicyWarn    Policy = 1 // any image; an image that no trusted key signed is accepted, logged and shown
 	PolicyRequire Policy = 2 // only images signed by a key that is trusted and not revoked
 )
 

@@ -66,8 +66,8 @@ type Dataset struct {
 	Drives     []Drive
 }
 
-// FilesDrive is the name of a drive that is made of files of this machine. The user who gave the files knows of no
-// drive, so errors do not name it.
+// FilesDrive is the name of a drive that is made of files of this machine. The user named files and
+// knows of no drive, so errors do not name it.
 const FilesDrive = "files"
 
 // Drive is a drive as the training side knows it.

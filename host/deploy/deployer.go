@@ -101,8 +101,8 @@ func imageID(o *Options) (image.ID, error) {
 	return m.ID, nil
 }
 
-// Run rolls the image out over the drives, in order. The result is complete whatever the error. When ctx ends, the
-// drive in progress goes back to its earlier image, and later drives are left alone.
+// Run rolls the image out over the drives, in order. The result is complete even if there is an error. When ctx ends,
+// the drive in progress goes back to its earlier image, and later drives are left alone.
 func (d *Deployer) Run(ctx context.Context, drives []Drive) (Result, error) {
 	if d.err != nil {
 		return Result{Image: d.o.ID, Drives: []Outcome{}}, fmt.Errorf("rollout: %w", d.err)

@@ -1,12 +1,12 @@
-// Package exposition serves /metrics. It has the metrics that every daemon exports beside its own, and the rule that
-// says who may read them.
+// Package exposition serves /metrics. It has the metrics that every daemon exports beside its own, and the rule for
+// reading metrics.
 //
 // # Overview
 //
 // [Register] adds to a registry what the program is (millrace_build_info), the state of its process and of Go's
-// runtime, and when its certificates end. [Reader] is the one rule that says who may read metrics: over TLS,
-// operators, members of the control plane and nodes; without TLS, which only loopback, unix sockets and trusted
-// networks have, everybody.
+// runtime, and when its certificates end. [Reader] is the rule for reading metrics. Over TLS, operators,
+// members of the control plane and nodes may read them. Without TLS, which only loopback, unix sockets and trusted
+// networks have, every client may read them.
 //
 // # Concurrency
 //

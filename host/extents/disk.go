@@ -68,8 +68,8 @@ func findDisk(o Options, major, minor uint32) (Disk, error) {
 	return d, nil
 }
 
-// controllerOf returns the one controller of a namespace's disk: the folder above it, or, where that is a subsystem,
-// the subsystem's only controller.
+// controllerOf returns the only controller of a namespace's disk: the folder above the disk, or, if that folder is a
+// subsystem, the subsystem's only controller.
 func controllerOf(o Options, dir string) string {
 	up := filepath.Base(filepath.Dir(dir))
 	if controllerName.MatchString(up) {

@@ -95,7 +95,7 @@ type Map struct {
 
 	options  Options
 	modified time.Time
-	device   uint64 // st_dev and st_ino: the file, whatever its name
+	device   uint64 // st_dev and st_ino, which identify the file under every name
 	inode    uint64
 }
 

@@ -85,7 +85,7 @@ func ioctl(f *os.File, req uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-// checkFileSystem accepts ext2 to ext4 and XFS, which report offsets on the one device that they are on. Other file
+// checkFileSystem accepts ext2 to ext4 and XFS, which report offsets on the single device that holds them. Other file
 // systems report offsets in an address space of their own (btrfs, f2fs on several devices), or none.
 func checkFileSystem(f *os.File) error {
 	var st unix.Statfs_t

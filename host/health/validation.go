@@ -64,8 +64,8 @@ type validation struct {
 	dev *sdk.Device
 }
 
-// Validate tries the drive that a URI names. It returns one check for each step, in order, whatever happens; when ctx
-// ends, the remaining steps fail.
+// Validate tries the drive that a URI names. It always returns one check for each step, in order; when ctx ends, the
+// remaining steps fail.
 func Validate(ctx context.Context, uri string, o Options) []Check {
 	if o.Scratch <= 0 {
 		o.Scratch = DefaultScratch

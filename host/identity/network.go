@@ -60,11 +60,10 @@ func allowInClear(host, trusted string) error {
 		"name the network that is trusted", ErrInsecure)
 }
 
-// socketMode lets the owner of a unix socket and its group connect, and nobody else, because a unix socket asks for no
-// certificate.
+// socketMode lets only the owner of a unix socket and its group connect, because a unix socket asks for no certificate.
 const socketMode = 0o660
 
-// listenUnix listens on a socket in the file system, whose mode is socketMode whatever the umask is.
+// listenUnix listens on a socket in the file system. The mode of the socket is socketMode for every umask.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	l, err := bindUnix(ctx, path)
 	if !errors.Is(err, syscall.EADDRINUSE) {

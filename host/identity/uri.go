@@ -14,8 +14,8 @@ import (
 var canonicalURI = regexp.MustCompile(`^spiffe://[a-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
 
 // parseURI reads the text of a URI of a certificate. ours reports whether it is an identity in the project's trust
-// domain. A SPIFFE URI that is not in canonical form is an error, whatever its domain: a text that can be read in two
-// ways must not be taken for either.
+// domain. A SPIFFE URI that is not in canonical form is an error in every domain, because a text that can be read in
+// two ways must be read in neither.
 func parseURI(text string) (id Identity, ours bool, err error) {
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !strings.EqualFold(scheme, "spiffe") {
@@ -46,8 +46,8 @@ var subjectAlternativeName = asn1.ObjectIdentifier{2, 5, 29, 17}
 const uniformResourceIdentifier = 6
 
 // alternativeURIs returns the URIs of a certificate as they are written in it. x509.Certificate.URIs has them parsed,
-// which loses the case of the scheme and whatever url.Parse forgives. A certificate that was made in memory and never
-// parsed has only the parsed ones.
+// which loses the case of the scheme and the deviations that url.Parse accepts. A certificate that was made in memory
+// and never parsed has only the parsed URIs.
 func alternativeURIs(cert *x509.Certificate) ([]string, error) {
 	var uris []string
 	if len(cert.Raw) == 0 {

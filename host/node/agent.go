@@ -233,7 +233,7 @@ func (a *Agent) background(f func(ctx context.Context)) {
 	}()
 }
 
-// sweep closes splits that nobody asks for, until ctx ends.
+// sweep closes splits that no client requests, until ctx ends.
 func sweep(ctx context.Context, table *splits.Table, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -369,7 +369,7 @@ func (c *Config) splitOptions(open splits.Opener, failed func(drive string, err 
 // longestSweep is the longest time between two sweeps.
 const longestSweep = time.Second
 
-// sweepInterval returns the time between two looks for splits that nobody asks for.
+// sweepInterval returns the time between two searches for splits that no client requests.
 func (c *RunConfig) sweepInterval() time.Duration {
 	return max(min(time.Duration(c.Abandoned)/4, time.Duration(c.Idle)/4, longestSweep), time.Millisecond)
 }

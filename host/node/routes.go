@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/internal/httpbody"
 )
 
-// Roles that may call what. A connection without TLS passes every check (identity.Require). Package delivery says who
-// may take mini-batches.
+// The roles that each call requires. A connection without TLS passes every check (identity.Require). Package delivery
+// decides which roles may take mini-batches.
 var (
 	mayOperate = []identity.Role{identity.Control, identity.Operator}
 	mayLook    = []identity.Role{identity.Control, identity.Operator, identity.Launcher, identity.Node}
@@ -86,8 +86,8 @@ func allow(roles []identity.Role, f func(w http.ResponseWriter, r *http.Request)
 	}
 }
 
-// callerName names the caller of a request, for the bound of one peer's memory: by certificate, or by address where
-// there is none.
+// callerName names the caller of a request, for the bound of one peer's memory: by certificate, or by address if
+// there is no certificate.
 func callerName(r *http.Request) string {
 	if r.TLS != nil {
 		if id, err := identity.Peer(r.TLS); err == nil {

@@ -74,7 +74,7 @@ func (r Resolver) expandURI(ctx context.Context, uri string, format Format) ([]s
 	return files, nil
 }
 
-// FindFormat returns the one format of files, folders, patterns and URIs. It takes a file that does not exist for
+// FindFormat returns the common format of files, folders, patterns and URIs. It takes a file that does not exist for
 // Parquet, whose reader then reports the error.
 func (r Resolver) FindFormat(ctx context.Context, names []string) (Format, error) {
 	return findFormat(names, func(name string) (Format, string, error) {

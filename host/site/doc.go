@@ -27,7 +27,7 @@
 // # Errors
 //
 // [ErrForeign] says that the folder holds something that this package did not make, [ErrOther] that an option
-// contradicts the one that the site was made with, and [ErrDaemon] that a daemon does not start or stop.
+// contradicts the option with which the site was made, and [ErrDaemon] that a daemon does not start or stop.
 //
 // # Debugging
 //

@@ -155,7 +155,7 @@ func (s *Site) launch(d daemon, log io.Writer) (*child, error) {
 	if noted != nil {
 		select {
 		case <-c.ended:
-		case <-time.After(time.Second): // it lives, and nobody could find it again
+		case <-time.After(time.Second): // the process lives, and without its record it could not be found again
 			noted = errors.Join(noted, cmd.Process.Kill())
 			<-c.ended
 		}

@@ -294,8 +294,8 @@ func (s *Site) makeContext() error {
 	return nil
 }
 
-// removeContext removes the context and makes the one before it current again. It leaves a context alone that differs
-// by now.
+// removeContext removes the context and makes the previous context current again. It does not touch a context that was
+// changed meanwhile.
 func (s *Site) removeContext() error {
 	name := s.rec.Context
 	did := Absent

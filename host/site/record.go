@@ -35,7 +35,7 @@ type Options struct {
 	DriveSize     int64  // bytes of the drive
 	Context       string // name of the context
 	Contexts      string // path of contexts.yaml
-	Version       string // of Program, kept for whoever looks
+	Version       string // of Program, for a reader of the record
 }
 
 // Defaults of Options.
@@ -192,7 +192,7 @@ func CheckAddress(addr string) error {
 }
 
 // Open finds a site, or makes its folder and record, and locks it. The error wraps ErrForeign for a folder that is
-// something else, and ErrOther for an option that contradicts the one that the site was made with.
+// something else, and ErrOther for an option that contradicts the option with which the site was made.
 func Open(o Options) (*Site, error) {
 	s, err := Find(o)
 	if err == nil {

@@ -10,14 +10,14 @@
 //
 // # All or nothing
 //
-// Start that fails leaves nothing behind: the ports are free, the drive is closed, and files that Start made are
-// removed. SetNamespaces that fails changes nothing that a host or the file system shows: everything that can fail
-// happens before the one step in which the namespaces are replaced, and files that it made are removed.
+// If Start fails, it leaves nothing behind: the ports are free, the drive is closed, and files that Start made are
+// removed. If SetNamespaces fails, it changes nothing that a host or the file system shows: every step that can fail
+// comes before the single step that replaces the namespaces, and files that SetNamespaces made are removed.
 //
 // # Concurrency
 //
-// Methods of a Target are safe for concurrent use. Target.mu guards the namespaces; it is held during SetNamespaces, so
-// that one list follows the other. The goroutines of a Target end before Close returns.
+// Methods of a Target are safe for concurrent use. Target.mu guards the namespaces; SetNamespaces holds it throughout,
+// so that calls replace the namespaces one after the other. The goroutines of a Target end before Close returns.
 //
 // # Errors
 //

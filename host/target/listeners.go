@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
-// listen opens the listeners: the drive's first, and then the one of discovery if there is one. Where it fails none is
-// open.
+// listen opens the listener of the drive and then, if the options name one, the listener of discovery. If listen fails,
+// no listener is open.
 func listen(o Options) (listeners []net.Listener, err error) {
 	for _, at := range []struct{ option, address string }{
 		{"Listen", o.Listen}, {"DiscoveryListen", o.DiscoveryListen},

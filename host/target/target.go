@@ -91,7 +91,7 @@ func Start(o Options) (t *Target, err error) {
 		}
 		t.accepting.Go(func() { t.failed <- t.transport.Serve(l) })
 	}
-	// Processes that find the flash open are sent to where it is served. A disk that is full keeps nobody from serving.
+	// Processes that find the flash open learn the address at which it is served. A full disk does not prevent serving.
 	if err := t.drive.Own(csd.Owner{Name: o.Name, Drive: sub.NQN(), URLs: []string{t.URI()}}); err != nil {
 		o.Logger.Warn("processes that find the drive open will not learn which process serves it",
 			"drive", o.Drive.Path, "error", err)

@@ -16,7 +16,7 @@
 //	when its rank has a later session, of which the node has seen a ticket
 //	when the node was started again
 //
-// and, where TLS says who sends the request, for everybody but the holder of the certificate that the ticket names.
+// and, over TLS, for every client but the holder of the certificate that the ticket names.
 //
 // # Speed
 //

@@ -126,8 +126,8 @@ type Ask struct {
 }
 
 // Check returns the ticket that a header shows if the ticket covers the request. peer is the identity of the
-// connection's certificate, or the zero value where there is none. Where no ticket is demanded and none is shown,
-// Check returns nil. The error wraps ErrNone, ErrVoid or ErrKey.
+// connection's certificate, or the zero value if there is no certificate. If the verifier demands no ticket and the
+// header shows none, Check returns nil. The error wraps ErrNone, ErrVoid or ErrKey.
 func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv1.Ticket, error) {
 	v.mu.RLock()
 	t := v.known[header]
@@ -176,8 +176,8 @@ func (v *Verifier) void(t *apiv1.Ticket, why string, args ...any) error {
 	return fmt.Errorf("%w: lease %d: %s", ErrVoid, t.Lease, fmt.Sprintf(why, args...))
 }
 
-// isHolder reports whether a ticket is the peer's. Where a connection shows no certificate, as over a unix socket,
-// everybody who has the ticket is its holder.
+// isHolder reports whether the peer is the holder of a ticket. If a connection shows no certificate, as over a unix
+// socket, every peer that has the ticket is its holder.
 func isHolder(holder string, peer identity.Identity) bool {
 	if holder == "" || peer == (identity.Identity{}) {
 		return true

@@ -85,7 +85,7 @@ func (s *scanner) member(h *header, p *paxRecords, start int64) (*Member, error)
 	switch h.kind {
 	case typeRegular, typeOld, typeContiguous, typeSparse:
 	case '1', '2', '3', '4', '5', '6':
-		// Links, devices, directories and pipes have no data, whatever their size field says.
+		// Links, devices, directories and pipes have no data, even if their size field is not 0.
 		m.Size = 0
 	}
 	if m.Size > s.size-data {

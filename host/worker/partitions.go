@@ -150,8 +150,8 @@ func (r *remotePartition) ReadAtContext(ctx context.Context, b []byte, off int64
 	return n, err
 }
 
-// readError turns the error of a read into one that the host knows: a *host.ChangedError, or one that wraps
-// host.ErrSource.
+// readError turns the error of a read into an error that package host knows: a *host.ChangedError, or an error that
+// wraps host.ErrSource.
 func (r *remotePartition) readError(err error) error {
 	var changed *source.ChangedError
 	if errors.As(err, &changed) {

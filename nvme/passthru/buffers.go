@@ -45,7 +45,7 @@ func (p *buffers) get(n int) (*buffer, error) {
 	return &buffer{b, free}, nil
 }
 
-// put takes a buffer back. No caller could repair a failure to unmap one that is not kept.
+// put takes a buffer back. No caller could repair a failure to unmap a buffer that is not kept.
 func (p *buffers) put(b *buffer) {
 	p.mu.Lock()
 	if len(b.bytes) == p.size && len(p.free) < p.most {

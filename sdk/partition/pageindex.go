@@ -56,7 +56,7 @@ func (x *pageIndexes) find(id chunkID) (PageIndex, bool) {
 	return p, ok
 }
 
-// keep remembers an index where there is room. A nil index is one that is not to be used.
+// keep remembers an index if there is room. A nil index records that the chunk has no index to use.
 func (x *pageIndexes) keep(id chunkID, p PageIndex) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -11,7 +11,7 @@ type AheadReader interface {
 	Expect(columns []string, first, rows int64) (forget func())
 }
 
-// AheadReader returns the partition's reader where it is one that reads ahead.
+// AheadReader returns the partition's reader if that reader reads ahead.
 func (p *Partition) AheadReader() (r AheadReader, ok bool) {
 	r, ok = p.reader.(AheadReader)
 	return r, ok

@@ -236,9 +236,9 @@ func (b *builder) trimWindows() (changed bool) {
 	return changed
 }
 
-// evictFurthest frees the part of an area that a chunk holds: of the chunks that are not part of the slice, the one
-// whose next use is furthest off. Chunks are used in the portions' order, over and over. It reports whether there was
-// such a chunk.
+// evictFurthest frees the part of an area that a chunk holds. Of the chunks that are not part of the slice, it chooses
+// the chunk whose next use is furthest off; chunks are used in the portions' order, again and again. It reports whether
+// there was such a chunk.
 func (b *builder) evictFurthest(from *area) bool {
 	portions := b.batch.portions
 	for k := range portions {

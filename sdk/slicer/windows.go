@@ -138,8 +138,8 @@ func (b *builder) planWindowMove(v *window, lo, hi uint64, chunks ...*chunk) {
 	b.traffic.Unneeded += hi - lo - min(wanted, hi-lo)
 }
 
-// appendMoves appends the moves that bring runs of the partition to address to. A move that continues the one before
-// it, at its source and in memory, is joined with it.
+// appendMoves appends the moves that bring runs of the partition to address to. A move that continues the
+// previous move, at its source and in memory, is joined with it.
 func appendMoves(moves []target.Move, source target.Source, runs []partition.Run, to uint64) []target.Move {
 	for _, r := range runs {
 		if k := len(moves) - 1; k >= 0 && moves[k].From+moves[k].Len == r.From && moves[k].To+moves[k].Len == to {

@@ -214,7 +214,7 @@ func appendHeader(b []byte, name Name, s *Schema, rows, values int, unique []int
 	return b
 }
 
-// appendMeta ends the JSON string before it and begins one that holds a JSON list.
+// appendMeta ends the previous JSON string and begins a string that holds a JSON list.
 func appendMeta(b []byte, name string, list []byte) []byte {
 	b = append(b, `","`+name+`":"[`...)
 	b = appendEscaped(b, string(list))

@@ -43,8 +43,8 @@ type frameTensor struct {
 
 // ReadFrame reads a whole frame. The tensors are views of b if its memory is aligned to their elements, and copies
 // otherwise; b must not change while the mini-batch is used. Frames are foreign bytes: ReadFrame checks every length,
-// offset, type and shape, the CRC32C, the rules of the keyed jagged tensor, and that the header is the one that
-// EncodeFrame makes. The length of b bounds what is allocated. The error wraps ErrFrame.
+// offset, type and shape, the CRC32C, the rules of the keyed jagged tensor, and that the header equals the
+// header that EncodeFrame makes. The length of b bounds what is allocated. The error wraps ErrFrame.
 func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
 
 // ReadFrameOf reads a frame as ReadFrame does, for a caller that knows the name and the schema of the mini-batch.

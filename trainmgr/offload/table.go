@@ -173,8 +173,8 @@ func (t *Table) Put(k Keys, m Metrics, have Known) error {
 	return nil
 }
 
-// putEntry appends an entry in place of the one with its key, and drops the entry that was used longest ago if there
-// are too many.
+// putEntry appends an entry, removes the earlier entry with the same key, and drops the entry that was used longest ago
+// if there are too many.
 func putEntry[E any](entries []E, entry E, same func(E) bool) []E {
 	entries = append(slices.DeleteFunc(entries, same), entry)
 	return entries[max(0, len(entries)-tableEntries):]

@@ -104,7 +104,8 @@ func (c *Client) preferredMember() string {
 	return c.preferred
 }
 
-// preferNext prefers the member after one that did not answer, unless another call has changed the preferred member.
+// preferNext prefers the member after a member that did not answer, unless another call has changed the preferred
+// member.
 func (c *Client) preferNext(failed string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

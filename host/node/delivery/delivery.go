@@ -32,7 +32,7 @@ type Options struct {
 	Splits *splits.Table
 	Plan   func(job dataset.Digest, epoch uint64) (*dataset.Plan, error) // of a prepared job
 	Known  func(drive string) error                                      // nil if the node has a drive of the name
-	// Tickets checks the tickets of leases. nil: the node has no control plane, so that nobody grants leases.
+	// Tickets checks the tickets of leases. nil: the node has no control plane, so that there are no leases.
 	Tickets *ticket.Verifier
 	// UnknownKey asks the control plane for the key of a ticket that no known key has signed. It must not block.
 	UnknownKey func()
@@ -118,8 +118,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, q query) (*splits
 }
 
 // checkTicket checks the ticket of a request, and lets no mini-batch past the ticket's lease be made ahead. It
-// returns the owner in whose account the split counts. Without a control plane nobody grants leases, and there are no
-// tickets.
+// returns the owner in whose account the split counts. Without a control plane there are no leases and no tickets.
 func (s *Server) checkTicket(r *http.Request, q *query) (owner string, err error) {
 	if s.o.Tickets == nil {
 		return "", nil

@@ -76,7 +76,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, response *splits.
 	if err := control.SetWriteDeadline(deadline); err != nil {
 		s.o.Log.Debug("no write deadline", "error", err)
 	}
-	if s.o.Splits.Stopped(response) { // the deadline above has replaced the one by which Splits ends a response
+	if s.o.Splits.Stopped(response) { // the deadline above has replaced the deadline with which Splits ends a response
 		return 0, splits.ErrStopped
 	}
 	_, err = body.WriteTo(w)

@@ -151,7 +151,7 @@ func (s *Set) Drive(name string) (*host.Drive, error) {
 	return status.Drive, nil
 }
 
-// DriveWithDevice returns an open drive by name, even one that has failed, if it has a device that can be asked.
+// DriveWithDevice returns an open drive by name, even if the drive has failed, provided that it has a device.
 func (s *Set) DriveWithDevice(name string) (*host.Drive, error) {
 	status, err := s.status(name)
 	if err != nil {

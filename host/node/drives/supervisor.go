@@ -264,7 +264,7 @@ func questionsDrive(err error) bool {
 			return false
 		}
 	}
-	if source.Concerns(err) { // a partition of a store could not be read, whatever the drive does
+	if source.Concerns(err) { // a partition of a store could not be read, which is no fault of the drive
 		return false
 	}
 	return errors.Is(err, processor.ErrPanic) || errorcode.Of(err) == connect.CodeUnavailable

@@ -55,7 +55,7 @@ type Sender struct {
 	trigger chan struct{} // asks for a heartbeat without waiting for the interval; capacity 1
 	members []string      // base URLs
 	current int           // index of the member that accepted the last heartbeat
-	known   atomic.Value  // []string: the members for Locate, the one that accepted the last heartbeat first
+	known   atomic.Value  // []string: the members for Locate; the member that accepted the last heartbeat comes first
 
 	returnedFence uint64 // fence of the leader that last listed returned leases,
 	returnedSeen  uint64 // and the last of them that the node has seen
@@ -175,8 +175,8 @@ func leaderRefuses(code connect.Code) bool {
 	return false
 }
 
-// memberIndex returns the index of a member's URL. It adds a member that it does not know, as long as there is room,
-// and returns -1 if there is none or the URL is not one.
+// memberIndex returns the index of a member's URL. It adds an unknown member. It returns -1 if there is no room for
+// another member, or if the URL is none.
 func (s *Sender) memberIndex(url string) int {
 	base, err := identity.BaseURL(url)
 	if err != nil {

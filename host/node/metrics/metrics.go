@@ -112,7 +112,7 @@ func (m *Metrics) makeDescriptions() {
 	m.p = describe("device_p_rows_per_second", "P as measured, by pipeline.", "drive", "pipeline")
 }
 
-// Handler serves the metrics, and whatever else the registry holds.
+// Handler serves the metrics of the registry, including those that other packages registered.
 func (m *Metrics) Handler() http.Handler { return exposition.Handler(m.registry) }
 
 // Close ends the timing of commands and takes the node's metrics out of the registry.

@@ -18,8 +18,8 @@ import (
 const rangePiece = 256 << 10
 
 // serveRange answers with a range of a partition, text of the header Range, and the CRC32C of the range as a trailer.
-// The checksum is of the bytes as they were read from the drive, so that the client notices whatever happens to them
-// behind this function.
+// The checksum is of the bytes as they were read from the drive, so that the client notices every change that
+// happens to them behind this function.
 func (s *Store) serveRange(w http.ResponseWriter, d *host.Drive, p *partition.Partition, text string) error {
 	first, last, err := parseRange(text, p.Size)
 	if err != nil {

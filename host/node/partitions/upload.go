@@ -75,8 +75,8 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Verify reads a partition whole, one at a time. It returns the SHA-256 of its bytes, and the one that was kept when it
-// was put. With keptOnly it reads nothing if a checksum was kept.
+// Verify reads a partition whole, one at a time. It returns the SHA-256 of its bytes, and the SHA-256 that was kept
+// when the partition was uploaded. With keptOnly it reads nothing if a checksum was kept.
 func (s *Store) Verify(ctx context.Context, drive, partition string, keptOnly bool) (*apiv1.VerifyResponse, error) {
 	d, err := s.o.Drive(drive)
 	if err != nil {

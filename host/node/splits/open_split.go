@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// maxSkip bounds the mini-batches that a split makes without a request to reach one that is requested. Beyond maxSkip
-// the split opens its stream again, at the requested mini-batch.
+// maxSkip bounds the mini-batches that a split makes without a request in order to reach a requested mini-batch. Beyond
+// maxSkip the split opens its stream again, at the requested mini-batch.
 const maxSkip = 8
 
 // reorderWait is the time for which a stream is not opened past mini-batches of the split that no client has taken. A

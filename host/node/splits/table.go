@@ -41,8 +41,8 @@ type Options struct {
 	OwnerBytes  int64 // the same for all jobs of one owner; 0: no bound
 	OwnerSplits int   // splits of one owner that may be open; 0: any number
 
-	Idle      time.Duration // after which a split is closed that nobody asks for
-	Abandoned time.Duration // the same when no connection is open that asked for it
+	Idle      time.Duration // a split that no client requests for this time is closed
+	Abandoned time.Duration // the same if every connection that requested the split is closed
 	BusyWait  time.Duration // how long a split waits for a stream of its drive
 }
 
@@ -251,7 +251,8 @@ func (t *Table) producerEnded(s *openSplit) {
 	t.dropIfFinished(s)
 }
 
-// dropIfFinished forgets a split of which nothing is left, and wakes those who wait for that. mu is held.
+// dropIfFinished forgets a split whose work and mini-batches are done, and wakes the calls that wait for it. mu is
+// held.
 func (t *Table) dropIfFinished(s *openSplit) {
 	if s.producerEnded && s.lent == 0 {
 		delete(t.unfinished, s)

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Sweep closes splits that nobody asks for any more.
+// Sweep closes splits that no client requests any more.
 func (t *Table) Sweep(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// File is a file of this machine, or one that lies elsewhere, that is to become a partition.
+// File is a file, of this machine or elsewhere, that is to become a partition.
 type File struct {
 	dataset.Partition
 	footerAt int64

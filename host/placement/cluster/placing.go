@@ -94,8 +94,8 @@ func (c *Cluster) Below(list []placement.Partition) (n int) {
 	return n
 }
 
-// Want returns those of the partitions whose number of copies differs from what the control plane keeps, for it to
-// keep.
+// Want returns the records of wanted copies for those of the partitions whose number of copies, rows or bytes differ
+// from the record that the control plane keeps.
 func (c *Cluster) Want(partitions []placement.Partition) []*apiv1.PartitionCopies {
 	var list []*apiv1.PartitionCopies
 	for _, p := range partitions {

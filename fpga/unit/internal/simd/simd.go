@@ -20,7 +20,7 @@
 //
 // # Debugging
 //
-// MILLRACE_CPU=generic shows whether a wrong result is a path's or everybody's.
+// MILLRACE_CPU=generic shows whether a wrong result comes from one path or from all paths.
 package simd
 
 import (
@@ -88,8 +88,8 @@ var vbmi = sync.OnceValue(detectVBMI)
 // of every processor with AVX-512 since Ice Lake and Zen 4. It is false below AVX512.
 func VBMI() bool { return Current() == AVX512 && vbmi() }
 
-// Paths are a kernel's functions by level. A level that has none of its own holds the one below's; levels that an
-// architecture or a build cannot reach hold nothing.
+// Paths are a kernel's functions by level. A level without a function of its own holds the function of the level
+// below. Levels that an architecture or a build cannot reach hold nothing.
 type Paths[F any] [levels]F
 
 // Pick returns the function of the current level.
