@@ -143,7 +143,7 @@ func TestALeaderThatRefusesConnectionsIsDeposed(t *testing.T) {
 	t.Parallel()
 	members, _ := startCluster(t, 3)
 	defer closeAll(t, members)
-	// The leader keeps its lease in etcd alive for ever, and refuses all connections. On a busy machine another member
+	// The leader keeps its lease in etcd alive without end, and refuses all connections. On a busy machine another member
 	// may become the leader meanwhile: the test waits until all members have seen one leader for longer than they need
 	// to find out.
 	at, old := 0, (*leader)(nil)

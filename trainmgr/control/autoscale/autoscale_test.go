@@ -59,7 +59,7 @@ func TestConverges(t *testing.T) {
 	}
 }
 
-// TestTDoubles has the trainer take twice as much from one second to the next.
+// TestTDoubles makes the trainer take twice as many rows from one second to the next.
 func TestTDoubles(t *testing.T) {
 	s := newCluster(2400, drives(10, 1000)...)
 	s.run(300, map[int]func(){100: func() { s.t *= 2 }})
@@ -92,7 +92,7 @@ func TestDriveDies(t *testing.T) {
 	assert.Equal(t, 0, s.starvation(330, 400))
 }
 
-// TestUnlikeDrives: P as measured is the first one's.
+// TestUnlikeDrives gives the law drives of different speeds, of which it knows P of the first.
 func TestUnlikeDrives(t *testing.T) {
 	s := newCluster(3000, 1500, 400, 400, 400, 400, 400, 400)
 	s.run(600, nil)
@@ -101,7 +101,7 @@ func TestUnlikeDrives(t *testing.T) {
 	assert.Equal(t, 0, s.changes(200, 600))
 }
 
-// TestPause: a trainer that evaluates for two minutes finds its drives as they were.
+// TestPause checks that a trainer that evaluates for two minutes has as many drives afterwards as before.
 func TestPause(t *testing.T) {
 	s := newCluster(2500, drives(10, 1000)...)
 	s.run(300, map[int]func(){100: func() { s.paused = true }, 220: func() { s.resume() }})
@@ -109,7 +109,7 @@ func TestPause(t *testing.T) {
 	assert.Equal(t, "the trainer takes nothing", s.log[200].Decision.Why)
 }
 
-// TestDecisions are single steps of the law, with their words.
+// TestDecisions checks single steps of the law, with the words of their decisions.
 func TestDecisions(t *testing.T) {
 	settled := State{Target: 4, Drives: 4, Seconds: 100, Stall: 5, Rows: 1e6, T: 4000, P: 1000}
 	for _, c := range []struct {
@@ -157,7 +157,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestReplay writes a log as JSON, reads it, and computes it again; a log that was changed does not follow.
+// TestReplay writes a log as JSON, reads it, and computes its decisions again. The decisions of a changed log do not
+// follow from its inputs.
 func TestReplay(t *testing.T) {
 	s := newCluster(3700, drives(6, 1000)...)
 	s.known.T = 1000
@@ -179,7 +180,8 @@ func TestReplay(t *testing.T) {
 	assert.ErrorIs(t, replay(slices.Delete(slices.Clone(log), 40, 41)), errReplay)
 }
 
-// FuzzDecide: any numbers lead to a number of drives within the bounds, a record that is JSON, and a log that replays.
+// FuzzDecide checks that any inputs lead to a number of drives within the bounds, to a record that JSON can represent,
+// and to a log that replays.
 func FuzzDecide(f *testing.F) {
 	f.Add(1.0, 4000.0, 1000.0, 5, 3, 2, 1.0, 32.0, 0.5, 100.0, 0.7, true, 2)
 	f.Add(math.MaxFloat64, math.SmallestNonzeroFloat64, math.MaxFloat64, math.MaxInt, 0, math.MaxInt, 0.0, 0.0,

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// poolSim is a pool under the law, by a clock that the test moves: workers join some seconds after they were started.
+// poolSim is a pool under the law, with a clock that the test moves. Workers join some seconds after they were started.
 type poolSim struct {
 	state    PoolState
 	in       PoolInputs
@@ -16,7 +16,7 @@ type poolSim struct {
 	delay    float64
 	last     PoolDecision
 	changes  int
-	reversed int // changes in the other direction than the one before
+	reversed int // changes in the opposite direction of the previous change
 	sign     int
 }
 
@@ -77,7 +77,7 @@ func TestThePoolGrowsAndShrinks(t *testing.T) {
 	assert.Equal(t, 1, p.reversed)
 }
 
-// TestAWantThatSwingsChangesLittle: hysteresis.
+// TestAWantThatSwingsChangesLittle checks the hysteresis of the law.
 func TestAWantThatSwingsChangesLittle(t *testing.T) {
 	p := &poolSim{delay: 1, in: PoolInputs{Wanted: 8, Most: 20}}
 	p.pass(60)
@@ -118,7 +118,7 @@ func TestThePoolLooksAtItsMachines(t *testing.T) {
 	assert.Equal(t, 3, least.in.Live)
 }
 
-// TestThePoolStaysWithinItsBounds, whatever the inputs.
+// TestThePoolStaysWithinItsBounds holds for all inputs.
 func TestThePoolStaysWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s PoolState

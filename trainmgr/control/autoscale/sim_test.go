@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// cluster simulates, event by event, drives that make mini-batches into a bounded input queue and a trainer that takes
-// them. It knows no clock and no chance: what looks random is a hash.
+// cluster simulates, event by event, drives that make mini-batches into a bounded input queue, and a trainer that takes
+// them. It uses no clock and no random numbers: its jitter is a hash.
 type cluster struct {
 	options Options
 	batch   float64 // rows of a mini-batch
@@ -133,7 +133,7 @@ func (c *cluster) run(end float64, changes map[int]func()) {
 	}
 }
 
-// take gives the trainer a mini-batch, or lets it wait.
+// take gives the trainer a mini-batch, or makes it wait.
 func (c *cluster) take() {
 	if c.queue == 0 || c.paused {
 		c.taking, c.waiting = math.Inf(1), c.now

@@ -35,8 +35,8 @@ func TestHoldersComeFirst(t *testing.T) {
 	}
 }
 
-// TestAStarvingTrainerGetsWorkers although T/P said that the holders are enough, and gives them up when its queue is
-// full and they idle.
+// TestAStarvingTrainerGetsWorkers checks that a trainer that starves gets workers although the holders suffice by T/P,
+// and gives them up when its queue is full and they idle.
 func TestAStarvingTrainerGetsWorkers(t *testing.T) {
 	c := New(Options{})
 	in := Inputs{T: 200, P: 100, Holders: 2, Workers: 4, Running: 2, QueueLimit: 32, Busy: 1}
@@ -64,7 +64,7 @@ func TestAStarvingTrainerGetsWorkers(t *testing.T) {
 	require.NoError(t, replay(log))
 }
 
-// TestNoMoreThanThereAre, whatever the inputs.
+// TestNoMoreThanThereAre checks that no decision exceeds the drives and workers that can run, for all inputs.
 func TestNoMoreThanThereAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := New(Options{})

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// fenceOf reads what fence a node says that it saw last.
+// fenceOf returns the greatest fence that a node reports to have seen.
 func fenceOf(t testing.TB, a *node.Agent) uint64 {
 	t.Helper()
 	resp, err := http.Get(a.URLs()[0] + "/metrics")
@@ -38,8 +38,8 @@ func fenceOf(t testing.TB, a *node.Agent) uint64 {
 	return 0
 }
 
-// TestALeaderThatWasReplacedBeforeANodesRestart: the node refuses it, and takes the one that leads, which finds its
-// jobs going on.
+// TestALeaderThatWasReplacedBeforeANodesRestart: a restarted node refuses the replaced leader and accepts the present
+// leader, whose jobs go on.
 func TestALeaderThatWasReplacedBeforeANodesRestart(t *testing.T) {
 	data := files(t, 700, 401)
 	want := onOneMachine(t, data, 1)

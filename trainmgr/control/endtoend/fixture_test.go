@@ -64,7 +64,7 @@ const narrowDocument = "ids: auto\ndense_type: bfloat16\n" + document + `generat
     ops: [positive_modulus: 2]
 `
 
-// files are the partitions, by name; the same in every run.
+// files returns the partitions by name, which are the same in every execution.
 func files(t testing.TB, rows ...int) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -93,7 +93,7 @@ func files(t testing.TB, rows ...int) map[string][]byte {
 	return out
 }
 
-// sum is a mini-batch's tensors in one number.
+// sum returns one number that depends on all tensors of a mini-batch.
 func sum(mb *tensor.MiniBatch) uint32 {
 	h := crc32.NewIEEE()
 	for _, b := range [][]byte{tensor.Bytes(mb.Values32), tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense),
@@ -120,7 +120,7 @@ func (r *result) add(t require.TestingT, mb *tensor.MiniBatch) {
 	r.order = append(r.order, mb.Name.Number)
 }
 
-// plan is what shapes the jobs of these tests.
+// plan holds the options that shape the jobs of these tests.
 func plan() *apiv1.PlanOptions {
 	return &apiv1.PlanOptions{Batch: 50, SplitBatches: 4, Seed: 9, Shuffle: "splits"}
 }
@@ -131,7 +131,7 @@ func onOneMachine(t testing.TB, files map[string][]byte, epochs int) *result {
 	return pipelineOnOneMachine(t, document, files, epochs)
 }
 
-// pipelineOnOneMachine is onOneMachine for another pipeline than document.
+// pipelineOnOneMachine does what onOneMachine does for another pipeline than document.
 func pipelineOnOneMachine(t testing.TB, document string, files map[string][]byte, epochs int) *result {
 	t.Helper()
 	dir := t.TempDir()
@@ -180,12 +180,13 @@ func deal(files map[string][]byte, n int) []map[string][]byte {
 
 var drives int // makes mem: drives' names unique
 
-// makeDrive makes a drive of a kind that holds files, and returns its URI. It lasts as long as the test.
+// makeDrive makes a drive of a kind that holds files, and returns its URI. The drive lasts as long as the test.
 func makeDrive(t testing.TB, kind string, files map[string][]byte) string {
 	return makeDriveOf(t, kind, files, nil)
 }
 
-// makeDriveOf is makeDrive with other flash, where the drive is not opened by its node alone.
+// makeDriveOf does what makeDrive does, with the flash that wrap returns. A drive in a file has its own flash again when
+// its node opens it.
 func makeDriveOf(t testing.TB, kind string, files map[string][]byte,
 	wrap func(controller.Flash) controller.Flash) string {
 	t.Helper()
@@ -242,7 +243,7 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// controlOptions are a member's that notices deaths within a second.
+// controlOptions returns the options of a member that notices deaths within a second.
 func controlOptions(data string) control.Options {
 	return control.Options{
 		Data: data, Listen: "127.0.0.1:0", LeaderTTL: time.Second, Tick: 20 * time.Millisecond,
@@ -264,7 +265,7 @@ func startControl(t testing.TB, o control.Options) *control.Server {
 	return s
 }
 
-// nodeConfig is a node's over drives called d0, d1, ...
+// nodeConfig returns the configuration of a node over drives called d0, d1, ...
 func nodeConfig(name string, members []string, uris ...string) node.Config {
 	c := node.DefaultConfig()
 	c.Name, c.Listen, c.Measure, c.Control = name, []string{"127.0.0.1:0"}, node.Duration(time.Millisecond), members
@@ -297,7 +298,7 @@ func startWorker(t testing.TB, c worker.Config) *node.Agent {
 	return startWorkerOf(t, c, nil)
 }
 
-// startWorkerOf is startWorker for a worker that serves one rank alone, unless serves is nil.
+// startWorkerOf does what startWorker does, for a worker that serves one rank alone unless serves is nil.
 func startWorkerOf(t testing.TB, c worker.Config, serves *worker.Rank) *node.Agent {
 	t.Helper()
 	a, err := worker.Start(t.Context(), c, worker.Options{Logger: logger(), Serves: serves})
@@ -327,7 +328,7 @@ func awaitReady(t testing.TB, c *remote.Client, names ...string) {
 	require.FailNow(t, "they do not get ready", "%v: %v", names, list)
 }
 
-// dial makes a client of members.
+// dial returns a client of members.
 func dial(t testing.TB, members ...string) *remote.Client {
 	t.Helper()
 	c, err := remote.Dial(remote.Options{Control: members, Patience: time.Minute, Logger: logger()})
@@ -362,7 +363,7 @@ func awaitPartitions(t testing.TB, c *remote.Client, nodes map[string]bool, want
 	require.FailNow(t, "the nodes do not hold what they should", "%d partitions wanted: %v", want, list)
 }
 
-// check compares the mini-batches that came with those that one machine gives.
+// check compares the mini-batches of a trainer with those that one machine makes.
 func check(t require.TestingT, want, got *result, ordered bool) {
 	var missing []string
 	for name := range want.sums {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// link is a cable, a pair of virtual interfaces, from this process's network to one that a process has for itself. Its
-// ends are 10.99.N.1 here and 10.99.N.2 there. Both go when the process has ended.
+// link is a cable, a pair of virtual interfaces, from the network of this process to the network of another process.
+// The end here is 10.99.N.1 and the end there is 10.99.N.2. Both ends go when the other process has ended.
 type link struct {
 	N   int
 	pid int
@@ -41,11 +41,11 @@ func (*link) apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 }
 
-// plug lays the cable to a process that was started apart.
+// plug connects the cable to a process that apart prepared.
 func (l *link) plug(t testing.TB, pid int) {
 	t.Helper()
 	l.pid = pid
-	_ = ip("link", "del", l.device()) // the one to a process that was killed just now may still be there
+	_ = ip("link", "del", l.device()) // the link to a process that was killed just now may still exist
 	require.NoError(t, ip("link", "add", l.device(), "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(pid)))
 	require.NoError(t, ip("addr", "add", l.here()+"/24", "dev", l.device()))
 	require.NoError(t, ip("link", "set", l.device(), "up"))
@@ -100,7 +100,7 @@ func cuts() []cut {
 				}
 				return l.inside("route", "replace", "default", "via", l.here()) // went with the link
 			}},
-		{"one way", // what goes there goes to nobody; what comes from there comes
+		{"one way", // packets to the process are lost; packets from it arrive
 			func(l *link) error {
 				return ip("neigh", "replace", l.there(), "lladdr", "02:00:00:00:00:99", "dev", l.device(), "nud",
 					"permanent")

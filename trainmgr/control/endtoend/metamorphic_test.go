@@ -25,7 +25,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// way is one way to run a job. None of it may show in a mini-batch.
+// way is one way to run a job. The mini-batches must not depend on it.
 type way struct {
 	drives int
 	kind   string // mem, file, tcp
@@ -44,11 +44,11 @@ var (
 	allOrders = []string{"fastest", "deterministic"}
 	allFaults = []string{"no fault", "worker kill", "leader kill", "cut link", "slow drive", "corrupt page",
 		"full disk"}
-	// those who hold the partitions, workers that hold none, both, or holders and the rank's own CPUs in equal parts
+	// the holders of the partitions, workers that hold none, both, or holders and the rank's own CPUs in equal parts
 	allMakers = []string{"holders", "workers", "both", "own"}
 )
 
-// ways are all of them, in an order that is the same every time.
+// ways returns all ways, in an order that is always the same.
 func ways() (all []way) {
 	for _, d := range allDrives {
 		for _, k := range allKinds {
@@ -66,7 +66,7 @@ func ways() (all []way) {
 	return all
 }
 
-// pairs are the pairs of choices that a way has.
+// pairs returns the pairs of choices that a way has.
 func (w way) pairs() []string {
 	v := []string{fmt.Sprint(w.drives), w.kind, w.order, w.fault, w.makers}
 	var out []string
@@ -78,7 +78,7 @@ func (w way) pairs() []string {
 	return out
 }
 
-// pairwise picks ways, greedily, so that every pair of choices is met.
+// pairwise picks ways, greedily, so that every pair of choices occurs.
 func pairwise(all []way) (out []way) {
 	open := map[string]bool{}
 	for _, w := range all {
@@ -121,9 +121,9 @@ func TestPairwiseMeetsEveryPair(t *testing.T) {
 	assert.Less(t, len(some), 45)
 }
 
-// TestOneJobManyWays: however many drives hold the partitions, of whatever kind, in either order, made by the drives,
-// by workers without data or by both, whatever goes wrong meanwhile: the mini-batches are those that one machine makes,
-// each once. A page that cannot be read ends the job, and what came before is right.
+// TestOneJobManyWays runs one job with different numbers and kinds of drives, in both orders, with mini-batches made by
+// the drives, by workers without data, or by both, and with a fault meanwhile. Every mini-batch comes once, and is that
+// of one machine. A page that cannot be read ends the job, and the mini-batches before are right.
 func TestOneJobManyWays(t *testing.T) {
 	list := pairwise(ways())
 	if os.Getenv("MILLRACE_METAMORPHIC") == "full" {
@@ -159,7 +159,7 @@ type stage struct {
 	serves  *worker.Rank // the only rank of the workers; nil: every rank
 }
 
-// slow is flash that takes its time.
+// slow is flash that delays every read.
 type slow struct{ controller.Flash }
 
 func (s slow) ReadAt(p []byte, off int64) (int, error) {
@@ -263,7 +263,7 @@ func (s *stage) startWorkers(serves *worker.Rank) {
 	})
 }
 
-// startMember starts a control plane of one member: a process where it is to be killed.
+// startMember starts a control plane of one member, in a process of its own if the way kills the member.
 func (s *stage) startMember() {
 	o := controlOptions(s.t.TempDir())
 	if s.way.fault == "leader kill" {

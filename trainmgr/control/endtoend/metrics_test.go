@@ -49,7 +49,7 @@ var (
 	matched  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
 )
 
-// unknown says which metrics and labels of a query nothing exports. Prometheus adds the label instance itself.
+// unknown returns the metrics and labels of a query that nothing exports. Prometheus adds the label instance itself.
 func unknown(query string, have map[string]map[string]bool) (problems []string) {
 	bare := quoted.ReplaceAllString(query, `""`)
 	labels := map[string]bool{"instance": true}
@@ -158,7 +158,7 @@ func TestQueriesOfDashboardAndAlerts(t *testing.T) {
 			have[f.GetName()][l.GetName()] = true
 		}
 	}
-	// Drives behind the kernel are not here; host/node tests what is exported of them.
+	// This test has no drives behind the kernel; host/node tests their metrics.
 	have["millrace_nvme_command_seconds_bucket"] = map[string]bool{"controller": true, "queue": true, "opcode": true,
 		"le": true}
 

@@ -14,10 +14,10 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// TestALinkThatIsCut: a control plane and two storage nodes, each in a network of its own behind a link that is really
-// cut in the middle of a job. The leader counts a node that is cut off as dead; when the link is there again the job
-// goes on; every mini-batch comes once, and is the one that it should be. A trainer whose control plane is cut off goes
-// on with what it was granted.
+// TestALinkThatIsCut runs a control plane and two storage nodes, each in a network of its own behind a link that the
+// test cuts in the middle of a job. The leader counts a node that is cut off as dead. When the link works again, the
+// job goes on, and every mini-batch comes once with the right bytes. A trainer whose control plane is cut off goes on
+// with the leases that it holds.
 func TestALinkThatIsCut(t *testing.T) {
 	if !apartOrSkip(t) {
 		return
@@ -31,7 +31,7 @@ func TestALinkThatIsCut(t *testing.T) {
 	}
 }
 
-// overLinks runs a job over links of which the n-th is cut: the control plane's, the first node's.
+// overLinks runs a job over links and cuts the n-th of them: the control plane's link, or the first node's.
 func overLinks(t *testing.T, data map[string][]byte, want *result, c cut, n int) {
 	all := []*link{{N: 1}, {N: 2}, {N: 3}}
 	o := controlOptions(t.TempDir())

@@ -28,7 +28,7 @@ func awaitOwn(ctx context.Context, t testing.TB, c *remote.Client, job string, w
 	})
 }
 
-// awaitJob waits until something holds of a job.
+// awaitJob waits until a job meets a condition.
 func awaitJob(ctx context.Context, t testing.TB, c *remote.Client, job, what string,
 	holds func(*apiv1.JobStatus) bool) {
 	t.Helper()
@@ -44,9 +44,9 @@ func awaitJob(ctx context.Context, t testing.TB, c *remote.Client, job, what str
 	require.FailNow(t, "it does not happen", "%s: %v", what, last)
 }
 
-// TestEachRanksOwnCPUs: two ranks in processes of their own, each with a worker of its own beside the drives, which
-// make half of its splits each. A rank's worker is killed, then a rank, then the leader; they come back. Every
-// mini-batch comes once, in the order of the plan, with the bytes of one machine.
+// TestEachRanksOwnCPUs: two ranks in processes of their own each have a worker of their own beside the drives, which
+// make half of the rank's splits each. The test kills a rank's worker, then a rank, then the leader, and starts them
+// again. Every mini-batch comes once, in the order of the plan, with the bytes of one machine.
 func TestEachRanksOwnCPUs(t *testing.T) {
 	data := files(t, 2500, 2401, 1900, 2049)
 	want := onOneMachine(t, data, 1)

@@ -27,7 +27,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// roleEnv names what a process of this binary is to be, and how, as JSON.
+// roleEnv names the variable that holds, as JSON, the role of a process of this test binary.
 const roleEnv = "MILLRACE_ENDTOEND_ROLE"
 
 // role is the task of a process.
@@ -61,7 +61,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play is the whole life of a process in a role. It ends with its standard input, so that none outlives the test.
+// play is the whole life of a process in a role. The process ends when its standard input ends, so that no process
+// outlives the test.
 func play(text string) error {
 	var r role
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -76,7 +77,7 @@ func play(text string) error {
 	go func() {
 		_, _ = bufio.NewReader(os.Stdin).ReadByte()
 		cancel()
-		time.Sleep(time.Minute) // a process that does not end by then hangs; one that ends takes well under a second
+		time.Sleep(time.Minute) // a process that has not ended after this time hangs: ending takes well under a second
 		os.Exit(2)
 	}()
 	switch {
@@ -166,7 +167,7 @@ func start(t testing.TB, r role) *process {
 	return p
 }
 
-// kill is kill -9.
+// kill kills the process with signal 9.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.done
@@ -235,7 +236,7 @@ func (tr *trainer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.Token == nil { // until the first checkpoint the trainer goes back to the beginning, whatever was acknowledged
+	if m.Token == nil { // before its first checkpoint the trainer goes back to the beginning, also after acknowledgements
 		if m.Token, err = j.Checkpoint(ctx); err != nil {
 			return err
 		}

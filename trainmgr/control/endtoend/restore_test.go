@@ -21,7 +21,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// replaced is a control plane that was lost under a running job and restored from a backup of the middle of it.
+// replaced is a control plane that was lost under a running job and restored from a backup that was taken in the middle
+// of the job.
 type replaced struct {
 	c        *remote.Client
 	job      *apiv1.JobStatus
@@ -80,7 +81,7 @@ func replace(t *testing.T) *replaced {
 	return r
 }
 
-// take delivers n mini-batches, or all that are left where n is below 0, and acknowledges them.
+// take delivers n mini-batches and acknowledges them. If n is below 0 it delivers all that are left.
 func (r *replaced) take(t *testing.T, j *remote.Job, to *result, n int) {
 	t.Helper()
 	for mb, err := range j.MiniBatches(t.Context()) {
@@ -93,8 +94,8 @@ func (r *replaced) take(t *testing.T, j *remote.Job, to *result, n int) {
 	}
 }
 
-// TestALauncherGoesOnOverARestoredControlPlane: it remembers the mini-batches that it acknowledged after the backup,
-// and gets none of them twice.
+// TestALauncherGoesOnOverARestoredControlPlane: the launcher remembers the mini-batches that it acknowledged after the
+// backup, and gets none of them twice.
 func TestALauncherGoesOnOverARestoredControlPlane(t *testing.T) {
 	r := replace(t)
 	r.take(t, r.launcher, r.got, -1)
@@ -103,8 +104,8 @@ func TestALauncherGoesOnOverARestoredControlPlane(t *testing.T) {
 	awaitDone(t, r.c, r.job.Id)
 }
 
-// TestALauncherWithATokenOfBeforeARestore goes on from the token: nothing that was acknowledged before the backup
-// comes, and all the rest.
+// TestALauncherWithATokenOfBeforeARestore: the launcher continues at the token. It gets no mini-batch that was
+// acknowledged before the backup, and all others.
 func TestALauncherWithATokenOfBeforeARestore(t *testing.T) {
 	r := replace(t)
 	acknowledged := r.got.order[:7]

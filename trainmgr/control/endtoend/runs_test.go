@@ -44,7 +44,7 @@ var (
 	hardEndings = []string{"kill", "exit in the loop"}
 )
 
-// launch is a launcher: it prints each mini-batch that it is given on a line, and ends as its task says.
+// launch is a launcher: it prints each mini-batch that it gets on a line, and ends as its task says.
 func launch(told string) int {
 	var o launcher
 	if err := json.Unmarshal([]byte(told), &o); err != nil {
@@ -161,8 +161,8 @@ func (o launcher) run(t testing.TB) launched {
 	return l
 }
 
-// TestAnyEndingAndAnotherRun: a launcher that is ended in any way at any point, and run again, gets every mini-batch
-// once if it resumes, all of them, or an error. None is lost without a word.
+// TestAnyEndingAndAnotherRun ends a launcher in any way at any point and runs it again. If the second run resumes, it
+// gets every mini-batch once; otherwise it gets all of them, or an error. No mini-batch is lost without an error.
 func TestAnyEndingAndAnotherRun(t *testing.T) {
 	data := files(t, 700, 401)
 	s := startControl(t, controlOptions(t.TempDir()))
@@ -256,7 +256,7 @@ func TestAnyEndingAndAnotherRun(t *testing.T) {
 		require.True(t, launcher{Control: s.URL(), Job: id, Run: "both again", Rank: rank}.run(t).refused)
 	}
 	done := make(chan launched, 2)
-	for rank := range uint32(2) { // an epoch begins when both ranks are through with the one before
+	for rank := range uint32(2) { // an epoch begins when both ranks are through with the previous epoch
 		go func() {
 			done <- launcher{Control: s.URL(), Job: id, Run: "both again", Rank: rank, Resume: true}.run(t)
 		}()

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// TestTheServiceGivesWhatOneMachineGives: the same mini-batches by the same names, byte for byte, in both orders, over
-// two nodes with drives in files and two ranks or one.
+// TestTheServiceGivesWhatOneMachineGives: the service gives the same mini-batches by the same names, byte for byte, in
+// both orders, over two nodes with drives in files, to one rank and to two.
 func TestTheServiceGivesWhatOneMachineGives(t *testing.T) {
 	data := files(t, 700, 401, 300, 49, 650)
 	want := onOneMachine(t, data, 2)
@@ -52,8 +52,8 @@ func TestTheServiceGivesWhatOneMachineGives(t *testing.T) {
 	}
 }
 
-// TestACheckpointOfTheService: a token brings a trainer back to where it was, whatever it acknowledged since; a bare
-// one, and one of another job, do not; a new job resumes from it.
+// TestACheckpointOfTheService: a token brings a trainer back to its position, although the trainer acknowledged more
+// mini-batches since. A bare token and a token of another job do not. A new job resumes from the token.
 func TestACheckpointOfTheService(t *testing.T) {
 	data := files(t, 700, 401)
 	want := onOneMachine(t, data, 1)

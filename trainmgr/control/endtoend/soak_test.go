@@ -16,10 +16,10 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// TestSoak kills processes at random, with kill -9, in any order: storage nodes, workers without data, the leader,
-// trainers; and starts them again. Each trainer, which resumes from its own token, has been trained on every mini-batch
-// of its share once, and each is byte for byte that of an undisturbed run. It goes on, one job after another, for 20 s,
-// or as long as MILLRACE_SOAK says; MILLRACE_SEED repeats a run's choices.
+// TestSoak kills processes at random, with kill -9, in any order: storage nodes, workers without data, the leader, and
+// trainers. It starts them again. Each trainer resumes from its own token and is trained once on every mini-batch of
+// its share, with the bytes of an undisturbed execution. The test runs one job after another for 20 s, or as long as
+// MILLRACE_SOAK says. MILLRACE_SEED repeats the choices of an execution.
 func TestSoak(t *testing.T) {
 	length := 20 * time.Second
 	if s := os.Getenv("MILLRACE_SOAK"); s != "" {

@@ -23,8 +23,9 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// TestWorkersComeAndGo: a job that workers without data make alone, in processes of their own. One is killed while it
-// makes splits, one is drained, one joins in the middle: every mini-batch comes once, and is that of one machine.
+// TestWorkersComeAndGo: workers without data, in processes of their own, make all mini-batches of a job. One worker is
+// killed while it makes splits, one is drained, and one joins in the middle. Every mini-batch comes once, and is that
+// of one machine.
 func TestWorkersComeAndGo(t *testing.T) {
 	data := files(t, 1500, 1401, 900, 1049)
 	want := onOneMachine(t, data, 1)
@@ -67,7 +68,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	assert.Positive(t, st.SplitsAny)
 }
 
-// liar stands before a worker and changes the mini-batches that it gives.
+// liar is a proxy before a worker that changes the mini-batches that the worker sends.
 func liar(t *testing.T, to string, change func(*http.Response) error) string {
 	target, err := url.Parse(to)
 	require.NoError(t, err)
@@ -84,7 +85,7 @@ func liar(t *testing.T, to string, change func(*http.Response) error) string {
 	return s.URL
 }
 
-// flippedBit turns one bit of a body over.
+// flippedBit flips one bit of a body.
 type flippedBit struct {
 	io.ReadCloser
 	at int
@@ -99,8 +100,8 @@ func (f *flippedBit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestAWorkerThatLies: a worker whose mini-batches are damaged, are others than were asked for, come never, or break
-// off. Launchers see it by a frame's checksum and name; the lease comes back, and another worker makes the split.
+// TestAWorkerThatLies: the mini-batches of a worker are damaged, are not the requested ones, never come, or break off.
+// Launchers notice it by a frame's checksum and name. The lease comes back, and another worker makes the split.
 func TestAWorkerThatLies(t *testing.T) {
 	data := files(t, 700, 401)
 	want := onOneMachine(t, data, 1)

@@ -17,7 +17,7 @@ import (
 
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// after is a moment of the tests.
+// after returns a moment of the tests.
 func after(seconds float64) time.Time {
 	return begin.Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -35,7 +35,7 @@ func part(t testing.TB, name string, rows int64) *apiv1.Partition {
 		Schema: schemaOf(t, pipeline.BinarySchema()).Digest}
 }
 
-// agent is a node's status with one drive that holds the partitions.
+// agent returns a node's status with one drive that holds the partitions.
 func agent(t testing.TB, name string, parts ...*apiv1.Partition) *apiv1.NodeStatus {
 	s := &apiv1.NodeStatus{
 		Name: name, Incarnation: name + "-1", Urls: []string{"http://" + name}, Protocol: apiv1.Protocol,
@@ -50,7 +50,7 @@ func agent(t testing.TB, name string, parts ...*apiv1.Partition) *apiv1.NodeStat
 	return s
 }
 
-// beat has a node beat and returns the kinds of events.
+// beat sends a node's heartbeat and returns the kinds of the events.
 func beat(t *testing.T, f *Fleet, at time.Time, s *apiv1.NodeStatus) []Kind {
 	t.Helper()
 	_, events, err := f.Beat(at, 1000, proto.CloneOf(s))
@@ -108,7 +108,8 @@ func TestANodesLife(t *testing.T) {
 	assert.Equal(t, "not listed", state(f, after(0), "n"))
 }
 
-// TestInventoryIsSentOnce: a beat may leave out what did not change; what changed and was left out is asked for.
+// TestInventoryIsSentOnce: a beat may leave out an unchanged inventory. If a changed inventory is left out, the fleet
+// asks for it.
 func TestInventoryIsSentOnce(t *testing.T) {
 	f := New(Options{})
 	s := agent(t, "n", part(t, "p0", 10))
@@ -246,7 +247,7 @@ func TestSelection(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Nil(t, rest)
 
-	// A file that was replaced is not the one that was selected.
+	// A replaced file is not the selected partition.
 	beat(t, f, after(1), agent(t, "b", part(t, "day-3", 31)))
 	assert.Equal(t, [][]DriveID{{{"a", "d"}}, nil}, f.Holders(s.Manifest))
 
@@ -258,7 +259,8 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestNothingIsPassedOverSilently: what only a dead node holds is missed, unless it is drained.
+// TestNothingIsPassedOverSilently: a partition that only a dead node holds makes a selection fail, unless the node is
+// drained.
 func TestNothingIsPassedOverSilently(t *testing.T) {
 	f := New(Options{})
 	beat(t, f, after(0), agent(t, "a", part(t, "p0", 10)))

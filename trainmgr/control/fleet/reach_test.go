@@ -11,7 +11,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// workerAgent is the status of a machine without drives that has one worker of any reach.
+// workerAgent returns the status of a machine without drives that has one worker of any reach.
 func workerAgent(name string) *apiv1.NodeStatus {
 	return &apiv1.NodeStatus{
 		Name: name, Incarnation: name + "-1", Urls: []string{"http://" + name}, Protocol: apiv1.Protocol,
@@ -76,7 +76,7 @@ func sourcesOf(url, identity string) []*apiv1.PartitionSource {
 	return []*apiv1.PartitionSource{{Partition: "p", Url: url, Identity: identity}}
 }
 
-// TestLocate follows a partition: on two nodes, on one, at a URL, nowhere.
+// TestLocate locates a partition on two nodes, on one node, at a URL, and nowhere.
 func TestLocate(t *testing.T) {
 	f := New(Options{})
 	p := part(t, "p0", 10)
@@ -127,7 +127,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestSelectFromAStore: partitions that no drive holds make a data set where an agent was given them by URL.
+// TestSelectFromAStore: partitions that no drive holds make a data set if an agent announces their URLs.
 func TestSelectFromAStore(t *testing.T) {
 	f := New(Options{})
 	p := part(t, "p0", 10)

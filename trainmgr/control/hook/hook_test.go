@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// script makes a hook of a shell script in a folder of its own; $DIR is the folder.
+// script makes a hook that runs a shell script in a folder of its own. $DIR is the folder.
 func script(t *testing.T, o Options, text string) (*Hook, string) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "hook.sh")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// begin is when every test begins: nothing here looks at a clock.
+// begin is the moment at which every test begins. No test reads a clock.
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // at returns the time that is the given number of milliseconds after begin.
@@ -69,7 +69,7 @@ func TestASilentLauncherIsMissed(t *testing.T) {
 	assert.Len(t, p.Tick(at(16250)), 1)
 }
 
-// TestALauncherThatLeavesIsMissedAtOnce and its connections say nothing any more.
+// TestALauncherThatLeavesIsMissedAtOnce: the rank is detached at once, and its connections have no effect any more.
 func TestALauncherThatLeavesIsMissedAtOnce(t *testing.T) {
 	p := tracker()
 	p.Attach(rank0, 1, at(0))
@@ -88,7 +88,7 @@ func TestALauncherThatLeavesIsMissedAtOnce(t *testing.T) {
 	assert.True(t, p.Of(rank0).Attached)
 }
 
-// TestWhoAttachesTakesTheRankOver: that the former launcher's connections close does not detach it.
+// TestWhoAttachesTakesTheRankOver: the end of the former launcher's connections does not detach the new launcher.
 func TestWhoAttachesTakesTheRankOver(t *testing.T) {
 	p := tracker()
 	p.Attach(rank0, 1, at(0))
@@ -100,7 +100,7 @@ func TestWhoAttachesTakesTheRankOver(t *testing.T) {
 	assert.Len(t, p.Tick(at(1250)), 1)
 }
 
-// TestSeveralRanksOnOneConnection: one process has several ranks, and of several jobs.
+// TestSeveralRanksOnOneConnection: one process serves several ranks, also of several jobs.
 func TestSeveralRanksOnOneConnection(t *testing.T) {
 	p := tracker()
 	other := Rank{"news", 0}
@@ -122,7 +122,7 @@ func TestSeveralRanksOnOneConnection(t *testing.T) {
 	p.Closed(2, at(60000))
 }
 
-// TestNothingIsKept after any order of events: no connection and no rank that is over.
+// TestNothingIsKept checks that the Tracker keeps no connection and no rank that has ended, after any order of events.
 func TestNothingIsKept(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	p := tracker()

@@ -66,7 +66,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestPhasesSayWhatTheyAre: every phase is before the first lease, begun, or ended, and reads with its reason.
+// TestPhasesSayWhatTheyAre: every phase is before the first lease, begun, or ended, and its words contain the reason.
 func TestPhasesSayWhatTheyAre(t *testing.T) {
 	for p, want := range map[Phase]struct{ begun, ended bool }{
 		"": {}, Preparing: {}, Measuring: {}, Running: {begun: true}, Waiting: {begun: true},

@@ -14,7 +14,7 @@ import (
 
 const document = "name: test\nbatch: 10\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 1000}]\n"
 
-// TestDefaultsAreFilledIn, in a copy.
+// TestDefaultsAreFilledIn checks that Check fills in defaults in a copy of the submission.
 func TestDefaultsAreFilledIn(t *testing.T) {
 	given := &apiv1.JobSpec{Name: "job", Pipeline: []byte(document)}
 	before := proto.CloneOf(given)
@@ -74,7 +74,7 @@ func TestSpecsThatCanNeverBe(t *testing.T) {
 	}
 }
 
-// TestTokensAreReadWithTheSpec: sealed or not, and which it was.
+// TestTokensAreReadWithTheSpec: Check reads sealed and bare tokens, and reports which of the two a token was.
 func TestTokensAreReadWithTheSpec(t *testing.T) {
 	for _, seal := range []bool{true, false} {
 		token := bareToken(t)

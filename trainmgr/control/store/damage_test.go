@@ -26,7 +26,7 @@ func kept(t *testing.T, dir string, n int) {
 	require.NoError(t, s.Close())
 }
 
-// logFile is the log of a member that has one file of it.
+// logFile returns the path of the log of a member that has a single log file.
 func logFile(t *testing.T, dir string) string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(dir, "etcd", "member", "wal", "*.wal"))
@@ -35,8 +35,8 @@ func logFile(t *testing.T, dir string) string {
 	return list[0]
 }
 
-// TestDamagedFilesAreSaidAndNotPanicked: whatever happened to a member's files, there is a sentence that says what to
-// do.
+// TestDamagedFilesAreSaidAndNotPanicked: every kind of damage to a member's files leads to an error with advice to the
+// operator, and to no panic.
 func TestDamagedFilesAreSaidAndNotPanicked(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "base")
 	kept(t, base, 150)
@@ -98,7 +98,8 @@ func TestDamagedFilesAreSaidAndNotPanicked(t *testing.T) {
 	}
 }
 
-// garbageless ends a log early as if what follows had never been written: zeros, in which a reader sees the end.
+// garbageless ends a log early, as if the entries behind had never been written: it writes zeros, which a reader takes
+// for the end.
 func garbageless(at int64) func([]byte) []byte {
 	return func(b []byte) []byte {
 		clear(b[at/8*8:])
@@ -106,7 +107,7 @@ func garbageless(at int64) func([]byte) []byte {
 	}
 }
 
-// TestWhatToDoDependsOnTheMembers: one of several members is made again from the others.
+// TestWhatToDoDependsOnTheMembers: the advice for one of several members is to make it again from the others.
 func TestWhatToDoDependsOnTheMembers(t *testing.T) {
 	alone := Options{Name: "m0"}
 	assert.Contains(t, alone.recovery(), "control restore")
@@ -116,7 +117,7 @@ func TestWhatToDoDependsOnTheMembers(t *testing.T) {
 	assert.Contains(t, joined.recovery(), "millrace control members remove m3")
 }
 
-// TestAFolderInUseIsSaid: a second member does not wait for ever.
+// TestAFolderInUseIsSaid: a second member on the same folder fails instead of waiting without end.
 func TestAFolderInUseIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Options{Data: dir})
@@ -127,7 +128,7 @@ func TestAFolderInUseIsSaid(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestAnotherMembersFolderIsAnError and does not end the process.
+// TestAnotherMembersFolderIsAnError: the folder of another member is an error and does not end the process.
 func TestAnotherMembersFolderIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	kept(t, dir, 1)

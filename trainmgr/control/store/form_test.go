@@ -14,9 +14,9 @@ import (
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
-// TestFormOfABackup reads a backup that an earlier build took: etcd's own snapshot, with our keys in it. Its bytes are
-// etcd's and hold a time, so what a backup is written as is not compared. The kept file is compressed, since most of a
-// database is empty pages.
+// TestFormOfABackup reads a backup that an earlier build wrote: etcd's own snapshot, which holds keys of the control
+// plane. Its bytes depend on etcd and on the time, so the test does not compare the bytes of a new backup. The kept
+// file is compressed, since most of a database is empty pages.
 func TestFormOfABackup(t *testing.T) {
 	const kept = "testdata/backup.v1.hex"
 	if goldenfile.Updating() {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// freeURL is a peer URL that was free a moment ago.
+// freeURL returns a peer URL that was free a moment ago.
 func freeURL(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -20,7 +20,7 @@ func freeURL(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// joining are the options of a member that was added.
+// joining returns the options of a member that was added.
 func joining(t *testing.T, of *Store, name, at string) Options {
 	list, err := of.Members(patient(t))
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func joining(t *testing.T, of *Store, name, at string) Options {
 	return o
 }
 
-// promoted waits until a member votes.
+// promoted waits until a member has a vote.
 func promoted(t *testing.T, s *Store, name string) {
 	t.Helper()
 	for ctx := patient(t); ; time.Sleep(10 * time.Millisecond) {
@@ -49,8 +49,8 @@ func promoted(t *testing.T, s *Store, name string) {
 	}
 }
 
-// TestAMemberIsReplaced: of three one is gone for good, with its disk. Another takes its place, and then a second one
-// may be lost.
+// TestAMemberIsReplaced: one of three members is lost for good, with its disk. Another member takes its place, and then
+// a second member may be lost.
 func TestAMemberIsReplaced(t *testing.T) {
 	t.Parallel()
 	members := cluster(t, 3)
@@ -101,8 +101,8 @@ func TestAMemberIsReplaced(t *testing.T) {
 	require.NoError(t, next.Close())
 }
 
-// TestAMemberAloneGrows: it is started again where others reach it, and takes one that is started after that; a member
-// that is removed ends.
+// TestAMemberAloneGrows: a member that ran alone is started again at a URL that others reach, and accepts a member that
+// is started afterwards. A member that is removed ends.
 func TestAMemberAloneGrows(t *testing.T) {
 	t.Parallel()
 	o := Options{Data: t.TempDir()}
@@ -145,7 +145,7 @@ func TestAMemberAloneGrows(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestMembersOfAnEtcdElsewhere are its operator's to change.
+// TestMembersOfAnEtcdElsewhere: only its operator changes the members of an etcd that runs elsewhere.
 func TestMembersOfAnEtcdElsewhere(t *testing.T) {
 	s := &Store{o: Options{External: []string{"http://etcd:2379"}}}
 	_, err := s.AddMember(context.Background(), "http://a:1")

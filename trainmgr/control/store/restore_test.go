@@ -21,7 +21,8 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// backedUp makes a backup of a member that has led, with a key of a job, one of a node, and one that is gone.
+// backedUp makes a backup of a member that has led. The backup holds the key of a job and the key of a node, and a
+// third key was deleted.
 func backedUp(t testing.TB) (path string, fence uint64) {
 	t.Helper()
 	o := quick(Options{Data: t.TempDir(), TTL: time.Second})
@@ -43,7 +44,7 @@ func backedUp(t testing.TB) (path string, fence uint64) {
 	return path, term.Fence()
 }
 
-// TestSaveBackup keeps a whole backup, replaces nothing, and leaves nothing of what fails.
+// TestSaveBackup keeps a whole backup, replaces no file, and leaves no file behind after a failure.
 func TestSaveBackup(t *testing.T) {
 	t.Parallel()
 	path, _ := backedUp(t)
@@ -87,7 +88,7 @@ func TestSaveBackup(t *testing.T) {
 	}
 }
 
-// TestDamagedBackups are refused by name, wherever they are damaged, and nothing is made of them.
+// TestDamagedBackups: a backup with damage at any place is refused by name, and Restore makes nothing of it.
 func TestDamagedBackups(t *testing.T) {
 	t.Parallel()
 	path, _ := backedUp(t)
@@ -114,13 +115,13 @@ func TestDamagedBackups(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// sealed puts a checksum behind bytes, as a backup has it.
+// sealed appends a checksum to bytes, as a backup has it.
 func sealed(b []byte) []byte {
 	sum := sha256.Sum256(b)
 	return append(bytes.Clone(b), sum[:]...)
 }
 
-// FuzzReadBackup reads files whose checksum is right: a reader never ends the process, whatever the pages say.
+// FuzzReadBackup reads files whose checksum is right: no contents of the pages end the process.
 func FuzzReadBackup(f *testing.F) {
 	path, _ := backedUp(f)
 	whole, err := os.ReadFile(path)
@@ -142,7 +143,8 @@ func FuzzReadBackup(f *testing.F) {
 	})
 }
 
-// TestAnotherEtcdsSnapshot is refused: restoring it would make an empty control plane without a word.
+// TestAnotherEtcdsSnapshot: the snapshot of another etcd is refused, because restoring it would make an empty control
+// plane without an error.
 func TestAnotherEtcdsSnapshot(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Data: t.TempDir(), Prefix: "/somebody/else"})
@@ -154,7 +156,8 @@ func TestAnotherEtcdsSnapshot(t *testing.T) {
 	require.ErrorContains(t, err, "holds no control plane")
 }
 
-// TestARestoredMember has what the backup has, and its leaders have greater fences than any before it.
+// TestARestoredMember: a restored member has the contents of the backup, and its leaders have greater fences than all
+// leaders before.
 func TestARestoredMember(t *testing.T) {
 	t.Parallel()
 	path, fence := backedUp(t)
@@ -184,9 +187,9 @@ func TestARestoredMember(t *testing.T) {
 	require.NoError(t, term.Resign(patient(t)))
 }
 
-// TestRestoredFences: one backup is restored twice, the second time a second later. The leaders of the second control
-// plane are above those of the first, however long those led; and a clock that is wrong takes nothing away from what
-// the backup itself says.
+// TestRestoredFences restores one backup twice, the second time a second later. The leaders of the second control plane
+// have greater fences than those of the first, even if the first control plane led for long. A wrong clock does not
+// make fences smaller than those that follow from the backup itself.
 func TestRestoredFences(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	b := Backup{Revision: 5000, first: uint64(now.Add(-time.Hour).Unix()) << fenceBits}
@@ -200,8 +203,8 @@ func TestRestoredFences(t *testing.T) {
 	assert.EqualValues(t, 5000+leastBump, b.above(now))
 }
 
-// TestRestoreForThreeMembers: each is restored by itself, from the same backup and to the same revision, and they make
-// one control plane.
+// TestRestoreForThreeMembers: three members are restored one by one, from the same backup and to the same revision, and
+// form one control plane.
 func TestRestoreForThreeMembers(t *testing.T) {
 	t.Parallel()
 	path, fence := backedUp(t)
@@ -240,7 +243,7 @@ func TestRestoreForThreeMembers(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRestoreRefuses what could not be started.
+// TestRestoreRefuses checks that Restore refuses to make members that could not be started.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	path, _ := backedUp(t)

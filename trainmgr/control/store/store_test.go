@@ -46,7 +46,7 @@ func open(t *testing.T, o Options) *Store {
 	return s
 }
 
-// cluster starts members that find each other.
+// cluster starts members that form one cluster.
 func cluster(t *testing.T, n int) []*Store {
 	t.Helper()
 	peers := make([]string, n)
@@ -142,8 +142,8 @@ func TestScanPagesAndEndsWhenTold(t *testing.T) {
 	assert.ErrorContains(t, term.Commit(patient(t), make([]Op, maxTxnPuts+1)...), "at most")
 }
 
-// TestAnotherLeadsAfterADeath: the leader of three members shows no more signs of life. Another member leads and knows
-// what was committed, and the old term can write nothing.
+// TestAnotherLeadsAfterADeath: the leader of three members gives no more signs of life. Another member leads and knows
+// all that was committed, and the old term can write nothing.
 func TestAnotherLeadsAfterADeath(t *testing.T) {
 	t.Parallel()
 	members := cluster(t, 3)
@@ -195,7 +195,8 @@ func TestAnotherLeadsAfterADeath(t *testing.T) {
 	}
 }
 
-// TestFencesGrowWhereverTheyAreCounted: over a restart, and where etcd is begun again because all of it was lost.
+// TestFencesGrowWhereverTheyAreCounted: fences grow over a restart, and also if etcd starts empty because all of it was
+// lost.
 func TestFencesGrowWhereverTheyAreCounted(t *testing.T) {
 	t.Parallel()
 	last := uint64(0)
@@ -220,7 +221,7 @@ func TestFencesGrowWhereverTheyAreCounted(t *testing.T) {
 	lead(Options{Data: t.TempDir()}, 0)
 }
 
-// TestAMajorityCarriesOn: with one member of three gone for good, another leads and commits.
+// TestAMajorityCarriesOn: when one of three members is lost for good, another member leads and commits.
 func TestAMajorityCarriesOn(t *testing.T) {
 	t.Parallel()
 	members := cluster(t, 3)
@@ -243,7 +244,7 @@ func TestAMajorityCarriesOn(t *testing.T) {
 	require.NoError(t, members[1].Close())
 }
 
-// table is a journal's source: keys that callers changed, each once.
+// table is the source of a journal: the keys that callers changed, each once.
 type table struct {
 	mu    sync.Mutex
 	state map[string]int
@@ -307,7 +308,7 @@ func TestJournalWritesWhatManyCallersDidOnce(t *testing.T) {
 	assert.Len(t, got, 4+1+3*maxTxnPuts+1)
 }
 
-// fill writes until etcd refuses: it looks at the size of its file only now and then.
+// fill writes until etcd refuses. etcd checks the size of its file only at times.
 func fill(t *testing.T, term *Term) {
 	t.Helper()
 	value, ctx := bytes.Repeat([]byte("x"), 256<<10), patient(t)
@@ -321,7 +322,7 @@ func fill(t *testing.T, term *Term) {
 	}
 }
 
-// TestAJournalKeepsWhatEtcdRefused: writes that a full etcd refuses are tried again, before later ones.
+// TestAJournalKeepsWhatEtcdRefused: the journal tries writes that a full etcd refused again, before later writes.
 func TestAJournalKeepsWhatEtcdRefused(t *testing.T) {
 	s := open(t, Options{Data: t.TempDir(), Quota: 2 << 20})
 	defer s.Close()
@@ -348,7 +349,7 @@ func TestAJournalKeepsWhatEtcdRefused(t *testing.T) {
 	}
 }
 
-// TestAFullStoreSaysSo: etcd's quota is used up; writes fail in words, reads go on.
+// TestAFullStoreSaysSo: when etcd's quota is used up, writes fail with an error that says so, and reads go on.
 func TestAFullStoreSaysSo(t *testing.T) {
 	s := open(t, Options{Data: t.TempDir(), Quota: 2 << 20})
 	defer s.Close()
@@ -396,7 +397,7 @@ func TestAnEtcdElsewhereServesToo(t *testing.T) {
 	assert.ErrorContains(t, err, "does not answer")
 }
 
-// TestSocketForEtcdctlIsItsOwners: a process that connects to the socket may change everything.
+// TestSocketForEtcdctlIsItsOwners: only its owner may connect to the socket, because a client may change everything.
 func TestSocketForEtcdctlIsItsOwners(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "etcd.sock")
