@@ -10,8 +10,9 @@ import unittest
 from typing import Any
 from unittest import mock
 
+from millrace.errors import TLSError
 from millrace.pool import Pool
-from millrace.wire import Address, Connections, _Secure
+from millrace.wire import Address, Connections, _Secure, diagnose
 
 from .fake import Serving
 
@@ -99,6 +100,29 @@ class Identity(unittest.TestCase):
                 else:
                     with self.assertRaises(ssl.SSLError):
                         conn.connect()
+
+
+class Diagnosis(unittest.TestCase):
+    def test_the_error_of_the_call_is_enough(self) -> None:
+        """An alert that only the failed call has seen is explained, though the server shows it no second time."""
+        away = Address("https://127.0.0.1:1")  # nothing listens there
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+        def alert(reason: str) -> ssl.SSLError:
+            e = ssl.SSLError(1, f"[SSL: {reason}]")
+            e.reason = reason
+            return e
+
+        for reason, says in {
+            "TLSV1_ALERT_UNKNOWN_CA": "does not know the authority",
+            "SSLV3_ALERT_CERTIFICATE_EXPIRED": "has expired",
+            "TLSV13_ALERT_CERTIFICATE_REQUIRED": "wants a certificate",
+        }.items():
+            found = diagnose(away, context, 5, alert(reason))
+            self.assertIsInstance(found, TLSError)
+            self.assertIn(says, str(found))
+        for passes in (None, BrokenPipeError(), alert("TLSV1_ALERT_INTERNAL_ERROR")):
+            self.assertIsNone(diagnose(away, context, 5, passes))
 
 
 class Memory(unittest.TestCase):

@@ -275,7 +275,7 @@ class Control:
                 return answer
             except BROKEN as e:
                 last = f"{url}: {e or type(e).__name__}"
-                self._look(url, wrong)
+                self._look(url, wrong, e)
             except _Alien as e:
                 self._look(url, wrong)
                 if not self._met and e.error.code not in _AGAIN:
@@ -319,13 +319,15 @@ class Control:
                 self._stop.wait(min(pause, max(0.0, end - time.monotonic())))
                 pause = min(2 * pause, 1.0)
 
-    def _look(self, url: str, wrong: dict[str, Optional[AddressError]]) -> None:
+    def _look(
+        self, url: str, wrong: dict[str, Optional[AddressError]], error: Optional[Exception] = None
+    ) -> None:
         """Diagnoses why a member does not answer, if no member ever answered; raises if the address or TLS of every
-        member is wrong.
+        member is wrong. ``error`` is how a call of the member failed.
         """
         if self._met:
             return
-        wrong[url] = self._connections.diagnose(url, min(self.contact, self.timeout))
+        wrong[url] = self._connections.diagnose(url, min(self.contact, self.timeout), error)
         found = [wrong.get(u) for u in self.urls]
         if all(found) and found[0] is not None:
             raise found[0]

@@ -118,10 +118,20 @@ _FILES = (
 )
 
 
-def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> Optional[AddressError]:
-    """Connects once, asks for /readyz and looks at the answer. Returns the error of the address or of TLS. Returns None
-    if the answer shows no such error: the server may be away for a moment, or work again.
+def diagnose(
+    a: Address, context: Optional[ssl.SSLContext], timeout: float, error: Optional[Exception] = None
+) -> Optional[AddressError]:
+    """Returns the error of the address or of TLS: from ``error``, with which a call failed, or else from the answer to
+    one request of /readyz. Returns None if neither shows such an error: the server may be away for a moment, or work
+    again.
+
+    A server that refuses this side's certificate sends an alert and closes. The alert may be lost when this side is
+    still sending, so that one connection shows it and the next one does not.
     """
+    if isinstance(error, ssl.SSLError):
+        found = _tls(a, error, timeout)
+        if found is not None:
+            return found
     if a.path:
         return None
     if a.secure and context is None:
@@ -267,9 +277,9 @@ class Connections:
             return _Secure(a.host, a.port, timeout=timeout, context=self._context)
         return _TCP(a.host, a.port, timeout=timeout)
 
-    def diagnose(self, url: str, timeout: float) -> Optional[AddressError]:
+    def diagnose(self, url: str, timeout: float, error: Optional[Exception] = None) -> Optional[AddressError]:
         """Returns the error of a server's address or of TLS, or None; see :func:`diagnose`."""
-        return diagnose(Address(url), self._context, timeout)
+        return diagnose(Address(url), self._context, timeout, error)
 
     def give(self, url: str, conn: http.client.HTTPConnection) -> None:
         """Takes a connection back after its response was read to the end."""
