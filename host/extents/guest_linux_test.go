@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,7 +33,7 @@ const (
 const guestScript = `
 connect() {
 	nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" -i 2
-	wait_for 20 find_drive
+	wait_for 120 find_drive
 }
 find_drive() {
 	CTRL= NS=
@@ -84,12 +83,11 @@ files() {
 }
 reset() {
 	millrace drive reset nvme:/dev/$CTRL
-	wait_for 20 find_drive
+	wait_for 120 find_drive
 	millrace drive info nvme:/dev/$CTRL
 }
 chmod +x /opt/*
 ln -s /opt/millrace /bin/millrace
-LIMIT=90
 check connect connect
 find_drive
 check look look
@@ -145,7 +143,7 @@ func TestGuestPreSto(t *testing.T) {
 					"NQN":     drive.Subsystem().NQN(),
 					"HOSTNQN": hostNQN, "HOSTID": hostID, inGuest: "/mnt",
 				},
-				Script: guestScript, Timeout: 5 * time.Minute,
+				Script: guestScript,
 			})
 			for _, c := range result.Checks {
 				t.Logf("%s:\n%s", c.Name, c.Output)

@@ -39,7 +39,7 @@ func TestGuestWatch(t *testing.T) {
 				Env: map[string]string{inGuest: "yes"},
 				QEMU: []string{"-drive", "if=none,id=disk,format=raw,file=" + disk, "-device",
 					"nvme,serial=QEMU0001,drive=disk"},
-				Script: "wait_for 20 test -e /dev/ng0n1\nwait_for 20 test -b /dev/nvme0n1\nsleep 2 # the kernel " +
+				Script: "wait_for 120 test -e /dev/ng0n1\nwait_for 120 test -b /dev/nvme0n1\nsleep 2 # the kernel " +
 					"looks for partitions and reads the temperature\ncheck watch /opt/telemetry.test -test.v " +
 					"-test.run 'InGuest|SaysWhyNot'\n",
 			})

@@ -87,7 +87,7 @@ func TestKernelAuthenticates(t *testing.T) {
 		want = append(want, "both-"+authName(a))
 	}
 	result := guest.Boot(t, guest.Options{
-		Kernel: authKernel, Programs: hostPrograms, Modules: hostModules, Files: library(t), Timeout: 12 * time.Minute,
+		Kernel: authKernel, Programs: hostPrograms, Modules: hostModules, Files: library(t),
 		Env: map[string]string{
 			"ADDR": guest.HostLoopback, "NQN": drive.NQN(), "HOSTNQN": hostNQN, "HOSTID": hostID, "PORTS": strings.Join(ports,
 				" "),
@@ -180,8 +180,8 @@ func TestKernelDemandsAuthentication(t *testing.T) {
 	result := guest.Boot(t, guest.Options{
 		Kernel: authKernel, Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"},
 			hostModules...), Files: library(t),
-		Timeout: 12 * time.Minute, Host: map[string]func([]string) (string, error){"dial": dial},
-		Env: env, QEMU: net.qemu(),
+		Host: map[string]func([]string) (string, error){"dial": dial},
+		Env:  env, QEMU: net.qemu(),
 		Script: script(t, "forward", "nvmet", "authtarget"),
 		Allow:  []*regexp.Regexp{regexp.MustCompile(`nvmet: `)},
 	})

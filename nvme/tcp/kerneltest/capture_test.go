@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,7 +34,7 @@ func TestCapture(t *testing.T) {
 				return "", drive.tell("record " + filepath.Join(dir, args[0]))
 			}
 			result := guest.Boot(t, guest.Options{
-				Kernel: kernel, Programs: hostPrograms, Modules: hostModules, Files: library(t), Timeout: 4 * time.Minute,
+				Kernel: kernel, Programs: hostPrograms, Modules: hostModules, Files: library(t),
 				Env: drive.env(), Host: functions, Script: script(t, "millrace", "capture"),
 			})
 			result.Subtests(t, "plain", "digests", "no-flow-control", "discover")

@@ -91,7 +91,7 @@ func TestOurHostAgainstNVMet(t *testing.T) {
 			}
 			result := guest.Boot(t, guest.Options{
 				Kernel: kernel, Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"},
-					hostModules...), Files: library(t), Timeout: 8 * time.Minute,
+					hostModules...), Files: library(t),
 				Host: map[string]func([]string) (string, error){"judge": judge, "listen": listen, "heard": heard},
 				Env:  net.env(nvmetNQN), QEMU: net.qemu(), Script: script(t, "forward", "nvmet", "judge"),
 				Allow: []*regexp.Regexp{regexp.MustCompile(`nvmet`)}, // what it says of digests that do not match

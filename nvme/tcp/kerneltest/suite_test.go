@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -72,7 +71,7 @@ func TestSuiteAgainstNVMet(t *testing.T) {
 	t.Parallel()
 	kernels := guest.Kernels(t)
 	result := guest.Boot(t, guest.Options{
-		Kernel: kernels[len(kernels)-1], Programs: hostPrograms, Files: library(t), Timeout: 6 * time.Minute,
+		Kernel: kernels[len(kernels)-1], Programs: hostPrograms, Files: library(t),
 		Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"}, hostModules...),
 		Env: map[string]string{
 			"TARGET": "nvmet", "ADDR": "127.0.0.1", "PORT": "4420", "NQN": nvmetNQN,
@@ -97,7 +96,7 @@ func TestSuiteAgainstOurTarget(t *testing.T) {
 				files["/opt/preprocess"] = preprocess(t, blockSize)
 				files["/opt/preprocess-stored"] = preprocess(t, 0)
 				result := guest.Boot(t, guest.Options{
-					Kernel: kernel, Programs: hostPrograms, Modules: hostModules, Files: files, Timeout: 6 * time.Minute,
+					Kernel: kernel, Programs: hostPrograms, Modules: hostModules, Files: files,
 					Env: drive.env(), Host: drive.functions(),
 					Script: script(t, "millrace", "suite", "compute", "sessions", "diskless"),
 				})

@@ -26,7 +26,6 @@ func TestBootTellsWhatTheScriptDid(t *testing.T) {
 					"refuse": func([]string) (string, error) { return "", errors.New("not today") },
 				},
 				Script: `
-LIMIT=20
 check programs sh -c 'nvme version && fio --version && mkfs.ext4 -V && ` +
 					`ls /sys/class/net/eth0 && test -e /sys/module/nvme_tcp'
 check file /opt/greeting "$WHO"

@@ -11,9 +11,9 @@
 //	host NAME [ARG...]            run the function Options.Host[NAME] on the host and print what it answers
 //	wait_for SECONDS COMMAND...   try the command until it succeeds, ten times a second
 //
-// A check runs in a subshell of its own with "set -e", and is given LIMIT seconds (60 unless the script sets it).
-// Busybox's shell runs its own mke2fs or fsck and ignores PATH: call mkfs.ext4 and e2fsck, which Busybox does not
-// have.
+// A check runs in a subshell of its own with "set -e", and is ended after LIMIT seconds (600 unless the script sets
+// LIMIT). The limit ends checks that hang, and is long enough for a machine with much other work. Busybox's shell runs
+// its own mke2fs or fsck and ignores PATH: call mkfs.ext4 and e2fsck, which Busybox does not have.
 //
 // # What a guest needs
 //

@@ -28,8 +28,8 @@ check() {
 	) >/tmp/check.out 2>&1 </dev/null &
 	checked=$!
 	(
-		sleep "${LIMIT:-60}"
-		echo "check $name: not done in ${LIMIT:-60} s" >>/tmp/check.out
+		sleep "${LIMIT:-600}"
+		echo "check $name: not done in ${LIMIT:-600} s" >>/tmp/check.out
 		kill -9 $checked
 	) >/dev/null 2>&1 3>&- &
 	watch=$!

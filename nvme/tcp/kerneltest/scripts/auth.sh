@@ -16,20 +16,19 @@ each() {
 }
 
 # An emulated processor takes half a minute for the largest group, and several where the machine has other work.
-PATIENCE=240 LIMIT=280
+PATIENCE=240
 for p in $PORTS; do
 	check "both-${p%=*}" each "${p#*=}" --dhchap-secret="$KEY" --dhchap-ctrl-secret="$CTRLKEY"
 done
-LIMIT=60
 PORT=${PORTS%% *}
 PORT=${PORT#*=}
 check host-only each "$PORT" --dhchap-secret="$KEY"
 
 # turned_away OPTION...: no association comes to be.
 turned_away() {
-	refused 'failed|denied|invalid|could not|refused|Input/output|key' timeout 30 nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" \
+	refused 'failed|denied|invalid|could not|refused|Input/output|key' timeout 120 nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" \
 		-q "$HOSTNQN" -I "$HOSTID" -i 2 --ctrl-loss-tmo=0 "$@"
-	wait_for 10 gone
+	wait_for 120 gone
 }
 check wrong-key turned_away --dhchap-secret="$WRONGKEY"
 check no-key turned_away
@@ -47,7 +46,7 @@ again() {
 	wait $job
 	find_drive
 	nvme reset "/dev/$CTRL"
-	wait_for 20 is_live
+	wait_for 120 is_live
 	use
 	disconnect_drive
 }

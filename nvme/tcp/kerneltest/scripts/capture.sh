@@ -27,7 +27,7 @@ check no-flow-control session no-flow-control --disable-sqflow
 
 discovery() {
 	host record discover
-	timeout 30 nvme discover -t tcp -a "$ADDR" -s "$PORT" -q "$HOSTNQN" -I "$HOSTID"
+	timeout 120 nvme discover -t tcp -a "$ADDR" -s "$PORT" -q "$HOSTNQN" -I "$HOSTID"
 	host record
 }
 check discover discovery

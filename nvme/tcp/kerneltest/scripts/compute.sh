@@ -67,7 +67,7 @@ namespace_event() {
 	dmesg | grep -c 'rescanning namespaces' >/tmp/before || true
 	host namespace-changed 1
 	heard() { [ "$(dmesg | grep -c 'rescanning namespaces')" -gt "$(cat /tmp/before)" ]; }
-	wait_for 20 heard
+	wait_for 120 heard
 	find_drive
 }
 check namespace-event namespace_event

@@ -25,11 +25,11 @@ card_generic() {
 card_devices() { card_generic 2 && card_generic 3; }
 
 card_connect() {
-	timeout "${PATIENCE:-30}" nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$CARD" -q "$HOSTNQN" -I "$HOSTID" -i 2 \
+	timeout "${PATIENCE:-120}" nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$CARD" -q "$HOSTNQN" -I "$HOSTID" -i 2 \
 		--keep-alive-tmo="${1:-15}" --reconnect-delay=1 --ctrl-loss-tmo=60
-	wait_for 20 find_card
+	wait_for 120 find_card
 	find_card
-	wait_for 20 card_devices
+	wait_for 120 card_devices
 }
 
 card_gone() {
@@ -39,12 +39,12 @@ card_gone() {
 }
 
 card_disconnect() {
-	timeout 30 nvme disconnect -n "$CARD"
-	wait_for 10 card_gone
+	timeout 120 nvme disconnect -n "$CARD"
+	wait_for 120 card_gone
 }
 
 card_discover() {
-	timeout 30 nvme discover -t tcp -a "$ADDR" -s "$PORT" -q "$HOSTNQN" -I "$HOSTID" | tee /tmp/discovered
+	timeout 120 nvme discover -t tcp -a "$ADDR" -s "$PORT" -q "$HOSTNQN" -I "$HOSTID" | tee /tmp/discovered
 	grep -q "subnqn: *$CARD$" /tmp/discovered
 }
 check card-discover card_discover
@@ -105,8 +105,8 @@ check card-standard-set card_standard_set
 
 card_reset() {
 	nvme reset "/dev/$CARD_CTRL"
-	wait_for 20 find_card
-	wait_for 20 card_devices
+	wait_for 120 find_card
+	wait_for 120 card_devices
 	nvme smart-log "/dev/$CARD_CTRL" >/dev/null
 }
 check card-reset card_reset
@@ -129,8 +129,8 @@ check card-keep-alive card_keep_alive
 # The target dies and comes back: the host connects again by itself, and the namespaces are there.
 card_restart() {
 	restart_target
-	wait_for 30 find_card
-	wait_for 20 card_devices
+	wait_for 120 find_card
+	wait_for 120 card_devices
 	nvme smart-log "/dev/$CARD_CTRL" >/dev/null
 	card_disconnect
 }

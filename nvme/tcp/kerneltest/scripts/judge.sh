@@ -1,8 +1,6 @@
 # Our initiator, which the host of this guest runs, is tried against the kernel's target. Sourced after forward.sh and nvmet.sh.
 
-LIMIT=400
 check judged host judge
-LIMIT=60
 
 # Events of namespaces that come and go reach a host that listens.
 events() {

@@ -2,9 +2,9 @@
 
 # connect_drive [OPTION...]: an association with two I/O queues; waits until its block device is there.
 connect_drive() {
-	timeout "${PATIENCE:-30}" nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" \
+	timeout "${PATIENCE:-120}" nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" \
 		-i 2 --keep-alive-tmo=15 --reconnect-delay=1 --ctrl-loss-tmo=60 "$@"
-	wait_for 20 find_drive
+	wait_for 120 find_drive
 	find_drive
 }
 
@@ -33,8 +33,8 @@ is_live() {
 }
 
 disconnect_drive() {
-	timeout 30 nvme disconnect -n "$NQN"
-	wait_for 10 gone
+	timeout 120 nvme disconnect -n "$NQN"
+	wait_for 120 gone
 }
 
 gone() {

@@ -8,7 +8,7 @@ null() {
 	for setting in "size $2" "memory_backed 1" "blocksize ${LBA:-512}" "discard 1" "power 1"; do
 		echo "${setting#* }" >"/sys/kernel/config/nullb/$1/${setting% *}"
 	done
-	wait_for 5 test -b "/dev/$1"
+	wait_for 120 test -b "/dev/$1"
 }
 
 # namespace NSID DEVICE

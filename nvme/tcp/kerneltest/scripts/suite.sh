@@ -2,7 +2,7 @@
 . /guest/lib.sh
 
 discover() {
-	timeout 30 nvme discover -t tcp -a "$ADDR" -s "$PORT" -q "$HOSTNQN" -I "$HOSTID" | tee /tmp/discovered
+	timeout 120 nvme discover -t tcp -a "$ADDR" -s "$PORT" -q "$HOSTNQN" -I "$HOSTID" | tee /tmp/discovered
 	grep -q "subnqn: *$NQN$" /tmp/discovered
 	grep -q "trtype: *tcp" /tmp/discovered
 	grep -q "subtype: *nvme subsystem" /tmp/discovered
@@ -11,7 +11,7 @@ discover() {
 check discover discover
 
 refused_host() {
-	refused 'failed|denied|invalid|could not|Input/output' timeout 30 nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" \
+	refused 'failed|denied|invalid|could not|Input/output' timeout 120 nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" \
 		-q nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000dead \
 		-I 00000000-0000-4000-8000-00000000dead
 	gone
@@ -19,7 +19,7 @@ refused_host() {
 check refused-host refused_host
 
 wrong_nqn() {
-	refused 'failed|invalid|could not|Input/output' timeout 30 nvme connect -t tcp -a "$ADDR" -s "$PORT" \
+	refused 'failed|invalid|could not|Input/output' timeout 120 nvme connect -t tcp -a "$ADDR" -s "$PORT" \
 		-n nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-0000000000ff -q "$HOSTNQN" -I "$HOSTID"
 }
 check wrong-nqn wrong_nqn
