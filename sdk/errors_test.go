@@ -203,7 +203,7 @@ func TestLies(t *testing.T) {
 		"input for ever":              func(r *program.Result) { want(r, program.MoreInput, 1) },
 		"too much input":              func(r *program.Result) { want(r, program.MoreInput, 1<<63) },
 		"a dictionary without bounds": func(r *program.Result) { want(r, program.MoreDict, 1<<64-1) },
-		"room without bounds":         func(r *program.Result) { want(r, program.MoreRoom, 1<<64-1) },
+		"room without bounds":         func(r *program.Result) { want(r, program.MoreScratch, 1<<64-1) },
 		"output without bounds":       func(r *program.Result) { want(r, program.MoreOutput, 1<<64-1) },
 		"idle":                        func(r *program.Result) { want(r, program.Idle, 0) },
 		"a task too few":              func(r *program.Result) { r.Tasks = r.Tasks[1:] },

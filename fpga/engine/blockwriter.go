@@ -8,64 +8,64 @@ import (
 
 // writeBlock runs the block's values through the chains of the sinks, writes the results, and returns how many of
 // the block's rows were written. It writes fewer than all rows only if the output lacks room for a list; it then
-// notes that in the task's state (setLacking).
+// notes that in the task's state (stopEarly).
 func (x *executor) writeBlock(s *rowScan) (int, error) {
-	now := x.addLap(program.UnitParquet, s.clock, x.block.Values())
-	x.result.Decode += now - s.clock
+	now := x.recordRun(program.UnitParquet, s.stageStart, x.block.Values())
+	x.result.Decode += now - s.stageStart
 	defer func() {
-		s.clock = x.readClock()
-		x.result.Transform += s.clock - now
+		s.stageStart = x.readClock()
+		x.result.Transform += s.stageStart - now
 	}()
-	row := uint64(s.task.Row) + uint64(s.done)
+	row := uint64(s.task.Row) + uint64(s.rowsWritten)
 	b := &x.block
 	v := chainValues{kind: s.column.kind, count: b.Values(), int64s: b.I64, float32s: b.F32, float64s: b.F64,
 		offsets: b.Offsets, data: b.Data, list: s.columnType.List}
 	if b.Nulls > 0 {
 		v.valid = b.Valid
 	}
-	from, to := x.pending.blockSpan(b)
-	x.pending.sumUpTo(from)
-	defer x.pending.sumUpTo(to)
+	from, to := x.pageChecksum.blockSpan(b)
+	x.pageChecksum.sumUpTo(from)
+	defer x.pageChecksum.sumUpTo(to)
 	if v.list {
 		v.lengths, v.ownsValues, v.ownsLengths = b.Lengths, v.kind != program.Bytes && !b.Lent, true
-		x.buffers.chainPlace = x.output.idDestination(x.output.written, v.count)
-		if from < to && x.pending.summed == from && len(s.sinks[0].steps) == 1 {
-			x.buffers.pending = &x.pending
+		x.buffers.chainDestination = x.output.idDestination(x.output.written, v.count)
+		if from < to && x.pageChecksum.summed == from && len(s.sinks[0].steps) == 1 {
+			x.buffers.operatorChecksum = &x.pageChecksum
 		}
 		err := x.runChain(s.sinks[0].steps, &v)
-		x.buffers.pending = nil
+		x.buffers.operatorChecksum = nil
 		if err != nil {
-			return 0, s.atPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1,
+			return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1,
 				err))
 		}
-		rows, want, err := x.output.storeLists(uint64(s.sinks[0].index), row, &v)
+		rows, need, err := x.output.storeLists(uint64(s.sinks[0].index), row, &v)
 		if err != nil {
-			return 0, s.atPage(&s.cursor, err)
+			return 0, s.errorAtPage(&s.cursor, err)
 		}
 		if rows < b.Rows {
-			s.setLacking(program.MoreOutput, want)
+			s.stopEarly(program.MoreOutput, need)
 		}
 		return rows, nil
 	}
 	if err := x.writeScalars(s.sinks, row, v, !b.Lent); err != nil {
-		return 0, s.atPage(&s.cursor, err)
+		return 0, s.errorAtPage(&s.cursor, err)
 	}
 	return b.Rows, nil
 }
 
 // writeScalars runs scalars through every sink's chain and writes them. spent reports that nothing reads v's values
 // afterwards, so that the last sink may change them.
-func (x *executor) writeScalars(sinks []sink, row uint64, v chainValues, spent bool) error {
+func (x *executor) writeScalars(sinks []sink, row uint64, v chainValues, lastUse bool) error {
 	for i := range sinks {
 		s := &sinks[i]
 		v := v
-		v.ownsValues = spent && i == len(sinks)-1
-		x.buffers.chainPlace = destination{}
+		v.ownsValues = lastUse && i == len(sinks)-1
+		x.buffers.chainDestination = destination{}
 		switch s.tensor {
 		case program.ToSparse:
-			x.buffers.chainPlace = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), v.count)
+			x.buffers.chainDestination = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), v.count)
 		case program.ToDense:
-			x.buffers.chainPlace.dense = x.output.denseDestination(uint64(s.index), row, v.count)
+			x.buffers.chainDestination.dense = x.output.denseDestination(uint64(s.index), row, v.count)
 		}
 		if err := x.runChain(s.steps, &v); err != nil {
 			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.count)-1, err)

@@ -32,7 +32,7 @@ type chainValues struct {
 	// The chain may overwrite the slices that it owns. Other sinks still read the rest.
 	ownsValues, ownsValid, ownsLengths bool
 
-	inPlace bool // the values are ids of 32 bits that lie in the tensor already
+	inTensor bool // the values are ids of 32 bits that lie in the tensor already
 }
 
 // buffers are the block memory of one engine thread that operators write to. They grow to the size of the largest
@@ -44,11 +44,12 @@ type buffers struct {
 	valid       []byte
 	lengths     []int32
 	droppedRows []byte
-	// chainPlace is where a chain's last operator may write its result. stepPlace is chainPlace, cut to the number of
-	// values, while that operator runs, and empty otherwise.
-	chainPlace, stepPlace destination
-	// pending is the checksum of the page if the only operator of a chain may add the values to it, else nil.
-	pending *pendingChecksum
+	// chainDestination is where a chain's last operator may write its result. stepDestination is chainDestination, cut to
+	// the number of values, while that operator runs, and empty otherwise.
+	chainDestination, stepDestination destination
+	// operatorChecksum is the checksum of the open page, if the only operator of a chain adds its input to the checksum.
+	// Else it is nil.
+	operatorChecksum *pendingChecksum
 }
 
 // destination is the memory in which a chain's values end, where the last operator can write them there directly. Nil
@@ -59,20 +60,20 @@ type destination struct {
 	dense []float32 // for values of dense
 }
 
-// limit cuts the destination to n values. Ids with nulls among them cannot be written directly, because nulls are left
-// out.
-func (p destination) limit(n int, nulls bool) destination {
-	var q destination
-	if !nulls && len(p.ids) >= n {
-		q.ids = p.ids[:n]
+// cutTo returns the destination cut to n values. Ids with nulls among them cannot be written directly, because nulls
+// are left out.
+func (d destination) cutTo(n int, nulls bool) destination {
+	var c destination
+	if !nulls && len(d.ids) >= n {
+		c.ids = d.ids[:n]
 	}
-	if !nulls && len(p.ids32) >= 4*n {
-		q.ids32 = p.ids32[:4*n]
+	if !nulls && len(d.ids32) >= 4*n {
+		c.ids32 = d.ids32[:4*n]
 	}
-	if len(p.dense) >= n {
-		q.dense = p.dense[:n]
+	if len(d.dense) >= n {
+		c.dense = d.dense[:n]
 	}
-	return q
+	return c
 }
 
 // resize returns the first n elements of *buf, and allocates a larger buffer if *buf is too small. The elements are not
@@ -84,20 +85,20 @@ func resize[T any](buf *[]T, n int) []T {
 	return (*buf)[:n]
 }
 
-// intPlace returns memory for n integers that an operator makes from other memory: the step's destination if it has
-// one, else a buffer.
-func (b *buffers) intPlace(n int) []int64 {
-	if b.stepPlace.ids != nil {
-		return b.stepPlace.ids
+// intDestination returns memory for n integers that an operator makes from other memory: the step's destination if it
+// has one, else a buffer.
+func (b *buffers) intDestination(n int) []int64 {
+	if b.stepDestination.ids != nil {
+		return b.stepDestination.ids
 	}
 	return resize(&b.int64s, n)
 }
 
-// floatPlace returns memory for n float32 values that an operator makes from other memory: the step's destination if it
-// has one, else a buffer.
-func (b *buffers) floatPlace(n int) []float32 {
-	if b.stepPlace.dense != nil {
-		return b.stepPlace.dense
+// floatDestination returns memory for n float32 values that an operator makes from other memory: the step's destination
+// if it has one, else a buffer.
+func (b *buffers) floatDestination(n int) []float32 {
+	if b.stepDestination.dense != nil {
+		return b.stepDestination.dense
 	}
 	return resize(&b.float32s, n)
 }
@@ -114,7 +115,7 @@ func (x *executor) runChain(steps []step, v *chainValues) error {
 				continue
 			}
 			b.fillNulls(s, v)
-			at = x.addLap(s.unit, at, n)
+			at = x.recordRun(s.unit, at, n)
 			continue
 		}
 		if s.mergedIntoLog {
@@ -125,14 +126,14 @@ func (x *executor) runChain(steps []step, v *chainValues) error {
 			b.emptyNullLists(v)
 		}
 		if i == len(steps)-1 {
-			b.stepPlace = b.chainPlace.limit(n, v.valid != nil)
+			b.stepDestination = b.chainDestination.cutTo(n, v.valid != nil)
 		}
 		err := b.runStep(s, v)
-		b.stepPlace = destination{}
+		b.stepDestination = destination{}
 		if err != nil {
 			return err
 		}
-		at = x.addLap(s.unit, at, n)
+		at = x.recordRun(s.unit, at, n)
 	}
 	if v.list && v.valid != nil {
 		b.emptyNullLists(v)
@@ -168,35 +169,35 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 			return clamp.Float64(v.float64s, s.lowFloat, s.highFloat)
 		}
 	case program.UnitLog:
-		dst := b.floatPlace(v.count)
+		dst := b.floatDestination(v.count)
 		logn.LogClamped(dst, v.float32s, s.logAdd, s.logLow, s.logHigh)
 		v.float32s, v.ownsValues = dst, true
 	case program.UnitLogit:
-		dst := b.floatPlace(v.count)
+		dst := b.floatDestination(v.count)
 		s.logit.Logit(dst, v.float32s)
 		v.float32s, v.ownsValues = dst, true
 	case program.UnitBoxCox:
-		dst := b.floatPlace(v.count)
+		dst := b.floatDestination(v.count)
 		s.boxCox.Apply(dst, v.float32s)
 		v.float32s, v.ownsValues = dst, true
 	case program.UnitBucketize:
 		return b.bucketize(s, v)
 	case program.UnitSigridHash:
-		if b.stepPlace.ids32 != nil && s.hasher.Fits32() {
-			if l := b.pending; l != nil {
-				l.sum = s.hasher.Hash32Sum(b.stepPlace.ids32, v.int64s[:v.count], l.sum)
-				l.summed += 8 * v.count
+		if b.stepDestination.ids32 != nil && s.hasher.Fits32() {
+			if pageSum := b.operatorChecksum; pageSum != nil {
+				pageSum.sum = s.hasher.Hash32Sum(b.stepDestination.ids32, v.int64s[:v.count], pageSum.sum)
+				pageSum.summed += 8 * v.count
 			} else {
-				s.hasher.Hash32(b.stepPlace.ids32, v.int64s[:v.count])
+				s.hasher.Hash32(b.stepDestination.ids32, v.int64s[:v.count])
 			}
-			v.int64s, v.inPlace = nil, true
+			v.int64s, v.inTensor = nil, true
 			return nil
 		}
-		dst := b.intPlace(v.count)
+		dst := b.intDestination(v.count)
 		s.hasher.Hash(dst, v.int64s)
 		v.int64s, v.ownsValues = dst, true
 	case program.UnitPositiveModulus:
-		dst := b.intPlace(v.count)
+		dst := b.intDestination(v.count)
 		s.modulus.Mod(dst, v.int64s)
 		v.int64s, v.ownsValues = dst, true
 	case program.UnitZeroExtend:
@@ -209,7 +210,7 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 	case program.UnitNGram:
 		b.ownValues(v)
 		b.ownLengths(v)
-		kept, err := ngram.NGram(v.lengths, v.int64s, s.window)
+		kept, err := ngram.NGram(v.lengths, v.int64s, s.ngramSize)
 		v.count, v.int64s = kept, v.int64s[:kept]
 		return err
 	case program.UnitConvert:
@@ -256,7 +257,7 @@ func (b *buffers) bucketize(s *step, v *chainValues) error {
 		b.ownValues(v)
 		clearNulls(v)
 	}
-	dst := b.intPlace(v.count)
+	dst := b.intDestination(v.count)
 	var err error
 	switch v.kind {
 	case program.Int64:
@@ -352,11 +353,11 @@ func (b *buffers) convert(to program.Kind, v *chainValues) {
 		convert.Int64ToFloat64(dst, v.int64s[:v.count])
 		v.float64s = dst
 	case v.kind == program.Int64:
-		dst := b.floatPlace(v.count)
+		dst := b.floatDestination(v.count)
 		convert.Int64ToFloat32(dst, v.int64s[:v.count])
 		v.float32s = dst
 	default:
-		dst := b.floatPlace(v.count)
+		dst := b.floatDestination(v.count)
 		convert.Float64ToFloat32(dst, v.float64s[:v.count])
 		v.float32s = dst
 	}

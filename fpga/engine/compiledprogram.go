@@ -65,7 +65,7 @@ type step struct {
 	lowInt, highInt     int64   // clamp of integers
 	lowFloat, highFloat float64 // clamp of floats
 	keepFirst           int64   // firstx: elements of a list
-	window              int64   // ngram: ids of a window
+	ngramSize           int64   // ngram: ids of a window
 	logAdd              float32
 	logit               logit.Range
 	boxCox              *boxcox.Transform
@@ -80,7 +80,7 @@ type step struct {
 }
 
 // compile prepares a validated program for an engine with these units.
-func compile(p *program.Program, units []program.UnitRef) (*compiledProgram, error) {
+func compileProgram(p *program.Program, units []program.UnitRef) (*compiledProgram, error) {
 	for _, want := range p.Units() {
 		if !slices.Contains(units, want) {
 			return nil, fmt.Errorf("compile program: unit %v version %d is not in the image", want.Unit, want.Version)
@@ -120,7 +120,7 @@ func compile(p *program.Program, units []program.UnitRef) (*compiledProgram, err
 		}
 		switch to.part {
 		case program.NoPart:
-			to.passes = splitPasses(sinks, p.Output.Fixed)
+			to.passes = groupPasses(sinks, p.Output.Fixed)
 		case program.MapValues:
 			to.mapPlan.addSinks(from, sinks)
 		}
@@ -128,8 +128,8 @@ func compile(p *program.Program, units []program.UnitRef) (*compiledProgram, err
 	return c, nil
 }
 
-// splitPasses divides sinks into passes; see column.passes.
-func splitPasses(sinks []sink, fixed bool) [][]sink {
+// groupPasses divides sinks into passes; see column.passes.
+func groupPasses(sinks []sink, fixed bool) [][]sink {
 	passes := [][]sink{nil}
 	keys := 0
 	for _, s := range sinks {
@@ -145,13 +145,13 @@ func splitPasses(sinks []sink, fixed bool) [][]sink {
 	}
 	for _, p := range passes {
 		// The last sink may work in the block itself. A sink that would otherwise copy the block should be last.
-		slices.SortStableFunc(p, func(a, b sink) int { return a.startsInPlace() - b.startsInPlace() })
+		slices.SortStableFunc(p, func(a, b sink) int { return a.inPlaceOrder() - b.inPlaceOrder() })
 	}
 	return passes
 }
 
-// startsInPlace returns 1 if the chain begins with an operator that works in place, else 0.
-func (s sink) startsInPlace() int {
+// inPlaceOrder returns 1 if the chain begins with an operator that works in place, else 0.
+func (s sink) inPlaceOrder() int {
 	for i := range s.steps {
 		switch s.steps[i].unit {
 		case program.UnitFillNull:
@@ -225,7 +225,7 @@ func compileStep(op program.Op, in program.Kind, tables map[*program.Bucketize]*
 	case program.Convert:
 		st.outputKind = o.To
 	case program.NGram:
-		st.window = o.N
+		st.ngramSize = o.N
 	case program.Logit:
 		st.logit, err = logit.Bounds(o.Eps)
 	case program.BoxCox:

@@ -8,16 +8,16 @@ import (
 // residentDictionary is the dictionary of the current task, which lies decoded in the dictionary range.
 type residentDictionary struct {
 	dictionary decoder.Dictionary
-	open       bool
+	opened     bool
 }
 
-// dictionaryBytes checks the place of a dictionary page and returns how much dictionary room the page takes.
-func (t *taskState) dictionaryBytes(at *program.Cursor, p *page) (size uint64, err error) {
+// checkDictionaryPage checks the place of a dictionary page and returns how much dictionary room the page takes.
+func (t *taskState) checkDictionaryPage(at *program.Cursor, p *page) (size uint64, err error) {
 	if at.Seen > 0 || at.Dict {
-		return 0, t.atPage(at, pageError("a dictionary page behind the chunk's first page"))
+		return 0, t.errorAtPage(at, pageError("a dictionary page behind the chunk's first page"))
 	}
 	if int64(p.header.NumValues) > 8*int64(p.header.Uncompressed) { // less than one bit for each value
-		return 0, t.atPage(at, pageError("a dictionary of %d values in %d bytes", p.header.NumValues,
+		return 0, t.errorAtPage(at, pageError("a dictionary of %d values in %d bytes", p.header.NumValues,
 			p.header.Uncompressed))
 	}
 	return uint64(max(0, decoder.DictionarySize(&p.header, &t.columnType))), nil
@@ -44,8 +44,8 @@ func (x *executor) ownsDictionaryRoom(t *taskState) bool {
 // room.
 func (x *executor) loadDictionary(t *taskState, at *program.Cursor, p *page) error {
 	start := x.readClock()
-	defer func() { x.result.Decode += x.addLap(program.UnitParquet, start, int(p.header.NumValues)) - start }()
-	ok, err := x.unpackPage(t, at, p, t.payload(p))
+	defer func() { x.result.Decode += x.recordRun(program.UnitParquet, start, int(p.header.NumValues)) - start }()
+	ok, err := x.unpackPage(t, at, p, t.payloadInWindow(p))
 	if err == nil && !ok {
 		err = dataError("no scratch for the dictionary page")
 	}
@@ -53,45 +53,45 @@ func (x *executor) loadDictionary(t *taskState, at *program.Cursor, p *page) err
 		_, err = decoder.DecodeDictionary(t.dictRoom, &p.header, p.unpacked, &t.columnType)
 	}
 	if err != nil {
-		return t.atPage(at, err)
+		return t.errorAtPage(at, err)
 	}
 	at.Dict = true
 	return nil
 }
 
-// openResident returns the task's dictionary, or nil if there is none. It opens the dictionary once for each task.
-func (x *executor) openResident(t *taskState, at *program.Cursor) (*decoder.Dictionary, error) {
+// openDictionary returns the task's dictionary, or nil if there is none. It opens the dictionary once for each task.
+func (x *executor) openDictionary(t *taskState, at *program.Cursor) (*decoder.Dictionary, error) {
 	if !at.Dict {
 		return nil, nil
 	}
-	if !x.resident.open {
+	if !x.resident.opened {
 		d, err := decoder.OpenDictionary(t.dictRoom, &t.columnType)
 		if err != nil {
-			return nil, t.atPage(at, sliceError("the resident dictionary: %w", err))
+			return nil, t.errorAtPage(at, sliceError("the resident dictionary: %w", err))
 		}
-		x.resident.dictionary, x.resident.open = d, true
+		x.resident.dictionary, x.resident.opened = d, true
 	}
 	return &x.resident.dictionary, nil
 }
 
-// passDictionary decodes the dictionary page at the cursor and moves behind it.
-func (x *executor) passDictionary(s *rowScan) error {
-	size, err := s.dictionaryBytes(&s.cursor, &x.page)
+// loadDictionaryAtCursor decodes the dictionary page at the cursor and moves behind it.
+func (x *executor) loadDictionaryAtCursor(s *rowScan) error {
+	size, err := s.checkDictionaryPage(&s.cursor, &x.page)
 	switch {
 	case err != nil:
 		return err
 	case size > uint64(len(s.dictRoom)):
-		s.setLacking(program.MoreDict, size)
+		s.stopEarly(program.MoreDict, size)
 	case x.page.scratchNeeded(&s.columnType) > uint64(len(s.scratch)):
-		s.setLacking(program.MoreRoom, x.page.scratchNeeded(&s.columnType))
-	case s.payload(&x.page) == nil:
-		s.setLacking(program.MoreInput, x.page.size)
+		s.stopEarly(program.MoreScratch, x.page.scratchNeeded(&s.columnType))
+	case s.payloadInWindow(&x.page) == nil:
+		s.stopEarly(program.MoreInput, x.page.size)
 	default:
 		if err := x.loadDictionary(s.taskState, &s.cursor, &x.page); err != nil {
 			return err
 		}
-		s.clock = x.readClock()
-		passPage(&s.cursor, &x.page)
+		s.stageStart = x.readClock()
+		movePastPage(&s.cursor, &x.page)
 	}
 	return nil
 }

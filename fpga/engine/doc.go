@@ -32,13 +32,13 @@
 //
 // # What a host must know
 //
-//   - Scratch holds a tag of TagBytes before an unpacked page and the page's header behind it; MoreRoom counts both.
-//     Uncompressed pages need no scratch.
+//   - Scratch holds a tag of TagBytes before an unpacked page and the page's header behind it. MoreScratch counts
+//     both. Uncompressed pages need no scratch.
 //   - A page that lies in scratch need not be in the window (program.Cursor.Unpacked): TaskResult.Page says how many
 //     bytes from the cursor's page on the host may drop. If scratch holds another page, the engine requests the
 //     window.
-//   - Need of MoreInput counts from the cursor's page on, whether or not the page is in the window. The host can ask
-//     for Ready rows without giving more bytes.
+//   - Need of MoreInput counts from the cursor's page on, whether or not the page is in the window. A host can ask
+//     for the rows in the window (TaskResult.RowsInWindow) without giving more bytes.
 //   - The Off of a task's Dict (and for text sources of its Scratch) must be 8-byte aligned in memory.
 //   - For a scalar column whose values are appended, Count values a key must fit behind Values, nulls or not.
 //   - A column that feeds several keys of an output with lengths, and a text source of such an output, must get all

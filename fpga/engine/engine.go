@@ -49,18 +49,18 @@ type Engine struct {
 
 // New returns an engine.
 func New(o Options) *Engine {
-	pick := func(v, def int) int {
+	orDefault := func(v, def int) int {
 		if v <= 0 {
 			return def
 		}
 		return v
 	}
-	e := &Engine{units: o.Units, blockRows: min(pick(o.BlockRows, defaultBlockRows), maxBlockRows),
-		maxList: pick(o.MaxList, defaultMaxList)}
+	e := &Engine{units: o.Units, blockRows: min(orDefault(o.BlockRows, defaultBlockRows), maxBlockRows),
+		maxList: orDefault(o.MaxList, defaultMaxList)}
 	if e.units == nil {
 		e.units = Units()
 	}
-	e.programs.size = pick(o.Programs, defaultPrograms)
+	e.programs.size = orDefault(o.Programs, defaultPrograms)
 	return e
 }
 
@@ -112,9 +112,9 @@ const maxIdleBytes = 8 << 20
 // unless its buffers have grown too large.
 func (e *Engine) returnExecutor(x *executor) {
 	x.ctx, x.memory = nil, Memory{}
-	x.program, x.page.unpacked, x.tasks = nil, nil, clearTasks(x.tasks)
-	x.resident.open, x.result.Message, x.pending = false, "", pendingChecksum{}
-	x.mapReader.release()
+	x.program, x.page.unpacked, x.tasks = nil, nil, releaseTasks(x.tasks)
+	x.resident.opened, x.result.Message, x.pageChecksum = false, "", pendingChecksum{}
+	x.mapReader.releaseMemory()
 	x.block.Reset(x.block.Kind) // a page may have lent the block its bytes
 	if x.bufferBytes() > maxIdleBytes {
 		return
@@ -160,39 +160,48 @@ func (x *executor) executeSlice() {
 	x.output.flushDense()
 }
 
-// executeParquet checks every task of a slice over Parquet and then executes them in order. A slice that lacks anything
-// is not executed at all.
+// executeParquet checks and then executes every task of a slice over Parquet. If one task lacks memory or bytes, no
+// task is executed.
 func (x *executor) executeParquet() {
-	lacks := false
+	if x.checkTasks() {
+		x.executeTasks()
+	}
+}
+
+// checkTasks checks the pages of every task and sets the tasks' results. It reports whether all tasks can be executed.
+func (x *executor) checkTasks() bool {
+	stopped := false
 	for i := range x.tasks {
 		t := &x.tasks[i]
 		result := &x.result.Tasks[i]
 		if err := x.checkPages(t); err != nil {
 			result.Cursor = t.cursor
 			result.State = x.failWith(err)
-			return
+			return false
 		}
 		result.Cursor = t.cursor
-		if t.lacking != program.Done {
-			result.State, result.Need = t.lacking, t.needed
-			if t.lacking == program.MoreInput {
-				result.Ready = t.readyRows
+		if t.stopped() {
+			result.State, result.Need = t.stopState, t.stopNeed
+			if t.stopState == program.MoreInput {
+				result.RowsInWindow = t.rowsInWindow
 			}
-			if !lacks {
-				x.result.State, lacks = t.lacking, true
+			if !stopped {
+				x.result.State, stopped = t.stopState, true
 			}
 		}
 	}
-	if lacks {
-		return
-	}
+	return !stopped
+}
+
+// executeTasks executes the tasks in order, until one fails or stops early.
+func (x *executor) executeTasks() {
 	for i := 0; i < len(x.tasks); i++ {
 		t := &x.tasks[i]
 		if plan := t.column.mapPlan; plan != nil {
-			if lacks, err := x.executeMap(plan, i); err != nil {
+			if stopped, err := x.executeMap(plan, i); err != nil {
 				x.failWith(err)
 				return
-			} else if lacks {
+			} else if stopped {
 				return
 			}
 			i += plan.leaves - 1
@@ -200,14 +209,14 @@ func (x *executor) executeParquet() {
 		}
 		result := &x.result.Tasks[i]
 		err := x.executeTask(t, result)
-		result.Cursor, result.Page = t.cursor, uint32(t.pageBytes)
+		result.Cursor, result.Page = t.cursor, uint32(t.cursorPageBytes)
 		if err != nil {
 			result.State = x.failWith(err)
 			return
 		}
-		result.State, result.Need = t.lacking, t.needed
-		if t.lacking != program.Done {
-			x.result.State = t.lacking
+		result.State, result.Need = t.stopState, t.stopNeed
+		if t.stopped() {
+			x.result.State = t.stopState
 			return
 		}
 	}

@@ -23,12 +23,12 @@ type executor struct {
 	tasks   []taskState
 	output  tensors
 
-	block    decoder.Block
-	buffers  buffers
-	decoder  decoder.Decoder
-	page     page
-	pending  pendingChecksum
-	resident residentDictionary
+	block        decoder.Block
+	buffers      buffers
+	decoder      decoder.Decoder
+	page         page
+	pageChecksum pendingChecksum
+	resident     residentDictionary
 
 	textDecoder *text.Decoder
 	textOptions text.Options

@@ -371,11 +371,11 @@ func (m *batch) provide(task *pendingTask, result *program.TaskResult) (bool, er
 			m.cutTask(task, task.count/2)
 			return true, nil
 		}
-		if result.Ready >= task.count {
+		if result.RowsInWindow >= task.count {
 			return false, fmt.Errorf("all of %d rows are ready, and %d bytes more are wanted", task.count, result.Need)
 		}
-		if result.Ready > 0 && task.rest == nil && m.mayCutTask(task) && m.rng.IntN(2) == 0 {
-			m.cutTask(task, result.Ready)
+		if result.RowsInWindow > 0 && task.rest == nil && m.mayCutTask(task) && m.rng.IntN(2) == 0 {
+			m.cutTask(task, result.RowsInWindow)
 			task.window, task.allReady = task.windowBytes, true
 			return true, nil
 		}
@@ -391,7 +391,7 @@ func (m *batch) provide(task *pendingTask, result *program.TaskResult) (bool, er
 			return false, fmt.Errorf("dictionary of %d bytes, has %d", result.Need, task.lastRooms.dict)
 		}
 		room.dict = max(room.dict, result.Need)
-	case program.MoreRoom:
+	case program.MoreScratch:
 		if m.file == nil {
 			m.scratch = make([]byte, result.Need)
 			room.scratch = result.Need

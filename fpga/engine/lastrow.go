@@ -9,7 +9,7 @@ import (
 // next page begins with another row.
 func (x *executor) writeLastRow(s *rowScan) error {
 	last, err := x.readLastRow(s)
-	if err != nil || s.lacking != program.Done {
+	if err != nil || s.stopped() {
 		return err
 	}
 	written, err := x.writeBlock(s)
@@ -17,60 +17,64 @@ func (x *executor) writeLastRow(s *rowScan) error {
 		return err
 	}
 	if written == 0 { // the output lacks room
-		last.retreat(s)
+		last.keepCursorBeforeRow(s)
 		return nil
 	}
-	s.done++
-	last.advance(s)
+	s.rowsWritten++
+	last.moveCursorBehindRow(s)
 	return nil
 }
 
-// lastRow is where the last row of a page ends.
+// lastRow is the end of the last row of a page. The row may end in a later page.
 type lastRow struct {
-	cursor   program.Cursor // behind the row
-	unpacked page           // the page that lies unpacked in scratch
-	nextOpen bool           // the decoder holds the page at cursor
+	endCursor      program.Cursor // behind the row
+	pageInScratch  page           // the page that lies unpacked in scratch
+	nextPageLoaded bool           // the decoder holds the page at endCursor
 }
 
-// advance moves the cursor behind the row.
-func (e *lastRow) advance(s *rowScan) { s.cursor, s.pageOpen = e.cursor, e.nextOpen }
+// moveCursorBehindRow moves the cursor behind the row.
+func (l *lastRow) moveCursorBehindRow(s *rowScan) {
+	s.cursor, s.pageLoaded = l.endCursor, l.nextPageLoaded
+}
 
-// retreat leaves the cursor before the row.
-func (e *lastRow) retreat(s *rowScan) { s.noteUnpacked(s.holdsUnpacked(&e.unpacked), &e.unpacked) }
+// keepCursorBeforeRow leaves the cursor before the row, and notes whether the cursor's page lies unpacked in scratch.
+func (l *lastRow) keepCursorBeforeRow(s *rowScan) {
+	s.notePageInScratch(s.cursorPageUnpacked(&l.pageInScratch), &l.pageInScratch)
+}
 
 // readLastRow decodes the last row of a page of lists into the block, including the row's values that lie in the
 // following pages. The cursor stays at the row's beginning.
-func (x *executor) readLastRow(s *rowScan) (end lastRow, err error) {
+func (x *executor) readLastRow(s *rowScan) (last lastRow, err error) {
 	x.block.Reset(s.columnType.Kind())
 	x.block.Lend = false // the row may continue in a page that takes this page's memory
 	if n, err := x.decoder.Next(&x.block, 1); err != nil {
-		return end, s.atPage(&s.cursor, err)
+		return last, s.errorAtPage(&s.cursor, err)
 	} else if n != 1 {
-		return end, s.atPage(&s.cursor, pageError("a row is missing"))
+		return last, s.errorAtPage(&s.cursor, pageError("a row is missing"))
 	}
 	at := s.cursor
-	end.unpacked = x.page
+	last.pageInScratch = x.page
 	for {
-		passPage(&at, &x.page)
+		movePastPage(&at, &x.page)
 		at.Skip = 0
 		if s.chunkEnded(&at) {
 			if at.Seen < s.task.Chunk.Values {
-				return end, s.shortChunk(&at, 0)
+				return last, s.chunkEndError(&at, 0)
 			}
 			break
 		}
 		ok, err := s.readHeader(&at, &x.page)
 		if err != nil {
-			return end, err
+			return last, err
 		}
 		if !ok {
-			s.setLacking(program.MoreInput, min(at.Page+max(headerEstimate, 2*s.bytesFrom(at.Page)),
+			s.stopEarly(program.MoreInput, min(at.Page+max(headerEstimate, 2*s.windowBytesFrom(at.Page)),
 				s.task.ChunkLen)-s.cursor.Page)
-			end.retreat(s)
-			return end, nil
+			last.keepCursorBeforeRow(s)
+			return last, nil
 		}
 		if x.page.header.Type == format.DictionaryPage {
-			return end, s.atPage(&at, pageError("a dictionary page behind the chunk's first page"))
+			return last, s.errorAtPage(&at, pageError("a dictionary page behind the chunk's first page"))
 		}
 		if !x.page.holdsValues() {
 			continue
@@ -78,31 +82,31 @@ func (x *executor) readLastRow(s *rowScan) (end lastRow, err error) {
 		if !x.page.header.MayContinue(&s.columnType) {
 			break // the page begins with a row
 		}
-		ok, err = x.openPage(s, &at)
+		ok, err = x.loadPage(s, &at)
 		if err != nil {
-			return end, err
+			return last, err
 		}
 		if !ok {
-			end.retreat(s)
-			return end, nil
+			last.keepCursorBeforeRow(s)
+			return last, nil
 		}
 		if x.page.isPacked(&s.columnType) {
-			end.unpacked = x.page
+			last.pageInScratch = x.page
 		}
 		if x.decoder.Continues() {
 			if err := x.decoder.Continue(&x.block); err != nil {
-				return end, s.atPage(&at, err)
+				return last, s.errorAtPage(&at, err)
 			}
 		}
-		if end.nextOpen = x.decoder.Rows() > 0; end.nextOpen {
+		if last.nextPageLoaded = x.decoder.Rows() > 0; last.nextPageLoaded {
 			break
 		}
 	}
-	end.cursor = at
-	return end, nil
+	last.endCursor = at
+	return last, nil
 }
 
-// holdsUnpacked reports whether scratch, the page that was unpacked last, is the page at the cursor.
-func (s *rowScan) holdsUnpacked(scratch *page) bool {
-	return scratch.offset == s.cursor.Page && scratch.isPacked(&s.columnType)
+// cursorPageUnpacked reports whether last, the page that was unpacked last, is the page at the cursor.
+func (s *rowScan) cursorPageUnpacked(last *page) bool {
+	return last.offset == s.cursor.Page && last.isPacked(&s.columnType)
 }

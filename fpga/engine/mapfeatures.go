@@ -13,9 +13,9 @@ import (
 // mapFeatures holds the features of a block of a map: for each feature its values, row by row, and the output of its
 // chain of operators.
 type mapFeatures struct {
-	entryOf       []uint32 // of lists, keys x rows: number of a row's entry for a key, plus 1; 0: none
+	entryNumbers  []uint32 // of lists, keys x rows: number of a row's entry for a key, plus 1; 0: none
 	elementStarts []uint32 // of lists: where an entry's elements begin; one more than there are entries
-	scoredEntries []uint32 // entryOf of one feature, without lists that hold a null score
+	scoredEntries []uint32 // entryNumbers of one feature, without lists that hold a null score
 
 	// The values: of a map to numbers, keys x rows; of a map to lists, the elements of the current feature.
 	int64s          []int64
@@ -39,58 +39,58 @@ type mapFeatures struct {
 
 // bufferBytes returns the size of the buffers that grow with the data.
 func (m *mapFeatures) bufferBytes() int {
-	words := cap(m.entryOf) + cap(m.elementStarts) + cap(m.scoredEntries) + cap(m.float32s) + cap(m.lengths) +
+	words := cap(m.entryNumbers) + cap(m.elementStarts) + cap(m.scoredEntries) + cap(m.float32s) + cap(m.lengths) +
 		cap(m.originalLengths) + cap(m.scores) + cap(m.convertedScores) + cap(m.weights) + cap(m.counts) +
 		cap(m.rowWeights) + cap(m.lengthTile)
 	doubles := cap(m.int64s) + cap(m.float64s) + cap(m.ids) + cap(m.rowIDs) + cap(m.keyOffsets)
 	return 4*words + 8*doubles + cap(m.valid)
 }
 
-// joinLeaves makes the features of a block of n rows from the map's leaves, and writes them to the tensors. row is
-// the mini-batch's row that the block begins with, and base is the element of kjt.values at which the map's values
+// writeMapBlock makes the features of a block of n rows from the map's leaves, and writes them to the tensors. row is
+// the mini-batch's row that the block begins with, and mapStart is the element of kjt.values at which the map's values
 // begin. ok is false if the output lacks room. leaf is the leaf that an error is about.
-func (x *executor) joinLeaves(plan *mapPlan, row uint64, n int, base uint64) (ok bool, leaf int, err error) {
+func (x *executor) writeMapBlock(plan *mapPlan, row uint64, n int, mapStart uint64) (ok bool, leaf int, err error) {
 	reader := &x.mapReader
 	clock := x.readClock()
 	if leaf, err := reader.checkLeaves(); err != nil {
-		return false, leaf, reader.scans[leaf].atPage(&reader.scans[leaf].cursor, err)
+		return false, leaf, reader.scans[leaf].errorAtPage(&reader.scans[leaf].cursor, err)
 	}
 	keys, values := &reader.leaves[0].block, &reader.leaves[1].block
 	list := reader.scans[1].column.list
 	if list {
 		reader.findEntries(plan, n)
-		reader.findStarts(values.Inner)
+		reader.findElementStarts(values.Inner)
 	} else {
 		reader.spreadNumbers(plan, values, n)
 	}
-	if plan.scored {
-		reader.readScores(&reader.leaves[2].block)
+	if plan.takesScores {
+		reader.convertScores(&reader.leaves[2].block)
 	}
-	x.addLap(program.UnitMap, clock, len(keys.I64))
+	x.recordRun(program.UnitMap, clock, len(keys.I64))
 
-	j := &reader.mapFeatures
-	j.ids, j.weights, j.counts = j.ids[:0], j.weights[:0], j.counts[:0]
+	features := &reader.mapFeatures
+	features.ids, features.weights, features.counts = features.ids[:0], features.weights[:0], features.counts[:0]
 	for i := range plan.picks {
 		pick := &plan.picks[i]
 		if list {
-			err = x.takeLists(pick, values, n)
+			err = x.runListFeature(pick, values, n)
 		} else {
-			err = x.takeScalars(pick, row, n)
+			err = x.runScalarFeature(pick, row, n)
 		}
 		if err != nil {
 			s := &reader.scans[1]
-			return false, 1, s.atPage(&s.cursor, err)
+			return false, 1, s.errorAtPage(&s.cursor, err)
 		}
 		// Many sinks may take one long list. Ids that the output has no room for are not made.
-		if need := x.output.written + uint64(len(j.ids)); !x.output.fixed && need > x.output.capacity {
-			reader.scans[1].setLacking(program.MoreOutput, need)
+		if need := x.output.written + uint64(len(features.ids)); !x.output.fixed && need > x.output.capacity {
+			reader.scans[1].stopEarly(program.MoreOutput, need)
 			return false, 1, nil
 		}
 	}
-	if plan.keyCount == 0 || x.output.fixed {
+	if plan.outputKeys == 0 || x.output.fixed {
 		return true, 0, nil
 	}
-	ok, err = x.stageRows(plan, row, n, base)
+	ok, err = x.stageRows(plan, row, n, mapStart)
 	return ok, 1, err
 }
 
@@ -114,8 +114,8 @@ func (m *mapReader) checkLeaves() (leaf int, err error) {
 // the last one counts. Entries whose key is null are skipped.
 func (m *mapReader) findEntries(plan *mapPlan, n int) {
 	b := &m.leaves[0].block
-	m.entryOf = resize(&m.entryOf, plan.mapKeys*n)
-	clear(m.entryOf)
+	m.entryNumbers = resize(&m.entryNumbers, plan.distinctKeys*n)
+	clear(m.entryNumbers)
 	keys, valid := b.I64, b.Valid
 	if b.Nulls == 0 {
 		valid = nil
@@ -127,13 +127,13 @@ func (m *mapReader) findEntries(plan *mapPlan, n int) {
 			if index == 0 || valid != nil && valid[e] == 0 {
 				continue
 			}
-			m.entryOf[int(index-1)*n+r] = uint32(e) + 1
+			m.entryNumbers[int(index-1)*n+r] = uint32(e) + 1
 		}
 	}
 }
 
-// findStarts finds where each entry's elements begin.
-func (m *mapReader) findStarts(inner []int32) {
+// findElementStarts finds where each entry's elements begin.
+func (m *mapReader) findElementStarts(inner []int32) {
 	m.elementStarts = resize(&m.elementStarts, len(inner)+1)
 	at := uint32(0)
 	for i, l := range inner {
@@ -143,8 +143,8 @@ func (m *mapReader) findStarts(inner []int32) {
 	m.elementStarts[len(inner)] = at
 }
 
-// readScores converts the block's scores to float32.
-func (m *mapReader) readScores(b *decoder.Block) {
+// convertScores converts the block's scores to float32.
+func (m *mapReader) convertScores(b *decoder.Block) {
 	switch b.Kind {
 	case format.KindFloat32:
 		// scoreValues returns them as they are.
@@ -169,20 +169,20 @@ func (m *mapReader) scoreValues(b *decoder.Block) []float32 {
 // each place, 1 if the place has a number. If a row has several entries with one key, the last one counts. Entries
 // whose key is null are skipped.
 func (m *mapReader) spreadNumbers(plan *mapPlan, b *decoder.Block, n int) {
-	j, size := &m.mapFeatures, plan.mapKeys*n
-	j.valid = resize(&j.valid, size)
-	clear(j.valid)
+	features, size := &m.mapFeatures, plan.distinctKeys*n
+	features.valid = resize(&features.valid, size)
+	clear(features.valid)
 	keys := &m.leaves[0].block
 	switch b.Kind {
 	case format.KindFloat32:
-		j.float32s = resize(&j.float32s, size)
-		spreadByKey(plan, keys, b, j.float32s, b.F32, j.valid, n)
+		features.float32s = resize(&features.float32s, size)
+		spreadByKey(plan, keys, b, features.float32s, b.F32, features.valid, n)
 	case format.KindFloat64:
-		j.float64s = resize(&j.float64s, size)
-		spreadByKey(plan, keys, b, j.float64s, b.F64, j.valid, n)
+		features.float64s = resize(&features.float64s, size)
+		spreadByKey(plan, keys, b, features.float64s, b.F64, features.valid, n)
 	default:
-		j.int64s = resize(&j.int64s, size)
-		spreadByKey(plan, keys, b, j.int64s, b.I64, j.valid, n)
+		features.int64s = resize(&features.int64s, size)
+		spreadByKey(plan, keys, b, features.int64s, b.I64, features.valid, n)
 	}
 }
 
@@ -206,13 +206,13 @@ func spreadByKey[T any](plan *mapPlan, keys, values *decoder.Block, to, from []T
 	}
 }
 
-// takeScalars runs one feature of a map to numbers through its chain and writes it. Where the feature's ids are
+// runScalarFeature runs one feature of a map to numbers through its chain and writes it. Where the feature's ids are
 // appended to those of other keys, it adds them to mapFeatures instead.
-func (x *executor) takeScalars(pick *featurePick, row uint64, n int) error {
+func (x *executor) runScalarFeature(pick *featurePick, row uint64, n int) error {
 	reader := &x.mapReader
 	features := &reader.mapFeatures
-	at := pick.key * n
-	v := chainValues{kind: reader.scans[1].column.kind, count: n, ownsValues: pick.last}
+	at := pick.keyIndex * n
+	v := chainValues{kind: reader.scans[1].column.kind, count: n, ownsValues: pick.lastOfKey}
 	switch v.kind {
 	case program.Int64:
 		v.int64s = features.int64s[at:][:n]
@@ -224,12 +224,12 @@ func (x *executor) takeScalars(pick *featurePick, row uint64, n int) error {
 	if valid := features.valid[at:][:n]; bytes.IndexByte(valid, 0) >= 0 {
 		v.valid = valid
 	}
-	x.buffers.chainPlace = destination{}
+	x.buffers.chainDestination = destination{}
 	switch {
 	case pick.tensor == program.ToDense:
-		x.buffers.chainPlace.dense = x.output.denseDestination(uint64(pick.index), row, n)
+		x.buffers.chainDestination.dense = x.output.denseDestination(uint64(pick.index), row, n)
 	case pick.tensor == program.ToSparse && x.output.fixed:
-		x.buffers.chainPlace = x.output.idDestination(x.output.scalarIndex(uint64(pick.index), row), n)
+		x.buffers.chainDestination = x.output.idDestination(x.output.scalarIndex(uint64(pick.index), row), n)
 	}
 	if err := x.runChain(pick.steps, &v); err != nil {
 		return err
@@ -259,17 +259,17 @@ func (m *mapFeatures) addUnitWeights(weighted bool) {
 	}
 }
 
-// takeLists runs one feature of a map to lists through its chain and adds its ids to those of other keys.
-func (x *executor) takeLists(pick *featurePick, b *decoder.Block, n int) error {
+// runListFeature runs one feature of a map to lists through its chain and adds its ids to those of other keys.
+func (x *executor) runListFeature(pick *featurePick, b *decoder.Block, n int) error {
 	clock := x.readClock()
 	reader := &x.mapReader
 	features := &reader.mapFeatures
-	entries := features.entryOf[pick.key*n:][:n]
+	entries := features.entryNumbers[pick.keyIndex*n:][:n]
 	v := chainValues{kind: reader.scans[1].column.kind, list: true, ownsValues: true, ownsValid: true,
 		ownsLengths: true}
 	var scores []float32
 	var scoreValid []byte
-	if pick.scored {
+	if pick.takesScores {
 		s := &reader.leaves[2].block
 		if scores = reader.scoreValues(s); s.Nulls > 0 {
 			scoreValid = s.Valid
@@ -308,19 +308,19 @@ func (x *executor) takeLists(pick *featurePick, b *decoder.Block, n int) error {
 			v.valid = nil
 		}
 	}
-	if pick.scored {
+	if pick.takesScores {
 		gatherLists(&features.scores, scores, entries, features.elementStarts, v.count)
 		features.originalLengths = append(features.originalLengths[:0], features.lengths...)
 	}
 	v.lengths = features.lengths
-	x.addLap(program.UnitMap, clock, v.count)
-	x.buffers.chainPlace = destination{}
+	x.recordRun(program.UnitMap, clock, v.count)
+	x.buffers.chainDestination = destination{}
 	if err := x.runChain(pick.steps, &v); err != nil {
 		return err
 	}
 	features.ids = append(features.ids, v.int64s[:v.count]...)
 	features.counts = append(features.counts, v.lengths[:n]...)
-	if pick.scored {
+	if pick.takesScores {
 		// Operators keep the first elements of a list, all of them or none.
 		at := 0
 		for r, l := range v.lengths[:n] {

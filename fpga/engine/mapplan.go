@@ -11,21 +11,21 @@ import (
 // each entry is read once for all features of the map. mapReader reads the leaves, mapFeatures holds the features of
 // a block, and staging.go puts the ids at their place.
 type mapPlan struct {
-	leaves   int // of the map: 2, or 3 with scores
-	picks    []featurePick
-	mapKeys  int // how many different keys of the map the picks take
-	table    keyTable
-	firstKey uint32 // the first of the output's keys that the map feeds
-	keyCount int    // how many it feeds; they follow each other, in the order of picks
-	scored   bool   // a pick takes scores
+	leaves         int // of the map: 2, or 3 with scores
+	picks          []featurePick
+	distinctKeys   int // how many different keys of the map the picks take
+	table          keyTable
+	firstOutputKey uint32 // the first of the output's keys that the map feeds
+	outputKeys     int    // how many it feeds; they follow each other, in the order of picks
+	takesScores    bool   // a pick takes scores
 }
 
 // featurePick is a sink and the key of the map whose value it takes.
 type featurePick struct {
 	sink
-	key    int // index among the keys that the picks take
-	scored bool
-	last   bool // no later pick takes the same key
+	keyIndex    int // index among the keys that the picks take
+	takesScores bool
+	lastOfKey   bool // no later pick takes the same key
 }
 
 // addSinks adds the sinks of the map's values.
@@ -38,20 +38,20 @@ func (p *mapPlan) addSinks(c *program.Column, sinks []sink) {
 			keys = append(keys, c.Picks[i].Key)
 		}
 		if s.tensor == program.ToSparse {
-			if p.keyCount == 0 {
-				p.firstKey = s.index
+			if p.outputKeys == 0 {
+				p.firstOutputKey = s.index
 			}
-			p.keyCount++
+			p.outputKeys++
 		}
-		p.scored = p.scored || c.Picks[i].Scored
+		p.takesScores = p.takesScores || c.Picks[i].Scored
 		p.picks = append(p.picks, featurePick{s, index, c.Picks[i].Scored, false})
 	}
 	seen := make([]bool, len(keys))
 	for i := len(p.picks) - 1; i >= 0; i-- {
 		k := &p.picks[i]
-		k.last, seen[k.key] = !seen[k.key], true
+		k.lastOfKey, seen[k.keyIndex] = !seen[k.keyIndex], true
 	}
-	p.mapKeys = len(keys)
+	p.distinctKeys = len(keys)
 	p.table = newKeyTable(keys)
 }
 
@@ -66,8 +66,8 @@ type keyTable struct {
 	indexes []uint32 // plus 1; 0: the place is free
 }
 
-// denseKeys bounds the span of the keys for which a keyTable uses byKey.
-const denseKeys = 1 << 14
+// maxKeySpan bounds the span of the keys for which a keyTable uses byKey.
+const maxKeySpan = 1 << 14
 
 // newKeyTable makes a table in which key i has index i.
 func newKeyTable(keys []int64) keyTable {
@@ -76,7 +76,7 @@ func newKeyTable(keys []int64) keyTable {
 		return t
 	}
 	t.lowest = slices.Min(keys)
-	if span := uint64(slices.Max(keys)) - uint64(t.lowest); span < denseKeys {
+	if span := uint64(slices.Max(keys)) - uint64(t.lowest); span < maxKeySpan {
 		t.byKey = make([]uint32, span+1)
 		for i, k := range keys {
 			t.byKey[k-t.lowest] = uint32(i) + 1

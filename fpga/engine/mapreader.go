@@ -11,12 +11,12 @@ import (
 // These constants bound how many elements a block of a map should hold, so that its blocks and the features made of
 // them fit the second-level cache. A map to numbers takes more rows, because a row has one number a feature.
 const (
-	blockElements = 8192
-	blockNumbers  = 16384
+	mapBlockElements = 8192
+	mapBlockNumbers  = 16384
 )
 
-// blockPlaces bounds how many places a block should have: rows times different keys.
-const blockPlaces = 1 << 18
+// mapBlockPlaces bounds how many places a block should have: rows times different keys.
+const mapBlockPlaces = 1 << 18
 
 // mapReader reads the leaves of a map. Each leaf has a decoder, a block and a dictionary of its own, in an executor
 // that does nothing else. The leaves' cursors move only after a block of all leaves was written, so they always
@@ -29,11 +29,11 @@ type mapReader struct {
 	mapFeatures
 }
 
-// release drops the references to the slice's memory.
-func (m *mapReader) release() {
+// releaseMemory drops the references to the slice's memory.
+func (m *mapReader) releaseMemory() {
 	for _, leaf := range m.leaves {
 		leaf.ctx, leaf.memory = nil, Memory{}
-		leaf.program, leaf.page.unpacked, leaf.resident.open = nil, nil, false
+		leaf.program, leaf.page.unpacked, leaf.resident.opened = nil, nil, false
 		leaf.block.Reset(leaf.block.Kind)
 	}
 	clear(m.scans[:cap(m.scans)])
@@ -43,21 +43,21 @@ func (m *mapReader) release() {
 // bufferBytes returns the size of the buffers that grow with the data.
 func (m *mapReader) bufferBytes() int {
 	n := m.mapFeatures.bufferBytes()
-	for _, r := range m.leaves {
-		n += r.bufferBytes()
+	for _, leaf := range m.leaves {
+		n += leaf.bufferBytes()
 	}
 	return n
 }
 
-// openTasks sets the leaves to the tasks of a map. first is the index of the first of these tasks.
-func (m *mapReader) openTasks(x *executor, plan *mapPlan, first int) {
+// assignTasks sets the leaves to the tasks of a map. first is the index of the first of these tasks.
+func (m *mapReader) assignTasks(x *executor, plan *mapPlan, first int) {
 	for len(m.leaves) < plan.leaves {
 		m.leaves = append(m.leaves, newExecutor(x.engine))
 	}
 	m.scans, m.lastRows, m.crossesPage = m.scans[:0], m.lastRows[:0], m.crossesPage[:0]
 	for i := range plan.leaves {
 		leaf := m.leaves[i]
-		leaf.ctx, leaf.memory, leaf.program, leaf.resident.open = x.ctx, x.memory, x.program, false
+		leaf.ctx, leaf.memory, leaf.program, leaf.resident.opened = x.ctx, x.memory, x.program, false
 		leaf.result.BytesIn, leaf.result.Decode = 0, 0
 		m.scans = append(m.scans, rowScan{taskState: &x.tasks[first+i]})
 		m.lastRows = append(m.lastRows, lastRow{})
@@ -66,29 +66,29 @@ func (m *mapReader) openTasks(x *executor, plan *mapPlan, first int) {
 }
 
 // executeMap executes the tasks of a map, and reports whether memory or bytes lack.
-func (x *executor) executeMap(plan *mapPlan, first int) (lacks bool, err error) {
+func (x *executor) executeMap(plan *mapPlan, first int) (stopped bool, err error) {
 	reader := &x.mapReader
-	reader.openTasks(x, plan, first)
+	reader.assignTasks(x, plan, first)
 	written, output := x.output.written, x.output.bytesWritten
-	done, failed, err := x.scanMap(plan)
+	done, failedLeaf, err := x.scanMap(plan)
 	if x.output.fixed {
 		// Values of keys with fixed lengths are not appended. They are counted nevertheless.
-		x.output.written += uint64(plan.keyCount) * uint64(done)
+		x.output.written += uint64(plan.outputKeys) * uint64(done)
 	}
 	x.result.Values = x.output.written
 	x.result.BytesOut += x.output.bytesWritten - output
 	for i := range reader.scans {
 		s, result := &reader.scans[i], &x.result.Tasks[first+i]
 		x.result.BytesIn += reader.leaves[i].result.BytesIn
-		result.Cursor, result.Page, result.Rows = s.cursor, uint32(s.pageBytes), done
+		result.Cursor, result.Page, result.Rows = s.cursor, uint32(s.cursorPageBytes), done
 		switch {
 		case err != nil:
-			if i == failed {
+			if i == failedLeaf {
 				result.State = errorState(err)
 			}
-		case s.lacking != program.Done:
-			if result.State, result.Need = s.lacking, s.needed; !lacks {
-				x.result.State, lacks = s.lacking, true
+		case s.stopped():
+			if result.State, result.Need = s.stopState, s.stopNeed; !stopped {
+				x.result.State, stopped = s.stopState, true
 			}
 		case done == s.task.Count:
 			result.State = program.Done
@@ -97,54 +97,54 @@ func (x *executor) executeMap(plan *mapPlan, first int) (lacks bool, err error) 
 	if err == nil {
 		x.result.Tasks[first+1].Values = x.output.written - written
 	}
-	return lacks, err
+	return stopped, err
 }
 
 // scanMap decodes and writes the map's rows until all are written, or until memory or bytes lack. done is the number
-// of rows written, and failed is the leaf that an error is about.
-func (x *executor) scanMap(plan *mapPlan) (done uint32, failed int, err error) {
+// of rows written, and failedLeaf is the leaf that an error is about.
+func (x *executor) scanMap(plan *mapPlan) (done uint32, failedLeaf int, err error) {
 	reader := &x.mapReader
 	task := reader.scans[0].task
-	base, err := x.stagedStart(plan, task)
+	mapStart, err := x.mapValuesStart(plan, task)
 	if err != nil {
 		return 0, 0, err
 	}
-	values := blockNumbers
+	values := mapBlockNumbers
 	if reader.scans[1].column.list {
-		values = blockElements
+		values = mapBlockElements
 	}
-	most := max(1, min(x.engine.blockRows, blockPlaces/max(1, plan.mapKeys)))
-	rows := min(64, most)
+	maxRows := max(1, min(x.engine.blockRows, mapBlockPlaces/max(1, plan.distinctKeys)))
+	rows := min(64, maxRows)
 	for done < task.Count {
 		start := x.readClock()
-		n, failed, err := reader.readBlock(min(rows, int(task.Count-done)))
-		now := x.addLap(program.UnitParquet, start, reader.decodedValues())
+		n, failedLeaf, err := reader.decodeLeaves(min(rows, int(task.Count-done)))
+		now := x.recordRun(program.UnitParquet, start, reader.decodedValues())
 		x.result.Decode += now - start
 		if err != nil || n == 0 {
-			reader.retreat()
-			return done, failed, err
+			reader.keepCursorsBeforeBlock()
+			return done, failedLeaf, err
 		}
-		ok, failed, err := x.joinLeaves(plan, uint64(task.Row)+uint64(done), n, base)
+		ok, failedLeaf, err := x.writeMapBlock(plan, uint64(task.Row)+uint64(done), n, mapStart)
 		x.result.Transform += x.readClock() - now
 		if err != nil || !ok {
-			reader.retreat()
-			return done, failed, err
+			reader.keepCursorsBeforeBlock()
+			return done, failedLeaf, err
 		}
 		done += uint32(n)
-		reader.advance(n)
-		rows = min(max(1, n*values/max(1, reader.largestLeaf())), most)
+		reader.moveCursorsBehindBlock(n)
+		rows = min(max(1, n*values/max(1, reader.largestLeafSize())), maxRows)
 	}
 	for i := range reader.scans {
 		s, leaf := &reader.scans[i], reader.leaves[i]
-		if s.pageOpen && leaf.decoder.Rows() == 0 {
-			s.leavePage(leaf)
+		if s.pageLoaded && leaf.decoder.Rows() == 0 {
+			s.finishPage(leaf)
 		}
-		s.noteUnpacked(s.pageOpen, &leaf.page)
+		s.notePageInScratch(s.pageLoaded, &leaf.page)
 	}
 	if !x.output.fixed && task.Row+task.Count == x.slice.Rows {
 		start := x.readClock()
-		err = x.orderByKey(plan, base)
-		x.result.Transform += x.addLap(program.UnitMap, start, int(x.output.written-base)) - start
+		err = x.orderByKey(plan, mapStart)
+		x.result.Transform += x.recordRun(program.UnitMap, start, int(x.output.written-mapStart)) - start
 	}
 	return done, 1, err
 }
@@ -157,8 +157,8 @@ func (m *mapReader) decodedValues() (n int) {
 	return n
 }
 
-// largestLeaf returns the greatest number of values or entries that a leaf has in the current block.
-func (m *mapReader) largestLeaf() int {
+// largestLeafSize returns the greatest number of values or entries that a leaf has in the current block.
+func (m *mapReader) largestLeafSize() int {
 	most := 0
 	for i := range m.scans {
 		b := &m.leaves[i].block
@@ -167,13 +167,13 @@ func (m *mapReader) largestLeaf() int {
 	return most
 }
 
-// readBlock decodes the next rows of all leaves, at most n, and returns their number. It returns 0 if memory or
+// decodeLeaves decodes the next rows of all leaves, at most n, and returns their number. It returns 0 if memory or
 // bytes lack. It does not move the cursors.
-func (m *mapReader) readBlock(n int) (rows, failed int, err error) {
+func (m *mapReader) decodeLeaves(n int) (rows, failedLeaf int, err error) {
 	clear(m.crossesPage)
 	for i := range m.scans {
-		have, err := m.readyRows(i)
-		if err != nil || m.scans[i].lacking != program.Done {
+		have, err := m.openLeafPage(i)
+		if err != nil || m.scans[i].stopped() {
 			clear(m.crossesPage)
 			return 0, i, err
 		}
@@ -186,11 +186,11 @@ func (m *mapReader) readBlock(n int) (rows, failed int, err error) {
 		if cross {
 			n = 1
 		}
-		again := false
+		tooLong := false
 		for i := range m.scans {
 			s, leaf := &m.scans[i], m.leaves[i]
 			if m.crossesPage[i] {
-				if m.lastRows[i], err = leaf.readLastRow(s); err != nil || s.lacking != program.Done {
+				if m.lastRows[i], err = leaf.readLastRow(s); err != nil || s.stopped() {
 					clear(m.crossesPage[i+1:])
 					return 0, i, err
 				}
@@ -200,7 +200,7 @@ func (m *mapReader) readBlock(n int) (rows, failed int, err error) {
 			leaf.block.Lend = true
 			got, err := leaf.decoder.Next(&leaf.block, n)
 			if errors.Is(err, format.ErrLimit) && n > 1 {
-				again = true
+				tooLong = true
 				break
 			}
 			if err == nil && got != n {
@@ -208,66 +208,66 @@ func (m *mapReader) readBlock(n int) (rows, failed int, err error) {
 			}
 			if err != nil {
 				clear(m.crossesPage)
-				return 0, i, s.atPage(&s.cursor, err)
+				return 0, i, s.errorAtPage(&s.cursor, err)
 			}
 		}
-		if !again {
+		if !tooLong {
 			return n, 0, nil
 		}
 		// The rows are longer than the rows before them: decode fewer at a time.
 		n = max(1, n/16)
 		for i := range m.scans {
-			if err := m.leaves[i].reopen(&m.scans[i]); err != nil {
+			if err := m.leaves[i].rewindDecoder(&m.scans[i]); err != nil {
 				return 0, i, err
 			}
 		}
 	}
 }
 
-// readyRows opens the page of a leaf's next row, and returns how many rows of that page can be read without another
+// openLeafPage opens the page of a leaf's next row, and returns how many rows of that page can be read without another
 // page. It returns 0 if only the page's last row is left and may continue in the next page.
-func (m *mapReader) readyRows(i int) (rows int, err error) {
+func (m *mapReader) openLeafPage(i int) (rows int, err error) {
 	s, leaf := &m.scans[i], m.leaves[i]
 	for {
-		if !s.pageOpen {
-			if err := leaf.openRow(s); err != nil || s.lacking != program.Done {
+		if !s.pageLoaded {
+			if err := leaf.seekCursorRow(s); err != nil || s.stopped() {
 				return 0, err
 			}
 		}
 		n := leaf.decoder.Rows()
 		if n == 0 {
-			s.leavePage(leaf)
+			s.finishPage(leaf)
 			continue
 		}
-		if s.mayContinue(leaf) {
+		if s.lastRowMayContinue(leaf) {
 			n--
 		}
 		return n, nil
 	}
 }
 
-// advance moves the cursors behind the block.
-func (m *mapReader) advance(n int) {
+// moveCursorsBehindBlock moves the cursors behind the block, which has n rows.
+func (m *mapReader) moveCursorsBehindBlock(n int) {
 	for i := range m.scans {
 		s := &m.scans[i]
-		if s.done += uint32(n); m.crossesPage[i] {
-			m.lastRows[i].advance(s)
+		if s.rowsWritten += uint32(n); m.crossesPage[i] {
+			m.lastRows[i].moveCursorBehindRow(s)
 		} else {
 			s.cursor.Skip += uint64(n)
 		}
 	}
 }
 
-// retreat leaves the cursors before the block, and notes which pages lie unpacked where the next slice will look for
-// them.
-func (m *mapReader) retreat() {
+// keepCursorsBeforeBlock leaves the cursors before the block, and notes which pages lie unpacked in scratch, where the
+// next slice will look for them.
+func (m *mapReader) keepCursorsBeforeBlock() {
 	for i := range m.scans {
 		s, leaf := &m.scans[i], m.leaves[i]
 		switch {
-		case m.crossesPage[i] && m.lastRows[i].unpacked.size > 0:
-			m.lastRows[i].retreat(s)
-		case s.pageOpen:
-			s.noteUnpacked(true, &leaf.page)
+		case m.crossesPage[i] && m.lastRows[i].pageInScratch.size > 0:
+			m.lastRows[i].keepCursorBeforeRow(s)
+		case s.pageLoaded:
+			s.notePageInScratch(true, &leaf.page)
 		}
 	}
 }

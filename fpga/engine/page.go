@@ -47,8 +47,8 @@ func (p *page) holdsValues() bool {
 	return (p.header.Type == format.DataPage || p.header.Type == format.DataPageV2) && p.header.NumValues > 0
 }
 
-// passPage moves the cursor behind a page. The caller sets Skip.
-func passPage(at *program.Cursor, p *page) {
+// movePastPage moves the cursor behind a page. The caller sets Skip.
+func movePastPage(at *program.Cursor, p *page) {
 	if p.holdsValues() {
 		at.Seen += uint64(p.header.NumValues)
 	}
@@ -66,11 +66,11 @@ func (x *executor) unpackPage(t *taskState, at *program.Cursor, p *page, payload
 	if !p.isPacked(&t.columnType) {
 		h := p.header
 		h.HasCRC = h.HasCRC && !at.Checked
-		late := h.HasCRC && t.verifyLate && p.holdsValues()
+		late := h.HasCRC && t.verifyWhileReading && p.holdsValues()
 		h.HasCRC = h.HasCRC && !late
 		p.unpacked, err = decoder.Unpack(nil, &h, payload, &t.columnType)
 		if err == nil && late {
-			x.pending.startPage(t, at, p)
+			x.pageChecksum.startPage(t, at, p)
 		}
 		if at.Skip == 0 {
 			x.result.BytesIn += p.size

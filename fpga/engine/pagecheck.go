@@ -6,24 +6,24 @@ import (
 )
 
 // checkPages walks the page headers from the cursor on. It finds whether window, scratch and dictionary room hold
-// the bytes that the task's rows need, and notes in the task's state what is lacking. It moves the task's cursor
-// over pages that the cursor skips whole.
+// the bytes that the task's rows need. If they do not, it ends the task early. It moves the task's cursor over pages
+// that the cursor skips whole.
 func (x *executor) checkPages(t *taskState) error {
-	if t.lacking != program.Done {
+	if t.stopped() {
 		return nil
 	}
 	var (
 		at            = t.cursor
-		rows          = uint64(t.task.Count) // still to be found
+		rowsLeft      = uint64(t.task.Count) // still to be found
 		touched       bool                   // at has moved on from t.cursor, over pages that must be in the window
-		room          uint64                 // scratch wanted
+		scratchBytes  uint64                 // scratch wanted
 		estimate      pageEstimate           // of the pages touched
 		onlyInScratch bool                   // the first page touched is in scratch and not in the window
 		p             page
 	)
-	for rows > 0 {
+	for rowsLeft > 0 {
 		if t.chunkEnded(&at) {
-			return t.shortChunk(&at, rows)
+			return t.chunkEndError(&at, rowsLeft)
 		}
 		ok, err := t.readHeader(&at, &p)
 		if err != nil {
@@ -33,37 +33,37 @@ func (x *executor) checkPages(t *taskState) error {
 			t.cursor.Unpacked = at.Unpacked
 		}
 		if !ok {
-			guess := max(headerEstimate, 2*t.bytesFrom(at.Page))
-			t.lackInput(at.Page+max(guess, estimate.estimateBytes(rows)), room)
+			guess := max(headerEstimate, 2*t.windowBytesFrom(at.Page))
+			t.requestMemory(at.Page+max(guess, estimate.estimateBytes(rowsLeft)), scratchBytes)
 			return nil
 		}
 		if p.header.Type == format.DictionaryPage {
-			size, err := t.dictionaryBytes(&at, &p)
+			size, err := t.checkDictionaryPage(&at, &p)
 			if err != nil {
 				return err
 			}
 			if size > uint64(len(t.dictRoom)) {
-				t.setLacking(program.MoreDict, size)
+				t.stopEarly(program.MoreDict, size)
 				return nil
 			}
-			room = max(room, p.scratchNeeded(&t.columnType))
-			if !touched && t.payload(&p) != nil && room <= uint64(len(t.scratch)) && x.ownsDictionaryRoom(t) {
+			scratchBytes = max(scratchBytes, p.scratchNeeded(&t.columnType))
+			if !touched && t.payloadInWindow(&p) != nil && scratchBytes <= uint64(len(t.scratch)) && x.ownsDictionaryRoom(t) {
 				if err := x.loadDictionary(t, &at, &p); err != nil {
 					return err
 				}
-				passPage(&at, &p)
-				t.cursor, room = at, 0
+				movePastPage(&at, &p)
+				t.cursor, scratchBytes = at, 0
 				continue
 			}
 			touched = true
 		}
 		if !p.holdsValues() {
-			passPage(&at, &p)
+			movePastPage(&at, &p)
 			if !touched {
 				t.cursor = at
 			}
-			if touched && t.bytesFrom(p.offset) < p.size {
-				t.lackInput(at.Page+headerEstimate, room)
+			if touched && t.windowBytesFrom(p.offset) < p.size {
+				t.requestMemory(at.Page+headerEstimate, scratchBytes)
 				return nil
 			}
 			continue
@@ -71,7 +71,7 @@ func (x *executor) checkPages(t *taskState) error {
 		n, known := p.rowCount(&t.columnType)
 		if known && at.Skip >= n {
 			at.Skip -= n
-			passPage(&at, &p)
+			movePastPage(&at, &p)
 			if !touched {
 				t.cursor = at
 			}
@@ -79,61 +79,61 @@ func (x *executor) checkPages(t *taskState) error {
 		}
 		if onlyInScratch && len(t.column.passes) > 1 {
 			// The next pass begins at the first page again, but this page will have overwritten it in scratch.
-			t.cursor.Unpacked, t.readyRows = false, 0
-			t.lackInput(p.endOffset()+estimate.estimateBytes(rows), room)
+			t.cursor.Unpacked, t.rowsInWindow = false, 0
+			t.requestMemory(p.endOffset()+estimate.estimateBytes(rowsLeft), scratchBytes)
 			return nil
 		}
-		touched, onlyInScratch = true, p.unpacked != nil && t.payload(&p) == nil
-		room = max(room, p.scratchNeeded(&t.columnType))
+		touched, onlyInScratch = true, p.unpacked != nil && t.payloadInWindow(&p) == nil
+		scratchBytes = max(scratchBytes, p.scratchNeeded(&t.columnType))
 		if known {
-			n = min(n-at.Skip, rows)
-			rows -= n
+			n = min(n-at.Skip, rowsLeft)
+			rowsLeft -= n
 			estimate.addPage(n, p.size)
 		}
-		if p.unpacked == nil && t.payload(&p) == nil {
-			t.lackInput(p.endOffset()+estimate.estimateBytes(rows), room)
+		if p.unpacked == nil && t.payloadInWindow(&p) == nil {
+			t.requestMemory(p.endOffset()+estimate.estimateBytes(rowsLeft), scratchBytes)
 			return nil
 		}
 		if !known {
 			break // only the page's levels say how many rows it has
 		}
-		t.readyRows += uint32(n)
+		t.rowsInWindow += uint32(n)
 		at.Skip = 0
-		passPage(&at, &p)
+		movePastPage(&at, &p)
 	}
-	if room > uint64(len(t.scratch)) {
-		t.setLacking(program.MoreRoom, room)
+	if scratchBytes > uint64(len(t.scratch)) {
+		t.stopEarly(program.MoreScratch, scratchBytes)
 	}
 	return nil
 }
 
-// lackInput notes that the window should reach chunk offset to. If scratch lacks room as well, lackInput notes the
-// lack of scratch instead.
-func (t *taskState) lackInput(to, room uint64) {
-	if room > uint64(len(t.scratch)) {
-		t.setLacking(program.MoreRoom, room)
+// requestMemory ends the task until scratch has scratchBytes bytes and the window reaches chunk offset windowEnd. If
+// both lack, it asks for scratch first.
+func (t *taskState) requestMemory(windowEnd, scratchBytes uint64) {
+	if scratchBytes > uint64(len(t.scratch)) {
+		t.stopEarly(program.MoreScratch, scratchBytes)
 		return
 	}
-	t.setLacking(program.MoreInput, min(to, t.task.ChunkLen)-t.cursor.Page)
+	t.stopEarly(program.MoreInput, min(windowEnd, t.task.ChunkLen)-t.cursor.Page)
 }
 
 // pageEstimate estimates how many bytes further rows will take, from the pages seen.
 type pageEstimate struct{ rows, bytes uint64 }
 
-func (s *pageEstimate) addPage(rows, bytes uint64) {
-	s.rows += rows
-	s.bytes += bytes
+func (e *pageEstimate) addPage(rows, bytes uint64) {
+	e.rows += rows
+	e.bytes += bytes
 }
 
 // estimateBytes returns how many bytes a number of further rows may take. Pages are alike, so the estimate is whole
 // pages.
-func (s *pageEstimate) estimateBytes(rows uint64) uint64 {
-	if s.rows == 0 || rows == 0 {
+func (e *pageEstimate) estimateBytes(rows uint64) uint64 {
+	if e.rows == 0 || rows == 0 {
 		return 0
 	}
-	pages := (rows + s.rows - 1) / s.rows
-	if most := uint64(1) << 62; pages > most/max(1, s.bytes) {
+	pages := (rows + e.rows - 1) / e.rows
+	if most := uint64(1) << 62; pages > most/max(1, e.bytes) {
 		return most
 	}
-	return pages * s.bytes
+	return pages * e.bytes
 }

@@ -44,19 +44,19 @@ func (t *taskState) writeTag(at *program.Cursor, p *page, payload []byte) {
 	header := t.scratch[TagBytes+n:][:p.headerSize]
 	copy(header, t.window[at.Page-t.task.WindowAt:])
 	littleEndian.PutUint64(tag, tagMagic)
-	t.writeIdentity(tag, at, p.size, n, p.headerSize)
+	t.writePageIdentity(tag, at, p.size, n, p.headerSize)
 	littleEndian.PutUint32(tag[56:], sampleChecksum(0, payload))
 	littleEndian.PutUint32(tag[60:], tagChecksum(tag, header, p.unpacked))
 }
 
-// writeIdentity writes the part of a tag that names the page.
-func (t *taskState) writeIdentity(tag []byte, at *program.Cursor, size, unpacked uint64, head int) {
+// writePageIdentity writes the part of a tag that names the page.
+func (t *taskState) writePageIdentity(tag []byte, at *program.Cursor, size, unpacked uint64, headerSize int) {
 	littleEndian.PutUint64(tag[8:], at.Page)
 	littleEndian.PutUint64(tag[16:], size)
 	littleEndian.PutUint64(tag[24:], unpacked)
 	littleEndian.PutUint64(tag[32:], at.Seen)
 	littleEndian.PutUint64(tag[40:], t.task.ChunkLen)
-	littleEndian.PutUint32(tag[48:], uint32(head))
+	littleEndian.PutUint32(tag[48:], uint32(headerSize))
 	littleEndian.PutUint32(tag[52:], t.task.Column)
 }
 
@@ -65,38 +65,41 @@ func tagChecksum(tag, header, unpacked []byte) uint32 {
 	return sampleChecksum(crc32.Update(crc32.Checksum(tag[:60], castagnoli), castagnoli, header), unpacked)
 }
 
-// findUnpacked sets p to the page that lies unpacked in scratch. It reports whether that page is the one at the
+// findPageInScratch sets p to the page that lies unpacked in scratch. It reports whether that page is the one at the
 // cursor, and agrees with the page's bytes in the window.
-func (t *taskState) findUnpacked(at *program.Cursor, p *page) bool {
+func (t *taskState) findPageInScratch(at *program.Cursor, p *page) bool {
 	size := uint64(len(t.scratch))
 	if size < TagBytes {
 		return false
 	}
 	tag := t.scratch[:TagBytes]
-	unpackedSize, head := littleEndian.Uint64(tag[24:]), uint64(littleEndian.Uint32(tag[48:]))
-	if littleEndian.Uint64(tag) != tagMagic || unpackedSize > size-TagBytes || head > size-TagBytes-unpackedSize {
+	unpackedSize, headerSize := littleEndian.Uint64(tag[24:]), uint64(littleEndian.Uint32(tag[48:]))
+	if littleEndian.Uint64(tag) != tagMagic || unpackedSize > size-TagBytes || headerSize > size-TagBytes-unpackedSize {
 		return false
 	}
-	unpacked, header := t.scratch[TagBytes:][:unpackedSize:unpackedSize], t.scratch[TagBytes+unpackedSize:][:head:head]
+	unpacked := t.scratch[TagBytes:][:unpackedSize:unpackedSize]
+	header := t.scratch[TagBytes+unpackedSize:][:headerSize:headerSize]
 	if littleEndian.Uint32(tag[60:]) != tagChecksum(tag, header, unpacked) {
 		return false
 	}
 	h, used, err := format.ParsePageHeader(header)
-	if err != nil || uint64(used) != head || uint64(h.Uncompressed) != unpackedSize {
+	if err != nil || uint64(used) != headerSize || uint64(h.Uncompressed) != unpackedSize {
 		return false
 	}
-	found := page{header: h, offset: at.Page, size: head + uint64(h.Compressed), headerSize: used, unpacked: unpacked}
+	found := page{header: h, offset: at.Page, size: headerSize + uint64(h.Compressed), headerSize: used,
+		unpacked: unpacked}
 	var want [TagBytes]byte
-	t.writeIdentity(want[:], at, found.size, unpackedSize, used)
+	t.writePageIdentity(want[:], at, found.size, unpackedSize, used)
 	if !bytes.Equal(tag[8:56], want[8:56]) || !found.isPacked(&t.columnType) || !found.holdsValues() {
 		return false
 	}
-	if have := t.bytesFrom(at.Page); have > 0 {
+	if have := t.windowBytesFrom(at.Page); have > 0 {
 		b := t.window[uint64(len(t.window))-have:]
 		if m := min(len(b), used); !bytes.Equal(b[:m], header[:m]) {
 			return false
 		}
-		if payload := t.payload(&found); payload != nil && sampleChecksum(0, payload) != littleEndian.Uint32(tag[56:]) {
+		payload := t.payloadInWindow(&found)
+		if payload != nil && sampleChecksum(0, payload) != littleEndian.Uint32(tag[56:]) {
 			return false
 		}
 	}

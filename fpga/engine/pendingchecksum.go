@@ -48,7 +48,7 @@ func (s *pendingChecksum) verifyPage() error {
 	*s = pendingChecksum{}
 	if err != nil {
 		t.cursor = c
-		return t.atPage(&c, err)
+		return t.errorAtPage(&c, err)
 	}
 	return nil
 }

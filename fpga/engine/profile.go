@@ -38,8 +38,8 @@ type stopwatch struct {
 // readClock returns the nanoseconds since the epoch.
 func (s *stopwatch) readClock() uint64 { return uint64(time.Since(s.epoch)) }
 
-// addLap counts a run of a unit that began at since and ends now, and returns now.
-func (s *stopwatch) addLap(u program.Unit, since uint64, values int) uint64 {
+// recordRun counts a run of a unit that began at since and ends now, and returns now.
+func (s *stopwatch) recordRun(u program.Unit, since uint64, values int) uint64 {
 	now := s.readClock()
 	s.profile[u].addRun(now-since, uint64(values))
 	return now

@@ -50,7 +50,7 @@ func (c *programCache) compiledFor(s *program.Slice, mem []byte, units []program
 	if err := p.Validate(); err != nil {
 		return nil, programError(err)
 	}
-	compiled, err := compile(p, units)
+	compiled, err := compileProgram(p, units)
 	if err != nil {
 		return nil, programError(err)
 	}

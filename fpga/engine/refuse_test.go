@@ -258,7 +258,7 @@ func TestNeedsAreExact(t *testing.T) {
 	for _, c := range []struct {
 		state program.State
 		field *uint64
-	}{{program.MoreDict, &task.Dict.Len}, {program.MoreRoom, &task.Scratch.Len}, {program.MoreInput,
+	}{{program.MoreDict, &task.Dict.Len}, {program.MoreScratch, &task.Scratch.Len}, {program.MoreInput,
 		&task.Window.Len}, {program.MoreOutput, &b.slice.ValueCap}} {
 		t.Run(c.state.String(), func(t *testing.T) {
 			full := *c.field
@@ -276,7 +276,7 @@ func TestNeedsAreExact(t *testing.T) {
 				require.Equal(t, c.state, state, r.Message)
 				need := r.Tasks[0].Need
 				require.Positive(t, need)
-				if c.state == program.MoreDict || c.state == program.MoreRoom {
+				if c.state == program.MoreDict || c.state == program.MoreScratch {
 					*c.field = need - 1
 					state, _ = b.execute()
 					require.Equal(t, c.state, state)

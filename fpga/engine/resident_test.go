@@ -96,7 +96,7 @@ func TestUnpackedPageAndTheNext(t *testing.T) {
 	b.limitWindow(10)
 	state, r = b.execute()
 	require.Equal(t, program.MoreInput, state)
-	require.EqualValues(t, 50, r.Tasks[0].Ready)
+	require.EqualValues(t, 50, r.Tasks[0].RowsInWindow)
 	require.Equal(t, after.Cursor, r.Tasks[0].Cursor)
 	require.Greater(t, r.Tasks[0].Need, uint64(after.Page)+10)
 	require.LessOrEqual(t, r.Tasks[0].Need, uint64(after.Page)+full)
@@ -134,10 +134,10 @@ func TestUnpackedPageIsLost(t *testing.T) {
 			clear(b.mem.Output)
 			b.limitWindow(0)
 			state, r := b.execute()
-			require.Contains(t, []program.State{program.MoreInput, program.MoreRoom}, state, r.Message)
+			require.Contains(t, []program.State{program.MoreInput, program.MoreScratch}, state, r.Message)
 			require.False(t, r.Tasks[0].Cursor.Unpacked)
 			require.Positive(t, r.Tasks[0].Need)
-			require.Zero(t, r.Tasks[0].Ready)
+			require.Zero(t, r.Tasks[0].RowsInWindow)
 			require.Equal(t, make([]byte, len(b.mem.Output)), b.mem.Output)
 		})
 	}
@@ -175,7 +175,7 @@ func TestUnpackedPageOfTwoPasses(t *testing.T) {
 	state, r = b.execute()
 	require.Equal(t, program.MoreInput, state, r.Message)
 	require.False(t, r.Tasks[0].Cursor.Unpacked, "the page is wanted in the window")
-	require.Zero(t, r.Tasks[0].Ready)
+	require.Zero(t, r.Tasks[0].RowsInWindow)
 	require.Equal(t, make([]byte, len(b.mem.Output)), b.mem.Output)
 	b.mem.Input, b.slice.Tasks[0] = input, whole
 	b.slice.Tasks[0].Cursor = r.Tasks[0].Cursor
@@ -211,8 +211,8 @@ func TestChecksumOnce(t *testing.T) {
 	assert.Contains(t, r.Message, "page 1")
 }
 
-// TestReady checks that Ready rows are written if the host asks for them alone.
-func TestReady(t *testing.T) {
+// TestRowsInWindow checks that RowsInWindow rows are written if the host asks for them alone.
+func TestRowsInWindow(t *testing.T) {
 	b, after := unpackedRunner(t, "", 1)
 	b.widenTask(200, 1)
 	b.slice.Tasks[0].Cursor = program.Cursor{}
@@ -222,7 +222,7 @@ func TestReady(t *testing.T) {
 		b.limitWindow(window)
 		state, r := b.execute()
 		require.Equal(t, program.MoreInput, state)
-		require.Equal(t, want, r.Tasks[0].Ready, "%d bytes", window)
+		require.Equal(t, want, r.Tasks[0].RowsInWindow, "%d bytes", window)
 		if want > 0 {
 			b.slice.Tasks[0].Count = want
 			state, _ = b.execute()

@@ -8,31 +8,31 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// listValues is how many elements of lists a block should hold, so that the block stays in the first-level cache as
-// flat blocks do.
-const listValues = 4096
+// listBlockValues is how many elements of lists a block should hold, so that the block stays in the first-level cache
+// as flat blocks do.
+const listBlockValues = 4096
 
 // Values that one operator takes directly from the page to their destination need no room in the cache in between.
 // Blocks of such values are longer, so that there are fewer blocks.
 const (
-	directRows   = 4 // times the rows of other flat blocks
-	directValues = 8 // times the elements of other blocks of lists
+	directRowsFactor   = 4 // times the rows of other flat blocks
+	directValuesFactor = 8 // times the elements of other blocks of lists
 )
 
 // rowScan is one pass over a task's rows.
 type rowScan struct {
 	*taskState
-	sinks     []sink
-	done      uint32 // rows written
-	pageOpen  bool   // the decoder holds the page at the cursor, cursor.Skip rows behind its beginning
-	blockRows int    // rows of the next block
-	clock     uint64 // when the current stage (decode or transform) began
+	sinks         []sink
+	rowsWritten   uint32
+	pageLoaded    bool // the decoder holds the page at the cursor, and stands cursor.Skip rows behind its beginning
+	nextBlockRows int
+	stageStart    uint64 // when the current stage (decode or transform) began
 }
 
-// executeTask executes one task: every pass over its rows. Afterwards t.cursor is where to continue, and t.lacking is
-// why the task stopped.
+// executeTask executes one task: every pass over its rows. Afterwards t.cursor is where to continue, and t.stopState
+// says why the task stopped.
 func (x *executor) executeTask(t *taskState, result *program.TaskResult) error {
-	x.resident.open = false
+	x.resident.opened = false
 	start, written, output := t.cursor, x.output.written, x.output.bytesWritten
 	defer func() {
 		result.Values += x.output.written - written
@@ -42,30 +42,30 @@ func (x *executor) executeTask(t *taskState, result *program.TaskResult) error {
 	// The room that the lists of earlier tasks take is known only now.
 	if need := written + uint64(t.column.sparseKeys)*uint64(t.task.Count); !t.columnType.List && !x.output.fixed &&
 		need > x.output.capacity {
-		t.setLacking(program.MoreOutput, need)
+		t.stopEarly(program.MoreOutput, need)
 		return nil
 	}
 	for i, sinks := range t.column.passes {
 		t.cursor = start
-		read := x.result.BytesIn
-		s := rowScan{taskState: t, sinks: sinks, blockRows: x.engine.blockRows, clock: x.readClock()}
+		bytesIn := x.result.BytesIn
+		s := rowScan{taskState: t, sinks: sinks, nextBlockRows: x.engine.blockRows, stageStart: x.readClock()}
 		if t.columnType.List {
-			s.blockRows = max(1, s.blockRows/32)
+			s.nextBlockRows = max(1, s.nextBlockRows/32)
 		}
-		t.verifyLate = true
+		t.verifyWhileReading = true
 		err := x.scanRows(&s)
-		t.verifyLate = false
-		if wrong := x.pending.verifyPage(); wrong != nil {
-			err = wrong
+		t.verifyWhileReading = false
+		if checksumErr := x.pageChecksum.verifyPage(); checksumErr != nil {
+			err = checksumErr
 		}
 		if err != nil {
 			t.cursor.Checked = false
 		}
 		if i > 0 {
-			x.result.BytesIn = read
+			x.result.BytesIn = bytesIn
 		}
-		result.Rows = s.done
-		if err != nil || t.lacking != program.Done {
+		result.Rows = s.rowsWritten
+		if err != nil || t.stopped() {
 			return err
 		}
 	}
@@ -79,175 +79,177 @@ func (x *executor) executeTask(t *taskState, result *program.TaskResult) error {
 // scanRows runs a pass until its rows are written, or until memory or bytes lack.
 func (x *executor) scanRows(s *rowScan) error {
 	count := s.task.Count
-	for s.done < count {
-		if !s.pageOpen {
-			if err := x.openRow(s); err != nil || s.lacking != program.Done {
+	for s.rowsWritten < count {
+		if !s.pageLoaded {
+			if err := x.seekCursorRow(s); err != nil || s.stopped() {
 				return err
 			}
 		}
 		n := x.decoder.Rows()
 		if n == 0 {
-			s.leavePage(x)
+			s.finishPage(x)
 			continue
 		}
-		if s.mayContinue(x) {
+		if s.lastRowMayContinue(x) {
 			if n--; n == 0 {
-				if err := x.writeLastRow(s); err != nil || s.lacking != program.Done {
+				if err := x.writeLastRow(s); err != nil || s.stopped() {
 					return err
 				}
 				continue
 			}
 		}
-		if err := x.decodeRows(s, min(n, int(count-s.done))); err != nil || s.lacking != program.Done {
+		if err := x.decodeRows(s, min(n, int(count-s.rowsWritten))); err != nil || s.stopped() {
 			return err
 		}
 	}
-	if s.pageOpen && x.decoder.Rows() == 0 {
-		s.leavePage(x)
+	if s.pageLoaded && x.decoder.Rows() == 0 {
+		s.finishPage(x)
 	}
-	s.noteUnpacked(s.pageOpen, &x.page)
+	s.notePageInScratch(s.pageLoaded, &x.page)
 	return nil
 }
 
-// noteUnpacked notes whether the page at the cursor lies unpacked where the next slice will look for it. inPage reports
-// whether the cursor is inside p.
-func (s *rowScan) noteUnpacked(inPage bool, p *page) {
-	s.cursor.Unpacked, s.pageBytes = inPage && p.isPacked(&s.columnType), 0
+// notePageInScratch notes in the cursor whether the cursor's page lies unpacked in scratch, where the next slice will
+// look for it. inPage reports whether the cursor is inside p.
+func (s *rowScan) notePageInScratch(inPage bool, p *page) {
+	s.cursor.Unpacked, s.cursorPageBytes = inPage && p.isPacked(&s.columnType), 0
 	if inPage && p.size <= math.MaxUint32 {
-		s.pageBytes = p.size
+		s.cursorPageBytes = p.size
 	}
 }
 
-// leavePage moves the cursor behind the open page.
-func (s *rowScan) leavePage(x *executor) {
-	passPage(&s.cursor, &x.page)
+// finishPage moves the cursor behind the loaded page.
+func (s *rowScan) finishPage(x *executor) {
+	movePastPage(&s.cursor, &x.page)
 	s.cursor.Skip = 0
-	s.pageOpen = false
+	s.pageLoaded = false
 }
 
-// mayContinue reports whether the page's last row may continue in the next page: pages of lists need not end where a
-// row does.
-func (s *rowScan) mayContinue(x *executor) bool {
+// lastRowMayContinue reports whether the page's last row may continue in the next page: pages of lists need not end
+// where a row does.
+func (s *rowScan) lastRowMayContinue(x *executor) bool {
 	if !x.page.header.MayContinue(&s.columnType) {
 		return false
 	}
 	c := s.cursor
-	passPage(&c, &x.page)
+	movePastPage(&c, &x.page)
 	return !s.chunkEnded(&c)
 }
 
-// openRow finds the page of the cursor's row, opens it and skips the rows before that row.
-func (x *executor) openRow(s *rowScan) error {
+// seekCursorRow moves the cursor to the page that holds the cursor's row. It loads that page into the decoder, and
+// skips the rows before the row.
+func (x *executor) seekCursorRow(s *rowScan) error {
 	for {
 		if x.ctx.Err() != nil {
-			s.setLacking(program.Idle, 0)
+			s.stopEarly(program.Idle, 0)
 			return nil
 		}
 		if s.chunkEnded(&s.cursor) {
-			return s.shortChunk(&s.cursor, uint64(s.task.Count-s.done))
+			return s.chunkEndError(&s.cursor, uint64(s.task.Count-s.rowsWritten))
 		}
 		ok, err := s.readHeader(&s.cursor, &x.page)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			s.setLacking(program.MoreInput, min(max(headerEstimate, 2*s.bytesFrom(s.cursor.Page)),
+			s.stopEarly(program.MoreInput, min(max(headerEstimate, 2*s.windowBytesFrom(s.cursor.Page)),
 				s.task.ChunkLen-s.cursor.Page))
 			return nil
 		}
 		if x.page.header.Type == format.DictionaryPage {
-			if err := x.passDictionary(s); err != nil || s.lacking != program.Done {
+			if err := x.loadDictionaryAtCursor(s); err != nil || s.stopped() {
 				return err
 			}
 			continue
 		}
 		if !x.page.holdsValues() {
-			passPage(&s.cursor, &x.page)
+			movePastPage(&s.cursor, &x.page)
 			continue
 		}
 		if n, known := x.page.rowCount(&s.columnType); known && s.cursor.Skip >= n {
 			s.cursor.Skip -= n
-			passPage(&s.cursor, &x.page)
+			movePastPage(&s.cursor, &x.page)
 			continue
 		}
-		if ok, err := x.openPage(s, &s.cursor); err != nil || !ok {
+		if ok, err := x.loadPage(s, &s.cursor); err != nil || !ok {
 			return err
 		}
 		if x.decoder.Continues() && s.cursor.Seen == 0 {
-			return s.atPage(&s.cursor, pageError("the chunk begins inside a row"))
+			return s.errorAtPage(&s.cursor, pageError("the chunk begins inside a row"))
 		}
 		n := uint64(x.decoder.Rows())
 		if s.cursor.Skip >= n && (s.columnType.List || n > 0) {
 			s.cursor.Skip -= n
-			passPage(&s.cursor, &x.page)
+			movePastPage(&s.cursor, &x.page)
 			continue
 		}
 		if err := x.decoder.Skip(int(s.cursor.Skip)); err != nil {
-			return s.atPage(&s.cursor, err)
+			return s.errorAtPage(&s.cursor, err)
 		}
-		s.pageOpen = true
+		s.pageLoaded = true
 		return nil
 	}
 }
 
-// openPage puts the page that x.page describes into the decoder. ok is false if memory or bytes lack. at is the
-// cursor of the page. The number of bytes that lack counts from s.cursor's page, which may lie before at's.
-func (x *executor) openPage(s *rowScan, at *program.Cursor) (ok bool, err error) {
+// loadPage unpacks the page that x.page describes, and loads it into the decoder. at is the cursor of the page. If
+// memory or bytes lack, ok is false and the task has stopped; missing bytes count from s.cursor's page, which may lie
+// before at's.
+func (x *executor) loadPage(s *rowScan, at *program.Cursor) (ok bool, err error) {
 	p := &x.page
-	payload := s.payload(p)
+	payload := s.payloadInWindow(p)
 	if payload == nil && p.unpacked == nil {
-		s.setLacking(program.MoreInput, p.endOffset()-s.cursor.Page)
+		s.stopEarly(program.MoreInput, p.endOffset()-s.cursor.Page)
 		return false, nil
 	}
-	if err := x.pending.verifyPage(); err != nil { // the page before this one
+	if err := x.pageChecksum.verifyPage(); err != nil { // the page before this one
 		return false, err
 	}
 	if ok, err := x.unpackPage(s.taskState, at, p, payload); err != nil {
-		return false, s.atPage(at, err)
+		return false, s.errorAtPage(at, err)
 	} else if !ok {
-		s.setLacking(program.MoreRoom, p.scratchNeeded(&s.columnType))
+		s.stopEarly(program.MoreScratch, p.scratchNeeded(&s.columnType))
 		return false, nil
 	}
-	dict, err := x.openResident(s.taskState, at)
+	dict, err := x.openDictionary(s.taskState, at)
 	if err != nil {
 		return false, err
 	}
 	if err := x.decoder.Reset(&s.columnType, &p.header, p.unpacked, dict); err != nil {
-		return false, s.atPage(at, err)
+		return false, s.errorAtPage(at, err)
 	}
 	return true, nil
 }
 
-// decodeRows decodes up to n rows of the open page in blocks and writes them.
+// decodeRows decodes up to n rows of the loaded page in blocks and writes them.
 func (x *executor) decodeRows(s *rowScan, n int) error {
 	for n > 0 {
-		ask := min(n, s.blockRows)
+		rows := min(n, s.nextBlockRows)
 		x.block.Reset(s.columnType.Kind())
 		x.block.Lend = true // the page stays where it is until the block is written
-		got, err := x.decoder.Next(&x.block, ask)
-		if errors.Is(err, format.ErrLimit) && ask > 1 {
+		got, err := x.decoder.Next(&x.block, rows)
+		if errors.Is(err, format.ErrLimit) && rows > 1 {
 			// The rows are longer than the rows before them: decode fewer at a time. After an error the decoder must be
 			// reset.
-			s.blockRows = max(1, ask/16)
-			if err := x.reopen(s); err != nil {
+			s.nextBlockRows = max(1, rows/16)
+			if err := x.rewindDecoder(s); err != nil {
 				return err
 			}
 			continue
 		}
 		if err != nil {
-			return s.atPage(&s.cursor, err)
+			return s.errorAtPage(&s.cursor, err)
 		}
 		if got <= 0 {
-			return s.atPage(&s.cursor, pageError("%d rows are missing", n))
+			return s.errorAtPage(&s.cursor, pageError("%d rows are missing", n))
 		}
 		written, err := x.writeBlock(s)
 		if err != nil {
 			return err
 		}
 		s.cursor.Skip += uint64(written)
-		s.done += uint32(written)
-		if s.lacking != program.Done {
-			s.noteUnpacked(true, &x.page)
+		s.rowsWritten += uint32(written)
+		if s.stopped() {
+			s.notePageInScratch(true, &x.page)
 			return nil
 		}
 		s.sizeNextBlock(x, got)
@@ -256,41 +258,42 @@ func (x *executor) decodeRows(s *rowScan, n int) error {
 	return nil
 }
 
-// sizeNextBlock sets the rows of the next block from those of the block that is done.
+// sizeNextBlock sets the number of rows of the next block from the values of the last block, which had got rows. A
+// block is direct if one operator takes its values from the page to their destination.
 func (s *rowScan) sizeNextBlock(x *executor, got int) {
-	straight := x.block.Lent && singleStep(s.sinks)
+	direct := x.block.Lent && atMostOneStep(s.sinks)
 	switch {
 	case s.columnType.List:
-		values := listValues
-		if straight {
-			values *= directValues
+		values := listBlockValues
+		if direct {
+			values *= directValuesFactor
 		}
-		s.blockRows = min(max(1, got*values/max(1, x.block.Values())), x.engine.blockRows)
-	case straight:
-		s.blockRows = min(directRows*x.engine.blockRows, x.block.MaxValues)
+		s.nextBlockRows = min(max(1, got*values/max(1, x.block.Values())), x.engine.blockRows)
+	case direct:
+		s.nextBlockRows = min(directRowsFactor*x.engine.blockRows, x.block.MaxValues)
 	}
 }
 
-// singleStep reports whether the values of every sink pass at most one operator between the block and their
+// atMostOneStep reports whether the values of every sink pass at most one operator between the block and their
 // destination.
-func singleStep(sinks []sink) bool {
+func atMostOneStep(sinks []sink) bool {
 	for i := range sinks {
-		work := 0
+		operators := 0
 		for k := range sinks[i].steps {
 			if t := &sinks[i].steps[k]; !t.mergedIntoLog && !t.fillsZeros {
-				work++
+				operators++
 			}
 		}
-		if work > 1 {
+		if operators > 1 {
 			return false
 		}
 	}
 	return true
 }
 
-// reopen sets the decoder back to the cursor's row in the open page.
-func (x *executor) reopen(s *rowScan) error {
-	dict, err := x.openResident(s.taskState, &s.cursor)
+// rewindDecoder sets the decoder back to the cursor's row in the loaded page.
+func (x *executor) rewindDecoder(s *rowScan) error {
+	dict, err := x.openDictionary(s.taskState, &s.cursor)
 	if err != nil {
 		return err
 	}
@@ -299,7 +302,7 @@ func (x *executor) reopen(s *rowScan) error {
 		err = x.decoder.Skip(int(s.cursor.Skip))
 	}
 	if err != nil {
-		return s.atPage(&s.cursor, err)
+		return s.errorAtPage(&s.cursor, err)
 	}
 	return nil
 }

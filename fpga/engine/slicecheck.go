@@ -16,7 +16,7 @@ func (x *executor) checkSlice() error {
 	if s.Rows == 0 {
 		return sliceError("no rows")
 	}
-	if err := x.output.layOut(x.memory.Output, s, &compiled.output); err != nil {
+	if err := x.output.layOutTensors(x.memory.Output, s, &compiled.output); err != nil {
 		return err
 	}
 	if compiled.source != program.Parquet && len(s.Tasks) != 1 {
@@ -34,7 +34,7 @@ func (x *executor) checkSlice() error {
 			return &stateError{errorState(err), fmt.Errorf("task %d: %w", i, err)}
 		}
 		if need, ok := x.outputFits(state.column, t, &appended); !ok {
-			state.lacking, state.needed = program.MoreOutput, need
+			state.stopEarly(program.MoreOutput, need)
 		}
 		x.tasks = append(x.tasks, state)
 	}

@@ -10,55 +10,55 @@ import (
 // last row they lie row by row in the output, behind what was written before; orderByKey then puts them in order.
 // Nothing else is kept between slices.
 
-// stagedStart returns the element of kjt.values at which the map's values begin. The lengths in the output say how
+// mapValuesStart returns the element of kjt.values at which the map's values begin. The lengths in the output say how
 // many ids the earlier tasks of the mini-batch have written.
-func (x *executor) stagedStart(plan *mapPlan, t *program.Task) (base uint64, err error) {
-	base = x.output.written
-	if x.output.fixed || plan.keyCount == 0 || t.Row == 0 {
-		return base, nil
+func (x *executor) mapValuesStart(plan *mapPlan, t *program.Task) (mapStart uint64, err error) {
+	mapStart = x.output.written
+	if x.output.fixed || plan.outputKeys == 0 || t.Row == 0 {
+		return mapStart, nil
 	}
 	sum := uint64(0)
-	for k := range uint64(plan.keyCount) {
-		lengths := x.output.lengths[4*(uint64(plan.firstKey)+k)*x.output.rows:]
+	for k := range uint64(plan.outputKeys) {
+		lengths := x.output.lengths[4*(uint64(plan.firstOutputKey)+k)*x.output.rows:]
 		for r := range uint64(t.Row) {
 			sum += uint64(littleEndian.Uint32(lengths[4*r:]))
 		}
 	}
-	if sum > base {
-		return 0, sliceError("%d values lie in the rows before %d, %d were written", sum, t.Row, base)
+	if sum > mapStart {
+		return 0, sliceError("%d values lie in the rows before %d, %d were written", sum, t.Row, mapStart)
 	}
-	return base - sum, nil
+	return mapStart - sum, nil
 }
 
 // stageRows writes lengths, and writes ids and weights behind those of the rows before, row by row. ok is false if the
 // output lacks room for them or for putting them in order; the task's state then says how much is needed.
-func (x *executor) stageRows(plan *mapPlan, row uint64, n int, base uint64) (ok bool, err error) {
+func (x *executor) stageRows(plan *mapPlan, row uint64, n int, mapStart uint64) (ok bool, err error) {
 	clock := x.readClock()
 	reader, o := &x.mapReader, &x.output
 	features := &reader.mapFeatures
 	end := o.written + uint64(len(features.ids))
 	need := end
-	if plan.keyCount > 1 {
-		need += end - base
+	if plan.outputKeys > 1 {
+		need += end - mapStart
 	}
 	if need > o.capacity {
-		reader.scans[1].setLacking(program.MoreOutput, need)
+		reader.scans[1].stopEarly(program.MoreOutput, need)
 		return false, nil
 	}
-	for k := range plan.keyCount {
-		copy(o.lengths[4*((uint64(plan.firstKey)+uint64(k))*o.rows+row):], bytesOf(features.counts[k*n:][:n]))
+	for k := range plan.outputKeys {
+		copy(o.lengths[4*((uint64(plan.firstOutputKey)+uint64(k))*o.rows+row):], bytesOf(features.counts[k*n:][:n]))
 	}
-	o.bytesWritten += 4 * uint64(plan.keyCount*n)
+	o.bytesWritten += 4 * uint64(plan.outputKeys*n)
 	ids, weights := features.ids, features.weights
-	if plan.keyCount > 1 {
-		ids, weights = features.orderByRow(plan.keyCount, n)
+	if plan.outputKeys > 1 {
+		ids, weights = features.orderByRow(plan.outputKeys, n)
 	}
 	if err := o.storeIDs(o.written, row, &chainValues{int64s: ids}, len(ids)); err != nil {
 		return false, err
 	}
 	o.storeWeights(o.written, weights)
 	o.written = end
-	x.addLap(program.UnitMap, clock, len(ids))
+	x.recordRun(program.UnitMap, clock, len(ids))
 	return true, nil
 }
 
@@ -92,55 +92,55 @@ func (m *mapFeatures) orderByRow(keys, n int) ([]int64, []float32) {
 
 // orderByKey puts a map's values, which lie row by row, in the order of keys: it copies them behind themselves and from
 // there to their places. It checks the lengths as it reads them, because they lie in memory that the host can write.
-func (x *executor) orderByKey(plan *mapPlan, base uint64) error {
+func (x *executor) orderByKey(plan *mapPlan, mapStart uint64) error {
 	o, features := &x.output, &x.mapReader.mapFeatures
-	n := o.written - base
-	if plan.keyCount < 2 || n == 0 {
+	n := o.written - mapStart
+	if plan.outputKeys < 2 || n == 0 {
 		return nil
 	}
 	if o.written+n > o.capacity {
 		return sliceError("no room to put %d values of a map in order", n)
 	}
-	features.keyOffsets = resize(&features.keyOffsets, plan.keyCount)
-	at := base
+	features.keyOffsets = resize(&features.keyOffsets, plan.outputKeys)
+	at := mapStart
 	for k := range features.keyOffsets {
 		features.keyOffsets[k] = at
-		lengths := o.lengths[4*(uint64(plan.firstKey)+uint64(k))*o.rows:]
+		lengths := o.lengths[4*(uint64(plan.firstOutputKey)+uint64(k))*o.rows:]
 		for r := range o.rows {
 			at += uint64(littleEndian.Uint32(lengths[4*r:]))
 		}
 	}
 	if at != o.written {
-		return sliceError("the lengths of a map sum to %d, %d values were written", at-base, n)
+		return sliceError("the lengths of a map sum to %d, %d values were written", at-mapStart, n)
 	}
-	return features.moveToKeys(o, plan, base, n)
+	return features.moveToKeys(o, plan, mapStart, n)
 }
 
 // lengthTileRows is how many lengths of a key are read together: a line of the cache. Read row by row, each length
 // would be in a line of its own, and the lines of all keys fall into the same sets of the cache.
 const lengthTileRows = 16
 
-// moveToKeys copies n ids that lie row by row from element base on, and their weights, to the places of their keys,
+// moveToKeys copies n ids that lie row by row from element mapStart on, and their weights, to the places of their keys,
 // which are in keyOffsets.
-func (m *mapFeatures) moveToKeys(o *tensors, plan *mapPlan, base, n uint64) error {
+func (m *mapFeatures) moveToKeys(o *tensors, plan *mapPlan, mapStart, n uint64) error {
 	size := uint64(8)
 	if o.ids32 {
 		size = 4
 	}
-	ids := o.values[size*(base+n):][:size*n]
-	copy(ids, o.values[size*base:])
+	ids := o.values[size*(mapStart+n):][:size*n]
+	copy(ids, o.values[size*mapStart:])
 	var weights []byte
 	if len(o.weights) > 0 {
-		weights = o.weights[4*(base+n):][:4*n]
-		copy(weights, o.weights[4*base:])
+		weights = o.weights[4*(mapStart+n):][:4*n]
+		copy(weights, o.weights[4*mapStart:])
 	}
 	keys := len(m.keyOffsets)
 	m.lengthTile = resize(&m.lengthTile, keys*lengthTileRows)
-	done, end := uint64(0), base+n
+	done, end := uint64(0), mapStart+n
 	for first := uint64(0); first < o.rows; first += lengthTileRows {
 		rows := min(lengthTileRows, o.rows-first)
 		for k := range keys {
-			lengths := o.lengths[4*((uint64(plan.firstKey)+uint64(k))*o.rows+first):][:4*rows]
+			lengths := o.lengths[4*((uint64(plan.firstOutputKey)+uint64(k))*o.rows+first):][:4*rows]
 			for r := range rows {
 				m.lengthTile[int(r)*keys+k] = littleEndian.Uint32(lengths[4*r:])
 			}

@@ -30,8 +30,8 @@ type tensors struct {
 	denseTile    denseTile // values of dense that are not yet in dense
 }
 
-// layOut finds the tensors in the output range.
-func (o *tensors) layOut(mem []byte, s *program.Slice, out *program.Output) error {
+// layOutTensors finds the tensors in the output range.
+func (o *tensors) layOutTensors(mem []byte, s *program.Slice, out *program.Output) error {
 	rows := uint64(s.Rows)
 	*o = tensors{denseTile: denseTile{values: o.denseTile.values}, rows: rows, width: uint64(out.Dense),
 		fixed: out.Fixed, ids32: out.IDs == program.IDs32, denseBytes: out.DenseType.Bytes(), capacity: s.ValueCap,
@@ -163,10 +163,10 @@ func (o *tensors) storeSparse(key, row uint64, v *chainValues) error {
 
 // storeLists writes as many whole rows of a list as fit. It returns the number of these rows, and the number of
 // elements that the output needs for all rows.
-func (o *tensors) storeLists(key, row uint64, v *chainValues) (rows int, want uint64, err error) {
+func (o *tensors) storeLists(key, row uint64, v *chainValues) (rows int, need uint64, err error) {
 	rows, fit := len(v.lengths), v.count
-	want = uint64(v.count)
-	if want > o.capacity-o.written {
+	need = uint64(v.count)
+	if need > o.capacity-o.written {
 		rows, fit = 0, 0
 		for _, l := range v.lengths {
 			if uint64(fit)+uint64(l) > o.capacity-o.written {
@@ -181,10 +181,10 @@ func (o *tensors) storeLists(key, row uint64, v *chainValues) (rows int, want ui
 		return 0, 0, err
 	}
 	o.storeUnitWeights(o.written, fit)
-	want += o.written
+	need += o.written
 	o.written += uint64(fit)
 	o.bytesWritten += 4 * uint64(rows)
-	return rows, want, nil
+	return rows, need, nil
 }
 
 // scalarIndex returns the element at which a key's scalars from row on are written.
@@ -221,7 +221,7 @@ func (o *tensors) idDestination(at uint64, n int) destination {
 func (o *tensors) storeIDs(at, row uint64, v *chainValues, n int) error {
 	if o.ids32 {
 		o.bytesWritten += 4 * uint64(n)
-		if v.inPlace {
+		if v.inTensor {
 			return nil
 		}
 		ids := v.int64s[:n]

@@ -22,22 +22,22 @@ import (
 func (x *executor) executeText() {
 	t := &x.tasks[0]
 	result := &x.result.Tasks[0]
-	err := x.executeRows(t, result)
+	err := x.executeTextRows(t, result)
 	result.Cursor = t.cursor
 	if err != nil {
 		result.State = x.failWith(err)
 		return
 	}
-	result.State, result.Need = t.lacking, t.needed
-	if t.lacking == program.MoreInput {
-		result.Ready = t.readyRows
+	result.State, result.Need = t.stopState, t.stopNeed
+	if t.stopState == program.MoreInput {
+		result.RowsInWindow = t.rowsInWindow
 	}
-	x.result.State = t.lacking
+	x.result.State = t.stopState
 }
 
-// executeRows decodes the task's rows and runs them through the chains.
-func (x *executor) executeRows(t *taskState, result *program.TaskResult) error {
-	if t.lacking != program.Done {
+// executeTextRows decodes the task's rows and runs them through the chains.
+func (x *executor) executeTextRows(t *taskState, result *program.TaskResult) error {
+	if t.stopped() {
 		return nil
 	}
 	rows := int(t.task.Count)
@@ -46,11 +46,11 @@ func (x *executor) executeRows(t *taskState, result *program.TaskResult) error {
 		block = min(rows, x.engine.blockRows)
 	}
 	if need := x.layOutScratch(t, block); need > uint64(len(t.scratch)) {
-		t.setLacking(program.MoreRoom, need)
+		t.stopEarly(program.MoreScratch, need)
 		return nil
 	}
 	at, err := x.skipTextRows(t, rows)
-	if err != nil || t.lacking != program.Done {
+	if err != nil || t.stopped() {
 		return err
 	}
 	written := x.output.written
@@ -60,7 +60,7 @@ func (x *executor) executeRows(t *taskState, result *program.TaskResult) error {
 		start := x.readClock()
 		first := at
 		res, err := x.decodeText(t, &at, &x.textColumns, n)
-		now := x.addLap(program.UnitText, start, res.Rows*x.program.fieldCount)
+		now := x.recordRun(program.UnitText, start, res.Rows*x.program.fieldCount)
 		x.result.Decode += now - start
 		if err != nil {
 			return err
@@ -70,8 +70,8 @@ func (x *executor) executeRows(t *taskState, result *program.TaskResult) error {
 		total.Rows += res.Rows
 		if res.Rows < n {
 			total.More = res.More
-			t.readyRows = uint32(total.Rows)
-			return t.lackText(total, rows)
+			t.rowsInWindow = uint32(total.Rows)
+			return t.requestText(total, rows)
 		}
 		err = x.transformText(uint64(t.task.Row)+uint64(total.Rows-n), n)
 		x.result.Transform += x.readClock() - now
@@ -90,14 +90,14 @@ func (x *executor) executeRows(t *taskState, result *program.TaskResult) error {
 	return nil
 }
 
-// textPad is how many elements lie between two columns in scratch: a cache line, so that the rows of all columns do not
-// fall into the same sets of the cache.
-const textPad = 8
+// textColumnPadding is how many elements lie between two columns in scratch: a cache line, so that the rows of all
+// columns do not fall into the same sets of the cache.
+const textColumnPadding = 8
 
 // layOutScratch points x.textColumns at the columns' places in scratch, if scratch has room. It returns the bytes
 // that they need: 8 for each value and, for text, one more for its validity.
 func (x *executor) layOutScratch(t *taskState, rows int) uint64 {
-	kept, each := uint64(x.program.fieldCount), uint64(rows+textPad)
+	kept, each := uint64(x.program.fieldCount), uint64(rows+textColumnPadding)
 	need := kept * each * 8
 	nulls := x.program.source == program.CriteoTSV
 	if nulls {
@@ -142,7 +142,7 @@ func (x *executor) skipTextRows(t *taskState, rows int) (program.Cursor, error) 
 	for at.Skip > 0 {
 		start := x.readClock()
 		res, err := x.decodeText(t, &at, &text.Columns{}, int(at.Skip))
-		x.result.Decode += x.addLap(program.UnitText, start, 0) - start
+		x.result.Decode += x.recordRun(program.UnitText, start, 0) - start
 		if err != nil {
 			return at, err
 		}
@@ -150,19 +150,19 @@ func (x *executor) skipTextRows(t *taskState, rows int) (program.Cursor, error) 
 		x.result.Dropped += uint64(res.Dropped)
 		t.cursor = at
 		if at.Skip > 0 {
-			return at, t.lackText(res, int(at.Skip)+rows)
+			return at, t.requestText(res, int(at.Skip)+rows)
 		}
 	}
 	return at, nil
 }
 
-// lackText requests a window that holds a number of rows. res is the result of decoding the rows that the window
+// requestText requests a window that holds a number of rows. res is the result of decoding the rows that the window
 // has.
-func (t *taskState) lackText(res text.Result, rows int) error {
+func (t *taskState) requestText(res text.Result, rows int) error {
 	if !res.More {
 		return dataError("the text ends, %d rows are wanted still", rows-res.Rows)
 	}
-	have := t.bytesFrom(t.cursor.Page)
+	have := t.windowBytesFrom(t.cursor.Page)
 	// A row of text takes some 250 bytes. The rows seen give a better estimate, and an eighth more makes a second
 	// request unlikely.
 	guess := uint64(256)
@@ -171,16 +171,16 @@ func (t *taskState) lackText(res text.Result, rows int) error {
 	}
 	need := uint64(rows) * guess
 	need = max(need+need/8, have+4096)
-	t.setLacking(program.MoreInput, min(need, t.task.ChunkLen-t.cursor.Page))
+	t.stopEarly(program.MoreInput, min(need, t.task.ChunkLen-t.cursor.Page))
 	return nil
 }
 
 // decodeText decodes up to n rows at a cursor and moves the cursor behind them.
 func (x *executor) decodeText(t *taskState, at *program.Cursor, to *text.Columns, n int) (res text.Result, err error) {
-	window := t.window[uint64(len(t.window))-t.bytesFrom(at.Page):]
+	window := t.window[uint64(len(t.window))-t.windowBytesFrom(at.Page):]
 	position := text.Position{Offset: int64(at.Page), Line: int64(at.Ordinal)}
 	if x.program.source == program.CriteoBinary {
-		res, err = text.DecodeBinary(to, 0, n, window, position, t.reachesEnd())
+		res, err = text.DecodeBinary(to, 0, n, window, position, t.windowReachesEnd())
 		position.Line += int64(res.Rows)
 	} else {
 		if x.textDecoder == nil || x.textOptions != x.program.textOptions {
@@ -190,7 +190,7 @@ func (x *executor) decodeText(t *taskState, at *program.Cursor, to *text.Columns
 			x.textOptions = x.program.textOptions
 		}
 		x.textDecoder.Reset(position)
-		res, err = x.textDecoder.Decode(to, 0, n, window, t.reachesEnd())
+		res, err = x.textDecoder.Decode(to, 0, n, window, t.windowReachesEnd())
 		position = x.textDecoder.Position()
 	}
 	if err != nil {
@@ -203,13 +203,13 @@ func (x *executor) decodeText(t *taskState, at *program.Cursor, to *text.Columns
 
 // transformText runs the decoded rows through the chains, as rows row, row+1, ... of the mini-batch.
 func (x *executor) transformText(row uint64, rows int) error {
-	var last [textFields]int // by field: the last column that reads it
+	var lastColumn [textFields]int // by field: the last column that reads it
 	for i := range x.program.columns {
-		last[x.program.columns[i].field] = i
+		lastColumn[x.program.columns[i].field] = i
 	}
 	for i := range x.program.columns {
 		col := &x.program.columns[i]
-		if err := x.transformField(col, row, rows, last[col.field] == i); err != nil {
+		if err := x.transformField(col, row, rows, lastColumn[col.field] == i); err != nil {
 			return fmt.Errorf("column %q: %w", col.name, err)
 		}
 	}
@@ -218,7 +218,7 @@ func (x *executor) transformText(row uint64, rows int) error {
 }
 
 // transformField runs one column's rows through its sinks. spent reports that nothing reads the field afterwards.
-func (x *executor) transformField(col *column, row uint64, rows int, spent bool) error {
+func (x *executor) transformField(col *column, row uint64, rows int, lastUse bool) error {
 	values, valid := x.fieldColumn(col.field)
 	for i, sinks := range col.passes {
 		for at := 0; at < rows; at += x.engine.blockRows {
@@ -227,7 +227,7 @@ func (x *executor) transformField(col *column, row uint64, rows int, spent bool)
 			if *valid != nil && bytes.IndexByte((*valid)[at:end], 0) >= 0 {
 				v.valid = (*valid)[at:end]
 			}
-			if err := x.writeScalars(sinks, row+uint64(at), v, spent && i == len(col.passes)-1); err != nil {
+			if err := x.writeScalars(sinks, row+uint64(at), v, lastUse && i == len(col.passes)-1); err != nil {
 				return err
 			}
 		}

@@ -235,7 +235,7 @@ func TestTextThatLacksInputCountsForNothing(t *testing.T) {
 		require.Equal(t, program.MoreInput, e.Execute(t.Context(), m, s.AppendTo(nil)))
 		r, err := program.UnmarshalResult(m.Result)
 		require.NoError(t, err)
-		require.EqualValues(t, have, r.Tasks[0].Ready)
+		require.EqualValues(t, have, r.Tasks[0].RowsInWindow)
 		require.Zero(t, r.Tasks[0].Rows)
 		require.Zero(t, r.Tasks[0].Values)
 		require.Zero(t, r.Values)
@@ -251,5 +251,5 @@ func TestTextThatLacksInputCountsForNothing(t *testing.T) {
 	s.Tasks[0].Scratch.Len = 40*9*(64+8) - 1
 	require.Equal(t, program.Done, e.Execute(t.Context(), m, s.AppendTo(nil)), "not all 40 fields are read")
 	s.Tasks[0].Scratch.Len = 40
-	require.Equal(t, program.MoreRoom, e.Execute(t.Context(), m, s.AppendTo(nil)))
+	require.Equal(t, program.MoreScratch, e.Execute(t.Context(), m, s.AppendTo(nil)))
 }

@@ -115,8 +115,8 @@ func (s State) String() string {
 		return "more input"
 	case MoreDict:
 		return "more dictionary"
-	case MoreRoom:
-		return "more room"
+	case MoreScratch:
+		return "more scratch"
 	case MoreOutput:
 		return "more output"
 	case BadSlice:

@@ -123,7 +123,7 @@ func (t *TaskResult) put(b []byte) {
 	le.PutUint64(b[8:], t.Values)
 	le.PutUint64(b[16:], t.Need)
 	t.Cursor.put(b[24:56])
-	le.PutUint32(b[56:], t.Ready)
+	le.PutUint32(b[56:], t.RowsInWindow)
 	le.PutUint32(b[60:], t.Page)
 }
 
@@ -136,5 +136,5 @@ func (t *TaskResult) get(r *reader) {
 	t.State, t.Rows = State(le.Uint16(b)), le.Uint32(b[4:])
 	t.Values, t.Need = le.Uint64(b[8:]), le.Uint64(b[16:])
 	t.Cursor.get(r, b[24:56])
-	t.Ready, t.Page = le.Uint32(b[56:]), le.Uint32(b[60:])
+	t.RowsInWindow, t.Page = le.Uint32(b[56:]), le.Uint32(b[60:])
 }

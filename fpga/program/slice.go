@@ -80,16 +80,16 @@ type State uint16
 
 // The states.
 const (
-	Done       State = 0  // all rows written
-	Idle       State = 1  // task: not begun, because an earlier task or the check before execution stopped the slice
-	MoreInput  State = 2  // the window ends early: Need bytes from the cursor's page on are wanted
-	MoreDict   State = 3  // the dictionary needs Need bytes
-	MoreRoom   State = 4  // the unpacked page (text: the decoded rows) needs Need bytes of scratch
-	MoreOutput State = 5  // at least Need elements of kjt.values are wanted in all
-	BadSlice   State = 16 // an offset, count or index of the slice is out of bounds
-	BadProgram State = 17 // the program is damaged, not the one that Digest names, or wants units this image lacks
-	BadData    State = 18 // the column's bytes are damaged, or hold what the pipeline does not allow (a null, a NaN)
-	NoSupport  State = 19 // an encoding, codec or type that the unit does not decode
+	Done        State = 0  // all rows written
+	Idle        State = 1  // task: not begun, because an earlier task or the check before execution stopped the slice
+	MoreInput   State = 2  // the window ends early: Need bytes from the cursor's page on are wanted
+	MoreDict    State = 3  // the dictionary needs Need bytes
+	MoreScratch State = 4  // the unpacked page (text: the decoded rows) needs Need bytes of scratch
+	MoreOutput  State = 5  // at least Need elements of kjt.values are wanted in all
+	BadSlice    State = 16 // an offset, count or index of the slice is out of bounds
+	BadProgram  State = 17 // the program is damaged, not the one that Digest names, or wants units this image lacks
+	BadData     State = 18 // the column's bytes are damaged, or hold what the pipeline does not allow (a null, a NaN)
+	NoSupport   State = 19 // an encoding, codec or type that the unit does not decode
 )
 
 // Result is the engine's answer to a slice. Before anything is written the engine checks every task against its
@@ -119,9 +119,9 @@ type TaskResult struct {
 	Rows   uint32 // whole rows written
 	Values uint64 // elements appended to kjt.values by this task
 	Need   uint64 // see State
-	// Ready, with MoreInput, is the number of rows from Cursor on that the window is known to hold. A host that cannot
-	// enlarge the window asks for these rows; 0 means unknown.
-	Ready  uint32
-	Cursor Cursor // where to continue
-	Page   uint32 // bytes of the page at Cursor, header included, where the task left off inside it; else 0
+	// RowsInWindow, with MoreInput, is the number of rows from Cursor on that the window is known to hold. A host that
+	// cannot enlarge the window asks for these rows; 0 means unknown.
+	RowsInWindow uint32
+	Cursor       Cursor // where to continue
+	Page         uint32 // bytes of the page at Cursor, header included, where the task left off inside it; else 0
 }

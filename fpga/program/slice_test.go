@@ -38,7 +38,7 @@ func someResult() *Result {
 	return &Result{
 		State: BadData, Values: 1, Decode: 2, Transform: 3, BytesIn: 4, BytesOut: 5, Dropped: 6, Wait: 14, Move: 15,
 		Tasks: []TaskResult{
-			{State: Done, Rows: 7, Values: 8, Need: 9, Ready: 16, Page: 17,
+			{State: Done, Rows: 7, Values: 8, Need: 9, RowsInWindow: 16, Page: 17,
 				Cursor: Cursor{Page: 10, Skip: 11, Seen: 12, Unpacked: true, Checked: true, Ordinal: 13}},
 			{State: BadData, Need: 1 << 50},
 		},
@@ -64,7 +64,7 @@ func someSlice13() *Slice {
 func someResult10() *Result {
 	r := someResult()
 	r.Wait, r.Move = 0, 0
-	r.Tasks[0].Ready, r.Tasks[0].Page, r.Tasks[0].Cursor.Checked = 0, 0, false
+	r.Tasks[0].RowsInWindow, r.Tasks[0].Page, r.Tasks[0].Cursor.Checked = 0, 0, false
 	return r
 }
 

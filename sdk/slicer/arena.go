@@ -52,7 +52,7 @@ func (a *arena) dropWindow(c *chunk) {
 	if v == nil {
 		return
 	}
-	c.window, c.readyRows = nil, 0
+	c.window, c.rowsInWindow = nil, 0
 	if v.sharers--; v.sharers == 0 {
 		a.input.releaseSegment(v.segment)
 	}
@@ -60,7 +60,7 @@ func (a *arena) dropWindow(c *chunk) {
 
 func (a *arena) dropDictionary(c *chunk) {
 	a.dict.releaseSegment(c.dictSegment)
-	c.dictSegment, c.cursor.Dict, c.readyRows = segment{}, false, 0
+	c.dictSegment, c.cursor.Dict, c.rowsInWindow = segment{}, false, 0
 	if c.resumeAt != nil {
 		c.resumeAt.Dict = false
 	}
@@ -68,7 +68,7 @@ func (a *arena) dropDictionary(c *chunk) {
 
 func (a *arena) dropScratch(c *chunk) {
 	a.scratch.releaseSegment(c.scratchSegment)
-	c.scratchSegment, c.cursor.Unpacked, c.readyRows = segment{}, false, 0
+	c.scratchSegment, c.cursor.Unpacked, c.rowsInWindow = segment{}, false, 0
 }
 
 // dropAllChunks takes the memory of all chunks. The areas are empty until they are divided again.

@@ -53,7 +53,7 @@ type demand struct {
 	dictBytes      uint64
 	scratchBytes   uint64
 	firstPageInput uint64 // input at the chunk's first page
-	readyRows      uint32 // rows that the engine can do with what is in memory, while it asks for more
+	rowsInWindow   uint32 // rows that the engine can do with what is in memory, while it asks for more
 	cutRows        uint32 // rows of the last task that had to be cut to fit
 	guesses        guessLevel
 	moveWholeBelow uint64 // what is left of the chunk is moved whole from here on
@@ -164,7 +164,7 @@ func (c *chunk) moveCursor(t *program.TaskResult) {
 	if t.Page > 0 {
 		c.pageBytes = uint64(t.Page)
 	}
-	c.cursor, c.checkedIn, c.readyRows = t.Cursor, c.window, 0
+	c.cursor, c.checkedIn, c.rowsInWindow = t.Cursor, c.window, 0
 }
 
 // skippedRows returns the rows before the position that the cursor's page holds.

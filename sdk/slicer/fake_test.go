@@ -345,11 +345,11 @@ func (e *fakeEngine) check(
 			}
 		} else {
 			if cur.Page < t.WindowAt || windowEnd < end {
-				r.Ready = t.Count - uint32(left)
+				r.RowsInWindow = t.Count - uint32(left)
 				return lacks(program.MoreInput, end-r.Cursor.Page)
 			}
 			if t.Scratch.Len < c.room {
-				return lacks(program.MoreRoom, c.room)
+				return lacks(program.MoreScratch, c.room)
 			}
 		}
 		n := min(left, uint64(c.rowsOf(i, rows))-cur.Skip)

@@ -206,7 +206,7 @@ func TestGreedyEngines(t *testing.T) {
 	f.build()
 	const guard = maxStalledSlices + 102
 	for state, most := range map[program.State]int{
-		program.MoreInput: guard, program.MoreDict: guard, program.MoreRoom: guard, program.Idle: 1,
+		program.MoreInput: guard, program.MoreDict: guard, program.MoreScratch: guard, program.Idle: 1,
 	} {
 		r, err := f.begin(8<<20, Config{Limits: target.Limits{Engine: "fake"}}, Rows{Count: 1000, Batch: 100})
 		require.NoError(t, err)

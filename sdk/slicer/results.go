@@ -142,7 +142,7 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 	switch t.State {
 	case program.Done:
 		return false, nil
-	case program.Idle, program.MoreInput, program.MoreDict, program.MoreRoom, program.MoreOutput:
+	case program.Idle, program.MoreInput, program.MoreDict, program.MoreScratch, program.MoreOutput:
 	default:
 		return false, r.contractError("a task is %v in a slice that is %v", t.State, r.state)
 	}
@@ -164,14 +164,14 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 			}
 		}
 		news = news || c.cursor.Page+need > p.windowEnd
-		c.inputBytes, c.readyRows = need, t.Ready
+		c.inputBytes, c.rowsInWindow = need, t.RowsInWindow
 		if c.cursor.Page == 0 {
 			c.firstPageInput = max(c.firstPageInput, need)
 		}
 	case program.MoreDict:
 		news = news || need > c.dictSegment.size
 		c.dictBytes, learned.dictBytes = max(c.dictBytes, need), max(learned.dictBytes, need)
-	case program.MoreRoom:
+	case program.MoreScratch:
 		news = news || need > c.scratchSegment.size
 		c.scratchBytes, learned.scratchBytes = max(c.scratchBytes, need), max(learned.scratchBytes, need)
 	case program.MoreOutput:

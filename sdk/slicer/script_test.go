@@ -225,7 +225,8 @@ func (s *scripted) showResult(x *Execute, res *program.Result) string {
 			out += ": waits"
 		default:
 			what := map[program.State]string{
-				program.MoreInput: "input", program.MoreDict: "dictionary", program.MoreRoom: "room", program.MoreOutput: "output",
+				program.MoreInput: "input", program.MoreDict: "dictionary", program.MoreScratch: "room",
+				program.MoreOutput: "output",
 			}[r.State]
 			out += fmt.Sprintf(": lacks %d %s", r.Need, what)
 		}

@@ -58,8 +58,8 @@ func (b *builder) reuseWindow(p *portion, learned *pageSizes, v *window, hi, n u
 		return true // the window may suffice; if it does not, the engine says so
 	case holdsStart && c.inputBytes == 0 && b.cutAtPageEnd(p, learned, page, v.to):
 		return true
-	case c.readyRows > 0 && c.readyRows < p.taskRows && b.mayCutRows():
-		p.taskRows = c.readyRows // take the rows that are there, as the engine said, so that their bytes are not moved again
+	case c.rowsInWindow > 0 && c.rowsInWindow < p.taskRows && b.mayCutRows():
+		p.taskRows = c.rowsInWindow // so that the bytes of these rows are not moved again
 		return true
 	}
 	return false
