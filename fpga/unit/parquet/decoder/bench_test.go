@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkDecode decodes one page of 65,536 rows over and over, 4,096 rows a call, into the same block, and reports
-// nanoseconds a value slot.
+// nanoseconds an element.
 func BenchmarkDecode(b *testing.B) {
 	const rows = 1 << 16
 	cases := []struct {
@@ -61,21 +61,21 @@ func BenchmarkDecode(b *testing.B) {
 			ct, h, page, dict := benchPage(b, &c, r)
 			var d Decoder
 			var block Block
-			slots := 0
+			elements := 0
 			b.ReportAllocs()
 			b.ResetTimer()
 			for range b.N {
 				require.NoError(b, d.Reset(&ct, &h, page, dict))
-				slots = 0
+				elements = 0
 				for d.Rows() > 0 {
 					block.Reset(ct.Kind())
 					if _, err := d.Next(&block, 4096); err != nil {
 						b.Fatal(err)
 					}
-					slots += block.Values()
+					elements += block.Values()
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(slots), "ns/value")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(elements), "ns/value")
 		})
 	}
 }

@@ -10,28 +10,28 @@ import (
 // Block holds decoded rows of one column. The caller owns it; Next appends to its slices and Reset empties them,
 // keeping their memory. Only the slices of its Kind are used.
 //
-// A flat column has one value slot a row. A list has Lengths[i] slots in row i, in row order; a null list and an
-// empty one have none. The slot of a null holds 0, or no bytes.
+// An element is a value or a null. A flat column has one element a row. A list has Lengths[i] elements in row i, in row
+// order; a null list and an empty one have none. An element that is null holds 0, or no bytes.
 type Block struct {
 	Kind format.Kind
 	Rows int
 	I64  []int64
 	F32  []float32
 	F64  []float64
-	// Offsets cut Data: value i is Data[Offsets[i]:Offsets[i+1]]. There is one more than slots, or none before the
+	// Offsets cut Data: element i is Data[Offsets[i]:Offsets[i+1]]. There is one more than elements, or none before the
 	// first row.
 	Offsets []uint32
 	Data    []byte
-	// Valid has a byte a value slot, 1 for a value and 0 for a null, if ColumnType.NullableValues; else it is empty.
+	// Valid has a byte an element, 1 for a value and 0 for a null, if ColumnType.NullableValues; else it is empty.
 	Valid []byte
 	// RowValid has a byte a row, 1 for a list and 0 for a null, if ColumnType.NullableRows; else it is empty.
 	RowValid []byte
-	Lengths  []int32 // lists: value slots of each row; lists in a map: entries of each row
-	Inner    []int32 // lists in a map: value slots of each entry, none of a null or empty list
+	Lengths  []int32 // lists: elements of each row; lists in a map: entries of each row
+	Inner    []int32 // lists in a map: elements of each entry, none of a null or empty list
 	Nulls    int     // zeros in Valid
 	NullRows int     // zeros in RowValid
 
-	// MaxValues bounds the value slots, and the rows. MaxData bounds the bytes of Data. 0 means the defaults. Decoding
+	// MaxValues bounds the elements, and the rows. MaxData bounds the bytes of Data. 0 means the defaults. Decoding
 	// that would pass a bound fails with ErrLimit.
 	MaxValues int // default DefaultMaxValues
 	MaxData   int // default DefaultMaxData; at most 4 GiB - 1
@@ -106,7 +106,7 @@ func lendValues[T fixedWidth](b *Block, values *[]T, src []byte, n int) (ok bool
 	return true
 }
 
-// Values is the number of value slots in the block.
+// Values is the number of elements in the block.
 func (b *Block) Values() int {
 	switch b.Kind {
 	case format.KindInt64:
@@ -119,7 +119,7 @@ func (b *Block) Values() int {
 	return max(0, len(b.Offsets)-1)
 }
 
-// Bytes is value slot i of a block of bytes.
+// Bytes is element i of a block of bytes.
 func (b *Block) Bytes(i int) []byte { return b.Data[b.Offsets[i]:b.Offsets[i+1]] }
 
 // blockMark is a block's state, to which the block returns when decoding fails half way.

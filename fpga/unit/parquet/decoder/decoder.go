@@ -287,7 +287,7 @@ func (d *Decoder) markPresent(levels []byte) int {
 	return countOneBytes(levels)
 }
 
-// checkRoom checks that n more value slots fit the block's limit.
+// checkRoom checks that n more elements fit the block's limit.
 func (b *Block) checkRoom(n int) error {
 	if limit := b.maxValues(); n > limit-b.Values() {
 		return fmt.Errorf("%w: %d values would pass the block's %d", format.ErrLimit, n, limit)
@@ -324,7 +324,7 @@ func (d *Decoder) skipLevels(n int) (int, error) {
 	return there, nil
 }
 
-// extendLastRow adds n value slots to the last row.
+// extendLastRow adds n elements to the last row.
 func (b *Block) extendLastRow(n int) error {
 	last := &b.Lengths[len(b.Lengths)-1]
 	if n > math.MaxInt32-int(*last) {

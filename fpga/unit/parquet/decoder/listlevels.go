@@ -10,8 +10,8 @@ import (
 // levelBatch holds the levels of a list as bitmaps. Levels from pos to end are not used yet.
 type levelBatch struct {
 	starts      bitmap // a row begins
-	slots       bitmap // the level is of a value slot; a null or an empty list has one level without
-	present     bitmap // a value that is not null, if slots can be null
+	elements    bitmap // the level is of an element; a null or an empty list has one level without
+	present     bitmap // the element is not null, if elements can be null
 	presentRows bitmap // a list that is not null, if rows can be null
 	pos, end    int
 }
@@ -83,7 +83,7 @@ func (d *Decoder) readListLevels(n int) error {
 // readDefinitions reads the definition levels of a batch of lists.
 func (d *Decoder) readDefinitions(n int) error {
 	l, ct := &d.batch, &d.ct
-	questions := [3]levelQuestion{{uint32(ct.RepDef), &l.slots}}
+	questions := [3]levelQuestion{{uint32(ct.RepDef), &l.elements}}
 	asked := 1
 	if ct.NullableValues() {
 		questions[asked] = levelQuestion{uint32(ct.MaxDef), &l.present}
@@ -136,15 +136,15 @@ func (d *Decoder) nextLists(b *Block, n int) error {
 		if err != nil {
 			return 0, err
 		}
-		return rows, d.appendSlots(b, end)
+		return rows, d.appendElements(b, end)
 	})
 }
 
-// checkListNesting checks that the levels up to end nest as lists do: a level without a value slot is a whole row.
+// checkListNesting checks that the levels up to end nest as lists do: a level without an element is a whole row.
 func (d *Decoder) checkListNesting(end int) error {
 	l := &d.batch
 	for w := l.pos >> 6; w<<6 < end; w++ {
-		not := rangeMask(w, l.pos, end) &^ l.slots[w]
+		not := rangeMask(w, l.pos, end) &^ l.elements[w]
 		if not == 0 {
 			continue
 		}
@@ -198,7 +198,7 @@ func (d *Decoder) appendLists(b *Block, end int) (rows int, err error) {
 	return rows, nil
 }
 
-// markEmptyRows distinguishes empty and null lists, which have a level and no slot, from lists of one element, among
+// markEmptyRows distinguishes empty and null lists, which have a level and no element, from lists of one element, among
 // the rows that begin in [first, end).
 func (d *Decoder) markEmptyRows(b *Block, lengths []int32, first, end int) {
 	l := &d.batch
@@ -212,7 +212,7 @@ func (d *Decoder) markEmptyRows(b *Block, lengths []int32, first, end int) {
 	row := 0
 	for w := first >> 6; w<<6 < end; w++ {
 		starts := l.starts[w] & rangeMask(w, first, end)
-		for none := starts &^ l.slots[w]; none != 0; none &= none - 1 {
+		for none := starts &^ l.elements[w]; none != 0; none &= none - 1 {
 			one := none & -none
 			k := row + bits.OnesCount64(starts&(one-1))
 			lengths[k] = 0
@@ -225,41 +225,41 @@ func (d *Decoder) markEmptyRows(b *Block, lengths []int32, first, end int) {
 	}
 }
 
-// appendSlots decodes the value slots up to end.
-func (d *Decoder) appendSlots(b *Block, end int) error {
+// appendElements decodes the elements up to end.
+func (d *Decoder) appendElements(b *Block, end int) error {
 	l := &d.batch
-	slots := l.slots.countRange(l.pos, end)
-	there := slots
-	if err := b.checkRoom(slots); err != nil {
+	elements := l.elements.countRange(l.pos, end)
+	there := elements
+	if err := b.checkRoom(elements); err != nil {
 		return err
 	}
 	at := len(b.Valid)
 	if d.ct.NullableValues() {
-		b.Valid = growSlice(b.Valid, slots)
+		b.Valid = growSlice(b.Valid, elements)
 		valid := b.Valid[at:]
 		fillBytes(valid, 1)
-		there -= l.markNullSlots(valid, end)
+		there -= l.markNullElements(valid, end)
 	}
 	if err := d.values.appendValues(b, there); err != nil {
 		return err
 	}
-	if there < slots {
+	if there < elements {
 		b.spreadValues(b.Valid[at:], there)
-		b.Nulls += slots - there
+		b.Nulls += elements - there
 	}
 	return nil
 }
 
-// markNullSlots sets valid to 0 for the slots up to end that are null, and returns how many.
-func (l *levelBatch) markNullSlots(valid []byte, end int) int {
-	slot, nulls := 0, 0
+// markNullElements sets valid to 0 for the elements up to end that are null, and returns how many.
+func (l *levelBatch) markNullElements(valid []byte, end int) int {
+	element, nulls := 0, 0
 	for w := l.pos >> 6; w<<6 < end; w++ {
-		slots := l.slots[w] & rangeMask(w, l.pos, end)
-		for none := slots &^ l.present[w]; none != 0; none &= none - 1 {
-			valid[slot+bits.OnesCount64(slots&(none&-none-1))] = 0
+		elements := l.elements[w] & rangeMask(w, l.pos, end)
+		for none := elements &^ l.present[w]; none != 0; none &= none - 1 {
+			valid[element+bits.OnesCount64(elements&(none&-none-1))] = 0
 			nulls++
 		}
-		slot += bits.OnesCount64(slots)
+		element += bits.OnesCount64(elements)
 	}
 	return nulls
 }
@@ -267,7 +267,7 @@ func (l *levelBatch) markNullSlots(valid []byte, end int) int {
 // skipLists moves past the rest of the row before the page and n rows.
 func (d *Decoder) skipLists(n int) error {
 	l := &d.batch
-	present := &l.slots
+	present := &l.elements
 	if d.ct.NullableValues() {
 		present = &l.present
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// mapBatch holds the levels of lists in a map, beside those of levelBatch: there a row begins at starts, and slots are
-// the value slots.
+// mapBatch holds the levels of lists in a map, beside those of levelBatch: there a row begins at starts, and a list's
+// values or nulls are elements.
 type mapBatch struct {
 	lists   bitmap // a list begins, or a row without a list
 	entries bitmap // the level is of an entry; a null or an empty map has one level without
@@ -83,7 +83,7 @@ func (d *Decoder) readMapLevels(n int) error {
 		l.starts[i], e.lists[i] = ^w.inRow[w.used/64+i], ^w.inList[w.used/64+i]
 	}
 	w.used += n
-	questions := [3]levelQuestion{{uint32(d.ct.EntryDef), &e.entries}, {uint32(d.ct.RepDef), &l.slots},
+	questions := [3]levelQuestion{{uint32(d.ct.EntryDef), &e.entries}, {uint32(d.ct.RepDef), &l.elements},
 		{uint32(d.ct.MaxDef), &l.present}}
 	asked := 2
 	if d.ct.NullableValues() {
@@ -96,16 +96,16 @@ func (d *Decoder) readMapLevels(n int) error {
 }
 
 // checkMapNesting checks that the levels up to end nest as lists in maps do: a level without an entry is a whole row,
-// and a level with an entry and without a value slot is a whole list.
+// and a level with an entry and without an element is a whole list.
 func (d *Decoder) checkMapNesting(end int) error {
 	l, e := &d.batch, &d.mapBatch
 	for w := l.pos >> 6; w<<6 < end; w++ {
 		m := rangeMask(w, l.pos, end)
-		noSlot, noEntry := m&^l.slots[w], m&^e.entries[w]
-		if noSlot == 0 && noEntry == 0 {
+		noElement, noEntry := m&^l.elements[w], m&^e.entries[w]
+		if noElement == 0 && noEntry == 0 {
 			continue
 		}
-		if noSlot&^e.lists[w] != 0 || noEntry&^l.starts[w] != 0 {
+		if noElement&^e.lists[w] != 0 || noEntry&^l.starts[w] != 0 {
 			return format.Corrupt("an empty or null list inside a list")
 		}
 		list, row := e.lists[w]>>1, l.starts[w]>>1
@@ -115,7 +115,7 @@ func (d *Decoder) checkMapNesting(end int) error {
 		if last := l.end - 1; last>>6 == w {
 			list, row = list|1<<(last&63), row|1<<(last&63) // the next batch shows how it goes on
 		}
-		if noSlot&^list != 0 || noEntry&^row != 0 {
+		if noElement&^list != 0 || noEntry&^row != 0 {
 			return format.Corrupt("an empty or null list goes on")
 		}
 	}
@@ -181,7 +181,7 @@ func (d *Decoder) appendInnerLengths(b *Block, first, end int) error {
 	k := 0
 	for w := first >> 6; w<<6 < end; w++ {
 		lists := e.lists[w] & rangeMask(w, first, end)
-		for x := lists &^ l.slots[w]; x != 0; x &= x - 1 {
+		for x := lists &^ l.elements[w]; x != 0; x &= x - 1 {
 			one := x & -x
 			length := int32(0)
 			if e.entries[w]&one == 0 {

@@ -5,8 +5,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// appendNullSlots puts n empty slots at the end of b.
-func (b *Block) appendNullSlots(n int) {
+// appendNullElements puts n nulls at the end of b.
+func (b *Block) appendNullElements(n int) {
 	switch b.Kind {
 	case format.KindInt64:
 		b.I64 = appendZeros(b.I64, n)
@@ -32,12 +32,12 @@ func appendZeros[T any](s []T, n int) []T {
 	return s
 }
 
-// spreadValues moves the last there values of b apart so that they stand where valid has ones, and puts empty slots
-// between them. It makes b len(valid) - there slots longer.
+// spreadValues moves the last there values of b apart so that they stand where valid has ones, and puts nulls between
+// them. It makes b len(valid) - there elements longer.
 func (b *Block) spreadValues(valid []byte, there int) {
 	b.copyLent()
 	if there == 0 {
-		b.appendNullSlots(len(valid))
+		b.appendNullElements(len(valid))
 		return
 	}
 	more := len(valid) - there

@@ -29,7 +29,7 @@ func rowsOf(b *Block, ct *format.ColumnType) []any {
 		return append([]byte{}, b.Bytes(i)...)
 	}
 	rows := make([]any, 0, b.Rows)
-	slot, entry := 0, 0
+	element, entry := 0, 0
 	for r := range b.Rows {
 		if !ct.List {
 			rows = append(rows, value(r))
@@ -44,8 +44,8 @@ func rowsOf(b *Block, ct *format.ColumnType) []any {
 			for range b.Lengths[r] {
 				list := []any{}
 				for range b.Inner[entry] {
-					list = append(list, value(slot))
-					slot++
+					list = append(list, value(element))
+					element++
 				}
 				lists = append(lists, list)
 				entry++
@@ -55,8 +55,8 @@ func rowsOf(b *Block, ct *format.ColumnType) []any {
 		}
 		list := []any{}
 		for range b.Lengths[r] {
-			list = append(list, value(slot))
-			slot++
+			list = append(list, value(element))
+			element++
 		}
 		rows = append(rows, list)
 	}
@@ -126,14 +126,14 @@ func requireSameRows(t require.TestingT, want, got []any, what string) {
 
 // broken says which promise a Block does not keep, "" if it keeps all.
 func broken(b *Block, ct *format.ColumnType) string {
-	slots := b.Values()
+	elements := b.Values()
 	switch {
-	case ct.NullableValues() && (len(b.Valid) != slots || slots-countOneBytes(b.Valid) != b.Nulls):
+	case ct.NullableValues() && (len(b.Valid) != elements || elements-countOneBytes(b.Valid) != b.Nulls):
 		return "Valid or Nulls"
 	case !ct.NullableValues() && (len(b.Valid) != 0 || b.Nulls != 0):
 		return "Valid of a column without nulls"
-	case !ct.List && (slots != b.Rows || len(b.Lengths) != 0):
-		return "slots of a flat column"
+	case !ct.List && (elements != b.Rows || len(b.Lengths) != 0):
+		return "elements of a flat column"
 	case ct.List && len(b.Lengths) != b.Rows:
 		return "Lengths"
 	case ct.NullableRows() && (len(b.RowValid) != b.Rows || b.Rows-countOneBytes(b.RowValid) != b.NullRows):
@@ -153,7 +153,7 @@ func broken(b *Block, ct *format.ColumnType) string {
 		for _, n := range b.Inner {
 			sum += int(n)
 		}
-		if sum != slots {
+		if sum != elements {
 			return "sum of Inner"
 		}
 		return ""
@@ -164,7 +164,7 @@ func broken(b *Block, ct *format.ColumnType) string {
 			return "length of a null list"
 		}
 	}
-	if ct.List && sum != slots {
+	if ct.List && sum != elements {
 		return "sum of Lengths"
 	}
 	for i, v := range b.Valid {
@@ -176,7 +176,7 @@ func broken(b *Block, ct *format.ColumnType) string {
 			math.Float32bits(b.F32[i]) != 0,
 			b.Kind == format.KindFloat64 && math.Float64bits(b.F64[i]) != 0, b.Kind == format.KindBytes &&
 				len(b.Bytes(i)) != 0:
-			return "slot of a null"
+			return "element of a null"
 		}
 	}
 	return ""
