@@ -1,7 +1,6 @@
 package boxcox
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
@@ -9,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
 // apply1 returns the kernel's result for one value.
@@ -200,33 +201,19 @@ func FuzzBoxCox(f *testing.F) {
 			require.ErrorIs(t, err, ErrParams)
 			return
 		}
-		src := make([]float32, min(len(data)/4, 16))
-		for i := range src {
-			src[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		}
-		dst := make([]float32, len(src))
-		transform.Apply(dst, src)
-		for i, x := range src {
-			require.Equal(t, math.Float32bits(Reference(x, p)), math.Float32bits(dst[i]), "%x, %+v", x, p)
-		}
+		proving.SameFloats(t, proving.FloatsOf(data, 16), transform.Apply,
+			func(x float32) float32 { return Reference(x, p) })
 	})
 }
 
 func BenchmarkApply(b *testing.B) {
-	src, dst := make([]float32, 2048), make([]float32, 2048)
-	for i := range src {
-		src[i] = float32(4096 + i)
-	}
 	for _, lambda := range []float32{0, 0.5, 0.3, 2} {
 		b.Run(fmt.Sprint(lambda), func(b *testing.B) {
 			f, err := New(Params{Lambda1: lambda})
 			if err != nil {
 				b.Fatal(err)
 			}
-			for b.Loop() {
-				f.Apply(dst, src)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(src)), "ns/value")
+			proving.BenchmarkFloats(b, func(i int) float32 { return float32(4096 + i) }, f.Apply)
 		})
 	}
 }

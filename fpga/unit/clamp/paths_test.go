@@ -81,10 +81,7 @@ func FuzzClamp(f *testing.F) {
 	f.Add(make([]byte, 80), uint64(0), uint64(1)<<63-1)
 	f.Add([]byte("values of four and of eight bytes, and some more of that"), uint64(0), math.Float64bits(1))
 	f.Fuzz(func(t *testing.T, data []byte, lo, hi uint64) {
-		ints, floats, wide := make([]int64, len(data)/8), make([]float32, len(data)/4), make([]float64, len(data)/8)
-		for i := range floats {
-			floats[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		}
+		ints, floats, wide := make([]int64, len(data)/8), proving.FloatsOf(data, len(data)), make([]float64, len(data)/8)
 		for i := range ints {
 			ints[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
 			wide[i] = math.Float64frombits(uint64(ints[i]))

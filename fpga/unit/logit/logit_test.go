@@ -1,7 +1,6 @@
 package logit
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/unit/internal/floatpair"
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
 // logit1 returns the kernel's result for one value.
@@ -210,28 +210,17 @@ func FuzzLogit(f *testing.F) {
 			require.ErrorIs(t, err, ErrEps)
 			return
 		}
-		src := make([]float32, min(len(data)/4, 16))
-		for i := range src {
-			src[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		}
-		dst := make([]float32, len(src))
-		r.Logit(dst, src)
-		for i, x := range src {
-			require.Equal(t, math.Float32bits(Reference(x, eps)), math.Float32bits(dst[i]), "%x, eps %x", x, eps)
-		}
+		proving.SameFloats(t, proving.FloatsOf(data, 16), r.Logit,
+			func(x float32) float32 { return Reference(x, eps) })
 	})
 }
 
 func BenchmarkLogit(b *testing.B) {
-	src, dst := make([]float32, 2048), make([]float32, 2048)
-	for i := range src {
-		src[i] = float32(i) / 2048
+	r, err := Bounds(1e-6)
+	if err != nil {
+		b.Fatal(err)
 	}
-	r, _ := Bounds(1e-6)
-	for b.Loop() {
-		r.Logit(dst, src)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(src)), "ns/value")
+	proving.BenchmarkFloats(b, func(i int) float32 { return float32(i) / 2048 }, r.Logit)
 }
 
 func BenchmarkHard(b *testing.B) {

@@ -1,7 +1,6 @@
 package logn
 
 import (
-	"encoding/binary"
 	"math"
 	"testing"
 
@@ -96,10 +95,7 @@ func FuzzLog(f *testing.F) {
 		if !(lo <= hi) {
 			lo, hi = bounds[0][0], bounds[0][1]
 		}
-		src := make([]float32, len(data)/4)
-		for i := range src {
-			src[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		}
+		src := proving.FloatsOf(data, len(data))
 		want, got := make([]float32, len(src)), make([]float32, len(src))
 		clampedLog(want, src, add, lo, hi)
 		LogClamped(got, src, add, lo, hi)

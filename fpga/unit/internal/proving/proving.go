@@ -1,5 +1,5 @@
 // Package proving is what the tests of the units' kernels share: a run at every level of the processor, memory that
-// ends where an unmapped page begins, and which path was picked.
+// ends where an unmapped page begins, which path was picked, and the comparison with a reference bit by bit.
 //
 // # Concurrency
 //
