@@ -10,7 +10,7 @@ import (
 // of b. Equal Bucketize operators of b are one operator in the program, and operators that share a table share its
 // memory.
 func Unmarshal(b []byte) (*Program, error) {
-	r, sections, err := open(b)
+	r, sections, err := readProgramHeader(b)
 	if err != nil {
 		return nil, err
 	}
@@ -19,21 +19,21 @@ func Unmarshal(b []byte) (*Program, error) {
 	last := uint16(0)
 	need := map[uint16]bool{sectionSource: true, sectionTables: true, sectionColumns: true, sectionOutput: true}
 	for range sections {
-		head := r.take(sectionSize, "section")
+		head := r.takeBytes(sectionSize, "section")
 		if r.err != nil {
 			return nil, r.err
 		}
 		id, flags, n := le.Uint16(head), le.Uint16(head[2:]), le.Uint64(head[8:])
 		if id <= last {
-			r.fail("section %d behind section %d", id, last)
+			r.failCorrupt("section %d behind section %d", id, last)
 		}
 		last = id
 		if flags&^flagRequired != 0 || id <= sectionDense && flags != flagRequired {
-			r.fail("section %d has flags %#x", id, flags)
+			r.failCorrupt("section %d has flags %#x", id, flags)
 		}
-		r.zeros(head[4:8], "section")
+		r.checkZeros(head[4:8], "section")
 		at := r.at
-		s := reader{what: r.what, b: r.padded(n, fmt.Sprintf("section %d", id)), at: at, err: r.err}
+		s := reader{what: r.what, b: r.takePadded(n, fmt.Sprintf("section %d", id)), at: at, err: r.err}
 		switch id {
 		case sectionSource:
 			p.readSource(&s)
@@ -55,7 +55,7 @@ func Unmarshal(b []byte) (*Program, error) {
 		}
 		delete(need, id)
 		if s.err == nil && len(s.b) != 0 {
-			s.fail("section %d ends with %d bytes that nothing uses", id, len(s.b))
+			s.failCorrupt("section %d ends with %d bytes that nothing uses", id, len(s.b))
 		}
 		if s.err != nil {
 			return nil, s.err
@@ -63,14 +63,14 @@ func Unmarshal(b []byte) (*Program, error) {
 	}
 	for id := uint16(sectionSource); id <= sectionOutput; id++ {
 		if need[id] {
-			return nil, corrupt(r.what, "section %d is missing", id)
+			return nil, corruptError(r.what, "section %d is missing", id)
 		}
 	}
 	if len(r.b) != 0 {
-		return nil, corrupt(r.what, "%d bytes behind the last section", len(r.b))
+		return nil, corruptError(r.what, "%d bytes behind the last section", len(r.b))
 	}
 	if i := slices.Index(tables.used, false); i >= 0 {
-		return nil, corrupt(r.what, "nothing uses table %d", i)
+		return nil, corruptError(r.what, "nothing uses table %d", i)
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -78,121 +78,121 @@ func Unmarshal(b []byte) (*Program, error) {
 	return p, nil
 }
 
-// open checks the header. It returns a reader of the bytes behind the header, and the number of sections.
-func open(b []byte) (*reader, uint32, error) {
+// readProgramHeader checks the header. It returns a reader of the bytes behind the header, and the number of sections.
+func readProgramHeader(b []byte) (*reader, uint32, error) {
 	r := &reader{what: "program", b: b}
-	head := r.take(headerSize, "header")
+	head := r.takeBytes(headerSize, "header")
 	if r.err != nil {
 		return nil, 0, r.err
 	}
 	if string(head[:8]) != magic {
-		return nil, 0, corrupt(r.what, "begins with %q, want %q", head[:8], magic)
+		return nil, 0, corruptError(r.what, "begins with %q, want %q", head[:8], magic)
 	}
 	if major := le.Uint16(head[8:]); major != Major {
 		return nil, 0, fmt.Errorf("program: %w %d.%d, want %d.x", ErrVersion, major, le.Uint16(head[10:]), Major)
 	}
 	if n := le.Uint64(head[lengthOffset:]); n != uint64(len(b)) {
-		return nil, 0, corrupt(r.what, "says it has %d bytes, %d are here", n, len(b))
+		return nil, 0, corruptError(r.what, "says it has %d bytes, %d are here", n, len(b))
 	}
 	if len(b) > MaxSize {
-		return nil, 0, corrupt(r.what, "%d bytes, want at most %d", len(b), MaxSize)
+		return nil, 0, corruptError(r.what, "%d bytes, want at most %d", len(b), MaxSize)
 	}
 	if want, got := le.Uint32(head[crcOffset:]), checksum(b); want != got {
-		return nil, 0, corrupt(r.what, "checksum %08x, want %08x", got, want)
+		return nil, 0, corruptError(r.what, "checksum %08x, want %08x", got, want)
 	}
-	r.zeros(head[crcOffset+4:], "header")
+	r.checkZeros(head[crcOffset+4:], "header")
 	return r, le.Uint32(head[12:]), r.err
 }
 
 func (p *Program) readSource(r *reader) {
-	b := r.take(sourceSize, "source")
+	b := r.takeBytes(sourceSize, "source")
 	if r.err != nil {
 		return
 	}
-	p.Source, p.Label, p.Malformed = Source(b[0]), r.flag(b[1], "label"), Malformed(b[2])
-	r.zeros(b[3:], "source")
+	p.Source, p.Label, p.Malformed = Source(b[0]), r.readBool(b[1], "label"), Malformed(b[2])
+	r.checkZeros(b[3:], "source")
 }
 
 func (p *Program) readOutput(r *reader) {
-	b := r.take(outputSize, "output")
+	b := r.takeBytes(outputSize, "output")
 	if r.err != nil {
 		return
 	}
 	p.Output = Output{
-		Label: r.flag(b[0], "label"), IDs: IDs(b[1]), Fixed: r.flag(b[2], "fixed"),
+		Label: r.readBool(b[0], "label"), IDs: IDs(b[1]), Fixed: r.readBool(b[2], "fixed"),
 		Dense: le.Uint32(b[4:]), Keys: le.Uint32(b[8:]),
 	}
-	r.zeros(b[3:4], "output")
-	r.zeros(b[12:], "output")
+	r.checkZeros(b[3:4], "output")
+	r.checkZeros(b[12:], "output")
 }
 
 // readDense reads the type of dense, which is written only if it is not float32.
 func (p *Program) readDense(r *reader) {
-	b := r.take(denseSize, "dense")
+	b := r.takeBytes(denseSize, "dense")
 	if r.err != nil {
 		return
 	}
 	p.Output.DenseType = DenseType(b[0])
 	if p.Output.DenseType == DenseFloat32 {
-		r.fail("a section says that dense is float32, which is said by leaving the section out")
+		r.failCorrupt("a section says that dense is float32, which is said by leaving the section out")
 	}
-	r.zeros(b[1:], "dense")
+	r.checkZeros(b[1:], "dense")
 }
 
 func (p *Program) readColumns(r *reader, tables *tableSet) {
-	head := r.take(8, "columns")
+	head := r.takeBytes(8, "columns")
 	if r.err != nil {
 		return
 	}
-	r.zeros(head[4:], "columns")
-	p.Columns = make([]Column, r.count(uint64(le.Uint32(head)), MaxColumns, columnSize, "columns"))
+	r.checkZeros(head[4:], "columns")
+	p.Columns = make([]Column, r.checkCount(uint64(le.Uint32(head)), MaxColumns, columnSize, "columns"))
 	for i := range p.Columns {
-		p.Columns[i].read(r, tables)
+		p.Columns[i].decodeFrom(r, tables)
 		if r.err != nil {
 			return
 		}
 	}
 }
 
-func (c *Column) read(r *reader, tables *tableSet) {
-	b := r.take(columnSize, "column")
+func (c *Column) decodeFrom(r *reader, tables *tableSet) {
+	b := r.takeBytes(columnSize, "column")
 	if r.err != nil {
 		return
 	}
-	c.Kind, c.List, c.Field = Kind(b[0]), r.flag(b[1], "list"), le.Uint16(b[2:])
-	r.zeros(b[12:], "column")
+	c.Kind, c.List, c.Field = Kind(b[0]), r.readBool(b[1], "list"), le.Uint16(b[2:])
+	r.checkZeros(b[12:], "column")
 	n := uint64(le.Uint32(b[4:]))
 	if n > MaxName {
-		r.fail("a name of %d bytes, want at most %d", n, MaxName)
+		r.failCorrupt("a name of %d bytes, want at most %d", n, MaxName)
 		return
 	}
-	name := r.padded(n, "name")
+	name := r.takePadded(n, "name")
 	if !utf8.Valid(name) {
-		r.fail("the name %q is no UTF-8", name)
+		r.failCorrupt("the name %q is no UTF-8", name)
 	}
 	c.Name = string(name)
-	sinks := r.count(uint64(le.Uint32(b[8:])), MaxSinks, sinkSize, "sinks")
+	sinks := r.checkCount(uint64(le.Uint32(b[8:])), MaxSinks, sinkSize, "sinks")
 	if sinks == 0 {
 		return // of a map's keys or scores; Validate refuses others
 	}
 	c.Sinks = make([]Sink, sinks)
 	for i := range c.Sinks {
-		c.Sinks[i].read(r, tables)
+		c.Sinks[i].decodeFrom(r, tables)
 		if r.err != nil {
 			return
 		}
 	}
 }
 
-func (s *Sink) read(r *reader, tables *tableSet) {
-	b := r.take(sinkSize, "sink")
+func (s *Sink) decodeFrom(r *reader, tables *tableSet) {
+	b := r.takeBytes(sinkSize, "sink")
 	if r.err != nil {
 		return
 	}
 	s.To, s.Index = Dest(b[0]), le.Uint32(b[4:])
-	r.zeros(b[1:4], "sink")
-	r.zeros(b[12:], "sink")
-	n := r.count(uint64(le.Uint32(b[8:])), MaxOps, opSize, "operators")
+	r.checkZeros(b[1:4], "sink")
+	r.checkZeros(b[12:], "sink")
+	n := r.checkCount(uint64(le.Uint32(b[8:])), MaxOps, opSize, "operators")
 	if n == 0 {
 		return
 	}
@@ -212,7 +212,7 @@ var paramSize = map[Unit]uint32{
 }
 
 func readOp(r *reader, tables *tableSet) Op {
-	head := r.take(opSize, "operator")
+	head := r.takeBytes(opSize, "operator")
 	if r.err != nil {
 		return nil
 	}
@@ -223,10 +223,10 @@ func readOp(r *reader, tables *tableSet) Op {
 		return nil
 	}
 	if n != want {
-		r.fail("%v has %d bytes of parameters, want %d", unit, n, want)
+		r.failCorrupt("%v has %d bytes of parameters, want %d", unit, n, want)
 		return nil
 	}
-	b := r.padded(uint64(n), "parameters")
+	b := r.takePadded(uint64(n), "parameters")
 	if r.err != nil {
 		return nil
 	}
@@ -241,14 +241,14 @@ func readOp(r *reader, tables *tableSet) Op {
 	case UnitLog:
 		return Log{Add: float32At(b)}
 	case UnitBucketize:
-		r.zeros(b[2:4], "bucketize")
+		r.checkZeros(b[2:4], "bucketize")
 		i := le.Uint32(b[4:])
 		if uint64(i) >= uint64(len(tables.borders)) {
-			r.fail("bucketize wants table %d of %d", i, len(tables.borders))
+			r.failCorrupt("bucketize wants table %d of %d", i, len(tables.borders))
 			return nil
 		}
 		tables.used[i] = true
-		return tables.operator(i, Side(b[0]), NaN(b[1]))
+		return tables.sharedOperator(i, Side(b[0]), NaN(b[1]))
 	case UnitSigridHash:
 		return SigridHash{Salt: int64(le.Uint64(b)), Max: int64(le.Uint64(b[8:]))}
 	case UnitPositiveModulus:
@@ -264,7 +264,7 @@ func readOp(r *reader, tables *tableSet) Op {
 	case UnitLogit:
 		return Logit{Eps: float32At(b)}
 	case UnitBoxCox:
-		r.zeros(b[9:12], "box_cox")
+		r.checkZeros(b[9:12], "box_cox")
 		return BoxCox{Lambda1: float32At(b), Lambda2: float32At(b[4:]), Mode: BoxCoxMode(b[8])}
 	default:
 		return Convert{To: Kind(b[0])}
@@ -285,7 +285,7 @@ type tableUse struct {
 	nan   NaN
 }
 
-func (t *tableSet) operator(table uint32, side Side, nan NaN) *Bucketize {
+func (t *tableSet) sharedOperator(table uint32, side Side, nan NaN) *Bucketize {
 	use := tableUse{table, side, nan}
 	if o := t.made[use]; o != nil {
 		return o
@@ -300,12 +300,12 @@ func (t *tableSet) operator(table uint32, side Side, nan NaN) *Bucketize {
 }
 
 func readTables(r *reader) tableSet {
-	head := r.take(8, "tables")
+	head := r.takeBytes(8, "tables")
 	if r.err != nil {
 		return tableSet{}
 	}
-	r.zeros(head[4:], "tables")
-	n := r.count(uint64(le.Uint32(head)), MaxSinks, tableSize, "tables")
+	r.checkZeros(head[4:], "tables")
+	n := r.checkCount(uint64(le.Uint32(head)), MaxSinks, tableSize, "tables")
 	t := tableSet{borders: make([]Bucketize, n), used: make([]bool, n)}
 	for i := range t.borders {
 		t.borders[i].readBorders(r)
@@ -314,18 +314,18 @@ func readTables(r *reader) tableSet {
 }
 
 func (t *Bucketize) readBorders(r *reader) {
-	head := r.take(tableSize, "table")
+	head := r.takeBytes(tableSize, "table")
 	if r.err != nil {
 		return
 	}
-	r.zeros(head[1:4], "table")
+	r.checkZeros(head[1:4], "table")
 	kind := Kind(head[0])
 	size := uint64(8)
 	if kind == Float32 {
 		size = 4
 	}
-	n := r.count(uint64(le.Uint32(head[4:])), MaxBorders, size, "borders")
-	b := r.padded(uint64(n)*size, "borders")
+	n := r.checkCount(uint64(le.Uint32(head[4:])), MaxBorders, size, "borders")
+	b := r.takePadded(uint64(n)*size, "borders")
 	if r.err != nil {
 		return
 	}
@@ -346,6 +346,6 @@ func (t *Bucketize) readBorders(r *reader) {
 			t.BordersInt[i] = int64(le.Uint64(b[8*i:]))
 		}
 	default:
-		r.fail("a table of %v", kind)
+		r.failCorrupt("a table of %v", kind)
 	}
 }

@@ -14,7 +14,7 @@ func (p *Program) AppendTo(b []byte) []byte {
 	start := len(b)
 	b = append(b, magic...)
 	b = le.AppendUint16(b, Major)
-	maps, narrowDense := p.maps(), p.Output.DenseType != DenseFloat32
+	maps, narrowDense := p.hasMaps(), p.Output.DenseType != DenseFloat32
 	minor, sections := uint16(0), uint32(sectionOutput)
 	if maps {
 		minor, sections = 1, sections+1
@@ -26,11 +26,11 @@ func (p *Program) AppendTo(b []byte) []byte {
 	b = le.AppendUint32(b, sections)
 	b = append(b, make([]byte, headerSize-lengthOffset)...) // length, checksum: known at the end
 
-	b = section(b, sectionSource, func(b []byte) []byte {
-		return append(b, byte(p.Source), bit(p.Label), byte(p.Malformed), 0, 0, 0, 0, 0)
+	b = appendSection(b, sectionSource, func(b []byte) []byte {
+		return append(b, byte(p.Source), boolBit(p.Label), byte(p.Malformed), 0, 0, 0, 0, 0)
 	})
-	tables := collect(p)
-	b = section(b, sectionTables, func(b []byte) []byte {
+	tables := collectTables(p)
+	b = appendSection(b, sectionTables, func(b []byte) []byte {
 		b = le.AppendUint32(b, uint32(len(tables)))
 		b = le.AppendUint32(b, 0)
 		for _, t := range tables {
@@ -38,7 +38,7 @@ func (p *Program) AppendTo(b []byte) []byte {
 		}
 		return b
 	})
-	b = section(b, sectionColumns, func(b []byte) []byte {
+	b = appendSection(b, sectionColumns, func(b []byte) []byte {
 		b = le.AppendUint32(b, uint32(len(p.Columns)))
 		b = le.AppendUint32(b, 0)
 		for i := range p.Columns {
@@ -46,18 +46,18 @@ func (p *Program) AppendTo(b []byte) []byte {
 		}
 		return b
 	})
-	b = section(b, sectionOutput, func(b []byte) []byte {
+	b = appendSection(b, sectionOutput, func(b []byte) []byte {
 		o := p.Output
-		b = append(b, bit(o.Label), byte(o.IDs), bit(o.Fixed), 0)
+		b = append(b, boolBit(o.Label), byte(o.IDs), boolBit(o.Fixed), 0)
 		b = le.AppendUint32(b, o.Dense)
 		b = le.AppendUint32(b, o.Keys)
 		return le.AppendUint32(b, 0)
 	})
 	if maps {
-		b = section(b, sectionMaps, p.appendMaps)
+		b = appendSection(b, sectionMaps, p.appendMaps)
 	}
 	if narrowDense {
-		b = section(b, sectionDense, func(b []byte) []byte {
+		b = appendSection(b, sectionDense, func(b []byte) []byte {
 			return append(b, byte(p.Output.DenseType), 0, 0, 0, 0, 0, 0, 0)
 		})
 	}
@@ -68,8 +68,8 @@ func (p *Program) AppendTo(b []byte) []byte {
 	return b
 }
 
-// section appends a required section.
-func section(b []byte, id uint16, payload func([]byte) []byte) []byte {
+// appendSection appends a required section.
+func appendSection(b []byte, id uint16, payload func([]byte) []byte) []byte {
 	b = le.AppendUint16(b, id)
 	b = le.AppendUint16(b, flagRequired)
 	b = le.AppendUint32(b, 0)
@@ -77,17 +77,17 @@ func section(b []byte, id uint16, payload func([]byte) []byte) []byte {
 	start := len(b)
 	b = payload(b)
 	le.PutUint64(b[start-8:], uint64(len(b)-start))
-	return pad8(b, start)
+	return padTo8Bytes(b, start)
 }
 
 func (c *Column) appendTo(b []byte, tables []*Bucketize) []byte {
-	b = append(b, byte(c.Kind), bit(c.List))
+	b = append(b, byte(c.Kind), boolBit(c.List))
 	b = le.AppendUint16(b, c.Field)
 	b = le.AppendUint32(b, uint32(len(c.Name)))
 	b = le.AppendUint32(b, uint32(len(c.Sinks)))
 	b = le.AppendUint32(b, 0)
 	start := len(b)
-	b = pad8(append(b, c.Name...), start)
+	b = padTo8Bytes(append(b, c.Name...), start)
 	for i := range c.Sinks {
 		s := &c.Sinks[i]
 		b = append(b, byte(s.To), 0, 0, 0)
@@ -113,12 +113,12 @@ func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
 	start := len(b)
 	switch o := op.(type) {
 	case FillNull:
-		b = putFloat64(le.AppendUint64(b, uint64(o.Int)), o.Float)
+		b = appendFloat64(le.AppendUint64(b, uint64(o.Int)), o.Float)
 	case Clamp:
 		b = le.AppendUint64(le.AppendUint64(b, uint64(o.IntLo)), uint64(o.IntHi))
-		b = putFloat64(putFloat64(b, o.FloatLo), o.FloatHi)
+		b = appendFloat64(appendFloat64(b, o.FloatLo), o.FloatHi)
 	case Log:
-		b = putFloat32(b, o.Add)
+		b = appendFloat32(b, o.Add)
 	case *Bucketize:
 		b = append(b, byte(o.Side), byte(o.NaN), 0, 0)
 		i := slices.IndexFunc(tables, func(t *Bucketize) bool { return t == o || t.SameBorders(o) })
@@ -134,16 +134,16 @@ func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
 	case NGram:
 		b = le.AppendUint64(b, uint64(o.N))
 	case Logit:
-		b = putFloat32(b, o.Eps)
+		b = appendFloat32(b, o.Eps)
 	case BoxCox:
-		b = append(putFloat32(putFloat32(b, o.Lambda1), o.Lambda2), byte(o.Mode), 0, 0, 0)
+		b = append(appendFloat32(appendFloat32(b, o.Lambda1), o.Lambda2), byte(o.Mode), 0, 0, 0)
 	}
 	le.PutUint32(b[start-4:], uint32(len(b)-start))
-	return pad8(b, start)
+	return padTo8Bytes(b, start)
 }
 
-// collect returns the tables of borders of a program, in order of first use, each once.
-func collect(p *Program) []*Bucketize {
+// collectTables returns the tables of borders of a program, in order of first use, each once.
+func collectTables(p *Program) []*Bucketize {
 	var tables []*Bucketize
 	for i := range p.Columns {
 		for j := range p.Columns[i].Sinks {
@@ -161,12 +161,14 @@ func collect(p *Program) []*Bucketize {
 // SameBorders reports whether both have the same list of borders, bit for bit, so that -0 and 0 differ. Lists over the
 // same memory, as lowering and Unmarshal make them, are recognised without a comparison of their values.
 func (b *Bucketize) SameBorders(o *Bucketize) bool {
-	return same(b.Borders32, o.Borders32, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) &&
-		same(b.Borders64, o.Borders64, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }) &&
-		same(b.BordersInt, o.BordersInt, func(x, y int64) bool { return x == y })
+	same32 := func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }
+	same64 := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
+	sameInt := func(x, y int64) bool { return x == y }
+	return sameBorderBits(b.Borders32, o.Borders32, same32) && sameBorderBits(b.Borders64, o.Borders64, same64) &&
+		sameBorderBits(b.BordersInt, o.BordersInt, sameInt)
 }
 
-func same[T any](a, b []T, eq func(T, T) bool) bool {
+func sameBorderBits[T any](a, b []T, eq func(T, T) bool) bool {
 	if len(a) != len(b) || len(a) == 0 {
 		return len(a) == len(b)
 	}
@@ -186,13 +188,13 @@ func (b *Bucketize) appendTable(to []byte) []byte {
 	to = le.AppendUint32(to, uint32(len(b.Borders32)+len(b.Borders64)+len(b.BordersInt)))
 	start := len(to)
 	for _, x := range b.Borders32 {
-		to = putFloat32(to, x)
+		to = appendFloat32(to, x)
 	}
 	for _, x := range b.Borders64 {
-		to = putFloat64(to, x)
+		to = appendFloat64(to, x)
 	}
 	for _, x := range b.BordersInt {
 		to = le.AppendUint64(to, uint64(x))
 	}
-	return pad8(to, start)
+	return padTo8Bytes(to, start)
 }

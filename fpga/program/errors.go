@@ -38,7 +38,7 @@ func (e *UnknownError) Error() string {
 // Unwrap returns ErrUnknown.
 func (e *UnknownError) Unwrap() error { return ErrUnknown }
 
-// corrupt reports damage in what, one of "program", "slice", "result".
-func corrupt(what, format string, args ...any) error {
+// corruptError reports damage in what, one of "program", "slice", "result".
+func corruptError(what, format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %s", what, ErrCorrupt, fmt.Sprintf(format, args...))
 }

@@ -11,4 +11,4 @@ type NGram struct{ N int64 }
 func (NGram) Unit() Unit { return UnitNGram }
 
 // Out implements [Op].
-func (NGram) Out(in Kind) Kind { return only(in, Int64, Int64) }
+func (NGram) Out(in Kind) Kind { return kindIf(in, Int64, Int64) }

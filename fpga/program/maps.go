@@ -57,8 +57,8 @@ func (p *Program) Parts(i int) int {
 	return n
 }
 
-// maps reports whether a column belongs to a map.
-func (p *Program) maps() bool {
+// hasMaps reports whether a column belongs to a map.
+func (p *Program) hasMaps() bool {
 	for i := range p.Columns {
 		if p.Columns[i].Part != NoPart {
 			return true
@@ -67,8 +67,8 @@ func (p *Program) maps() bool {
 	return false
 }
 
-// scored reports whether a sink takes scores.
-func (p *Program) scored() bool {
+// takesScores reports whether a sink takes scores.
+func (p *Program) takesScores() bool {
 	for i := range p.Columns {
 		for _, k := range p.Columns[i].Picks {
 			if k.Scored {
@@ -174,7 +174,7 @@ func (p *Program) appendMaps(b []byte) []byte {
 		}
 	}
 	b = le.AppendUint32(b, n)
-	b = append(b, bit(p.Output.Weights), 0, 0, 0)
+	b = append(b, boolBit(p.Output.Weights), 0, 0, 0)
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		if c.Part == NoPart {
@@ -186,7 +186,7 @@ func (p *Program) appendMaps(b []byte) []byte {
 		b = le.AppendUint32(b, 0)
 		for _, k := range c.Picks {
 			b = le.AppendUint64(b, uint64(k.Key))
-			b = append(b, bit(k.Scored), 0, 0, 0, 0, 0, 0, 0)
+			b = append(b, boolBit(k.Scored), 0, 0, 0, 0, 0, 0, 0)
 		}
 	}
 	return b
@@ -194,44 +194,44 @@ func (p *Program) appendMaps(b []byte) []byte {
 
 // readMaps reads the section of maps, behind that of the columns.
 func (p *Program) readMaps(r *reader) {
-	head := r.take(8, "maps")
+	head := r.takeBytes(8, "maps")
 	if r.err != nil {
 		return
 	}
-	p.Output.Weights = r.flag(head[4], "weights")
-	r.zeros(head[5:], "maps")
+	p.Output.Weights = r.readBool(head[4], "weights")
+	r.checkZeros(head[5:], "maps")
 	last := -1
-	parts := r.count(uint64(le.Uint32(head)), MaxColumns, partSize, "parts of maps")
+	parts := r.checkCount(uint64(le.Uint32(head)), MaxColumns, partSize, "parts of maps")
 	if r.err == nil && parts == 0 {
-		r.fail("a section of maps without one")
+		r.failCorrupt("a section of maps without one")
 	}
 	for range parts {
-		b := r.take(partSize, "part")
+		b := r.takeBytes(partSize, "part")
 		if r.err != nil {
 			return
 		}
 		i := int(le.Uint32(b))
 		if i <= last || i >= len(p.Columns) || b[4] == 0 {
-			r.fail("part %v of column %d of %d, behind column %d", Part(b[4]), i, len(p.Columns), last)
+			r.failCorrupt("part %v of column %d of %d, behind column %d", Part(b[4]), i, len(p.Columns), last)
 			return
 		}
 		last = i
 		c := &p.Columns[i]
 		c.Part = Part(b[4])
-		r.zeros(b[5:8], "part")
-		r.zeros(b[12:], "part")
-		n := r.count(uint64(le.Uint32(b[8:])), MaxSinks, pickSize, "keys")
+		r.checkZeros(b[5:8], "part")
+		r.checkZeros(b[12:], "part")
+		n := r.checkCount(uint64(le.Uint32(b[8:])), MaxSinks, pickSize, "keys")
 		if n == 0 {
 			continue
 		}
 		c.Picks = make([]Pick, n)
 		for j := range c.Picks {
-			k := r.take(pickSize, "key")
+			k := r.takeBytes(pickSize, "key")
 			if r.err != nil {
 				return
 			}
-			c.Picks[j] = Pick{Key: int64(le.Uint64(k)), Scored: r.flag(k[8], "scored")}
-			r.zeros(k[9:], "key")
+			c.Picks[j] = Pick{Key: int64(le.Uint64(k)), Scored: r.readBool(k[8], "scored")}
+			r.checkZeros(k[9:], "key")
 		}
 	}
 }

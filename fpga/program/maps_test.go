@@ -87,7 +87,7 @@ func TestMapsDamage(t *testing.T) {
 	for i := range empty.Columns {
 		empty.Columns[i].Part, empty.Columns[i].Picks = NoPart, nil
 	}
-	_, err := Unmarshal(reseal(section(empty.Marshal(), sectionMaps, empty.appendMaps)))
+	_, err := Unmarshal(reseal(appendSection(empty.Marshal(), sectionMaps, empty.appendMaps)))
 	require.ErrorIs(t, err, ErrCorrupt)
 	whole := mapProgram().Marshal()
 	at := bytes.LastIndex(whole, []byte{sectionMaps, 0, flagRequired, 0}) + sectionSize + 8

@@ -276,13 +276,13 @@ func (FirstX) Unit() Unit { return UnitFirstX }
 func (Convert) Unit() Unit { return UnitConvert }
 
 // Out implements [Op].
-func (FillNull) Out(in Kind) Kind { return numeric(in) }
+func (FillNull) Out(in Kind) Kind { return numericKind(in) }
 
 // Out implements [Op].
-func (Clamp) Out(in Kind) Kind { return numeric(in) }
+func (Clamp) Out(in Kind) Kind { return numericKind(in) }
 
 // Out implements [Op].
-func (Log) Out(in Kind) Kind { return only(in, Float32, Float32) }
+func (Log) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }
 
 // Out implements [Op].
 func (b *Bucketize) Out(in Kind) Kind {
@@ -295,19 +295,19 @@ func (b *Bucketize) Out(in Kind) Kind {
 }
 
 // Out implements [Op].
-func (SigridHash) Out(in Kind) Kind { return only(in, Int64, Int64) }
+func (SigridHash) Out(in Kind) Kind { return kindIf(in, Int64, Int64) }
 
 // Out implements [Op].
-func (PositiveModulus) Out(in Kind) Kind { return only(in, Int64, Int64) }
+func (PositiveModulus) Out(in Kind) Kind { return kindIf(in, Int64, Int64) }
 
 // Out implements [Op].
-func (HexToInt) Out(in Kind) Kind { return only(in, Bytes, Int64) }
+func (HexToInt) Out(in Kind) Kind { return kindIf(in, Bytes, Int64) }
 
 // Out implements [Op].
-func (ZeroExtend) Out(in Kind) Kind { return only(in, Int64, Int64) }
+func (ZeroExtend) Out(in Kind) Kind { return kindIf(in, Int64, Int64) }
 
 // Out implements [Op].
-func (FirstX) Out(in Kind) Kind { return numeric(in) }
+func (FirstX) Out(in Kind) Kind { return numericKind(in) }
 
 // Out implements [Op].
 func (c Convert) Out(in Kind) Kind {
@@ -318,16 +318,16 @@ func (c Convert) Out(in Kind) Kind {
 	return 0
 }
 
-// numeric passes the kinds that carry numbers.
-func numeric(in Kind) Kind {
+// numericKind returns the kind if its values are numbers, else 0.
+func numericKind(in Kind) Kind {
 	if in == Int64 || in == Float32 || in == Float64 {
 		return in
 	}
 	return 0
 }
 
-// only returns out if in is want, else 0.
-func only(in, want, out Kind) Kind {
+// kindIf returns out if in is want, else 0.
+func kindIf(in, want, out Kind) Kind {
 	if in == want {
 		return out
 	}

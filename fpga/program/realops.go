@@ -27,7 +27,7 @@ func (Logit) Unit() Unit { return UnitLogit }
 func (BoxCox) Unit() Unit { return UnitBoxCox }
 
 // Out implements [Op].
-func (Logit) Out(in Kind) Kind { return only(in, Float32, Float32) }
+func (Logit) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }
 
 // Out implements [Op].
-func (BoxCox) Out(in Kind) Kind { return only(in, Float32, Float32) }
+func (BoxCox) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }

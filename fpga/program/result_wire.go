@@ -21,17 +21,17 @@ import (
 func ResultSize(tasks int) int { return ResultHeader + ResultTask*tasks + MaxMessage }
 
 // Marshal returns the result's wire form, at most ResultSize(len(Tasks)) bytes. A message longer than MaxMessage is
-// cut.
+// shortened.
 func (r *Result) Marshal() []byte { return r.AppendTo(nil) }
 
 // AppendTo appends the result's wire form to b.
 func (r *Result) AppendTo(b []byte) []byte {
 	start := len(b)
-	msg := cut(r.Message)
+	msg := shortenMessage(r.Message)
 	size := ResultHeader + ResultTask*len(r.Tasks) + len(msg)
 	b = slices.Grow(b, size)[:start+size]
 	h := b[start : start+ResultHeader]
-	putHead(h, resultMagic, ResultMinor, size, len(r.Tasks))
+	writeCommonHeader(h, resultMagic, ResultMinor, size, len(r.Tasks))
 	le.PutUint16(h[16:], uint16(r.State))
 	le.PutUint16(h[18:], uint16(len(msg)))
 	le.PutUint32(h[20:], 0)
@@ -45,7 +45,7 @@ func (r *Result) AppendTo(b []byte) []byte {
 	le.PutUint64(h[waitOffset+8:], r.Move)
 	clear(h[waitOffset+16:])
 	for i := range r.Tasks {
-		r.Tasks[i].put(b[start+ResultHeader+ResultTask*i:][:ResultTask])
+		r.Tasks[i].encodeTo(b[start+ResultHeader+ResultTask*i:][:ResultTask])
 	}
 	copy(b[start+size-len(msg):], msg)
 	return b
@@ -63,8 +63,8 @@ func Stamp(b []byte, wait, move uint64) {
 	}
 }
 
-// cut shortens a message to MaxMessage bytes, between characters.
-func cut(msg string) string {
+// shortenMessage shortens a message to MaxMessage bytes, between characters.
+func shortenMessage(msg string) string {
 	if len(msg) <= MaxMessage {
 		return msg
 	}
@@ -89,14 +89,14 @@ func UnmarshalResult(b []byte) (*Result, error) {
 // undefined.
 func (r *Result) DecodeFrom(b []byte) error {
 	in := reader{what: "result", b: b}
-	h := in.take(ResultHeader, "header")
-	n, size := in.head(h, resultMagic, ResultHeader, ResultTask)
+	h := in.takeBytes(ResultHeader, "header")
+	n, size := in.readCommonHeader(h, resultMagic, ResultHeader, ResultTask)
 	if in.err != nil {
 		return in.err
 	}
 	msg := int(le.Uint16(h[18:]))
 	if msg > MaxMessage || size != ResultHeader+ResultTask*n+msg {
-		return corrupt(in.what, "says it has %d bytes, %d tasks and a message of %d", size, n, msg)
+		return corruptError(in.what, "says it has %d bytes, %d tasks and a message of %d", size, n, msg)
 	}
 	r.State = State(le.Uint16(h[16:]))
 	r.Values = le.Uint64(h[24:])
@@ -105,36 +105,36 @@ func (r *Result) DecodeFrom(b []byte) error {
 	r.BytesIn = le.Uint64(h[48:])
 	r.BytesOut = le.Uint64(h[56:])
 	r.Dropped = le.Uint64(h[64:])
-	in.zeros(h[20:24], "header")
+	in.checkZeros(h[20:24], "header")
 	r.Wait, r.Move = le.Uint64(h[waitOffset:]), le.Uint64(h[waitOffset+8:])
-	in.zeros(h[waitOffset+16:], "header")
+	in.checkZeros(h[waitOffset+16:], "header")
 	r.Tasks = slices.Grow(r.Tasks[:0], n)[:n]
 	for i := range r.Tasks {
-		r.Tasks[i].get(&in)
+		r.Tasks[i].decodeFrom(&in)
 	}
-	r.Message = string(in.take(uint64(msg), "message"))
+	r.Message = string(in.takeBytes(uint64(msg), "message"))
 	return in.err
 }
 
-func (t *TaskResult) put(b []byte) {
+func (t *TaskResult) encodeTo(b []byte) {
 	le.PutUint16(b, uint16(t.State))
 	le.PutUint16(b[2:], 0)
 	le.PutUint32(b[4:], t.Rows)
 	le.PutUint64(b[8:], t.Values)
 	le.PutUint64(b[16:], t.Need)
-	t.Cursor.put(b[24:56])
+	t.Cursor.encodeTo(b[24:56])
 	le.PutUint32(b[56:], t.RowsInWindow)
 	le.PutUint32(b[60:], t.Page)
 }
 
-func (t *TaskResult) get(r *reader) {
-	b := r.take(ResultTask, "task")
+func (t *TaskResult) decodeFrom(r *reader) {
+	b := r.takeBytes(ResultTask, "task")
 	if r.err != nil {
 		return
 	}
-	r.zeros(b[2:4], "task")
+	r.checkZeros(b[2:4], "task")
 	t.State, t.Rows = State(le.Uint16(b)), le.Uint32(b[4:])
 	t.Values, t.Need = le.Uint64(b[8:]), le.Uint64(b[16:])
-	t.Cursor.get(r, b[24:56])
+	t.Cursor.decodeFrom(r, b[24:56])
 	t.RowsInWindow, t.Page = le.Uint32(b[56:]), le.Uint32(b[60:])
 }

@@ -32,7 +32,7 @@ func (s *Slice) AppendTo(b []byte) []byte {
 	size := SliceHeader + SliceTask*len(s.Tasks)
 	b = slices.Grow(b, size)[:start+size]
 	h := b[start : start+SliceHeader]
-	putHead(h, sliceMagic, s.minor(), size, len(s.Tasks))
+	writeCommonHeader(h, sliceMagic, s.leastMinorVersion(), size, len(s.Tasks))
 	copy(h[16:48], s.Digest[:])
 	le.PutUint64(h[48:], s.Program)
 	le.PutUint32(h[56:], s.Rows)
@@ -46,13 +46,13 @@ func (s *Slice) AppendTo(b []byte) []byte {
 	le.PutUint64(h[112:], s.Layout.Weights)
 	clear(h[120:])
 	for i := range s.Tasks {
-		s.Tasks[i].put(b[start+SliceHeader+SliceTask*i:][:SliceTask])
+		s.Tasks[i].encodeTo(b[start+SliceHeader+SliceTask*i:][:SliceTask])
 	}
 	return b
 }
 
-// minor returns the least minor version that can express the slice.
-func (s *Slice) minor() int {
+// leastMinorVersion returns the least minor version that can express the slice.
+func (s *Slice) leastMinorVersion() int {
 	minor := 0
 	if s.Layout.Weights != 0 {
 		minor = 2
@@ -85,10 +85,10 @@ func UnmarshalSlice(b []byte) (*Slice, error) {
 // undefined.
 func (s *Slice) DecodeFrom(b []byte) error {
 	r := reader{what: "slice", b: b}
-	h := r.take(SliceHeader, "header")
-	n, size := r.head(h, sliceMagic, SliceHeader, SliceTask)
+	h := r.takeBytes(SliceHeader, "header")
+	n, size := r.readCommonHeader(h, sliceMagic, SliceHeader, SliceTask)
 	if want := SliceHeader + SliceTask*n; r.err == nil && (size != want || len(b) != want) {
-		r.fail("says it has %d bytes, %d are here, %d tasks take %d", size, len(b), n, want)
+		r.failCorrupt("says it has %d bytes, %d are here, %d tasks take %d", size, len(b), n, want)
 	}
 	if r.err != nil {
 		return r.err
@@ -100,17 +100,17 @@ func (s *Slice) DecodeFrom(b []byte) error {
 		Values: le.Uint64(h[88:]), Weights: le.Uint64(h[112:])}
 	s.Values = le.Uint64(h[96:])
 	s.ValueCap = le.Uint64(h[104:])
-	r.zeros(h[60:64], "header")
-	r.zeros(h[120:], "header")
+	r.checkZeros(h[60:64], "header")
+	r.checkZeros(h[120:], "header")
 	s.Tasks = slices.Grow(s.Tasks[:0], n)[:n]
 	for i := range s.Tasks {
-		s.Tasks[i].get(&r)
+		s.Tasks[i].decodeFrom(&r)
 	}
 	return r.err
 }
 
-// putHead writes the first 16 bytes of a slice or a result.
-func putHead(h []byte, magic string, minor, size, tasks int) {
+// writeCommonHeader writes the first 16 bytes of a slice or a result.
+func writeCommonHeader(h []byte, magic string, minor, size, tasks int) {
 	copy(h, magic)
 	le.PutUint16(h[4:], Major)
 	le.PutUint16(h[6:], uint16(minor))
@@ -118,60 +118,60 @@ func putHead(h []byte, magic string, minor, size, tasks int) {
 	le.PutUint32(h[12:], uint32(tasks))
 }
 
-// head checks the first 16 bytes of a slice or a result. It returns the number of tasks, which fit into the bytes
-// that are left to read, and the length that the header names, which is at least the length of the tasks.
-func (r *reader) head(h []byte, magic string, header, task int) (tasks, size int) {
+// readCommonHeader checks the first 16 bytes of a slice or a result. It returns the number of tasks, which fit into the
+// bytes that are left to read, and the length that the header names, which is at least the length of the tasks.
+func (r *reader) readCommonHeader(h []byte, magic string, header, task int) (tasks, size int) {
 	if r.err != nil {
 		return 0, 0
 	}
 	if string(h[:4]) != magic {
-		r.fail("begins with %q, want %q", h[:4], magic)
+		r.failCorrupt("begins with %q, want %q", h[:4], magic)
 		return 0, 0
 	}
 	if major := le.Uint16(h[4:]); major != Major {
 		r.err = fmt.Errorf("%s: %w %d.%d, want %d.x", r.what, ErrVersion, major, le.Uint16(h[6:]), Major)
 		return 0, 0
 	}
-	tasks = r.count(uint64(le.Uint32(h[12:])), MaxTasks, uint64(task), "tasks")
+	tasks = r.checkCount(uint64(le.Uint32(h[12:])), MaxTasks, uint64(task), "tasks")
 	size = int(le.Uint32(h[8:]))
 	if r.err == nil && size < header+task*tasks {
-		r.fail("says it has %d bytes, %d tasks take %d", size, tasks, header+task*tasks)
+		r.failCorrupt("says it has %d bytes, %d tasks take %d", size, tasks, header+task*tasks)
 	}
 	return tasks, size
 }
 
-func (t *Task) put(b []byte) {
+func (t *Task) encodeTo(b []byte) {
 	le.PutUint32(b, t.Column)
 	le.PutUint32(b[4:], t.Row)
 	le.PutUint32(b[8:], t.Count)
 	c := &t.Chunk
 	le.PutUint32(b[12:], c.TypeLength)
-	copy(b[16:24], []byte{c.Physical, c.Codec, c.MaxDef, c.MaxRep, c.ElementDef, c.flags(), c.BitWidth, c.EntryDef})
+	copy(b[16:24], []byte{c.Physical, c.Codec, c.MaxDef, c.MaxRep, c.ElementDef, c.packFlags(), c.BitWidth, c.EntryDef})
 	le.PutUint64(b[24:], c.Values)
-	t.Window.put(b[32:])
+	t.Window.encodeTo(b[32:])
 	le.PutUint64(b[48:], t.WindowAt)
 	le.PutUint64(b[56:], t.ChunkLen)
-	t.Cursor.put(b[64:96])
-	t.Dict.put(b[96:])
-	t.Scratch.put(b[112:])
+	t.Cursor.encodeTo(b[64:96])
+	t.Dict.encodeTo(b[96:])
+	t.Scratch.encodeTo(b[112:])
 }
 
-// flags returns the byte of a chunk's type that holds its booleans.
-func (c *ChunkType) flags() byte {
-	return bit(c.Unsigned)*chunkUnsigned | bit(c.RowsUncounted)*chunkRowsUncounted |
-		bit(c.AlwaysCompressed)*chunkAlwaysCompressed
+// packFlags returns the byte of a chunk's type that holds its booleans.
+func (c *ChunkType) packFlags() byte {
+	return boolBit(c.Unsigned)*chunkUnsigned | boolBit(c.RowsUncounted)*chunkRowsUncounted |
+		boolBit(c.AlwaysCompressed)*chunkAlwaysCompressed
 }
 
-func (c *ChunkType) setFlags(r *reader, flags byte) {
+func (c *ChunkType) unpackFlags(r *reader, flags byte) {
 	if flags&^(chunkUnsigned|chunkRowsUncounted|chunkAlwaysCompressed) != 0 {
-		r.fail("chunk flags are %#x, want at most %#x", flags, chunkUnsigned|chunkRowsUncounted|chunkAlwaysCompressed)
+		r.failCorrupt("chunk flags are %#x, want at most %#x", flags, chunkUnsigned|chunkRowsUncounted|chunkAlwaysCompressed)
 	}
 	c.Unsigned, c.RowsUncounted = flags&chunkUnsigned != 0, flags&chunkRowsUncounted != 0
 	c.AlwaysCompressed = flags&chunkAlwaysCompressed != 0
 }
 
-func (t *Task) get(r *reader) {
-	b := r.take(SliceTask, "task")
+func (t *Task) decodeFrom(r *reader) {
+	b := r.takeBytes(SliceTask, "task")
 	if r.err != nil {
 		return
 	}
@@ -180,33 +180,34 @@ func (t *Task) get(r *reader) {
 		TypeLength: le.Uint32(b[12:]), Physical: b[16], Codec: b[17], MaxDef: b[18], MaxRep: b[19], ElementDef: b[20],
 		BitWidth: b[22], EntryDef: b[23], Values: le.Uint64(b[24:]),
 	}
-	t.Chunk.setFlags(r, b[21])
+	t.Chunk.unpackFlags(r, b[21])
 	t.Window = spanAt(b[32:])
 	t.WindowAt, t.ChunkLen = le.Uint64(b[48:]), le.Uint64(b[56:])
-	t.Cursor.get(r, b[64:96])
+	t.Cursor.decodeFrom(r, b[64:96])
 	t.Dict, t.Scratch = spanAt(b[96:]), spanAt(b[112:])
 }
 
-func (s Span) put(b []byte) {
+func (s Span) encodeTo(b []byte) {
 	le.PutUint64(b, s.Off)
 	le.PutUint64(b[8:], s.Len)
 }
 
 func spanAt(b []byte) Span { return Span{Off: le.Uint64(b), Len: le.Uint64(b[8:])} }
 
-func (c *Cursor) put(b []byte) {
+func (c *Cursor) encodeTo(b []byte) {
 	le.PutUint64(b, c.Page)
 	le.PutUint64(b[8:], c.Skip)
 	le.PutUint64(b[16:], c.Seen)
 	le.PutUint32(b[24:], c.Ordinal)
-	le.PutUint32(b[28:], uint32(bit(c.Unpacked)*cursorUnpacked|bit(c.Dict)*cursorDict|bit(c.Checked)*cursorChecked))
+	flags := boolBit(c.Unpacked)*cursorUnpacked | boolBit(c.Dict)*cursorDict | boolBit(c.Checked)*cursorChecked
+	le.PutUint32(b[28:], uint32(flags))
 }
 
-func (c *Cursor) get(r *reader, b []byte) {
+func (c *Cursor) decodeFrom(r *reader, b []byte) {
 	c.Page, c.Skip, c.Seen, c.Ordinal = le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:])
 	flags := le.Uint32(b[28:])
 	if flags&^(cursorUnpacked|cursorDict|cursorChecked) != 0 {
-		r.fail("a cursor has unknown flags %#x", flags)
+		r.failCorrupt("a cursor has unknown flags %#x", flags)
 	}
 	c.Unpacked, c.Dict, c.Checked = flags&cursorUnpacked != 0, flags&cursorDict != 0, flags&cursorChecked != 0
 }

@@ -38,7 +38,7 @@ func (p *Program) String() string {
 					b.WriteString("scored ")
 				}
 			}
-			b.WriteString(c.Sinks[j].render(c.Kind) + "\n")
+			b.WriteString(c.Sinks[j].chainString(c.Kind) + "\n")
 		}
 	}
 	o := p.Output
@@ -53,8 +53,8 @@ func (p *Program) String() string {
 	return b.String()
 }
 
-// render writes the sink's place and chain, which begins with a kind, on one line.
-func (s *Sink) render(kind Kind) string {
+// chainString writes the sink's place and chain, which begins with a kind, on one line.
+func (s *Sink) chainString(kind Kind) string {
 	var b strings.Builder
 	if s.To == ToLabel {
 		b.WriteString("label:")
@@ -85,7 +85,7 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("fill_null %v", o.Float)
 	case Clamp:
 		if kind == Int64 {
-			return fmt.Sprintf("clamp %s..%s", bound(o.IntLo), bound(o.IntHi))
+			return fmt.Sprintf("clamp %s..%s", boundString(o.IntLo), boundString(o.IntHi))
 		}
 		return fmt.Sprintf("clamp %v..%v", o.FloatLo, o.FloatHi)
 	case Log:
@@ -113,8 +113,8 @@ func opString(op Op, kind Kind) string {
 	return op.Unit().String()
 }
 
-// bound renders an integer, and the least and the greatest int64 as min and max.
-func bound(x int64) string {
+// boundString renders an integer, and the least and the greatest int64 as min and max.
+func boundString(x int64) string {
 	switch x {
 	case math.MinInt64:
 		return "min"
@@ -127,16 +127,16 @@ func bound(x int64) string {
 func bordersString(b *Bucketize) string {
 	switch {
 	case len(b.Borders32) > 0:
-		return "float32 " + ends(b.Borders32)
+		return "float32 " + shortenBorders(b.Borders32)
 	case len(b.Borders64) > 0:
-		return "float64 " + ends(b.Borders64)
+		return "float64 " + shortenBorders(b.Borders64)
 	default:
-		return "int64 " + ends(b.BordersInt)
+		return "int64 " + shortenBorders(b.BordersInt)
 	}
 }
 
-// ends renders up to four borders, or the number of borders with the first two and the last.
-func ends[T any](v []T) string {
+// shortenBorders renders up to four borders, or the number of borders with the first two and the last.
+func shortenBorders[T any](v []T) string {
 	if len(v) <= 4 {
 		return fmt.Sprint(v)
 	}

@@ -51,7 +51,7 @@ func Known() []UnitRef {
 	for u, k := range units {
 		refs = append(refs, UnitRef{u, k.version})
 	}
-	sortRefs(refs)
+	sortUnits(refs)
 	return refs
 }
 
@@ -63,7 +63,7 @@ func (p *Program) Units() []UnitRef {
 		decode = UnitText
 	}
 	refs := []UnitRef{{decode, decode.Version()}}
-	if p.maps() {
+	if p.hasMaps() {
 		refs = append(refs, UnitRef{UnitMap, UnitMap.Version()})
 	}
 	for i := range p.Columns {
@@ -76,10 +76,10 @@ func (p *Program) Units() []UnitRef {
 			}
 		}
 	}
-	sortRefs(refs)
+	sortUnits(refs)
 	return refs
 }
 
-func sortRefs(refs []UnitRef) {
+func sortUnits(refs []UnitRef) {
 	slices.SortFunc(refs, func(a, b UnitRef) int { return int(a.Unit) - int(b.Unit) })
 }

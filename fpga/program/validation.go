@@ -53,7 +53,7 @@ func (p *Program) validate() error {
 		return fmt.Errorf("%v is no type of dense", p.Output.DenseType)
 	case p.Output.DenseType != DenseFloat32 && p.Output.Dense == 0:
 		return fmt.Errorf("dense is %v and has no columns", p.Output.DenseType)
-	case p.Output.Weights && !p.scored():
+	case p.Output.Weights && !p.takesScores():
 		return fmt.Errorf("weights, and no scores to make them of")
 	}
 	seen := coverage{out: p.Output, dense: make([]bool, p.Output.Dense), tables: map[tableKey]bool{}}
@@ -66,7 +66,7 @@ func (p *Program) validate() error {
 			return fmt.Errorf("column %d %q: %w", i, p.Columns[i].Name, err)
 		}
 	}
-	return seen.complete()
+	return seen.checkComplete()
 }
 
 func (p *Program) validateColumn(c *Column, seen *coverage) error {
@@ -93,7 +93,7 @@ func (p *Program) validateColumn(c *Column, seen *coverage) error {
 	before := seen.keys
 	for i := range c.Sinks {
 		s := &c.Sinks[i]
-		if err := seen.add(c, s); err != nil {
+		if err := seen.addSink(c, s); err != nil {
 			return fmt.Errorf("sink %d (%v %d): %w", i, s.To, s.Index, err)
 		}
 		if err := s.validateOps(c, seen.tables); err != nil {
@@ -120,7 +120,7 @@ type coverage struct {
 	tables    map[tableKey]bool
 }
 
-func (v *coverage) add(c *Column, s *Sink) error {
+func (v *coverage) addSink(c *Column, s *Sink) error {
 	if v.sinks++; v.sinks > MaxSinks {
 		return fmt.Errorf("more than %d sinks", MaxSinks)
 	}
@@ -164,7 +164,7 @@ func (v *coverage) add(c *Column, s *Sink) error {
 	return nil
 }
 
-func (v *coverage) complete() error {
+func (v *coverage) checkComplete() error {
 	switch {
 	case v.out.Label != v.label:
 		return fmt.Errorf("no column writes the label")
@@ -206,7 +206,7 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		if b == nil {
 			return fmt.Errorf("is nil")
 		}
-		if err := b.check(checked); err != nil {
+		if err := b.checkBorders(checked); err != nil {
 			return fmt.Errorf("%v: %w", op.Unit(), err)
 		}
 	}
@@ -228,7 +228,7 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 			return bad("bounds %v, %v are no float32", o.FloatLo, o.FloatHi)
 		}
 	case Log:
-		if !finite(float64(o.Add)) {
+		if !isFinite(float64(o.Add)) {
 			return bad("add %v is not finite", o.Add)
 		}
 	case SigridHash:
@@ -254,12 +254,12 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 			return bad("takes a list")
 		}
 	case Logit:
-		if !finite(float64(o.Eps)) || o.Eps > 0.5 {
+		if !isFinite(float64(o.Eps)) || o.Eps > 0.5 {
 			return bad("eps %v, want a finite number of at most 0.5", o.Eps)
 		}
 	case BoxCox:
 		switch {
-		case !finite(float64(o.Lambda1)) || !finite(float64(o.Lambda2)):
+		case !isFinite(float64(o.Lambda1)) || !isFinite(float64(o.Lambda2)):
 			return bad("lambda1 %v, lambda2 %v are not finite", o.Lambda1, o.Lambda2)
 		case o.Mode > BoxCoxRAP:
 			return bad("%v is no mode", o.Mode)
@@ -281,7 +281,7 @@ type tableKey struct {
 	n   int
 }
 
-func (b *Bucketize) key() tableKey {
+func (b *Bucketize) bordersKey() tableKey {
 	switch {
 	case len(b.Borders32) > 0:
 		return tableKey{b32: &b.Borders32[0], n: len(b.Borders32)}
@@ -292,7 +292,7 @@ func (b *Bucketize) key() tableKey {
 	}
 }
 
-func (b *Bucketize) check(checked map[tableKey]bool) error {
+func (b *Bucketize) checkBorders(checked map[tableKey]bool) error {
 	lists := 0
 	for _, n := range []int{len(b.Borders32), len(b.Borders64), len(b.BordersInt)} {
 		if n > 0 {
@@ -310,25 +310,25 @@ func (b *Bucketize) check(checked map[tableKey]bool) error {
 	case b.NaN > NaNError:
 		return fmt.Errorf("%v is no rule for NaN", b.NaN)
 	}
-	key := b.key()
+	key := b.bordersKey()
 	if checked[key] {
 		return nil
 	}
-	if i := descent(b.Borders32); i >= 0 {
+	if i := firstDescent(b.Borders32); i >= 0 {
 		return fmt.Errorf("border %d (%v) is not ordered", i, b.Borders32[i])
 	}
-	if i := descent(b.Borders64); i >= 0 {
+	if i := firstDescent(b.Borders64); i >= 0 {
 		return fmt.Errorf("border %d (%v) is not ordered", i, b.Borders64[i])
 	}
-	if i := descent(b.BordersInt); i >= 0 {
+	if i := firstDescent(b.BordersInt); i >= 0 {
 		return fmt.Errorf("border %d (%v) is not ordered", i, b.BordersInt[i])
 	}
 	checked[key] = true
 	return nil
 }
 
-// descent returns the index of the first border that is not at least its predecessor, or is no number; -1 if none.
-func descent[T int64 | float32 | float64](borders []T) int {
+// firstDescent returns the index of the first border that is not at least its predecessor, or is no number; -1 if none.
+func firstDescent[T int64 | float32 | float64](borders []T) int {
 	for i, b := range borders {
 		if b != b || i > 0 && b < borders[i-1] {
 			return i
@@ -339,4 +339,4 @@ func descent[T int64 | float32 | float64](borders []T) int {
 
 func isFloat32(x float64) bool { return math.IsInf(x, 0) || float64(float32(x)) == x }
 
-func finite(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }
+func isFinite(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }

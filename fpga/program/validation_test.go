@@ -201,8 +201,9 @@ func TestValidateLooksAtATableOnce(t *testing.T) {
 		"int64":   {BordersInt: []int64{2, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Error(t, b.check(map[tableKey]bool{}))
-			require.NoError(t, b.check(map[tableKey]bool{b.key(): true}), "a table that was looked at is not looked at again")
+			require.Error(t, b.checkBorders(map[tableKey]bool{}))
+			require.NoError(t, b.checkBorders(map[tableKey]bool{b.bordersKey(): true}),
+				"a table that was checked is not checked again")
 		})
 	}
 }

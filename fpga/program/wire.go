@@ -107,15 +107,15 @@ func checksum(b []byte) uint32 {
 
 var le = binary.LittleEndian
 
-// pad8 appends zeros until what was appended since from is a multiple of 8 bytes.
-func pad8(b []byte, from int) []byte {
+// padTo8Bytes appends zeros until what was appended since from is a multiple of 8 bytes.
+func padTo8Bytes(b []byte, from int) []byte {
 	for (len(b)-from)%8 != 0 {
 		b = append(b, 0)
 	}
 	return b
 }
 
-func bit(on bool) byte {
+func boolBit(on bool) byte {
 	if on {
 		return 1
 	}
@@ -131,19 +131,19 @@ type reader struct {
 	err  error
 }
 
-func (r *reader) fail(format string, args ...any) {
+func (r *reader) failCorrupt(format string, args ...any) {
 	if r.err == nil {
-		r.err = corrupt(r.what, format, args...)
+		r.err = corruptError(r.what, format, args...)
 	}
 }
 
-// take returns the next n bytes, or nil when fewer are left.
-func (r *reader) take(n uint64, of string) []byte {
+// takeBytes returns the next n bytes, or nil when fewer are left.
+func (r *reader) takeBytes(n uint64, of string) []byte {
 	if r.err != nil {
 		return nil
 	}
 	if n > uint64(len(r.b)) {
-		r.fail("%s at byte %d wants %d bytes, %d are left", of, r.at, n, len(r.b))
+		r.failCorrupt("%s at byte %d wants %d bytes, %d are left", of, r.at, n, len(r.b))
 		return nil
 	}
 	b := r.b[:n:n]
@@ -152,48 +152,49 @@ func (r *reader) take(n uint64, of string) []byte {
 	return b
 }
 
-// padded returns the next n bytes as take does, and skips the zeros that pad them to a multiple of 8 bytes.
-func (r *reader) padded(n uint64, of string) []byte {
-	b := r.take(n, of)
-	r.zeros(r.take((8-n%8)%8, of), of)
+// takePadded returns the next n bytes as takeBytes does, and skips the zeros that pad them to a multiple of 8 bytes.
+func (r *reader) takePadded(n uint64, of string) []byte {
+	b := r.takeBytes(n, of)
+	r.checkZeros(r.takeBytes((8-n%8)%8, of), of)
 	return b
 }
 
-// zeros checks that reserved bytes are zero.
-func (r *reader) zeros(b []byte, of string) {
+// checkZeros checks that reserved bytes are zero.
+func (r *reader) checkZeros(b []byte, of string) {
 	for _, c := range b {
 		if c != 0 {
-			r.fail("%s has reserved bytes that are not zero", of)
+			r.failCorrupt("%s has reserved bytes that are not zero", of)
 			return
 		}
 	}
 }
 
-// flag reads a bool.
-func (r *reader) flag(c byte, of string) bool {
+// readBool reads a bool.
+func (r *reader) readBool(c byte, of string) bool {
 	if c > 1 {
-		r.fail("%s is %d, want 0 or 1", of, c)
+		r.failCorrupt("%s is %d, want 0 or 1", of, c)
 	}
 	return c == 1
 }
 
-// count reads a number of items of at least size bytes each, and refuses a number for which there are not enough bytes.
-func (r *reader) count(n, limit, size uint64, of string) int {
+// checkCount returns n, a number of items of at least size bytes each. It refuses a number above limit, and a number of
+// items for which there are not enough bytes.
+func (r *reader) checkCount(n, limit, size uint64, of string) int {
 	if r.err != nil {
 		return 0
 	}
 	if n > limit {
-		r.fail("%d %s, want at most %d", n, of, limit)
+		r.failCorrupt("%d %s, want at most %d", n, of, limit)
 		return 0
 	}
 	if n > uint64(len(r.b))/size {
-		r.fail("%d %s do not fit into the %d bytes left", n, of, len(r.b))
+		r.failCorrupt("%d %s do not fit into the %d bytes left", n, of, len(r.b))
 		return 0
 	}
 	return int(n)
 }
 
-func putFloat64(b []byte, x float64) []byte { return le.AppendUint64(b, math.Float64bits(x)) }
-func putFloat32(b []byte, x float32) []byte { return le.AppendUint32(b, math.Float32bits(x)) }
-func float64At(b []byte) float64            { return math.Float64frombits(le.Uint64(b)) }
-func float32At(b []byte) float32            { return math.Float32frombits(le.Uint32(b)) }
+func appendFloat64(b []byte, x float64) []byte { return le.AppendUint64(b, math.Float64bits(x)) }
+func appendFloat32(b []byte, x float32) []byte { return le.AppendUint32(b, math.Float32bits(x)) }
+func float64At(b []byte) float64               { return math.Float64frombits(le.Uint64(b)) }
+func float32At(b []byte) float32               { return math.Float32frombits(le.Uint32(b)) }
