@@ -218,7 +218,11 @@ func (d *delivery) takePiece(ctx context.Context, piece Piece) (err error) {
 		}
 		got := mb.Name
 		want := tensor.Name{Job: d.job.digest, Epoch: d.epoch.Number, Number: got.Number}
-		if got != want || got.Number < next || got.Number >= numbers.To {
+		if got == want && got.Number >= numbers.To {
+			mb.Release()
+			return fmt.Errorf("%v: mini-batch %v came beyond [%d, %d)", piece, got, numbers.From, numbers.To)
+		}
+		if got != want || got.Number < next {
 			mb.Release()
 			want.Number = next
 			return fmt.Errorf("%v: mini-batch %v came where %v was due", piece, got, want)

@@ -108,6 +108,7 @@ func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			assert.NoError(t, q.put(t.Context(), batchOf(2, 10)))
 			assert.NoError(t, q.put(t.Context(), batchOf(3, 10))) // enters when 2 is taken, and waits 3 s in the queue
+			assert.NoError(t, q.put(t.Context(), batchOf(4, 10))) // is blocked for these 3 s
 			q.close(nil)
 		}()
 		get := func(want uint64) {
@@ -122,7 +123,10 @@ func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 		get(2) // stalls 4 s
 		synctest.Wait()
 		time.Sleep(3 * time.Second)
+		assert.Equal(t, 1, q.statistics().Waiters)
 		get(3)
+		synctest.Wait()
+		get(4)
 		_, err := q.get(t.Context())
 		require.ErrorIs(t, err, io.EOF)
 		s := q.statistics()
@@ -131,6 +135,8 @@ func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 		assert.Equal(t, 1, s.Stalls)
 		assert.EqualValues(t, 40, s.MaxBytes)
 		assert.Zero(t, s.Depth)
+		assert.Zero(t, s.Waiters)
+		assert.Equal(t, 3*time.Second, s.Blocked, "4 waited for 3's room")
 		assert.Equal(t, 4*time.Second, s.DepthTime, "one mini-batch waited 1 s, one 3 s")
 	})
 }

@@ -281,8 +281,17 @@ func (s *wrongStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 }
 
 // TestStorageIsNotTrusted: storage that yields a mini-batch of another name, one too few or one too many ends the job
-// with an error that names the drive. No mini-batch of another epoch or beyond the job's numbers reaches the trainer.
+// with an error that names the drive and says what was wrong. The trainer gets the mini-batches before the wrong one.
 func TestStorageIsNotTrusted(t *testing.T) {
+	wants := map[string]struct {
+		said  string
+		right uint64 // mini-batches before the wrong one
+	}{
+		"another number": {"/0/6 came beyond [0, 6)", 0},
+		"another epoch":  {"/7/0 came where", 0},
+		"one too few":    {"it ended before mini-batch 2 of [0, 6)", 2},
+		"one too many":   {"/0/6 came beyond [0, 6)", 6},
+	}
 	for name, change := range map[string]func(*fakeStorage) func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch,
 		error){
 		"another number": func(*fakeStorage) func(int, *tensor.MiniBatch) (*tensor.MiniBatch, error) {
@@ -335,12 +344,12 @@ func TestStorageIsNotTrusted(t *testing.T) {
 			var last error
 			for mb, err := range j.MiniBatches(t.Context()) {
 				if last = err; err == nil {
-					require.Less(t, mb.Name.Number, uint64(6))
+					require.Less(t, mb.Name.Number, wants[name].right)
 					require.Zero(t, mb.Name.Epoch)
 				}
 			}
-			require.Error(t, last)
 			assert.ErrorContains(t, last, "drive0")
+			assert.ErrorContains(t, last, wants[name].said)
 			require.NoError(t, j.Close())
 			assert.Zero(t, f.alive.Load())
 			assert.Zero(t, f.running.Load())

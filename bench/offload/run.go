@@ -236,7 +236,8 @@ func (b *bench) close() error {
 
 // run runs a command to its end, in a group if group is not nil, and returns the command's output.
 func (b *bench) run(ctx context.Context, group *quota, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, b.Timeout, fmt.Errorf("killed after %v: %w", b.Timeout,
+		context.DeadlineExceeded))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.Command[0], append(b.Command[1:len(b.Command):len(b.Command)], args...)...)
 	cmd.Env = append(os.Environ(), b.Env...)
@@ -253,6 +254,9 @@ func (b *bench) run(ctx context.Context, group *quota, args ...string) ([]byte, 
 		}
 	}
 	if err := cmd.Wait(); err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
 		return nil, fmt.Errorf("%s: %w: %s", what, err, strings.TrimSpace(said.String()))
 	}
 	return out.Bytes(), nil

@@ -32,9 +32,9 @@ func TestACommandThatFailsSaysWhy(t *testing.T) {
 	// The shell is killed; the process that it started keeps the output open.
 	_, err = Run(t.Context(), Options{Command: []string{"/bin/sh", "-c", "sleep 20; exit 0"},
 		Timeout: 100 * time.Millisecond})
-	require.Error(t, err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = Run(ctx, Options{Command: []string{"/bin/sh", "-c", "exec sleep 20"}})
-	require.Error(t, err)
+	require.ErrorIs(t, err, context.Canceled)
 }

@@ -201,11 +201,14 @@ func (s *Summary) fill(policy offload.Policy, distances []float64) {
 	}
 }
 
-// workerPolicies compute how many workers to start if each worker has the mean supply.
-var workerPolicies = []struct {
+// workerPolicy computes how many workers to start.
+type workerPolicy struct {
 	name  string
 	count func(c Case) int
-}{
+}
+
+// workerPolicies are the policies for the number of workers. Each worker has the mean supply.
+var workerPolicies = []workerPolicy{
 	{"FastFlow, section 9: ceil(Lower / Rthp of one)", func(c Case) int {
 		return offload.FirstWorkers(c.Outcomes[0].Decision, c.supplyOfOne())
 	}},

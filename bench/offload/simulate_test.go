@@ -3,6 +3,7 @@ package offload
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,6 +22,7 @@ func TestExtendedIsNearTheBest(t *testing.T) {
 	} {
 		s, err := Simulate(t.Context(), o)
 		require.NoError(t, err)
+		require.Len(t, s.Summary, len(Policies()))
 		extended := s.Summary[0]
 		t.Logf("%s: %+v", name, s.Summary)
 		assert.Equal(t, "extended", extended.Policy)
@@ -30,10 +32,48 @@ func TestExtendedIsNearTheBest(t *testing.T) {
 			assert.Less(t, extended.Largest, other.Largest, other.Policy)
 		}
 		assert.InDelta(t, extended.Largest, s.Farthest.Outcomes[0].Distance, 0)
-		for _, w := range s.Workers {
-			assert.Positive(t, w.Mean, w.Policy)
+		require.Len(t, s.Workers, len(workerPolicies))
+		for i, w := range s.Workers {
+			assert.Equal(t, workerPolicies[i].name, w.Policy)
 		}
 	}
+}
+
+// TestWorkerPoliciesAreCompared: Workers has the mean over the cases of each policy's number of workers.
+func TestWorkerPoliciesAreCompared(t *testing.T) {
+	o := SimulateOptions{Cases: 4, Seed: 3, Noise: 0.01}
+	s, err := Simulate(t.Context(), o)
+	require.NoError(t, err)
+	cases, err := o.run(t.Context())
+	require.NoError(t, err)
+	for i, w := range s.Workers {
+		sum := 0
+		for _, c := range cases {
+			sum += workerPolicies[i].count(c)
+		}
+		assert.InDelta(t, float64(sum)/4, w.Mean, 1e-9, w.Policy)
+	}
+}
+
+// TestWorkerPoliciesCountByTheirFormulas: four workers supply 400 rows a second, so one supplies 100. The trainer takes
+// 1,000 rows a second and makes 320 of them itself; the decision's lower bound of the offloaded rate is 650.
+func TestWorkerPoliciesCountByTheirFormulas(t *testing.T) {
+	c := Case{
+		Metrics: offload.Metrics{Gthp: 1000, Lthp: 320,
+			Candidates: []offload.Candidate{{Supply: 200}, {Supply: 400}, {Supply: 300}}},
+		Outcomes: []Outcome{{Decision: offload.Decision{Offload: true, Lower: 650}}},
+	}
+	for name, want := range map[string]int{
+		"FastFlow, section 9: ceil(Lower / Rthp of one)":              7, // 6.5
+		"FastFlow's program: ceil((Gthp - Lthp) / Rthp of one - 0.1)": 7, // 6.7
+		"PreSto: ceil(T / P)":                            10, // 10
+		"tf.data service: ceil(wanted rate / mean rate)": 10, // 10
+	} {
+		i := slices.IndexFunc(workerPolicies, func(p workerPolicy) bool { return p.name == name })
+		require.GreaterOrEqual(t, i, 0, name)
+		assert.Equal(t, want, workerPolicies[i].count(c), name)
+	}
+	assert.Len(t, workerPolicies, 4, "the policies above")
 }
 
 // TestSimulationRepeats: a seed gives the same cases again. Simulate ends with its context, and refuses options that

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -319,6 +320,24 @@ func (f *fixture) fetch(base string, j *job, drive string, number, until uint64)
 	b, err := io.ReadAll(resp.Body)
 	require.NoError(f.t, errors.Join(err, resp.Body.Close()))
 	return resp.StatusCode, b
+}
+
+// metric returns the value of a metric, which must be there: its name with its labels, as the worker writes them.
+func (f *fixture) metric(name string) float64 {
+	f.t.Helper()
+	resp, err := f.client.Get(f.base + "/metrics")
+	require.NoError(f.t, err)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(f.t, errors.Join(err, resp.Body.Close()))
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			require.NoError(f.t, err, line)
+			return v
+		}
+	}
+	require.Fail(f.t, "the worker has no such metric", "%s in\n%s", name, text)
+	return 0
 }
 
 // sameAsHolder checks that every mini-batch of the worker is byte for byte the holder's. A request that fails

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -225,11 +226,12 @@ func TestAssociationsOfAuthenticatedHostsAreBounded(t *testing.T) {
 		Queues: 1})
 	require.ErrorContains(t, err, "busy")
 	require.NotEmpty(t, log.with("raise MaxAssociations"))
-	for _, c := range s.target.all() {
-		if c.nc.RemoteAddr().String() == late.nc.LocalAddr().String() {
-			require.ErrorIs(t, c.admit(), controller.ErrBusy)
-		}
-	}
+	all := s.target.all()
+	i := slices.IndexFunc(all, func(c *connection) bool {
+		return c.nc.RemoteAddr().String() == late.nc.LocalAddr().String()
+	})
+	require.GreaterOrEqual(t, i, 0, "the earlier connection is open")
+	require.ErrorIs(t, all[i].admit(), controller.ErrBusy)
 }
 
 // TestDiscoveryHasItsShare: of five discovery connections, which need no key, the newest two stay, and a drive's host

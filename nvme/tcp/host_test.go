@@ -147,19 +147,37 @@ func TestCancellationLeaksNoIdentifier(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// The host aborts a command that takes too long, which then ends with ErrTimeout or, where it can no longer be aborted,
-// with success. The next command works without a reconnect.
+// The host aborts a command that takes too long. The drive executes no further step of that command, which ends with
+// ErrTimeout. The next command works without a reconnect.
 func TestTimeout(t *testing.T) {
+	const steps = 128 // of the command, 128 KiB each
 	s := serve(t, TargetOptions{})
 	h := s.dial(DialOptions{CommandTimeout: 50 * time.Millisecond, FirstDelay: time.Millisecond})
-	hold := make(chan struct{})
-	s.flash.setHold(hold)
-	time.AfterFunc(200*time.Millisecond, func() { close(hold) })
-	err := write(t.Context(), h, 0, make([]byte, 512))
-	if err != nil { // a write that the flash has begun cannot be aborted, and completes
-		require.ErrorIs(t, err, ErrTimeout)
+	step := make(chan struct{})
+	s.flash.setHold(step)
+	ended := make(chan error, 1)
+	go func() {
+		cmd := nvme.WriteZeroes(1, 0, steps*128<<10/512, false)
+		_, err := h.IO(t.Context(), &cmd, nil)
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return s.flash.held.Load() == 1 && h.Stats().Aborted == 1 }, 20*time.Second,
+		time.Millisecond, "the command is aborted inside a step")
+	// The flash ends a step from time to time, so that the abort arrives long before the last step begins.
+	var err error
+	executed := 0
+	for running := true; running; {
+		time.Sleep(100 * time.Millisecond)
+		select {
+		case step <- struct{}{}:
+			executed++
+			require.Less(t, executed, steps, "the whole command was executed")
+		case err = <-ended:
+			running = false
+		}
 	}
-	assert.NotZero(t, h.Stats().Aborted)
+	require.ErrorIs(t, err, ErrTimeout)
+	s.flash.setHold(nil)
 	require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
 	assert.Zero(t, h.Stats().Reconnects)
 }

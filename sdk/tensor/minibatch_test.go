@@ -113,44 +113,60 @@ func TestReleaseTakesTensorsAwayInDebugBuilds(t *testing.T) {
 	assert.Equal(t, debug, m.Dense == nil)
 }
 
+// hasDense returns a function that reports whether a mini-batch has dense values of a type.
+func hasDense(kind DType) func(*MiniBatch) bool {
+	return func(m *MiniBatch) bool { return len(m.Schema.Dense) > 0 && m.Schema.DenseDType() == kind }
+}
+
+// hasValues returns a function that reports whether a mini-batch has ids of a type.
+func hasValues(kind DType) func(*MiniBatch) bool {
+	return func(m *MiniBatch) bool { return len(m.Schema.Keys) > 0 && m.Schema.IDs == kind }
+}
+
+// TestCloneLendsNothing: a clone is equal, lends nothing, and shares no tensor: what changes in a clone differs from the
+// original, and the original stays as it was.
 func TestCloneLendsNothing(t *testing.T) {
+	changes := map[string]struct {
+		has    func(m *MiniBatch) bool // whether a mini-batch has what changes; nil: every one
+		change func(c *MiniBatch)
+	}{
+		"name":     {nil, func(c *MiniBatch) { c.Name.Number++ }},
+		"rows":     {nil, func(c *MiniBatch) { c.Rows++ }},
+		"label":    {func(m *MiniBatch) bool { return m.Schema.Label }, func(c *MiniBatch) { c.Label[0]++ }},
+		"labels":   {nil, func(c *MiniBatch) { c.Label = append(c.Label, 1) }},
+		"dense":    {hasDense(Float32), func(c *MiniBatch) { c.Dense[0] = -c.Dense[0] }},
+		"bfloat16": {hasDense(BFloat16), func(c *MiniBatch) { c.Dense16[0]++ }},
+		"int32":    {hasValues(Int32), func(c *MiniBatch) { c.Values32[0]++ }},
+		"int64":    {hasValues(Int64), func(c *MiniBatch) { c.Values64[0]++ }},
+		"lengths":  {func(m *MiniBatch) bool { return !m.Schema.Fixed() }, func(c *MiniBatch) { c.Lengths[0]++ }},
+		"weights":  {func(m *MiniBatch) bool { return m.Schema.Weights }, func(c *MiniBatch) { c.Weights[0]++ }},
+		"schema":   {nil, func(c *MiniBatch) { o := *c.Schema; o.Label = !o.Label; c.Schema = &o }},
+	}
+	changed := map[string]bool{}
 	for name, s := range schemas() {
 		t.Run(name, func(t *testing.T) {
-			m := random(t, s, 5, 1)
+			m, same := random(t, s, 5, 1), random(t, s, 5, 1)
+			if hasDense(Float32)(m) {
+				m.Dense[0], same.Dense[0] = 0, 0 // whose sign changes
+			}
 			c := m.Clone()
 			assert.False(t, c.Lent())
 			assert.Empty(t, Diff(m, c))
 			assert.Equal(t, m.Bytes(), c.Bytes())
-			for _, change := range []func(){
-				func() { c.Name.Number++ },
-				func() { c.Rows++ },
-				func() { c.Label[0]++ },
-				func() { c.Dense[0] = float32(math.Copysign(0, -1)) },
-				func() { c.Dense16[0]++ },
-				func() { c.Values32[0]++ },
-				func() { c.Values64[0]++ },
-				func() { c.Lengths[0]++ },
-				func() { c.Weights[0]++ },
-				func() { o := *c.Schema; o.Label = !o.Label; c.Schema = &o },
-				func() { c.Label = append(c.Label, 1) },
-			} {
-				c = m.Clone()
-				if len(c.Dense) > 0 {
-					m.Dense[0], c.Dense[0] = 0, 0
+			for name, test := range changes {
+				if test.has != nil && !test.has(m) {
+					continue
 				}
-				func() {
-					defer func() {
-						if recover() != nil { // the schema does not have this tensor
-							c.Rows++
-						}
-					}()
-					change()
-				}()
-				assert.False(t, m.Equal(c))
-				assert.NotEmpty(t, Diff(c, m))
+				changed[name] = true
+				c = m.Clone()
+				test.change(c)
+				assert.False(t, m.Equal(c), name)
+				assert.NotEmpty(t, Diff(c, m), name)
+				assert.Empty(t, Diff(same, m), "%s: the original has changed", name)
 			}
 		})
 	}
+	assert.Len(t, changed, len(changes), "every change is made in some schema")
 	var none *MiniBatch
 	assert.True(t, none.Equal(nil))
 	assert.False(t, none.Equal(New(&Schema{}, 0, nil)))
@@ -359,8 +375,8 @@ func TestViewsShareMemoryWhereAligned(t *testing.T) {
 	assert.Equal(t, []byte{3, 2, 1, 0, 7, 6, 5, 4}, swapped([]byte{0, 1, 2, 3, 4, 5, 6, 7}, 4))
 }
 
-// TestKJTGolden runs the cases of golden/kjt.json, but not the invalid case about offsets, since mini-batches hold
-// lengths.
+// TestKJTGolden runs the cases of golden/kjt.json. A mini-batch cannot have the offsets of one invalid case, since it
+// makes offsets from lengths.
 func TestKJTGolden(t *testing.T) {
 	raw, err := os.ReadFile("testdata/kjt.json")
 	require.NoError(t, err)
@@ -422,19 +438,31 @@ func TestKJTGolden(t *testing.T) {
 	}
 	invalid := doc.Cases[4].Invalid
 	require.Len(t, invalid, 5)
+	refusals := map[string]string{
+		"sum(lengths)!=numel(values)": "the lengths sum to 3, there are 1 values",
+		"duplicate keys":              `key "a" is named twice`,
+		"len(lengths)%len(keys)!=0":   "kjt.lengths has 3 elements, want 4",
+		"weights numel!=values numel": "kjt.weights has 1 elements, want 2",
+	}
 	for _, r := range invalid {
 		var c tensorCase
 		require.NoError(t, json.Unmarshal(r, &c))
 		t.Run(c.Why, func(t *testing.T) {
-			if c.Offsets != nil {
-				t.Log("our mini-batches hold lengths; offsets are made from them and start at 0")
+			if c.Offsets != nil { // a mini-batch holds lengths, and its offsets start at 0
+				require.Equal(t, []int64{1, 2}, c.Offsets)
+				c.Keys, c.Lengths, c.Values = []string{"a"}, []int32{1}, []string{"1"}
+				m := build(&c, 1)
+				require.NoError(t, m.Validate())
+				assert.Equal(t, []int64{0, 1}, m.Offsets(nil))
 				return
 			}
 			if c.Lengths == nil { // duplicate keys
 				c.Lengths = make([]int32, len(c.Keys))
 			}
 			rows := (len(c.Lengths) + len(c.Keys) - 1) / len(c.Keys)
-			require.ErrorIs(t, build(&c, rows).Validate(), ErrShape)
+			err := build(&c, rows).Validate()
+			require.ErrorIs(t, err, ErrShape)
+			assert.ErrorContains(t, err, refusals[c.Why])
 		})
 	}
 }

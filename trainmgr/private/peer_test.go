@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,13 +26,23 @@ func TestTheEndOfAProcessIsSeen(t *testing.T) {
 	skipPeers(t)
 	cmd := exec.Command("sleep", "600")
 	require.NoError(t, cmd.Start())
-	ended := make(chan bool)
+	expired, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.False(t, awaitProcessEnd(expired, cmd.Process.Pid), "it runs")
+	ended := make(chan bool, 1)
 	go func() { ended <- awaitProcessEnd(context.Background(), cmd.Process.Pid) }()
-	select {
-	case <-ended:
-		require.Fail(t, "it runs")
-	default:
-	}
+	require.Eventually(t, func() bool {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		for goroutine := range strings.SplitSeq(string(stacks), "\n\n") {
+			state, _, _ := strings.Cut(goroutine, "\n")
+			if strings.Contains(goroutine, "private.awaitProcessEnd(") && strings.Contains(state, "[IO wait") {
+				return true
+			}
+		}
+		return false
+	}, 20*time.Second, time.Millisecond, "it does not wait for the process")
+	require.Empty(t, ended, "it runs")
 	require.NoError(t, cmd.Process.Kill())
 	assert.True(t, <-ended)
 	_ = cmd.Wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import stat
 import sys
 import tempfile
@@ -46,36 +47,63 @@ while sock.recv(1 << 16):
 
 GOOD = "send(**opened); send([memory(frame)], **buffer); send(**mb)"
 
-# Each makes the first mini-batch an error.
-LIES = {
-    "an answer of another kind": "send(kind='sought')",
-    "an answer without a digest": "del opened['digest']; send(**opened)",
-    "a schema of nothing": "send(**{**opened, 'schema': {}})",
-    "epochs below 0": "send(**{**opened, 'epochs': -1})",
-    "a token of nothing": "send(**{**opened, 'token': 'x'})",
-    "an owned range of text": "send(**{**opened, 'to': 'x'})",
-    "the end": "sys.exit(0)",
-    "the end after opened": "send(**opened); sys.exit(0)",
-    "a length beyond the most": "send(**opened); sock.sendall(b'\\xff' * 4)",
-    "no JSON": "send(**opened); sock.sendall(struct.pack('<I', 3) + b'abc')",
-    "no kind": "send(**opened); send(x=1)",
-    "an unknown kind": "send(**opened); send(kind='hello')",
-    "a kind of another type": "send(**opened); send(kind=['minibatch'])",
-    "a mini-batch without a buffer": "send(**opened); send(**mb)",
-    "a buffer without its descriptor": "send(**opened); send(**buffer)",
-    "a buffer of another size": "send(**opened); send([memory(frame, 1 << 16)], **buffer)",
-    "a buffer that is a pipe": "send(**opened); send([os.pipe()[0]], **buffer)",
-    "a buffer that comes twice": "send(**opened); send([memory(frame)], **buffer); send([memory(frame)], **buffer)",
-    "more bytes than the buffer": GOOD.replace("send(**mb)", "send(**{**mb, 'bytes': 1 << 30})"),
-    "no byte": GOOD.replace("send(**mb)", "send(**{**mb, 'bytes': 0})"),
-    "a part of the frame": GOOD.replace("send(**mb)", "send(**{**mb, 'bytes': len(frame) - 4})"),
-    "another number": GOOD.replace("send(**mb)", "send(**{**mb, 'number': 2})"),
-    "a number of another rank": GOOD.replace("send(**opened)", "send(**{**opened, 'to': 1})"),
-    "another epoch": GOOD.replace("send(**mb)", "send(**{**mb, 'epoch': 1})"),
-    "a number that is text": GOOD.replace("send(**mb)", "send(**{**mb, 'number': 'one'})"),
-    "bytes that are no frame": "frame = bytes(len(frame)); " + GOOD,
-    "another schema": GOOD.replace("send(**opened)", "opened['schema']['Dense'] = ['y']; send(**opened)"),
-    "too many descriptors": "send(**opened); send([memory(frame) for _ in range(40)], **buffer)",
+# By name: what the program does in place of GOOD, and what the error for the first mini-batch says.
+LIES: dict[str, tuple[str, str]] = {
+    "an answer of another kind": ("send(kind='sought')", "answered 'sought'"),
+    "an answer without a digest": ("del opened['digest']; send(**opened)", "makes no sense: KeyError('digest')"),
+    "a schema of nothing": ("send(**{**opened, 'schema': {}})", "nothing to train on"),
+    "epochs below 0": ("send(**{**opened, 'epochs': -1})", "epochs: '-1'"),
+    "a token of nothing": ("send(**{**opened, 'token': 'x'})", "not base64"),
+    "an owned range of text": ("send(**{**opened, 'to': 'x'})", "to: 'x'"),
+    "the end": ("sys.exit(0)", "ended with status 0"),
+    "the end after opened": ("send(**opened); sys.exit(0)", "ended with status 0"),
+    "a length beyond the most": (
+        "send(**opened); sock.sendall(b'\\xff' * 4)",
+        "a message of 4294967295 bytes, at most",
+    ),
+    "no JSON": ("send(**opened); sock.sendall(struct.pack('<I', 3) + b'abc')", "what is no message: Expecting value"),
+    "no kind": ("send(**opened); send(x=1)", 'what is no message: b\'{"x": 1}\''),
+    "an unknown kind": ("send(**opened); send(kind='hello')", "sent 'hello'"),
+    "a kind of another type": ("send(**opened); send(kind=['minibatch'])", "what is no message"),
+    "a mini-batch without a buffer": ("send(**opened); send(**mb)", "of buffer 0, which has 0"),
+    "a buffer without its descriptor": ("send(**opened); send(**buffer)", "a buffer without its descriptor"),
+    "a buffer of another size": (
+        "send(**opened); send([memory(frame, 1 << 16)], **buffer)",
+        "sent buffer 0 of N bytes, which is not so",
+    ),
+    "a buffer that is a pipe": (
+        "send(**opened); send([os.pipe()[0]], **buffer)",
+        "sent buffer 0 of N bytes, which is not so",
+    ),
+    "a buffer that comes twice": (
+        "send(**opened); send([memory(frame)], **buffer); send([memory(frame)], **buffer)",
+        "sent buffer 0 of N bytes, which is not so",
+    ),
+    "more bytes than the buffer": (
+        GOOD.replace("send(**mb)", "send(**{**mb, 'bytes': 1 << 30})"),
+        "names 1073741824 bytes of buffer 0",
+    ),
+    "no byte": (GOOD.replace("send(**mb)", "send(**{**mb, 'bytes': 0})"), "names 0 bytes of buffer 0"),
+    "a part of the frame": (
+        GOOD.replace("send(**mb)", "send(**{**mb, 'bytes': len(frame) - 4})"),
+        "12 bytes of data, the header says 16",
+    ),
+    "another number": (GOOD.replace("send(**mb)", "send(**{**mb, 'number': 2})"), "/0/1 came where 0/2 was announced"),
+    "a number of another rank": (
+        GOOD.replace("send(**opened)", "send(**{**opened, 'to': 1})"),
+        "/0/1 came where 0/1 was announced",
+    ),
+    "another epoch": (GOOD.replace("send(**mb)", "send(**{**mb, 'epoch': 1})"), "/0/1 came where 1/1 was announced"),
+    "a number that is text": (GOOD.replace("send(**mb)", "send(**{**mb, 'number': 'one'})"), "number: 'one'"),
+    "bytes that are no frame": ("frame = bytes(len(frame)); " + GOOD, "data starts at 8"),
+    "another schema": (
+        GOOD.replace("send(**opened)", "opened['schema']['Dense'] = ['y']; send(**opened)"),
+        "has another schema than the job",
+    ),
+    "too many descriptors": (
+        "send(**opened); send([memory(frame) for _ in range(40)], **buffer)",
+        "too many descriptors at once",
+    ),
 }
 
 
@@ -100,10 +128,11 @@ class Hostile(unittest.TestCase):
 
     def test_lies(self) -> None:
         descriptors = len(os.listdir("/proc/self/fd"))
-        for name, lie in LIES.items():
+        for name, (lie, said) in LIES.items():
             with self.subTest(name):
-                with self.assertRaises(MillraceError):
+                with self.assertRaises(MillraceError) as caught:
                     self.first(lie)
+                self.assertIn(said, re.sub("[0-9]+ bytes, which", "N bytes, which", str(caught.exception)))
         # The last error may still hold its mini-batch.
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), descriptors + 1)
 

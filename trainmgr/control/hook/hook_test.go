@@ -57,19 +57,30 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 	assert.Equal(t, 3, strings.Count(read(t, filepath.Join(dir, "runs")), "x"))
 }
 
-// TestACommandThatHangsIsKilled: a command that exceeds its timeout is killed, together with its child. If the command
-// was killed before it had started the child, the test does not check the child.
+// TestACommandThatHangsIsKilled: a command that exceeds its timeout is killed, together with its child. The timeout
+// doubles until the command has started its child in time.
 func TestACommandThatHangsIsKilled(t *testing.T) {
-	h, dir := script(t, Options{Attempts: 1, Timeout: 300 * time.Millisecond},
-		`sh -c 'echo $$ > '$DIR'/child.partial; mv '$DIR'/child.partial '$DIR'/child; sleep 600' & wait`)
-	err := h.Run(t.Context(), Call{Action: Start, Names: []string{"pool-1"}})
-	assert.ErrorIs(t, err, ErrTimeout)
-	child, err := os.ReadFile(filepath.Join(dir, "child"))
-	if err != nil {
-		return // it was killed before it had a child
+	var child []byte
+	for timeout := 300 * time.Millisecond; child == nil; timeout *= 2 {
+		h, dir := script(t, Options{Attempts: 1, Timeout: timeout},
+			`sh -c 'echo $$ > '$DIR'/child.partial; mv '$DIR'/child.partial '$DIR'/child; sleep 600' & wait`)
+		err := h.Run(t.Context(), Call{Action: Start, Names: []string{"pool-1"}})
+		require.ErrorIs(t, err, ErrTimeout)
+		child, err = os.ReadFile(filepath.Join(dir, "child"))
+		require.True(t, err == nil || timeout < time.Minute, "the command has not started its child: %v", err)
 	}
+	var pid int
+	_, err := fmt.Sscan(string(child), &pid)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			if process, err := os.FindProcess(pid); err == nil {
+				_ = process.Kill()
+			}
+		}
+	})
 	require.Eventually(t, func() bool {
-		state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(state), ") Z ")
 	}, 20*time.Second, 10*time.Millisecond, "the command's child lives")
 }
