@@ -141,12 +141,12 @@ func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
 	if err != nil {
 		return nil, err
 	}
+	sameRun := j.AttachedLast(rank, c.run)
 	j.Attached(lifecycle.Attachment{
 		Session: at.Session, Run: c.run, AnnouncesEnd: c.req.SaysDone, Connection: l.s.connections.of(c.ctx),
 	}, now)
 	former := &j.launchers[rank]
-	former.stalledSeconds, former.progress = former.stalledSeconds+former.progress.GetStallSeconds(), nil
-	former.sharing, former.profile = nil, nil // the former session counted and measured these
+	former.endSession(sameRun)
 	l.settle(now)
 	resp, err := c.response(at, now)
 	if err != nil {

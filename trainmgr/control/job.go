@@ -45,7 +45,7 @@ type launcher struct {
 	stalledSeconds float64               // of sessions that ended
 	ticketsIssued  map[uint64]time.Time  // by lease: when its last ticket was issued
 	wake           chan struct{}         // closed and replaced when the rank has news
-	profile        *apiv1.OffloadMetrics // the profile that the launcher reported last; nil: none
+	profile        *apiv1.OffloadMetrics // replaced when the launcher reports another profile; nil: none came
 	sharing        *rankSharing          // nil: no policy decides a share of the rank's splits
 }
 

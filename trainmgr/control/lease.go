@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
@@ -178,7 +179,7 @@ func (c *leaseCall) hold(now time.Time) error {
 	if c.req.Report != nil {
 		at := &c.job.launchers[c.session.Rank]
 		at.progress = c.req.Report
-		if profile := c.req.Report.Profile; profile != nil {
+		if profile := c.req.Report.Profile; profile != nil && !proto.Equal(profile, at.profile) {
 			at.profile = profile // the profile holds until the launcher sends another one
 		}
 	}

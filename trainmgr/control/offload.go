@@ -22,12 +22,39 @@ var errRates = errors.New("no P of the rank's own CPUs is known yet")
 // rankSharing is the state of dividing the splits of one rank between the rank's own CPUs and all other workers. It
 // is made when the rank's first own worker can be granted splits.
 type rankSharing struct {
-	metrics  *offload.Metrics // from which the decision was made; nil: no decision was made
-	profiled bool             // metrics come from the launcher's profile
-	others   float64          // throughput of all other workers
-	began    time.Time
-	tuner    *offload.Tuner
-	why      string
+	metrics *offload.Metrics      // from which the decision was made; nil: no decision was made
+	profile *apiv1.OffloadMetrics // from which the metrics were made; nil: from T and P
+	others  float64               // throughput of all other workers
+	began   time.Time
+	tuner   *offload.Tuner
+	why     string
+	former  sideCounts // of sessions of the same run that ended
+}
+
+// sideCounts are the sums of a launcher's counts over sessions.
+type sideCounts struct {
+	stall, ownRows, ownBusy, othersRows, othersBusy float64
+}
+
+// plus returns the counts with those of a session's last report.
+func (s sideCounts) plus(r *apiv1.RankReport) sideCounts {
+	return sideCounts{
+		stall:   s.stall + r.GetStallSeconds(),
+		ownRows: s.ownRows + r.GetOwn().GetRows(), ownBusy: s.ownBusy + r.GetOwn().GetBusySeconds(),
+		othersRows: s.othersRows + r.GetOthers().GetRows(), othersBusy: s.othersBusy + r.GetOthers().GetBusySeconds(),
+	}
+}
+
+// endSession ends the counts of a launcher's session. The share, its tuner and the profile stay if the next session is
+// of the same run: a launcher in Python has a session for each epoch. leader.mu is held.
+func (k *launcher) endSession(sameRun bool) {
+	if k.sharing != nil {
+		k.sharing.former = k.sharing.former.plus(k.progress)
+	}
+	if !sameRun {
+		k.sharing, k.profile = nil, nil
+	}
+	k.stalledSeconds, k.progress = k.stalledSeconds+k.progress.GetStallSeconds(), nil
 }
 
 // addToLedger adds a job to the ledger, with the shares that the job's specification fixes. l.mu is held.
@@ -76,18 +103,18 @@ func (c *conductor) setShare(rank uint32, share float64, why string, now time.Ti
 // shareOfRank decides a rank's share, or tunes it. l.mu is held.
 func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 	s := k.sharing
-	m, profiled, others, err := c.offloadMetrics(k, rank)
+	m, others, err := c.offloadMetrics(k, rank)
 	if err != nil {
 		s.why = err.Error()
 		return
 	}
-	if s.metrics == nil || profiled != s.profiled || changed(s.metrics.Supply, m.Supply) || changed(s.others, others) {
+	if s.metrics == nil || k.profile != s.profile || changed(s.metrics.Supply, m.Supply) || changed(s.others, others) {
 		d, err := offload.Decide(c.job.offload.Policy, *m)
 		if err != nil { // checkReport has refused a profile that can never be right
 			s.why = err.Error()
 			return
 		}
-		s.metrics, s.profiled, s.others, s.why = m, profiled, others, d.Why
+		s.metrics, s.profile, s.others, s.why = m, k.profile, others, d.Why
 		s.tuner, s.began = offload.NewTuner(offload.TunerOptions{}, d.Ratio), now
 		c.setShare(rank, d.Ratio, d.Why, now)
 		return
@@ -96,10 +123,11 @@ func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 	if r.GetOwn() == nil && r.GetOthers() == nil {
 		return // the launcher does not count the sides
 	}
+	counts := s.former.plus(r)
 	record := s.tuner.Decide(offload.Inputs{
-		Seconds: now.Sub(s.began).Seconds(), StallSeconds: r.GetStallSeconds(),
-		LocalRows: r.GetOwn().GetRows(), RemoteRows: r.GetOthers().GetRows(),
-		LocalBusy: r.GetOwn().GetBusySeconds(), RemoteBusy: r.GetOthers().GetBusySeconds(),
+		Seconds: now.Sub(s.began).Seconds(), StallSeconds: counts.stall,
+		LocalRows: counts.ownRows, RemoteRows: counts.othersRows,
+		LocalBusy: counts.ownBusy, RemoteBusy: counts.othersBusy,
 		LocalSupply: m.Supply, RemoteSupply: others,
 		LocalThroughput: m.Lthp, RemoteThroughput: remoteThroughput(m), TrainerThroughput: r.GetTRowsPerSecond(),
 		RemoteAway: others == 0,
@@ -124,18 +152,17 @@ func remoteThroughput(m *offload.Metrics) float64 {
 // offloadMetrics returns the metrics of a rank from its launcher's profile. If there is no profile, the metrics
 // follow from T, from P of the rank's own CPUs, and from P of all other workers, of which each rank has an equal
 // part. l.mu is held.
-func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics, profiled bool, others float64,
-	err error) {
+func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics, others float64, err error) {
 	own, others := c.throughputs(rank)
 	t := k.progress.GetTRowsPerSecond()
 	if all := c.job.State().T; t == 0 && all > 0 {
 		t = all / float64(len(c.job.launchers))
 	}
 	if p := k.profile; p != nil {
-		return metricsOfProfile(p, own, others), true, others, nil
+		return metricsOfProfile(p, own, others), others, nil
 	}
 	if own == 0 {
-		return nil, false, others, errRates
+		return nil, others, errRates
 	}
 	if t == 0 {
 		t = 2 * (own + others) // a trainer of unknown speed counts as faster than all workers
@@ -144,7 +171,7 @@ func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics
 	if others > 0 {
 		m.Candidates = []offload.Candidate{{Cut: offload.All, Rthp: min(t, others), Supply: others}}
 	}
-	return m, false, others, nil
+	return m, others, nil
 }
 
 // metricsOfProfile turns a launcher's profile into metrics.

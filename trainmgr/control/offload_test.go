@@ -53,6 +53,11 @@ func TestAPolicySharesTheSplitsOfARank(t *testing.T) {
 	})
 	require.NoError(t, report(&apiv1.OffloadMetrics{Gthp: 1000, Lthp: 1000, Pcycle: 1e-6, Rthp: 1000, Ocycle: 1e-7}))
 	comes("the rank's own CPUs make everything", func(r *apiv1.RankStatus) bool { return r.ShareElsewhere == 0 })
+	k.run = "another run"
+	require.NoError(t, k.attach(nil))
+	comes("the profile was the former run's", func(r *apiv1.RankStatus) bool {
+		return r.ShareElsewhere > 0 && r.ShareElsewhere < 1
+	})
 	for _, profile := range []*apiv1.OffloadMetrics{{Gthp: -1}, {Gthp: math.NaN()}, {Lthp: math.Inf(1)},
 		{Gthp: 1, Rthp: 1, Ocycle: 1}} {
 		assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(report(profile)), "%v", profile)
@@ -69,4 +74,27 @@ func TestAPolicySharesTheSplitsOfARank(t *testing.T) {
 	})
 	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 	assert.ErrorContains(t, err, "placement held")
+}
+
+// TestASessionOfTheSameRunKeepsTheShare: a session that ends leaves its counts to the next one of its run, so that the
+// tuner sees no step back. The counts, the tuner and the profile of another run are dropped.
+func TestASessionOfTheSameRunKeepsTheShare(t *testing.T) {
+	t.Parallel()
+	report := &apiv1.RankReport{StallSeconds: 1, Own: &apiv1.SideReport{Rows: 10, BusySeconds: 2},
+		Others: &apiv1.SideReport{Rows: 30, BusySeconds: 4}}
+	k := &launcher{sharing: &rankSharing{}, profile: &apiv1.OffloadMetrics{Gthp: 1}, progress: report}
+	k.endSession(true)
+	require.NotNil(t, k.sharing)
+	assert.NotNil(t, k.profile)
+	assert.Nil(t, k.progress)
+	want := sideCounts{stall: 1, ownRows: 10, ownBusy: 2, othersRows: 30, othersBusy: 4}
+	assert.Equal(t, want, k.sharing.former)
+	assert.Equal(t, want, k.sharing.former.plus(nil), "the next session has reported nothing")
+	k.progress = report
+	k.endSession(true)
+	assert.Equal(t, sideCounts{stall: 2, ownRows: 20, ownBusy: 4, othersRows: 60, othersBusy: 8}, k.sharing.former)
+	assert.InDelta(t, 2, k.stalledSeconds, 0)
+	k.endSession(false)
+	assert.Nil(t, k.sharing)
+	assert.Nil(t, k.profile)
 }

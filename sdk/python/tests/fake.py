@@ -190,6 +190,7 @@ class Node:
     def __init__(self, name: str, drives: int = 1, path: str = "", rows: int = 32, schema: Schema = SCHEMA) -> None:
         self.name, self.drives, self.rows, self.schema = name, [f"{name}-d{i}" for i in range(drives)], rows, schema
         self.dead = False
+        self.own = False  # the node is the worker of the rank's own CPUs
         self.draining = False
         self.called = name
         self.asked: list[tuple[int, int]] = []
@@ -478,6 +479,8 @@ class Ledger:
         }
         if self.epoch:
             g["epoch"] = str(self.epoch)
+        if node.own:
+            g["own"] = True
         if not first:
             del g["from"]  # protobuf's JSON leaves out what is zero
         return {**g, "urls": node.urls, "drive": node.drives[self.turn % len(node.drives)]}

@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -160,6 +161,34 @@ class EndToEnd(unittest.TestCase):
             run(901, offload="half")
         with self.assertRaisesRegex(TypeError, "offload: only with control="):
             millrace.open(os.path.join(s.data, "*.parquet"), PIPELINE, offload=0.5)
+
+    def test_the_share_is_tuned(self) -> None:
+        """The trainer takes mini-batches as fast as they come, so that the control plane's tuner looks for a better
+        share by what this rank reports of both sides. It goes on over epochs, each of which is a session.
+        """
+        s = self.service
+        with millrace.open(
+            os.path.join(s.data, "*.parquet"), PIPELINE, control=s.url, seed=902, batch=250, split_batches=2,
+            epochs=100_000, tensors="views", offload="extended", run="tuned",
+        ) as job:  # fmt: skip
+            self.submitted.append(str(job.status()["id"]))
+            seen: list[tuple[float, str]] = []
+            end, look = time.monotonic() + 300, 0.0
+            for _ in job:
+                if (now := time.monotonic()) < look:
+                    continue
+                look = now + 0.1
+                rank = job.status()["ranks"][0]
+                decision = (float(rank.get("shareElsewhere") or 0), str(rank.get("offload") or ""))
+                if decision not in seen:
+                    seen.append(decision)
+                tuned = [x for x in seen if "lacked mini-batches" in x[1]]
+                if tuned or now > end:
+                    break
+            self.assertTrue(tuned, seen)
+            before = [x for x in seen if x not in tuned]
+            self.assertTrue(before, "the decision before the search")
+            self.assertNotEqual(tuned[0][0], before[-1][0], seen)
 
     def test_own_cpus_that_do_not_start(self) -> None:
         """The error holds the worker's output."""

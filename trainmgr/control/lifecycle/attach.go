@@ -57,6 +57,13 @@ func (j *Job) Attached(a Attachment, now time.Time) {
 	j.machine.emit(WakeRank{Job: j.ID, Rank: number})
 }
 
+// AttachedLast reports whether a run is the one that attached to a rank last. A run without a name is another one each
+// time.
+func (j *Job) AttachedLast(rank uint32, run Run) bool {
+	r := j.Rank(rank)
+	return r != nil && run != (Run{}) && r.run == run
+}
+
 // Called records that a rank's launcher called, on a connection.
 func (j *Job) Called(rank uint32, c presence.Conn, now time.Time) {
 	j.machine.launchers.Call(presence.Rank{Job: j.ID, Number: rank}, c, now)

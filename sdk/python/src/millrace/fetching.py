@@ -62,6 +62,8 @@ class Fetchers:
                     if work is None:
                         s.cond.wait(0.1 if self._sick else 1.0)
                 job, schema = s.digest, s.schema
+                meter = s.sides.meter(work.lease.own)
+                meter.enter(time.monotonic())
             try:
                 batch = s.nodes.fetch(job, schema, work)
             except Failed as e:
@@ -71,6 +73,7 @@ class Fetchers:
                 self._failed(work, Failed("unavailable", str(e) or type(e).__name__))
                 continue
             with s.cond:
+                meter.leave(time.monotonic(), batch.rows)
                 self._sick.pop(work.lease.node, None)
                 if not s.intake.fetched(work, batch):
                     s.statistics.duplicates += 1
@@ -80,6 +83,7 @@ class Fetchers:
     def _failed(self, work: Work, e: Failed) -> None:
         s, lease = self._session, work.lease
         with s.cond:
+            s.sides.meter(lease.own).leave(time.monotonic(), 0)
             if s.ending:
                 return
             held = s.intake.failed(work)

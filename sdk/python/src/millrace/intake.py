@@ -42,6 +42,7 @@ class Lease:
     node: str
     drive: str
     urls: tuple[str, ...]
+    own: bool = False  # the drive is a worker that serves this rank alone
     ticket: str = ""  # in base64, as the control plane sends it and the node receives it
     todo: deque[int] = field(default_factory=deque)  # numbers that were not requested yet, ascending
     out: int = 0  # how many mini-batches are being fetched
@@ -66,6 +67,7 @@ class Lease:
             node=str(grant.get("node", "")),
             drive=str(grant.get("drive", "")),
             urls=tuple(urls),
+            own=grant.get("own") is True,
             ticket=str(grant.get("ticket", "")),
         )
 

@@ -30,6 +30,7 @@ from .fetching import Fetchers
 from .intake import Intake, Lease
 from .nodes import Nodes
 from .schema import Schema
+from .sides import Sides
 from .token import Ranges, read_token
 
 __all__ = ["Session"]
@@ -86,6 +87,8 @@ class Session(Consumption):
         self._again = False  # a lease was given back: ask for another
         self._stuck_since: Optional[float] = None
         self._releases: list[tuple[int, str]] = []
+        self.sides = Sides()
+        self._stalled_before = 0.0  # seconds for which the trainer had waited when the session began
         self._releasing = False  # a Release call with leases that were in _releases has not returned
 
         _leaving.wait(id, rank)  # let an earlier session of this process send its acknowledgements first
@@ -165,6 +168,8 @@ class Session(Consumption):
         self._job_done = False  # the session before may have been at the job's end; a token can go back from there
         self._stuck_since = None
         self._generation += 1
+        self.sides.begin(time.monotonic())
+        self._stalled_before = self.statistics.stall_seconds
 
     def attach(self, token: Optional[bytes]) -> None:
         """Attaches again at the token's position. None takes the ledger's position: mini-batches that were yielded and
@@ -460,14 +465,16 @@ class Session(Consumption):
 
     def _with_lease_message(self) -> dict[str, Any]:
         i = self.intake
-        waits = self._waited_from
+        now, waits = time.monotonic(), self._waited_from
+        waited = self.statistics.stall_seconds + (now - waits if waits is not None else 0.0)
         report: dict[str, Any] = {
             "queueBatches": float(len(i.waiting)),
             "queueBytes": str(i.waiting_bytes),
             "queueLimitBytes": str(i.limit),
-            "stallSeconds": self.statistics.stall_seconds + (time.monotonic() - waits if waits is not None else 0.0),
+            "stallSeconds": waited - self._stalled_before,
             "tRowsPerSecond": self.throughput,
             "blocked": i.full,
+            **self.sides.report(now),
         }
         message: dict[str, Any] = {
             "id": self.called,
