@@ -22,13 +22,14 @@ var errRates = errors.New("no P of the rank's own CPUs is known yet")
 // rankSharing is the state of dividing the splits of one rank between the rank's own CPUs and all other workers. It
 // is made when the rank's first own worker can be granted splits.
 type rankSharing struct {
-	metrics *offload.Metrics      // from which the decision was made; nil: no decision was made
-	profile *apiv1.OffloadMetrics // from which the metrics were made; nil: from T and P
-	others  float64               // throughput of all other workers
-	began   time.Time
-	tuner   *offload.Tuner
-	why     string
-	former  sideCounts // of sessions of the same run that ended
+	metrics  *offload.Metrics      // from which the decision was made; nil: no decision was made
+	profile  *apiv1.OffloadMetrics // from which the metrics were made; nil: from T and P
+	others   float64               // throughput of all other workers
+	began    time.Time
+	tuner    *offload.Tuner
+	why      string
+	measured string     // the side that makes every split because the launcher measures it; empty: none
+	former   sideCounts // of sessions of the same run that ended
 }
 
 // sideCounts are the sums of a launcher's counts over sessions.
@@ -100,9 +101,34 @@ func (c *conductor) setShare(rank uint32, share float64, why string, now time.Ti
 	}
 }
 
+// giveToMeasured gives every split of a rank to the side that its launcher measures, and reports whether the launcher
+// measures a side. When the launcher has finished, a policy decides again. l.mu is held.
+func (c *conductor) giveToMeasured(k *launcher, rank uint32, now time.Time) bool {
+	s, side := k.sharing, k.progress.GetProfiling()
+	if k.progress == nil {
+		side = s.measured // the next session has not reported yet
+	}
+	if side == s.measured {
+		return side != ""
+	}
+	s.measured, s.metrics = side, nil
+	switch side {
+	case apiv1.SideOwn:
+		s.why = "the launcher measures the rank's own CPUs"
+		c.setShare(rank, 0, s.why, now)
+	case apiv1.SideOthers:
+		s.why = "the launcher measures the other workers"
+		c.setShare(rank, 1, s.why, now)
+	}
+	return side != ""
+}
+
 // shareOfRank decides a rank's share, or tunes it. l.mu is held.
 func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 	s := k.sharing
+	if c.giveToMeasured(k, rank, now) {
+		return
+	}
 	m, others, err := c.offloadMetrics(k, rank)
 	if err != nil {
 		s.why = err.Error()
@@ -224,6 +250,12 @@ func (l *leader) servedRank(at fleet.DriveID) *apiv1.RankName {
 
 // checkReport refuses a launcher's report whose numbers can never be right.
 func checkReport(r *apiv1.RankReport) error {
+	switch r.GetProfiling() {
+	case "", apiv1.SideOwn, apiv1.SideOthers:
+	default:
+		return fmt.Errorf("%w: profiling %.20q: want %s, %s or nothing", ledger.ErrArgument, r.GetProfiling(),
+			apiv1.SideOwn, apiv1.SideOthers)
+	}
 	p := r.GetProfile()
 	if p == nil {
 		return nil

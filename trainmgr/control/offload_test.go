@@ -98,3 +98,47 @@ func TestASessionOfTheSameRunKeepsTheShare(t *testing.T) {
 	assert.Nil(t, k.sharing)
 	assert.Nil(t, k.profile)
 }
+
+// TestAMeasuredSideMakesEverySplit: while a launcher measures a side, the side makes every split of the rank; then the
+// policy decides by the profile. A word that names no side is refused.
+func TestAMeasuredSideMakesEverySplit(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
+	a.beats(t, c)
+	await(t, c, "a")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended", Plan: &apiv1.PlanOptions{SplitBatches: 1}})
+	k := newConsumer(t, c, st.Id, 0)
+	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 20*time.Second, 10*time.Millisecond)
+	w := newWorker(t, "w")
+	w.set(func(s *apiv1.NodeStatus) { s.Drives[0].Serves = &apiv1.RankName{Job: st.Id} })
+	w.beats(t, c)
+	report := func(r *apiv1.RankReport) error {
+		_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse, error) {
+			return m.Lease(ctx, &apiv1.LeaseRequest{Id: k.id, Session: k.session, Report: r})
+		})
+		return err
+	}
+	comes := func(r *apiv1.RankReport, holds func(r *apiv1.RankStatus) bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			require.NoError(t, report(r))
+			return holds(get(t, c, "job").Ranks[0])
+		}, 20*time.Second, 5*time.Millisecond, "%v", r)
+	}
+	comes(&apiv1.RankReport{}, func(r *apiv1.RankStatus) bool { return r.ShareElsewhere > 0 && r.ShareElsewhere < 1 })
+	comes(&apiv1.RankReport{Profiling: apiv1.SideOwn}, func(r *apiv1.RankStatus) bool {
+		return r.ShareElsewhere == 0 && r.Offload == "the launcher measures the rank's own CPUs"
+	})
+	comes(&apiv1.RankReport{Profiling: apiv1.SideOthers}, func(r *apiv1.RankStatus) bool {
+		return r.ShareElsewhere == 1 && r.Offload == "the launcher measures the other workers"
+	})
+	profile := &apiv1.OffloadMetrics{Gthp: 1000, Lthp: 1000, Pcycle: 1e-6, Rthp: 1000, Ocycle: 1e-7}
+	comes(&apiv1.RankReport{Profile: profile}, func(r *apiv1.RankStatus) bool { return r.ShareElsewhere == 0 })
+	// Another profile is another decision.
+	profile = &apiv1.OffloadMetrics{Gthp: 1000, Lthp: 10, Pcycle: 1e-6, Rthp: 1000, Ocycle: 1e-9, Tcycle: 1e-3, Cores: 1}
+	comes(&apiv1.RankReport{Profile: profile}, func(r *apiv1.RankStatus) bool { return r.ShareElsewhere > 0 })
+	err := report(&apiv1.RankReport{Profiling: "both"})
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	assert.ErrorContains(t, err, "both")
+}

@@ -29,6 +29,12 @@ const (
 	ReachAny  = "any"  // a worker holds no partition and makes any split
 )
 
+// The words of RankReport.profiling.
+const (
+	SideOwn    = "own"    // workers that serve the rank alone
+	SideOthers = "others" // all other workers
+)
+
 // Content types of a mini-batch on the wire, and the paths of the plain HTTP bindings.
 const (
 	FrameType = "application/vnd.millrace.minibatch"

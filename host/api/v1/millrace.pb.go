@@ -4922,7 +4922,10 @@ type RankReport struct {
 	Others          *SideReport            `protobuf:"bytes,8,opt,name=others,proto3" json:"others,omitempty"`                                             // mini-batches made by all other workers
 	// measured by the launcher; it holds until the launcher sends another profile. Absent: the control plane uses T
 	// and the measured P
-	Profile       *OffloadMetrics `protobuf:"bytes,9,opt,name=profile,proto3" json:"profile,omitempty"`
+	Profile *OffloadMetrics `protobuf:"bytes,9,opt,name=profile,proto3" json:"profile,omitempty"`
+	// the side that the launcher measures now, "own" or "others": that side makes every split of the rank. Empty: the
+	// launcher does not measure
+	Profiling     string `protobuf:"bytes,10,opt,name=profiling,proto3" json:"profiling,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5018,6 +5021,13 @@ func (x *RankReport) GetProfile() *OffloadMetrics {
 		return x.Profile
 	}
 	return nil
+}
+
+func (x *RankReport) GetProfiling() string {
+	if x != nil {
+		return x.Profiling
+	}
+	return ""
 }
 
 // SideReport counts the mini-batches of a rank that one side made.
@@ -6415,7 +6425,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"1\n" +
 	"\vNumberRange\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x04R\x02to\"\xfb\x02\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\"\x99\x03\n" +
 	"\n" +
 	"RankReport\x12#\n" +
 	"\rqueue_batches\x18\x01 \x01(\x01R\fqueueBatches\x12\x1f\n" +
@@ -6427,7 +6437,9 @@ const file_millrace_proto_rawDesc = "" +
 	"\ablocked\x18\x06 \x01(\bR\ablocked\x12)\n" +
 	"\x03own\x18\a \x01(\v2\x17.millrace.v1.SideReportR\x03own\x12/\n" +
 	"\x06others\x18\b \x01(\v2\x17.millrace.v1.SideReportR\x06others\x125\n" +
-	"\aprofile\x18\t \x01(\v2\x1b.millrace.v1.OffloadMetricsR\aprofile\"C\n" +
+	"\aprofile\x18\t \x01(\v2\x1b.millrace.v1.OffloadMetricsR\aprofile\x12\x1c\n" +
+	"\tprofiling\x18\n" +
+	" \x01(\tR\tprofiling\"C\n" +
 	"\n" +
 	"SideReport\x12\x12\n" +
 	"\x04rows\x18\x01 \x01(\x01R\x04rows\x12!\n" +

@@ -293,6 +293,8 @@ class Ledger:
         self.turn = 0
         self.fence = 1
         self.runs: dict[int, str] = {}
+        self.offload = ""
+        self.profiling = ""  # the side that the launcher measures
 
     def owned(self, rank: int) -> Ranges:
         per = self.total // self.ranks
@@ -364,6 +366,7 @@ class Ledger:
                 "epochs": str(self.epochs),
                 "ranks": self.ranks,
                 "order": self.order,
+                "offload": self.offload,
                 "plan": {"batch": "32"},
             },
             "digest": b64(bytes.fromhex(JOB)),
@@ -388,6 +391,7 @@ class Ledger:
                 raise Refusal(409, "aborted", "ledger: the session was fenced off: attach again")
             return {"unknownSession": True}
         if "report" in m:
+            self.profiling = m["report"].get("profiling", "")
             self.reports.append({**m["report"], "fetched": len(m.get("fetched", ()))})
         if int(m.get("epoch", 0)) == self.epoch + 1:
             if self.delivered != Ranges([(0, self.total)]):
@@ -464,6 +468,8 @@ class Ledger:
         first, end = left[0]
         end = min(end, (first // self.split + 1) * self.split)
         self.turn += 1
+        if self.profiling:
+            alive = [n for n in alive if n.own == (self.profiling == "own")] or alive
         node = alive[self.turn % len(alive)]
         self.counter += 1
         until = time.monotonic() + self.lease_seconds

@@ -190,6 +190,36 @@ class EndToEnd(unittest.TestCase):
             self.assertTrue(before, "the decision before the search")
             self.assertNotEqual(tuned[0][0], before[-1][0], seen)
 
+    def test_a_profile_is_measured(self) -> None:
+        """At the beginning each side makes every split for a while. A policy then decides by what was measured."""
+        s = self.service
+        with millrace.open(
+            os.path.join(s.data, "*.parquet"), PIPELINE, control=s.url, seed=903, batch=100, split_batches=2,
+            epochs=100_000, tensors="views", offload="paper", run="profiled",
+        ) as job:  # fmt: skip
+            self.submitted.append(str(job.status()["id"]))
+            profiler = job._session._profiler
+            reasons: list[str] = []
+            end, look = time.monotonic() + 300, 0.0
+            for _ in job:
+                if (now := time.monotonic()) < look:
+                    continue
+                look = now + 0.1
+                why = str(job.status()["ranks"][0].get("offload") or "")
+                if not reasons or why != reasons[-1]:
+                    reasons.append(why)
+                if (not profiler.side and "measures" not in why) or now > end:
+                    break
+            measured = [x for x in reasons if "the launcher measures" in x]
+            self.assertEqual(
+                measured, ["the launcher measures the rank's own CPUs", "the launcher measures the other workers"]
+            )
+            self.assertNotIn("the launcher measures", reasons[-1])
+            self.assertIsNotNone(profiler.profile)
+            for name in ("gthp", "lthp", "pcycle", "rthp", "ocycle", "tcycle"):
+                self.assertGreater(profiler.profile[name], 0, name)
+            self.assertGreater(job.statistics.profile_seconds, 0)
+
     def test_own_cpus_that_do_not_start(self) -> None:
         """The error holds the worker's output."""
         with Control(self.service.url) as c:

@@ -482,8 +482,11 @@ class Job:
                 self._own.close()
 
     def keep(self, own: OwnWorker) -> None:
-        """Keeps the worker of this rank's own CPUs. It ends with the job."""
+        """Keeps the worker of this rank's own CPUs, and measures what the control plane decides its share by. The
+        worker ends with the job.
+        """
         self._own = own
+        self._session.begin_profile(own.seconds)
         weakref.finalize(self, own.close)
 
 

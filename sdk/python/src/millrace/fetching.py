@@ -64,6 +64,7 @@ class Fetchers:
                 job, schema = s.digest, s.schema
                 meter = s.sides.meter(work.lease.own)
                 meter.enter(time.monotonic())
+            spent = time.thread_time()
             try:
                 batch = s.nodes.fetch(job, schema, work)
             except Failed as e:
@@ -74,6 +75,7 @@ class Fetchers:
                 continue
             with s.cond:
                 meter.leave(time.monotonic(), batch.rows)
+                s.fetch_seconds += time.thread_time() - spent
                 self._sick.pop(work.lease.node, None)
                 if not s.intake.fetched(work, batch):
                     s.statistics.duplicates += 1

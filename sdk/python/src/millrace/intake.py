@@ -120,6 +120,7 @@ class Intake:
         self.yielded = Ranges()  # numbers that are yielded and not acknowledged
         self.waiting: dict[int, MiniBatch] = {}
         self.waiting_bytes = 0
+        self.made_by_own: set[int] = set()  # numbers of waiting that the rank's own CPUs made
         self.fetching: dict[int, int] = {}  # by number: how many fetches of it are under way
         self.leases.clear()
         self.all_granted = False  # the control plane's last answer: every mini-batch is delivered or leased
@@ -224,6 +225,8 @@ class Intake:
         if batch.name.epoch != self.epoch or batch.name.job != self.progress.job or self._have(work.number):
             return False
         self.waiting[work.number] = batch
+        if work.lease.own:
+            self.made_by_own.add(work.number)
         self.waiting_bytes += batch.nbytes
         self.frame_bytes = max(self.frame_bytes, batch.nbytes)
         return True

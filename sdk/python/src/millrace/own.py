@@ -18,6 +18,7 @@ from typing import Optional, Sequence
 from . import binary
 from .control import Control
 from .errors import PrivateProcessError
+from .profiling import process_seconds
 
 __all__ = ["OwnWorker"]
 
@@ -81,6 +82,10 @@ class OwnWorker:
     def pid(self) -> int:
         """The number of the worker's process."""
         return self._process.pid
+
+    def seconds(self) -> float:
+        """Returns the CPU seconds of the worker's process, or 0 where they are not known."""
+        return process_seconds(self._process.pid)
 
     def _await(self, control: Control, job: str, rank: int) -> None:
         end = time.monotonic() + _READY

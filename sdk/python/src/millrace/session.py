@@ -27,8 +27,10 @@ from .errors import (
 )
 from .exit import AtExit, Leaving
 from .fetching import Fetchers
+from .frame import MiniBatch
 from .intake import Intake, Lease
 from .nodes import Nodes
+from .profiling import Profiler, Sample, available_processors
 from .schema import Schema
 from .sides import Sides
 from .token import Ranges, read_token
@@ -43,6 +45,7 @@ _HEARTBEAT = 0.5  # seconds: a rank must name the leases that it holds every sec
 _COMPANY = 0.1  # seconds that an acknowledgement waits for others
 _RETELL = 5.0  # seconds without the next epoch after which acknowledgements are sent again
 _STUCK = 2.0  # seconds without a lease for the mini-batch that is due, before a later lease is given back
+_POLICIES = ("extended", "paper", "fastflow-code")  # of offloading; a number is a share without a policy
 _FAREWELL = 20.0  # seconds that closing waits for the last acknowledgements to be durable: longer than an election
 _leaving = Leaving()  # sessions of this process that are being closed
 
@@ -88,6 +91,10 @@ class Session(Consumption):
         self._stuck_since: Optional[float] = None
         self._releases: list[tuple[int, str]] = []
         self.sides = Sides()
+        self.fetch_seconds = 0.0  # CPU time that threads spent on receiving mini-batches
+        self._profiler: Optional[Profiler] = None
+        self._profiling_since = 0.0
+        self._own_seconds: Callable[[], float] = float  # returns the CPU time of the rank's own worker
         self._stalled_before = 0.0  # seconds for which the trainer had waited when the session began
         self._releasing = False  # a Release call with leases that were in _releases has not returned
 
@@ -169,6 +176,8 @@ class Session(Consumption):
         self._stuck_since = None
         self._generation += 1
         self.sides.begin(time.monotonic())
+        if self._profiler is not None:
+            self._profiler.restart()
         self._stalled_before = self.statistics.stall_seconds
 
     def attach(self, token: Optional[bytes]) -> None:
@@ -262,6 +271,49 @@ class Session(Consumption):
         if e.code in ("failed_precondition", "aborted"):
             return self._fenced(e.message) if "session" in e.message else JobEndedError(f"job {self.id}: {e.message}")
         return JobEndedError(f"job {self.id}: {e.message}") if e.code == "not_found" else e
+
+    # --- profile ------------------------------------------------------------------------------------------------------
+
+    def begin_profile(self, own_seconds: Callable[[], float]) -> None:
+        """Measures the metrics by which the control plane decides the share of the rank's own CPUs, if a policy decides
+        it and the job is long enough. ``own_seconds`` returns the CPU time of the rank's own worker.
+        """
+        with self.cond:
+            epochs = integer(self.spec.get("epochs") or 1, "epochs of the job") - self.intake.epoch
+            decided = self.spec.get("offload") in _POLICIES
+            if self._profiler is not None or not decided or not Profiler.suits(len(self.intake.owned), epochs):
+                return
+            self._own_seconds = own_seconds
+            self._profiling_since = time.monotonic()
+            self._profiler = Profiler(lambda: self.throughput, available_processors(), len(self.intake.waiting))
+
+    def with_given(self, batch: MiniBatch) -> MiniBatch:
+        number = batch.name.number
+        own = number in self.intake.made_by_own
+        self.intake.made_by_own.discard(number)
+        p = self._profiler
+        if p is not None and p.side:
+            p.taken(own, batch.rows, lambda: self._with_sample(batch.rows))
+            self.statistics.profile_seconds = time.monotonic() - self._profiling_since
+            if not p.side:
+                log.info(
+                    "job %s, rank %d: the profile took %.1f s: %s",
+                    self.id,
+                    self.rank,
+                    self.statistics.profile_seconds,
+                    p.profile or "one side made too few mini-batches, so the control plane uses T and P",
+                )
+        return batch
+
+    def _with_sample(self, rows: int) -> Sample:
+        return Sample(
+            seconds=time.monotonic(),
+            stalled=self.statistics.stall_seconds,
+            queued=rows * len(self.intake.waiting),
+            process=time.process_time(),
+            fetching=self.fetch_seconds,
+            worker=self._own_seconds(),
+        )
 
     # --- what the trainer's thread does -------------------------------------------------------------------------------
 
@@ -476,6 +528,10 @@ class Session(Consumption):
             "blocked": i.full,
             **self.sides.report(now),
         }
+        if self._profiler is not None and self._profiler.side:
+            report["profiling"] = self._profiler.side
+        elif self._profiler is not None and self._profiler.profile is not None:
+            report["profile"] = self._profiler.profile
         message: dict[str, Any] = {
             "id": self.called,
             "session": self._session,

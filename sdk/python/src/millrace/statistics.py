@@ -16,6 +16,8 @@ class Statistics:
         first_seconds: how long the trainer waited for the first mini-batch.
         failures: how many fetches failed.
         duplicates: how many mini-batches came a second time and were dropped.
+        profile_seconds: for how long one side made every mini-batch because its metrics were measured; the training
+            went on in this time.
     """
 
     def __init__(self) -> None:
@@ -26,6 +28,7 @@ class Statistics:
         self.first_seconds = 0.0
         self.failures = 0
         self.duplicates = 0
+        self.profile_seconds = 0.0
 
     def __repr__(self) -> str:
         return f"Statistics({', '.join(f'{k}={v}' for k, v in vars(self).items())})"
