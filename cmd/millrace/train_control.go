@@ -187,14 +187,14 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 		c.announce(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
 		id, token = status.Id, nil // the job that was submitted resumes from it
 	}
-	closeOwn, err := c.startOwnWorker(ctx, client, s, share, to, id, logger)
+	closeOwn, ownStarted, err := c.startOwnWorker(ctx, client, s, share, to, id, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeOwn()) }()
 	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token,
 		Run: cmp.Or(s.run, os.Getenv("MILLRACE_RUN")), Resume: s.resume, QueueBytes: o.QueueBytes,
-		Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput})
+		Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput, Profile: ownStarted})
 	if other := (*remote.PartlyConsumedError)(nil); errors.As(err, &other) {
 		return fmt.Errorf("%w (here: --checkpoint FILE, --resume, --name OTHER, millrace jobs cancel %s, --run NAME)",
 			err, other.Job)

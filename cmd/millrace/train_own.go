@@ -19,29 +19,29 @@ type ownFlags struct {
 	offload string   // of the job that is submitted; empty: splits are not shared out
 }
 
-// startOwnWorker makes this rank's own CPUs a worker that serves the rank alone, where the job wants that. The caller
-// calls the returned function when the rank has ended.
+// startOwnWorker makes this rank's own CPUs a worker that serves the rank alone, where the job wants that; started
+// reports whether it does. The caller calls the returned function when the rank has ended.
 func (c trainCommand) startOwnWorker(ctx context.Context, client *remote.Client, s *serviceFlags, own *ownFlags,
-	to contexts.Target, id string, logger *slog.Logger) (closeWorker func() error, err error) {
+	to contexts.Target, id string, logger *slog.Logger) (closeWorker func() error, started bool, err error) {
 	status, err := client.Get(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if spec := status.GetSpec(); spec.GetOffload() == "" && spec.GetPlacement() != string(record.PlacementTrainer) {
 		if len(own.files) > 0 || s.ownWorker != "" {
-			return nil, usagef("job %s makes no use of this rank's own CPUs: submit it with --offload or --placement %s",
+			return nil, false, usagef("job %s makes no use of this rank's own CPUs: submit it with --offload or --placement %s",
 				status.GetId(), record.PlacementTrainer)
 		}
-		return func() error { return nil }, nil
+		return func() error { return nil }, false, nil
 	}
 	conf := worker.DefaultConfig()
 	if s.ownWorker != "" {
 		if conf, err = worker.ReadConfig(s.ownWorker); err != nil {
-			return nil, usageError{err}
+			return nil, false, usageError{err}
 		}
 	} else if to.Identity.Cert != "" {
-		return nil, usagef("the control plane asks for certificates, and a worker's has the role node: name this rank's " +
-			"worker's with --own-worker FILE (millrace config print-defaults worker, fields tls, listen, advertise)")
+		return nil, false, usagef("the control plane asks for certificates, and a worker's has the role node: name " +
+			"this rank's worker's with --own-worker FILE (millrace config print-defaults worker, fields tls, listen, advertise)")
 	}
 	if len(conf.Control) == 0 {
 		conf.Control = to.Control
@@ -50,12 +50,12 @@ func (c trainCommand) startOwnWorker(ctx context.Context, client *remote.Client,
 	agent, err := worker.Start(ctx, conf, worker.Options{Logger: logger, Version: buildVersion().Version,
 		Serves: &worker.Rank{Job: status.GetId(), Number: s.rank}})
 	if err != nil {
-		return nil, fmt.Errorf("this rank's own CPUs: %w", err)
+		return nil, false, fmt.Errorf("this rank's own CPUs: %w", err)
 	}
 	if err := awaitOwnWorker(ctx, client, status.GetId(), s.rank); err != nil {
-		return nil, errors.Join(err, agent.Close())
+		return nil, false, errors.Join(err, agent.Close())
 	}
-	return agent.Close, nil
+	return agent.Close, true, nil
 }
 
 // ownWorkerTime is how long a rank waits at most until its own CPUs take splits. Without them it begins all the same.

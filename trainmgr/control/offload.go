@@ -105,8 +105,11 @@ func (c *conductor) setShare(rank uint32, share float64, why string, now time.Ti
 // measures a side. When the launcher has finished, a policy decides again. l.mu is held.
 func (c *conductor) giveToMeasured(k *launcher, rank uint32, now time.Time) bool {
 	s, side := k.sharing, k.progress.GetProfiling()
-	if k.progress == nil {
+	switch {
+	case k.progress == nil:
 		side = s.measured // the next session has not reported yet
+	case k.profile != nil:
+		side = "" // a launcher sends its profile when it has finished: this report was overtaken
 	}
 	if side == s.measured {
 		return side != ""

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -56,6 +57,10 @@ type AttachOptions struct {
 	RowsPerSecond float64
 	Step          *trainmgr.Step
 	Throughput    trainmgr.ThroughputOptions
+	// Profile measures FastFlow's metrics over the first mini-batches of the job, if a policy decides the share of the
+	// rank's own CPUs and the job has mini-batches enough. The rank's own worker must be in this process, whose CPU time
+	// is measured.
+	Profile bool
 
 	Recording trainmgr.Recording // of moments in which the trainer starves
 
@@ -127,7 +132,7 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 	}
 	r := &rank{
 		client: c, options: o, rowsPerSecond: o.RowsPerSecond, pool: newBuffers(2 * o.QueueBytes),
-		nodes: map[string]*node{},
+		trainer: trainerSpeed{rowsPerSecond: o.RowsPerSecond}, nodes: map[string]*node{},
 	}
 	resp, err := r.attach(ctx, id, o.Token, o.Resume)
 	if err != nil {
@@ -153,6 +158,9 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 		r.acks.close()
 		return fail(err)
 	}
+	if o.Profile && suitsProfile(resp.Job.Spec, r.currentEpoch()) {
+		r.profiler = newProfiler(r.trainer, processors.Available(), r.sample)
+	}
 	c.options.Logger.Info("attached", "job", r.id, "rank", o.Rank, "epoch", resp.Epoch,
 		"t_rows_per_second", r.rowsPerSecond)
 	return &Job{Job: job, rank: r}, nil
@@ -164,8 +172,15 @@ func (r *rank) measureThroughput(ctx context.Context, meanLength map[string]floa
 	if err != nil {
 		return err
 	}
-	r.rowsPerSecond, err = trainmgr.Throughput(ctx, dummy, r.options.Throughput, *r.options.Step)
-	return err
+	rows, cpu := int64(0), time.Duration(0)
+	step := measuredStep(*r.options.Step, &rows, &cpu)
+	if r.rowsPerSecond, err = trainmgr.Throughput(ctx, dummy, r.options.Throughput, step); err != nil {
+		return err
+	}
+	r.trainer = trainerSpeed{
+		rowsPerSecond: r.rowsPerSecond, cpuPerRow: cpu.Seconds() / float64(max(rows, 1)), cpuKnown: processors.Time() > 0,
+	}
+	return nil
 }
 
 // attach calls Attach and checks the part of the answer that is the same for every epoch.
@@ -304,7 +319,19 @@ func (j *Job) Rows() int64 {
 // trainmgr.Job. When it ends without an error, or is left early while the control plane answers within seconds,
 // every acknowledgement is durable.
 func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error] {
-	return j.Job.MiniBatches(ctx)
+	if j.rank.profiler == nil {
+		return j.Job.MiniBatches(ctx)
+	}
+	return func(yield func(*tensor.MiniBatch, error) bool) {
+		for mb, err := range j.Job.MiniBatches(ctx) {
+			if err == nil {
+				j.rank.noteTaken(mb)
+			}
+			if !yield(mb, err) {
+				return
+			}
+		}
+	}
 }
 
 // Flush waits until every acknowledgement so far is durable.

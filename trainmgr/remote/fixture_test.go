@@ -113,6 +113,7 @@ type fakeRank struct {
 	leases    map[uint64]*apiv1.Grant
 	unread    []*apiv1.Grant // granted, and not named since
 	said      []*apiv1.Grant // all of them
+	profiling string         // the side that the launcher measures
 }
 
 type clusterOptions struct {
@@ -364,6 +365,8 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 	resp := &apiv1.LeaseResponse{Fence: c.fence}
 	if req.Report != nil {
 		c.reports = append(c.reports, req.Report)
+		r.profiling = req.Report.Profiling
+		req.Report = nil // a call that waits reports once
 	}
 	if req.Epoch > r.epoch {
 		if !c.finished(r) {
@@ -455,7 +458,11 @@ func (c *cluster) next(r *fakeRank) *apiv1.Grant {
 	var node *fakeNode
 	for range c.nodes {
 		c.turn++
-		if n := c.nodes[c.turn%len(c.nodes)]; !n.isGone() {
+		n := c.nodes[c.turn%len(c.nodes)]
+		if measured := r.profiling; measured != "" && n.serves != (measured == apiv1.SideOwn) {
+			continue
+		}
+		if !n.isGone() {
 			node = n
 			break
 		}
@@ -476,7 +483,7 @@ func (c *cluster) next(r *fakeRank) *apiv1.Grant {
 			}
 			c.lease++
 			return &apiv1.Grant{Lease: c.lease, Epoch: r.epoch, Split: uint32(s.Position), From: n, To: to,
-				Node: node.name, Urls: node.urls, Drive: "d 0"}
+				Node: node.name, Urls: node.urls, Drive: "d 0", Own: node.serves}
 		}
 	}
 	return nil
@@ -565,11 +572,12 @@ func (c *cluster) delivered(rank int) dataset.Token {
 // fakeNode makes mini-batches from their names.
 type fakeNode struct {
 	apiv1connect.UnimplementedNodeHandler
-	c    *cluster
-	name string
-	addr string
-	urls []string
-	http []*http.Server
+	c      *cluster
+	serves bool // the worker of the rank's own CPUs; set before use
+	name   string
+	addr   string
+	urls   []string
+	http   []*http.Server
 
 	mu sync.Mutex
 	// the control plane takes it for dead

@@ -278,6 +278,7 @@ func (l *leases) request(ask bool) *apiv1.LeaseRequest {
 			Own: sideReport(l.rank.meter(true)), Others: sideReport(l.rank.meter(false)),
 		},
 	}
+	l.rank.profiler.report(req.Report)
 	room := l.rank.options.Pieces - l.running - len(l.ready)
 	if ask && status.Left > 0 && (room > 0 || status.Ordered) {
 		req.Want, req.WaitSeconds = int32(max(room, 1)), leaseWait.Seconds()

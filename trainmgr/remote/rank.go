@@ -37,6 +37,8 @@ type rank struct {
 	largestFrame  atomic.Int64    // bytes of the largest mini-batch so far
 
 	ownMade, othersMade trainmgr.SideMeter // by workers that serve this rank alone, and by all others
+	trainer             trainerSpeed
+	profiler            *profiler // nil: the rank is not profiled
 
 	mu           sync.Mutex
 	id           string // of the job
@@ -386,6 +388,12 @@ func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) 
 	}
 	if waitingFor != "" {
 		notes = append(notes, "the control plane said last: "+waitingFor)
+	}
+	if p := r.profiler; p != nil {
+		if ended, _, took := p.ended(); ended {
+			notes = append(notes, fmt.Sprintf("the profile took %.1f s, %.1f %% of the training",
+				took.Seconds(), 100*took.Seconds()/max(time.Since(p.began).Seconds(), shortestMeasured)))
+		}
 	}
 	if failedLeases > 0 {
 		notes = append(notes, fmt.Sprintf("%d leases were given back because their node failed", failedLeases))

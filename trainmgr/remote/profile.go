@@ -1,0 +1,276 @@
+package remote
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/processors"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+const (
+	profileSteps     = trainmgr.DefaultProfileSteps // least number of mini-batches of a window, and half of the most
+	profileWarmup    = 4                            // mini-batches of a side before its window
+	profileTime      = 500 * time.Millisecond       // a window lasts as long unless it has 2*profileSteps before
+	profilePatience  = 8 * profileSteps             // mini-batches in which a side must fill a window
+	leastProfiled    = 100 * profileSteps           // mini-batches of a job below which a profile would take too much
+	leastInEpoch     = 4 * profileSteps             // a window lies inside an epoch
+	noStall          = 1.1                          // Gthp/Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
+	shortestMeasured = 1e-9                         // seconds: the clock may stand still
+)
+
+// profiler measures FastFlow's metrics of a rank over the first mini-batches of its job. It asks the control plane
+// that one side, first the rank's own CPUs and then all other workers, makes every split of the rank, and observes the
+// training. It repeats no step and drops no mini-batch.
+type profiler struct {
+	trainer trainerSpeed
+	cores   float64
+	sample  func() profileSample // the counters now
+	began   time.Time
+
+	mu       sync.Mutex
+	measured string // the side that must make every split now; empty: the profile has ended
+	result   *apiv1.OffloadMetrics
+	took     time.Duration
+	left     int                  // mini-batches until the side must have filled its window
+	patience int                  // left at the beginning of a side
+	own      map[tensor.Name]bool // mini-batches that came and were not taken, by whether the rank's own CPUs made them
+	epoch    uint64
+
+	seen  int // mini-batches of the warm-up, and then of the window
+	rows  int
+	begin *profileSample // of the window; nil: it has not begun
+	local *profiledSide  // nil: not measured yet
+}
+
+// trainerSpeed is what was measured of the trainer alone, on a dummy mini-batch.
+type trainerSpeed struct {
+	rowsPerSecond float64 // 0: not known
+	cpuPerRow     float64 // seconds
+	cpuKnown      bool
+}
+
+// profileSample holds a rank's counters at a moment.
+type profileSample struct {
+	at     time.Time
+	stall  time.Duration // the trainer has waited for mini-batches
+	queued int           // mini-batches in the input queue
+	cpu    time.Duration // of this process, which holds the trainer and the rank's own worker
+}
+
+// profiledSide holds the measurements of a side with the trainer.
+type profiledSide struct {
+	rowsPerSecond float64
+	trainer       float64 // rows a second while the trainer did not wait
+	cpuPerRow     float64 // seconds of this process
+}
+
+// newProfiler begins a profile.
+func newProfiler(trainer trainerSpeed, cores float64, sample func() profileSample) *profiler {
+	p := &profiler{
+		trainer: trainer, cores: cores, sample: sample, measured: apiv1.SideOwn, own: map[tensor.Name]bool{},
+		patience: profilePatience,
+	}
+	first := sample()
+	p.began = first.at
+	p.patience += first.queued
+	p.left = p.patience
+	return p
+}
+
+// suitsProfile reports whether a policy decides a job's shares, and the job is long enough for a profile.
+func suitsProfile(spec *apiv1.JobSpec, epoch *trainmgr.Epoch) bool {
+	if _, err := offload.ParsePolicy(spec.GetOffload()); err != nil || spec.GetOffload() == "" {
+		return false
+	}
+	owned := uint64(0)
+	for _, numbers := range epoch.Owned {
+		owned += numbers.To - numbers.From
+	}
+	epochs := max(spec.GetEpochs(), 1)
+	return owned >= leastInEpoch && epochs > epoch.Number && owned*min(epochs-epoch.Number, leastProfiled) >= leastProfiled
+}
+
+// noteMade records which side made a mini-batch that has come. A nil profiler records nothing.
+func (p *profiler) noteMade(name tensor.Name, own bool) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.measured != "" {
+		p.own[name] = own
+	}
+}
+
+// noteTaken counts a mini-batch that the trainer takes. It reports whether the profile has ended with it.
+func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.measured == "" {
+		return false
+	}
+	own, known := p.own[mb.Name]
+	delete(p.own, mb.Name)
+	p.left--
+	if mb.Name.Epoch != p.epoch { // the trainer waited for the other ranks
+		p.epoch = mb.Name.Epoch
+		p.restart()
+	}
+	switch {
+	case !known || own != (p.measured == apiv1.SideOwn):
+		p.restart()
+	case p.begin == nil:
+		if p.seen++; p.seen > profileWarmup {
+			now := p.sample()
+			p.seen, p.begin = 0, &now
+		}
+	default:
+		p.seen++
+		p.rows += mb.Rows
+		if p.seen >= profileSteps {
+			now := p.sample()
+			if now.at.Sub(p.begin.at) >= profileTime || p.seen >= 2*profileSteps {
+				p.noteSide(p.side(now, mb.Rows), now)
+				return p.measured == ""
+			}
+		}
+	}
+	if p.left <= 0 { // the side makes too little, or nothing
+		p.finish(p.sample())
+	}
+	return p.measured == ""
+}
+
+// restart begins the window again. p.mu is held.
+func (p *profiler) restart() { p.seen, p.rows, p.begin = 0, 0, nil }
+
+// finish ends the profile. p.mu is held.
+func (p *profiler) finish(now profileSample) {
+	p.measured, p.own, p.took = "", nil, now.at.Sub(p.began)
+}
+
+// side returns the measurements of the window. Mini-batches that waited when the window began were made before it.
+// p.mu is held.
+func (p *profiler) side(end profileSample, rows int) profiledSide {
+	seconds := math.Max(end.at.Sub(p.begin.at).Seconds(), shortestMeasured)
+	made := max(p.rows-max(0, p.begin.queued-end.queued)*rows, 1)
+	stalled := math.Min(math.Max((end.stall-p.begin.stall).Seconds(), 0), seconds)
+	return profiledSide{
+		rowsPerSecond: float64(made) / seconds,
+		trainer:       float64(p.rows) / math.Max(seconds-stalled, shortestMeasured),
+		cpuPerRow:     math.Max((end.cpu-p.begin.cpu).Seconds(), 0) / float64(max(p.rows, 1)),
+	}
+}
+
+// noteSide takes the measurements of a side. If the trainer hardly waits for the rank's own CPUs, noteSide leaves out
+// the other workers. p.mu is held.
+func (p *profiler) noteSide(side profiledSide, now profileSample) {
+	p.restart()
+	p.left = p.patience
+	if p.local == nil {
+		p.local = &side
+		if p.gthp(side) >= noStall*side.rowsPerSecond {
+			p.measured = apiv1.SideOthers
+			return
+		}
+		p.result = p.metrics(side, nil)
+	} else {
+		p.result = p.metrics(*p.local, &side)
+	}
+	p.finish(now)
+}
+
+// gthp returns the throughput of the trainer alone: T, or the highest throughput while the trainer did not wait.
+func (p *profiler) gthp(sides ...profiledSide) float64 {
+	if p.trainer.rowsPerSecond > 0 {
+		return p.trainer.rowsPerSecond
+	}
+	gthp := 0.0
+	for _, side := range sides {
+		gthp = math.Max(gthp, side.trainer)
+	}
+	return gthp
+}
+
+// metrics returns the profile. If the CPU time of the trainer alone is not known, the CPU times of the sides contain
+// it, and are left out.
+func (p *profiler) metrics(local profiledSide, others *profiledSide) *apiv1.OffloadMetrics {
+	m := &apiv1.OffloadMetrics{Gthp: p.gthp(local), Lthp: local.rowsPerSecond, Cores: p.cores}
+	if p.trainer.cpuKnown {
+		m.Tcycle, m.Pcycle = p.trainer.cpuPerRow, math.Max(local.cpuPerRow-p.trainer.cpuPerRow, 0)
+	}
+	if others != nil {
+		m.Gthp, m.Rthp = p.gthp(local, *others), others.rowsPerSecond
+		if m.Pcycle > 0 {
+			m.Ocycle = math.Max(others.cpuPerRow-p.trainer.cpuPerRow, 0)
+		}
+	}
+	return m
+}
+
+// report fills in the fields of a report. A nil profiler measures nothing.
+func (p *profiler) report(r *apiv1.RankReport) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.Profiling, r.Profile = p.measured, p.result
+}
+
+// ended reports whether the profile has ended, its result, which may be nil, and how long the profile took.
+func (p *profiler) ended() (ended bool, result *apiv1.OffloadMetrics, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.measured == "", p.result, p.took
+}
+
+// noteTaken counts a mini-batch that the trainer takes.
+func (r *rank) noteTaken(mb *tensor.MiniBatch) {
+	if !r.profiler.noteTaken(mb) {
+		return
+	}
+	_, result, took := r.profiler.ended()
+	if result == nil {
+		r.client.options.Logger.Info("no profile: one side made too few mini-batches", "job", r.id,
+			"rank", r.options.Rank, "took_seconds", took.Seconds())
+		return
+	}
+	r.client.options.Logger.Info("profile", "job", r.id, "rank", r.options.Rank, "took_seconds", took.Seconds(),
+		"gthp", result.Gthp, "lthp", result.Lthp, "pcycle", result.Pcycle, "rthp", result.Rthp, "ocycle", result.Ocycle,
+		"tcycle", result.Tcycle, "cores", result.Cores)
+}
+
+// sample returns the rank's counters.
+func (r *rank) sample() profileSample {
+	s := profileSample{at: time.Now(), cpu: processors.Time()}
+	r.mu.Lock()
+	l := r.leases
+	r.mu.Unlock()
+	if l != nil {
+		queue := l.delivery.Status().Queue
+		s.stall, s.queued = queue.Stall, queue.MiniBatches
+	}
+	return s
+}
+
+// measuredStep returns a step that adds up the rows and the CPU time of its runs.
+func measuredStep(step trainmgr.Step, rows *int64, cpu *time.Duration) trainmgr.Step {
+	run := step.Run
+	if run != nil {
+		step.Run = func(ctx context.Context, mb *tensor.MiniBatch) error {
+			before := processors.Time()
+			err := run(ctx, mb)
+			*cpu += processors.Time() - before
+			*rows += int64(mb.Rows)
+			return err
+		}
+	}
+	return step
+}
