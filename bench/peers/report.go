@@ -33,7 +33,7 @@ type header struct {
 	Commit   string   `json:"commit"`
 	Command  string   `json:"command"`
 	Versions []string `json:"versions"`
-	Threads  int      `json:"threads"` // of everybody
+	Threads  int      `json:"threads"` // of each contender
 	Rounds   int      `json:"rounds"`
 	Seconds  float64  `json:"least_seconds"`
 	Load     string   `json:"load_before"` // averages over 1, 5 and 15 minutes, before the run

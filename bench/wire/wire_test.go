@@ -67,7 +67,7 @@ func TestOptionsThatCannotBeMeasured(t *testing.T) {
 	}
 }
 
-// TestTheEndOfItsContextEndsIt: at once, whatever time the cells would take.
+// TestTheEndOfItsContextEndsIt: every operation ends at once, even if its cells would take longer.
 func TestTheEndOfItsContextEndsIt(t *testing.T) {
 	for _, op := range Operations() {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -81,7 +81,7 @@ func TestTheEndOfItsContextEndsIt(t *testing.T) {
 	}
 }
 
-// TestRawMovesTheBytesThatItCounts: every block arrives, in order, whichever turn sent it.
+// TestRawMovesTheBytesThatItCounts: every block of every turn arrives, in order.
 func TestRawMovesTheBytesThatItCounts(t *testing.T) {
 	const block = 4 << 10
 	source := make([]byte, 8*block)

@@ -537,7 +537,8 @@ func TestGenerateLeavesWhatIsThere(t *testing.T) {
 	require.Error(t, err, "the folder is a file")
 }
 
-// TestOverwriteLeavesNoRowsOfTheSetBefore: a folder is read as one data set, whatever was in it before.
+// TestOverwriteLeavesNoRowsOfTheSetBefore: a folder is read as one data set, so that a new data set must replace every
+// file of the set before.
 func TestOverwriteLeavesNoRowsOfTheSetBefore(t *testing.T) {
 	out := t.TempDir()
 	names := func() (n []string) {

@@ -72,7 +72,7 @@ func controlRun(t *testing.T, args ...string) string {
 	return ready.URL
 }
 
-// stubNode is a storage node that holds a partition which nobody reads.
+// stubNode is a storage node that holds a partition, which no test reads.
 type stubNode struct {
 	apiv1connect.UnimplementedNodeHandler
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPipesAreRefused: a named pipe that nobody writes to is refused at once. Opening it would wait, and no interrupt
+// TestPipesAreRefused: a named pipe without a writer is refused at once. Opening it would wait, and no interrupt
 // would end that.
 func TestPipesAreRefused(t *testing.T) {
 	dir := t.TempDir()

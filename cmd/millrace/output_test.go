@@ -138,7 +138,7 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 						assert.True(t, units.MatchString(key) || counts[key], "%s: %s.%s is a number without a unit",
 							name, path, key)
 					}
-					// A list that is empty is []; a quantity that nobody knows may be null.
+					// A list that is empty is []; an unknown quantity may be null.
 					assert.True(t, x != nil || units.MatchString(key), "%s: %s.%s is null", name, path, key)
 					walk(path+"."+key, x)
 				}

@@ -148,7 +148,7 @@ func TestSourcesThatGoWrong(t *testing.T) {
 	refusedAs(t, []string{"npy"}, []string{"s3://" + key, "changed: pinned etag:" + strconv.Itoa(len(original))},
 		"--pipeline", "rm1", "--in", "s3://"+key)
 
-	// It is throttled, truncated and reset now and then, which nobody sees in the result.
+	// It is throttled, truncated and reset now and then, which does not show in the result.
 	server.Put(key, original)
 	reads.Store(0)
 	server.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {

@@ -104,7 +104,7 @@ func Handler(g prometheus.Gatherer) http.Handler {
 	return Reader(promhttp.HandlerFor(g, promhttp.HandlerOpts{}))
 }
 
-// Reader lets operators, members of the control plane and nodes read over TLS, and everybody without TLS.
+// Reader lets operators, members of the control plane and nodes read over TLS, and every client without TLS.
 func Reader(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := identity.Require(r.TLS, identity.Operator, identity.Control, identity.Node); err != nil {

@@ -173,7 +173,7 @@ func TestAnUnannouncedDriveHasItsPartitions(t *testing.T) {
 }
 
 // TestANodeThatIsRefused checks that a node goes on when the control plane refuses it, is too old, or is away, and that
-// it serves nobody then, because nobody can have a lease.
+// it serves no client then, because no client can have a lease.
 func TestANodeThatIsRefused(t *testing.T) {
 	files := content(t)
 	m := newMember(t)

@@ -156,7 +156,7 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 	status, code = g.ask(0, next)
 	assert.Equal(t, http.StatusOK, status, code)
 
-	// The control plane is away: whoever holds a lease is served on.
+	// The control plane is away: the node goes on serving the holders of leases.
 	g.m.set(func() { g.m.leads = false })
 	g.wait("a beat that is refused", func() bool { return len(g.m.had()) > 0 })
 	status, code = g.ask(1, next)

@@ -29,7 +29,7 @@ type upload struct {
 	body        []byte
 }
 
-// putOf describes a partition as the one who puts it does.
+// putOf describes a partition as the client of an upload does.
 func putOf(t *testing.T, name string, body []byte) upload {
 	t.Helper()
 	f := start(t, nil, fill(t, "mem", map[string][]byte{name: body}))

@@ -75,7 +75,7 @@ func (l *Limit) release(peer string) {
 }
 
 // Listen puts a listener under the limit. A connection beyond it is closed at once: its client sees that and comes
-// again, and nobody who holds one is disturbed.
+// again, and the clients of open connections are not disturbed.
 func (l *Limit) Listen(from net.Listener) net.Listener {
 	return &listener{Listener: from, limit: l, closed: make(chan struct{})}
 }

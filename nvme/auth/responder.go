@@ -81,7 +81,7 @@ func (r *Responder) Send(in []byte) error {
 	if f, ok := errors.AsType[*TransactionError](err); ok {
 		r.usable = false
 		if r.broken = f.Remote; !f.Remote && out == nil {
-			r.pending = r.failure(f.Reason) // a message after the end: the host is told so
+			r.pending = r.failure(f.Reason) // a message after the end: the answer to the host says so
 		}
 		return err
 	}

@@ -63,7 +63,7 @@ func (f *memFlash) synced() int {
 type stubCompute struct {
 	slm     []byte
 	slots   stubPrograms
-	started chan struct{} // gets a value when an execution begins; nil: nobody listens
+	started chan struct{} // gets a value when an execution begins; nil: no test receives
 	hold    chan struct{} // nil: executions do not wait
 }
 

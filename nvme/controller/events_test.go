@@ -28,7 +28,7 @@ func waitEvent(c nvme.Conn) chan nvme.AsyncEvent {
 func TestEventsAreReportedOnceUntilTheirPageIsRead(t *testing.T) {
 	d := newDrive(t)
 	c := d.connect()
-	d.NamespaceChanged(1) // nobody asked
+	d.NamespaceChanged(1) // no host asked
 	admin(t, c, nvme.SetFeature(nvme.FeatureAsyncEvents, noticeNamespace|noticeFirmware), nil, nvme.Success)
 	d.NamespaceChanged(3)
 	d.NamespaceChanged(3)

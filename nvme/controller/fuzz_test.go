@@ -46,7 +46,7 @@ func FuzzController(f *testing.F) {
 				t.Fatalf("command %d completed as %d", cmd.CID(), out.CID())
 			}
 		}
-		c.Execute(ctx, q, &cmd, data) // with data that nobody promised
+		c.Execute(ctx, q, &cmd, data) // with data of any length
 		if string(d.compute.slm[theirs:theirs+6]) != "theirs" {
 			t.Fatalf("another association's memory was changed by %s", &cmd)
 		}

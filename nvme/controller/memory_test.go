@@ -103,7 +103,7 @@ func TestMemoryAgainstAModel(t *testing.T) {
 		owners := []*Controller{{}, {}, {}}
 		type holding struct{ owner, page, n, set int }
 		var held []holding
-		holder := func(page int) int { // -1: nobody
+		holder := func(page int) int { // -1: no owner
 			for _, h := range held {
 				if page >= h.page && page < h.page+h.n {
 					return h.owner
@@ -194,7 +194,7 @@ func TestMemoryAgainstAModel(t *testing.T) {
 				}
 				require.Equal(rt, want, ok)
 				for i := 0; i < len(view); i += g / 4 {
-					view[i] = byte(o + 1) // nobody else may read it later
+					view[i] = byte(o + 1) // no other owner may read it later
 				}
 			case 5:
 				l := &access{owner: owners[o], ranges: []cs.Range{r}}

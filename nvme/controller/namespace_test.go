@@ -230,7 +230,7 @@ type heldFlash struct {
 	*memFlash
 	t       *testing.T
 	closed  atomic.Bool
-	entered chan struct{} // gets a value for each transfer that begins; nil: nobody listens
+	entered chan struct{} // gets a value for each transfer that begins; nil: no test receives
 	hold    chan struct{} // transfers wait until it is closed; nil: they do not
 }
 

@@ -109,7 +109,7 @@ func TestAuthenticationFails(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 			require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 },
 				20*time.Second, time.Millisecond)
-			if s.target.opt.Auth != nil { // nobody else notices
+			if s.target.opt.Auth != nil { // nothing else notices
 				require.NoError(t, read(context.Background(), s.dial(DialOptions{Key: k.Host}), 0, make([]byte, 512)))
 			}
 		})

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestATicketIsItsHolders checks that a stolen ticket is worth nothing where TLS says who sends the request.
+// TestATicketIsItsHolders checks that a stolen ticket is worth nothing over TLS, which identifies the sender.
 func TestATicketIsItsHolders(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, identity.InitAuthority(dir, "test"))

@@ -30,7 +30,7 @@ func TestWrite(t *testing.T) {
 		{ticket.ErrNone, connect.CodeUnauthenticated, http.StatusUnauthorized},
 		{ticket.ErrVoid, connect.CodePermissionDenied, http.StatusForbidden},
 		{partition.ErrData, connect.CodeDataLoss, http.StatusInternalServerError},
-		// The first error of the table decides, whatever an error wraps beside it.
+		// The first error of the table decides, even if an error wraps others beside it.
 		{fmt.Errorf("%w: %w", ErrUnavailable, api.ErrUnknownJob), connect.CodeUnavailable,
 			http.StatusServiceUnavailable},
 		{errors.New("the connection was reset"), connect.CodeUnavailable, http.StatusServiceUnavailable},

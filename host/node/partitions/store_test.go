@@ -49,8 +49,8 @@ func TestSumsAreKept(t *testing.T) {
 	openSums("", logger).put("d", "a", []byte{1})
 }
 
-// TestCheckedReader checks that the reader ends well only when all bytes came in and are the right ones, in whatever
-// pieces they come.
+// TestCheckedReader checks that the reader ends without an error only if all bytes came and are right, for pieces of
+// every size.
 func TestCheckedReader(t *testing.T) {
 	body := []byte("rows and rows, and then the footer")
 	const footerAt = 24

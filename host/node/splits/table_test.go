@@ -345,8 +345,8 @@ func TestDrain(t *testing.T) {
 	s.Done(take(t, s, ask(1, 16, 17)), true)
 }
 
-// TestSweep checks that a split that nobody asks for is closed: soon where no connection is left that asked, later
-// where one is, and not while a response is being written.
+// TestSweep checks that a split that no client requests is closed: soon if every connection that requested it is
+// closed, later otherwise, and not while a response is being written.
 func TestSweep(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, func(o *Options) { o.Abandoned = time.Minute })
