@@ -180,7 +180,7 @@ func (o options) table(ctx context.Context, dir, model string, l layout, r *repo
 		return nil, err
 	}
 	places := []int{0} // of contenders among the lines
-	for _, p := range o.everybody(r) {
+	for _, p := range o.allPeers(r) {
 		if !o.wants(p.Name) {
 			continue
 		}
@@ -218,8 +218,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// everybody lists linked peers and, if there is an interpreter, those in Python.
-func (o options) everybody(r *report) []peer {
+// allPeers lists linked peers and, if there is an interpreter, those in Python.
+func (o options) allPeers(r *report) []peer {
 	list := goPeers()
 	if o.python == "" {
 		return list

@@ -77,7 +77,7 @@ func TestThreadsTakeTheSameRows(t *testing.T) {
 // everyPeer adds those in Python if MILLRACE_PEERS_PYTHON names an interpreter that has them, and leaves DuckDB out
 // without cgo.
 func everyPeer() []peer {
-	list := options{python: os.Getenv("MILLRACE_PEERS_PYTHON")}.everybody(&report{})
+	list := options{python: os.Getenv("MILLRACE_PEERS_PYTHON")}.allPeers(&report{})
 	if duckVersion() == "" {
 		list = slices.DeleteFunc(list, func(p peer) bool { return strings.HasPrefix(p.Name, "duckdb") })
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/kerneltest/guest"
 )
 
-// told decodes what a tool of the guest printed as JSON.
-func told[T any](t *testing.T, r *guest.Result, name string) T {
+// decodeOutput decodes what a tool of the guest printed as JSON.
+func decodeOutput[T any](t *testing.T, r *guest.Result, name string) T {
 	t.Helper()
 	var v T
 	require.Contains(t, r.Files, name+".json")
@@ -24,7 +24,7 @@ func told[T any](t *testing.T, r *guest.Result, name string) T {
 // judge compares the output of the guest's tools about the drive with the drive's properties.
 func judge(t *testing.T, drive *target, r *guest.Result) {
 	t.Run("told/list", func(t *testing.T) {
-		list := told[struct {
+		list := decodeOutput[struct {
 			Devices []struct {
 				NameSpace                           int
 				Firmware, ModelNumber, SerialNumber string
@@ -40,7 +40,7 @@ func judge(t *testing.T, drive *target, r *guest.Result) {
 		assert.Equal(t, drive.config.BlockSize, d.SectorSize)
 	})
 	t.Run("told/id-ctrl", func(t *testing.T) {
-		id := told[struct {
+		id := decodeOutput[struct {
 			SubNQN                                string
 			CntrlType, MDTS, CNTLID, SQES, CQES   int
 			IOCCSZ, IORCSZ, ICDOFF, KAS, NN, SGLs int
@@ -56,7 +56,7 @@ func judge(t *testing.T, drive *target, r *guest.Result) {
 		assert.NotZero(t, id.SGLs&3)
 	})
 	t.Run("told/id-ns", func(t *testing.T) {
-		ns := told[struct {
+		ns := decodeOutput[struct {
 			NSZE  uint64
 			FLBAS int
 			LBAFs []struct{ DS int }
@@ -65,7 +65,7 @@ func judge(t *testing.T, drive *target, r *guest.Result) {
 		assert.Equal(t, drive.config.BlockSize, uint32(1)<<ns.LBAFs[ns.FLBAS&0xf].DS)
 	})
 	t.Run("told/ns-descs", func(t *testing.T) {
-		descs := told[struct {
+		descs := decodeOutput[struct {
 			Descs []struct{ Type, UUID, CSI string } `json:"ns-descs"`
 		}](t, r, "ns-descs")
 		have := map[string]bool{}
@@ -75,14 +75,14 @@ func judge(t *testing.T, drive *target, r *guest.Result) {
 		assert.True(t, have["uuid"] && have["csi"], "%+v", descs)
 	})
 	t.Run("told/list-ns", func(t *testing.T) {
-		list := told[struct {
+		list := decodeOutput[struct {
 			NSIDs []struct{ NSID int } `json:"nsid_list"`
 		}](t, r, "list-ns")
 		assert.NotEmpty(t, list.NSIDs)
 		assert.Equal(t, 1, list.NSIDs[0].NSID)
 	})
 	t.Run("told/smart-log", func(t *testing.T) {
-		log := told[struct {
+		log := decodeOutput[struct {
 			Reads int `json:"host_read_commands,string"`
 		}](t, r, "smart-log")
 		assert.Positive(t, log.Reads, "the kernel read the partition table")
@@ -111,7 +111,7 @@ func judge(t *testing.T, drive *target, r *guest.Result) {
 // judgeCard compares the output of the guest's tools about the drive without flash with what the drive is.
 func judgeCard(t *testing.T, drive *target, r *guest.Result) {
 	t.Run("told/card-list", func(t *testing.T) {
-		list := told[struct {
+		list := decodeOutput[struct {
 			Devices []struct{ PhysicalSize int64 }
 		}](t, r, "card-list")
 		for _, d := range list.Devices {
@@ -123,7 +123,7 @@ func judgeCard(t *testing.T, drive *target, r *guest.Result) {
 		assert.Contains(t, string(r.Files["card-list-subsys.json"]), drive.card)
 	})
 	t.Run("told/card-id-ctrl", func(t *testing.T) {
-		id := told[struct {
+		id := decodeOutput[struct {
 			SubNQN         string
 			CntrlType, KAS int
 			NN             int
@@ -136,7 +136,7 @@ func judgeCard(t *testing.T, drive *target, r *guest.Result) {
 		assert.Equal(t, json.Number("0"), id.TNVMCap)
 	})
 	t.Run("told/card-list-ns", func(t *testing.T) {
-		list := told[struct {
+		list := decodeOutput[struct {
 			NSIDs []struct{ NSID int } `json:"nsid_list"`
 		}](t, r, "card-list-ns")
 		var ids []int
@@ -146,7 +146,7 @@ func judgeCard(t *testing.T, drive *target, r *guest.Result) {
 		assert.Equal(t, []int{2, 3}, ids, "there is no namespace 1")
 	})
 	t.Run("told/card-smart-log", func(t *testing.T) {
-		log := told[struct {
+		log := decodeOutput[struct {
 			Warning json.Number `json:"critical_warning"`
 			Reads   int         `json:"host_read_commands,string"`
 		}](t, r, "card-smart-log")
