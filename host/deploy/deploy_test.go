@@ -443,8 +443,8 @@ func TestAKeyIsChanged(t *testing.T) {
 	})
 }
 
-// TestARolloutMendsASignature checks that a rollout replaces the signature of an image, where the drive only warned of
-// the one that it had.
+// TestARolloutMendsASignature checks that a rollout replaces the signature of an image if the drive only warned of
+// the earlier signature.
 func TestARolloutMendsASignature(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32))
 	unsigned, m := numbered(t, 7)

@@ -26,7 +26,7 @@ type Drive struct {
 	Resume func(context.Context) error
 }
 
-// Options say what is rolled out, and how. Image or ID is required.
+// Options name the image that is rolled out, and configure the rollout. Image or ID is required.
 type Options struct {
 	Image []byte   // the image; nil: the drives hold ID already
 	ID    image.ID // of the image, if Image is nil

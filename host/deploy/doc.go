@@ -16,7 +16,7 @@
 //
 // The order of the steps is a pure state machine (state.go): an event says what happened, and the answer is the next
 // effect. A rollout over several drives (rollout.go) is pure, too; execution.go alone acts. Nothing is stored, because
-// the drives know what they run: a rollout that was cut off is finished by running it again.
+// the drives know the images that they run: an interrupted rollout is finished by running it again.
 //
 // # Concurrency
 //

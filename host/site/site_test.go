@@ -26,7 +26,7 @@ func options(t *testing.T) Options {
 	}
 }
 
-// made opens a site and makes what is missing.
+// made opens a site and makes its missing parts.
 func made(t *testing.T, o Options) *Site {
 	t.Helper()
 	s, err := Open(o)

@@ -10,11 +10,11 @@
 //	Allocate    counts workers of unequal P, and foretells the stall that placement or a limit causes
 //	FillGap     counts the workers without data that make what the holders of the data cannot sustain
 //	Assign      chooses from which of these workers each rank takes mini-batches
-//	Schedule    starts splits on at most that many workers, and lets the next worker take the place of one that has no
-//	            undelivered split left
+//	Schedule    starts splits on at most that many workers, and lets the next worker take the place of a worker
+//	            without undelivered splits
 //
 // T/P bounds concurrency and not coverage: every partition is preprocessed, each epoch, by a worker that holds it,
-// or by one of any reach. Package trainmgr allocates the drives of one process with WorkersFor, Allocate and
+// or by a worker of any reach. Package trainmgr allocates the drives of one process with WorkersFor, Allocate and
 // Schedule. Package trainmgr/control allocates the drives of a cluster with WorkersFor and Allocate; there the
 // ledger hands out the splits.
 //

@@ -197,7 +197,7 @@ func rowsOf(mb *tensor.MiniBatch) []string {
 	return rows
 }
 
-// TestDeduplicatedIsTheSameExpanded: in every shuffle a job that deduplicates has the rows of the one that does not,
+// TestDeduplicatedIsTheSameExpanded: in every shuffle a job that deduplicates has the rows of the job that does not,
 // each in its mini-batch, and fewer bytes, as its rows repeat.
 func TestDeduplicatedIsTheSameExpanded(t *testing.T) {
 	d := newDataSet(t, 130, 1000, 300, 201, 49)

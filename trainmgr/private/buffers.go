@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// leastBuffers is the least number of buffers of a rank, whatever their size: the buffer of the current step, the
-// buffer of the step before, which a loop drops a moment later, and two buffers that are being filled. A trainer
+// leastBuffers is the least number of buffers of a rank, for buffers of every size: the buffer of the current step, the
+// buffer of the previous step, which a loop drops a moment later, and two buffers that are being filled. A trainer
 // copies a mini-batch if fewer than two buffers would be left otherwise.
 const leastBuffers = 4
 

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// TestBuffersAreBounded: whatever buffers a trainer keeps and gives back, all buffers together have at most the limit
-// and 20 grains (two of the largest mini-batches), or there are no more than leastBuffers. The pool gives no buffer
-// only if the buffers that the trainer keeps exceed the limit by more than the mini-batch's size.
+// TestBuffersAreBounded: for every order in which a trainer keeps buffers and gives them back, all buffers together
+// have at most the limit and 20 grains (two of the largest mini-batches), or there are no more than leastBuffers. The
+// pool gives no buffer only if the buffers that the trainer keeps exceed the limit by more than the mini-batch's size.
 func TestBuffersAreBounded(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		shared.Missing(t, "the private process needs Linux: memory files")

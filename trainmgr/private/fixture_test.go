@@ -169,7 +169,7 @@ func (tr *trainer) next() (Message, error) {
 		case *Buffer:
 			require.NotEmpty(tr.t, tr.files, "a buffer without its descriptor")
 			fd := int(tr.files[0].Fd())
-			// What a trainer may do: a private mapping. A shared one that can write is refused.
+			// A trainer may make a private mapping. A shared mapping that can write is refused.
 			_, err := unix.Mmap(fd, 0, int(m.Bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 			require.ErrorIs(tr.t, err, unix.EPERM)
 			require.ErrorIs(tr.t, unix.Ftruncate(fd, m.Bytes+1), unix.EPERM)
@@ -204,7 +204,7 @@ func must[M Message](tr *trainer) M {
 	return wanted
 }
 
-// take returns the next mini-batch, gives its buffer back, and checks that its name is the one that was announced.
+// take returns the next mini-batch, gives its buffer back, and checks that its name is the announced name.
 func (tr *trainer) take() (*MiniBatch, *tensor.MiniBatch) {
 	tr.t.Helper()
 	m := must[*MiniBatch](tr)

@@ -99,7 +99,8 @@ func TestALedgerThatForgotIsNoticed(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// TestANewLeaderIsToldWhatWasAcknowledged, since the one before may have had it in memory alone.
+// TestANewLeaderIsToldWhatWasAcknowledged: launchers repeat acknowledgements to a new leader, since the previous leader
+// may have had them only in memory.
 func TestANewLeaderIsToldWhatWasAcknowledged(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
 	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 3000})
@@ -143,7 +144,7 @@ func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 	sent = nil
 	mu.Unlock()
 
-	// A rank that goes to another epoch under another session leaves the rest of the one before: the ledger has it.
+	// A rank that goes to another epoch under another session leaves the rest of the previous epoch: the ledger has it.
 	c.set(func() { c.ranks[0].session = []byte("two"); c.enter(0, 1) })
 	b := startAcks(c.dial(t), "j1", []byte("one"), AttachOptions{Acks: 1 << 20, AckDelay: time.Hour},
 		func(uint64, []dataset.Range, uint64) {})

@@ -20,8 +20,8 @@ import (
 // callTime is how long one member gets to answer a call that does not wait for an event.
 const callTime = 5 * time.Second
 
-// Pauses between attempts. Each pause is twice the one before. Half of a pause is random, so that the ranks of a job do
-// not call all at once.
+// Pauses between attempts. Each pause is twice the previous pause. Half of a pause is random, so that the ranks of a
+// job do not call all at once.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second

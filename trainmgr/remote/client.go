@@ -153,7 +153,7 @@ func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpe
 // submitTime is how long one member gets to answer SubmitJob, which reads the manifest.
 const submitTime = 30 * time.Second
 
-// sameJob reports whether a job is the one that a launcher submitted. It does not compare the fields in which the
+// sameJob reports whether a job is the job that a launcher submitted. It does not compare the fields in which the
 // control plane fills defaults in.
 func sameJob(have, want *apiv1.JobSpec) bool {
 	return have != nil && string(have.Pipeline) == string(want.Pipeline) && have.Name == want.Name

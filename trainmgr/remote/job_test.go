@@ -248,7 +248,7 @@ func TestAJobThatWasCancelledSaysSo(t *testing.T) {
 	})
 	require.ErrorIs(t, got.err, ErrEnded)
 	assert.ErrorContains(t, got.err, "cancelled")
-	_ = j.Close() // whatever was acknowledged last has nowhere to go
+	_ = j.Close() // the last acknowledgements cannot be sent any more
 }
 
 // TestTheLeaderMayBeAway: while no member leads, leased pieces go on; then acknowledgements arrive.
@@ -343,7 +343,7 @@ func TestASlowTrainerHoldsTheNodesBack(t *testing.T) {
 				served += len(node.served)
 				node.mu.Unlock()
 			}
-			// Five fit; the one that is due may come besides, and one was asked for before its size was known.
+			// Five fit; the mini-batch that is due may come besides, and one was requested before its size was known.
 			assert.LessOrEqual(t, served, n+7)
 		})
 		require.NoError(t, got.err)

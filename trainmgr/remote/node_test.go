@@ -23,7 +23,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// TestANodeThatMisbehaves: whatever one of two nodes does with its answers, every mini-batch comes once, unharmed.
+// TestANodeThatMisbehaves: one of two nodes sends wrong answers of every kind, and every mini-batch still comes once
+// and intact.
 func TestANodeThatMisbehaves(t *testing.T) {
 	other := func(number uint64) []byte {
 		b, err := tensor.AppendFrame(nil, makeBatch(tensor.Name{Number: number}, 10))
