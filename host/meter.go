@@ -93,8 +93,14 @@ func (m *meter) run(ctx context.Context, parts []*partition.Partition, i int, mo
 			if err != nil {
 				return errors.Join(err, s.Close())
 			}
-			n := mb.Rows
-			mb.Release()
+			// As a stream of the job does: deduplicating is a part of the work, and has its part in P.
+			unique, err := mb.Deduplicate()
+			if err != nil {
+				mb.Release()
+				return errors.Join(err, s.Close())
+			}
+			n := unique.Rows
+			unique.Release()
 			if !more(n) {
 				return s.Close()
 			}
