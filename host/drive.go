@@ -25,6 +25,9 @@ type DriveOptions struct {
 	Text    text.Options   // of text partitions
 	Members []string       // of the volume, by name or pattern (path.Match); nil means all
 	SLM     uint64         // bytes of the drive's memory to use, 0 means all
+	// StreamMemory is how much of its memory a stream of a drive that computes uses, unless it needs more; see
+	// processor.Options.
+	StreamMemory uint64
 	// Jobs is how many jobs the drive holds at once, each with an equal part of its memory; 0 means 1. SLM, if given,
 	// is one job's part.
 	Jobs int

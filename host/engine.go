@@ -156,6 +156,7 @@ func (d *Drive) newProcessor(ctx context.Context, l lowered) (processor.Processo
 		o := processor.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}
 		return cpu.New(ctx, l.program, l.schema, cpu.Options{Threads: d.threads(), Processor: o})
 	}
-	o := processor.Options{SLM: d.memory(), Streams: d.streams(), Coalesce: d.o.Coalesce, FromHost: d.card != nil}
+	o := processor.Options{SLM: d.memory(), StreamMemory: d.o.StreamMemory, Streams: d.streams(), Coalesce: d.o.Coalesce,
+		FromHost: d.card != nil}
 	return sdk.NewProcessor(ctx, d.computer(), l.program, l.schema, o)
 }

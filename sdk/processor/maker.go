@@ -21,6 +21,7 @@ type maker struct {
 	memory    *memoryShare
 	slicer    *slicer.Slicer
 	partition *partition.Partition
+	run       Run
 
 	// Memory that is used again for each step.
 	execution target.Execution
@@ -31,30 +32,50 @@ type maker struct {
 }
 
 func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*maker, error) {
-	buffers := ringBuffers
+	begun := &maker{
+		runner: r, memory: m, partition: run.Partition, run: run, execution: target.Execution{Partition: run.Partition},
+		fedByHost: r.opts.FromHost || r.limits.Feeds(run.Partition),
+	}
+	return begun, begun.beginAt(run.First, learned)
+}
+
+// beginAt makes the slicer of the run's rows from a row on, in the maker's memory.
+func (m *maker) beginAt(first int64, learned *slicer.Learned) error {
+	r, buffers := m.runner, ringBuffers
 	if r.opts.Copy {
 		buffers = 1
 	}
-	m.reclaimBuffers()
-	fed := r.opts.FromHost || r.limits.Feeds(run.Partition)
+	m.memory.reclaimBuffers()
 	s, err := slicer.New(slicer.Config{
-		Program: r.program, Limits: r.limits, Memory: m.workspace, Learned: learned,
+		Program: r.program, Limits: r.limits, Memory: m.memory.workspace, Learned: learned,
 		Options: slicer.Options{
-			Coalesce: r.opts.Coalesce, Gap: r.opts.Gap, Buffers: buffers, Direct: r.target.Direct(run.Partition),
-			FromHost: fed,
+			Coalesce: r.opts.Coalesce, Gap: r.opts.Gap, Buffers: buffers, Direct: r.target.Direct(m.partition),
+			FromHost: m.fedByHost,
 		},
-	}, run.Partition, slicer.Rows{First: run.First, Count: run.Rows, Batch: run.Batch})
-	if err != nil {
-		return nil, err
+	}, m.partition, slicer.Rows{First: first, Count: m.run.First + m.run.Rows - first, Batch: m.run.Batch})
+	if err == nil {
+		m.slicer = s
 	}
-	return &maker{
-		runner: r, memory: m, slicer: s, partition: run.Partition, execution: target.Execution{Partition: run.Partition},
-		fedByHost: fed,
-	}, nil
+	return err
 }
 
-// makeNext makes one mini-batch, whose fetch may still be under way. It returns io.EOF after the last mini-batch.
+// makeNext makes one mini-batch, whose fetch may still be under way. It returns io.EOF after the last mini-batch. A
+// mini-batch that does not fit in the memory that the stream used so far is begun again in the rest of the stream's
+// share.
 func (m *maker) makeNext(ctx context.Context) (*pendingBatch, error) {
+	b, err := m.makeInMemory(ctx)
+	for m.memory.rest != nil && errors.As(err, new(*slicer.MemoryError)) {
+		first := m.slicer.FirstRow()
+		m.memory = m.memory.rest
+		if err = m.beginAt(first, m.slicer.Learned()); err == nil {
+			b, err = m.makeInMemory(ctx)
+		}
+	}
+	return b, m.runner.scaleMemory(err)
+}
+
+// makeInMemory makes one mini-batch in the memory that the stream uses now. Its *slicer.MemoryError names that memory.
+func (m *maker) makeInMemory(ctx context.Context) (*pendingBatch, error) {
 	if !m.slicer.Ended() && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -62,7 +83,7 @@ func (m *maker) makeNext(ctx context.Context) (*pendingBatch, error) {
 		m.memory.reclaimBuffers()
 		step, err := m.slicer.Next()
 		if err != nil {
-			return nil, m.runner.scaleMemory(err)
+			return nil, err
 		}
 		switch step := step.(type) {
 		case *slicer.ReadIndex:
@@ -132,7 +153,7 @@ func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 	if m.result.State == program.Idle && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return m.runner.scaleMemory(m.slicer.Result(&m.result))
+	return m.slicer.Result(&m.result)
 }
 
 // readResult reads the result block. A slice that failed has one too.

@@ -11,6 +11,9 @@ import (
 // returnBuffer puts the buffer aside, and the owner reclaims it before it goes on.
 type memoryShare struct {
 	workspace *slicer.Workspace
+	// rest is the part of the share that the stream uses after a mini-batch or a page did not fit in workspace; nil: there
+	// is none. Buffers of workspace may still be lent then, so that its memory is not used again.
+	rest *memoryShare
 
 	mu       sync.Mutex // guards returned
 	returned []*slicer.Buffer

@@ -48,6 +48,10 @@ type Options struct {
 	// Streams is how many streams may be open at once, each with an equal part of the memory. 0 is two, or one where
 	// that would leave a stream less than MinStreamMemory.
 	Streams int
+	// StreamMemory is how many bytes of its part of the memory a stream uses as long as mini-batches and pages fit in
+	// them. A stream that needs more goes on in the rest of its part. So memory that a device touches only when it is
+	// used stays small. 0, and more than half of a part, is all of the part.
+	StreamMemory uint64
 	// Coalesce is the largest read, in bytes, that joins neighbouring column chunks; 0 is slicer.DefaultCoalesce. A
 	// drive with an expensive seek wants more (DPP: 1.25 MiB).
 	Coalesce uint64
@@ -81,10 +85,11 @@ type runner struct {
 	opts    Options
 	columns []string // paths of the leaves that the program reads
 
-	memory     uint64            // bytes in use
-	idleShares chan *memoryShare // shares that no stream has
-	streams    int               // most streams at once
-	stats      counters
+	memory       uint64            // bytes in use
+	initialBytes uint64            // bytes of a share that its stream uses before the rest; 0: all of them
+	idleShares   chan *memoryShare // shares that no stream has
+	streams      int               // most streams at once
+	stats        counters
 
 	mu          sync.Mutex // guards what follows
 	learned     slicer.Learned
@@ -158,23 +163,39 @@ func (r *runner) shareMemory() error {
 	}
 	share := alignDown((r.memory - head) / n)
 	r.idleShares = make(chan *memoryShare, r.streams)
+	if n := alignDown(r.opts.StreamMemory); n >= slicer.LeastWorkspace(r.program.MaxTasks) && n <= share/2 {
+		r.initialBytes = n
+	}
 	for i := range n {
-		span := target.Span{Addr: head + i*share, Len: share}
-		r.idleShares <- &memoryShare{workspace: slicer.NewWorkspace(span, r.program.MaxTasks)}
+		r.idleShares <- r.newShare(target.Span{Addr: head + i*share, Len: share})
 	}
 	return nil
+}
+
+// newShare makes the share of one stream in a span of memory.
+func (r *runner) newShare(span target.Span) *memoryShare {
+	if r.initialBytes == 0 {
+		return &memoryShare{workspace: slicer.NewWorkspace(span, r.program.MaxTasks)}
+	}
+	rest := target.Span{Addr: span.Addr + r.initialBytes, Len: span.Len - r.initialBytes}
+	span.Len = r.initialBytes
+	return &memoryShare{
+		workspace: slicer.NewWorkspace(span, r.program.MaxTasks),
+		rest:      &memoryShare{workspace: slicer.NewWorkspace(rest, r.program.MaxTasks)},
+	}
 }
 
 // alignDown rounds n down to the alignment of tensors.
 func alignDown(n uint64) uint64 { return n &^ (program.Align - 1) }
 
-// scaleMemory makes a *slicer.MemoryError name the memory of all streams and the program instead of one stream's.
+// scaleMemory makes a *slicer.MemoryError name the memory of all streams and the program instead of one stream's. A
+// stream fails for want of memory in the rest of its share only.
 func (r *runner) scaleMemory(err error) error {
 	if err == nil {
 		return nil // before anything is allocated
 	}
 	if e := (*slicer.MemoryError)(nil); errors.As(err, &e) {
-		e.Need, e.Have, e.Streams = r.program.ImageSpan().Len+uint64(r.streams)*e.Need, r.memory, r.streams
+		e.Need, e.Have, e.Streams = r.program.ImageSpan().Len+uint64(r.streams)*(r.initialBytes+e.Need), r.memory, r.streams
 	}
 	return err
 }

@@ -24,6 +24,7 @@ const (
 	maxFiles  = 1 << 20
 	maxEpochs = 1 << 32
 	maxBuffer = 1 << 40 // bytes
+	maxEngine = 1 << 38 // bytes
 )
 
 // ErrProtocol says that bytes are not a message of this protocol, or that a message is not allowed in the session's
@@ -53,6 +54,7 @@ type Open struct {
 	Order        string `json:"order,omitempty"`
 
 	QueueBytes   int64 `json:"queue_bytes,omitempty"`   // bound of the buffers, all local ranks together
+	EngineBytes  int64 `json:"engine_bytes,omitempty"`  // bound of the engine's memory; 0 means DefaultEngineBytes
 	Threads      int   `json:"threads,omitempty"`       // engine threads; 0: the cores that the trainers leave
 	TrainerCores int   `json:"trainer_cores,omitempty"` // cores left to the trainers; 0: one a local rank, -1: none
 
@@ -258,6 +260,8 @@ func (o *Open) validate() error {
 		return wrong("window of %d", o.Window)
 	case o.QueueBytes < 0 || o.QueueBytes > maxBuffer:
 		return wrong("queue_bytes of %d, want 0 to %d", o.QueueBytes, int64(maxBuffer))
+	case o.EngineBytes < 0 || o.EngineBytes > maxEngine:
+		return wrong("engine_bytes of %d, want 0 to %d", o.EngineBytes, int64(maxEngine))
 	case o.Threads < 0 || o.Threads > maxThreads:
 		return wrong("threads of %d, want 0 to %d", o.Threads, maxThreads)
 	case o.TrainerCores < -1 || o.TrainerCores > math.MaxInt32:

@@ -76,6 +76,8 @@ func TestLimitsOfAnOpen(t *testing.T) {
 		"split":         {func(o *Open) { o.SplitBatches = 1 }, func(o *Open) { o.SplitBatches = -1 }},
 		"window":        {func(o *Open) { o.Window = 1 }, func(o *Open) { o.Window = -1 }},
 		"queue":         {func(o *Open) { o.QueueBytes = maxBuffer }, func(o *Open) { o.QueueBytes = maxBuffer + 1 }},
+		"engine":        {func(o *Open) { o.EngineBytes = maxEngine }, func(o *Open) { o.EngineBytes = maxEngine + 1 }},
+		"engine, least": {func(o *Open) { o.EngineBytes = 0 }, func(o *Open) { o.EngineBytes = -1 }},
 		"threads":       {func(o *Open) { o.Threads = maxThreads }, func(o *Open) { o.Threads = maxThreads + 1 }},
 		"cores":         {func(o *Open) { o.TrainerCores = -1 }, func(o *Open) { o.TrainerCores = -2 }},
 		"rank":          {func(o *Open) { o.Rank = 0 }, func(o *Open) { o.Rank = 4 }},

@@ -63,21 +63,15 @@ func openStorage(ctx context.Context, o *Open, options Options) (m *host.Manager
 	}
 	config.Threads = o.Threads
 	config.Threads = config.EngineThreads(runtime.GOMAXPROCS(0))
-	s.streams = max((config.Threads+localRanks)/localRanks, 1)
-	if localRanks == 1 {
-		s.streams = max(s.streams, 2)
-	}
-	config.Streams = s.streams * localRanks
-	config.SLM = max(host.MemoryOfStreams(config.Streams), host.MemoryOfStreams(defaultStreams))
+	memory := divideEngineMemory(o.EngineBytes, config.Threads, localRanks)
+	s.streams, config.Streams = memory.streams, memory.streams*localRanks
+	config.StreamMemory, config.SLM = memory.ofStream, memory.reserved
 	if m, err = local.Open(ctx, config); err != nil {
 		return nil, s, 0, &filesError{err}
 	}
 	s.Storage = m
 	return m, s, config.Threads, nil
 }
-
-// defaultStreams is how many streams share the memory of a small machine.
-const defaultStreams = 3
 
 // localConfig finds the files and their format.
 func (o *Open) localConfig(ctx context.Context, files partitionfile.Resolver) (c local.Config, err error) {

@@ -1,6 +1,6 @@
 """How much memory the private process takes over 10 GB of files, and over as many as are asked for.
 
-    MILLRACE_BIN=bin/millrace python -m tests.memory [--gigabytes 10] [--threads 1]
+    MILLRACE_BIN=bin/millrace python -m tests.memory [--gigabytes 10] [--threads 1] [--pause 0]
 
 One file is written and linked under many names, so that little disk is needed. ``make long LONG=python-memory`` runs
 it; it fails where the process has more than 400 MB (its proportional set size, PSS).
@@ -34,6 +34,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--gigabytes", type=float, default=10.0)
     arguments.add_argument("--threads", type=int, default=1)
+    arguments.add_argument("--pause", type=float, default=0.0, help="seconds without a step, once: the queue fills")
     chosen = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         generate = [os.environ["MILLRACE_BIN"], "dataset", "generate", "--model", "rm1", "--rows", "500000"]
@@ -47,6 +48,8 @@ def main() -> None:
             pid = job._session.pid
             for batch in job:
                 rows, batches = rows + batch.rows, batches + 1
+                if batches == 100:
+                    time.sleep(chosen.pause)
                 if batches % 50 == 0:
                     most = max(most, proportional(pid))
         took = time.monotonic() - begun

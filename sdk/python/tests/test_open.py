@@ -314,6 +314,8 @@ class Open(unittest.TestCase):
             ("split_batches", 0),
             ("window", 0),
             ("queue_bytes", 0),
+            ("engine_bytes", 0),
+            ("engine_bytes", (1 << 38) + 1),
             ("threads", 0),
             ("threads", 257),
             ("trainer_cores", -2),

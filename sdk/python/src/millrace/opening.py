@@ -42,6 +42,7 @@ _MAX_BATCH = 1 << 24  # rows
 _MAX_EPOCHS = 1 << 32
 _MAX_INT32 = (1 << 31) - 1
 _MAX_QUEUE = 1 << 40  # bytes
+_MAX_ENGINE = 1 << 38  # bytes
 _MAX_THREADS = 256
 
 _opened = itertools.count()  # numbers this process's calls, since each call of the ranks has its own rendezvous
@@ -183,6 +184,7 @@ def open(  # noqa: A001
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
     queue_bytes: Optional[int] = None,
+    engine_bytes: Optional[int] = None,
     threads: Optional[int] = None,
     trainer_cores: Optional[int] = None,
     patience: float = 300.0,
@@ -223,6 +225,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
     queue_bytes: Optional[int] = None,
+    engine_bytes: Optional[int] = None,
     threads: Optional[int] = None,
     trainer_cores: Optional[int] = None,
     patience: float = 300.0,
@@ -268,6 +271,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents.
         label, malformed: for files of text, as the flags of the command ``preprocess``.
         queue_bytes: the most bytes of mini-batches that wait.
+        engine_bytes: the most bytes of memory that the engine uses (192 MiB). More of them let more engine threads work
+            at once, and faster.
         threads: how many engine threads there are. None takes the cores of this machine less ``trainer_cores``.
         trainer_cores: how many cores are left to the trainer; None leaves one for each rank.
         patience: seconds that the ranks of this machine wait for each other, or that a control plane may be away.
@@ -307,6 +312,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     split_batches = arguments.whole("split_batches", split_batches, 1, _MAX_INT32)
     window = arguments.whole("window", window, 1, _MAX_INT32)
     queue_bytes = arguments.whole("queue_bytes", queue_bytes, 1, _MAX_QUEUE)
+    engine_bytes = arguments.whole("engine_bytes", engine_bytes, 1, _MAX_ENGINE)
     threads = arguments.whole("threads", threads, 1, _MAX_THREADS)
     trainer_cores = arguments.whole("trainer_cores", trainer_cores, -1, _MAX_INT32)
     paths = arguments.paths(files)
@@ -317,7 +323,12 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         batch=batch, tail=tail, shuffle=shuffle, seed=seed or None, split_batches=split_batches, window=window
     )
     of_files = _given(
-        input_format=input_format, label=label, malformed=malformed, threads=threads, trainer_cores=trainer_cores
+        input_format=input_format,
+        label=label,
+        malformed=malformed,
+        engine_bytes=engine_bytes,
+        threads=threads,
+        trainer_cores=trainer_cores,
     )
     of_torch = _given(device=device, prefetch=prefetch, torchrec=torchrec, validate=validate)
     of_control = _given(tls=tls, credits=credits, splits=splits, timeout=timeout)
