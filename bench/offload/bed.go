@@ -64,7 +64,7 @@ func tune(bed testBed, d offload.Decision, profile *offload.Metrics) tunedJob {
 		decision := tuner.Decide(in).Decision
 		job.shares().SetRatio(decision.Ratio)
 		if quiet++; decision.Changed || decision.After.Trying ||
-			decision.After.Search.Stage == offload.Climb && decision.After.Starving > 0 {
+			decision.After.Search.Stage != offload.Rest && decision.After.Starving > 0 {
 			quiet = 0
 		}
 	}
