@@ -5,8 +5,8 @@
 //
 // A reference reads like the definition in docs/operators and is the oracle of the tests; the engine links the
 // kernels. Kernels take and return plain slices, allocate nothing once built, and may run in place where they say so.
-// Values in flight are int64 (every integer source), float32, float64 and bytes; validity is a byte a value, 1 for a
-// value and 0 for a null, and a null's slot holds 0.
+// Values in flight are int64 (every integer source), float32, float64 and bytes; validity is a byte an element, 1 for a
+// value and 0 for a null, and an element that is null holds 0.
 //
 // A kernel has a path of plain Go, which is always built and is the oracle of the others, and where it pays paths of
 // assembly for AVX2 and AVX-512, which the generator in _gen writes (make asm). Package internal/simd picks the path.

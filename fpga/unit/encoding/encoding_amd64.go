@@ -142,7 +142,7 @@ func spread32AVX512(v []uint32, valid []byte, there int) {
 	}
 }
 
-// spreadRest places the values from slot whole on, and returns how many are left for those before.
+// spreadRest places the values from element whole on, and returns how many are left for those before.
 func spreadRest[T uint32 | uint64](v []T, valid []byte, whole, there int) int {
 	for i := len(valid) - 1; i >= whole; i-- {
 		is := int(valid[i] & 1)

@@ -3,7 +3,7 @@
 // # Overview
 //
 // It is TorchArrow's fill_null and NVTabular's FillMissing: coalesce(v, fill). Int64, Float32 and Float64 run in
-// place over a column and its validity. Afterwards every slot holds a value and the caller drops the validity.
+// place over a column and its validity. Afterwards every element is a value and the caller drops the validity.
 //
 // # Concurrency
 //

@@ -39,7 +39,7 @@ type Position struct {
 }
 
 // Columns are the buffers that rows are decoded into: a slice a column, the same index a row. A nil slice of values
-// means that the column is checked and not kept; a nil slice of validity, that it is not wanted. Null slots hold 0.
+// means that the column is checked and not kept; a nil slice of validity, that it is not wanted. Nulls hold 0.
 type Columns struct {
 	Label       []int64
 	LabelValid  []byte
