@@ -72,8 +72,8 @@ func (c benchCommands) rm() *cobra.Command {
 		Use:   "rm",
 		Short: "RM1 to RM5: rows a second of one engine, and the share of each stage",
 		Long: `Generates each workload (every feature present, so that a row of RM5 has 8,908 bytes), holds it in
-memory, and preprocesses it again and again. Files are PLAIN and uncompressed unless told otherwise;
-the Go scheduler has as many processors as --threads. criteo-tsv and criteo-bin are Criteo's rows as
+memory, and preprocesses it again and again. Files are PLAIN and uncompressed unless flags say
+otherwise; the Go scheduler has as many processors as --threads. criteo-tsv and criteo-bin are Criteo's rows as
 text and packed, through MiniPipe's stateless pipeline. Rows a second of processor time tell more
 than those of the wall's clock where other work runs beside.`,
 		Example: "  millrace bench rm --models rm1,rm5 --engine cpu --threads 1 --output json\n" +
