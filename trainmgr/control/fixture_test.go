@@ -301,12 +301,19 @@ func freePeers(t testing.TB, n int, scheme string) []string {
 // startCluster starts members that find each other.
 func startCluster(t testing.TB, n int) ([]*Server, *client) {
 	t.Helper()
+	return startClusterWith(t, n, func(*Options) {})
+}
+
+// startClusterWith starts members whose options a function changes.
+func startClusterWith(t testing.TB, n int, change func(*Options)) ([]*Server, *client) {
+	t.Helper()
 	peers := freePeers(t, n, "http")
 	members := make([]*Server, n)
 	var wg sync.WaitGroup
 	for i := range members {
 		o := testOptions(t)
 		o.Name, o.Peers, o.LeaderTTL = memberName(i), peers, time.Second
+		change(&o)
 		wg.Add(1)
 		go func() {
 			defer wg.Done()

@@ -83,6 +83,10 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 	l.journal = term.NewJournal(store.JournalOptions{Source: l.flush, Flushed: func(took time.Duration, _ int) {
 		s.metrics.flush.Observe(took.Seconds())
 	}})
+	if err := l.startPool(); err != nil {
+		l.close()
+		return nil, err
+	}
 	for _, j := range l.jobs {
 		if !j.Phase().Ended() {
 			l.start(j)
@@ -90,7 +94,6 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 	}
 	l.wg.Add(1)
 	go l.tickLoop()
-	l.startPool()
 	return l, nil
 }
 

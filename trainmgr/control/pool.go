@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -19,28 +20,33 @@ import (
 // poolPrefix begins the names of workers that the control plane starts. The control plane stops no other workers.
 const poolPrefix = "pool-"
 
-// joinPatience is how long a worker that was started may take to join before another one is started in its place.
-const joinPatience = 2 * time.Minute
-
 // pool starts and stops workers without data through the operator's hook. Its loop is one goroutine; leader.mu guards
-// the maps.
+// the fields below state.
 type pool struct {
 	*leader
-	hook     *hook.Hook
+	hook      *hook.Hook
+	recording sync.Mutex // held while records of workers are written; locked before leader.mu
+	heard     time.Time  // by then, the nodes of earlier terms have called this leader, or are dead
+	adopted   time.Time  // by then, the ranks of earlier terms have presented their leases
+
 	state    autoscale.PoolState
-	named    int                  // workers that this leader named
-	starting map[string]time.Time // by name: until when the worker is expected
-	stopping map[string]bool      // by name: the hook was asked to stop it
+	named    int                       // workers that this leader named
+	starting map[string]expectedWorker // by name
+	stopping map[string]bool           // by name: the hook was asked to stop it
 }
 
 // startPool starts the pool's loop if there is a hook.
-func (l *leader) startPool() {
+func (l *leader) startPool() error {
 	if l.o.WorkerHook == "" {
-		return
+		return nil
 	}
-	p := &pool{leader: l, starting: map[string]time.Time{}, stopping: map[string]bool{},
+	p := &pool{leader: l, starting: map[string]expectedWorker{}, stopping: map[string]bool{},
 		hook: hook.New(hook.Options{Command: l.o.WorkerHook, Timeout: l.o.WorkerHookTimeout, Logger: l.logger})}
+	if err := p.restore(); err != nil {
+		return fmt.Errorf("workers that the hook has started: %w", err)
+	}
 	l.wg.Go(p.run)
+	return nil
 }
 
 func (p *pool) run() {
@@ -68,24 +74,19 @@ func (p *pool) step(now time.Time) {
 		p.logger.Info("pool of workers", "start", d.Start, "stop", d.Stop, "why", d.Why, "inputs", in)
 	}
 	p.start(d.Start, now)
+	p.startAgain(now)
 	p.drainSurplus(live, d.Stop, now)
-	p.stopDrained()
+	if now.After(p.adopted) { // before that, leases that ranks hold may be unknown
+		p.stopDrained()
+	}
 }
 
 // review forgets workers that have joined or left, and returns the nodes whose workers take work of every rank. p.mu is
 // held.
 func (p *pool) review(now time.Time) (live []*apiv1.NodeStatus) {
-	for name, until := range p.starting {
-		switch {
-		case p.fleet.Alive(name):
-			delete(p.starting, name)
-		case now.After(until):
-			delete(p.starting, name)
-			p.logger.Warn("a worker that was started has not joined", "node", name, "waited", joinPatience)
-		}
-	}
+	p.reviewExpected(now)
 	for name := range p.stopping {
-		if p.fleet.Alive(name) {
+		if p.fleet.Alive(name) || now.Before(p.heard) {
 			continue
 		}
 		delete(p.stopping, name)
@@ -125,8 +126,11 @@ func (p *pool) storeNode(name string) {
 
 // inputs collects the inputs of autoscale.DecidePool. p.mu is held.
 func (p *pool) inputs(live []*apiv1.NodeStatus, now time.Time) autoscale.PoolInputs {
-	in := autoscale.PoolInputs{Seconds: now.Sub(p.began).Seconds(), Starting: len(p.starting), Least: p.o.WorkersLeast,
-		Most: p.o.WorkersMost, Idle: p.o.WorkerIdle.Seconds()}
+	in := autoscale.PoolInputs{Seconds: now.Sub(p.began).Seconds(), Least: p.o.WorkersLeast, Most: p.o.WorkersMost,
+		Idle: p.o.WorkerIdle.Seconds()}
+	for _, w := range p.starting {
+		in.Starting += w.workers
+	}
 	for _, j := range p.jobs {
 		in.Wanted += p.wantedBy(j)
 	}
@@ -176,23 +180,13 @@ func (p *pool) start(count int, now time.Time) {
 	if count == 0 {
 		return
 	}
-	names := make([]string, count)
+	names, jobs := make([]string, count), p.jobsThatWant()
 	for i := range names {
 		p.named++
 		names[i] = fmt.Sprintf("%s%x-%d", poolPrefix, p.term.Fence(), p.named)
-		p.starting[names[i]] = now.Add(joinPatience)
+		p.starting[names[i]] = expectedWorker{until: now.Add(joinPatience), workers: 1, kept: true, jobs: jobs}
 	}
-	call := hook.Call{Action: hook.Start, Names: names, Jobs: p.jobsThatWant(), Control: p.s.url}
-	p.wg.Go(func() {
-		if err := p.hook.Run(p.ctx, call); err != nil && p.ctx.Err() == nil {
-			p.logger.Error("start workers", "names", names, "error", err)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			for _, name := range names {
-				delete(p.starting, name) // autoscale.DecidePool decides again
-			}
-		}
-	})
+	p.wg.Go(func() { p.callStart(names, jobs) })
 }
 
 // drainSurplus drains workers of the pool. It begins with the workers that have the fewest leases. p.mu is held.
@@ -244,7 +238,11 @@ func (p *pool) stopDrained() {
 	slices.Sort(names)
 	call := hook.Call{Action: hook.Stop, Names: names, Jobs: p.jobsThatWant(), Control: p.s.url}
 	p.wg.Go(func() {
-		if err := p.hook.Run(p.ctx, call); err != nil && p.ctx.Err() == nil {
+		err := p.commit(p.ctx) // a leader that was replaced stops nothing
+		if err == nil {
+			err = p.hook.Run(p.ctx, call)
+		}
+		if err != nil && p.ctx.Err() == nil {
 			p.logger.Error("stop workers", "names", names, "error", err)
 			p.mu.Lock()
 			defer p.mu.Unlock()

@@ -13,8 +13,8 @@
 //	MILLRACE_WORKER_CONTROL  URL of the control plane
 //
 // The command asks the workers to start or to end, and then ends with status 0. The control plane may run it again for
-// the same names. The command must also succeed if a worker that it starts runs already, or if a worker that it stops
-// is gone.
+// the same names, after a failure or after a change of leader. The command must also succeed if a worker that it starts
+// runs already, or if a worker that it stops is gone.
 //
 // # Concurrency
 //

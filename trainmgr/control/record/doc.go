@@ -5,9 +5,9 @@
 //
 // [Check] makes a [Spec] of a submission and fills in defaults. [Phase] is the phase of a job; package lifecycle has
 // the table of the phases that follow. [Submission], [State] and [Edition] are the JSON of a job's records, and [Key]
-// and [DataKey] return their keys. [Pack] compresses the data of an edition and cuts them into pieces that etcd
-// accepts; [Unpack] is its inverse. [WrapToken] seals a checkpoint token under the cluster's key; [UnwrapToken] opens
-// it.
+// and [DataKey] return their keys. [PooledWorker] is the JSON of a worker that is being started. [Pack] compresses the
+// data of an edition and cuts them into pieces that etcd accepts; [Unpack] is its inverse. [WrapToken] seals a
+// checkpoint token under the cluster's key; [UnwrapToken] opens it.
 //
 // # Concurrency
 //

@@ -47,6 +47,10 @@ func TestFormOfRecords(t *testing.T) {
 	var gotState State
 	require.NoError(t, json.Unmarshal(keep("testdata/state.v1.json", state), &gotState))
 	assert.Equal(t, state, gotState)
+	pooled := PooledWorker{Started: true, Until: at, Jobs: []string{"job-1"}}
+	var gotPooled PooledWorker
+	require.NoError(t, json.Unmarshal(keep("testdata/pooled.v1.json", pooled), &gotPooled))
+	assert.Equal(t, pooled, gotPooled)
 	assert.Equal(t, "job/job-1/spec", Key("job-1", "spec"))
 	assert.Equal(t, "job/job-1/data/2/0011", DataKey("job-1", 2, 11))
 }

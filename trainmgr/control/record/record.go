@@ -24,6 +24,7 @@ const (
 	NodePrefix   = "node/"
 	JobPrefix    = "job/"
 	CopiesPrefix = "copies/" // + partition: apiv1.PartitionCopies, protobuf
+	PoolPrefix   = "pool/"   // + name: PooledWorker, JSON
 	ClusterKey   = "key"
 )
 
@@ -32,6 +33,13 @@ func Key(id, rest string) string { return JobPrefix + id + "/" + rest }
 
 // DataKey names piece n of the data of edition g of a job.
 func DataKey(id string, g, n int) string { return Key(id, fmt.Sprintf("data/%d/%04d", g, n)) }
+
+// PooledWorker is pool/NAME: a worker that the operator's hook is started for and that has not joined yet.
+type PooledWorker struct {
+	Started bool      `json:"started,omitempty"` // the hook has succeeded
+	Until   time.Time `json:"until"`             // when the worker is given up
+	Jobs    []string  `json:"jobs,omitempty"`    // ids of the jobs that wanted the worker
+}
 
 // Submission is job/ID/spec.
 type Submission struct {
