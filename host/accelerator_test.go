@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/target"
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -95,6 +96,7 @@ func TestFedDrivesMakeTheSame(t *testing.T) {
 // TestACardThatDies: the split that a drive without flash was making fails with an error that names it, and is made
 // elsewhere. No mini-batch is lost or made twice.
 func TestACardThatDies(t *testing.T) {
+	leaks.Check(t)
 	paths := write(t, map[string][]byte{"a.parquet": numbered(t, 0, 3000)})
 	uri, end := serveCard(t)
 	dying, err := OpenDrive(t.Context(), uri, DriveOptions{
@@ -139,6 +141,7 @@ func TestACardThatDies(t *testing.T) {
 
 // TestAcceleratorsRefused says what cannot be.
 func TestAcceleratorsRefused(t *testing.T) {
+	leaks.Check(t)
 	paths := write(t, map[string][]byte{"a.parquet": numbered(t, 0, 30)})
 	plain := "file:" + t.TempDir() + "/plain.flash"
 	dev, err := sdk.Create(t.Context(), plain+"?size=1MiB", sdk.DeviceOptions{})

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
@@ -378,6 +379,7 @@ func (u *unreadable) ReadAt(b []byte, off int64) (int, error) {
 // TestDisklessFaults: a source that fails, a drive that ends in the middle of a slice, memory that others hold, and
 // commands that only flash answers.
 func TestDisklessFaults(t *testing.T) {
+	leaks.Check(t)
 	l := layout{rows: 4000, group: 4000, page: 2 << 10, seed: 12}
 	data := write(t, l)
 	prog, schema := jagged()

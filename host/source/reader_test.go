@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
@@ -266,6 +267,7 @@ func TestFooterComesAtOnce(t *testing.T) {
 // TestRetriesAreBounded: waits double up to a limit, are as long as the server asks up to MaxRetryAfter, and end after
 // the last attempt with its error.
 func TestRetriesAreBounded(t *testing.T) {
+	leaks.Check(t)
 	var waits []time.Duration
 	src := newMemorySource(100)
 	src.fail = func(n int) error {
@@ -315,6 +317,7 @@ func TestAttemptsEnd(t *testing.T) {
 // TestChangeIsForGood: after one read found that the object has changed, all reads fail, also those of bytes that were
 // read before, and no request is repeated.
 func TestChangeIsForGood(t *testing.T) {
+	leaks.Check(t)
 	src := newMemorySource(4 << 20)
 	r := newCache(t, Options{}).NewReader(src)
 	_, err := r.ReadAt(make([]byte, 4), 0)
@@ -334,6 +337,7 @@ func TestChangeIsForGood(t *testing.T) {
 // TestReadsEndWithTheirContext checks that a waiting read ends with its context, or with the reader, and that the
 // next read succeeds.
 func TestReadsEndWithTheirContext(t *testing.T) {
+	leaks.Check(t)
 	src := newMemorySource(1 << 20)
 	src.hold = make(chan struct{})
 	r := newCache(t, Options{}).NewReader(src)

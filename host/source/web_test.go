@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/leaks"
 )
 
 // contents is the bytes that the servers of these tests serve.
@@ -320,6 +322,7 @@ func TestHostileServers(t *testing.T) {
 		}, new(*UnreachableError), "headers"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			leaks.Check(t)
 			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Range") == "bytes=0-0" {
 					honest(w, r)
@@ -344,6 +347,7 @@ func TestHostileServers(t *testing.T) {
 // TestUnreachable: an address at which no server listens is an UnreachableError without the URL's query. With a context
 // that was cancelled, the error is the context's.
 func TestUnreachable(t *testing.T) {
+	leaks.Check(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	var unreachable *UnreachableError

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/target"
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -66,6 +67,7 @@ func TestADriveComputesForAWorker(t *testing.T) {
 // worker reports the state failed while its drive is away. When the drive is back, the worker is ready again and makes
 // all mini-batches of the job that was prepared before.
 func TestADriveOfAWorkerThatDies(t *testing.T) {
+	leaks.Check(t)
 	holder, _ := startHolder(t, "n0", content(t))
 	uri, end := serveCard(t, "127.0.0.1:0")
 	f := workWithCard(t, uri)

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/source/s3"
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/internal/objectserver"
 )
 
@@ -30,6 +31,7 @@ func (l *leader) announced() map[string]string {
 // object that is written again. While the store refuses all requests, the announced objects stay. Objects that do not
 // change are not read again.
 func TestPartitionsOfAStoreAreLookedAtAgain(t *testing.T) {
+	leaks.Check(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	server := objectserver.New(t)

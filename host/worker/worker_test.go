@@ -15,6 +15,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -121,6 +122,7 @@ func TestWhatIsReadIsChecked(t *testing.T) {
 		}, "throttled"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			leaks.Check(t)
 			bad, good := newProxy(t, holder), newProxy(t, holder)
 			bad.do(c.change, c.change == nil)
 			j := describeJob(t, holder, dataset.Options{SplitBatches: 4})
@@ -152,6 +154,7 @@ func TestWhatIsReadIsChecked(t *testing.T) {
 // TestAHolderThatDisappears: the holder's connections end after a split's first mini-batch. The rest comes from the
 // copy that the control plane names, and all mini-batches are the holder's.
 func TestAHolderThatDisappears(t *testing.T) {
+	leaks.Check(t)
 	holder, _ := startHolder(t, "n0", content(t))
 	first, second := newProxy(t, holder), newProxy(t, holder)
 	f := startWorker(t, nil)
@@ -176,6 +179,7 @@ func TestAHolderThatDisappears(t *testing.T) {
 // with the code failed_precondition where there is none. If a partition is overwritten while it is read, the request
 // for the split's last mini-batch fails.
 func TestAPartitionThatChanged(t *testing.T) {
+	leaks.Check(t)
 	files := content(t)
 	holder, dev := startHolder(t, "n0", files)
 	other := map[string][]byte{}
@@ -232,6 +236,7 @@ func overwriteEnd(t *testing.T, dev interface {
 
 // TestAPartitionInAStore checks that a partition that no node holds is read from its URL, with its identity pinned.
 func TestAPartitionInAStore(t *testing.T) {
+	leaks.Check(t)
 	files := content(t)
 	holder, _ := startHolder(t, "n0", files)
 	tag := "1"

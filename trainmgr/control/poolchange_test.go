@@ -74,8 +74,8 @@ func outlast(t *testing.T, s *Server) {
 	require.True(t, sleep(patient(t), time.Until(l.began.Add(l.o.DeadAfter+20*l.o.ScaleEvery))))
 }
 
-// TestLeadersChangeWhileTheHookIsUsed kills the leader at every step in the life of a worker that the hook starts: while
-// the hook starts the worker, before the worker joins, while the worker lives, and while the hook stops the worker.
+// TestLeadersChangeWhileTheHookIsUsed kills the leader at every step in the life of a worker that the hook starts:
+// while the hook starts the worker, before the worker joins, while the worker lives, and while the hook stops it.
 // One worker is kept, so that a leader that does not know of the worker starts a second one at once.
 func TestLeadersChangeWhileTheHookIsUsed(t *testing.T) {
 	t.Parallel()

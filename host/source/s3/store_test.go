@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/source/s3"
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/internal/objectserver"
 )
 
@@ -299,6 +300,7 @@ func TestHostileStores(t *testing.T) {
 		}, new(*source.ThrottledError), "status 502"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			leaks.Check(t)
 			server := newServer(t)
 			server.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodHead {
@@ -360,6 +362,7 @@ func TestHostileListings(t *testing.T) {
 		}, new(*source.AnswerError), "more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			leaks.Check(t)
 			clearEnvironment(t)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
 			defer server.Close()

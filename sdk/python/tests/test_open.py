@@ -36,6 +36,8 @@ from millrace.errors import (
     RanksError,
 )
 
+from .leaks import Leaks
+
 MILLRACE = os.environ.get("MILLRACE_BIN", "")
 PATIENCE = 120.0
 
@@ -357,6 +359,8 @@ class Open(unittest.TestCase):
                 self.open()
 
     def test_the_process_is_killed(self) -> None:
+        leaks = Leaks(self)
+        self.addCleanup(leaks.check, "a private process that was killed")
         data = self.open(batch=20, queue_bytes=1)
         kept = None
         with self.assertRaises(PrivateProcessError) as killed:
@@ -392,6 +396,8 @@ class Open(unittest.TestCase):
             self.open(device="cuda")
 
     def test_two_processes_over_the_same_files(self) -> None:
+        leaks = Leaks(self)
+        self.addCleanup(leaks.check, "two processes over the same files")
         both = [iter(self.open()) for _ in range(2)]
         rows: list[list[int]] = [[], []]
         for a, b in zip(*both):
@@ -445,10 +451,15 @@ class Open(unittest.TestCase):
         }
         for name, body in ends.items():
             with self.subTest(name):
+                leaks = Leaks(self)
                 process, pid = self.script(body)
                 wait_for(lambda pid=pid: not alive(pid), f"the private process after {name}")
-                if name != "closed":
-                    process.wait(PATIENCE)
+                if name == "closed":
+                    process.kill()
+                process.wait(PATIENCE)
+                process.stdout.close()
+                process.stderr.close()
+                leaks.check(name)
 
     def test_interrupts(self) -> None:
         # Ctrl-C reaches the terminal's whole process group. The trainer may still write a checkpoint.

@@ -1,4 +1,4 @@
-"""A private process that sends wrong messages: each is a MillraceError, and at most one descriptor stays open."""
+"""A private process that sends wrong messages: each is a MillraceError, and nothing is left of the process."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from millrace.errors import MillraceError
 from millrace.frame import Name, encode
 from millrace.schema import Schema
 from millrace.token import Token
+
+from .leaks import Leaks
 
 DIGEST = "ab" * 32
 SCHEMA = Schema(label=True, dense=("x",))
@@ -127,14 +129,28 @@ class Hostile(unittest.TestCase):
         self.assertEqual(self.first(GOOD), 1)
 
     def test_lies(self) -> None:
-        descriptors = len(os.listdir("/proc/self/fd"))
+        leaks = Leaks(self)
         for name, (lie, said) in LIES.items():
             with self.subTest(name):
                 with self.assertRaises(MillraceError) as caught:
                     self.first(lie)
                 self.assertIn(said, re.sub("[0-9]+ bytes, which", "N bytes, which", str(caught.exception)))
-        # The last error may still hold its mini-batch.
-        self.assertLessEqual(len(os.listdir("/proc/self/fd")), descriptors + 1)
+                del caught
+                leaks.check(name)
+
+    def test_leaks_are_seen(self) -> None:
+        """The counters know a private process while it runs, its memory and its socket."""
+        leaks = Leaks(self)
+        with mock.patch.dict(os.environ, {"MILLRACE_BIN": self.program, "LIE": GOOD}):
+            with millrace.open("x", "rm1", tensors="views") as job:
+                kept = next(iter(job))
+                left = leaks.count() - leaks.before
+                self.assertEqual(left["processes"], 1)
+                for kind in ("memfds", "sockets", "mappings of mini-batches"):
+                    self.assertGreater(left[kind], 0, kind)
+        self.assertGreater((leaks.count() - leaks.before)["mappings of mini-batches"], 0, "a mini-batch is kept")
+        del kept
+        leaks.check()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ import uuid
 from millrace import errors
 from millrace.ranks import machine
 
+from .leaks import Leaks
+
 MILLRACE = os.environ.get("MILLRACE_BIN", "")
 PATIENCE = 120.0  # seconds that these tests wait at most
 
@@ -66,6 +68,7 @@ class WrongRanks(unittest.TestCase):
 
     def setUp(self) -> None:
         self.run_name = uuid.uuid4().hex
+        self.addCleanup(Leaks(self).check)
         self.addCleanup(self.nothing_is_left)
 
     def nothing_is_left(self) -> None:

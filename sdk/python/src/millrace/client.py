@@ -150,7 +150,8 @@ class Job:
         self._session.intake.frame_bytes = self._estimate()
         self._session.start()
         # A Job without references that was not closed ends its threads and gives its leases back.
-        weakref.finalize(self, self._session.abandon).atexit = False  # the session ends itself when the process ends
+        self._abandoned = weakref.finalize(self, self._session.abandon)
+        self._abandoned.atexit = False  # the session ends itself when the process ends
 
     # --- the job ------------------------------------------------------------------------------------------------------
 
@@ -262,6 +263,7 @@ class Job:
             self.close()
         else:
             self._session.leave()  # an error of closing must not replace the exception under way
+            self._abandoned.detach()
             if self._own is not None:
                 self._own.close()
 
@@ -478,6 +480,7 @@ class Job:
         try:
             self._session.close()
         finally:
+            self._abandoned.detach()  # it would keep the session, whose error refers to this job
             if self._own is not None:
                 self._own.close()
 

@@ -8,6 +8,7 @@ import logging
 import os
 import threading
 import time
+import traceback
 from typing import Any, Callable, Optional
 
 from .errors import ClosedError, MillraceError
@@ -152,3 +153,16 @@ class Consumption:
                 if self._error is None and not self._closed:
                     self._error = e
                 self.cond.notify_all()
+            _clear_locals(e)
+
+
+def _clear_locals(error: BaseException) -> None:
+    """Clears the local variables of the functions that an error and its causes have left. The session keeps the error,
+    and the variables hold the memory of mini-batches.
+    """
+    seen: set[int] = set()
+    cause: Optional[BaseException] = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        traceback.clear_frames(cause.__traceback__)
+        cause = cause.__cause__ or cause.__context__
