@@ -124,7 +124,7 @@ func (p *pool) startAgain(now time.Time) {
 	slices.Sort(names)
 	slices.Sort(jobs)
 	jobs = slices.Compact(jobs)
-	p.logger.Info("pool of workers", "start_again", names, "why", "an earlier leader did not see the hook succeed")
+	p.logger.Info("workers are started again: an earlier leader did not see the hook succeed", "names", names)
 	p.wg.Go(func() { p.callStart(names, jobs) })
 }
 
