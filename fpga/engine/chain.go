@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/convert"
 	"github.com/millrace/millrace/fpga/unit/fillnull"
 	"github.com/millrace/millrace/fpga/unit/firstx"
+	"github.com/millrace/millrace/fpga/unit/hashbytes"
 	"github.com/millrace/millrace/fpga/unit/hextoint"
 	"github.com/millrace/millrace/fpga/unit/logn"
 	"github.com/millrace/millrace/fpga/unit/ngram"
@@ -122,7 +123,7 @@ func (x *executor) runChain(steps []step, v *chainValues) error {
 			x.profile[s.unit].addRun(0, uint64(n))
 			continue
 		}
-		if v.list && v.valid != nil && s.unit != program.UnitHexToInt {
+		if v.list && v.valid != nil && v.kind != program.Bytes {
 			b.emptyNullLists(v)
 		}
 		if i == len(steps)-1 {
@@ -205,6 +206,8 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 		zeroextend.Int64(v.int64s)
 	case program.UnitHexToInt:
 		return b.parseTokens(v)
+	case program.UnitHashBytes:
+		return b.hashValues(s.hashFunction, v)
 	case program.UnitFirstX:
 		return b.firstX(s.keepFirst, v)
 	case program.UnitNGram:
@@ -316,6 +319,21 @@ func (b *buffers) parseTokens(v *chainValues) error {
 	}
 	if bytes.IndexByte(v.valid, 0) < 0 {
 		v.valid = nil
+	}
+	return nil
+}
+
+// hashValues turns bytes into ids. A null stays null, and a list that holds a null becomes empty.
+func (b *buffers) hashValues(function hashbytes.Function, v *chainValues) error {
+	dst := b.intDestination(v.count)
+	if v.count > 0 {
+		if err := hashbytes.Hash(dst, v.offsets, v.data, v.valid, function); err != nil {
+			return err
+		}
+	}
+	v.kind, v.int64s, v.ownsValues, v.offsets, v.data = program.Int64, dst, true, nil, nil
+	if v.list && v.valid != nil {
+		b.emptyNullLists(v)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/boxcox"
 	"github.com/millrace/millrace/fpga/unit/bucketize"
+	"github.com/millrace/millrace/fpga/unit/hashbytes"
 	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
@@ -66,6 +67,7 @@ type step struct {
 	lowFloat, highFloat float64 // clamp of floats
 	keepFirst           int64   // firstx: elements of a list
 	ngramSize           int64   // ngram: ids of a window
+	hashFunction        hashbytes.Function
 	logAdd              float32
 	logit               logit.Range
 	boxCox              *boxcox.Transform
@@ -226,6 +228,8 @@ func compileStep(op program.Op, in program.Kind, tables map[*program.Bucketize]*
 		st.outputKind = o.To
 	case program.NGram:
 		st.ngramSize = o.N
+	case program.HashBytes:
+		st.hashFunction, err = functionOfHash(o.Function)
 	case program.Logit:
 		st.logit, err = logit.Bounds(o.Eps)
 	case program.BoxCox:
@@ -235,6 +239,19 @@ func compileStep(op program.Op, in program.Kind, tables map[*program.Bucketize]*
 		err = fmt.Errorf("%T is no operator of this engine", op)
 	}
 	return st, err
+}
+
+// functionOfHash turns the program's name of a hash function into the unit's.
+func functionOfHash(f program.HashFunction) (hashbytes.Function, error) {
+	switch f {
+	case program.HashXXH3:
+		return hashbytes.XXH3, nil
+	case program.HashMurmur3:
+		return hashbytes.Murmur3, nil
+	case program.HashFarmHash:
+		return hashbytes.FarmHash, nil
+	}
+	return 0, fmt.Errorf("%v is no hash function of this engine", f)
 }
 
 // boxCoxParams turns the program's form of BoxCox into the unit's.

@@ -22,6 +22,7 @@ type testColumn struct {
 	unsigned int  // INT(w, unsigned); 0: plain
 	encoding string
 	codec    string
+	text     bool    // any bytes, which only hash_bytes takes
 	noCRC    bool    // pages written by hand
 	nested   *levels // pages of a map's leaf, written by hand
 	rows     []any   // nil, int64, float32, float64, []byte, or []any of those

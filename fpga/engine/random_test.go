@@ -27,6 +27,8 @@ func randomColumns(rng *rand.Rand, columns, n int) []testColumn {
 				c.unsigned = 32
 			case format.Int64:
 				c.unsigned = 64
+			case format.ByteArray:
+				c.text = true
 			}
 		}
 		few := rng.IntN(2) == 0 // repeat values, so that dictionaries are short
@@ -84,7 +86,22 @@ func (c *testColumn) randomValue(rng *rand.Rand, few bool) any {
 	if rng.IntN(20) == 0 {
 		return []byte{}
 	}
+	if c.text {
+		return randomCategory(rng, few)
+	}
 	return []byte(fmt.Sprintf("%x", uint32(v)))
+}
+
+// randomCategory returns any bytes, few different ones if that is wanted.
+func randomCategory(rng *rand.Rand, few bool) []byte {
+	if few {
+		return fmt.Appendf(nil, "catégorie %d", rng.IntN(20))
+	}
+	b := make([]byte, rng.IntN(1<<rng.IntN(10)))
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
 }
 
 // randomProgram makes a valid program over the columns. If risky, the program may refuse some of the data. If pairs,
@@ -158,7 +175,9 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		}
 	}
 	fill := program.FillNull{Int: int64(rng.IntN(100)) - 10, Float: float64(rng.IntN(100)) / 3}
-	if kind == program.Bytes {
+	if kind == program.Bytes && (c.text || rng.IntN(2) == 0) {
+		add(program.HashBytes{Function: program.HashFunction(rng.IntN(3))})
+	} else if kind == program.Bytes {
 		add(program.HexToInt{})
 	}
 	for range rng.IntN(4) {

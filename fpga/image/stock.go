@@ -31,7 +31,7 @@ func Stock() ([]byte, error) {
 		Interface: StockInterface(),
 		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
 		Partition: Partition{Slots: 2},
-		SelfTest:  []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector()},
+		SelfTest:  []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector(), textVector()},
 		Build:     BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
@@ -82,6 +82,8 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"to"}, in: numbers, out: "float"}
 	case program.UnitNGram:
 		return stockUnit{args: []string{"n"}, in: []string{"int64"}, out: "int64"}
+	case program.UnitHashBytes:
+		return stockUnit{args: []string{"function"}, in: []string{"bytes"}, out: "int64"}
 	case program.UnitLogit:
 		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitBoxCox:

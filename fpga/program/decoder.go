@@ -208,7 +208,7 @@ func (s *Sink) decodeFrom(r *reader, tables *tableSet) {
 var paramSize = map[Unit]uint32{
 	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
 	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
-	UnitNGram: 8,
+	UnitNGram: 8, UnitHashBytes: 1,
 }
 
 func readOp(r *reader, tables *tableSet) Op {
@@ -261,6 +261,8 @@ func readOp(r *reader, tables *tableSet) Op {
 		return FirstX{N: int64(le.Uint64(b))}
 	case UnitNGram:
 		return NGram{N: int64(le.Uint64(b))}
+	case UnitHashBytes:
+		return HashBytes{Function: HashFunction(b[0])}
 	case UnitLogit:
 		return Logit{Eps: float32At(b)}
 	case UnitBoxCox:

@@ -133,6 +133,8 @@ func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
 		b = append(b, byte(o.To))
 	case NGram:
 		b = le.AppendUint64(b, uint64(o.N))
+	case HashBytes:
+		b = append(b, byte(o.Function))
 	case Logit:
 		b = appendFloat32(b, o.Eps)
 	case BoxCox:

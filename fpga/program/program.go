@@ -146,7 +146,7 @@ func (o Output) Layout(rows uint32) OutputLayout {
 }
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
-// PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox and NGram.
+// PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram and HashBytes.
 type Op interface {
 	Unit() Unit
 	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
@@ -171,6 +171,7 @@ const (
 	UnitLogit           Unit = 11
 	UnitBoxCox          Unit = 12
 	UnitNGram           Unit = 13
+	UnitHashBytes       Unit = 14
 )
 
 // The units of decoding: no operators, but listed by the image.

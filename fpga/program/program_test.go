@@ -95,6 +95,17 @@ func windows() *Program {
 	}
 }
 
+// categories is a program with hash_bytes.
+func categories() *Program {
+	p := &Program{Source: Parquet, Output: Output{Keys: 3}}
+	for i, f := range []HashFunction{HashXXH3, HashMurmur3, HashFarmHash} {
+		p.Columns = append(p.Columns, Column{Name: f.String(), Kind: Bytes, List: i == 2, Sinks: []Sink{
+			{To: ToSparse, Index: uint32(i), Ops: []Op{HashBytes{Function: f}, PositiveModulus{M: 1000}}},
+		}})
+	}
+	return p
+}
+
 // textProgram is a small program over Criteo's text rows with fixed lengths.
 func textProgram() *Program {
 	return &Program{
@@ -113,10 +124,11 @@ func TestProgramGolden(t *testing.T) {
 	golden(t, "text.v1.hex", textProgram().Marshal())
 	golden(t, "reals.v1.hex", realOps().Marshal())
 	golden(t, "ngram.v1.hex", windows().Marshal())
+	golden(t, "hash_bytes.v1.hex", categories().Marshal())
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows()} {
+	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
 		q, err := Unmarshal(b)
@@ -294,7 +306,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 16)
+	assert.Len(t, known, 17)
 }
 
 func TestProgramString(t *testing.T) {

@@ -105,6 +105,8 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("convert %v", o.To)
 	case NGram:
 		return fmt.Sprintf("ngram %d", o.N)
+	case HashBytes:
+		return fmt.Sprintf("hash_bytes %v", o.Function)
 	case Logit:
 		return fmt.Sprintf("logit eps %v", o.Eps)
 	case BoxCox:

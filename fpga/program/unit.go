@@ -23,6 +23,7 @@ var units = map[Unit]struct {
 	UnitLogit:           {"logit", 1},
 	UnitBoxCox:          {"box_cox", 1},
 	UnitNGram:           {"ngram", 1},
+	UnitHashBytes:       {"hash_bytes", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},

@@ -253,6 +253,10 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		if !list {
 			return bad("takes a list")
 		}
+	case HashBytes:
+		if o.Function > HashFarmHash {
+			return bad("%v is no hash function", o.Function)
+		}
 	case Logit:
 		if !isFinite(float64(o.Eps)) || o.Eps > 0.5 {
 			return bad("eps %v, want a finite number of at most 0.5", o.Eps)

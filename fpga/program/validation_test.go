@@ -110,6 +110,10 @@ func TestValidate(t *testing.T) {
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: n 0, want 1 to 16`},
 		"ngram above limit": {sparse(NGram{N: MaxNGram + 1}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: n 17, want 1 to 16`},
+		"hash_bytes of numbers": {sparse(HashBytes{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: hash_bytes does not take int64`},
+		"hash_bytes of another function": {func(p *Program) { p.Columns[2].Sinks[0].Ops[0] = HashBytes{Function: 3} },
+			`column 2 "hex": sink 0 (sparse 2): operator 0: hash_bytes: function(3) is no hash function`},
 		"convert to nothing": {sparse(Convert{To: Int64}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: convert does not take int64`},
 		"max zero": {sparse(SigridHash{Max: 0}),
@@ -169,8 +173,11 @@ func TestValidateTakes(t *testing.T) {
 		},
 		"firstx of nothing": func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = FirstX{} },
 		"ngram at limit":    func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = NGram{N: MaxNGram} },
-		"logit to a half":   func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Logit{Eps: 0.5} },
-		"clamp to a point":  func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Clamp{} },
+		"last hash function": func(p *Program) {
+			p.Columns[2].Sinks[0].Ops[0] = HashBytes{Function: HashFarmHash}
+		},
+		"logit to a half":  func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Logit{Eps: 0.5} },
+		"clamp to a point": func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Clamp{} },
 		"64 operators": func(p *Program) {
 			ops := make([]Op, MaxOps)
 			for i := range ops {

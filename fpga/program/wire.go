@@ -78,6 +78,7 @@ const (
 //	convert           to u8
 //	logit             eps f32
 //	ngram             n i64
+//	hash_bytes        function u8
 //	box_cox           lambda1 f32, lambda2 f32, mode u8, 3 reserved
 //	hex_to_int, zero_extend: none
 const (

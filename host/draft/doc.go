@@ -13,9 +13,8 @@
 //	document.go  the YAML document with its comments; pure
 //
 // A column becomes what its type permits: real numbers and booleans become dense features; lists of integers become
-// keys; text becomes a key if its values are hexadecimal, since no operator of this version hashes other text.
-// Integers may be amounts or ids. The words of the column's name decide. If no word does, the width decides:
-// integers of 64 bits are ids.
+// keys; text becomes a key: hexadecimal text is read as numbers, and other text is hashed. Integers may be amounts or
+// ids. The words of the column's name decide. If no word does, the width decides: integers of 64 bits are ids.
 //
 // # Concurrency
 //

@@ -279,11 +279,14 @@ func opsNode(ops []pipeline.Op) *yaml.Node {
 		}
 		parameters := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 		for _, a := range op.Args {
-			if number, ok := a.Value.(pipeline.Number); ok { // a draft has no other parameters
-				parameters.Content = append(parameters.Content, keyNode(a.Name), numberNode(number.Int))
+			switch value := a.Value.(type) { // a draft has no other parameters
+			case pipeline.Number:
+				parameters.Content = append(parameters.Content, keyNode(a.Name), numberNode(value.Int))
+			case pipeline.Text:
+				parameters.Content = append(parameters.Content, keyNode(a.Name), textNode(string(value)))
 			}
 		}
-		if op.Name == "fill_null" {
+		if op.Name == "fill_null" || op.Name == "hash_bytes" {
 			parameters = parameters.Content[1]
 		}
 		list.Content = append(list.Content, &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle,

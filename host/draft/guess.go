@@ -29,6 +29,7 @@ type guess struct {
 	why     string // the reason of the role; a reason that columns share makes them one group
 	ops     []pipeline.Op
 	seen    valueRange
+	hashed  bool // text that is not hexadecimal, so that its bytes are hashed
 }
 
 // valueRange is the range of values in the sampled rows of a column.
@@ -40,6 +41,30 @@ type valueRange struct {
 
 // isText reports whether the column's values are text.
 func (g *guess) isText() bool { return g.column.Kind == program.Bytes }
+
+// takeForCategories makes text that is not hexadecimal a key of hashed categories.
+func (g *guess) takeForCategories() {
+	g.hashed, g.why = true, "text, whose values are taken for categories and hashed"
+}
+
+// readsText returns the operator that makes ids of the column's text.
+func (g *guess) readsText() pipeline.Op {
+	if g.hashed {
+		return pipeline.HashBytes("xxh3")
+	}
+	return pipeline.HexToInt()
+}
+
+// mayHoldNulls reports whether values of a key may be null once they are ids: hex_to_int makes nulls of empty text.
+func (g *guess) mayHoldNulls() bool {
+	switch {
+	case g.isText() && !g.hashed:
+		return true
+	case g.column.List:
+		return g.column.ElementNullable
+	}
+	return g.column.Nullable
+}
 
 // leaveOut gives the column no part in the pipeline.
 func (g *guess) leaveOut(format string, args ...any) {
@@ -212,9 +237,9 @@ func decideOperators(guesses []*guess) {
 			}
 		case roleID:
 			if g.isText() {
-				g.ops = append(g.ops, pipeline.HexToInt())
+				g.ops = append(g.ops, g.readsText())
 			}
-			if g.isText() || g.column.List && g.column.ElementNullable || !g.column.List && g.column.Nullable {
+			if g.mayHoldNulls() {
 				g.ops = append(g.ops, pipeline.FillNull(pipeline.Int(0)))
 			}
 			g.ops = append(g.ops, pipeline.SigridHash(0, hashedIDs))

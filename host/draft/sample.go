@@ -91,11 +91,11 @@ func (s *sampler) lookAt(ctx context.Context, guesses []*guess) error {
 	}
 	reason := strings.ReplaceAll(err.Error(), "\n", "; ")
 	// A slice's result carries the text of an engine's error, and not the error itself.
-	if guesses[0].isText() && strings.Contains(reason, hextoint.ErrToken.Error()) {
-		guesses[0].leaveOut("its text is not hexadecimal, and no operator of this version makes ids of other text")
-	} else {
-		guesses[0].leaveOut("it cannot be read: %s", reason)
+	if g := guesses[0]; g.isText() && !g.hashed && strings.Contains(reason, hextoint.ErrToken.Error()) {
+		g.takeForCategories()
+		return s.lookAt(ctx, guesses)
 	}
+	guesses[0].leaveOut("it cannot be read: %s", reason)
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (s *sampler) readTogether(ctx context.Context, guesses []*guess, memory uin
 		group := pipeline.Group{Columns: pipeline.Columns(g.column.Name), As: strconv.Itoa(i)}
 		switch {
 		case g.isText():
-			group.Ops = []pipeline.Op{pipeline.HexToInt()}
+			group.Ops = []pipeline.Op{g.readsText()}
 			spec.Sparse = append(spec.Sparse, group)
 		case g.column.Kind == program.Int64:
 			spec.Sparse = append(spec.Sparse, group)
@@ -124,7 +124,9 @@ func (s *sampler) readTogether(ctx context.Context, guesses []*guess, memory uin
 	for _, g := range guesses {
 		if g.column.Kind == program.Int64 || g.isText() {
 			for _, id := range mb.Values64[offsets[key]:offsets[key+1]] {
-				g.seen.add(float64(id))
+				if !g.hashed { // a hash says nothing of the text
+					g.seen.add(float64(id))
+				}
 			}
 			key++
 			continue

@@ -136,6 +136,8 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		c.str(`"n":`).int(o.N)
 	case program.NGram:
 		c.str(`"n":`).int(o.N)
+	case program.HashBytes:
+		c.str(`"function":"` + o.Function.String() + `"`)
 	case program.Logit:
 		c.str(`"eps":`).number(program.Float32, 0, float64(o.Eps))
 	case program.BoxCox:

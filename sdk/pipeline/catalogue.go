@@ -190,6 +190,24 @@ func Catalogue() []Operator {
 			Source: "Piper and MiniPipe Hex2Int, read strictly ([0-9a-fA-F]{1,8}): ours",
 		},
 		{
+			Name: "hash_bytes", Unit: program.UnitHashBytes, apply: applyHashBytes,
+			Summary: "Hashes the bytes of a value to an id, so that text can serve as a category. `xxh3` is XXH3 of 64 bits " +
+				"with the seed 0. `murmur3_32` is Spark's `hash` of a string, sign-extended. `farmhash64` is FarmHash's " +
+				"Fingerprint64, which TensorFlow's `string_to_hash_bucket_fast` and BigQuery's `FARM_FINGERPRINT` use.",
+			Params: []Param{{Name: "function", Type: ParamChoice, Choices: []string{"xxh3", "murmur3_32", "farmhash64"},
+				Summary: "hash function"}},
+			Takes: "bytes: text, enumerations, JSON, BSON, UUID",
+			Yields: "int64, also negative: unsigned hashes are read as int64; for `murmur3_32` an int32. End with " +
+				"`positive_modulus` or `sigrid_hash`",
+			Nulls: "stay null; an empty string has a hash",
+			Lists: "element by element",
+			Errors: "DECIMAL, FLOAT16 and INTERVAL kept as bytes are refused, since equal numbers may have different bytes. " +
+				"Text is hashed as it is: nothing is trimmed, normalised or checked to be UTF-8. TensorFlow takes its " +
+				"remainder of the unsigned hash: `positive_modulus` is the same only for a power of two",
+			Source: "the xxHash specification; Spark's `Murmur3Hash` (seed 42; each byte behind the last word of four is a " +
+				"signed word of its own); FarmHash. The choice of `xxh3` is ours",
+		},
+		{
 			Name: "zero_extend", Unit: program.UnitZeroExtend, apply: applyZeroExtend,
 			Summary: "Re-reads an id as its low 32 bits, unsigned: for files that hold unsigned ids in an int32 " +
 				"column.",

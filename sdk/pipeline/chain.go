@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -53,20 +52,6 @@ func (c *chain) convert(to program.Kind) {
 		c.appendOp(program.Convert{To: to})
 		c.kind = to
 	}
-}
-
-// describeBytes describes the content of a column of bytes and the way to use it.
-func (c *chain) describeBytes() string {
-	name, _, _ := strings.Cut(c.column.Logical, "(")
-	switch name {
-	case "":
-		return "these are strings; begin with hex_to_int if they are hexadecimal"
-	case "DECIMAL":
-		return "these are " + c.column.Logical + " kept as bytes; write the column as INT64 or DOUBLE"
-	case "FLOAT16":
-		return "these are FLOAT16; write the column as FLOAT"
-	}
-	return "these are " + c.column.Logical + "; write the column as numbers, as INT64"
 }
 
 // requireNumbers refuses strings.
@@ -190,21 +175,6 @@ func applyPositiveModulus(c *chain, o *Op, a location) {
 		c.appendOp(program.PositiveModulus{M: m})
 		c.ids, c.bounded = idRange{0, m - 1}, true
 	}
-}
-
-func applyHexToInt(c *chain, _ *Op, a location) {
-	if c.kind != program.Bytes {
-		c.refuse(a, ErrColumnType, "hex_to_int takes strings, and these are %v (the decoder of Criteo's rows reads "+
-			"their ids itself)", c.kind)
-		return
-	}
-	if c.column.Logical != "" {
-		c.refuse(a, ErrColumnType, "hex_to_int takes text, and %s", c.describeBytes())
-		return
-	}
-	c.appendOp(program.HexToInt{})
-	c.kind, c.ids, c.bounded = program.Int64, idRange{0, math.MaxUint32}, false
-	c.nulls.makes = true
 }
 
 func applyZeroExtend(c *chain, o *Op, a location) {

@@ -89,6 +89,7 @@ func (o *Operator) example() string {
 		"positive_modulus": "- positive_modulus: {modulus: 5000}",
 		"firstx":           "- firstx: {n: 20}",
 		"ngram":            "- ngram: {n: 2}",
+		"hash_bytes":       "- hash_bytes: {function: xxh3}",
 		"logit":            "- logit: {eps: 1.0e-6}",
 		"box_cox":          "- box_cox: {lambda1: 0.5, lambda2: 1}",
 	}

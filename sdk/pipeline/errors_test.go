@@ -85,7 +85,7 @@ var badDocuments = []struct {
 		`line 1:30: dense[0].ops[0]: unknown operator: "lgo"; did you mean "log"?`},
 	{"unknown operator far from all", "dense: [{columns: [i], ops: [cartesian]}]", ErrUnknownOperator,
 		`line 1:30: dense[0].ops[0]: unknown operator: "cartesian"; want one of fill_null, clamp, log, bucketize, ` +
-			`sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, ngram, identity`},
+			`sigrid_hash, positive_modulus, hex_to_int, hash_bytes, zero_extend, firstx, logit, box_cox, ngram, identity`},
 	{"two operators in one", "dense: [{columns: [i], ops: [{fill_null: 0, log: {add: 1}}]}]", ErrValue,
 		"line 1:30: dense[0].ops[0]: wrong value: a mapping of 2, want one operator and its parameters"},
 	{"operator that is a number", "dense: [{columns: [i], ops: [3]}]", ErrValue,
@@ -142,7 +142,7 @@ var badDocuments = []struct {
 			`numbers`},
 	{"box_cox of text", "dense: [{columns: [s], ops: [box_cox: {lambda1: 2}]}]", ErrColumnType,
 		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: box_cox takes numbers, and these are strings; begin ` +
-			`with hex_to_int if they are hexadecimal`},
+			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
 	{"ngram of nothing", "sparse: [{columns: [list], ops: [ngram: 0]}]", ErrValue,
 		"line 1:41: sparse[0].ops[0].ngram.n: wrong value: 0, want at least 1"},
 	{"ngram of many", "sparse: [{columns: [list], ops: [ngram: {n: 17}]}]", ErrValue,
@@ -238,7 +238,7 @@ var badDocuments = []struct {
 			`numbers`},
 	{"log of strings", "dense: [{columns: [s], ops: [log]}]", ErrColumnType,
 		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: log takes numbers, and these are strings; begin ` +
-			`with hex_to_int if they are hexadecimal`},
+			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
 	{"dense from a list", "dense: [{columns: [list]}]", ErrColumnType,
 		`line 1:9: dense[0]: column "list": wrong type of column: a list cannot be dense: only sparse features have ` +
 			`several values a row`},
@@ -247,7 +247,7 @@ var badDocuments = []struct {
 			`values a row`},
 	{"dense from strings", "dense: [{columns: [s]}]", ErrColumnType,
 		`line 1:9: dense[0]: column "s": wrong type of column: dense takes numbers, and these are strings; begin with ` +
-			`hex_to_int if they are hexadecimal`},
+			`hex_to_int if they are hexadecimal, or hash_bytes for categories`},
 	{"hash of a float", "sparse: [{columns: [f], ops: [sigrid_hash: {max: 10}]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "f": wrong type of column: sigrid_hash takes ids (int64), and these are ` +
 			`float32; bucketize makes ids of real numbers`},
@@ -260,6 +260,22 @@ var badDocuments = []struct {
 	{"hex of numbers", "sparse: [{columns: [i], ops: [hex_to_int]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: hex_to_int takes strings, and these are int64 (the ` +
 			`decoder of Criteo's rows reads their ids itself)`},
+	{"hash_bytes of numbers", "sparse: [{columns: [i], ops: [hash_bytes: xxh3]}]", ErrColumnType,
+		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: hash_bytes takes strings, and these are int64; ` +
+			`sigrid_hash hashes ids`},
+	{"hash_bytes after hex_to_int", "sparse: [{columns: [s], ops: [hex_to_int, hash_bytes: xxh3]}]", ErrColumnType,
+		`line 1:43: sparse[0].ops[1]: column "s": wrong type of column: hash_bytes takes strings, and these are int64; ` +
+			`sigrid_hash hashes ids`},
+	{"hash_bytes by no function", "sparse: [{columns: [s], ops: [hash_bytes]}]", ErrMissing,
+		"line 1:31: sparse[0].ops[0].hash_bytes: missing: function: hash function"},
+	{"hash_bytes by another function", "sparse:\n  - columns: [s]\n    ops: [hash_bytes: sha256]", ErrValue,
+		`line 3:23: sparse[0].ops[0].hash_bytes.function: wrong value: the text "sha256", want one of xxh3, ` +
+			`murmur3_32, farmhash64`},
+	{"hash_bytes with a seed", "sparse: [{columns: [s], ops: [hash_bytes: {function: xxh3, seed: 1}]}]", ErrUnknownParam,
+		`line 1:60: sparse[0].ops[0].hash_bytes.seed: unknown parameter: "seed"; want one of function`},
+	{"ids of 64 bits in 32", "ids: int32\nsparse: [{columns: [s], ops: [hash_bytes: xxh3]}]", ErrIDs,
+		`line 2:10: sparse[0]: column "s": ids do not fit int32: ids of "s" may be -9223372036854775808 to ` +
+			`9223372036854775807; end with sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
 	{"firstx of a scalar", "sparse: [{columns: [i], ops: [firstx: 3]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: firstx takes lists, and this column has one value ` +
 			`a row`},

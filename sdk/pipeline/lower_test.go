@@ -125,6 +125,12 @@ dense:
   - {columns: [d], ops: [box_cox: {lambda1: 0.5, lambda2: 1}]}
   - {columns: [f_null], ops: [fill_null: 1, box_cox: {lambda1: 0, mode: rap}]}
 `},
+	{"categories", `
+sparse:
+  - {columns: [s], ops: [hash_bytes: xxh3, positive_modulus: 1000]}
+  - {columns: [s_null], ops: [hash_bytes: {function: murmur3_32}, fill_null: 0, sigrid_hash: {max: 500}]}
+  - {columns: [slist], ops: [hash_bytes: farmhash64, firstx: 5]}
+`},
 	{"windows", `
 sparse: [{columns: [list], ops: [firstx: 20, ngram: 2, positive_modulus: 1000]}]
 `},

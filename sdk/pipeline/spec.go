@@ -153,6 +153,9 @@ func PositiveModulus(modulus int64) Op { return op("positive_modulus", arg("modu
 // HexToInt returns the operator that reads hexadecimal strings.
 func HexToInt() Op { return op("hex_to_int") }
 
+// HashBytes returns the operator that hashes strings to ids by a function: xxh3, murmur3_32 or farmhash64.
+func HashBytes(function string) Op { return op("hash_bytes", arg("function", Text(function))) }
+
 // ZeroExtend returns the operator that re-reads ids as unsigned 32-bit numbers.
 func ZeroExtend() Op { return op("zero_extend") }
 

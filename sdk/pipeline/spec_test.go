@@ -127,7 +127,7 @@ func TestCheckSpecsBuiltInGo(t *testing.T) {
 		"columns": {&Spec{Dense: []Group{{}}}, "pipeline: dense[0]: missing: columns: at least one"},
 		"operator": {group(Op{Name: "nope"}),
 			`pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of fill_null, clamp, log, bucketize, sigrid_hash, ` +
-				`positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, ngram, identity`},
+				`positive_modulus, hex_to_int, hash_bytes, zero_extend, firstx, logit, box_cox, ngram, identity`},
 		"parameter": {group(Op{Name: "log", Args: []Arg{{Name: "base", Value: Int(2)}}}),
 			`pipeline: sparse[0].ops[0].log.base: unknown parameter: "base" of log`},
 		"parameter twice": {group(Op{Name: "log", Args: []Arg{{Name: "add", Value: Int(2)},
@@ -185,7 +185,8 @@ func fittingGroup(t *rapid.T, dense bool) (columns string, ops []Op) {
 	}
 	columns = rapid.SampledFrom(kinds[kind]).Draw(t, "fitting columns")
 	if kind == "text" {
-		ops = append(ops, HexToInt())
+		ops = append(ops, rapid.SampledFrom([]Op{HexToInt(), HashBytes("xxh3"), HashBytes("murmur3_32"),
+			HashBytes("farmhash64")}).Draw(t, "to numbers"))
 	}
 	if dense {
 		return columns, append(ops, rapid.SampledFrom([]Op{Log(Int(1)), ClampMin(Int(2)), Logit(Real(0.1)),
@@ -222,7 +223,7 @@ func randomSpec(t *rapid.T) *Spec {
 		return b
 	})
 	operator := rapid.Custom(func(t *rapid.T) Op {
-		switch rapid.IntRange(0, 12).Draw(t, "operator") {
+		switch rapid.IntRange(0, 13).Draw(t, "operator") {
 		case 0:
 			return FillNull(number.Draw(t, "fill"))
 		case 1:
@@ -240,6 +241,8 @@ func randomSpec(t *rapid.T) *Spec {
 			return PositiveModulus(rapid.Int64Range(1, 1<<40).Draw(t, "modulus"))
 		case 6:
 			return HexToInt()
+		case 12:
+			return HashBytes(rapid.SampledFrom([]string{"xxh3", "murmur3_32", "farmhash64"}).Draw(t, "function"))
 		case 7:
 			return ZeroExtend()
 		case 8:

@@ -12,10 +12,10 @@ import (
 // TestSuggestionsAreTaken: what is proposed would be taken where it is proposed.
 func TestSuggestionsAreTaken(t *testing.T) {
 	schema := []ColumnInfo{
-		{Name: "log", Kind: program.Int64, List: true},                       // dense takes no lists
-		{Name: "lot", Kind: program.Int64, Nullable: true},                   // nor nulls
-		{Name: "los_angeles", Kind: program.Float32},                         // far off
-		{Name: "loss", Kind: program.Bytes, Logical: "UUID", Nullable: true}, // no operator reads it
+		{Name: "log", Kind: program.Int64, List: true},                           // dense takes no lists
+		{Name: "lot", Kind: program.Int64, Nullable: true},                       // nor nulls
+		{Name: "los_angeles", Kind: program.Float32},                             // far off
+		{Name: "loss", Kind: program.Bytes, Logical: "INTERVAL", Nullable: true}, // no operator reads it
 		{Name: "lost", Kind: program.Float32},
 	}
 	for _, c := range []struct{ doc, want string }{
@@ -42,12 +42,14 @@ func TestSuggestionsAreTaken(t *testing.T) {
 		{
 			"dense: [{columns: [lost], ops: [los: {max: 1}]}]",
 			`pipeline: line 1:33: dense[0].ops[0]: unknown operator: "los"; want one of fill_null, clamp, log, ` +
-				`bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, ngram, identity`,
+				`bucketize, sigrid_hash, positive_modulus, hex_to_int, hash_bytes, zero_extend, firstx, logit, box_cox, ` +
+				`ngram, identity`,
 		},
 		{
 			"dense: [{columns: [lost], ops: [fil_null]}]",
 			`pipeline: line 1:33: dense[0].ops[0]: unknown operator: "fil_null"; want one of fill_null, clamp, log, ` +
-				`bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, logit, box_cox, ngram, identity`,
+				`bucketize, sigrid_hash, positive_modulus, hex_to_int, hash_bytes, zero_extend, firstx, logit, box_cox, ` +
+				`ngram, identity`,
 		},
 		{
 			"dense: [{columns: [lost], ops: [log], opss: [clamp: {}]}]",

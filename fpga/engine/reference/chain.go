@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/clamp"
 	"github.com/millrace/millrace/fpga/unit/firstx"
+	"github.com/millrace/millrace/fpga/unit/hashbytes"
 	"github.com/millrace/millrace/fpga/unit/hextoint"
 	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/logn"
@@ -162,6 +163,8 @@ func (e *evaluator) applyScalar(op program.Op, kind program.Kind, v any) (any, e
 			return nil, fmt.Errorf("%w: token %q", ErrData, token)
 		}
 		return int64(x), nil
+	case program.HashBytes:
+		return hashbytes.Reference(v.([]byte), hashbytes.Function(o.Function)), nil
 	case program.Convert:
 		return convertValue(o.To, v), nil
 	}

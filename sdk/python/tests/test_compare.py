@@ -30,6 +30,7 @@ from millrace.operators import (
     clamp,
     fill_null,
     firstx,
+    hash_bytes,
     hex_to_int,
     log,
     logit,
@@ -55,6 +56,10 @@ def columns() -> dict[str, Any]:
         for n in draw.integers(0, 6, ROWS)
     ]
     text = [None if v % 7 == 0 else "" if v % 7 == 1 else f"{v % 2**32:x}" for v in draw.integers(0, 2**40, ROWS)]
+    words = [None if i % 13 == 0 else ("é" * (i % 300) + str(i % 500)) for i in range(ROWS)]
+    tags = [
+        None if i % 7 == 0 else [None if (i + j) % 19 == 0 else "tag" * j for j in range(i % 4)] for i in range(ROWS)
+    ]
     return {
         "label": pa.array([None if i % 9 == 0 else i % 2 for i in range(ROWS)], pa.int8()),
         "whole": pa.array([None if i % 5 == 0 else int(v) for i, v in enumerate(whole)], pa.int32()),
@@ -65,6 +70,8 @@ def columns() -> dict[str, Any]:
         "yes": pa.array([i % 3 == 0 for i in range(ROWS)]),
         "list": pa.array(lists, pa.list_(pa.int64())),
         "text": pa.array(text, pa.string()),
+        "words": pa.array(words, pa.string()),
+        "tags": pa.array(tags, pa.list_(pa.string())),
     }
 
 
@@ -86,6 +93,9 @@ def everything() -> Pipeline:
         .sparse("list", name="windows", ops=[ngram(2), hashed])
         .sparse("list", name="three", ops=[ngram(3)])
         .sparse("text", ops=[hex_to_int()])
+        .sparse(["text", "words", "tags"], name="{column}_xxh3", ops=[hash_bytes("xxh3"), hashed])
+        .sparse(["words", "tags"], name="{column}_spark", ops=[hash_bytes("murmur3_32"), fill_null(0)])
+        .sparse(["words", "tags"], name="{column}_farm", ops=[hash_bytes("farmhash64"), positive_modulus(977)])
         .generated("real", name="left", ops=[fill_null(0), bucketize([-1, 0, 0, 1.5], nan="last")])
         .generated("double", name="right", ops=[bucketize([-1, 0, 1.5, math.inf], side="right", compare="float64")])
         .generated("real", name="one", ops=[bucketize([0.5])])
@@ -135,7 +145,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 6, 16, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 6, 23, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from .errors import MillraceError
+from .text_hashes import hash_text
 
 __all__ = ["Tensors", "Transform", "UnsupportedPipelineError", "minibatches", "tables", "version"]
 
@@ -190,7 +191,8 @@ class Transform:
         kind = feature["kind"]
         for op in ops:
             ((name, parameters),) = op.items()
-            if column.lengths is not None and column.null is not None and name not in ("fill_null", "hex_to_int"):
+            takes_nulls = name in ("fill_null", "hex_to_int", "hash_bytes")
+            if column.lengths is not None and column.null is not None and not takes_nulls:
                 column.values, column.lengths = _without_nulls(column.values, column.null, column.lengths)
                 column.null = None
             kind = getattr(self, "_" + name)(column, kind, **parameters)
@@ -288,6 +290,13 @@ class Transform:
         empty = lengths == 0
         if empty.any():
             c.null = empty if c.null is None else c.null | empty
+        return "int64"
+
+    def _hash_bytes(self, c: _Column, kind: str, function: str) -> str:
+        c.values = hash_text(c.values, function)
+        if c.lengths is not None and c.null is not None:
+            c.values, c.lengths = _without_nulls(c.values, c.null, c.lengths)
+            c.null = None
         return "int64"
 
     def _zero_extend(self, c: _Column, kind: str) -> str:

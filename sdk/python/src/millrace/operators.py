@@ -23,6 +23,7 @@ __all__ = [
     "sigrid_hash",
     "positive_modulus",
     "hex_to_int",
+    "hash_bytes",
     "zero_extend",
     "firstx",
     "logit",
@@ -111,6 +112,21 @@ def hex_to_int() -> Operator:
     Takes bytes; yields int64 in [0, 2^32). Nulls: stay null; an empty string becomes null.
     """
     return Operator("hex_to_int", given())
+
+
+def hash_bytes(function: Literal["xxh3", "murmur3_32", "farmhash64"]) -> Operator:
+    """Hashes the bytes of a value to an id, so that text can serve as a category. ``xxh3`` is XXH3 of 64 bits with the
+    seed 0. ``murmur3_32`` is Spark's ``hash`` of a string, sign-extended. ``farmhash64`` is FarmHash's Fingerprint64,
+    which TensorFlow's ``string_to_hash_bucket_fast`` and BigQuery's ``FARM_FINGERPRINT`` use.
+
+    Takes bytes: text, enumerations, JSON, BSON, UUID; yields int64, also negative: unsigned hashes are read as int64;
+    for ``murmur3_32`` an int32. End with ``positive_modulus`` or ``sigrid_hash``. Nulls: stay null; an empty string has
+    a hash.
+
+    Args:
+        function: hash function
+    """
+    return Operator("hash_bytes", given(function=function))
 
 
 def zero_extend() -> Operator:

@@ -1,0 +1,71 @@
+package pipeline
+
+import (
+	"math"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// describeBytes describes the content of a column of bytes and the way to use it.
+func (c *chain) describeBytes() string {
+	name, _, _ := strings.Cut(c.column.Logical, "(")
+	switch name {
+	case "":
+		return "these are strings; begin with hex_to_int if they are hexadecimal, or hash_bytes for categories"
+	case "DECIMAL":
+		return "these are " + c.column.Logical + " kept as bytes; write the column as INT64 or DOUBLE"
+	case "FLOAT16":
+		return "these are FLOAT16; write the column as FLOAT"
+	}
+	if c.holdsCategories() {
+		return "these are " + c.column.Logical + "; begin with hash_bytes for categories"
+	}
+	return "these are " + c.column.Logical + "; write the column as numbers, as INT64"
+}
+
+// holdsCategories reports whether equal values of a column of bytes have equal bytes, so that a hash of the bytes is an
+// id of the value.
+func (c *chain) holdsCategories() bool {
+	switch c.column.Logical {
+	case "", "JSON", "BSON", "UUID":
+		return true
+	}
+	return false
+}
+
+func applyHexToInt(c *chain, _ *Op, a location) {
+	if c.kind != program.Bytes {
+		c.refuse(a, ErrColumnType, "hex_to_int takes strings, and these are %v (the decoder of Criteo's rows reads "+
+			"their ids itself)", c.kind)
+		return
+	}
+	if c.column.Logical != "" {
+		c.refuse(a, ErrColumnType, "hex_to_int takes text, and %s", c.describeBytes())
+		return
+	}
+	c.appendOp(program.HexToInt{})
+	c.kind, c.ids, c.bounded = program.Int64, idRange{0, math.MaxUint32}, false
+	c.nulls.makes = true
+}
+
+var hashFunctions = map[string]program.HashFunction{
+	"xxh3": program.HashXXH3, "murmur3_32": program.HashMurmur3, "farmhash64": program.HashFarmHash,
+}
+
+func applyHashBytes(c *chain, o *Op, a location) {
+	switch {
+	case c.kind != program.Bytes:
+		c.refuse(a, ErrColumnType, "hash_bytes takes strings, and these are %v; sigrid_hash hashes ids", c.kind)
+		return
+	case !c.holdsCategories():
+		c.refuse(a, ErrColumnType, "hash_bytes takes text, and %s", c.describeBytes())
+		return
+	}
+	f := hashFunctions[c.word(o, "function")]
+	c.appendOp(program.HashBytes{Function: f})
+	c.kind, c.ids, c.bounded = program.Int64, idRange{math.MinInt64, math.MaxInt64}, false
+	if f == program.HashMurmur3 {
+		c.ids = idRange{math.MinInt32, math.MaxInt32}
+	}
+}
