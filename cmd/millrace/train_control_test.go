@@ -14,28 +14,43 @@ import (
 	"github.com/millrace/millrace/host/node"
 )
 
-// TestTrainOnAService: a job over a control plane and a node of this process, stopped in the middle as by a crash, and
-// resumed from its token.
-func TestTrainOnAService(t *testing.T) {
-	data := generate(t, "--rows", "2000", "--partitions", "2")
-	dir := t.TempDir()
-	drive := "file:" + filepath.Join(dir, "d0.flash")
+// filledDrive makes a drive that holds generated rows in two partitions. It returns the drive's URI and the folder with
+// the partitions' files.
+func filledDrive(t *testing.T, rows string) (drive, data string) {
+	t.Helper()
+	data = generate(t, "--rows", rows, "--partitions", "2")
+	drive = "file:" + filepath.Join(t.TempDir(), "d0.flash")
 	must(t, "drive", "create", drive+"?size=8MiB&slm=64MiB")
 	must(t, "drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet", "--progress", "none")
-	at := controlRun(t)
+	return drive, data
+}
+
+// serveDrive runs a node with a filled drive until the test ends, and waits until the control plane knows that the
+// drive's two partitions are ready.
+func serveDrive(t *testing.T, control, drive string) {
+	t.Helper()
 	c := node.DefaultConfig()
-	c.Name, c.Listen, c.Control, c.Measure = "n0", []string{"127.0.0.1:0"}, []string{at},
+	c.Name, c.Listen, c.Control, c.Measure = "n0", []string{"127.0.0.1:0"}, []string{control},
 		node.Duration(time.Millisecond)
 	c.Drives = []node.DriveConfig{{Name: "d0", URI: drive}}
 	a, err := node.Start(t.Context(), c, node.Options{})
 	require.NoError(t, err)
-	defer func() { assert.NoError(t, a.Close()) }()
+	t.Cleanup(func() { assert.NoError(t, a.Close()) })
 	require.Eventually(t, func() bool {
 		var list []nodeView
-		out := must(t, "nodes", "list", "--control", at, "--output", "json")
+		out := must(t, "nodes", "list", "--control", control, "--output", "json")
 		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].State == "ready" &&
 			list[0].Partitions == 2
 	}, time.Minute, 20*time.Millisecond)
+}
+
+// TestTrainOnAService: a job over a control plane and a node of this process, stopped in the middle as by a crash, and
+// resumed from its token.
+func TestTrainOnAService(t *testing.T) {
+	drive, _ := filledDrive(t, "2000")
+	dir := t.TempDir()
+	at := controlRun(t)
+	serveDrive(t, at, drive)
 
 	// Mini-batches that another run has acknowledged are not passed over in silence.
 	plain := []string{"train", "--control", at, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output",
@@ -95,23 +110,9 @@ func TestTrainOnAService(t *testing.T) {
 // TestTrainSharesWithItsOwnCPUs runs a rank whose own CPUs make half of its splits, from the same partitions as files,
 // and then one whose share a policy decides.
 func TestTrainSharesWithItsOwnCPUs(t *testing.T) {
-	data := generate(t, "--rows", "6000", "--partitions", "2")
-	drive := "file:" + filepath.Join(t.TempDir(), "d0.flash")
-	must(t, "drive", "create", drive+"?size=8MiB&slm=64MiB")
-	must(t, "drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet", "--progress", "none")
+	drive, data := filledDrive(t, "6000")
 	at := controlRun(t)
-	c := node.DefaultConfig()
-	c.Name, c.Listen, c.Control, c.Measure = "n0", []string{"127.0.0.1:0"}, []string{at},
-		node.Duration(time.Millisecond)
-	c.Drives = []node.DriveConfig{{Name: "d0", URI: drive}}
-	a, err := node.Start(t.Context(), c, node.Options{})
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, a.Close()) }()
-	require.Eventually(t, func() bool {
-		var list []nodeView
-		out := must(t, "nodes", "list", "--control", at, "--output", "json")
-		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].Partitions == 2
-	}, time.Minute, 20*time.Millisecond)
+	serveDrive(t, at, drive)
 	train := []string{"train", "--control", at, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output",
 		"json", "--progress", "none", "--pipeline", "rm1", "--batch", "100", "--split-batches", "1"}
 	conf := file(t, "worker.yaml", "threads: 1\nmeasure: 1ms\n")

@@ -15,11 +15,8 @@ import (
 // profile took; a second job of the same model is not profiled, and one with another batch is profiled again. The
 // report says how the local side is limited.
 func TestTrainReportsItsProfile(t *testing.T) {
-	data := generate(t, "--rows", "4000", "--partitions", "2")
+	drive, data := filledDrive(t, "4000")
 	dir := t.TempDir()
-	drive := "file:" + filepath.Join(dir, "d0.flash")
-	must(t, "drive", "create", drive+"?size=8MiB&slm=64MiB")
-	must(t, "drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet", "--progress", "none")
 	train := func(extra ...string) *trainmgr.OffloadReport {
 		t.Helper()
 		args := append([]string{"train", "--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--drive", drive,
