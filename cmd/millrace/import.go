@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -28,10 +29,12 @@ func (c datasetCommands) importRows() *cobra.Command {
 		Short: "Criteo text or binary rows, or any Parquet, into a folder of partitions",
 		Long: `Reads Criteo rows (criteo-tsv, criteo-bin; several files are read one after the other, "-" is
 standard input) and writes them as Parquet partitions with columns label, int_0..12 and cat_0..25.
-Parquet files are looked through, and copied as partitions when they are sound.`,
+Parquet files are looked through, and copied as partitions when they are sound. A FILE may be a URL
+(http:, https:, s3://BUCKET/day_*.parquet).`,
 		Example: "  millrace dataset import --out data/ --codec snappy day_0.tsv day_1.tsv\n" +
 			"  zcat day_0.gz | millrace dataset import --input-format criteo-tsv --out data/ -\n" +
-			"  millrace dataset import --out data/ table.parquet",
+			"  millrace dataset import --out data/ table.parquet\n" +
+			"  millrace dataset import --out data/ 's3://rows/2026-11-20/*.parquet'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("%s wants at least one FILE", cmd.CommandPath())
@@ -57,7 +60,15 @@ Parquet files are looked through, and copied as partitions when they are sound.`
 						return usagef("--%s is for Criteo rows: Parquet files are copied as they are", flag)
 					}
 				}
-				return c.importParquet(cmd.Context(), args, o)
+				sources, err := in.far.open(args)
+				if err != nil {
+					return err
+				}
+				args, err = expandURIs(cmd.Context(), sources.Opener, args, partitionfile.Parquet)
+				if err != nil {
+					return err
+				}
+				return c.importParquet(cmd.Context(), args, sources.Opener, o)
 			}
 			if in.format != "criteo-tsv" && in.format != "criteo-bin" {
 				return usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", in.format)
@@ -66,7 +77,15 @@ Parquet files are looked through, and copied as partitions when they are sound.`
 			if err != nil {
 				return err
 			}
-			r, closeAll, err := c.concatenate(args)
+			sources, err := in.far.open(args)
+			if err != nil {
+				return err
+			}
+			args, err = expandURIs(cmd.Context(), sources.Opener, args, partitionfile.Format(in.format))
+			if err != nil {
+				return err
+			}
+			r, closeAll, err := c.concatenate(cmd.Context(), args, sources.Opener)
 			if err != nil {
 				return err
 			}
@@ -96,6 +115,7 @@ Parquet files are looked through, and copied as partitions when they are sound.`
 	}
 	f := cmd.Flags()
 	in.formatFlags(f, "what the files are by name and content; standard input must be named")
+	in.far.addFlags(f)
 	f.Var(quantity.CountFlag[int64]{To: &partitionRows}, "partition-rows", "rows of a partition (default 4,194,304)")
 	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
 	f.Var(quantity.CountFlag[int]{To: &o.RowGroupRows}, "row-group-rows", "rows of a row group (default 262,144)")
@@ -109,9 +129,10 @@ Parquet files are looked through, and copied as partitions when they are sound.`
 }
 
 // concatenate returns a reader of the files one after the other; "-" is standard input.
-func (c datasetCommands) concatenate(paths []string) (io.Reader, func() error, error) {
+func (c datasetCommands) concatenate(ctx context.Context, names []string, opener source.Opener) (io.Reader,
+	func() error, error) {
 	var readers []io.Reader
-	var files []*os.File
+	var files []io.Closer
 	closeAll := func() error {
 		var errs []error
 		for _, f := range files {
@@ -119,12 +140,12 @@ func (c datasetCommands) concatenate(paths []string) (io.Reader, func() error, e
 		}
 		return errors.Join(errs...)
 	}
-	for _, path := range paths {
-		if path == "-" {
+	for _, name := range names {
+		if name == "-" {
 			readers = append(readers, c.in)
 			continue
 		}
-		f, err := os.Open(path)
+		f, err := openImported(ctx, name, opener)
 		if err != nil {
 			return nil, nil, errors.Join(err, closeAll())
 		}
@@ -134,54 +155,106 @@ func (c datasetCommands) concatenate(paths []string) (io.Reader, func() error, e
 	return io.MultiReader(readers...), closeAll, nil
 }
 
+// openImported opens a file of this machine, or an object by its URI. An object that changes while it is read is an
+// error.
+func openImported(ctx context.Context, name string, opener source.Opener) (io.ReadCloser, error) {
+	if !source.IsURI(name) {
+		return os.Open(name)
+	}
+	object, err := opener.Open(ctx, name, source.Identity{})
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{source.NewSequence(ctx, object, source.Retry{}), object}, nil
+}
+
+// importedFile is a Parquet file that is copied.
+type importedFile struct {
+	workload.File
+	name   string
+	object io.ReadCloser // nil: a file of this machine
+}
+
 // importParquet copies files that a pipeline can read. It examines all files before it copies the first; when a copy
 // fails, the copies before it are removed.
-func (c datasetCommands) importParquet(ctx context.Context, paths []string, o workload.Options) error {
+func (c datasetCommands) importParquet(ctx context.Context, names []string, opener source.Opener,
+	o workload.Options) (err error) {
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		return err
 	}
-	files := make([]workload.File, 0, len(paths))
+	var opened []importedFile
+	defer func() {
+		for _, f := range opened {
+			if f.object != nil {
+				err = errors.Join(err, f.object.Close())
+			}
+		}
+	}()
 	from := map[string]string{} // source by destination
-	for _, path := range paths {
-		info, err := partitionfile.Describe(ctx, path, partitionfile.Parquet, text.Options{})
+	for _, name := range names {
+		shown := source.Redact(name)
+		opened = append(opened, importedFile{name: name})
+		if source.IsURI(name) {
+			// The object is opened before it is described: if it changes in between, its copy fails.
+			if opened[len(opened)-1].object, err = openImported(ctx, name, opener); err != nil {
+				return err
+			}
+		}
+		info, err := (partitionfile.Resolver{Opener: opener}).Describe(ctx, name, partitionfile.Parquet, text.Options{})
 		if err != nil {
 			return adviseImport(err)
 		}
 		if err := info.CheckReadable(); err != nil {
 			return err
 		}
-		to := filepath.Join(o.Out, filepath.Base(path))
+		base := filepath.Base(name)
+		if source.IsURI(name) {
+			if base, err = source.BaseName(name); err != nil {
+				return err
+			}
+		}
+		to := filepath.Join(o.Out, base)
 		if other, ok := from[to]; ok {
-			return fmt.Errorf("%s and %s have the same base name: partitions are named by it", other, path)
+			return fmt.Errorf("%s and %s have the same base name: partitions are named by it", other, shown)
 		}
 		if there, err := os.Stat(to); err == nil {
-			if here, err := os.Stat(path); err == nil && os.SameFile(here, there) {
-				return fmt.Errorf("%s lies in --out already: choose another folder", path)
+			if here, err := os.Stat(name); err == nil && os.SameFile(here, there) {
+				return fmt.Errorf("%s lies in --out already: choose another folder", shown)
 			}
 			if !o.Overwrite {
 				return fmt.Errorf("%s exists: choose another --out, or give --overwrite", to)
 			}
 		}
-		from[to] = path
-		files = append(files, workload.File{Path: to, Rows: info.Rows, Bytes: info.Bytes, RowGroups: info.RowGroups})
+		from[to] = shown
+		opened[len(opened)-1].File = workload.File{Path: to, Rows: info.Rows, Bytes: info.Bytes, RowGroups: info.RowGroups}
 	}
-	for i, f := range files {
-		if err := copyFile(ctx, from[f.Path], f.Path); err != nil {
-			return removeAfter(fmt.Errorf("import %s: %w", from[f.Path], err), files[:i])
+	files := make([]workload.File, len(opened))
+	for i, f := range opened {
+		in := f.object
+		if in == nil {
+			if in, err = os.Open(f.name); err != nil {
+				return removeAfter(err, files[:i])
+			}
 		}
+		err := copyFile(ctx, in, f.Path)
+		if f.object == nil {
+			err = errors.Join(err, in.Close())
+		}
+		if err != nil {
+			return removeAfter(fmt.Errorf("import %s: %w", source.Redact(f.name), err), files[:i])
+		}
+		files[i] = f.File
 	}
 	var v writtenDataset
 	v.add(files)
 	return c.printWritten(&v)
 }
 
-// copyFile copies a file. The copy has its name only when it is whole.
-func copyFile(ctx context.Context, from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
+// copyFile writes a file of what a reader gives. The file has its name only when it is whole.
+func copyFile(ctx context.Context, in io.Reader, to string) error {
 	out, err := os.Create(to + ".partial")
 	if err != nil {
 		return err

@@ -227,6 +227,56 @@ func TestPageChecksumsOfSources(t *testing.T) {
 	}
 }
 
+// TestImportFromElsewhere: Parquet files behind HTTP and in S3 are copied byte for byte, also when the store throttles
+// and cuts answers. Text becomes the partitions that it becomes from a file of this machine. An object that changes
+// between its examination and its copy is an error, and no file is left.
+func TestImportFromElsewhere(t *testing.T) {
+	data := generate(t, "--rows", "3000", "--partitions", "2", "--codec", "snappy")
+	server := served(t, data)
+	want := content(t, data)
+	run := func(args ...string) map[string]string {
+		out := filepath.Join(t.TempDir(), "out")
+		must(t, append([]string{"dataset", "import", "--progress", "none", "--out", out}, args...)...)
+		return content(t, out)
+	}
+	var requests atomic.Int64
+	server.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Range") == "" || requests.Add(1)%3 != 0 {
+			return false
+		}
+		objectserver.Refuse(w, http.StatusServiceUnavailable, "SlowDown", "a message")
+		return true
+	})
+	assert.Equal(t, want, run("s3://rows/days/part-*.parquet"))
+	web := server.URL + "/rows/days/"
+	assert.Equal(t, want, run(web+"part-00000.parquet?token=x", filepath.Join(data, "part-00001.parquet")))
+	server.SetBefore(nil)
+
+	row := "1\t" + strings.Repeat("5\t", 13) + strings.TrimSuffix(strings.Repeat("68fd1e64\t", 26), "\t") + "\n"
+	rows := strings.Repeat(row, 500)
+	file := filepath.Join(t.TempDir(), "day_0.tsv")
+	require.NoError(t, os.WriteFile(file, []byte(rows), 0o600))
+	server.Put("rows/text/day_0.tsv", []byte(rows))
+	assert.Equal(t, run(file), run(server.URL+"/rows/text/day_0.tsv"))
+	assert.Equal(t, run(file, file), run("s3://rows/text/*.tsv", file))
+
+	var changed atomic.Bool
+	server.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
+		// The copy is the only request that begins at the first byte and is longer than a piece of a header.
+		if r.Header.Get("Range") == "bytes=0-"+strconv.Itoa(len(want["part-00000.parquet"])-1) && !changed.Swap(true) {
+			server.Put("rows/days/part-00000.parquet", []byte(want["part-00001.parquet"]))
+		}
+		return false
+	})
+	out := filepath.Join(t.TempDir(), "out")
+	code, _, said := millrace(t, "dataset", "import", "--progress", "none", "--out", out, web+"part-00000.parquet?secret")
+	assert.Equal(t, exitFailed, code)
+	assert.True(t, changed.Load())
+	assert.Contains(t, said, "part-00000.parquet")
+	assert.NotContains(t, said, "secret")
+	assert.Empty(t, content(t, out))
+}
+
 // TestPlaceFromElsewhere: files behind URLs go to storage nodes under their base names.
 func TestPlaceFromElsewhere(t *testing.T) {
 	data := generate(t, "--rows", "600", "--partitions", "2")

@@ -427,3 +427,43 @@ func FuzzContentRange(f *testing.F) {
 			"%q", header)
 	})
 }
+
+// TestSequence: the bytes of a source come in order, also when answers fail for a time. The error of an object that
+// changed is a ChangedError, and it stays.
+func TestSequence(t *testing.T) {
+	whole := strings.Repeat(contents, 100_000) // 3.6 MB, three reads
+	var answers atomic.Int64
+	var changes atomic.Bool
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if answers.Add(1)%2 == 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("ETag", `"v1"`)
+		if changes.Load() {
+			w.Header().Set("ETag", `"v2"`)
+		}
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(whole))
+	})
+	retry := Retry{Wait: func(context.Context, time.Duration) error { return nil }}
+	src, err := newWeb(t, nil).Open(t.Context(), url, Identity{})
+	require.NoError(t, err)
+	got, err := io.ReadAll(NewSequence(t.Context(), src, retry))
+	require.NoError(t, err)
+	assert.Equal(t, len(whole), len(got))
+	assert.True(t, whole == string(got), "the same bytes")
+
+	s := NewSequence(t.Context(), src, retry)
+	_, err = io.ReadFull(s, make([]byte, 10))
+	require.NoError(t, err)
+	changes.Store(true)
+	var changed *ChangedError
+	for range 2 {
+		_, err = io.ReadAll(s)
+		require.ErrorAs(t, err, &changed)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = NewSequence(ctx, src, retry).Read(make([]byte, 1))
+	require.ErrorIs(t, err, context.Canceled)
+}
