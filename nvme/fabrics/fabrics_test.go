@@ -70,10 +70,18 @@ func TestNQN(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	assert.Contains(t, Describe(InvalidHost|nvme.StatusDNR, 0), "allow-list")
-	assert.Contains(t, Describe(InvalidParameters, ParameterSubsystemNQN), "subsystem NQN")
-	assert.Contains(t, Describe(InvalidParameters, ParameterQueueSize), "byte 44 of its command")
-	assert.Contains(t, Describe(nvme.CommandSequenceError, 0), "sequence")
+	for name, c := range map[string]struct {
+		status nvme.Status
+		dw0    uint32
+		says   string
+	}{
+		"a host that is not allowed": {InvalidHost | nvme.StatusDNR, 0, "allow-list"},
+		"a parameter in the data":    {InvalidParameters, ParameterSubsystemNQN, "subsystem NQN"},
+		"a parameter in the command": {InvalidParameters, ParameterQueueSize, "byte 44 of its command"},
+		"a status of NVMe":           {nvme.CommandSequenceError, 0, "sequence"},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Contains(t, Describe(c.status, c.dw0), c.says) })
+	}
 }
 
 func TestDiscoveryLog(t *testing.T) {

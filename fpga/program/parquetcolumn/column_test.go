@@ -20,10 +20,17 @@ func TestKindOf(t *testing.T) {
 }
 
 func TestLeafPart(t *testing.T) {
-	assert.Equal(t, format.NoPart, LeafPart(program.NoPart))
-	assert.Equal(t, format.MapKeys, LeafPart(program.MapKeys))
-	assert.Equal(t, format.MapValues, LeafPart(program.MapValues))
-	assert.Equal(t, format.MapScores, LeafPart(program.MapScores))
+	for name, c := range map[string]struct {
+		part program.Part
+		want format.Part
+	}{
+		"no map": {program.NoPart, format.NoPart},
+		"keys":   {program.MapKeys, format.MapKeys},
+		"values": {program.MapValues, format.MapValues},
+		"scores": {program.MapScores, format.MapScores},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, LeafPart(c.part)) })
+	}
 }
 
 // TestIsList checks that a leaf of a map is a list where the map's values are lists, and that any other leaf is a list

@@ -182,10 +182,19 @@ func TestExceeds(t *testing.T) {
 }
 
 func TestTiesToEven(t *testing.T) {
-	require.Equal(t, float32(2), tiesToEven(2, 2.5, true))
-	require.Equal(t, float32(1<<23), tiesToEven(1<<23, 1<<23+0.5, false))
-	require.Equal(t, float32(1<<23+2), tiesToEven(1<<23+1, 1<<23+1.5, false))
-	require.Equal(t, float32(1<<23), tiesToEven(1<<23+1, 1<<23+0.5, false))
+	for name, c := range map[string]struct {
+		nearest float32
+		middle  float64
+		decided bool
+		want    float32
+	}{
+		"decided, and odd":      {1<<23 + 1, 1<<23 + 1.5, true, 1<<23 + 1},
+		"even":                  {1 << 23, 1<<23 + 0.5, false, 1 << 23},
+		"odd, below the middle": {1<<23 + 1, 1<<23 + 1.5, false, 1<<23 + 2},
+		"odd, above the middle": {1<<23 + 1, 1<<23 + 0.5, false, 1 << 23},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, tiesToEven(c.nearest, c.middle, c.decided)) })
+	}
 }
 
 func FuzzBoxCox(f *testing.F) {

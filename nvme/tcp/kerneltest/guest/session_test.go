@@ -124,11 +124,19 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestOlderGoesByNumber(t *testing.T) {
-	assert.True(t, older("6.1", "6.12"))
-	assert.True(t, older("6.9", "6.12"))
-	assert.False(t, older("6.12", "6.2"))
-	assert.True(t, older("5.19", "6.1"))
-	assert.False(t, older("6.1", "6.1"))
+	for name, c := range map[string]struct {
+		a, b string
+		want bool
+	}{
+		"a prefix of the other":     {"6.1", "6.12", true},
+		"fewer digits":              {"6.9", "6.12", true},
+		"more digits":               {"6.12", "6.2", false},
+		"the first number decides":  {"5.19", "6.1", true},
+		"the first number is later": {"6.1", "5.19", false},
+		"the same":                  {"6.1", "6.1", false},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, older(c.a, c.b)) })
+	}
 }
 
 func TestEnvironmentQuotes(t *testing.T) {
