@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -235,8 +237,14 @@ there when it ends.`,
 	return cmd
 }
 
+// trainedJob is a job of this machine, or a rank of a job of a control plane.
+type trainedJob interface {
+	MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error]
+	Acknowledge(name tensor.Name) error
+}
+
 // takeMiniBatches trains on the job's mini-batches, all of them or the first stopAfter.
-func (c trainCommand) takeMiniBatches(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, stopAfter int,
+func (c trainCommand) takeMiniBatches(ctx context.Context, job trainedJob, trainer *standin.Trainer, stopAfter int,
 	p *progress) error {
 	steps := 0
 	for mb, err := range job.MiniBatches(ctx) {

@@ -211,7 +211,7 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	}
 	left := max(job.Status().GetSpec().GetEpochs(), 1) - job.Token().Epoch
 	p := c.newProgress("train", "rows", job.Rows()*int64(left))
-	err = c.takeMiniBatches(ctx, job.Job, trainer, stopAfter, p)
+	err = c.takeMiniBatches(ctx, job, trainer, stopAfter, p)
 	p.finish()
 	if err != nil {
 		return err

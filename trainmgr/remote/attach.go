@@ -59,7 +59,7 @@ type AttachOptions struct {
 	Throughput    trainmgr.ThroughputOptions
 	// Profile measures FastFlow's metrics over the first mini-batches of the job, if a policy decides the share of the
 	// rank's own CPUs and the job has mini-batches enough. The rank's own worker must be in this process, whose CPU time
-	// is measured.
+	// is measured, and the trainer must iterate with Job.MiniBatches of this package.
 	Profile bool
 
 	Recording trainmgr.Recording // of moments in which the trainer starves

@@ -18,6 +18,7 @@ const (
 	profileWarmup    = 4                            // mini-batches of a side before its window
 	profileTime      = 500 * time.Millisecond       // a window lasts as long unless it has 2*profileSteps before
 	profilePatience  = 8 * profileSteps             // mini-batches in which a side must fill a window
+	sidePatience     = 10 * time.Second             // least time in which a side must fill a window
 	leastProfiled    = 100 * profileSteps           // mini-batches of a job below which a profile would take too much
 	leastInEpoch     = 4 * profileSteps             // a window lies inside an epoch
 	noStall          = 1.1                          // Gthp/Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
@@ -34,13 +35,16 @@ type profiler struct {
 	began   time.Time
 
 	mu       sync.Mutex
+	begun    bool   // the trainer has taken a mini-batch; until then no side makes every split
 	measured string // the side that must make every split now; empty: the profile has ended
 	result   *apiv1.OffloadMetrics
 	took     time.Duration
-	left     int                  // mini-batches until the side must have filled its window
-	patience int                  // left at the beginning of a side
-	own      map[tensor.Name]bool // mini-batches that came and were not taken, by whether the rank's own CPUs made them
-	epoch    uint64
+	left     int // mini-batches until the side must have filled its window
+	patience int // left at the beginning of a side
+	// sideBegan is when the side was asked for. The leader may need a second to give it every split.
+	sideBegan time.Time
+	own       map[tensor.Name]bool // mini-batches that came and were not taken, by whether the rank's own CPUs made them
+	epoch     uint64
 
 	seen  int // mini-batches of the warm-up, and then of the window
 	rows  int
@@ -77,7 +81,7 @@ func newProfiler(trainer trainerSpeed, cores float64, sample func() profileSampl
 		patience: profilePatience,
 	}
 	first := sample()
-	p.began = first.at
+	p.began, p.sideBegan = first.at, first.at
 	p.patience += first.queued
 	p.left = p.patience
 	return p
@@ -115,6 +119,9 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 	if p.measured == "" {
 		return false
 	}
+	if !p.begun {
+		p.begun, p.sideBegan = true, p.sample().at
+	}
 	own, known := p.own[mb.Name]
 	delete(p.own, mb.Name)
 	p.left--
@@ -141,8 +148,10 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 			}
 		}
 	}
-	if p.left <= 0 { // the side makes too little, or nothing
-		p.finish(p.sample())
+	if p.left <= 0 && p.left%profileSteps == 0 {
+		if now := p.sample(); now.at.Sub(p.sideBegan) >= sidePatience { // the side makes too little, or nothing
+			p.finish(now)
+		}
 	}
 	return p.measured == ""
 }
@@ -172,7 +181,7 @@ func (p *profiler) side(end profileSample, rows int) profiledSide {
 // the other workers. p.mu is held.
 func (p *profiler) noteSide(side profiledSide, now profileSample) {
 	p.restart()
-	p.left = p.patience
+	p.left, p.sideBegan = p.patience, now.at
 	if p.local == nil {
 		p.local = &side
 		if p.gthp(side) >= noStall*side.rowsPerSecond {
@@ -221,7 +230,9 @@ func (p *profiler) report(r *apiv1.RankReport) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r.Profiling, r.Profile = p.measured, p.result
+	if p.begun {
+		r.Profiling, r.Profile = p.measured, p.result
+	}
 }
 
 // ended reports whether the profile has ended, its result, which may be nil, and how long the profile took.

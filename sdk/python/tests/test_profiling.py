@@ -79,7 +79,7 @@ class Profiles(unittest.TestCase):
         self.close(p["ocycle"], 0.001 / ROWS)
         self.close(p["tcycle"], 0.005 / ROWS)
         self.assertEqual(p["cores"], 4.0)
-        self.assertEqual(m.samples, 4, "two of a window")
+        self.assertEqual(m.samples, 6, "one when a side begins, two of its window")
         m.take(True, 300)
         self.assertIs(m.profiler.profile, p)
 
@@ -137,13 +137,17 @@ class Profiles(unittest.TestCase):
         self.close(m.profiler.profile["lthp"], made / seconds)
 
     def test_a_side_that_makes_nothing_ends_the_profile(self) -> None:
-        for first in (0, 1):
-            m = Machine()
+        for first in (False, True):
+            m = Machine(own=1.0, others=0.5)
             if first:
                 m.until(True, OTHERS)
-            taken = m.until(bool(first), "")
-            self.assertEqual(taken, 8 * STEPS)
+            self.assertEqual(m.until(first, ""), 8 * STEPS)
             self.assertIsNone(m.profiler.profile)
+        m = Machine()
+        self.assertGreater(m.until(False, ""), 8 * STEPS, "the leader has ten seconds")
+        m = Machine(step=0.0, own=0.0, others=0.0)
+        m.take(False, 10_000)
+        self.assertEqual(m.profiler.side, OWN)
 
     def test_unknown_processor_times(self) -> None:
         m = Machine()

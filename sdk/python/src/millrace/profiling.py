@@ -20,6 +20,7 @@ OWN, OTHERS = "own", "others"  # the words of RankReport.profiling
 STEPS = 50  # least number of mini-batches of a window, and half of the most (FastFlow, 5.1)
 _WARMUP = 4  # mini-batches of a side before its window
 _SECONDS = 0.5  # a window lasts as long unless it has 2 * STEPS mini-batches before
+_SIDE_SECONDS = 10.0  # least time in which a side must fill a window: the leader may need one to give it every split
 _LEAST = 100 * STEPS  # mini-batches of a job below which a profile would take too large a part
 _LEAST_EPOCH = 4 * STEPS  # a window lies inside an epoch
 _PATIENCE = 8 * STEPS  # mini-batches in which a side must fill a window, beside those that wait
@@ -78,6 +79,7 @@ class Profiler:
         self._processors = processors
         self._patience = _PATIENCE + waiting
         self._left = self._patience
+        self._since: Optional[float] = None  # when the trainer took the first mini-batch after the side was asked for
         self._own: Optional[_Side] = None
         self.restart()
 
@@ -98,6 +100,8 @@ class Profiler:
         """
         if not self.side:
             return
+        if self._since is None:
+            self._since = sample().seconds
         self._left -= 1
         if own != (self.side == OWN):
             self.restart()
@@ -113,7 +117,7 @@ class Profiler:
                 if now.seconds - self._begin.seconds >= _SECONDS or self._seen >= 2 * STEPS:
                     self._measured(self._side(self._begin, now))
                     return
-        if self._left <= 0:
+        if self._left <= 0 and self._left % STEPS == 0 and sample().seconds - self._since >= _SIDE_SECONDS:
             self.side = ""  # the side makes too little, or nothing
 
     def _side(self, begin: Sample, end: Sample) -> _Side:
@@ -132,7 +136,7 @@ class Profiler:
 
     def _measured(self, side: _Side) -> None:
         self.restart()
-        self._left = self._patience
+        self._left, self._since = self._patience, None
         if self._own is None:
             self._own = side
             gthp = self._gthp(side)
