@@ -29,6 +29,8 @@ const (
 	driftGain    = 0.02
 	driftSeconds = 8
 	mostGain     = 10 // a greater gain counts as this one
+	// otherEndShare is the share of the rate that the profile measured at an end, if the end is tried last.
+	otherEndShare = 0.95
 	// leastBalanceMove is how far the balance has moved since it was tried and rejected, if the same search tries it again.
 	leastBalanceMove = 0.1
 )
@@ -71,17 +73,19 @@ type Stage uint8
 
 // The stages of a search, in their order.
 const (
-	TryEnd     Stage = iota // the end, 0 or 1, at which the profile measured more
-	TryBalance              // the ratio at which both sides are done at the same time
-	Climb                   // a neighbour of the ratio
-	Rest                    // no ratio until the rest is over
+	TryEnd      Stage = iota // the end, 0 or 1, at which the profile measured more
+	TryBalance               // the ratio at which both sides are done at the same time
+	Climb                    // a neighbour of the ratio
+	TryOtherEnd              // the better end of the profile again, if it was about as fast as the ratio that was found
+	Rest                     // no ratio until the rest is over
 )
 
 // Search is the state of a search for the best ratio. The throughput as a function of the ratio has one summit: each
 // bound grows with the ratio or falls with it, and the least of such bounds has no valley. So a ratio that is better
 // than both of its neighbours is within a step of the best ratio. Climb continues in a direction while the rate
 // grows, and doubles the step each time. If neither neighbour is better, it halves the step until the step is below
-// leastStep.
+// leastStep. A side that has no work at all costs nothing, so an end may be better than all ratios near it: if the profile
+// measured about as much there, it is tried last.
 type Search struct {
 	Stage    Stage   `json:"stage"`
 	Step     float64 `json:"step"` // share of the throughput; 0: firstStep
@@ -145,6 +149,8 @@ func (s *Search) accept() {
 		s.Stage = TryBalance
 	case TryBalance:
 		s.Step, s.Misses = 0, 0
+	case TryOtherEnd:
+		s.Stage, s.Step, s.Misses = Climb, againStep, 0
 	case Climb:
 		s.Step, s.Misses = math.Min(2*s.Step, mostStep), 0
 	}
@@ -152,11 +158,14 @@ func (s *Search) accept() {
 
 // reject records that a try did not gain.
 func (s *Search) reject() {
-	if s.Stage == Climb {
+	switch s.Stage {
+	case Climb:
 		s.miss()
-		return
+	case TryOtherEnd:
+		s.end()
+	default:
+		s.Stage++
 	}
-	s.Stage++
 }
 
 // miss continues with the other neighbour, or with a smaller step.
@@ -167,9 +176,14 @@ func (s *Search) miss() {
 	}
 	s.Misses = 0
 	if s.Step /= 2; s.Step < leastStep {
-		s.Stage, s.Rested, s.BaseRate, s.Drifted = Rest, 0, 0, 0
-		s.Rests++
+		s.Stage = TryOtherEnd
 	}
+}
+
+// end ends the search.
+func (s *Search) end() {
+	s.Stage, s.Rested, s.BaseRate, s.Drifted = Rest, 0, 0, 0
+	s.Rests++
 }
 
 // next returns the ratio to try, and the reason. ok is false if no ratio is to be tried now.
@@ -222,6 +236,11 @@ func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok 
 		}
 		s.Search.miss()
 	}
+	if end, rate := in.betterEnd(); s.Ratio != end && rate > 0 && rate >= made*otherEndShare {
+		return end, fmt.Sprintf("no ratio beside %.3f is better, and the profile made %.0f rows/s at %.0f: %.3f tries it",
+			s.Ratio, rate, end, s.Ratio), true
+	}
+	s.Search.end()
 	return 0, "", false
 }
 
