@@ -74,7 +74,7 @@ func TestConfigCheckAsTheService(t *testing.T) {
 		require.Error(t, err, out)
 		assert.Contains(t, out, "this process runs as nobody, and the file "+folder+"/d0.flash belongs to root")
 		assert.Contains(t, out, "chown nobody "+folder+"/d0.flash*")
-		assert.Contains(t, out, "2 of 3 parts have a problem, for the user nobody")
+		assert.Contains(t, out, "2 of 4 parts have a problem, for the user nobody")
 		assert.NotContains(t, out, "said above")
 	}
 }

@@ -13,10 +13,8 @@ type Workload struct {
 	IDBytes   int     // bytes of an id in the file: 8, or 4
 
 	// The fields of a pipeline that make tensors smaller. 0 is the largest form.
-	DenseBytes    int     // bytes of a dense value in a mini-batch: 4 (0 too), or 2 of bfloat16
-	TensorIDBytes int     // bytes of an id in a mini-batch: 8 (0 too), or 4
-	Sets          int     // sets of keys that are deduplicated together, which hold every id
-	Different     float64 // share of a set's rows that differ within a mini-batch: above 0, at most 1; 0 means 1
+	DenseBytes    int // bytes of a dense value in a mini-batch: 4 (0 too), or 2 of bfloat16
+	TensorIDBytes int // bytes of an id in a mini-batch: 8 (0 too), or 4
 }
 
 // InBytes is the size of a row in a file that is PLAIN and uncompressed, its label included.
@@ -28,33 +26,22 @@ func (w Workload) InBytes() float64 {
 	return b
 }
 
-// labelBytes, lengthBytes and inverseBytes are the bytes of a label, of a list's length, and of the index that says
-// which of a set's different rows a row is.
+// labelBytes and lengthBytes are the bytes of a label and of a list's length.
 const (
-	labelBytes   = 4
-	lengthBytes  = 4
-	inverseBytes = 4
+	labelBytes  = 4
+	lengthBytes = 4
 )
 
-// OutBytes is a row's share of a mini-batch as the trainer gets it: dense, values, lengths, label, inverse indices. Of
-// deduplicated keys a mini-batch holds the values and lengths of different rows only.
-func (w Workload) OutBytes() float64 {
-	different := 1.0
-	if w.Sets > 0 {
-		different = cmp.Or(w.Different, 1)
-	}
-	return w.denseOutBytes() + different*w.sparseOutBytes() + float64(inverseBytes*w.Sets)
-}
-
-// driveOutBytes is a row's share of what the drive writes and hands to its host. The host deduplicates.
-func (w Workload) driveOutBytes() float64 { return w.denseOutBytes() + w.sparseOutBytes() }
+// outBytes is a row's share of what the drive writes and hands to its host: dense, values, lengths, label. The host
+// deduplicates, so deduplicated keys have as many bytes here as other keys.
+func (w Workload) outBytes() float64 { return w.denseOutBytes() + w.sparseOutBytes() }
 
 // denseOutBytes is the dense values and the label of a row.
 func (w Workload) denseOutBytes() float64 {
 	return float64(cmp.Or(w.DenseBytes, 4))*float64(w.Dense) + labelBytes
 }
 
-// sparseOutBytes is the values and lengths of a row that is not deduplicated.
+// sparseOutBytes is the values and lengths of a row.
 func (w Workload) sparseOutBytes() float64 {
 	b := float64(cmp.Or(w.TensorIDBytes, 8)) * w.Hashed()
 	if !w.Fixed {
@@ -143,8 +130,8 @@ func (d Device) Batch(w Workload, rows int) Times {
 		Bucketize: cycles(n*float64(w.Generated)+float64(w.Generated*w.Borders), d.Buckets),
 		Hash:      cycles(n*w.Hashed(), d.Hashers),
 		Log:       cycles(n*float64(w.Dense), d.Loggers),
-		Output:    n * w.driveOutBytes() / d.Output,
-		DDR:       n * 2 * (w.InBytes() + decoded + w.driveOutBytes()) / d.DDR,
+		Output:    n * w.outBytes() / d.Output,
+		DDR:       n * 2 * (w.InBytes() + decoded + w.outBytes()) / d.DDR,
 	}
 }
 

@@ -20,44 +20,38 @@ func TestBytesOfARow(t *testing.T) {
 }
 
 // TestBytesOfAMiniBatchsRow compares a row's share of a mini-batch with the tensors' bytes of pipelines with and
-// without the fields that make them smaller, and the drive's share, which deduplicating leaves as it is.
+// without the fields that make them smaller.
 func TestBytesOfAMiniBatchsRow(t *testing.T) {
 	const rm5Out = 4*504 + 8*(42*20+42) + 4*(42+42) + 4 // dense, values, lengths, label
 	for name, c := range map[string]struct {
-		w          Workload
-		change     func(*Workload)
-		out, drive float64
+		w      Workload
+		change func(*Workload)
+		out    float64
 	}{
-		"rm1":               {rm1, func(*Workload) {}, 368, 368},
-		"rm1, float32 said": {rm1, func(w *Workload) { w.DenseBytes, w.TensorIDBytes = 4, 8 }, 368, 368},
-		"rm1, int32 ids":    {rm1, func(w *Workload) { w.TensorIDBytes = 4 }, 212, 212},
-		"rm1, and bfloat16": {rm1, func(w *Workload) { w.TensorIDBytes, w.DenseBytes = 4, 2 }, 186, 186},
-		"rm5":               {rm5, func(*Workload) {}, rm5Out, rm5Out},
-		"rm5, bfloat16":     {rm5, func(w *Workload) { w.DenseBytes = 2 }, rm5Out - 1008, rm5Out - 1008},
-		"rm5, one set, 1 in 8": {rm5, func(w *Workload) { w.Sets, w.Different = 1, 0.125 },
-			2016 + 882 + 42 + 4 + 4, rm5Out},
-		"rm5, no row repeats": {rm5, func(w *Workload) { w.Sets = 1 }, rm5Out + 4, rm5Out},
-		"rm5, no set":         {rm5, func(w *Workload) { w.Different = 0.125 }, rm5Out, rm5Out},
+		"rm1":               {rm1, func(*Workload) {}, 368},
+		"rm1, float32 said": {rm1, func(w *Workload) { w.DenseBytes, w.TensorIDBytes = 4, 8 }, 368},
+		"rm1, int32 ids":    {rm1, func(w *Workload) { w.TensorIDBytes = 4 }, 212},
+		"rm1, and bfloat16": {rm1, func(w *Workload) { w.TensorIDBytes, w.DenseBytes = 4, 2 }, 186},
+		"rm5":               {rm5, func(*Workload) {}, rm5Out},
+		"rm5, bfloat16":     {rm5, func(w *Workload) { w.DenseBytes = 2 }, rm5Out - 1008},
 	} {
 		c.change(&c.w)
-		assert.InDelta(t, c.out, c.w.OutBytes(), 1e-9, name)
+		assert.InDelta(t, c.out, c.w.outBytes(), 1e-9, name)
 		d := SmartSSD()
-		assert.InEpsilon(t, batch*c.drive/d.Output, d.Batch(c.w, batch).Output, 1e-9, name)
+		assert.InEpsilon(t, batch*c.out/d.Output, d.Batch(c.w, batch).Output, 1e-9, name)
 	}
 }
 
-// TestSmallerTensorsLeaveTheDriveSooner checks that bfloat16 and int32 ids raise P where the output bounds it, that
-// deduplicating does not, since the host does it, and that none of them changes what is read.
+// TestSmallerTensorsLeaveTheDriveSooner checks that bfloat16 and int32 ids raise P where the output bounds it, and that
+// they do not change what is read.
 func TestSmallerTensorsLeaveTheDriveSooner(t *testing.T) {
-	small, unique := rm5, rm5
+	small := rm5
 	small.DenseBytes, small.TensorIDBytes = 2, 4
-	unique.Sets, unique.Different = 42, 0.1
 	d := SmartSSD()
-	base, smaller, deduplicated := d.Batch(rm5, batch), d.Batch(small, batch), d.Batch(unique, batch)
+	base, smaller := d.Batch(rm5, batch), d.Batch(small, batch)
 	assert.Greater(t, smaller.RowsPerSecond(true), base.RowsPerSecond(true))
 	assert.Equal(t, base.RowsPerSecond(false), smaller.RowsPerSecond(false))
 	assert.Less(t, smaller.DDR, base.DDR)
-	assert.Equal(t, base, deduplicated)
 	assert.Equal(t, base.Move, smaller.Move)
 }
 

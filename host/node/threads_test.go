@@ -117,7 +117,7 @@ func TestConfiguredThreads(t *testing.T) {
 
 // TestExaminedEngines checks what config check tells of threads and memory.
 func TestExaminedEngines(t *testing.T) {
-	memory := uint64(2 * host.MemoryOfStreams(5)) // of two jobs with four threads
+	memory := 2 * host.MemoryOfStreams(5) // of two jobs with four threads
 	for name, c := range map[string]struct {
 		drives []DriveConfig
 		cores  int

@@ -61,8 +61,8 @@ type device struct {
 	path string
 }
 
-// pinData pins the memory of data and writes its address to the command. The memory has to stay pinned until the command
-// has ended: the kernel writes through a number that the garbage collector does not see as a pointer.
+// pinData pins the memory of data and writes its address to the command. The memory has to stay pinned until the
+// command has ended: the kernel writes through a number that the garbage collector does not see as a pointer.
 func (w *wire) pinData(pin *runtime.Pinner, data []byte) {
 	if len(data) == 0 {
 		return

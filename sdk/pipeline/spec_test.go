@@ -169,8 +169,8 @@ func TestTooManyOperators(t *testing.T) {
 	require.ErrorIs(t, many(maxOps+1).Check(), ErrValue)
 }
 
-// fittingGroup draws columns of the zoo, and operators that take what these columns hold and yield what a group of dense
-// columns, or of keys, holds.
+// fittingGroup draws columns of the zoo, and operators that take what these columns hold and yield what a group of
+// dense columns, or of keys, holds.
 func fittingGroup(t *rapid.T, dense bool) (columns string, ops []Op) {
 	whole := func(name string, from, to int64) int64 { return rapid.Int64Range(from, to).Draw(t, name) }
 	kinds := map[string][]string{ // without null values, which only filled columns may have

@@ -123,8 +123,8 @@ func hasValues(kind DType) func(*MiniBatch) bool {
 	return func(m *MiniBatch) bool { return len(m.Schema.Keys) > 0 && m.Schema.IDs == kind }
 }
 
-// TestCloneLendsNothing: a clone is equal, lends nothing, and shares no tensor: what changes in a clone differs from the
-// original, and the original stays as it was.
+// TestCloneLendsNothing: a clone is equal, lends nothing, and shares no tensor: what changes in a clone differs from
+// the original, and the original stays as it was.
 func TestCloneLendsNothing(t *testing.T) {
 	changes := map[string]struct {
 		has    func(m *MiniBatch) bool // whether a mini-batch has what changes; nil: every one

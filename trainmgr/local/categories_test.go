@@ -45,8 +45,8 @@ func randomRows(rng *rand.Rand, count int) []categoryRow {
 	return rows
 }
 
-// TestCategoriesAreTheSameOnEveryEngine draws files of text and pipelines with hash_bytes, and compares the ids with the
-// hashes' references.
+// TestCategoriesAreTheSameOnEveryEngine draws files of text and pipelines with hash_bytes, and compares the ids with
+// the hashes' references.
 func TestCategoriesAreTheSameOnEveryEngine(t *testing.T) {
 	names := map[string]hashbytes.Function{"xxh3": hashbytes.XXH3, "murmur3_32": hashbytes.Murmur3,
 		"farmhash64": hashbytes.FarmHash}

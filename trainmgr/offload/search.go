@@ -31,7 +31,8 @@ const (
 	mostGain     = 10 // a greater gain counts as this one
 	// otherEndShare is the share of the rate that the profile measured at an end, if the end is tried last.
 	otherEndShare = 0.95
-	// leastBalanceMove is how far the balance has moved since it was tried and rejected, if the same search tries it again.
+	// leastBalanceMove is how far the balance has moved since it was tried and rejected, if the same search tries it
+	// again.
 	leastBalanceMove = 0.1
 )
 
@@ -82,9 +83,9 @@ const (
 
 // Search is the state of a search for the best ratio. The throughput as a function of the ratio has one summit: each
 // bound grows with the ratio or falls with it, and the least of such bounds has no valley. So a ratio that is better
-// than both of its neighbours is within a step of the best ratio. Climb continues in a direction while the rate
-// grows, and doubles the step each time. If neither neighbour is better, it halves the step until the step is below
-// leastStep. A side that has no work at all costs nothing, so an end may be better than all ratios near it: if the profile
+// than both of its neighbours is within a step of the best ratio. Climb continues in a direction while the rate grows,
+// and doubles the step each time. If neither neighbour is better, it halves the step until the step is below leastStep.
+// A side that has no work at all costs nothing, so an end may be better than all ratios near it: if the profile
 // measured about as much there, it is tried last.
 type Search struct {
 	Stage    Stage   `json:"stage"`
@@ -106,8 +107,8 @@ func (s *Search) begin() {
 	*s = Search{Rests: s.Rests, Rate: s.Rate}
 }
 
-// watch ends a rest that has lasted long enough, or during which the job's rate has moved or the gain that the balance of
-// both sides promises has grown.
+// watch ends a rest that has lasted long enough, or during which the job's rate has moved or the gain that the balance
+// of both sides promises has grown.
 func (s *Search) watch(o TunerOptions, seen Sample, promised, rate, dt float64) {
 	promised = math.Min(promised, mostGain)
 	if s.Rate == 0 {

@@ -1,5 +1,5 @@
-// Package hashbytes is the unit hash_bytes: the bytes of a value are hashed to an id of 64 bits, so that text can serve as
-// a category.
+// Package hashbytes is the unit hash_bytes: the bytes of a value are hashed to an id of 64 bits, so that text can serve
+// as a category.
 //
 // # Overview
 //
@@ -12,13 +12,13 @@
 //   - FarmHash is Fingerprint64 of FarmHash, which TensorFlow's string_to_hash_bucket_fast and BigQuery's
 //     FARM_FINGERPRINT use.
 //
-// The two hashes of 64 bits are unsigned by their definitions. The id has the same 64 bits, read as an int64; so half of
-// the ids are negative. TensorFlow takes the remainder of the unsigned number: where the number of buckets is a power of
-// two, positive_modulus of the id is the same bucket; for other numbers of buckets it is another bucket for half of the
-// values.
+// The two hashes of 64 bits are unsigned by their definitions. The id has the same 64 bits, read as an int64; so half
+// of the ids are negative. TensorFlow takes the remainder of the unsigned number: where the number of buckets is a
+// power of two, positive_modulus of the id is the same bucket; for other numbers of buckets it is another bucket for
+// half of the values.
 //
-// All bytes count: nothing is normalised, text need not be UTF-8, and the empty value has a hash like every other value.
-// A null is no value and has no hash.
+// All bytes count: nothing is normalised, text need not be UTF-8, and the empty value has a hash like every other
+// value. A null is no value and has no hash.
 //
 // # Concurrency
 //

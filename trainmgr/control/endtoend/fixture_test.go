@@ -185,8 +185,8 @@ func makeDrive(t testing.TB, kind string, files map[string][]byte) string {
 	return makeDriveOf(t, kind, files, nil)
 }
 
-// makeDriveOf does what makeDrive does, with the flash that wrap returns. A drive in a file has its own flash again when
-// its node opens it.
+// makeDriveOf does what makeDrive does, with the flash that wrap returns. A drive in a file has its own flash again
+// when its node opens it.
 func makeDriveOf(t testing.TB, kind string, files map[string][]byte,
 	wrap func(controller.Flash) controller.Flash) string {
 	t.Helper()

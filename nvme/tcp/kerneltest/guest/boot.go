@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// lifetime ends a guest that hangs. A guest that works takes one to two minutes, and ten times as long on a machine with
-// much other work.
+// lifetime ends a guest that hangs. A guest that works takes one to two minutes, and ten times as long on a machine
+// with much other work.
 const lifetime = 25 * time.Minute
 
 // HostLoopback is where a guest finds what listens on the host's 127.0.0.1.
@@ -228,10 +228,10 @@ func arguments(work, archive, guests string, o *Options) []string {
 	if cpus == 0 {
 		cpus = 2
 	}
-	// The kernel tests its algorithms when it first uses them, and refuses an algorithm whose test took more than a minute,
-	// as the largest groups do where the machine has other work.
-	// Multi-threaded TCG panics a guest once in a hundred boots. A watchdog would report this machine's load, and so does
-	// the check that timer interrupts come in time.
+	// The kernel tests its algorithms when it first uses them, and refuses an algorithm whose test took more than a
+	// minute, as the largest groups do where the machine has other work. Multi-threaded TCG panics a guest once in a
+	// hundred boots. A watchdog would report this machine's load, and so does the check that timer interrupts come in
+	// time.
 	return append([]string{
 		"-M", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", strconv.Itoa(cpus), "-m", strconv.Itoa(memory),
 		"-nodefaults", "-display", "none", "-no-reboot",

@@ -16,7 +16,6 @@ const (
 
 	modeDir  = 0o040000
 	modeFile = 0o100000
-	modeLink = 0o120000
 )
 
 // archive writes an initramfs. Folders come before what lies in them, once each. The first error sticks.
@@ -48,13 +47,6 @@ func (a *archive) file(name string, data []byte) {
 	name = strings.Trim(path.Clean("/"+name), "/")
 	a.parent(name)
 	a.entry(name, modeFile|0o755, data)
-}
-
-// link adds a symbolic link.
-func (a *archive) link(name, target string) {
-	name = strings.Trim(path.Clean("/"+name), "/")
-	a.parent(name)
-	a.entry(name, modeLink|0o777, []byte(target))
 }
 
 func (a *archive) parent(name string) {
