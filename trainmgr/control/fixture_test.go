@@ -408,3 +408,15 @@ func letPass(l *leader, at time.Time) {
 	l.lives.Tick(at)
 	l.settle(at)
 }
+
+// attachToJob starts a fake node with one partition of 4,000 rows, submits a job over it, and attaches rank 0.
+func attachToJob(t *testing.T, c *client, spec *apiv1.JobSpec) (*apiv1.JobStatus, *consumer) {
+	t.Helper()
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
+	a.beats(t, c)
+	await(t, c, "a")
+	st := submit(t, c, spec)
+	k := newConsumer(t, c, st.Id, 0)
+	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 30*time.Second, 10*time.Millisecond)
+	return st, k
+}

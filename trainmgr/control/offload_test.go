@@ -20,12 +20,8 @@ import (
 func TestAPolicySharesTheSplitsOfARank(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
-	a.beats(t, c)
-	await(t, c, "a")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended", Plan: &apiv1.PlanOptions{SplitBatches: 1}})
-	k := newConsumer(t, c, st.Id, 0)
-	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 20*time.Second, 10*time.Millisecond)
+	st, k := attachToJob(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended",
+		Plan: &apiv1.PlanOptions{SplitBatches: 1}})
 	report := func(profile *apiv1.OffloadMetrics) error {
 		_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse, error) {
 			return m.Lease(ctx, &apiv1.LeaseRequest{Id: k.id, Session: k.session,
@@ -104,12 +100,8 @@ func TestASessionOfTheSameRunKeepsTheShare(t *testing.T) {
 func TestAMeasuredSideMakesEverySplit(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
-	a.beats(t, c)
-	await(t, c, "a")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended", Plan: &apiv1.PlanOptions{SplitBatches: 1}})
-	k := newConsumer(t, c, st.Id, 0)
-	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 20*time.Second, 10*time.Millisecond)
+	st, k := attachToJob(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended",
+		Plan: &apiv1.PlanOptions{SplitBatches: 1}})
 	w := newWorker(t, "w")
 	w.set(func(s *apiv1.NodeStatus) { s.Drives[0].Serves = &apiv1.RankName{Job: st.Id} })
 	w.beats(t, c)

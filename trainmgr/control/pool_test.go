@@ -35,13 +35,8 @@ echo $MILLRACE_WORKER_NAMES >> `+dir+`/$MILLRACE_WORKER_ACTION
 	o := testOptions(t)
 	o.WorkerHook, o.WorkersMost, o.WorkerIdle = "sh "+script, 1, time.Second
 	s, c := start(t, o)
-	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
-	a.beats(t, c)
-	await(t, c, "a")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", TRowsPerSecond: 1000,
+	st, k := attachToJob(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", TRowsPerSecond: 1000,
 		Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	k := newConsumer(t, c, st.Id, 0)
-	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 20*time.Second, 10*time.Millisecond)
 
 	var names []string
 	require.Eventually(t, func() bool {

@@ -181,13 +181,8 @@ func TestAWorkerOutlivesItsLeader(t *testing.T) {
 		o.WorkerHook, o.WorkersMost, o.WorkerIdle = command, 4, time.Second
 	})
 	defer func() { closeAll(t, members) }()
-	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
-	a.beats(t, c)
-	await(t, c, "a")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", TRowsPerSecond: 1000,
+	_, k := attachToJob(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", TRowsPerSecond: 1000,
 		Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	k := newConsumer(t, c, st.Id, 0)
-	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 30*time.Second, 10*time.Millisecond)
 	var names []string
 	require.Eventually(t, func() bool {
 		_, err := k.lease(1, 0, 0)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
 var functions = []hashbytes.Function{hashbytes.XXH3, hashbytes.Murmur3, hashbytes.FarmHash}
@@ -150,21 +151,9 @@ func TestHashesColumns(t *testing.T) {
 }
 
 func TestArgumentsThatDoNotFit(t *testing.T) {
-	for name, c := range map[string]struct {
-		offsets []uint32
-		valid   []byte
-	}{
-		"no offsets":      {nil, nil},
-		"one too few":     {[]uint32{0, 1}, nil},
-		"one too many":    {[]uint32{0, 1, 2, 3}, nil},
-		"decreasing":      {[]uint32{0, 2, 1}, nil},
-		"past the bytes":  {[]uint32{0, 2, 5}, nil},
-		"far past":        {[]uint32{1<<32 - 2, 1<<32 - 1, 1<<32 - 1}, nil},
-		"validity short":  {[]uint32{0, 1, 2}, []byte{1}},
-		"begins past end": {[]uint32{9, 9, 9}, []byte{0, 0}},
-	} {
+	for name, c := range proving.MalformedColumns() {
 		for _, f := range functions {
-			err := hashbytes.Hash(make([]int64, 2), c.offsets, []byte("1234"), c.valid, f)
+			err := hashbytes.Hash(make([]int64, 2), c.Offsets, []byte("1234"), c.Valid, f)
 			require.ErrorIs(t, err, hashbytes.ErrOffsets, name)
 		}
 	}

@@ -90,20 +90,8 @@ func TestHexErrors(t *testing.T) {
 }
 
 func TestHexChecksTheColumn(t *testing.T) {
-	for name, c := range map[string]struct {
-		offsets []uint32
-		valid   []byte
-	}{
-		"no offsets":      {nil, nil},
-		"one too few":     {[]uint32{0, 1}, nil},
-		"one too many":    {[]uint32{0, 1, 2, 3}, nil},
-		"decreasing":      {[]uint32{0, 2, 1}, nil},
-		"past the bytes":  {[]uint32{0, 2, 5}, nil},
-		"far past":        {[]uint32{1<<32 - 2, 1<<32 - 1, 1<<32 - 1}, nil},
-		"validity short":  {[]uint32{0, 1, 2}, []byte{1}},
-		"begins past end": {[]uint32{9, 9, 9}, []byte{0, 0}},
-	} {
-		require.ErrorIs(t, hextoint.Hex(make([]int64, 2), c.offsets, []byte("1234"), c.valid), hextoint.ErrOffsets, name)
+	for name, c := range proving.MalformedColumns() {
+		require.ErrorIs(t, hextoint.Hex(make([]int64, 2), c.Offsets, []byte("1234"), c.Valid), hextoint.ErrOffsets, name)
 	}
 	require.NoError(t, hextoint.Hex(make([]int64, 2), []uint32{0, 2, 4}, []byte("1234"), nil))
 }
