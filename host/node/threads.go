@@ -35,8 +35,8 @@ func (c *Config) divideCores(cores int) []int {
 }
 
 // configuredThreads returns how many of this machine's cores a drive is configured to use, 0 if that is not configured.
-// computes is false for a drive that computes elsewhere, and for a drive that has a single thread by default: in memory,
-// without flash, or with the reference engine.
+// computes is false for a drive that computes elsewhere, and for a drive that has a single thread by default: in
+// memory, without flash, or with the reference engine.
 func (d *DriveConfig) configuredThreads() (threads int, computes bool) {
 	u, err := sdk.ParseURI(d.URI)
 	if err != nil {
