@@ -33,9 +33,9 @@ func convert16(src Mem, k, high reg.Register, y reg.VecVirtual, convert func(x, 
 // bucketKernel writes the lookup of package bucketize's cells, 16 values at a time.
 func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Register, y reg.VecVirtual)) {
 	TEXT(name, NOSPLIT, "func(dst *int64, src *"+kind+", n int, regions *uint32, cells *uint64, thresholds *uint32, low, high, shift uint32, more int, nanTo int64, stop bool) (done int)")
-	Doc(name+" looks n values up with AVX-512. It compares each value with the first threshold of the value's cell and with as many",
-		"further thresholds as more says. If stop is set, it ends before the first 16 values that hold a NaN; otherwise the bucket",
-		"of a NaN is nanTo. It returns the number of values that it looked up.")
+	describe(name + " looks n values up with AVX-512. It compares each value with the first threshold of the value's " +
+		"cell and with as many further thresholds as more says. If stop is set, it ends before the first 16 values " +
+		"that hold a NaN; otherwise the bucket of a NaN is nanTo. It returns the number of values that it looked up.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	regions, cells, thresholds := Load(Param("regions"), GP64()), Load(Param("cells"), GP64()), Load(Param("thresholds"), GP64())

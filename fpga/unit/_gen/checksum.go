@@ -19,8 +19,8 @@ const (
 func checksumKernels() {
 	far := crcFactors("far", 8*crcStride)
 	TEXT("fold512", NOSPLIT, "func(left *[16]byte, state uint32, p *byte, n int)")
-	Doc("fold512 sets left to a message that has the remainder of the n bytes at p, to which state is added first. n is a multiple of 256",
-		"above 0.")
+	describe("fold512 sets left to a message that has the remainder of the n bytes at p, to which state is added " +
+		"first. n is a multiple of 256 above 0.")
 	Pragma("noescape")
 	left, state := Load(Param("left"), GP64()), Load(Param("state"), GP32())
 	p, n := Load(Param("p"), GP64()), Load(Param("n"), GP64())

@@ -37,9 +37,9 @@ func convertKernels() {
 func convertKernel(name, from, to string, w vector, convert func(x, y reg.VecVirtual)) {
 	TEXT(name, NOSPLIT, "func(dst *"+to+", src *"+from+", n int)")
 	if w.bits == 512 {
-		Doc(name + " converts n values with AVX-512.")
+		describe(name + " converts n values with AVX-512.")
 	} else {
-		Doc(name + " converts the first n/4*4 of n values with AVX2.")
+		describe(name + " converts the first n/4*4 of n values with AVX2.")
 	}
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())

@@ -34,8 +34,9 @@ func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual), 
 	name += sizeName(w)
 	TEXT(name, NOSPLIT, "func(dst *"+to+", dict *"+from+", idx *uint32, n, size int) (done int)")
 	each := strconv.Itoa(lanes)
-	Doc(name+" sets dst[i] to dict[idx[i]] for n indices, "+each+" at a time. It ends when fewer than "+each+" are left, or when one of the",
-		"next "+each+" is not below size. It returns the number of elements that it set.")
+	describe(name + " sets dst[i] to dict[idx[i]] for n indices, " + each + " at a time. It ends when fewer than " + each +
+		" are left, or when one of the next " + each + " is not below size. It returns the number of elements that it " +
+		"set.")
 	Pragma("noescape")
 	get := func(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 	dst, dict, idx, n, total := get("dst"), get("dict"), get("idx"), get("n"), GP64()
@@ -122,7 +123,8 @@ func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual), 
 // overlaps.
 func sums() {
 	TEXT("sums512", NOSPLIT, "func(v *int64, n int, least, last int64)")
-	Doc("sums512 replaces each of n values by the sum of last, of the values up to it, and of least for each of these.")
+	describe("sums512 replaces each of n values by the sum of last, of the values up to it, and of least for each " +
+		"of these.")
 	Pragma("noescape")
 	v, n := Load(Param("v"), GP64()), Load(Param("n"), GP64()).(reg.GPVirtual)
 	least, last := z512.param64("least"), z512.param64("last")
@@ -151,8 +153,8 @@ func spread(name, kind string) {
 	e := elements(kind)
 	lanes := 64 / e.size
 	TEXT(name, NOSPLIT, "func(v *"+kind+", valid *byte, n, there int)")
-	Doc(name+" moves the first values of v to those of n places for which valid has a one, and puts 0 into the other places. valid has",
-		"there ones. n is a multiple of "+strconv.Itoa(lanes)+".")
+	describe(name + " moves the first values of v to those of n places for which valid has a one, and puts 0 into " +
+		"the other places. valid has there ones. n is a multiple of " + strconv.Itoa(lanes) + ".")
 	Pragma("noescape")
 	v, valid := Load(Param("v"), GP64()), Load(Param("valid"), GP64())
 	n, there := Load(Param("n"), GP64()).(reg.GPVirtual), Load(Param("there"), GP64()).(reg.GPVirtual)
@@ -192,7 +194,7 @@ func spread(name, kind string) {
 // join4 and join8 write the kernels that assemble values whose bytes lie in separate streams.
 func join4() {
 	TEXT("join4x512", NOSPLIT, "func(dst *uint32, src *byte, n, stride int)")
-	Doc("join4x512 puts together n values of 4 bytes, which lie stride bytes apart.")
+	describe("join4x512 puts together n values of 4 bytes, which lie stride bytes apart.")
 	Pragma("noescape")
 	join(4, 16, func(m Mem, k reg.Register, x reg.VecVirtual) {
 		if k != nil {
@@ -205,7 +207,7 @@ func join4() {
 
 func join8() {
 	TEXT("join8x512", NOSPLIT, "func(dst *uint64, src *byte, n, stride int)")
-	Doc("join8x512 puts together n values of 8 bytes, which lie stride bytes apart.")
+	describe("join8x512 puts together n values of 8 bytes, which lie stride bytes apart.")
 	Pragma("noescape")
 	join(8, 8, func(m Mem, k reg.Register, x reg.VecVirtual) {
 		if k != nil {

@@ -19,9 +19,9 @@ func hexToInt() {
 func hexKernel(name string, w vector) {
 	tokens := w.lanes64()
 	TEXT(name, NOSPLIT, "func(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)")
-	Doc(name+" parses n tokens until one token of the next vector is null or does not have eight digits. offsets has one element",
-		"more than there are tokens, size is the number of bytes of data, and valid may be nil. It returns the number of tokens",
-		"that it parsed, which fill whole vectors.")
+	describe(name + " parses n tokens until one token of the next vector is null or does not have eight digits. " +
+		"offsets has one element more than there are tokens, size is the number of bytes of data, and valid may be " +
+		"nil. It returns the number of tokens that it parsed, which fill whole vectors.")
 	Pragma("noescape")
 	dst, offsets, data := Load(Param("dst"), GP64()), Load(Param("offsets"), GP64()), Load(Param("data"), GP64())
 	size, valid := Load(Param("size"), GP64()), Load(Param("valid"), GP64())
@@ -126,8 +126,9 @@ func lowerHalf(to reg.VecVirtual, opcode string, from ...Op) {
 // a 64-bit lane of its own, another turns digits into their values.
 func hexAny() {
 	TEXT("hexAny512", NOSPLIT, "func(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)")
-	Doc("hexAny512 parses n tokens, and makes nulls of empty tokens, until one of the next eight is malformed, or is empty while valid is",
-		"nil. The parameters are those of hex512. It returns the number of tokens that it parsed, a multiple of eight.")
+	describe("hexAny512 parses n tokens, and makes nulls of empty tokens, until one of the next eight is " +
+		"malformed, or is empty while valid is nil. The parameters are those of hex512. It returns the number of " +
+		"tokens that it parsed, a multiple of eight.")
 	Pragma("noescape")
 	dst, offsets, data := Load(Param("dst"), GP64()), Load(Param("offsets"), GP64()), Load(Param("data"), GP64())
 	size, valid := Load(Param("size"), GP64()), Load(Param("valid"), GP64())

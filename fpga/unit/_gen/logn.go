@@ -28,8 +28,9 @@ const (
 // log512 takes 16 values at a time, in two vectors of float64. A table of 16 entries lies in registers.
 func log512() {
 	TEXT("log512", NOSPLIT, "func(dst, src *float32, n int, add, lo, hi float32, table *[2][16]float64) (done int)")
-	Doc("log512 works on n clamped values with AVX-512, 16 at a time, the last of which may be fewer. It ends before values of which some",
-		"need more than the vectors' precision. It returns the number of values that it has worked on.")
+	describe("log512 works on n clamped values with AVX-512, 16 at a time, the last of which may be fewer. It ends " +
+		"before values of which some need more than the vectors' precision. It returns the number of values that it " +
+		"has worked on.")
 	Pragma("noescape")
 	dst, src, table := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("table"), GP64())
 	n, total := Load(Param("n"), GP64()).(reg.GPVirtual), GP64()
@@ -131,8 +132,9 @@ func log512() {
 // value: ln z = 2 s (1 + s^2/3 + s^4/5 + ...), s = (z-1)/(z+1), |s| < 0.175.
 func log256() {
 	TEXT("log256", NOSPLIT, "func(dst, src *float32, n int, add, lo, hi float32) (done int)")
-	Doc("log256 works on the first n/8*8 of n clamped values with AVX2, 8 at a time. It ends before values of which some are special or",
-		"subnormal, or need more than the vectors' precision. It returns the number of values that it has worked on.")
+	describe("log256 works on the first n/8*8 of n clamped values with AVX2, 8 at a time. It ends before values of " +
+		"which some are special or subnormal, or need more than the vectors' precision. It returns the number of " +
+		"values that it has worked on.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	n, total := Load(Param("n"), GP64()).(reg.GPVirtual), GP64()

@@ -20,9 +20,9 @@ func positiveModulus() {
 func maskKernel(name, set string, v vector) {
 	TEXT(name, NOSPLIT, "func(dst, src *int64, n int, mask uint64)")
 	if v.bits == 512 {
-		Doc(name + " takes the lower bits of n numbers with " + set + ".")
+		describe(name + " takes the lower bits of n numbers with " + set + ".")
 	} else {
-		Doc(name + " takes the lower bits of the first n/4*4 of n numbers with " + set + ".")
+		describe(name + " takes the lower bits of the first n/4*4 of n numbers with " + set + ".")
 	}
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
@@ -50,9 +50,9 @@ func maskKernel(name, set string, v vector) {
 func modKernel(name, set string, v vector, divisor func() modulus) {
 	TEXT(name, NOSPLIT, "func(dst, src *int64, n int, d uint64, inverse float64)")
 	if v.bits == 512 {
-		Doc(name + " reduces n numbers with " + set + ".")
+		describe(name + " reduces n numbers with " + set + ".")
 	} else {
-		Doc(name + " reduces the first n/4*4 of n numbers with " + set + ".")
+		describe(name + " reduces the first n/4*4 of n numbers with " + set + ".")
 	}
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())

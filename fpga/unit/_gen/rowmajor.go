@@ -32,7 +32,7 @@ func rowMajor() {
 // transposition writes a kernel that takes 16 rows of 16 columns at a time and stores row after row.
 func transposition(name, does string, store func(row reg.VecVirtual, k reg.OpmaskVirtual, to Mem)) {
 	TEXT(name, NOSPLIT, "func(dst *byte, stride int, tile *float32, rows, columns int)")
-	Doc(name + " " + does)
+	describe(name + " " + does)
 	Pragma("noescape")
 	dst, stride := Load(Param("dst"), GP64()), Load(Param("stride"), GP64())
 	tile := Load(Param("tile"), GP64())

@@ -29,9 +29,9 @@ func hashKernel(name, width string, v vector, divisor func() modulus, to idStore
 	TEXT(name, NOSPLIT, "func(dst *"+to.kind+", src *int64, n int, salt, d uint64, inverse float64)")
 	as := map[int]string{8: "", 4: ", and writes the low 32 bits of each hash,"}[to.size]
 	if v.bits == 512 {
-		Doc(name + " hashes n ids" + as + " with AVX-512.")
+		describe(name + " hashes n ids" + as + " with AVX-512.")
 	} else {
-		Doc(name + " hashes the first n/4*4 of n ids" + as + " with AVX2.")
+		describe(name + " hashes the first n/4*4 of n ids" + as + " with AVX2.")
 	}
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
@@ -66,8 +66,8 @@ func hashSumKernel() {
 	const name = "hashWideTo32Sum512"
 	far := crcFactors("far", 8*crcStride)
 	TEXT(name, NOSPLIT, "func(left *[16]byte, dst *byte, src *int64, n int, salt, d uint64, inverse float64, state uint32)")
-	Doc(name+" hashes n ids, writes the low 32 bits of each hash, and sets left to a message that has the remainder of the ids' bytes,",
-		"to which state is added first. n is a multiple of 32 above 0.")
+	describe(name + " hashes n ids, writes the low 32 bits of each hash, and sets left to a message that has the " +
+		"remainder of the ids' bytes, to which state is added first. n is a multiple of 32 above 0.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	n := Load(Param("n"), GP64()).(reg.GPVirtual)

@@ -71,8 +71,9 @@ func subtractWords(m Op, x, y reg.VecVirtual) {
 // each line: the number of separators so far determines which of a block's separators must be line ends.
 func textIndex() {
 	TEXT("index512", NOSPLIT, "func(data *byte, blocks int, starts *uint16, fields, want int) (seps int)")
-	Doc("index512 looks for tabs and line ends in blocks of 64 bytes, and writes to starts the place of the byte behind each. It ends when",
-		"it has found want of them, or when a line has another number of fields. It writes up to 64 places more than it returns.")
+	describe("index512 looks for tabs and line ends in blocks of 64 bytes, and writes to starts the place of the " +
+		"byte behind each. It ends when it has found want of them, or when a line has another number of fields. It " +
+		"writes up to 64 places more than it returns.")
 	Pragma("noescape")
 	data, blocks := Load(Param("data"), GP64()), Load(Param("blocks"), GP64())
 	starts, fields, want := Load(Param("starts"), GP64()), Load(Param("fields"), GP64()), Load(Param("want"), GP64())
@@ -150,10 +151,11 @@ func textIndex() {
 // the second group is mixed.
 func textRows() {
 	TEXT("rows512", NOSPLIT, "func(data *byte, starts *uint16, fields, rows int, label, cr uint8, cells *uint32, planes *byte) (done int)")
-	Doc("rows512 parses rows until a row is malformed or has a field of more than eight bytes. starts holds the place of each field, counted",
-		"from data; a line has as many as fields says. label is 1 if lines have a label, and cr is 1 if they end in CR LF. A row has",
-		"40 cells. planes holds a byte for each row and group of eight fields, with a bit for each field that is not empty; the bytes of",
-		"a group begin 64 bytes behind those of the group before.")
+	describe("rows512 parses rows until a row is malformed or has a field of more than eight bytes. starts holds " +
+		"the place of each field, counted from data; a line has as many as fields says. label is 1 if lines have a " +
+		"label, and cr is 1 if they end in CR LF. A row has 40 cells. planes holds a byte for each row and group of " +
+		"eight fields, with a bit for each field that is not empty; the bytes of a group begin 64 bytes behind those " +
+		"of the group before.")
 	Pragma("noescape")
 	data, p := Load(Param("data"), GP64()), Load(Param("starts"), GP64())
 	step, n := Load(Param("fields"), GP64()), Load(Param("rows"), GP64())

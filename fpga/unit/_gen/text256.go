@@ -19,7 +19,7 @@ func text256Kernels() {
 // text256Index writes the search for separators: the bits of 64 bytes are turned into positions one by one, a dozen without a branch.
 func text256Index() {
 	TEXT("index256", NOSPLIT, "func(data *byte, blocks int, starts *uint16, fields, want int) (seps int)")
-	Doc("index256 does what index512 does, with AVX2 and BMI2.")
+	describe("index256 does what index512 does, with AVX2 and BMI2.")
 	Pragma("noescape")
 	data, blocks := Load(Param("data"), GP64()), Load(Param("blocks"), GP64())
 	starts, fields, want := Load(Param("starts"), GP64()), Load(Param("fields"), GP64()), Load(Param("want"), GP64())
@@ -116,7 +116,7 @@ func table256(name string, at func(i int) uint64) Mem {
 // clear the bytes that do not belong to the field.
 func text256Rows() {
 	TEXT("rows256", NOSPLIT, "func(data *byte, starts *uint16, fields, rows int, label, cr uint8, cells *uint32, planes *byte) (done int)")
-	Doc("rows256 does what rows512 does, with AVX2. It reads up to eight bytes before data.")
+	describe("rows256 does what rows512 does, with AVX2. It reads up to eight bytes before data.")
 	Pragma("noescape")
 	r := &rows256{data: Load(Param("data"), GP64()), p: Load(Param("starts"), GP64())}
 	step, n := Load(Param("fields"), GP64()), Load(Param("rows"), GP64())

@@ -13,12 +13,12 @@ import (
 func textColumns(name string, signs bool) {
 	if signs {
 		TEXT(name, NOSPLIT, "func(dst **int64, src *byte, first, rows, ahead int, signed uint8)")
-		Doc(name+" writes rows/8*8 rows of eight 32-bit cells, which lie 160 bytes apart, to eight columns, from element first on. The cells",
-			"of the columns whose bit is set in signed are sign-extended. A nil column is left out. For each row the kernel prefetches 32",
-			"bytes, from ahead bytes behind src on.")
+		describe(name + " writes rows/8*8 rows of eight 32-bit cells, which lie 160 bytes apart, to eight columns, from " +
+			"element first on. The cells of the columns whose bit is set in signed are sign-extended. A nil column is " +
+			"left out. For each row the kernel prefetches 32 bytes, from ahead bytes behind src on.")
 	} else {
 		TEXT(name, NOSPLIT, "func(dst **int64, src *byte, first, rows, ahead int)")
-		Doc(name + " does what columns512 does if no column is signed.")
+		describe(name + " does what columns512 does if no column is signed.")
 	}
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
@@ -79,8 +79,8 @@ func textColumns(name string, signs bool) {
 // textValidity writes the kernel that turns a plane of bits into eight columns of bytes.
 func textValidity() {
 	TEXT("validity512", NOSPLIT, "func(dst **byte, plane *byte, first, rows int)")
-	Doc("validity512 writes at most 64 rows of a plane, which has a byte for each row, to eight columns of bytes, from element first on:",
-		"column i gets bit i of each byte. A nil column is left out.")
+	describe("validity512 writes at most 64 rows of a plane, which has a byte for each row, to eight columns of " +
+		"bytes, from element first on: column i gets bit i of each byte. A nil column is left out.")
 	Pragma("noescape")
 	dst, plane := Load(Param("dst"), GP64()), Load(Param("plane"), GP64())
 	first := Load(Param("first"), GP64())
@@ -112,7 +112,7 @@ func text256Columns() {
 		signed     int
 	}{{"signed256", "are signed", 8}, {"mixed256", "are signed but for the last two", mixedDecimals}, {"unsigned256", "are not signed", 0}} {
 		TEXT(kind.name, NOSPLIT, "func(dst **int64, src *byte, first, rows, ahead int)")
-		Doc(kind.name + " does what columns512 does, with AVX2, where a group's cells " + kind.what + ".")
+		describe(kind.name + " does what columns512 does, with AVX2, where a group's cells " + kind.what + ".")
 		Pragma("noescape")
 		dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 		first, n := Load(Param("first"), GP64()), Load(Param("rows"), GP64()).(reg.GPVirtual)
@@ -174,7 +174,7 @@ func load256(m Mem, signed int, x reg.VecVirtual) {
 // text256Validity writes the kernel that turns a plane of bits into eight columns of bytes, for a whole block.
 func text256Validity() {
 	TEXT("validity256", NOSPLIT, "func(dst **byte, plane *byte, first int)")
-	Doc("validity256 does what validity512 does, for 64 rows, with AVX2.")
+	describe("validity256 does what validity512 does, for 64 rows, with AVX2.")
 	Pragma("noescape")
 	dst, plane := Load(Param("dst"), GP64()), Load(Param("plane"), GP64())
 	first := Load(Param("first"), GP64())

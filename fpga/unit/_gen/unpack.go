@@ -133,8 +133,8 @@ func packedLoop(p packed, lanes int, step func() reg.GPVirtual, body func(bytes,
 // unpackNarrow is for widths of at most 17 bits: sixteen values lie in at most 36 bytes, and each in two words of 16 bits.
 func unpackNarrow(name string) {
 	TEXT(name, NOSPLIT, "func(dst *uint32, src *byte, n, bit, width, have int)")
-	Doc(name+" unpacks n values of 1 to 17 bits, from bit number bit (0 to 7) of the have bytes at src on. Bytes behind these",
-		"count as 0.")
+	describe(name + " unpacks n values of 1 to 17 bits, from bit number bit (0 to 7) of the have bytes at src on. " +
+		"Bytes behind these count as 0.")
 	Pragma("noescape")
 	p := packedParams()
 	at := indexed(4, p.width)
@@ -171,8 +171,8 @@ func dwords(x uint32) reg.VecVirtual { return z512.all32(x) }
 // four are taken.
 func unpackWide(name string) {
 	TEXT(name, NOSPLIT, "func(dst *uint32, src *byte, n, bit, width, have int)")
-	Doc(name+" unpacks n values of 1 to 32 bits, from bit number bit (0 to 7) of the have bytes at src on. Bytes behind these",
-		"count as 0.")
+	describe(name + " unpacks n values of 1 to 32 bits, from bit number bit (0 to 7) of the have bytes at src on. " +
+		"Bytes behind these count as 0.")
 	Pragma("noescape")
 	p := packedParams()
 	at := indexed(8, p.width)
@@ -295,8 +295,9 @@ var pairs = map[uint64]Mem{}
 // shuffled emits the loop over eight values at a time, as long as there are bytes for the last load of 16 bytes.
 func shuffled(name, to, bits string, make func(width, bit reg.GPVirtual) []shuffler, body func(p packed, s []shuffler)) {
 	TEXT(name, NOSPLIT, "func(dst *"+to+", src *byte, n, bit, width, have int) (done int)")
-	Doc(name+" unpacks the first n/8*8 of n values of 1 to "+bits+" bits, from bit number bit (0 to 7) of the have bytes at src on. It ends early",
-		"if too few bytes lie behind them. It returns the number of values that it unpacked.")
+	describe(name + " unpacks the first n/8*8 of n values of 1 to " + bits + " bits, from bit number bit (0 to 7) of " +
+		"the have bytes at src on. It ends early if too few bytes lie behind them. It returns the number of values that " +
+		"it unpacked.")
 	Pragma("noescape")
 	p := packedParams()
 	s := make(p.width, Load(Param("bit"), GP64()).(reg.GPVirtual))

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -38,6 +39,25 @@ func (v vector) half(r reg.VecVirtual) reg.Register {
 
 // lanes64 is how many 64-bit lanes a register has.
 func (v vector) lanes64() int { return v.bits / 64 }
+
+// describe sets the comment of the function that is being built, in lines of at most 120 columns.
+func describe(text string) {
+	const width = 117 // without "// "
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > width:
+			lines = append(lines, line)
+			line = word
+		default:
+			line += " " + word
+		}
+	}
+	Doc(append(lines, line)...)
+}
 
 var constants = map[uint64]Mem{}
 
@@ -307,9 +327,9 @@ func elements(kind string) element {
 // docOf documents a kernel that works in place on n values or, if it has no masks, on the values of whole vectors.
 func docOf(name, does string, w vector, kind string) {
 	if w.bits == 512 {
-		Doc(name + " " + does + " n values with AVX-512.")
+		describe(name + " " + does + " n values with AVX-512.")
 		return
 	}
 	lanes := strconv.Itoa(w.bytes / elements(kind).size)
-	Doc(name + " " + does + " the first n/" + lanes + "*" + lanes + " of n values with AVX2.")
+	describe(name + " " + does + " the first n/" + lanes + "*" + lanes + " of n values with AVX2.")
 }

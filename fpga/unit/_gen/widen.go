@@ -18,7 +18,7 @@ func widenKernels() {
 func widen(name string, w vector, extend func(m Op, x reg.Register)) {
 	name += map[int]string{256: "x256", 512: "x512"}[w.bits]
 	TEXT(name, NOSPLIT, "func(dst *int64, src *byte, n int)")
-	Doc(name + " extends the first whole vectors of n values.")
+	describe(name + " extends the first whole vectors of n values.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	n := Load(Param("n"), GP64()).(reg.GPVirtual)

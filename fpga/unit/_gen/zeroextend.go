@@ -38,11 +38,12 @@ func lowHalves(name string, w vector) {
 		advance: func(elements int) { ADDQ(I32(8*elements), v) }}.emit()
 }
 
-const narrowDoc = " copies the low halves of n numbers until one of the next 16 does not fit into an int32. It returns the number of numbers copied."
+const narrowDoc = " copies the low halves of n numbers until one of the next 16 does not fit into an int32. It " +
+	"returns the number of numbers copied."
 
 func narrow512() {
 	TEXT("narrow512", NOSPLIT, "func(dst *byte, src *int64, n int) (done int)")
-	Doc("narrow512" + narrowDoc)
+	describe("narrow512" + narrowDoc)
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	n, total := Load(Param("n"), GP64()).(reg.GPVirtual), GP64()
@@ -88,7 +89,7 @@ func narrow512() {
 
 func narrow256() {
 	TEXT("narrow256", NOSPLIT, "func(dst *byte, src *int64, n int) (done int)")
-	Doc("narrow256" + narrowDoc + " It copies n/8*8 at most.")
+	describe("narrow256" + narrowDoc + " It copies n/8*8 at most.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	n, total := Load(Param("n"), GP64()).(reg.GPVirtual), GP64()

@@ -4,8 +4,8 @@
 
 package checksum
 
-// fold512 sets left to a message that has the remainder of the n bytes at p, to which state is added first. n is a multiple of 256
-// above 0.
+// fold512 sets left to a message that has the remainder of the n bytes at p, to which state is added first. n is a
+// multiple of 256 above 0.
 //
 //go:noescape
 func fold512(left *[16]byte, state uint32, p *byte, n int)

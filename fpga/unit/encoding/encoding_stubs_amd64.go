@@ -4,80 +4,80 @@
 
 package encoding
 
-// unpackNarrow512 unpacks n values of 1 to 17 bits, from bit number bit (0 to 7) of the have bytes at src on. Bytes behind these
-// count as 0.
+// unpackNarrow512 unpacks n values of 1 to 17 bits, from bit number bit (0 to 7) of the have bytes at src on. Bytes
+// behind these count as 0.
 //
 //go:noescape
 func unpackNarrow512(dst *uint32, src *byte, n int, bit int, width int, have int)
 
-// unpackWide512 unpacks n values of 1 to 32 bits, from bit number bit (0 to 7) of the have bytes at src on. Bytes behind these
-// count as 0.
+// unpackWide512 unpacks n values of 1 to 32 bits, from bit number bit (0 to 7) of the have bytes at src on. Bytes
+// behind these count as 0.
 //
 //go:noescape
 func unpackWide512(dst *uint32, src *byte, n int, bit int, width int, have int)
 
-// unpackNarrow256 unpacks the first n/8*8 of n values of 1 to 25 bits, from bit number bit (0 to 7) of the have bytes at src on. It ends early
-// if too few bytes lie behind them. It returns the number of values that it unpacked.
+// unpackNarrow256 unpacks the first n/8*8 of n values of 1 to 25 bits, from bit number bit (0 to 7) of the have bytes
+// at src on. It ends early if too few bytes lie behind them. It returns the number of values that it unpacked.
 //
 //go:noescape
 func unpackNarrow256(dst *uint32, src *byte, n int, bit int, width int, have int) (done int)
 
-// unpackWide256 unpacks the first n/8*8 of n values of 1 to 32 bits, from bit number bit (0 to 7) of the have bytes at src on. It ends early
-// if too few bytes lie behind them. It returns the number of values that it unpacked.
+// unpackWide256 unpacks the first n/8*8 of n values of 1 to 32 bits, from bit number bit (0 to 7) of the have bytes at
+// src on. It ends early if too few bytes lie behind them. It returns the number of values that it unpacked.
 //
 //go:noescape
 func unpackWide256(dst *uint32, src *byte, n int, bit int, width int, have int) (done int)
 
-// unpackWidest256 unpacks the first n/8*8 of n values of 1 to 57 bits, from bit number bit (0 to 7) of the have bytes at src on. It ends early
-// if too few bytes lie behind them. It returns the number of values that it unpacked.
+// unpackWidest256 unpacks the first n/8*8 of n values of 1 to 57 bits, from bit number bit (0 to 7) of the have bytes
+// at src on. It ends early if too few bytes lie behind them. It returns the number of values that it unpacked.
 //
 //go:noescape
 func unpackWidest256(dst *int64, src *byte, n int, bit int, width int, have int) (done int)
 
-// gather64x512 sets dst[i] to dict[idx[i]] for n indices, 16 at a time. It ends when fewer than 16 are left, or when one of the
-// next 16 is not below size. It returns the number of elements that it set.
+// gather64x512 sets dst[i] to dict[idx[i]] for n indices, 16 at a time. It ends when fewer than 16 are left, or when
+// one of the next 16 is not below size. It returns the number of elements that it set.
 //
 //go:noescape
 func gather64x512(dst *uint64, dict *uint64, idx *uint32, n int, size int) (done int)
 
-// gather32x512 sets dst[i] to dict[idx[i]] for n indices, 16 at a time. It ends when fewer than 16 are left, or when one of the
-// next 16 is not below size. It returns the number of elements that it set.
+// gather32x512 sets dst[i] to dict[idx[i]] for n indices, 16 at a time. It ends when fewer than 16 are left, or when
+// one of the next 16 is not below size. It returns the number of elements that it set.
 //
 //go:noescape
 func gather32x512(dst *uint32, dict *uint32, idx *uint32, n int, size int) (done int)
 
-// gatherSignedx512 sets dst[i] to dict[idx[i]] for n indices, 16 at a time. It ends when fewer than 16 are left, or when one of the
-// next 16 is not below size. It returns the number of elements that it set.
+// gatherSignedx512 sets dst[i] to dict[idx[i]] for n indices, 16 at a time. It ends when fewer than 16 are left, or
+// when one of the next 16 is not below size. It returns the number of elements that it set.
 //
 //go:noescape
 func gatherSignedx512(dst *int64, dict *int32, idx *uint32, n int, size int) (done int)
 
-// gatherUnsignedx512 sets dst[i] to dict[idx[i]] for n indices, 16 at a time. It ends when fewer than 16 are left, or when one of the
-// next 16 is not below size. It returns the number of elements that it set.
+// gatherUnsignedx512 sets dst[i] to dict[idx[i]] for n indices, 16 at a time. It ends when fewer than 16 are left, or
+// when one of the next 16 is not below size. It returns the number of elements that it set.
 //
 //go:noescape
 func gatherUnsignedx512(dst *int64, dict *uint32, idx *uint32, n int, size int) (done int)
 
-// gather64x256 sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when one of the
-// next 8 is not below size. It returns the number of elements that it set.
+// gather64x256 sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when one
+// of the next 8 is not below size. It returns the number of elements that it set.
 //
 //go:noescape
 func gather64x256(dst *uint64, dict *uint64, idx *uint32, n int, size int) (done int)
 
-// gather32x256 sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when one of the
-// next 8 is not below size. It returns the number of elements that it set.
+// gather32x256 sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when one
+// of the next 8 is not below size. It returns the number of elements that it set.
 //
 //go:noescape
 func gather32x256(dst *uint32, dict *uint32, idx *uint32, n int, size int) (done int)
 
-// gatherSignedx256 sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when one of the
-// next 8 is not below size. It returns the number of elements that it set.
+// gatherSignedx256 sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when
+// one of the next 8 is not below size. It returns the number of elements that it set.
 //
 //go:noescape
 func gatherSignedx256(dst *int64, dict *int32, idx *uint32, n int, size int) (done int)
 
-// gatherUnsignedx256 sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when one of the
-// next 8 is not below size. It returns the number of elements that it set.
+// gatherUnsignedx256 sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or
+// when one of the next 8 is not below size. It returns the number of elements that it set.
 //
 //go:noescape
 func gatherUnsignedx256(dst *int64, dict *uint32, idx *uint32, n int, size int) (done int)
@@ -87,14 +87,14 @@ func gatherUnsignedx256(dst *int64, dict *uint32, idx *uint32, n int, size int) 
 //go:noescape
 func sums512(v *int64, n int, least int64, last int64)
 
-// spread64x512 moves the first values of v to those of n places for which valid has a one, and puts 0 into the other places. valid has
-// there ones. n is a multiple of 8.
+// spread64x512 moves the first values of v to those of n places for which valid has a one, and puts 0 into the other
+// places. valid has there ones. n is a multiple of 8.
 //
 //go:noescape
 func spread64x512(v *uint64, valid *byte, n int, there int)
 
-// spread32x512 moves the first values of v to those of n places for which valid has a one, and puts 0 into the other places. valid has
-// there ones. n is a multiple of 16.
+// spread32x512 moves the first values of v to those of n places for which valid has a one, and puts 0 into the other
+// places. valid has there ones. n is a multiple of 16.
 //
 //go:noescape
 func spread32x512(v *uint32, valid *byte, n int, there int)

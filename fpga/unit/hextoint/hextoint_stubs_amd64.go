@@ -4,22 +4,23 @@
 
 package hextoint
 
-// hexAny512 parses n tokens, and makes nulls of empty tokens, until one of the next eight is malformed, or is empty while valid is
-// nil. The parameters are those of hex512. It returns the number of tokens that it parsed, a multiple of eight.
+// hexAny512 parses n tokens, and makes nulls of empty tokens, until one of the next eight is malformed, or is empty
+// while valid is nil. The parameters are those of hex512. It returns the number of tokens that it parsed, a multiple of
+// eight.
 //
 //go:noescape
 func hexAny512(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)
 
-// hex512 parses n tokens until one token of the next vector is null or does not have eight digits. offsets has one element
-// more than there are tokens, size is the number of bytes of data, and valid may be nil. It returns the number of tokens
-// that it parsed, which fill whole vectors.
+// hex512 parses n tokens until one token of the next vector is null or does not have eight digits. offsets has one
+// element more than there are tokens, size is the number of bytes of data, and valid may be nil. It returns the number
+// of tokens that it parsed, which fill whole vectors.
 //
 //go:noescape
 func hex512(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)
 
-// hex256 parses n tokens until one token of the next vector is null or does not have eight digits. offsets has one element
-// more than there are tokens, size is the number of bytes of data, and valid may be nil. It returns the number of tokens
-// that it parsed, which fill whole vectors.
+// hex256 parses n tokens until one token of the next vector is null or does not have eight digits. offsets has one
+// element more than there are tokens, size is the number of bytes of data, and valid may be nil. It returns the number
+// of tokens that it parsed, which fill whole vectors.
 //
 //go:noescape
 func hex256(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)

@@ -4,14 +4,15 @@
 
 package logn
 
-// log512 works on n clamped values with AVX-512, 16 at a time, the last of which may be fewer. It ends before values of which some
-// need more than the vectors' precision. It returns the number of values that it has worked on.
+// log512 works on n clamped values with AVX-512, 16 at a time, the last of which may be fewer. It ends before values of
+// which some need more than the vectors' precision. It returns the number of values that it has worked on.
 //
 //go:noescape
 func log512(dst *float32, src *float32, n int, add float32, lo float32, hi float32, table *[2][16]float64) (done int)
 
-// log256 works on the first n/8*8 of n clamped values with AVX2, 8 at a time. It ends before values of which some are special or
-// subnormal, or need more than the vectors' precision. It returns the number of values that it has worked on.
+// log256 works on the first n/8*8 of n clamped values with AVX2, 8 at a time. It ends before values of which some are
+// special or subnormal, or need more than the vectors' precision. It returns the number of values that it has worked
+// on.
 //
 //go:noescape
 func log256(dst *float32, src *float32, n int, add float32, lo float32, hi float32) (done int)

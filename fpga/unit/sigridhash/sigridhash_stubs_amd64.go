@@ -44,8 +44,8 @@ func hashWideTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inver
 //go:noescape
 func hashSmallTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
 
-// hashWideTo32Sum512 hashes n ids, writes the low 32 bits of each hash, and sets left to a message that has the remainder of the ids' bytes,
-// to which state is added first. n is a multiple of 32 above 0.
+// hashWideTo32Sum512 hashes n ids, writes the low 32 bits of each hash, and sets left to a message that has the
+// remainder of the ids' bytes, to which state is added first. n is a multiple of 32 above 0.
 //
 //go:noescape
 func hashWideTo32Sum512(left *[16]byte, dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64, state uint32)

@@ -4,23 +4,24 @@
 
 package text
 
-// index512 looks for tabs and line ends in blocks of 64 bytes, and writes to starts the place of the byte behind each. It ends when
-// it has found want of them, or when a line has another number of fields. It writes up to 64 places more than it returns.
+// index512 looks for tabs and line ends in blocks of 64 bytes, and writes to starts the place of the byte behind each.
+// It ends when it has found want of them, or when a line has another number of fields. It writes up to 64 places more
+// than it returns.
 //
 //go:noescape
 func index512(data *byte, blocks int, starts *uint16, fields int, want int) (seps int)
 
-// rows512 parses rows until a row is malformed or has a field of more than eight bytes. starts holds the place of each field, counted
-// from data; a line has as many as fields says. label is 1 if lines have a label, and cr is 1 if they end in CR LF. A row has
-// 40 cells. planes holds a byte for each row and group of eight fields, with a bit for each field that is not empty; the bytes of
-// a group begin 64 bytes behind those of the group before.
+// rows512 parses rows until a row is malformed or has a field of more than eight bytes. starts holds the place of each
+// field, counted from data; a line has as many as fields says. label is 1 if lines have a label, and cr is 1 if they
+// end in CR LF. A row has 40 cells. planes holds a byte for each row and group of eight fields, with a bit for each
+// field that is not empty; the bytes of a group begin 64 bytes behind those of the group before.
 //
 //go:noescape
 func rows512(data *byte, starts *uint16, fields int, rows int, label uint8, cr uint8, cells *uint32, planes *byte) (done int)
 
-// columns512 writes rows/8*8 rows of eight 32-bit cells, which lie 160 bytes apart, to eight columns, from element first on. The cells
-// of the columns whose bit is set in signed are sign-extended. A nil column is left out. For each row the kernel prefetches 32
-// bytes, from ahead bytes behind src on.
+// columns512 writes rows/8*8 rows of eight 32-bit cells, which lie 160 bytes apart, to eight columns, from element
+// first on. The cells of the columns whose bit is set in signed are sign-extended. A nil column is left out. For each
+// row the kernel prefetches 32 bytes, from ahead bytes behind src on.
 //
 //go:noescape
 func columns512(dst **int64, src *byte, first int, rows int, ahead int, signed uint8)
@@ -30,8 +31,8 @@ func columns512(dst **int64, src *byte, first int, rows int, ahead int, signed u
 //go:noescape
 func unsigned512(dst **int64, src *byte, first int, rows int, ahead int)
 
-// validity512 writes at most 64 rows of a plane, which has a byte for each row, to eight columns of bytes, from element first on:
-// column i gets bit i of each byte. A nil column is left out.
+// validity512 writes at most 64 rows of a plane, which has a byte for each row, to eight columns of bytes, from element
+// first on: column i gets bit i of each byte. A nil column is left out.
 //
 //go:noescape
 func validity512(dst **byte, plane *byte, first int, rows int)

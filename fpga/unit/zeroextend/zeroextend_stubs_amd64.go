@@ -14,12 +14,14 @@ func zeroExtend512(v *int64, n int)
 //go:noescape
 func zeroExtend256(v *int64, n int)
 
-// narrow512 copies the low halves of n numbers until one of the next 16 does not fit into an int32. It returns the number of numbers copied.
+// narrow512 copies the low halves of n numbers until one of the next 16 does not fit into an int32. It returns the
+// number of numbers copied.
 //
 //go:noescape
 func narrow512(dst *byte, src *int64, n int) (done int)
 
-// narrow256 copies the low halves of n numbers until one of the next 16 does not fit into an int32. It returns the number of numbers copied. It copies n/8*8 at most.
+// narrow256 copies the low halves of n numbers until one of the next 16 does not fit into an int32. It returns the
+// number of numbers copied. It copies n/8*8 at most.
 //
 //go:noescape
 func narrow256(dst *byte, src *int64, n int) (done int)
