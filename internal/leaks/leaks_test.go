@@ -57,12 +57,14 @@ func TestLeaksAreErrors(t *testing.T) {
 	}
 }
 
-// TestDescriptorsAreSeen: an open file is in the list with its name, and a closed file is not.
+// TestDescriptorsAreSeen: an open file is in the list with its name, and a closed file is not. Only Linux lists
+// descriptors.
 func TestDescriptorsAreSeen(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("descriptors are listed on Linux alone")
-	}
 	before := openDescriptors()
+	if runtime.GOOS != "linux" {
+		assert.Empty(t, before)
+		return
+	}
 	f, err := os.CreateTemp(t.TempDir(), "leak")
 	require.NoError(t, err)
 	assert.Len(t, openDescriptors(), len(before)+1)
