@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk/partition"
@@ -122,10 +123,9 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 			continue // with the keys
 		}
 		c := pipeline.ColumnInfo{
-			Name: l.Name, Source: program.Parquet, Kind: kindOf(l.Physical), List: l.List, Nullable: l.Nullable(),
-			ElementNullable: l.List &&
-				l.MaxDef > l.RepDef, Unsigned: l.Unsigned, Bits: bits(l), Unsupported: l.Unsupported,
-			Logical: logical(l),
+			Name: l.Name, Source: program.Parquet, Kind: parquetcolumn.KindOf(l.Physical.Kind()), List: l.List,
+			Nullable: l.Nullable(), ElementNullable: l.List && l.MaxDef > l.RepDef, Unsigned: l.Unsigned,
+			Bits: bits(l), Unsupported: l.Unsupported, Logical: logical(l),
 		}
 		leaves := []int{i}
 		if l.Part == format.MapKeys {
@@ -169,14 +169,14 @@ func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
 	m := &f.Maps[i]
 	v := &f.Leaves[m.Values]
 	c := pipeline.ColumnInfo{
-		Name: m.Name, Source: program.Parquet, Kind: kindOf(v.Physical), List: m.List, Nullable: true,
+		Name: m.Name, Source: program.Parquet, Kind: parquetcolumn.KindOf(v.Physical.Kind()), List: m.List, Nullable: true,
 		ElementNullable: m.List && v.MaxDef > v.RepDef,
 		Unsigned:        v.Unsigned, Bits: bits(v), Map: pipeline.MapInfo{Keys: f.Leaves[keys].Path, Values: v.Path},
 	}
 	leaves := []int{keys, m.Values}
 	if m.Scores >= 0 {
 		s := &f.Leaves[m.Scores]
-		c.Map.Scores, c.Map.ScoreKind = s.Path, kindOf(s.Physical)
+		c.Map.Scores, c.Map.ScoreKind = s.Path, parquetcolumn.KindOf(s.Physical.Kind())
 		c.ElementNullable = c.ElementNullable || s.MaxDef > s.RepDef
 		leaves = append(leaves, m.Scores)
 	}
@@ -185,7 +185,7 @@ func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
 
 // logical returns the logical type of a column of bytes, or "" for text and for other columns.
 func logical(l *format.Leaf) string {
-	if kindOf(l.Physical) != program.Bytes {
+	if parquetcolumn.KindOf(l.Physical.Kind()) != program.Bytes {
 		return ""
 	}
 	switch l.Logical {
@@ -193,19 +193,6 @@ func logical(l *format.Leaf) string {
 		return ""
 	}
 	return l.Logical
-}
-
-// kindOf returns the kind of a physical type's values once they are decoded.
-func kindOf(t format.Type) program.Kind {
-	switch t {
-	case format.Boolean, format.Int32, format.Int64:
-		return program.Int64
-	case format.Float:
-		return program.Float32
-	case format.Double:
-		return program.Float64
-	}
-	return program.Bytes
 }
 
 // bits returns the width that an integer column is known to keep to, or 0 for the full width.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -32,17 +33,7 @@ type testColumn struct {
 // exist.
 type levels struct{ def, rep, element, entry int }
 
-func (c *testColumn) kind() program.Kind {
-	switch c.physical.Kind() {
-	case format.KindInt64:
-		return program.Int64
-	case format.KindFloat32:
-		return program.Float32
-	case format.KindFloat64:
-		return program.Float64
-	}
-	return program.Bytes
-}
+func (c *testColumn) kind() program.Kind { return parquetcolumn.KindOf(c.physical.Kind()) }
 
 var codecs = map[string]compress.Codec{
 	"": &pq.Uncompressed, "snappy": &pq.Snappy, "gzip": &pq.Gzip, "zstd": &pq.Zstd, "lz4": &pq.Lz4Raw,
