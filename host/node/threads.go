@@ -74,7 +74,7 @@ func (d *DriveConfig) threadsUnused() bool {
 	return d.Engine == string(host.EngineReference)
 }
 
-// examineEngines tells of engine threads that have no effect, and of threads and memory that the machine does not have.
+// examineEngines adds findings: engine threads that have no effect, and threads and memory that the machine lacks.
 // cores and memory are the machine's; memory is 0 where that is not known.
 func (x *examination) examineEngines(cores int, memory uint64) {
 	var threads int

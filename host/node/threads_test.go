@@ -115,7 +115,7 @@ func TestConfiguredThreads(t *testing.T) {
 	}
 }
 
-// TestExaminedEngines checks what config check tells of threads and memory.
+// TestExaminedEngines checks what config check prints about threads and memory.
 func TestExaminedEngines(t *testing.T) {
 	memory := 2 * host.MemoryOfStreams(5) // of two jobs with four threads
 	for name, c := range map[string]struct {
