@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"sync"
@@ -29,8 +28,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
-	"github.com/millrace/millrace/sdk/target"
-	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 )
 
 // openDiskless opens a drive without flash in this process.
@@ -66,12 +64,12 @@ func serveDiskless(t testing.TB, slm int64, o csd.Options) (uri string, end func
 // that the reference gives: with both command sets, mapped and not, over NVMe/TCP, in memories that hold everything and
 // hardly one mini-batch. The drive's counters show what crossed the link.
 func TestDisklessDrivesAgree(t *testing.T) {
-	l := layout{rows: 4000, group: 1500, page: 2 << 10, codec: &pq.Snappy, seed: 11}
-	data := write(t, l)
-	for kind, build := range programs {
+	l := processortest.Layout{Rows: 4000, Group: 1500, Page: 2 << 10, Codec: &pq.Snappy, Seed: 11}
+	data := processortest.WriteParquet(t, l)
+	for kind, build := range processortest.Programs() {
 		prog, schema := build()
-		run := processor.Run{First: 123, Rows: int64(l.rows) - 200, Batch: 256, Partition: open(t, data, true)}
-		want := truth(t, prog, schema, run)
+		run := processor.Run{First: 123, Rows: int64(l.Rows) - 200, Batch: 256, Partition: processortest.Open(t, data, true)}
+		want := processortest.Reference(t, prog, schema, run)
 		for _, set := range []sdk.Commands{sdk.Vendor, sdk.Standard} {
 			for _, slm := range []int64{16 << 20, 256 << 10} {
 				for _, link := range []string{"mapped", "not mapped", "tcp"} {
@@ -90,8 +88,8 @@ func TestDisklessDrivesAgree(t *testing.T) {
 						require.NoError(t, err)
 						p := startOn(t, dev, prog, schema, processor.Options{})
 						run := run
-						run.Partition = open(t, data, link == "mapped") // a partition in memory, or one that is read
-						same(t, want, all(t, p, run))
+						run.Partition = processortest.Open(t, data, link == "mapped") // a partition in memory, or one that is read
+						processortest.RequireSame(t, want, processortest.MiniBatches(t, p, run))
 						s := p.Stats()
 						after, err := dev.Counters(t.Context())
 						require.NoError(t, err)
@@ -115,19 +113,19 @@ func TestDisklessDrivesAgree(t *testing.T) {
 // TestDisklessText reads Criteo's text and binary rows on the host.
 func TestDisklessText(t *testing.T) {
 	for source, data := range map[program.Source][]byte{
-		program.CriteoTSV: lines(1000, 0), program.CriteoBinary: binaryRows(1000),
+		program.CriteoTSV: processortest.TextRows(1000, 0), program.CriteoBinary: processortest.BinaryRows(1000),
 	} {
-		prog, schema := criteo(source, program.MalformedFail)
+		prog, schema := processortest.Criteo(source, program.MalformedFail)
 		part, err := partition.Open(t.Context(), "part", bytes.NewReader(data), int64(len(data)), source,
 			partition.Options{Every: 100})
 		require.NoError(t, err)
 		run := processor.Run{Partition: part, First: 34, Rows: part.Rows - 34, Batch: 64}
-		want := truth(t, prog, schema, run)
+		want := processortest.Reference(t, prog, schema, run)
 		for _, set := range []sdk.Commands{sdk.Vendor, sdk.Standard} {
 			for _, slm := range []int64{120 << 10, 4 << 20} {
 				dev := openDiskless(t, slm/4096*4096, set, sdk.DeviceOptions{})
 				p := startOn(t, dev, prog, schema, processor.Options{})
-				same(t, want, all(t, p, run))
+				processortest.RequireSame(t, want, processortest.MiniBatches(t, p, run))
 				require.NoError(t, p.Close())
 			}
 		}
@@ -189,9 +187,9 @@ func (m metReader) ReadAt(b []byte, off int64) (int, error) {
 // TestStoresOverlapExecutions has executions wait for reads of the host, and reads for executions: windows of later
 // slices are read while a slice executes. A host that read only between executions would have no read beside one.
 func TestStoresOverlapExecutions(t *testing.T) {
-	l := layout{rows: 40_000, group: 40_000, page: 2 << 10, seed: 3}
-	data := write(t, l)
-	prog, schema := fixed()
+	l := processortest.Layout{Rows: 40_000, Group: 40_000, Page: 2 << 10, Seed: 3}
+	data := processortest.WriteParquet(t, l)
+	prog, schema := processortest.Fixed()
 	for _, noMap := range []bool{false, true} {
 		t.Run(fmt.Sprintf("not mapped %t", noMap), func(t *testing.T) {
 			var m meeting
@@ -225,139 +223,6 @@ func TestStoresOverlapExecutions(t *testing.T) {
 	}
 }
 
-// countedTarget counts the large loads that overlap an execution of another mini-batch.
-type countedTarget struct {
-	target.Target
-	large uint64 // bytes of a load that counts
-
-	mu       sync.Mutex
-	output   target.Span   // of the execution that began last
-	began    chan struct{} // closed and renewed when an execution begins
-	overlaps int
-}
-
-// Execute implements target.Target.
-func (c *countedTarget) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
-	c.mu.Lock()
-	c.output = x.Ranges[target.RangeOutput]
-	close(c.began)
-	c.began = make(chan struct{})
-	c.mu.Unlock()
-	return c.Target.Execute(ctx, x)
-}
-
-// Load implements target.Target. A large load waits until an execution has begun that writes elsewhere. The last
-// mini-batch has none behind it, and waits in vain.
-func (c *countedTarget) Load(ctx context.Context, addr uint64, b []byte) error {
-	if uint64(len(b)) >= c.large {
-		elsewhere := func() (bool, <-chan struct{}) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if addr-c.output.Addr < c.output.Len {
-				return false, c.began
-			}
-			c.overlaps++
-			return true, nil
-		}
-		patience := time.After(time.Second)
-		for overlaps, began := elsewhere(); !overlaps; overlaps, began = elsewhere() {
-			select {
-			case <-began:
-				continue
-			case <-patience:
-			}
-			break
-		}
-	}
-	return c.Target.Load(ctx, addr, b)
-}
-
-// View implements target.Target.
-func (c *countedTarget) View(target.Span) ([]byte, bool) { return nil, false }
-
-// fedMemory is the CPU's memory as a drive's: partitions without extents are stored in it by the host.
-type fedMemory struct{ *flash }
-
-// Limits implements target.Target.
-func (f fedMemory) Limits() target.Limits {
-	l := f.flash.Limits()
-	l.Device, l.Host, l.HostBlock = true, true, 4
-	return l
-}
-
-// Execute implements target.Target. Moves are performed one after the other, those ahead last, while the slice's
-// memory is checked not to change.
-func (f fedMemory) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
-	store := func(moves []target.Move) error {
-		for _, m := range moves {
-			b := make([]byte, m.Len)
-			if _, err := x.Partition.ReadAt(b, int64(m.From)); err != nil && !errors.Is(err, io.EOF) {
-				return err
-			}
-			if err := f.Store(ctx, m.To, b); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	// Ahead first: a window of this slice that it wrote over would show.
-	if err := errors.Join(store(x.Moves), store(x.Ahead)); err != nil {
-		return target.Outcome{}, err
-	}
-	y := *x
-	y.Moves, y.Ahead = nil, nil
-	return f.flash.Execute(ctx, &y)
-}
-
-// TestFetchesOverlapExecutions has the fetch of a mini-batch wait for the next one's slice to begin.
-func TestFetchesOverlapExecutions(t *testing.T) {
-	l := layout{rows: 15_000, group: 15_000, page: 2 << 10, seed: 5}
-	data := write(t, l)
-	prog, schema := fixed()
-	run := processor.Run{Partition: open(t, data, false), Rows: int64(l.rows), Batch: 500}
-	want := truth(t, prog, schema, run)
-	c := &countedTarget{Target: fedMemory{newFlash(4<<20, 512)}, large: 4000, began: make(chan struct{})}
-	p, err := processor.Start(t.Context(), c, prog, schema, processor.Options{Streams: 1})
-	require.NoError(t, err)
-	same(t, want, all(t, p, run))
-	assert.Greater(t, c.overlaps, len(want)/2, "of %d mini-batches", len(want))
-	require.NoError(t, p.Close())
-}
-
-// TestDisklessDraws runs drawn files, rows, batches and memories through a target that is fed, and compares with the
-// reference.
-func TestDisklessDraws(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 7))
-	for i := range 30 {
-		l := layout{
-			rows: 500 + rng.IntN(3000), group: 200 + rng.IntN(2000), page: 256 << rng.IntN(6), seed: rng.Uint64(),
-		}
-		if rng.IntN(2) == 0 {
-			l.codec = &pq.Snappy
-		}
-		data := write(t, l)
-		build := []func() (*program.Program, *tensor.Schema){jagged, fixed}[rng.IntN(2)]
-		prog, schema := build()
-		first := int64(rng.IntN(l.rows - 1))
-		run := processor.Run{
-			Partition: open(t, data, true), First: first, Rows: 1 + rng.Int64N(int64(l.rows)-first), Batch: 1 + rng.IntN(400),
-		}
-		want := truth(t, prog, schema, run)
-		for memory := uint64(120 << 10); ; memory *= 2 {
-			p, err := processor.Start(t.Context(), fedMemory{newFlash(memory, 512)}, prog, schema, processor.Options{})
-			require.NoError(t, err)
-			run.Partition = open(t, data, false)
-			got, err := collect(p, run)
-			require.NoError(t, p.Close())
-			if err == nil {
-				same(t, want, got)
-				break
-			}
-			require.Less(t, memory, uint64(64<<20), "%d: %v", i, err)
-		}
-	}
-}
-
 // unreadable is a partition's reader that fails.
 type unreadable struct {
 	io.ReaderAt
@@ -380,9 +245,9 @@ func (u *unreadable) ReadAt(b []byte, off int64) (int, error) {
 // commands that only flash answers.
 func TestDisklessFaults(t *testing.T) {
 	leaks.Check(t)
-	l := layout{rows: 4000, group: 4000, page: 2 << 10, seed: 12}
-	data := write(t, l)
-	prog, schema := jagged()
+	l := processortest.Layout{Rows: 4000, Group: 4000, Page: 2 << 10, Seed: 12}
+	data := processortest.WriteParquet(t, l)
+	prog, schema := processortest.Jagged()
 	errGone := errors.New("the source is gone")
 	for name, c := range map[string]struct{ err, want error }{
 		"the source fails": {errGone, errGone}, "the source is cut": {nil, io.ErrUnexpectedEOF},
@@ -395,7 +260,7 @@ func TestDisklessFaults(t *testing.T) {
 			require.NoError(t, err)
 			u.after.Store(40)
 			p := startOn(t, dev, prog, schema, processor.Options{})
-			_, err = collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: 50})
+			_, err = processortest.Collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: 50})
 			require.ErrorIs(t, err, c.want)
 			require.ErrorContains(t, err, "part-0.parquet")
 			require.NoError(t, p.Close())
@@ -412,7 +277,8 @@ func TestDisklessFaults(t *testing.T) {
 		p := startOn(t, dev, prog, schema, processor.Options{})
 		failed := make(chan error, 1)
 		go func() {
-			_, err := collect(p, processor.Run{Partition: open(t, data, false), Rows: 4000, Batch: 10})
+			run := processor.Run{Partition: processortest.Open(t, data, false), Rows: 4000, Batch: 10}
+			_, err := processortest.Collect(p, run)
 			failed <- err
 		}()
 		<-began
@@ -448,9 +314,9 @@ func TestDisklessFaults(t *testing.T) {
 		}
 		_, err = sdk.Open(t.Context(), "mem:?size=0", sdk.DeviceOptions{Plain: true})
 		require.ErrorContains(t, err, "does not compute")
-		part := place(t, data, []partition.Extent{{Device: 0, Len: int64(len(data))}})
+		part := processortest.Place(t, data, []partition.Extent{{Device: 0, Len: int64(len(data))}})
 		p := startOn(t, dev, prog, schema, processor.Options{})
-		_, err = collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: 50})
+		_, err = processortest.Collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: 50})
 		require.ErrorContains(t, err, "flash", "the partition is said to lie on it")
 		require.NoError(t, p.Close())
 	})

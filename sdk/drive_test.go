@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -54,13 +55,13 @@ func startOn(
 // drive's own counters show the bytes that were planned.
 func TestDrivesAgree(t *testing.T) {
 	ctx := context.Background()
-	l := layout{rows: 4000, group: 1500, page: 2 << 10, codec: &pq.Snappy, seed: 11}
-	data := write(t, l)
-	run := processor.Run{First: 123, Rows: int64(l.rows) - 200, Batch: 256}
-	for kind, build := range programs {
+	l := processortest.Layout{Rows: 4000, Group: 1500, Page: 2 << 10, Codec: &pq.Snappy, Seed: 11}
+	data := processortest.WriteParquet(t, l)
+	run := processor.Run{First: 123, Rows: int64(l.Rows) - 200, Batch: 256}
+	for kind, build := range processortest.Programs() {
 		prog, schema := build()
-		run.Partition = open(t, data, true)
-		want := truth(t, prog, schema, run)
+		run.Partition = processortest.Open(t, data, true)
+		want := processortest.Reference(t, prog, schema, run)
 		for _, set := range []sdk.Commands{sdk.Vendor, sdk.Standard} {
 			for _, lba := range []int{512, 4096} {
 				for _, slm := range []int64{16 << 20, 256 << 10} {
@@ -74,7 +75,7 @@ func TestDrivesAgree(t *testing.T) {
 						p := startOn(t, dev, prog, schema, processor.Options{})
 						run := run
 						run.Partition = part
-						same(t, want, all(t, p, run))
+						processortest.RequireSame(t, want, processortest.MiniBatches(t, p, run))
 						s := p.Stats()
 						after, err := dev.Counters(ctx)
 						require.NoError(t, err)
@@ -102,9 +103,9 @@ func TestDrivesAgree(t *testing.T) {
 // TestDriveFaults breaks a drive in the ways that it can break.
 func TestDriveFaults(t *testing.T) {
 	ctx := context.Background()
-	l := layout{rows: 2000, group: 700, page: 2 << 10, seed: 12}
-	data := write(t, l)
-	prog, schema := jagged()
+	l := processortest.Layout{Rows: 2000, Group: 700, Page: 2 << 10, Seed: 12}
+	data := processortest.WriteParquet(t, l)
+	prog, schema := processortest.Jagged()
 	for name, c := range map[string]struct {
 		script faults.Script
 		want   error
@@ -126,7 +127,7 @@ func TestDriveFaults(t *testing.T) {
 			p := startOn(t, dev, prog, schema, processor.Options{})
 			defer p.Close()
 			require.NoError(t, injector.Replace(&c.script))
-			_, err = collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: 100})
+			_, err = processortest.Collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: 100})
 			require.ErrorIs(t, err, c.want)
 			assert.ErrorContains(t, err, part.Name)
 		})

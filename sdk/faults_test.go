@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 )
 
 // faulty is a drive that holds a file, behind a loopback address, and goes wrong by a script.
@@ -69,11 +70,11 @@ func columnAt(p *partition.Partition, off int64) string {
 // reference gives, or it ends with an error that says what happened. Then the device serves the next processor as
 // before.
 func TestFaultsUnderPreprocess(t *testing.T) {
-	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 44}
-	data := write(t, l)
-	prog, schema := jagged()
-	run := processor.Run{Rows: int64(l.rows), Batch: 32, Partition: open(t, data, true)}
-	want := truth(t, prog, schema, run)
+	l := processortest.Layout{Rows: 3000, Group: 1100, Page: 2 << 10, Codec: &pq.Snappy, Seed: 44}
+	data := processortest.WriteParquet(t, l)
+	prog, schema := processortest.Jagged()
+	run := processor.Run{Rows: int64(l.Rows), Batch: 32, Partition: processortest.Open(t, data, true)}
+	want := processortest.Reference(t, prog, schema, run)
 	for name, c := range map[string]struct {
 		script string
 		errs   []error // any of them; none: the run does not notice
@@ -113,15 +114,15 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 			defer func() { require.NoError(t, dev.Close()) }()
 			run := run
 			// The footer is read without faults, so that every fault happens to the run.
-			run.Partition = place(t, data, []partition.Extent{at})
+			run.Partition = processortest.Place(t, data, []partition.Extent{at})
 			p := startOn(t, dev, prog, schema, processor.Options{SLM: 4 << 20})
-			got, err := collect(p, run)
+			got, err := processortest.Collect(p, run)
 			matched := false
 			for _, e := range c.errs {
 				matched = matched || e == nil && err == nil || e != nil && errors.Is(err, e)
 			}
 			require.True(t, matched, "%v", err)
-			same(t, want[:len(got)], got)
+			processortest.RequireSame(t, want[:len(got)], got)
 			if err == nil {
 				require.Len(t, got, len(want))
 			}
@@ -135,9 +136,9 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 			require.NoError(t, p.Close())
 
 			p = startOn(t, dev, prog, schema, processor.Options{SLM: 4 << 20})
-			got, err = collect(p, run)
+			got, err = processortest.Collect(p, run)
 			require.NoError(t, err)
-			same(t, want, got)
+			processortest.RequireSame(t, want, got)
 			require.NoError(t, p.Close())
 		})
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 )
 
 const sharedNQN = "nqn.2024-01.io.millrace:shared"
@@ -128,13 +129,13 @@ func TestHostsPreprocessAtOnce(t *testing.T) {
 	const slm = 16 << 20
 	var data [2][]byte
 	for i := range data {
-		data[i] = write(t, layout{
-			rows: 2000 + 500*i, group: 700 + 100*i, page: 2 << 10, codec: &pq.Snappy, seed: uint64(41 + i),
+		data[i] = processortest.WriteParquet(t, processortest.Layout{
+			Rows: 2000 + 500*i, Group: 700 + 100*i, Page: 2 << 10, Codec: &pq.Snappy, Seed: uint64(41 + i),
 		})
 	}
 	uri, at := servedFiles(t, slm, data[:]...)
 	rounds := 3
-	if raced {
+	if processortest.Raced {
 		rounds = 1
 	}
 	var guards []guard
@@ -149,18 +150,18 @@ func TestHostsPreprocessAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, dev.Close()) }()
 		guards = append(guards, newGuard(t, dev, byte(10*i)))
-		prog, schema := programs[[]string{"jagged", "fixed"}[i]]()
-		run := processor.Run{First: 5, Rows: int64(1900 + 500*i), Batch: 128, Partition: open(t, data[i], true)}
-		want := truth(t, prog, schema, run)
+		prog, schema := processortest.Programs()[[]string{"jagged", "fixed"}[i]]()
+		run := processor.Run{First: 5, Rows: int64(1900 + 500*i), Batch: 128, Partition: processortest.Open(t, data[i], true)}
+		want := processortest.Reference(t, prog, schema, run)
 		run.Partition = readFrom(t, dev, data[i], at[i])
 		p := startOn(t, dev, prog, schema, processor.Options{SLM: slm / 4})
 		defer func() { require.NoError(t, p.Close()) }()
 		guards = append(guards, newGuard(t, dev, byte(10*i+100)))
 		jobs = append(jobs, job{dev, func() {
 			for range rounds {
-				got, err := collect(p, run)
+				got, err := processortest.Collect(p, run)
 				if assert.NoError(t, err) {
-					same(t, want, got, "host ", i)
+					processortest.RequireSame(t, want, got, "host ", i)
 				}
 			}
 		}})
@@ -318,11 +319,11 @@ func TestMemoryOfAnotherHostIsRefused(t *testing.T) {
 // TestHostDies ends a host while it preprocesses and holds memory, in each way that a host can end. Its memory
 // is free for the next host, and cleared, and the host beside it does not notice.
 func TestHostDies(t *testing.T) {
-	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 43}
-	data := write(t, l)
-	prog, schema := jagged()
-	run := processor.Run{Rows: int64(l.rows), Batch: 256, Partition: open(t, data, true)}
-	want := truth(t, prog, schema, run)
+	l := processortest.Layout{Rows: 3000, Group: 1100, Page: 2 << 10, Codec: &pq.Snappy, Seed: 43}
+	data := processortest.WriteParquet(t, l)
+	prog, schema := processortest.Jagged()
+	run := processor.Run{Rows: int64(l.Rows), Batch: 256, Partition: processortest.Open(t, data, true)}
+	want := processortest.Reference(t, prog, schema, run)
 	const slm = 16 << 20
 	for name, how := range map[string]struct {
 		end       func(*cord)
@@ -349,7 +350,7 @@ func TestHostDies(t *testing.T) {
 			failed := make(chan error, 1)
 			go func() {
 				for {
-					if _, err := collect(p, run); err != nil {
+					if _, err := processortest.Collect(p, run); err != nil {
 						failed <- err
 						return
 					}
@@ -362,16 +363,16 @@ func TestHostDies(t *testing.T) {
 			beside := run
 			beside.Partition = readFrom(t, stays, data, at[0])
 			q := startOn(t, stays, prog, schema, processor.Options{SLM: slm / 4})
-			got, err := collect(q, beside)
+			got, err := processortest.Collect(q, beside)
 			require.NoError(t, err)
-			same(t, want, got)
+			processortest.RequireSame(t, want, got)
 			_, err = stays.ReserveSLM(t.Context(), slm/2)
 			require.ErrorIs(t, err, sdk.ErrSLMFull)
 
 			how.end(&c)
-			got, err = collect(q, beside)
+			got, err = processortest.Collect(q, beside)
 			require.NoError(t, err)
-			same(t, want, got)
+			processortest.RequireSame(t, want, got)
 			var freed *sdk.SLM
 			require.Eventually(t, func() bool {
 				freed, err = stays.ReserveSLM(t.Context(), slm/2)

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -53,12 +54,12 @@ func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri stri
 // sets, with digests and without, and for two hosts at once, each in its half of the memory.
 func TestDrivesOverTCPAgree(t *testing.T) {
 	ctx := context.Background()
-	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 21}
-	data := write(t, l)
-	prog, schema := jagged()
-	run := processor.Run{First: 10, Rows: int64(l.rows) - 20, Batch: 256}
-	run.Partition = open(t, data, true)
-	want := truth(t, prog, schema, run)
+	l := processortest.Layout{Rows: 3000, Group: 1100, Page: 2 << 10, Codec: &pq.Snappy, Seed: 21}
+	data := processortest.WriteParquet(t, l)
+	prog, schema := processortest.Jagged()
+	run := processor.Run{First: 10, Rows: int64(l.Rows) - 20, Batch: 256}
+	run.Partition = processortest.Open(t, data, true)
+	want := processortest.Reference(t, prog, schema, run)
 	const slm = 16 << 20
 	uri, at := served(t, data, slm, tcp.TargetOptions{MaxH2CData: 4096})
 	for _, query := range []string{"?commands=vendor", "?commands=standard&digests=both"} {
@@ -75,7 +76,7 @@ func TestDrivesOverTCPAgree(t *testing.T) {
 				wg.Add(1)
 				go func() {
 					defer wg.Done()
-					got, err := collect(p, run)
+					got, err := processortest.Collect(p, run)
 					assert.NoError(t, err)
 					if assert.Len(t, got, len(want)) {
 						for i := range want {

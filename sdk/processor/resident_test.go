@@ -1,4 +1,4 @@
-package sdk_test
+package processor_test
 
 import (
 	"math/rand/v2"
@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 	"github.com/millrace/millrace/sdk/target"
 )
 
@@ -19,13 +20,13 @@ import (
 // unpacked needs its packed form no more.
 func TestPackedPagesAreMovedOnce(t *testing.T) {
 	const columns, rows, page, memory = 40, 10000, 4 << 10, 320 << 10
-	data, prog, schema := wide(t, columns, rows, page, pq.Compression(&pq.Snappy))
+	data, prog, schema := processortest.Wide(t, columns, rows, page, pq.Compression(&pq.Snappy))
 	for _, batch := range []int{32, 200} {
-		f := newFlash(memory, 512)
-		part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+		f := processortest.NewFlash(memory, 512)
+		part := processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
 		run := processor.Run{Partition: part, Rows: rows, Batch: batch}
-		p := f.start(t, prog, schema, processor.Options{Streams: 1})
-		same(t, truth(t, prog, schema, run), all(t, p, run))
+		p := f.Start(t, prog, schema, processor.Options{Streams: 1})
+		processortest.RequireSame(t, processortest.Reference(t, prog, schema, run), processortest.MiniBatches(t, p, run))
 		s := p.Stats()
 		// An eighth is blocks that two pages share.
 		assert.Less(t, s.BytesReread, s.BytesPlanned/5, "%d rows a mini-batch", batch)
@@ -47,10 +48,10 @@ func size(data []byte, p *partition.Partition, task program.Task) uint64 {
 // slice looked at and nothing has been moved over since.
 func TestChecksumsFollowMoves(t *testing.T) {
 	const columns, rows, page = 6, 4000, 4 << 10
-	data, prog, schema := wide(t, columns, rows, page, pq.Compression(&pq.Uncompressed))
+	data, prog, schema := processortest.Wide(t, columns, rows, page, pq.Compression(&pq.Uncompressed))
 	for _, memory := range []uint64{24 << 10, 64 << 10, 1 << 20} {
-		f := newFlash(memory, 512)
-		part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+		f := processortest.NewFlash(memory, 512)
+		part := processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
 		type seen struct {
 			chunk uint64
 			exec  int
@@ -59,7 +60,7 @@ func TestChecksumsFollowMoves(t *testing.T) {
 		looked := map[[2]uint64]seen{} // by column and page
 		movedAt := map[uint64]int{}    // by block of memory, the execution that last moved it
 		checked, again := 0, 0
-		f.after = func(_ target.Target, x *target.Execution, n int) {
+		f.After = func(_ target.Target, x *target.Execution, n int) {
 			for _, m := range x.Moves {
 				for at := m.To / 64; at < (m.To+m.Len)/64; at++ {
 					movedAt[at] = n
@@ -93,8 +94,8 @@ func TestChecksumsFollowMoves(t *testing.T) {
 			}
 		}
 		run := processor.Run{Partition: part, Rows: rows, Batch: 50}
-		p := f.start(t, prog, schema, processor.Options{Streams: 1})
-		same(t, truth(t, prog, schema, run), all(t, p, run))
+		p := f.Start(t, prog, schema, processor.Options{Streams: 1})
+		processortest.RequireSame(t, processortest.Reference(t, prog, schema, run), processortest.MiniBatches(t, p, run))
 		require.Positive(t, checked)
 		t.Logf("%d bytes: %d pages were checked before, %d looked at again", memory, checked, again)
 		if memory < 32<<10 {

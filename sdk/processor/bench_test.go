@@ -1,4 +1,4 @@
-package sdk_test
+package processor_test
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 )
 
 // BenchmarkStream runs forty hashed columns in memory; what it takes over the engine's own time is the planner's.
 func BenchmarkStream(b *testing.B) {
-	data, prog, schema := wide(b, 40, 100_000, 1<<20, pq.Compression(&pq.Uncompressed))
-	part := open(b, data, true)
+	data, prog, schema := processortest.Wide(b, 40, 100_000, 1<<20, pq.Compression(&pq.Uncompressed))
+	part := processortest.Open(b, data, true)
 	options := cpu.Options{Processor: processor.Options{SLM: 64 << 20, Sync: true}}
 	p, err := cpu.New(context.Background(), prog, schema, options)
 	require.NoError(b, err)

@@ -1,4 +1,4 @@
-package sdk_test
+package processor_test
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -55,9 +56,9 @@ type decided struct {
 
 // decide runs a configuration, from its first row and then from the beginning, and says what it had the target do.
 func decide(t *testing.T, d decided) string {
-	f := newFlash(d.memory, 512)
+	f := processortest.NewFlash(d.memory, 512)
 	o := &observed{f, sha256.New()}
-	options := partition.Options{Extents: f.put(rand.New(rand.NewPCG(1, 1)), d.data, 0, 3), Every: 100}
+	options := partition.Options{Extents: f.Put(rand.New(rand.NewPCG(1, 1)), d.data, 0, 3), Every: 100}
 	part, err := partition.Open(t.Context(), "part", bytes.NewReader(d.data), int64(len(d.data)), d.source, options)
 	require.NoError(t, err)
 	prog, schema := d.build()
@@ -95,7 +96,7 @@ func TestDecisions(t *testing.T) {
 			"unpacked": pq.Compression(&pq.Uncompressed),
 			"packed":   pq.Compression(&pq.Snappy),
 		}[name]
-		data, prog, schema := wide(t, 40, 6000, 4<<10, codec)
+		data, prog, schema := processortest.Wide(t, 40, 6000, 4<<10, codec)
 		build := func() (*program.Program, *tensor.Schema) { return prog, schema }
 		for _, memory := range []uint64{250 << 10, 320 << 10, 2 << 20} {
 			for _, batch := range []int{32, 500} {
@@ -105,11 +106,11 @@ func TestDecisions(t *testing.T) {
 		}
 	}
 	for _, source := range []program.Source{program.CriteoTSV, program.CriteoBinary} {
-		data := lines(1000, 0)
+		data := processortest.TextRows(1000, 0)
 		if source == program.CriteoBinary {
-			data = binaryRows(1000)
+			data = processortest.BinaryRows(1000)
 		}
-		build := func() (*program.Program, *tensor.Schema) { return criteo(source, program.MalformedFail) }
+		build := func() (*program.Program, *tensor.Schema) { return processortest.Criteo(source, program.MalformedFail) }
 		for _, memory := range []uint64{120 << 10, 2 << 20} {
 			d := decided{data: data, source: source, build: build, memory: memory, batch: 64, first: 834}
 			fmt.Fprintf(&got, "%v, memory %d: %s\n", source, memory, decide(t, d))

@@ -1,4 +1,4 @@
-package sdk_test
+package processor_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -24,13 +25,13 @@ import (
 // TestDamagedPages destroys one byte of every page in turn: the error names the place, and the mini-batches before
 // are whole.
 func TestDamagedPages(t *testing.T) {
-	l := layout{rows: 400, group: 150, page: 1 << 10, seed: 61}
-	data := write(t, l)
-	prog, schema := jagged()
-	whole := open(t, data, true)
+	l := processortest.Layout{Rows: 400, Group: 150, Page: 1 << 10, Seed: 61}
+	data := processortest.WriteParquet(t, l)
+	prog, schema := processortest.Jagged()
+	whole := processortest.Open(t, data, true)
 	run := processor.Run{Partition: whole, Rows: 400, Batch: 60}
-	want := truth(t, prog, schema, run)
-	p := onCPU(t, prog, schema, processor.Options{SLM: 2 << 20})
+	want := processortest.Reference(t, prog, schema, run)
+	p := processortest.OnCPU(t, prog, schema, processor.Options{SLM: 2 << 20})
 	pages := 0
 	for g, group := range whole.File.RowGroups {
 		for c := range prog.Columns {
@@ -43,8 +44,8 @@ func TestDamagedPages(t *testing.T) {
 				require.NoError(t, err)
 				hurt := bytes.Clone(data)
 				hurt[at+int64(n)+int64(h.Compressed)/2] ^= 0x10
-				run.Partition = open(t, hurt, number%2 == 0)
-				got, err := collect(p, run)
+				run.Partition = processortest.Open(t, hurt, number%2 == 0)
+				got, err := processortest.Collect(p, run)
 				var bad *partition.DataError
 				require.ErrorAs(t, err, &bad, "%s, page %d", leaf.Path, number)
 				assert.ErrorIs(t, err, partition.ErrData)
@@ -56,7 +57,7 @@ func TestDamagedPages(t *testing.T) {
 				assert.ErrorContains(t, err, fmt.Sprintf("page %d at", number))
 				assert.Equal(t, "part-0.parquet", bad.Partition)
 				assert.ErrorContains(t, err, "checksum")
-				same(t, want[:len(got)], got)
+				processortest.RequireSame(t, want[:len(got)], got)
 				at += int64(n) + int64(h.Compressed)
 				pages++
 			}
@@ -68,8 +69,8 @@ func TestDamagedPages(t *testing.T) {
 // TestSchemas runs pipelines over partitions that are not theirs.
 func TestSchemas(t *testing.T) {
 	ctx := context.Background()
-	data := write(t, layout{rows: 100, group: 50, page: 1 << 10, seed: 62})
-	part := open(t, data, true)
+	data := processortest.WriteParquet(t, processortest.Layout{Rows: 100, Group: 50, Page: 1 << 10, Seed: 62})
+	part := processortest.Open(t, data, true)
 	sink := []program.Sink{{To: program.ToSparse, Ops: []program.Op{program.FillNull{}}}}
 	for name, c := range map[string]struct {
 		column program.Column
@@ -83,7 +84,7 @@ func TestSchemas(t *testing.T) {
 			Source: program.Parquet, Columns: []program.Column{c.column}, Output: program.Output{Keys: 1, Fixed: true},
 		}
 		schema := &tensor.Schema{IDs: tensor.Int64, Keys: []tensor.Key{{Name: "k"}}}
-		p := onCPU(t, prog, schema, processor.Options{SLM: 1 << 20})
+		p := processortest.OnCPU(t, prog, schema, processor.Options{SLM: 1 << 20})
 		_, err := p.Open(ctx, processor.Run{Partition: part, Rows: 100, Batch: 10})
 		require.ErrorIs(t, err, c.want, name)
 		var bad *partition.DataError
@@ -94,8 +95,8 @@ func TestSchemas(t *testing.T) {
 		require.ErrorIs(t, err, c.want, name)
 	}
 
-	prog, schema := fixed()
-	p := onCPU(t, prog, schema, processor.Options{SLM: 1 << 20})
+	prog, schema := processortest.Fixed()
+	p := processortest.OnCPU(t, prog, schema, processor.Options{SLM: 1 << 20})
 	for name, run := range map[string]processor.Run{
 		"no partition":         {Rows: 1, Batch: 1},
 		"no batch":             {Partition: part, Rows: 1},
@@ -104,14 +105,15 @@ func TestSchemas(t *testing.T) {
 		"behind the partition": {Partition: part, First: 100, Rows: 1, Batch: 1},
 		"too many rows":        {Partition: part, First: 1, Rows: 100, Batch: 1},
 		"another format": {
-			Partition: openText(t, binaryRows(1), program.CriteoBinary, partition.Options{}), Rows: 1, Batch: 1,
+			Partition: processortest.OpenText(t, processortest.BinaryRows(1), program.CriteoBinary, partition.Options{}),
+			Rows:      1, Batch: 1,
 		},
 	} {
 		_, err := p.Open(ctx, run)
 		assert.Error(t, err, name)
 	}
 
-	_, jaggedSchema := jagged()
+	_, jaggedSchema := processortest.Jagged()
 	_, err := cpu.New(ctx, prog, jaggedSchema, cpu.Options{Processor: processor.Options{SLM: 1 << 20}})
 	require.ErrorIs(t, err, tensor.ErrShape)
 	_, err = cpu.New(ctx, &program.Program{}, schema, cpu.Options{Processor: processor.Options{SLM: 1 << 20}})
@@ -123,7 +125,7 @@ func TestSchemas(t *testing.T) {
 
 // TestNullsThatMayNotBe feeds a dense column that has nulls in spite of what the pipeline was lowered for.
 func TestNullsThatMayNotBe(t *testing.T) {
-	data := write(t, layout{rows: 100, group: 100, page: 1 << 10, seed: 63})
+	data := processortest.WriteParquet(t, processortest.Layout{Rows: 100, Group: 100, Page: 1 << 10, Seed: 63})
 	ops := []program.Op{program.Convert{To: program.Float32}}
 	prog := &program.Program{
 		Source: program.Parquet, Output: program.Output{Dense: 1, Fixed: true},
@@ -131,52 +133,20 @@ func TestNullsThatMayNotBe(t *testing.T) {
 			{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense, Ops: ops}}},
 		},
 	}
-	p := onCPU(t, prog, &tensor.Schema{Dense: []string{"int_0"}}, processor.Options{SLM: 1 << 20})
-	_, err := collect(p, processor.Run{Partition: open(t, data, true), Rows: 100, Batch: 100})
+	p := processortest.OnCPU(t, prog, &tensor.Schema{Dense: []string{"int_0"}}, processor.Options{SLM: 1 << 20})
+	_, err := processortest.Collect(p, processor.Run{Partition: processortest.Open(t, data, true), Rows: 100, Batch: 100})
 	require.ErrorIs(t, err, partition.ErrData)
 	assert.ErrorContains(t, err, "int_0")
 }
 
-// TestPartitions opens what is no partition, and describes one that is.
-func TestPartitions(t *testing.T) {
-	ctx := context.Background()
-	data := write(t, layout{rows: 100, group: 30, page: 1 << 10, seed: 64})
-	part := open(t, data, false)
-	d := part.Describe()
-	assert.Equal(t, int64(len(data)), d.Bytes)
-	assert.Equal(t, int64(100), d.Rows)
-	assert.Equal(t, []int64{30, 30, 30, 10}, d.RowGroups)
-	assert.Equal(t, part.File.FooterSHA256, [32]byte(d.Footer))
-	for name, c := range map[string]struct {
-		data   []byte
-		size   int64
-		source program.Source
-		o      partition.Options
-	}{
-		"no footer":            {data[:len(data)-1], int64(len(data) - 1), program.Parquet, partition.Options{}},
-		"empty":                {nil, 0, program.Parquet, partition.Options{}},
-		"shorter than it says": {data, int64(len(data)) + 1, program.Parquet, partition.Options{}},
-		"other bytes":          {data, int64(len(data)), program.Parquet, partition.Options{Bytes: data[1:]}},
-		"no such format":       {data, int64(len(data)), 9, partition.Options{}},
-		"a negative size":      {data, -1, program.Parquet, partition.Options{}},
-		"bad extents": {
-			data, int64(len(data)), program.Parquet, partition.Options{Extents: []partition.Extent{{Len: 10}}},
-		},
-	} {
-		_, err := partition.Open(ctx, "p", bytes.NewReader(c.data), c.size, c.source, c.o)
-		require.ErrorIs(t, err, partition.ErrUnreadable, name)
-		assert.ErrorContains(t, err, "p: ", name)
-	}
-}
-
 // liar answers against the contract.
 type liar struct {
-	*flash
+	*processortest.Flash
 	lie func(r *program.Result)
 }
 
 func (l *liar) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
-	o, err := l.flash.Execute(ctx, x)
+	o, err := l.Flash.Execute(ctx, x)
 	if err != nil {
 		return o, err
 	}
@@ -193,8 +163,8 @@ func (l *liar) Execute(ctx context.Context, x *target.Execution) (target.Outcome
 
 // TestLies runs engines that do not keep the contract: a host believes nothing that it can check, and always ends.
 func TestLies(t *testing.T) {
-	data := write(t, layout{rows: 300, group: 100, page: 1 << 10, seed: 65})
-	prog, schema := jagged()
+	data := processortest.WriteParquet(t, processortest.Layout{Rows: 300, Group: 100, Page: 1 << 10, Seed: 65})
+	prog, schema := processortest.Jagged()
 	for name, lie := range map[string]func(r *program.Result){
 		"more rows than asked for":    func(r *program.Result) { r.Tasks[0].Rows = 1 << 20 },
 		"done, and no rows":           func(r *program.Result) { r.Tasks[0].Rows, r.Tasks[0].State = 0, program.Done },
@@ -211,13 +181,13 @@ func TestLies(t *testing.T) {
 		"a bad slice":                 func(r *program.Result) { want(r, program.BadSlice, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFlash(2<<20, 1)
-			f.device = data
+			f := processortest.NewFlash(2<<20, 1)
+			f.Device = data
 			p, err := processor.Start(context.Background(), &liar{f, lie}, prog, schema, processor.Options{Streams: 1})
 			require.NoError(t, err)
 			defer p.Close()
-			part := place(t, data, []partition.Extent{{Len: int64(len(data))}})
-			_, err = collect(p, processor.Run{Partition: part, Rows: 300, Batch: 50})
+			part := processortest.Place(t, data, []partition.Extent{{Len: int64(len(data))}})
+			_, err = processortest.Collect(p, processor.Run{Partition: part, Rows: 300, Batch: 50})
 			require.Error(t, err)
 			var slm *slicer.MemoryError
 			var bad *partition.DataError
@@ -236,13 +206,13 @@ func want(r *program.Result, s program.State, need uint64) {
 
 // FuzzResult gives a host random results: it ends with an error or a mini-batch, in bounded time and memory.
 func FuzzResult(f *testing.F) {
-	data := write(f, layout{rows: 60, group: 40, page: 500, seed: 66})
+	data := processortest.WriteParquet(f, processortest.Layout{Rows: 60, Group: 40, Page: 500, Seed: 66})
 	f.Add(uint64(1), []byte{1, 2, 3})
 	f.Add(uint64(7), binary.LittleEndian.AppendUint64(nil, 1<<60))
 	f.Fuzz(func(t *testing.T, which uint64, noise []byte) {
-		prog, schema := jagged()
-		mem := newFlash(256<<10, 1)
-		mem.device = data
+		prog, schema := processortest.Jagged()
+		mem := processortest.NewFlash(256<<10, 1)
+		mem.Device = data
 		n := uint64(0)
 		p, err := processor.Start(context.Background(), &liar{mem, func(r *program.Result) {
 			if n++; n%(which%5+1) != 0 || len(noise) == 0 {
@@ -258,8 +228,8 @@ func FuzzResult(f *testing.F) {
 		}}, prog, schema, processor.Options{Streams: 1, Sync: true})
 		require.NoError(t, err)
 		defer p.Close()
-		part := place(t, data, []partition.Extent{{Len: int64(len(data))}})
-		got, _ := collect(p, processor.Run{Partition: part, Rows: 60, Batch: 20})
+		part := processortest.Place(t, data, []partition.Extent{{Len: int64(len(data))}})
+		got, _ := processortest.Collect(p, processor.Run{Partition: part, Rows: 60, Batch: 20})
 		for _, m := range got {
 			require.Equal(t, 20, m.Rows)
 			require.Len(t, m.Dense, 40)

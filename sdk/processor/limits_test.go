@@ -1,4 +1,4 @@
-package sdk_test
+package processor_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -23,34 +24,35 @@ import (
 
 // tryMemory runs a run on a fresh flash with the given memory.
 func tryMemory(t testing.TB, data []byte, kind string, memory uint64, batch int) error {
-	f := newFlash(memory, 512)
-	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-	prog, schema := programs[kind]()
+	f := processortest.NewFlash(memory, 512)
+	part := processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+	prog, schema := processortest.Programs()[kind]()
 	p, err := processor.Start(context.Background(), f, prog, schema, processor.Options{Streams: 1})
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	got, err := collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: batch})
+	run := processor.Run{Partition: part, Rows: part.Rows, Batch: batch}
+	got, err := processortest.Collect(p, run)
 	if err == nil {
-		same(t, truth(t, prog, schema, processor.Run{Partition: part, Rows: part.Rows, Batch: batch}), got)
+		processortest.RequireSame(t, processortest.Reference(t, prog, schema, run), got)
 	}
 	return err
 }
 
 // TestLeastMemory follows what ErrSLM says is needed to the least memory that does, and looks one byte below it.
 func TestLeastMemory(t *testing.T) {
-	for name, l := range map[string]layout{
-		"pages":                 {rows: 800, group: 500, page: 2 << 10, codec: &pq.Snappy, seed: 21},
-		"a chunk in one page":   {rows: 800, group: 1 << 20, page: 1 << 24, codec: &pq.Zstd, seed: 22},
-		"nothing is compressed": {rows: 800, group: 1 << 20, page: 4 << 10, seed: 23},
+	for name, l := range map[string]processortest.Layout{
+		"pages":                 {Rows: 800, Group: 500, Page: 2 << 10, Codec: &pq.Snappy, Seed: 21},
+		"a chunk in one page":   {Rows: 800, Group: 1 << 20, Page: 1 << 24, Codec: &pq.Zstd, Seed: 22},
+		"nothing is compressed": {Rows: 800, Group: 1 << 20, Page: 4 << 10, Seed: 23},
 	} {
-		if raced && l.codec == nil {
+		if processortest.Raced && l.Codec == nil {
 			continue
 		}
-		for kind := range programs {
+		for kind := range processortest.Programs() {
 			t.Run(name+", "+kind, func(t *testing.T) {
-				data := write(t, l)
+				data := processortest.WriteParquet(t, l)
 				memory, steps := uint64(64), 0
 				var last *slicer.MemoryError
 				for ; steps < 100; steps++ {
@@ -96,21 +98,21 @@ func TestLeastMemory(t *testing.T) {
 // TestFlippedByte changes one byte of the input range after the moves and before the execution: it must be that memory
 // that the tensors come from. Rows of binary have no checksum, so that the byte shows in one place and nowhere else.
 func TestFlippedByte(t *testing.T) {
-	data := binaryRows(64)
-	prog, schema := criteo(program.CriteoBinary, program.MalformedFail)
+	data := processortest.BinaryRows(64)
+	prog, schema := processortest.Criteo(program.CriteoBinary, program.MalformedFail)
 	run := func(flip bool) *tensor.MiniBatch {
-		f := newFlash(4<<20, 512)
+		f := processortest.NewFlash(4<<20, 512)
 		if flip {
-			f.after = func(mem target.Target, x *target.Execution, _ int) {
+			f.After = func(mem target.Target, x *target.Execution, _ int) {
 				in, ok := mem.View(x.Ranges[target.RangeInput])
 				require.True(t, ok)
 				in[10*text.BinaryRow+4*(1+3)] ^= 1 // int_3 of row 10
 			}
 		}
-		extents := f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1)
-		part := openText(t, data, program.CriteoBinary, partition.Options{Extents: extents})
-		p := f.start(t, prog, schema, processor.Options{Streams: 1})
-		out := all(t, p, processor.Run{Partition: part, Rows: 64, Batch: 64})
+		extents := f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1)
+		part := processortest.OpenText(t, data, program.CriteoBinary, partition.Options{Extents: extents})
+		p := f.Start(t, prog, schema, processor.Options{Streams: 1})
+		out := processortest.MiniBatches(t, p, processor.Run{Partition: part, Rows: 64, Batch: 64})
 		require.Len(t, out, 1)
 		return out[0]
 	}
@@ -123,17 +125,17 @@ func TestFlippedByte(t *testing.T) {
 
 // TestFlippedPage does the same to a page with a checksum.
 func TestFlippedPage(t *testing.T) {
-	data := write(t, layout{rows: 500, group: 1 << 20, page: 1 << 20, seed: 31})
-	prog, schema := fixed()
-	f := newFlash(4<<20, 512)
-	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-	f.after = func(mem target.Target, x *target.Execution, _ int) {
+	data := processortest.WriteParquet(t, processortest.Layout{Rows: 500, Group: 1 << 20, Page: 1 << 20, Seed: 31})
+	prog, schema := processortest.Fixed()
+	f := processortest.NewFlash(4<<20, 512)
+	part := processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+	f.After = func(mem target.Target, x *target.Execution, _ int) {
 		in, _ := mem.View(x.Ranges[target.RangeInput])
 		for i := range in {
 			in[i] ^= byte(i / 64 % 2)
 		}
 	}
-	_, err := collect(f.start(t, prog, schema, processor.Options{Streams: 1}),
+	_, err := processortest.Collect(f.Start(t, prog, schema, processor.Options{Streams: 1}),
 		processor.Run{Partition: part, Rows: 500, Batch: 100})
 	var bad *partition.DataError
 	require.ErrorAs(t, err, &bad)
@@ -144,41 +146,43 @@ func TestFlippedPage(t *testing.T) {
 
 // TestFaults breaks a target at every execution in turn.
 func TestFaults(t *testing.T) {
-	l := layout{rows: 600, group: 250, page: 1 << 10, seed: 41}
-	data := write(t, l)
-	prog, schema := jagged()
+	l := processortest.Layout{Rows: 600, Group: 250, Page: 1 << 10, Seed: 41}
+	data := processortest.WriteParquet(t, l)
+	prog, schema := processortest.Jagged()
 	broken := errors.New("it broke")
-	want := truth(t, prog, schema, processor.Run{Partition: open(t, data, true), Rows: 600, Batch: 100})
+	whole := processor.Run{Partition: processortest.Open(t, data, true), Rows: 600, Batch: 100}
+	want := processortest.Reference(t, prog, schema, whole)
 	for _, sync := range []bool{false, true} {
 		for at := 1; ; at++ {
-			f := newFlash(2<<20, 512)
-			part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-			f.fail = func(n int) error {
+			f := processortest.NewFlash(2<<20, 512)
+			part := processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+			f.Fail = func(n int) error {
 				if n == at {
 					return broken
 				}
 				return nil
 			}
-			p := f.start(t, prog, schema, processor.Options{Streams: 1, Sync: sync})
+			p := f.Start(t, prog, schema, processor.Options{Streams: 1, Sync: sync})
 			run := processor.Run{Partition: part, Rows: 600, Batch: 100}
-			got, err := collect(p, run)
+			got, err := processortest.Collect(p, run)
 			if err == nil {
 				require.Greater(t, at, 5)
 				break
 			}
 			require.ErrorIs(t, err, broken)
-			same(t, want[:len(got)], got, "what came before the fault is whole")
+			processortest.RequireSame(t, want[:len(got)], got, "what came before the fault is whole")
 			// The next stream is as good as new.
-			got, err = collect(p, run)
+			got, err = processortest.Collect(p, run)
 			require.NoError(t, err)
-			same(t, want, got)
+			processortest.RequireSame(t, want, got)
 		}
 	}
 }
 
-// However many features of a map a pipeline reads, the map's bytes are moved once.
+// TestMapIsReadOnce checks that the bytes of a map are moved once, however many of its features a pipeline reads.
 func TestMapIsReadOnce(t *testing.T) {
-	data := write(t, layout{rows: 3000, group: 1000, page: 4 << 10, codec: &pq.Snappy, seed: 77})
+	l := processortest.Layout{Rows: 3000, Group: 1000, Page: 4 << 10, Codec: &pq.Snappy, Seed: 77}
+	data := processortest.WriteParquet(t, l)
 	read := func(features int) processor.Stats {
 		values := program.Column{Name: "lists.key_value.value", Kind: program.Int64, List: true, Part: program.MapValues}
 		s := &tensor.Schema{IDs: tensor.Int64}
@@ -189,12 +193,12 @@ func TestMapIsReadOnce(t *testing.T) {
 		}
 		prog := &program.Program{Source: program.Parquet, Output: program.Output{Keys: uint32(features)},
 			Columns: []program.Column{{Name: "lists.key_value.key", Kind: program.Int64, Part: program.MapKeys}, values}}
-		f := newFlash(8<<20, 512)
-		part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+		f := processortest.NewFlash(8<<20, 512)
+		part := processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
 		p, err := processor.Start(t.Context(), f, prog, s, processor.Options{})
 		require.NoError(t, err)
 		defer p.Close()
-		all(t, p, processor.Run{Partition: part, Rows: 3000, Batch: 250})
+		processortest.MiniBatches(t, p, processor.Run{Partition: part, Rows: 3000, Batch: 250})
 		return p.Stats()
 	}
 	one, many := read(1), read(6)

@@ -1,8 +1,7 @@
-package sdk_test
+package processortest
 
 import (
 	"bytes"
-	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk/partition"
-	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -26,24 +23,27 @@ type sample struct {
 	Cat1  int64    `parquet:"cat_1"`
 	List0 []int64  `parquet:"list_0,list"`
 	List1 []int64  `parquet:"list_1,list,dict"`
-	Extra []string `parquet:"extra,list"` // no pipeline reads it
+	Extra []string `parquet:"extra,list"` // a column that no pipeline reads
 
 	Floats map[int32]float32           `parquet:"floats"`
 	Lists  map[int32][]int64           `parquet:"lists"`
 	Scored map[int64]map[int64]float32 `parquet:"scored"`
 }
 
-// layout says how a file is cut and packed.
-type layout struct {
-	rows, group, page int
-	codec             compress.Codec
-	version           int
-	seed              uint64
+// Layout gives the rows of a generated Parquet file, how they are cut into row groups and pages, and how these are
+// compressed.
+type Layout struct {
+	Rows    int
+	Group   int // rows of a row group
+	Page    int // bytes after which a page ends
+	Codec   compress.Codec
+	Version int // of data pages; 0 is 1
+	Seed    uint64
 }
 
-func samples(l layout) []sample {
-	rng := rand.New(rand.NewPCG(l.seed, 7))
-	rows := make([]sample, l.rows)
+func samples(l Layout) []sample {
+	rng := rand.New(rand.NewPCG(l.Seed, 7))
+	rows := make([]sample, l.Rows)
 	list := func(longest int, ids int64) []int64 {
 		v := make([]int64, rng.IntN(longest+1))
 		for i := range v {
@@ -78,14 +78,14 @@ func samples(l layout) []sample {
 	return rows
 }
 
-// write makes a Parquet file of the layout.
-func write(t testing.TB, l layout) []byte {
+// WriteParquet makes a Parquet file of the layout.
+func WriteParquet(t testing.TB, l Layout) []byte {
 	var buf bytes.Buffer
-	if l.codec == nil {
-		l.codec = &pq.Uncompressed
+	if l.Codec == nil {
+		l.Codec = &pq.Uncompressed
 	}
-	w := pq.NewGenericWriter[sample](&buf, pq.MaxRowsPerRowGroup(int64(max(l.group, 1))),
-		pq.PageBufferSize(max(l.page, 64)), pq.DataPageVersion(max(l.version, 1)), pq.Compression(l.codec))
+	w := pq.NewGenericWriter[sample](&buf, pq.MaxRowsPerRowGroup(int64(max(l.Group, 1))),
+		pq.PageBufferSize(max(l.Page, 64)), pq.DataPageVersion(max(l.Version, 1)), pq.Compression(l.Codec))
 	for part := range slices.Chunk(samples(l), 97) {
 		_, err := w.Write(part)
 		require.NoError(t, err)
@@ -94,8 +94,9 @@ func write(t testing.TB, l layout) []byte {
 	return buf.Bytes()
 }
 
-// jagged is a program over sample with lists, null scalars, a generated key, and a column that feeds two keys.
-func jagged() (*program.Program, *tensor.Schema) {
+// Jagged returns a program over generated files with lists, null scalars, a generated key, and a column that feeds
+// two keys.
+func Jagged() (*program.Program, *tensor.Schema) {
 	p := &program.Program{
 		Source: program.Parquet,
 		Columns: []program.Column{
@@ -123,8 +124,8 @@ func jagged() (*program.Program, *tensor.Schema) {
 	return p, s
 }
 
-// fixed is a program over sample whose every length is 1.
-func fixed() (*program.Program, *tensor.Schema) {
+// Fixed returns a program over generated files in which every length is 1.
+func Fixed() (*program.Program, *tensor.Schema) {
 	p := &program.Program{
 		Source: program.Parquet,
 		Columns: []program.Column{
@@ -144,8 +145,8 @@ func fixed() (*program.Program, *tensor.Schema) {
 	return p, s
 }
 
-// mapped is a program over the maps of sample, and a scalar and a list between them.
-func mapped() (*program.Program, *tensor.Schema) {
+// Mapped returns a program over the maps of generated files, with a scalar and a list between the maps.
+func Mapped() (*program.Program, *tensor.Schema) {
 	hash := []program.Op{program.SigridHash{Max: 1 << 20}}
 	part := func(name string, kind program.Kind, list bool, p program.Part) program.Column {
 		return program.Column{Name: name, Kind: kind, List: list, Part: p}
@@ -186,32 +187,7 @@ func mapped() (*program.Program, *tensor.Schema) {
 	}, s
 }
 
-// programs by what their lengths are.
-var programs = map[string]func() (*program.Program, *tensor.Schema){"jagged": jagged, "fixed": fixed, "mapped": mapped}
-
-// open opens a generated file, in memory if direct.
-func open(t testing.TB, data []byte, direct bool) *partition.Partition {
-	var o partition.Options
-	if direct {
-		o.Bytes = data
-	}
-	p, err := partition.Open(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)),
-		program.Parquet, o)
-	require.NoError(t, err)
-	return p
-}
-
-// place opens a generated file that lies in extents of a drive.
-func place(t testing.TB, data []byte, extents []partition.Extent) *partition.Partition {
-	p, err := partition.Open(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)),
-		program.Parquet, partition.Options{Extents: extents})
-	require.NoError(t, err)
-	return p
-}
-
-// all runs a whole run and returns its mini-batches as copies.
-func all(t testing.TB, p processor.Processor, run processor.Run) []*tensor.MiniBatch {
-	out, err := collect(p, run)
-	require.NoError(t, err)
-	return out
+// Programs returns the programs over generated files by their names.
+func Programs() map[string]func() (*program.Program, *tensor.Schema) {
+	return map[string]func() (*program.Program, *tensor.Schema){"jagged": Jagged, "fixed": Fixed, "mapped": Mapped}
 }

@@ -1,4 +1,4 @@
-package sdk_test
+package processor_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/processor/processortest"
 	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -69,18 +70,18 @@ func TestMemoryForSomeOfManyPages(t *testing.T) {
 			}
 			require.NoError(t, w.Close())
 			data := buf.Bytes()
-			run := processor.Run{Partition: open(t, data, true), Rows: rows, Batch: 500}
-			want := truth(t, prog, schema, run)
+			run := processor.Run{Partition: processortest.Open(t, data, true), Rows: rows, Batch: 500}
+			want := processortest.Reference(t, prog, schema, run)
 			did := 0
 			for memory := uint64(24 << 10); memory < 700<<10; memory += 3 << 10 {
-				if raced && memory>>10%8 > 0 {
+				if processortest.Raced && memory>>10%8 > 0 {
 					continue
 				}
-				f := newFlash(memory, 512)
-				run.Partition = place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+				f := processortest.NewFlash(memory, 512)
+				run.Partition = processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
 				p, err := processor.Start(context.Background(), f, prog, schema, processor.Options{Streams: 1})
 				require.NoError(t, err)
-				got, err := collect(p, run)
+				got, err := processortest.Collect(p, run)
 				require.NoError(t, p.Close())
 				if err != nil {
 					var slm *slicer.MemoryError
@@ -88,7 +89,7 @@ func TestMemoryForSomeOfManyPages(t *testing.T) {
 					continue
 				}
 				did++
-				same(t, want, got)
+				processortest.RequireSame(t, want, got)
 			}
 			assert.NotZero(t, did)
 		})
@@ -151,15 +152,15 @@ func TestMemoryForOneDictionaryOfTwo(t *testing.T) {
 			data := buf.Bytes()
 			did := 0
 			for memory := uint64(16 << 10); memory < 160<<10; memory += 1 << 10 {
-				if raced && memory>>10%8 > 0 {
+				if processortest.Raced && memory>>10%8 > 0 {
 					continue
 				}
-				f := newFlash(memory, 512)
-				part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+				f := processortest.NewFlash(memory, 512)
+				part := processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
 				p, err := processor.Start(context.Background(), f, prog, schema, processor.Options{Streams: 1})
 				require.NoError(t, err)
 				run := processor.Run{Partition: part, Rows: rows, Batch: 1}
-				got, err := collect(p, run)
+				got, err := processortest.Collect(p, run)
 				require.NoError(t, p.Close())
 				if err != nil {
 					var slm *slicer.MemoryError
@@ -168,7 +169,7 @@ func TestMemoryForOneDictionaryOfTwo(t *testing.T) {
 					continue
 				}
 				did++
-				same(t, truth(t, prog, schema, run), got)
+				processortest.RequireSame(t, processortest.Reference(t, prog, schema, run), got)
 			}
 			assert.NotZero(t, did)
 		})

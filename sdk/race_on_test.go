@@ -1,7 +1,0 @@
-//go:build race
-
-package sdk_test
-
-// raced reports whether the race detector is on. The detector makes everything some ten times slower, and finds its
-// races in a few cases as well as in many.
-const raced = true
