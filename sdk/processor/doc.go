@@ -10,10 +10,10 @@
 //	s, err := p.Open(ctx, processor.Run{Partition: part, Rows: part.Rows, Batch: 8192})
 //	for { m, err := s.Next(ctx); ...; m.Release() }
 //
-// A slice's way through the files: [Processor.Open] (processor.go) gives a stream its share of the memory (memory.go).
-// The stream (stream.go) has its maker (maker.go) take the slicer's next step, execute it on the target, and hand the
-// result to the slicer, until a mini-batch is whole. The mini-batch is then lent, as views of the target's memory
-// (views.go), or copied (fetch.go), and Next returns it.
+// A slice's way through the files: [Processor.Open] (runner.go) gives a stream its share of the memory (memory.go) and
+// enters the stream in the registry (registry.go). The stream (stream.go) has its maker (maker.go) take the slicer's
+// next step, execute it on the target, and hand the result to the slicer, until a mini-batch is whole. The mini-batch
+// is then lent, as views of the target's memory (views.go), or copied (fetch.go), and Next returns it.
 //
 // Every stream has an equal part of the memory. A mini-batch is lent from the target's memory if that memory is
 // mapped and output buffers stay free. Otherwise it is copied.

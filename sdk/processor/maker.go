@@ -47,7 +47,7 @@ func (m *maker) beginAt(first int64, learned *slicer.Learned) error {
 	}
 	m.memory.reclaimBuffers()
 	s, err := slicer.New(slicer.Config{
-		Program: r.program, Limits: r.limits, Memory: m.memory.workspace, Learned: learned,
+		Program: r.pipeline.program, Limits: r.limits, Memory: m.memory.workspace, Learned: learned,
 		Options: slicer.Options{
 			Coalesce: r.opts.Coalesce, Gap: r.opts.Gap, Buffers: buffers, Direct: r.target.Direct(m.partition),
 			FromHost: m.fedByHost,
@@ -71,7 +71,7 @@ func (m *maker) makeNext(ctx context.Context) (*pendingBatch, error) {
 			b, err = m.makeInMemory(ctx)
 		}
 	}
-	return b, m.runner.scaleMemory(err)
+	return b, m.runner.memory.scaleError(err)
 }
 
 // makeInMemory makes one mini-batch in the memory that the stream uses now. Its *slicer.MemoryError names that memory.
@@ -185,7 +185,7 @@ func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state
 // and copied otherwise. If the host reads the partition's windows, windows and tensors share one link. A mini-batch
 // is then fetched while the slices of the next one execute, as long as buffers stay free.
 func (m *maker) takeOutput(ctx context.Context, done *slicer.Done) (*pendingBatch, error) {
-	r, out := m.runner, &m.runner.program.Output
+	r, out := m.runner, &m.runner.pipeline.program.Output
 	size := max(out.Size(done.Rows, done.Values), program.Align)
 	extent := size
 	if out.Weights {
@@ -194,14 +194,14 @@ func (m *maker) takeOutput(ctx context.Context, done *slicer.Done) (*pendingBatc
 	view, mapped := r.target.View(target.Span{Addr: done.Buffer.Span.Addr, Len: extent})
 	if mapped && !r.opts.Copy && m.memory.mayLend() {
 		memory, buffer := m.memory, done.Buffer
-		b := tensor.New(r.schema, int(done.Rows), func() { memory.returnBuffer(buffer) })
+		b := tensor.New(r.pipeline.schema, int(done.Rows), func() { memory.returnBuffer(buffer) })
 		setTensors(b, done.Layout, done.Values, view)
 		r.stats.bytesLent.Add(b.Bytes())
 		return &pendingBatch{batch: b}, nil
 	}
 	own := alignedBytes(size)
 	at, _ := out.LayoutIn(done.Rows, size)
-	b := tensor.New(r.schema, int(done.Rows), nil)
+	b := tensor.New(r.pipeline.schema, int(done.Rows), nil)
 	setTensors(b, at, done.Values, own)
 	f := &fetch{
 		target: r.target, stats: &r.stats, buffer: done.Buffer, runs: bufferRuns(out, done, at, size), to: own,

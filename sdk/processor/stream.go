@@ -103,7 +103,7 @@ func (s *stream) makeContained() (m *pendingBatch, err error) {
 		if p := recover(); p != nil {
 			where := fmt.Sprintf("%s: rows from %d on", s.maker.partition.Name, s.maker.slicer.FirstRow())
 			m, err = nil, &PanicError{Where: where, Value: p, Stack: debug.Stack()}
-			s.maker.runner.refuseStreams(err)
+			s.maker.runner.streams.refuseStreams(err)
 		}
 	}()
 	return s.maker.makeNext(s.ctx)
@@ -121,7 +121,8 @@ func (s *stream) Close() error {
 			s.err = errStreamClosed
 		}
 		s.stopExpecting()
-		s.maker.runner.removeStream(s)
+		r := s.maker.runner
+		r.streams.end(s, r.memory)
 	})
 	return nil
 }
