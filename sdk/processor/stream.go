@@ -56,13 +56,13 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if s.fetchErr != nil {
 		return nil, s.fetchErr
 	}
+	if ctx.Err() != nil { // also if a mini-batch is ready, since select takes either
+		return nil, context.Cause(ctx)
+	}
 	var m *pendingBatch
 	if s.pending == nil {
 		if s.err == nil {
-			m, s.err = s.makeInCaller(ctx)
-		}
-		if m == nil && s.err == nil {
-			return nil, context.Cause(ctx)
+			m, s.err = s.makeInCaller()
 		}
 	} else {
 		select {
@@ -84,12 +84,8 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	return b, nil
 }
 
-// makeInCaller makes one mini-batch in the caller's goroutine. It returns neither a mini-batch nor an error if ctx
-// ended before the work began. Once begun, the work ends early only with the stream's context.
-func (s *stream) makeInCaller(ctx context.Context) (*pendingBatch, error) {
-	if ctx.Err() != nil {
-		return nil, nil
-	}
+// makeInCaller makes one mini-batch in the caller's goroutine. The work ends early only with the stream's context.
+func (s *stream) makeInCaller() (*pendingBatch, error) {
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}
