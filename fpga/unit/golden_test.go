@@ -67,7 +67,7 @@ var goldenFiles = map[string]func(goldenCase) verdict{
 	"proposed_ops.json":          proposedVerdict,
 	"sigrid_hash.json":           sigridVerdict,
 	"stats_ops.json":             statsVerdict,
-	"vocab.json":                 all(notHere("vocabularies are not units of this image")),
+	"vocab.json":                 all(notHere("vocabularies are looked up on the host: sdk/vocabulary runs every case")),
 }
 
 // goldenRun is how many cases are run: so that none can slip into the list of the others unseen.

@@ -1,0 +1,122 @@
+package vocabulary
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// denseSpread is how many integers a table of dense keys spans at most for each key: an entry of the array has 4 bytes,
+// and a key of the hash table takes 32 to 64.
+const denseSpread = 8
+
+// denseLeast is the span up to which keys are dense however few they are: 16 KiB.
+const denseLeast = 1 << 12
+
+// Table is a vocabulary for lookups: an array where the keys are dense, and a hash table elsewhere.
+type Table struct {
+	// Of dense keys: the index + 1 of the key least + i, or 0.
+	least int64
+	dense []uint32
+
+	// Of other keys: a power of two slots, at most half of them taken.
+	slots      []slot
+	shift      uint8  // 64 - log2(len(slots))
+	multiplier uint64 // odd and random, so that no list of keys is chosen to collide
+}
+
+// slot is a place for a key. next is the key's index + 1; 0: the slot is free.
+type slot struct {
+	key  int64
+	next uint32
+}
+
+// NewTable makes the table of a list of different keys.
+func NewTable(keys []int64) (*Table, error) {
+	if len(keys) > MaxKeys {
+		return nil, fmt.Errorf("vocabulary: %d keys, at most %d", len(keys), MaxKeys)
+	}
+	if len(keys) == 0 {
+		return &Table{dense: []uint32{}}, nil
+	}
+	least, greatest := slices.Min(keys), slices.Max(keys)
+	span := uint64(greatest) - uint64(least) // without overflow, as an unsigned number
+	if span < denseLeast || span/denseSpread < uint64(len(keys)) {
+		return newDenseTable(keys, least, span+1)
+	}
+	return newHashTable(keys)
+}
+
+func newDenseTable(keys []int64, least int64, span uint64) (*Table, error) {
+	t := &Table{least: least, dense: make([]uint32, span)}
+	for i, key := range keys {
+		at := uint64(key) - uint64(least)
+		if first := t.dense[at]; first != 0 {
+			return nil, &DuplicateError{Key: key, First: int(first) - 1, Second: i}
+		}
+		t.dense[at] = uint32(i) + 1
+	}
+	return t, nil
+}
+
+func newHashTable(keys []int64) (*Table, error) {
+	width := bits.Len(uint(2*len(keys) - 1))
+	t := &Table{slots: make([]slot, 1<<width), shift: uint8(64 - width)}
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // it never fails
+	t.multiplier = binary.LittleEndian.Uint64(seed[:]) | 1
+	mask := uint64(len(t.slots) - 1)
+	for i, key := range keys {
+		for at := t.home(key); ; at = (at + 1) & mask {
+			s := &t.slots[at]
+			if s.next == 0 {
+				*s = slot{key: key, next: uint32(i) + 1}
+				break
+			}
+			if s.key == key {
+				return nil, &DuplicateError{Key: key, First: int(s.next) - 1, Second: i}
+			}
+		}
+	}
+	return t, nil
+}
+
+// home returns the first slot in which a key is looked for.
+func (t *Table) home(key int64) uint64 {
+	x := uint64(key)
+	x = (x ^ x>>32) * t.multiplier
+	return (x ^ x>>29) * 0x9e3779b97f4a7c15 >> t.shift
+}
+
+// Lookup sets each element of indices to the index of the key at the same place, or to Absent. Both slices have the
+// same length.
+func (t *Table) Lookup(indices []int32, keys []int64) {
+	indices = indices[:len(keys)]
+	if t.dense != nil {
+		dense, least := t.dense, uint64(t.least)
+		for i, key := range keys {
+			next := uint32(0)
+			if at := uint64(key) - least; at < uint64(len(dense)) {
+				next = dense[at]
+			}
+			indices[i] = int32(next) - 1
+		}
+		return
+	}
+	slots := t.slots
+	mask := uint64(len(slots) - 1)
+	for i, key := range keys {
+		at := t.home(key)
+		s := &slots[at&mask]
+		for s.key != key && s.next != 0 {
+			at++
+			s = &slots[at&mask]
+		}
+		indices[i] = int32(s.next) - 1
+	}
+}
+
+// Bytes returns the memory of the table.
+func (t *Table) Bytes() int64 { return 4*int64(len(t.dense)) + 16*int64(len(t.slots)) }

@@ -1,0 +1,105 @@
+package vocabulary
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestTableIsTheReference compares both forms of tables with the map, for keys that are there and keys that are not.
+func TestTableIsTheReference(t *testing.T) {
+	edges := []int64{math.MinInt64, math.MaxInt64, -1, 0, 1, math.MinInt32, math.MaxInt32}
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.Int64()
+		if rapid.Bool().Draw(t, "dense") {
+			least := rapid.SampledFrom(edges).Draw(t, "least")
+			key = rapid.Custom(func(t *rapid.T) int64 { return least + rapid.Int64Range(0, 3000).Draw(t, "offset") })
+		}
+		keys := rapid.SliceOfNDistinct(key, 0, 400, rapid.ID[int64]).Draw(t, "keys")
+		table, err := NewTable(keys)
+		require.NoError(t, err)
+		reference, err := NewReference(keys)
+		require.NoError(t, err)
+		sought := append(append([]int64{}, edges...), keys...)
+		sought = append(sought, rapid.SliceOfN(key, 0, 100).Draw(t, "others")...)
+		got, want := make([]int32, len(sought)), make([]int32, len(sought))
+		table.Lookup(got, sought)
+		reference.Lookup(want, sought)
+		assert.Equal(t, want, got)
+	})
+}
+
+// TestFormOfTables checks at which spans a table is an array.
+func TestFormOfTables(t *testing.T) {
+	spread := func(n, step int64) []int64 {
+		keys := make([]int64, n)
+		for i := range keys {
+			keys[i] = int64(i) * step
+		}
+		return keys
+	}
+	for _, c := range []struct {
+		name  string
+		keys  []int64
+		dense bool
+	}{
+		{"none", nil, true},
+		{"two within the least span", []int64{5, 5 + denseLeast - 1}, true},
+		{"two behind the least span", []int64{5, 5 + denseLeast}, false},
+		{"many, 8 apart", spread(1<<14, denseSpread), true},
+		{"many, 9 apart", spread(1<<14, denseSpread+1), false},
+		{"the whole range", []int64{math.MinInt64, math.MaxInt64}, false},
+	} {
+		table, err := NewTable(c.keys)
+		require.NoError(t, err, c.name)
+		assert.Equal(t, c.dense, table.dense != nil, c.name)
+		assert.GreaterOrEqual(t, table.Bytes(), int64(4*len(c.keys)), c.name)
+	}
+}
+
+// TestTwiceIsRefused checks that a key with two indices is found in both forms and by the reference.
+func TestTwiceIsRefused(t *testing.T) {
+	for _, keys := range [][]int64{{7, 8, 7}, {math.MinInt64, 4, math.MaxInt64, 4}} {
+		_, err := NewTable(keys)
+		var twice *DuplicateError
+		require.ErrorAs(t, err, &twice)
+		_, err = NewReference(keys)
+		var reference *DuplicateError
+		require.ErrorAs(t, err, &reference)
+		assert.Equal(t, reference, twice)
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		keys int
+		span int64
+	}{{"5k", 5000, 5000}, {"512k", 524288, 524288}, {"1m", 1 << 20, 1 << 20}, {"4m of 2^31", 4 << 20, 1 << 31}} {
+		b.Run(c.name, func(b *testing.B) {
+			random := rand.New(rand.NewPCG(1, 2))
+			seen := make(map[int64]bool, c.keys)
+			keys := make([]int64, 0, c.keys)
+			for len(keys) < c.keys*9/10 {
+				if key := random.Int64N(c.span); !seen[key] {
+					seen[key] = true
+					keys = append(keys, key)
+				}
+			}
+			table, err := NewTable(keys)
+			require.NoError(b, err)
+			column, indices := make([]int64, 8192), make([]int32, 8192)
+			for i := range column {
+				column[i] = keys[random.IntN(len(keys))]
+			}
+			b.SetBytes(int64(len(column)))
+			for b.Loop() {
+				table.Lookup(indices, column)
+			}
+		})
+	}
+}

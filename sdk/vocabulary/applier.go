@@ -1,0 +1,258 @@
+package vocabulary
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// Applier replaces ids of mini-batches by lookups.
+type Applier struct {
+	made    *tensor.Schema // of the mini-batches that come in
+	schema  *tensor.Schema
+	lookups []*Lookup // of each key; nil: its ids stay as they are
+}
+
+// NewApplier makes an applier of mini-batches of the schema made, which become those of schema. lookups has an element
+// for each key, nil for a key whose ids stay. The error wraps tensor.ErrShape.
+func NewApplier(made, schema *tensor.Schema, lookups []*Lookup) (*Applier, error) {
+	fail := func(why string) error { return fmt.Errorf("%w: lookups in vocabularies: %s", tensor.ErrShape, why) }
+	if len(made.Keys) != len(schema.Keys) || len(lookups) != len(schema.Keys) {
+		return nil, fail(fmt.Sprintf("%d keys become %d with %d lookups", len(made.Keys), len(schema.Keys), len(lookups)))
+	}
+	if made.IDs == tensor.Int32 && schema.IDs != tensor.Int32 {
+		return nil, fail("int32 keys become int64")
+	}
+	for i, l := range lookups {
+		list := made.Keys[i].List
+		if l != nil {
+			list = list && !l.filled || l.Drops()
+		}
+		if list != schema.Keys[i].List {
+			return nil, fail(fmt.Sprintf("key %q: a list %t, want %t", schema.Keys[i].Name, schema.Keys[i].List, list))
+		}
+	}
+	return &Applier{made: made, schema: schema, lookups: lookups}, nil
+}
+
+// Schema returns the schema of the mini-batches that come out.
+func (a *Applier) Schema() *tensor.Schema { return a.schema }
+
+// Apply returns a mini-batch with the ids of the lookups, and takes over the one it is given: label and dense features
+// are shared. If it fails, it releases that mini-batch.
+func (a *Applier) Apply(in *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+	var release func()
+	if in.Lent() {
+		release = in.Release
+	}
+	out := tensor.New(a.schema, in.Rows, release)
+	out.Name, out.Label, out.Dense, out.Dense16 = in.Name, in.Label, in.Dense, in.Dense16
+	var err error
+	switch {
+	case a.schema.IDs == tensor.Int64:
+		out.Values64, err = applyIDs[int64, int64](a, in, out, in.Values64)
+	case a.made.IDs == tensor.Int64:
+		out.Values32, err = applyIDs[int64, int32](a, in, out, in.Values64)
+	default:
+		out.Values32, err = applyIDs[int32, int32](a, in, out, in.Values32)
+	}
+	if err != nil {
+		in.Release()
+		return nil, err
+	}
+	return out, nil
+}
+
+// id is the type of a mini-batch's ids.
+type id interface{ int32 | int64 }
+
+// applyIDs makes the ids of a mini-batch, its lengths and its weights.
+func applyIDs[From, To id](a *Applier, in, out *tensor.MiniBatch, keys []From) ([]To, error) {
+	fills := 0
+	for i, l := range a.lookups {
+		if l != nil && l.filled && in.Lengths != nil {
+			for _, n := range in.Lengths[i*in.Rows:][:in.Rows] {
+				if n == 0 {
+					fills++
+				}
+			}
+		}
+	}
+	w := &columnWriter[From, To]{ids: make([]To, 0, len(keys)+fills), rows: in.Rows}
+	if !a.schema.Fixed() {
+		w.lengths = make([]int32, 0, len(a.lookups)*in.Rows)
+	}
+	if a.schema.Weights {
+		w.weights = make([]float32, 0, len(keys)+fills)
+	}
+	weights := in.Weights
+	for i, l := range a.lookups {
+		var lengths []int32
+		count := in.Rows
+		if in.Lengths != nil {
+			lengths, count = in.Lengths[i*in.Rows:][:in.Rows], 0
+			for _, n := range lengths {
+				count += int(n)
+			}
+		}
+		var scores []float32
+		if a.schema.Weights {
+			scores, weights = weights[:count], weights[count:]
+		}
+		if err := w.column(l, keys[:count], lengths, scores); err != nil {
+			return nil, err
+		}
+		keys = keys[count:]
+	}
+	out.Lengths, out.Weights = w.lengths, w.weights
+	return w.ids, nil
+}
+
+// columnWriter appends the ids of one column after the other.
+type columnWriter[From, To id] struct {
+	rows    int
+	ids     []To
+	lengths []int32   // nil: every row has one id of every key
+	weights []float32 // nil: the mini-batch has none
+
+	// One block of a column.
+	keys    [lookupBlock]int64
+	indices [lookupBlock]int32
+}
+
+// lookupBlock is how many keys are looked up at once, so that keys and indices stay in the first-level cache.
+const lookupBlock = 1024
+
+// column appends a column. lengths is nil if every row has one key.
+func (w *columnWriter[From, To]) column(l *Lookup, keys []From, lengths []int32, scores []float32) error {
+	switch {
+	case l == nil:
+		for _, key := range keys {
+			w.ids = append(w.ids, To(key))
+		}
+	case l.Drops() || l.filled && lengths != nil:
+		return w.rowByRow(l, keys, lengths, scores)
+	default:
+		if at, err := w.lookup(l, keys); err != nil {
+			return locate(err, at, lengths)
+		}
+	}
+	w.weights = append(w.weights, scores...)
+	if w.lengths == nil {
+		return nil
+	}
+	if lengths != nil {
+		w.lengths = append(w.lengths, lengths...)
+		return nil
+	}
+	for range w.rows {
+		w.lengths = append(w.lengths, 1)
+	}
+	return nil
+}
+
+// block looks up to lookupBlock keys up.
+func (w *columnWriter[From, To]) block(l *Lookup, keys []From) []int32 {
+	wide := w.keys[:len(keys)]
+	if same, ok := any(keys).([]int64); ok {
+		wide = same
+	} else {
+		for i, key := range keys {
+			wide[i] = int64(key)
+		}
+	}
+	indices := w.indices[:len(keys)]
+	l.table.Lookup(indices, wide)
+	return indices
+}
+
+// lookup appends the ids of keys, one each. With an error it returns which key it is about.
+func (w *columnWriter[From, To]) lookup(l *Lookup, keys []From) (int, error) {
+	base := l.rules.Base
+	for begin := 0; begin < len(keys); begin += lookupBlock {
+		part := keys[begin:min(begin+lookupBlock, len(keys))]
+		first := len(w.ids)
+		w.ids = w.ids[:first+len(part)]
+		ids := w.ids[first:]
+		for i, index := range w.block(l, part) {
+			if index < 0 {
+				id, _, err := l.absent(int64(part[i]))
+				if err != nil {
+					return begin + i, err
+				}
+				ids[i] = To(id)
+				continue
+			}
+			ids[i] = To(base + int64(index))
+		}
+	}
+	return 0, nil
+}
+
+// rowByRow appends a column of which rows may lose a key or get the null id.
+func (w *columnWriter[From, To]) rowByRow(l *Lookup, keys []From, lengths []int32, scores []float32) error {
+	row, left, kept := -1, int32(0), int32(0)
+	end := func() { // of a row
+		if row >= 0 && w.lengths != nil {
+			w.lengths = append(w.lengths, kept)
+		}
+	}
+	// next goes on to the next row that has keys. The rows before it are written.
+	next := func() {
+		for left == 0 && row < w.rows {
+			end()
+			if row++; row == w.rows {
+				return
+			}
+			left, kept = 1, 0
+			if lengths != nil {
+				left = lengths[row]
+			}
+			if left == 0 && l.filled {
+				w.ids, kept = append(w.ids, To(l.rules.Null.ID)), 1
+				if w.weights != nil {
+					w.weights = append(w.weights, 1)
+				}
+			}
+		}
+	}
+	next()
+	for begin := 0; begin < len(keys); begin += lookupBlock {
+		part := keys[begin:min(begin+lookupBlock, len(keys))]
+		for i, index := range w.block(l, part) {
+			id, keep := l.rules.Base+int64(index), true
+			if index < 0 {
+				var err error
+				if id, keep, err = l.absent(int64(part[i])); err != nil {
+					return locate(err, row, nil)
+				}
+			}
+			if keep {
+				w.ids, kept = append(w.ids, To(id)), kept+1
+				if w.weights != nil {
+					w.weights = append(w.weights, scores[begin+i])
+				}
+			}
+			left--
+			next()
+		}
+	}
+	return nil
+}
+
+// locate sets the row of an error about the key at a place of a column.
+func locate(err error, at int, lengths []int32) error {
+	var unknown *UnknownError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	unknown.Row = int64(at)
+	for row, n := range lengths {
+		if at -= int(n); at < 0 {
+			unknown.Row = int64(row)
+			break
+		}
+	}
+	return unknown
+}

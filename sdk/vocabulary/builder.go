@@ -1,0 +1,364 @@
+package vocabulary
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// DefaultMemory is the memory that a builder takes for keys if its options name none.
+const DefaultMemory = 512 << 20
+
+// BuilderOptions of a builder. The zero value works.
+type BuilderOptions struct {
+	// Folder is where runs are written; "" is the system's folder for temporary files. A builder makes a folder of its
+	// own there when it first writes a run.
+	Folder string
+	// Memory bounds the bytes of keys in memory; 0 is DefaultMemory. Less than 1 MiB is taken as 1 MiB.
+	Memory int64
+}
+
+// Builder makes a vocabulary of the ids of a pass over a data set. It is safe for concurrent use.
+type Builder struct {
+	rules   Rules
+	columns []Column
+	tables  []*builderTable
+	base    *generation // what an earlier generation left; nil: this is the first
+
+	parent   string // folder in which the builder makes its own
+	mostKeys int64  // in memory, over all tables
+	keys     atomic.Int64
+	rows     atomic.Uint64 // most rows seen
+
+	mu     sync.Mutex // guards folder
+	folder string
+}
+
+// builderTable is one table in the making.
+type builderTable struct {
+	mu          sync.Mutex // guards what follows
+	seen        partial
+	runs        runs
+	elementBits int // of a position's place, below those of the column
+}
+
+// NewBuilder begins a vocabulary. The columns' tables follow from the rules: Column.Table is not used.
+func NewBuilder(columns []Column, rules Rules, o BuilderOptions) (*Builder, error) {
+	b := &Builder{rules: rules.Normalize(), parent: o.Folder}
+	for i, c := range columns {
+		if c.Table = i; rules.Joint {
+			c.Table = 0
+		}
+		b.columns = append(b.columns, c)
+	}
+	if _, err := checkedHeader(b.rules, b.columns); err != nil {
+		return nil, err
+	}
+	memory := o.Memory
+	if memory == 0 {
+		memory = DefaultMemory
+	}
+	// A key takes up to four slots of a hash table when the table has just grown, and while it grows six.
+	b.mostKeys = max(memory, 1<<20) / (6 * entrySize)
+	for range tablesOf(b.columns) {
+		table := &builderTable{elementBits: placeBits, runs: runs{compare: byKey}}
+		if rules.Joint {
+			table.elementBits -= bits.Len(uint(len(columns) - 1))
+		}
+		b.tables = append(b.tables, table)
+	}
+	return b, nil
+}
+
+// RangeError says that a value has no position: its row lies too far behind the data set's first, or its list is too
+// long.
+type RangeError struct {
+	Column string
+	Row    uint64
+	Length int64
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("vocabulary: column %q: row %d has %d ids: more rows or longer lists than a vocabulary is made of",
+		e.Column, e.Row, e.Length)
+}
+
+// Add folds the ids of consecutive rows of one column in. first is the first row's number in the data set, from 0.
+// lengths are how many ids each row has; nil: one each. Rows may come in any order, and each once.
+func (b *Builder) Add(column int, first uint64, ids []int64, lengths []int32) error {
+	if column < 0 || column >= len(b.columns) {
+		return fmt.Errorf("vocabulary: column %d of %d", column, len(b.columns))
+	}
+	c := &b.columns[column]
+	t := b.tables[c.Table]
+	rows := uint64(len(ids))
+	if lengths != nil {
+		rows = uint64(len(lengths))
+	}
+	if b.base != nil {
+		first += b.base.rows
+	}
+	if first > MaxRows-rows || first+rows > MaxRows {
+		return &RangeError{Column: c.Name, Row: first, Length: int64(rows)}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	place := uint64(0)
+	if b.rules.Joint {
+		place = uint64(column) << t.elementBits
+	}
+	before := t.seen.used
+	if lengths == nil {
+		for i, id := range ids {
+			t.seen.add(id, (first+uint64(i))<<placeBits|place)
+		}
+	} else if err := t.addLists(c.Name, first, place, ids, lengths); err != nil {
+		return err
+	}
+	for most := first + rows; ; {
+		now := b.rows.Load()
+		if most <= now || b.rows.CompareAndSwap(now, most) {
+			break
+		}
+	}
+	// The table that grows writes its keys to disk when all tables together hold too many, unless it is a small one.
+	if b.keys.Add(int64(t.seen.used-before)) > b.mostKeys/2 &&
+		int64(t.seen.used) >= b.mostKeys/2/int64(len(b.tables)) {
+		return b.spill(t)
+	}
+	return nil
+}
+
+func (t *builderTable) addLists(name string, first, place uint64, ids []int64, lengths []int32) error {
+	for i, n := range lengths {
+		if n < 0 || int(n) > len(ids) {
+			return fmt.Errorf("vocabulary: column %q: a row of %d ids, and %d are left", name, n, len(ids))
+		}
+		row := first + uint64(i)
+		if int64(n) > 1<<t.elementBits {
+			return &RangeError{Column: name, Row: row, Length: int64(n)}
+		}
+		for j, id := range ids[:n] {
+			t.seen.add(id, row<<placeBits|place|uint64(j))
+		}
+		ids = ids[n:]
+	}
+	if len(ids) > 0 {
+		return fmt.Errorf("vocabulary: column %q: %d ids of no row", name, len(ids))
+	}
+	return nil
+}
+
+// spill writes the keys of a table to disk. The table is locked.
+func (b *Builder) spill(t *builderTable) error {
+	sorted := t.seen.take()
+	b.keys.Add(-int64(len(sorted)))
+	if err := b.makeFolder(t); err != nil {
+		return err
+	}
+	return t.runs.add(entriesOf(sorted))
+}
+
+// makeFolder gives a table a folder for its runs.
+func (b *Builder) makeFolder(t *builderTable) (err error) {
+	if t.runs.folder != "" {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.folder == "" {
+		if b.folder, err = os.MkdirTemp(b.parent, "millrace-vocabulary-*"); err != nil {
+			return err
+		}
+	}
+	t.runs.folder, err = os.MkdirTemp(b.folder, "table-*")
+	return err
+}
+
+// entriesOf returns entries in memory as a sequence.
+func entriesOf(list []entry) func(yield func(entry, error) bool) {
+	return func(yield func(entry, error) bool) {
+		for _, e := range list {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Close removes the runs. The builder must not be used after it.
+func (b *Builder) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.folder == "" {
+		return nil
+	}
+	folder := b.folder
+	b.folder = ""
+	return os.RemoveAll(folder)
+}
+
+// Built is what a builder made.
+type Built struct {
+	Digest Digest
+	Bytes  int64
+	Tables []BuiltTable
+}
+
+// BuiltTable is one table that a builder made.
+type BuiltTable struct {
+	Keys     int64 // that have ids
+	Seen     int64 // different keys
+	Appended int64 // keys that the generation before had no ids for
+}
+
+// Finish writes the vocabulary and its sidecar to path and path + CountsSuffix. The sidecar comes first: a vocabulary
+// that is there has the sidecar of its name. The builder takes no ids after it.
+func (b *Builder) Finish(path string) (*Built, error) {
+	header, err := checkedHeader(b.rules, b.columns)
+	if err != nil {
+		return nil, err
+	}
+	w, err := createFile(path)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := newCountsWriter(path+CountsSuffix, len(b.tables), max(b.rows.Load(), b.rowsBefore()))
+	if err != nil {
+		return nil, errors.Join(err, w.abandon())
+	}
+	w.write(header)
+	built := &Built{Bytes: int64(len(header)) + 4}
+	for i := range b.tables {
+		made, err := b.finishTable(i, w, counts)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("table %d: %w", i, err), w.abandon(), counts.file.abandon())
+		}
+		built.Bytes += 8 * (made.Keys + 1)
+		built.Tables = append(built.Tables, made)
+	}
+	for _, made := range built.Tables {
+		w.writeUint64(uint64(made.Keys))
+	}
+	// The sidecar names the vocabulary, whose digest is known only now.
+	if built.Digest, err = w.seal(); err != nil {
+		return nil, errors.Join(err, counts.file.abandon())
+	}
+	if err := counts.commit(built.Digest); err != nil {
+		return nil, errors.Join(err, removeFile(w.file.Name()))
+	}
+	return built, w.rename()
+}
+
+// rowsBefore returns the rows of earlier generations.
+func (b *Builder) rowsBefore() uint64 {
+	if b.base == nil {
+		return 0
+	}
+	return b.base.rows
+}
+
+// finishTable merges the runs of a table, and writes its keys and counts.
+func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (made BuiltTable, err error) {
+	t := b.tables[index]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sorted := t.seen.take()
+	b.keys.Add(-int64(len(sorted)))
+	var had *oldKeys
+	if b.base != nil {
+		if err := b.makeFolder(t); err != nil {
+			return made, err
+		}
+		had = newOldKeys(b.base.vocabulary.Tables[index])
+		if err := t.runs.add(b.base.counts.table(index)); err != nil {
+			return made, err
+		}
+		for _, key := range b.base.vocabulary.Tables[index] {
+			w.writeUint64(uint64(key))
+		}
+		made.Keys = int64(len(b.base.vocabulary.Tables[index]))
+	}
+	kept := &orderedKeys{runs: runs{compare: b.rules.Order.compareEntries()}, most: int(b.mostKeys / 2),
+		makeFolder: func() (string, error) {
+			if err := b.makeFolder(t); err != nil {
+				return "", err
+			}
+			return os.MkdirTemp(filepath.Dir(t.runs.folder), "order-*")
+		}}
+	counts.beginTable()
+	for e, err := range t.runs.merge(sorted) {
+		if err != nil {
+			return made, err
+		}
+		made.Seen++
+		counts.add(e)
+		if had.has(e.key) || e.count < b.rules.MinCount {
+			continue
+		}
+		if err := kept.add(e); err != nil {
+			return made, err
+		}
+	}
+	if err := had.rest(); err != nil {
+		return made, err
+	}
+	most := int64(math.MaxInt32)
+	if b.rules.MaxSize > 0 && b.rules.MaxSize < math.MaxInt32 {
+		most = int64(b.rules.MaxSize)
+	}
+	for e, err := range kept.sorted() {
+		if err != nil {
+			return made, err
+		}
+		if made.Keys >= most {
+			if b.rules.MaxSize == 0 {
+				return made, fmt.Errorf("vocabulary: more than %d keys: give min_count or max_size", most)
+			}
+			break
+		}
+		w.writeUint64(uint64(e.key))
+		made.Keys++
+		made.Appended++
+	}
+	return made, w.err
+}
+
+// orderedKeys sorts the entries that get ids, on disk where memory is short.
+type orderedKeys struct {
+	runs       runs
+	memory     []entry
+	most       int // entries in memory
+	makeFolder func() (string, error)
+}
+
+func (k *orderedKeys) add(e entry) (err error) {
+	k.memory = append(k.memory, e)
+	if len(k.memory) < k.most {
+		return nil
+	}
+	if k.runs.folder == "" {
+		if k.runs.folder, err = k.makeFolder(); err != nil {
+			return err
+		}
+	}
+	k.sortMemory()
+	err = k.runs.add(entriesOf(k.memory))
+	k.memory = k.memory[:0]
+	return err
+}
+
+func (k *orderedKeys) sortMemory() { slices.SortFunc(k.memory, k.runs.compare) }
+
+// sorted returns all entries in order.
+func (k *orderedKeys) sorted() iter.Seq2[entry, error] {
+	k.sortMemory()
+	return k.runs.merge(k.memory)
+}

@@ -1,0 +1,191 @@
+package vocabulary
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+)
+
+// CountsSuffix is what the name of a vocabulary's sidecar ends in.
+const CountsSuffix = ".counts"
+
+// countsHeader and countsTrailer are the bytes of a sidecar's ends, without its tables' sizes.
+const (
+	countsHeader  = 24
+	countsTrailer = 32 + 4
+)
+
+// countsWriter writes a sidecar.
+type countsWriter struct {
+	file  *fileWriter
+	sizes []uint64
+	b     []byte
+}
+
+func newCountsWriter(path string, tables int, rows uint64) (*countsWriter, error) {
+	f, err := createFile(path)
+	if err != nil {
+		return nil, err
+	}
+	b := append([]byte{}, countsMagic...)
+	b = binary.LittleEndian.AppendUint16(b, Major)
+	b = binary.LittleEndian.AppendUint16(b, Minor)
+	b = binary.LittleEndian.AppendUint32(b, uint32(tables))
+	f.write(binary.LittleEndian.AppendUint64(b, rows))
+	return &countsWriter{file: f}, nil
+}
+
+func (w *countsWriter) beginTable() { w.sizes = append(w.sizes, 0) }
+
+// add appends an entry to the last table. Entries come in the order of their keys.
+func (w *countsWriter) add(e entry) {
+	w.b = e.appendTo(w.b[:0])
+	w.file.write(w.b)
+	w.sizes[len(w.sizes)-1]++
+}
+
+// commit ends the sidecar of a vocabulary.
+func (w *countsWriter) commit(vocabulary Digest) error {
+	for _, n := range w.sizes {
+		w.file.writeUint64(n)
+	}
+	w.file.write(vocabulary[:])
+	_, err := w.file.commit()
+	return err
+}
+
+// CountsReader reads a vocabulary's sidecar: first position and count of every key that was seen. All numbers are
+// little-endian. A sidecar has a header, the tables and a trailer.
+//
+//	header   0  8  magic "MRVCOUNT"
+//	         8  2  major version, 2 minor version
+//	        12  4  tables
+//	        16  8  rows of all generations
+//	tables         entries in the order of their keys: 8 key, 8 position (row << 24 and the place in the row), 8 count
+//	trailer        a table: 8 entries
+//	           32  SHA-256 of the vocabulary
+//	            4  CRC32C of everything before it
+type CountsReader struct {
+	Vocabulary Digest // that the sidecar belongs to
+	Rows       uint64 // of all generations
+
+	from  io.ReaderAt
+	close func() error
+	begin []int64 // of each table, in bytes
+	sizes []int64 // of each table, in entries
+}
+
+// OpenCounts opens a sidecar and checks all of it.
+func OpenCounts(path string) (_ *CountsReader, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r := &CountsReader{from: f, close: f.Close}
+	if err := r.check(info.Size()); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return r, nil
+}
+
+// Close closes the file.
+func (r *CountsReader) Close() error { return r.close() }
+
+// Tables returns how many tables there are.
+func (r *CountsReader) Tables() int { return len(r.sizes) }
+
+// Keys returns how many keys of a table were seen.
+func (r *CountsReader) Keys(table int) int64 { return r.sizes[table] }
+
+// check reads a sidecar of size bytes.
+func (r *CountsReader) check(size int64) error {
+	in := &summedReader{r: bufio.NewReaderSize(io.NewSectionReader(r.from, 0, size), 1<<20)}
+	header, err := in.take(countsHeader)
+	if err != nil {
+		return err
+	}
+	le := binary.LittleEndian
+	if string(header[:8]) != countsMagic {
+		return damaged("it does not begin as a vocabulary's counts do")
+	}
+	if major, minor := le.Uint16(header[8:]), le.Uint16(header[10:]); major != Major || minor > Minor {
+		return fmt.Errorf("%w: %d.%d, and this program reads up to %d.%d", ErrVersion, major, minor, Major, Minor)
+	}
+	tables := int64(le.Uint32(header[12:]))
+	r.Rows = le.Uint64(header[16:])
+	entries := size - countsHeader - 8*tables - countsTrailer
+	if tables == 0 || tables > MaxColumns || r.Rows > MaxRows || entries < 0 || entries%entrySize != 0 {
+		return damaged("%d bytes for %d tables of %d rows", size, tables, r.Rows)
+	}
+	trailer := make([]byte, 8*tables+countsTrailer)
+	if _, err := r.from.ReadAt(trailer, size-int64(len(trailer))); err != nil {
+		return err
+	}
+	at, left := int64(countsHeader), entries/entrySize
+	for i := range tables {
+		n := le.Uint64(trailer[8*i:])
+		if n > uint64(left) {
+			return damaged("table %d has %d entries of %d that are left", i, n, left)
+		}
+		r.begin, r.sizes = append(r.begin, at), append(r.sizes, int64(n))
+		at, left = at+int64(n)*entrySize, left-int64(n)
+	}
+	if left > 0 {
+		return damaged("%d entries of no table", left)
+	}
+	for i, n := range r.sizes {
+		if err := checkEntries(in, i, n, r.Rows); err != nil {
+			return err
+		}
+	}
+	if err := in.fill(trailer[:len(trailer)-4]); err != nil {
+		return err
+	}
+	r.Vocabulary = Digest(trailer[8*tables:])
+	if want := le.Uint32(trailer[len(trailer)-4:]); want != in.crc {
+		return damaged("the CRC32C is %08x, want %08x", want, in.crc)
+	}
+	return nil
+}
+
+// checkEntries checks that the entries of a table are sorted by key and possible.
+func checkEntries(in *summedReader, table int, n int64, rows uint64) error {
+	var b [entrySize]byte
+	last := entry{}
+	for i := range n {
+		if err := in.fill(b[:]); err != nil {
+			return err
+		}
+		e := entryOf(b[:])
+		if i > 0 && e.key <= last.key || e.count == 0 || e.position>>placeBits >= rows {
+			return damaged("entry %d of table %d", i, table)
+		}
+		last = e
+	}
+	return nil
+}
+
+// table returns the entries of a table.
+func (r *CountsReader) table(index int) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		in := bufio.NewReaderSize(io.NewSectionReader(r.from, r.begin[index], r.sizes[index]*entrySize), 1<<20)
+		var b [entrySize]byte
+		for range r.sizes[index] {
+			if _, err := io.ReadFull(in, b[:]); err != nil {
+				yield(entry{}, fmt.Errorf("read a vocabulary's counts: %w", err))
+				return
+			}
+			if !yield(entryOf(b[:]), nil) {
+				return
+			}
+		}
+	}
+}

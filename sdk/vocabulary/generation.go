@@ -1,0 +1,97 @@
+package vocabulary
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrOther says that a vocabulary does not belong to the pipeline, or a sidecar not to the vocabulary.
+var ErrOther = errors.New("vocabulary: of another pipeline")
+
+// generation is what an earlier pass left.
+type generation struct {
+	vocabulary *Vocabulary
+	counts     *CountsReader
+	rows       uint64
+}
+
+// Extend begins the next generation of a vocabulary: its keys keep their ids, and keys of the pass that follows are
+// appended in the order of its rules. Counts and positions go on where the sidecar ends. The columns must be those of
+// the vocabulary. The builder reads counts until it has finished; the caller closes them.
+func Extend(v *Vocabulary, counts *CountsReader, columns []Column, o BuilderOptions) (*Builder, error) {
+	if counts.Vocabulary != v.Digest {
+		return nil, fmt.Errorf("%w: the counts are those of vocabulary %v, and this is %v: name the file %s that was "+
+			"written with the vocabulary", ErrOther, counts.Vocabulary, v.Digest, CountsSuffix)
+	}
+	if counts.Tables() != len(v.Tables) {
+		return nil, fmt.Errorf("%w: %d tables of counts for %d tables", ErrDamaged, counts.Tables(), len(v.Tables))
+	}
+	if len(columns) != len(v.Columns) {
+		return nil, fmt.Errorf("%w: the pipeline has %d columns, and the vocabulary %d", ErrOther, len(columns),
+			len(v.Columns))
+	}
+	for i := range columns {
+		if err := v.Columns[i].matches(&columns[i]); err != nil {
+			return nil, err
+		}
+	}
+	b, err := NewBuilder(columns, v.Rules, o)
+	if err != nil {
+		return nil, err
+	}
+	b.base = &generation{vocabulary: v, counts: counts, rows: counts.Rows}
+	return b, nil
+}
+
+// matches returns an error that wraps ErrOther if a pipeline's column makes other keys than the vocabulary's.
+func (c *Column) matches(o *Column) error {
+	switch {
+	case c.Name != o.Name:
+		return fmt.Errorf("%w: column %q of the vocabulary is %q in the pipeline", ErrOther, c.Name, o.Name)
+	case c.Chain != o.Chain:
+		return fmt.Errorf("%w: column %q: the operators before the vocabulary are not those that made its keys", ErrOther,
+			c.Name)
+	}
+	return nil
+}
+
+// oldKeys are the keys that have ids already. nil has none.
+type oldKeys struct {
+	sorted []int64
+	next   int // of sorted: keys before it were asked for
+	missed int
+}
+
+func newOldKeys(keys []int64) *oldKeys {
+	k := &oldKeys{sorted: slices.Clone(keys)}
+	slices.Sort(k.sorted)
+	return k
+}
+
+// has reports whether a key has an id. Keys are asked for in ascending order.
+func (k *oldKeys) has(key int64) bool {
+	if k == nil {
+		return false
+	}
+	for k.next < len(k.sorted) && k.sorted[k.next] < key {
+		k.next++
+		k.missed++
+	}
+	if k.next < len(k.sorted) && k.sorted[k.next] == key {
+		k.next++
+		return true
+	}
+	return false
+}
+
+// rest returns an error if a key that has an id was never asked for.
+func (k *oldKeys) rest() error {
+	if k == nil {
+		return nil
+	}
+	if n := k.missed + len(k.sorted) - k.next; n > 0 {
+		return damaged("%d keys of the vocabulary are not among its counts", n)
+	}
+	return nil
+}

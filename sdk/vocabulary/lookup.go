@@ -1,0 +1,95 @@
+package vocabulary
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/unit/sigridhash"
+	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
+)
+
+// Lookup gives the keys of one column their ids.
+type Lookup struct {
+	column  string
+	table   *unit.Table
+	keys    int64
+	rules   Rules
+	unknown Unknown
+	filled  bool // a row without a key gets Rules.Null
+}
+
+// Lookup returns the lookup of a column. The column must be one of the vocabulary's, and its keys must be made by the
+// same operators; the error wraps ErrOther otherwise. list says that a row may have several keys: such a row has no
+// null id.
+func (v *Vocabulary) Lookup(column Column, unknown Unknown, list bool) (*Lookup, error) {
+	c := v.Column(column.Name)
+	if c == nil {
+		return nil, fmt.Errorf("%w: it has no column %q", ErrOther, column.Name)
+	}
+	if err := c.matches(&column); err != nil {
+		return nil, err
+	}
+	unknown, err := v.Rules.Policy(unknown)
+	if err != nil {
+		return nil, err
+	}
+	return &Lookup{column: c.Name, table: v.prepared[c.Table], keys: int64(len(v.Tables[c.Table])), rules: v.Rules,
+		unknown: unknown, filled: v.Rules.Null.Given && !list}, nil
+}
+
+// Range returns the least and the greatest id that can come out.
+func (l *Lookup) Range() (least, greatest int64) {
+	least, greatest = l.rules.Base, max(l.rules.Base+l.keys-1, 0)
+	include := func(id int64) { least, greatest = min(least, id), max(greatest, id) }
+	if l.filled {
+		include(l.rules.Null.ID)
+	}
+	switch l.unknown {
+	case UnknownRare:
+		include(l.rules.Rare.ID)
+	case UnknownBucket:
+		include(l.rules.Base - int64(l.rules.Buckets))
+	case UnknownFail, UnknownDrop:
+	}
+	return least, greatest
+}
+
+// Fills reports whether a row without a key gets an id.
+func (l *Lookup) Fills() bool { return l.filled }
+
+// Drops reports whether a row can lose a key.
+func (l *Lookup) Drops() bool { return l.unknown == UnknownDrop }
+
+// Bytes returns the memory of the lookup's table.
+func (l *Lookup) Bytes() int64 { return l.table.Bytes() }
+
+// absent returns the id of a key that the vocabulary lacks. It reports false if the key is dropped.
+func (l *Lookup) absent(key int64) (id int64, kept bool, err error) {
+	switch l.unknown {
+	case UnknownRare:
+		return l.rules.Rare.ID, true, nil
+	case UnknownBucket:
+		buckets := int64(l.rules.Buckets)
+		return l.rules.Base - buckets + sigridhash.Reference(key, 0, buckets), true, nil
+	case UnknownDrop:
+		return 0, false, nil
+	case UnknownFail:
+	}
+	return 0, false, &UnknownError{Column: l.column, Key: key}
+}
+
+// UnknownError says that a vocabulary lacks a key, and that the pipeline wants that to be an error.
+type UnknownError struct {
+	Partition string // that the row lies in; "" if that is not known
+	Row       int64  // of the partition, or of the mini-batch without Partition
+	Column    string // the key of the mini-batch
+	Key       int64  // what the operators before the vocabulary made of the row
+}
+
+func (e *UnknownError) Error() string {
+	where := fmt.Sprintf("row %d", e.Row)
+	if e.Partition != "" {
+		where = fmt.Sprintf("%s: row %d", e.Partition, e.Row)
+	}
+	return fmt.Sprintf("%s: column %q: the vocabulary lacks the key %d: extend the vocabulary with this data, or say "+
+		"unknown: id, bucket or drop", where, e.Column, e.Key)
+}

@@ -1,0 +1,199 @@
+package vocabulary
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
+	"github.com/millrace/millrace/internal/crc32c"
+)
+
+// Load reads a vocabulary's file.
+func Load(path string) (v *Vocabulary, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged)
+	}
+	if v, err = Read(bufio.NewReaderSize(f, 1<<20), info.Size()); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return v, nil
+}
+
+// Decode reads a vocabulary from the bytes of its file.
+func Decode(b []byte) (*Vocabulary, error) { return Read(bytes.NewReader(b), int64(len(b))) }
+
+// Read reads a vocabulary of size bytes. It takes no more memory than a small multiple of the bytes that r has.
+func Read(r io.Reader, size int64) (*Vocabulary, error) {
+	in := &summedReader{r: r}
+	sum := sha256.New()
+	in.r = io.TeeReader(r, sum)
+	v, length, err := readHeader(in)
+	if err != nil {
+		return nil, err
+	}
+	tables := tablesOf(v.Columns)
+	keyBytes := size - length - 8*int64(tables) - 4
+	if keyBytes < 0 || keyBytes%8 != 0 {
+		return nil, damaged("%d bytes behind the header for %d tables", size-length, tables)
+	}
+	keys, err := readKeys(in, keyBytes/8)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := in.take(8 * tables)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tables {
+		n := binary.LittleEndian.Uint64(sizes[8*i:])
+		if n > uint64(len(keys)) || n > unit.MaxKeys || v.Rules.MaxSize > 0 && n > v.Rules.MaxSize {
+			return nil, damaged("table %d has %d keys of %d that are left", i, n, len(keys))
+		}
+		v.Tables = append(v.Tables, keys[:n:n])
+		keys = keys[n:]
+	}
+	if len(keys) > 0 {
+		return nil, damaged("%d keys of no table", len(keys))
+	}
+	want := in.crc
+	got, err := in.take(4)
+	if err != nil {
+		return nil, err
+	}
+	if binary.LittleEndian.Uint32(got) != want {
+		return nil, damaged("the CRC32C is %08x, want %08x", binary.LittleEndian.Uint32(got), want)
+	}
+	if n, err := r.Read(make([]byte, 1)); n > 0 || err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(damaged("bytes behind its end"), err)
+	}
+	v.Digest = Digest(sum.Sum(nil))
+	if err := v.prepare(); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// damaged returns an error that wraps ErrDamaged.
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
+}
+
+// summedReader reads a file and sums it.
+type summedReader struct {
+	r   io.Reader
+	crc uint32
+}
+
+// fill reads all of b.
+func (r *summedReader) fill(b []byte) error {
+	if _, err := io.ReadFull(r.r, b); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return damaged("it ends early")
+		}
+		return err
+	}
+	r.crc = crc32c.Update(r.crc, b)
+	return nil
+}
+
+// take reads n bytes, which the caller has bounded.
+func (r *summedReader) take(n int) ([]byte, error) {
+	b := make([]byte, n)
+	return b, r.fill(b)
+}
+
+// maxChunk bounds the bytes that are allocated before they have been read.
+const maxChunk = 1 << 20
+
+// readKeys reads n keys. Memory grows with the keys that were read.
+func readKeys(in *summedReader, n int64) ([]int64, error) {
+	keys := make([]int64, 0, min(n, maxChunk/8))
+	chunk := make([]byte, min(n*8, maxChunk))
+	for left := n; left > 0; {
+		part := chunk[:min(left*8, maxChunk)]
+		if err := in.fill(part); err != nil {
+			return nil, err
+		}
+		for i := 0; i < len(part); i += 8 {
+			keys = append(keys, int64(binary.LittleEndian.Uint64(part[i:])))
+		}
+		left -= int64(len(part) / 8)
+	}
+	return keys, nil
+}
+
+// readHeader reads the header. It returns the vocabulary without tables, and the header's length.
+func readHeader(in *summedReader) (*Vocabulary, int64, error) {
+	b, err := in.take(headerSize)
+	if err != nil {
+		return nil, 0, err
+	}
+	le := binary.LittleEndian
+	if string(b[:8]) != magic {
+		return nil, 0, damaged("it does not begin as a vocabulary does")
+	}
+	if major, minor := le.Uint16(b[8:]), le.Uint16(b[10:]); major != Major || minor > Minor {
+		return nil, 0, fmt.Errorf("%w: %d.%d, and this program reads up to %d.%d", ErrVersion, major, minor, Major, Minor)
+	}
+	length, flags := le.Uint32(b[12:]), b[17]
+	if length < headerSize || length > maxHeader || flags > 7 || b[18] != 0 || b[19] != 0 {
+		return nil, 0, damaged("a header of %d bytes with the flags %02x", length, flags)
+	}
+	v := &Vocabulary{Rules: Rules{
+		Order: Order(b[16]), Joint: flags&1 != 0, Buckets: le.Uint32(b[20:]), Base: int64(le.Uint64(b[24:])),
+		Null:     OptionalID{ID: int64(le.Uint64(b[32:])), Given: flags&2 != 0},
+		Rare:     OptionalID{ID: int64(le.Uint64(b[40:])), Given: flags&4 != 0},
+		MinCount: le.Uint64(b[48:]), MaxSize: le.Uint64(b[56:]),
+	}}
+	if err := v.Rules.Check(); err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	columns, tables := le.Uint32(b[64:]), le.Uint32(b[68:])
+	left := int64(length) - headerSize
+	if columns > MaxColumns || int64(columns)*columnSize > left {
+		return nil, 0, damaged("%d columns in a header of %d bytes", columns, length)
+	}
+	for range columns {
+		if left -= columnSize; left < 0 {
+			return nil, 0, damaged("a header of %d bytes is too short", length)
+		}
+		if b, err = in.take(columnSize); err != nil {
+			return nil, 0, err
+		}
+		c := Column{Chain: Digest(b[:32])}
+		table, nameBytes := le.Uint32(b[32:]), int64(le.Uint16(b[36:]))
+		if left -= nameBytes; table >= tables || nameBytes > MaxNameBytes || left < 0 {
+			return nil, 0, damaged("a column of table %d of %d with a name of %d bytes", table, tables, nameBytes)
+		}
+		if b, err = in.take(int(nameBytes)); err != nil {
+			return nil, 0, err
+		}
+		c.Table, c.Name = int(table), string(b)
+		v.Columns = append(v.Columns, c)
+	}
+	if left != 0 {
+		return nil, 0, damaged("%d bytes of the header are left", left)
+	}
+	if err := checkColumns(v.Columns, v.Rules.Joint); err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if tablesOf(v.Columns) != int(tables) {
+		return nil, 0, damaged("%d tables, and the columns have %d", tables, tablesOf(v.Columns))
+	}
+	return v, int64(length), nil
+}

@@ -1,0 +1,121 @@
+package vocabulary
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
+)
+
+// Version of the file's form.
+const (
+	Major = 1
+	Minor = 0
+)
+
+// Errors of files, for errors.Is.
+var (
+	ErrDamaged = errors.New("vocabulary: damaged")
+	ErrVersion = errors.New("vocabulary: unknown version")
+)
+
+// Bounds of a vocabulary.
+const (
+	MaxColumns   = 1 << 16
+	MaxNameBytes = 1 << 12 // of a column
+	maxHeader    = headerSize + MaxColumns*(columnSize+MaxNameBytes)
+	headerSize   = 72
+	columnSize   = 38 // without the name
+)
+
+// Digest is the SHA-256 of a vocabulary's file, or of the operators that make a column's keys.
+type Digest [sha256.Size]byte
+
+// String returns the digest in hexadecimal digits.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// Column is a feature whose keys a vocabulary holds.
+type Column struct {
+	Name  string
+	Chain Digest // of the operators that make the keys, see package pipeline
+	Table int    // index in Vocabulary.Tables; several columns share a table of a joint vocabulary
+}
+
+// Vocabulary is the contents of a file.
+type Vocabulary struct {
+	Rules   Rules
+	Columns []Column
+	Tables  [][]int64 // the keys of each table in the order of their ids
+	Digest  Digest    // of the file
+
+	prepared []*unit.Table // of each table, set when the file is read
+}
+
+// Column returns the column of a name, or nil if the vocabulary lacks it.
+func (v *Vocabulary) Column(name string) *Column {
+	for i := range v.Columns {
+		if v.Columns[i].Name == name {
+			return &v.Columns[i]
+		}
+	}
+	return nil
+}
+
+// Keys returns how many keys all tables have.
+func (v *Vocabulary) Keys() int64 {
+	var n int64
+	for _, keys := range v.Tables {
+		n += int64(len(keys))
+	}
+	return n
+}
+
+// tablesOf returns how many tables the columns have.
+func tablesOf(columns []Column) int {
+	n := 0
+	for i := range columns {
+		n = max(n, columns[i].Table+1)
+	}
+	return n
+}
+
+// checkColumns checks that columns have names of their own, and that their tables are numbered in the order of their
+// columns: one each, or one for all.
+func checkColumns(columns []Column, joint bool) error {
+	if len(columns) == 0 || len(columns) > MaxColumns {
+		return fmt.Errorf("%d columns, want 1 to %d", len(columns), MaxColumns)
+	}
+	seen := make(map[string]bool, len(columns))
+	for i := range columns {
+		c := &columns[i]
+		want := i
+		if joint {
+			want = 0
+		}
+		switch {
+		case c.Name == "" || len(c.Name) > MaxNameBytes || !utf8.ValidString(c.Name):
+			return fmt.Errorf("column %d has a name of %d bytes, want 1 to %d of UTF-8", i, len(c.Name), MaxNameBytes)
+		case seen[c.Name]:
+			return fmt.Errorf("column %q comes twice", c.Name)
+		case c.Table != want:
+			return fmt.Errorf("column %q has table %d, want %d", c.Name, c.Table, want)
+		}
+		seen[c.Name] = true
+	}
+	return nil
+}
+
+// prepare makes the tables ready for lookups. It refuses a table that holds a key twice.
+func (v *Vocabulary) prepare() error {
+	for i, keys := range v.Tables {
+		table, err := unit.NewTable(keys)
+		if err != nil {
+			return fmt.Errorf("%w: table %d: %w", ErrDamaged, i, err)
+		}
+		v.prepared = append(v.prepared, table)
+	}
+	return nil
+}

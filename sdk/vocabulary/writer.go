@@ -1,0 +1,157 @@
+package vocabulary
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/internal/crc32c"
+)
+
+const (
+	magic       = "MRVOCAB\n"
+	countsMagic = "MRVCOUNT"
+)
+
+// fileWriter writes a file beside its name. The file gets its name when it is whole.
+type fileWriter struct {
+	path   string
+	file   *os.File
+	buffer *bufio.Writer
+	sum    hash.Hash
+	crc    uint32
+	err    error
+}
+
+// createFile begins a file.
+func createFile(path string) (*fileWriter, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial")
+	if err != nil {
+		return nil, err
+	}
+	return &fileWriter{path: path, file: f, buffer: bufio.NewWriterSize(f, 1<<20), sum: sha256.New()}, nil
+}
+
+// write appends bytes. The first error is kept until commit.
+func (w *fileWriter) write(b []byte) {
+	if w.err != nil {
+		return
+	}
+	w.crc = crc32c.Update(w.crc, b)
+	_, _ = w.sum.Write(b) // it never fails
+	_, w.err = w.buffer.Write(b)
+}
+
+func (w *fileWriter) writeUint64(x uint64) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], x)
+	w.write(b[:])
+}
+
+// commit ends the file and gives it its name.
+func (w *fileWriter) commit() (Digest, error) {
+	digest, err := w.seal()
+	if err != nil {
+		return digest, err
+	}
+	return digest, w.rename()
+}
+
+// seal appends the checksum and brings the file to the disk. If it fails, it removes the file.
+func (w *fileWriter) seal() (Digest, error) {
+	w.write(binary.LittleEndian.AppendUint32(nil, w.crc))
+	if w.err == nil {
+		w.err = w.buffer.Flush()
+	}
+	if w.err == nil {
+		w.err = w.file.Chmod(0o644)
+	}
+	if w.err == nil {
+		w.err = w.file.Sync()
+	}
+	if err := errors.Join(w.err, w.file.Close()); err != nil {
+		return Digest{}, errors.Join(fmt.Errorf("write %s: %w", w.path, err), removeFile(w.file.Name()))
+	}
+	return Digest(w.sum.Sum(nil)), nil
+}
+
+// rename gives a sealed file its name. If it fails, it removes the file.
+func (w *fileWriter) rename() error {
+	err := os.Rename(w.file.Name(), w.path)
+	if err == nil {
+		err = syncFolder(filepath.Dir(w.path))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", w.path, err), removeFile(w.file.Name()))
+	}
+	return nil
+}
+
+// abandon removes the file, which has no name yet.
+func (w *fileWriter) abandon() error { return errors.Join(w.file.Close(), removeFile(w.file.Name())) }
+
+// removeFile removes a file if it is there.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// syncFolder brings the names of a folder to the disk.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// appendHeader appends the header of a vocabulary's file.
+func appendHeader(b []byte, rules Rules, columns []Column) []byte {
+	begin := len(b)
+	b = append(b, magic...)
+	b = binary.LittleEndian.AppendUint16(b, Major)
+	b = binary.LittleEndian.AppendUint16(b, Minor)
+	b = binary.LittleEndian.AppendUint32(b, 0) // the header's length, set below
+	var flags byte
+	for i, set := range []bool{rules.Joint, rules.Null.Given, rules.Rare.Given} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	b = append(b, byte(rules.Order), flags, 0, 0)
+	b = binary.LittleEndian.AppendUint32(b, rules.Buckets)
+	for _, x := range []uint64{
+		uint64(rules.Base), uint64(rules.Null.ID), uint64(rules.Rare.ID), rules.MinCount, rules.MaxSize,
+	} {
+		b = binary.LittleEndian.AppendUint64(b, x)
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(columns)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(tablesOf(columns)))
+	for i := range columns {
+		c := &columns[i]
+		b = append(b, c.Chain[:]...)
+		b = binary.LittleEndian.AppendUint32(b, uint32(c.Table))
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(c.Name)))
+		b = append(b, c.Name...)
+	}
+	binary.LittleEndian.PutUint32(b[begin+12:], uint32(len(b)-begin))
+	return b
+}
+
+// checkedHeader returns the header of valid rules and columns.
+func checkedHeader(rules Rules, columns []Column) ([]byte, error) {
+	if err := rules.Check(); err != nil {
+		return nil, err
+	}
+	if err := checkColumns(columns, rules.Joint); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRules, err)
+	}
+	return appendHeader(nil, rules, columns), nil
+}
