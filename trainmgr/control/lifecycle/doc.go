@@ -26,9 +26,21 @@
 //	                or FindPartitions, of a job that follows its data set
 //	Store, Retire   the end is stored, and the nodes forget the job
 //
-// The files, in the order in which to read them: machine.go (jobs, effects, the clock), job.go (a job, and how it
-// ends), phase.go (the table), duty.go (the leader's work), edition.go (epochs and data), speed.go (P, T), attach.go
-// (launchers come and go), rank.go (what the answers to a rank contain), effect.go.
+// A [Job] is made of parts, a type each for one subject. The parts share the job's terms and stored state, and a part's
+// methods are the job's. The files, in the order in which to read them:
+//
+//	machine.go     Machine      jobs, effects, the clock
+//	life.go        life         what the parts of a job share, and how a job ends
+//	phase.go                    the table of phases
+//	job.go         Job          the parts, a job that is added, and its conclusion
+//	duty.go                     the owner's work for a job, which depends on all parts
+//	edition.go     editionList  epochs, and the data that they go over
+//	delivery.go    delivery     what is acknowledged, and whether the job ends
+//	speed.go       rates        P, T and the number of drives
+//	attach.go      attendance   launchers come, call and go
+//	rankset.go     rankSet      the ranks' grants, runs and announced ends
+//	rank.go        Rank         what the answers to a rank contain
+//	effect.go      Effect
 //
 // # Phases
 //

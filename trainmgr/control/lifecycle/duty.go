@@ -29,19 +29,6 @@ func (d Duty) String() string {
 // storeEvery is the least time between two writes of a job's state while its phase does not change.
 const storeEvery = time.Second
 
-// editionStep is how far a further edition is.
-type editionStep uint8
-
-const (
-	editionFound    editionStep = iota // its partitions are known
-	editionStored                      // its data are in etcd: a later leader gives its number to no other edition
-	editionPrepared                    // its nodes are prepared; the state that has it is not stored yet
-)
-
-// Review has the job check again whether it ends, if all of it is delivered: time has passed, or new partitions may
-// have appeared.
-func (j *Job) Review() { j.unconfirmed = j.delivered && j.nextEdition == nil && !j.Phase().Ended() }
-
 // Duty returns what to do next.
 func (j *Job) Duty(now time.Time) Duty {
 	ended := j.Phase().Ended()
@@ -60,9 +47,9 @@ func (j *Job) Duty(now time.Time) Duty {
 		return Prepare
 	case j.Phase() == record.Measuring:
 		return Measure
-	case j.nextEdition != nil && j.nextEditionStep == editionFound:
+	case j.editionList.next != nil && j.editionList.step == editionFound:
 		return StoreEdition
-	case j.nextEdition != nil:
+	case j.editionList.next != nil:
 		return Prepare
 	}
 	return Rest
@@ -73,11 +60,8 @@ func (j *Job) hasNextState() bool {
 	if j.Phase() == record.Measuring && j.measured {
 		return true
 	}
-	return j.nextEdition != nil && j.nextEditionStep == editionPrepared && !j.Phase().Ended()
+	return j.editionList.next != nil && j.editionList.step == editionPrepared && !j.Phase().Ended()
 }
-
-// Unwritten reports whether the state differs from what is stored.
-func (j *Job) Unwritten() bool { return j.unwritten }
 
 // Storing returns the state to write and marks it as stored. Call StoreFailed if the write failed.
 func (j *Job) Storing(now time.Time) record.State {
@@ -94,8 +78,8 @@ func (j *Job) StoringNext(now time.Time) record.State {
 		return next
 	}
 	next.Phase, next.Why = record.Running, ""
-	if j.nextEdition != nil {
-		next.Editions, next.Taken = j.editionsWithNext(), j.nextEdition.Number+1
+	if j.editionList.next != nil {
+		next.Editions, next.Taken = j.withNext(), j.editionList.next.Number+1
 	}
 	return next
 }
@@ -108,8 +92,8 @@ func (j *Job) Prepared() {
 	switch {
 	case j.Phase() == record.Preparing:
 		j.transition(onPrepared, "")
-	case j.nextEdition != nil:
-		j.nextEditionStep = editionPrepared
+	case j.editionList.next != nil:
+		j.editionList.step = editionPrepared
 	}
 }
 
@@ -118,8 +102,8 @@ func (j *Job) PrepareFailed(why string, now time.Time) {
 	switch {
 	case j.Phase() == record.Preparing:
 		j.Fail(why, now)
-	case j.nextEdition != nil:
-		j.nextEdition = nil
+	case j.editionList.next != nil:
+		j.editionList.next = nil
 		j.waitFor(why)
 	}
 }
@@ -134,21 +118,16 @@ func (j *Job) Delayed(why string) {
 	}
 }
 
-// waitFor moves a job that has begun to the phase waiting, for a reason.
-func (j *Job) waitFor(why string) {
-	if j.Phase().Begun() {
-		j.transition(onWaits, why)
-	}
-}
-
 // Committed records that the state that StoringNext returned is durable: the job runs. Nothing can be acknowledged
 // before: a later leader that found the job in the phase measuring would begin with nothing delivered, and a later
 // leader that did not know the edition would take its partitions a second time.
 func (j *Job) Committed() {
 	switch {
 	case !j.hasNextState(): // the job has ended meanwhile
-	case j.nextEdition != nil:
-		j.beginNextEdition()
+	case j.editionList.next != nil:
+		j.delivered = false
+		j.beginNext()
+		j.wakeAllRanks()
 	default:
 		j.measured = false
 		j.machine.emit(BeginEpoch{Job: j.ID, Epoch: j.FirstEpoch})
@@ -160,5 +139,5 @@ func (j *Job) Committed() {
 // edition again.
 func (j *Job) CommitFailed() {
 	j.StoreFailed()
-	j.nextEdition = nil
+	j.editionList.next = nil
 }

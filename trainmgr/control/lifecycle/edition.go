@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"slices"
-	"time"
 
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -12,113 +11,104 @@ import (
 // edition but one.
 const keptEditions = 2
 
+// editionList holds the editions of a job that ranks may be in, and the further edition that is on its way.
+type editionList struct {
+	*life
+	next *record.Edition // the edition that is being stored and prepared; nil: there is none
+	step editionStep     // how far next is
+}
+
+// editionStep is how far a further edition is.
+type editionStep uint8
+
+const (
+	editionFound    editionStep = iota // its partitions are known
+	editionStored                      // its data are in etcd: a later leader gives its number to no other edition
+	editionPrepared                    // its nodes are prepared; the state that has it is not stored yet
+)
+
+// Editions returns the editions that ranks may be in, in their order.
+func (l *editionList) Editions() []record.Edition { return l.state.Editions }
+
+// EditionOf returns the edition of an epoch. It reports false where there is none any more, or none yet.
+func (l *editionList) EditionOf(epoch uint64) (record.Edition, bool) {
+	for _, e := range l.state.Editions {
+		if epoch >= e.First && epoch < e.First+l.Epochs {
+			return e, true
+		}
+	}
+	return record.Edition{}, false
+}
+
+// EndEpoch returns the number of the epoch after the last known one.
+func (l *editionList) EndEpoch() uint64 {
+	if n := len(l.state.Editions); n > 0 {
+		return l.state.Editions[n-1].First + l.Epochs
+	}
+	return 0
+}
+
+// hasEditionOf reports whether an edition, or the next one, has the digest.
+func (l *editionList) hasEditionOf(digest dataset.Digest) bool {
+	return l.next != nil && l.next.Digest == digest ||
+		slices.ContainsFunc(l.state.Editions, func(e record.Edition) bool { return e.Digest == digest })
+}
+
 // Preparing returns the number of the edition that the nodes are to prepare: the further edition if there is
 // one, else the last edition.
-func (j *Job) Preparing() int {
-	if j.nextEdition != nil {
-		return j.nextEdition.Number
+func (l *editionList) Preparing() int {
+	if l.next != nil {
+		return l.next.Number
 	}
-	return j.state.Editions[len(j.state.Editions)-1].Number
+	return l.state.Editions[len(l.state.Editions)-1].Number
 }
 
 // EpochNeeded records that a rank asks for an epoch that the ledger has not begun. It changes nothing if the job has
 // no such epoch.
-func (j *Job) EpochNeeded(epoch uint64) {
-	if _, ok := j.EditionOf(epoch); ok && j.Phase().Begun() {
-		j.machine.emit(BeginEpoch{Job: j.ID, Epoch: epoch})
+func (l *editionList) EpochNeeded(epoch uint64) {
+	if _, ok := l.EditionOf(epoch); ok && l.Phase().Begun() {
+		l.machine.emit(BeginEpoch{Job: l.ID, Epoch: epoch})
 	}
-}
-
-// EpochDelivered records that every mini-batch of an epoch is acknowledged. The acknowledgements need not be durable
-// yet.
-func (j *Job) EpochDelivered(epoch uint64, now time.Time) {
-	if j.Phase().Begun() && epoch+1 >= j.EndEpoch() {
-		j.delivered, j.deliveredAt = true, now
-		j.Review()
-	}
-}
-
-// Confirmed records that all acknowledgements are durable, so that a later leader finds nothing to deliver. The job
-// ends, or waits for its ranks to be through, or looks for new partitions.
-func (j *Job) Confirmed(now time.Time) {
-	j.unconfirmed = false
-	switch {
-	case !j.delivered || j.Phase().Ended(): // a rank has gone back meanwhile
-	case j.Follow:
-		j.machine.emit(FindPartitions{Job: j.ID})
-	case j.ranksMayReturn(now):
-		j.waitFor("every mini-batch is delivered, for the ranks to say that they are through")
-	default:
-		j.endJob(onAllConsumed, "", now)
-	}
-}
-
-// PartitionsMissing records that no new partitions were found, and the reason if there is one.
-func (j *Job) PartitionsMissing(why string) {
-	if why == "" {
-		why = "new partitions"
-	}
-	j.waitFor(why)
 }
 
 // NextEdition returns the number and the first epoch that a further edition gets.
-func (j *Job) NextEdition() (number int, first uint64) { return j.state.Taken, j.EndEpoch() }
+func (l *editionList) NextEdition() (number int, first uint64) { return l.state.Taken, l.EndEpoch() }
 
-// PartitionsFound records that new partitions were found, which form a further edition of this digest.
-func (j *Job) PartitionsFound(digest dataset.Digest) {
-	if j.Phase().Ended() || !j.delivered {
-		return
+// PartitionsMissing records that no new partitions were found, and the reason if there is one.
+func (l *editionList) PartitionsMissing(why string) {
+	if why == "" {
+		why = "new partitions"
 	}
-	number, first := j.NextEdition()
-	j.nextEdition, j.nextEditionStep = &record.Edition{Number: number, First: first, Digest: digest}, editionFound
+	l.waitFor(why)
 }
 
 // EditionStored records that the data of the further edition are in etcd, in a given number of pieces.
-func (j *Job) EditionStored(pieces int) {
-	if j.nextEdition != nil {
-		j.nextEdition.Pieces, j.nextEditionStep = pieces, editionStored
+func (l *editionList) EditionStored(pieces int) {
+	if l.next != nil {
+		l.next.Pieces, l.step = pieces, editionStored
 	}
 }
 
 // EditionDropped records that the further edition could not be stored. The job looks for it again.
-func (j *Job) EditionDropped() { j.nextEdition = nil }
+func (l *editionList) EditionDropped() { l.next = nil }
 
-// editionsWithNext returns the editions with the further one, without those that no rank is in any more.
-func (j *Job) editionsWithNext() []record.Edition {
-	all := append(slices.Clone(j.state.Editions), *j.nextEdition)
+// withNext returns the editions with the further one, without those that no rank is in any more.
+func (l *editionList) withNext() []record.Edition {
+	all := append(slices.Clone(l.state.Editions), *l.next)
 	return all[max(0, len(all)-keptEditions):]
 }
 
-// beginNextEdition goes on with the further edition.
-func (j *Job) beginNextEdition() {
-	kept, next := j.editionsWithNext(), *j.nextEdition
-	for _, e := range j.state.Editions {
+// beginNext goes on with the further edition.
+func (l *editionList) beginNext() {
+	kept, next := l.withNext(), *l.next
+	for _, e := range l.state.Editions {
 		if e.Number < kept[0].Number {
-			j.machine.emit(DropEdition{Job: j.ID, Number: e.Number})
+			l.machine.emit(DropEdition{Job: l.ID, Number: e.Number})
 		}
 	}
-	j.state.Editions, j.state.Taken = kept, next.Number+1
-	j.nextEdition, j.delivered = nil, false
-	j.machine.emit(BeginEpoch{Job: j.ID, Epoch: next.First})
-	j.transition(onGoesOn, "")
-	j.machine.emit(EditionBegun{Job: j.ID, Edition: next})
-	j.wakeAllRanks()
-}
-
-// Ending reports whether the job has nothing left to deliver, waits for no rank, and so is about to be done.
-func (j *Job) Ending(now time.Time) bool {
-	return j.delivered && !j.Follow && !j.Phase().Ended() && !j.ranksMayReturn(now)
-}
-
-// WentBack records the job's progress after a rank attached with a token: the epoch of the ranks that are furthest
-// behind, and how many of its mini-batches are acknowledged. A job of which every mini-batch was delivered runs
-// again.
-func (j *Job) WentBack(epoch, delivered, miniBatches uint64) {
-	if !j.delivered || epoch+1 >= j.EndEpoch() && delivered >= miniBatches {
-		return
-	}
-	j.delivered, j.unconfirmed = false, false
-	if j.Phase() == record.Waiting {
-		j.transition(onGoesOn, "")
-	}
+	l.state.Editions, l.state.Taken = kept, next.Number+1
+	l.next = nil
+	l.machine.emit(BeginEpoch{Job: l.ID, Epoch: next.First})
+	l.transition(onGoesOn, "")
+	l.machine.emit(EditionBegun{Job: l.ID, Edition: next})
 }

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -113,7 +112,9 @@ func (m *Machine) Tick(now time.Time) {
 	}
 	m.lastAbandonCheck = now
 	for _, j := range m.jobs {
-		j.endIfAbandoned(now)
+		if j.Phase().Begun() && !j.delivered { // a job whose every mini-batch is delivered ends by itself
+			j.endIfAbandoned(now)
+		}
 	}
 }
 
@@ -127,61 +128,4 @@ func (m *Machine) detachDeparted(now time.Time) {
 		j.ranks[d.Number].offers = nil
 		m.emit(DetachRank{Job: d.Job, Rank: d.Number, Why: d.Why, Last: d.Last})
 	}
-}
-
-// endIfAbandoned ends a job that no rank has called about for too long. A job whose every mini-batch is delivered ends
-// by itself.
-func (j *Job) endIfAbandoned(now time.Time) {
-	if !j.Phase().Begun() || j.delivered {
-		return
-	}
-	attached, last := j.attendance()
-	if attached {
-		j.noteAttendance()
-		return
-	}
-	if j.state.Unattended.IsZero() {
-		if last.IsZero() {
-			last = now // no rank has called yet, or none since this leader leads
-		}
-		j.state.Unattended, j.unwritten = last.UTC(), true
-	}
-	after := j.AbandonAfter()
-	if after <= 0 || now.Sub(j.state.Unattended) < after {
-		return
-	}
-	j.endJob(onAbandoned, fmt.Sprintf("no rank has called since %s, for more than %v",
-		j.state.Unattended.Format(time.RFC3339), after), now)
-}
-
-// attendance reports whether a rank of the job is attached, and when a rank called last.
-func (j *Job) attendance() (attached bool, last time.Time) {
-	for n := range j.ranks {
-		st := j.Launcher(uint32(n))
-		attached = attached || st.Attached
-		if st.Last.After(last) {
-			last = st.Last
-		}
-	}
-	return attached, last
-}
-
-// noteAttendance records that a rank of the job is attached.
-func (j *Job) noteAttendance() {
-	if !j.state.Unattended.IsZero() {
-		j.state.Unattended, j.unwritten = time.Time{}, true
-	}
-}
-
-// AbandonAfter returns how long the job may be without a call of any rank; 0 means for ever.
-func (j *Job) AbandonAfter() time.Duration {
-	if j.MaxUnattended > 0 {
-		return j.MaxUnattended
-	}
-	return max(j.machine.config.AbandonAfter, 0)
-}
-
-// Launcher returns the presence of a rank's launcher.
-func (j *Job) Launcher(rank uint32) presence.State {
-	return j.machine.launchers.Of(presence.Rank{Job: j.ID, Number: rank})
 }

@@ -50,19 +50,19 @@ var phases = transition.Table[record.Phase, phaseEvent]{
 // transition changes the job's phase on an event, for a reason. No other function changes the phase. transition
 // reports whether the table allows the event; if the table does not, the job stays as it is. A new reason for the
 // same phase is a change, too.
-func (j *Job) transition(on phaseEvent, why string) bool {
-	from := j.state.Phase
+func (l *life) transition(on phaseEvent, why string) bool {
+	from := l.state.Phase
 	to, ok := phases.Next(from, on)
 	if !ok {
 		err := fmt.Errorf("a job that is %s does not know the event %q", from, string(on))
-		j.machine.emit(Refused{Job: j.ID, Err: err})
+		l.machine.emit(Refused{Job: l.ID, Err: err})
 		return false
 	}
-	if from == to && j.state.Why == why {
+	if from == to && l.state.Why == why {
 		return true
 	}
-	j.state.Phase, j.state.Why = to, why
-	j.unwritten, j.storeAtOnce = true, true
-	j.machine.emit(Moved{Job: j.ID, From: from, To: to, Why: why})
+	l.state.Phase, l.state.Why = to, why
+	l.unwritten, l.storeAtOnce = true, true
+	l.machine.emit(Moved{Job: l.ID, From: from, To: to, Why: why})
 	return true
 }

@@ -26,31 +26,6 @@ type offer struct {
 	answered bool // an answer contained the grant
 }
 
-// Rank returns a rank of the job, or nil if the job has no rank of that number.
-func (j *Job) Rank(number uint32) *Rank {
-	if int64(number) >= int64(len(j.ranks)) {
-		return nil
-	}
-	return &j.ranks[number]
-}
-
-// Granted records that the ledger granted a lease to a rank.
-func (j *Job) Granted(g ledger.Grant) {
-	if r := j.Rank(g.Rank); r != nil {
-		r.offers = append(r.offers, offer{Grant: g})
-		j.machine.emit(WakeRank{Job: j.ID, Rank: g.Rank})
-	}
-}
-
-// Revoked records that the ledger took back a lease of a rank.
-func (j *Job) Revoked(v ledger.Revocation) {
-	if r := j.Rank(v.Rank); r != nil {
-		r.revoked = append(r.revoked, v.Lease)
-		r.offers = slices.DeleteFunc(r.offers, func(o offer) bool { return o.ID == v.Lease })
-		j.machine.emit(WakeRank{Job: j.ID, Rank: v.Rank})
-	}
-}
-
 // MustShow reports whether the rank's launcher must show the leases that it holds before any is extended or revoked: an
 // earlier leader granted them. fence is this leader's.
 func (r *Rank) MustShow(s ledger.Session, fence uint64) bool { return !r.adopted && s.Fence != fence }

@@ -5,27 +5,35 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
+// rates holds what was measured of a job's drives and trainer, and the number of drives that follows.
+type rates struct {
+	*life
+	measured bool // P is known; the job runs once the state that says so is stored
+}
+
 // Measured records P of the drives, T of the trainer (0: not known), and the number of drives that the job starts
 // with. The job runs once its next state is durable: see Commit.
-func (j *Job) Measured(p map[string]float64, t float64, drives allocation.Allocation) {
-	if j.Phase() != record.Measuring {
+func (r *rates) Measured(p map[string]float64, t float64, drives allocation.Allocation) {
+	if r.Phase() != record.Measuring {
 		return
 	}
-	j.state.P, j.state.T, j.measured = p, t, true
-	j.Allocated(drives)
+	r.state.P, r.state.T, r.measured = p, t, true
+	r.Allocated(drives)
 }
 
 // DriveMeasured records P of a drive that joined the job.
-func (j *Job) DriveMeasured(drive string, rowsPerSecond float64) {
-	if j.state.P == nil {
-		j.state.P = map[string]float64{}
+func (r *rates) DriveMeasured(drive string, rowsPerSecond float64) {
+	if r.state.P == nil {
+		r.state.P = map[string]float64{}
 	}
-	j.state.P[drive] = rowsPerSecond
-	j.unwritten = true
+	r.state.P[drive] = rowsPerSecond
+	r.unwritten = true
 }
 
 // TrainerMeasured records T of the trainer.
-func (j *Job) TrainerMeasured(rowsPerSecond float64) { j.state.T = rowsPerSecond }
+func (r *rates) TrainerMeasured(rowsPerSecond float64) { r.state.T = rowsPerSecond }
 
 // Allocated records how many drives the job runs at once from now on.
-func (j *Job) Allocated(drives allocation.Allocation) { j.state.Allocation, j.unwritten = drives, true }
+func (r *rates) Allocated(drives allocation.Allocation) {
+	r.state.Allocation, r.unwritten = drives, true
+}

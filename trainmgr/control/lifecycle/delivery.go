@@ -1,0 +1,79 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// delivery holds how much of a job is acknowledged, and decides whether the job ends once all of it is.
+type delivery struct {
+	*life
+	editions *editionList
+	members  *rankSet
+
+	delivered   bool      // every mini-batch of every epoch of every edition is acknowledged
+	deliveredAt time.Time // when the last mini-batch was acknowledged
+	unconfirmed bool      // the job has the duty Confirm: it is delivered, and may end
+}
+
+// Delivered reports whether every mini-batch of every epoch there is is acknowledged.
+func (d *delivery) Delivered() bool { return d.delivered }
+
+// EpochDelivered records that every mini-batch of an epoch is acknowledged. The acknowledgements need not be durable
+// yet.
+func (d *delivery) EpochDelivered(epoch uint64, now time.Time) {
+	if d.Phase().Begun() && epoch+1 >= d.editions.EndEpoch() {
+		d.delivered, d.deliveredAt = true, now
+		d.Review()
+	}
+}
+
+// Review has the job check again whether it ends, if all of it is delivered: time has passed, or new partitions may
+// have appeared.
+func (d *delivery) Review() {
+	d.unconfirmed = d.delivered && d.editions.next == nil && !d.Phase().Ended()
+}
+
+// Confirmed records that all acknowledgements are durable, so that a later leader finds nothing to deliver. The job
+// ends, or waits for its ranks to be through, or looks for new partitions.
+func (d *delivery) Confirmed(now time.Time) {
+	d.unconfirmed = false
+	switch {
+	case !d.delivered || d.Phase().Ended(): // a rank has gone back meanwhile
+	case d.Follow:
+		d.machine.emit(FindPartitions{Job: d.ID})
+	case d.members.mayReturn(d.deliveredAt, now):
+		d.waitFor("every mini-batch is delivered, for the ranks to say that they are through")
+	default:
+		d.endJob(onAllConsumed, "", now)
+	}
+}
+
+// PartitionsFound records that new partitions were found, which form a further edition of this digest.
+func (d *delivery) PartitionsFound(digest dataset.Digest) {
+	if d.Phase().Ended() || !d.delivered {
+		return
+	}
+	number, first := d.editions.NextEdition()
+	d.editions.next, d.editions.step = &record.Edition{Number: number, First: first, Digest: digest}, editionFound
+}
+
+// Ending reports whether the job has nothing left to deliver, waits for no rank, and so is about to be done.
+func (d *delivery) Ending(now time.Time) bool {
+	return d.delivered && !d.Follow && !d.Phase().Ended() && !d.members.mayReturn(d.deliveredAt, now)
+}
+
+// WentBack records the job's progress after a rank attached with a token: the epoch of the ranks that are furthest
+// behind, and how many of its mini-batches are acknowledged. A job of which every mini-batch was delivered runs
+// again.
+func (d *delivery) WentBack(epoch, delivered, miniBatches uint64) {
+	if !d.delivered || epoch+1 >= d.editions.EndEpoch() && delivered >= miniBatches {
+		return
+	}
+	d.delivered, d.unconfirmed = false, false
+	if d.Phase() == record.Waiting {
+		d.transition(onGoesOn, "")
+	}
+}
