@@ -17,30 +17,51 @@ import (
 var ErrConfig = errors.New("worker configuration")
 
 // Config is a worker's configuration: the YAML document that `millrace worker run --config` reads. DefaultConfig has
-// the values of fields that a document leaves out. Fields that a storage node has, too, mean the same.
+// the values of fields that a document leaves out. Fields that a storage node has, too, mean the same. The groups exist
+// in Go only: the document has their fields side by side.
 type Config struct {
-	Name            string           `yaml:"name" doc:"name of the worker, unique among nodes and workers of the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
-	Listen          []string         `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
-	Advertise       []string         `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this worker, best first: http(s)://HOST:PORT or unix:PATH; empty: those of listen"`
-	InsecureNetwork string           `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
-	TLS             node.TLSConfig   `yaml:"tls" doc:"identity of this worker towards others, of the role node; all three files or none (millrace pki)"`
-	Control         []string         `yaml:"control" doc:"URLs of the control plane's members; a worker does nothing without one"`
-	StateDir        string           `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, the latest leader's fence; empty: nothing is kept"`
-	Drive           string           `yaml:"drive" doc:"a drive that computes in place of this machine's cores, as tcp://HOST:PORT/NQN: the worker stores what it reads in the drive's memory; it needs no flash (millrace drive serve --diskless); empty: the cores compute"`
-	Threads         int              `yaml:"threads" doc:"engine threads of this machine's cores; 0: the cores there are; left out with drive, which has its own"`
-	Memory          node.Bytes       `yaml:"memory" doc:"most bytes of what the worker holds: a half for the engine of all jobs, a quarter for mini-batches made and not yet taken, a quarter for what is read of partitions; with drive a half for each of the two; 0: 512MiB a thread, 1GiB at least and 8GiB at most"`
-	Jobs            int              `yaml:"jobs" doc:"jobs prepared at once; each has an equal part of the memory of the engine, or of the drive"`
-	Requests        int              `yaml:"requests" doc:"requests for ranges of partitions under way at once"`
-	ReadTime        node.Duration    `yaml:"read_time" doc:"how long one request for a range of a partition may take before another node is asked"`
-	ReadTries       int              `yaml:"read_tries" doc:"how often a range is asked for, at all places together, before its split goes to another worker"`
-	Partitions      []string         `yaml:"partitions" doc:"URLs of partitions that lie in a store and on no node, as s3://rows/2026-11-20/*.parquet, of which this worker tells the control plane when it starts; http(s) has no patterns"`
-	Rescan          node.Duration    `yaml:"rescan" doc:"how often the URLs of partitions are looked at for objects that were added, removed or written again: they are listed, and each is asked for its identity; 0s: only when the worker starts"`
-	Local           []string         `yaml:"local" doc:"files, folders and patterns of this machine that hold partitions of jobs: a partition is read from its file where name, length and footer are those of the job, and from nodes and stores otherwise"`
-	Runs            node.RunConfig   `yaml:"runs" doc:"splits that are open"`
-	Limits          node.LimitConfig `yaml:"limits" doc:"what clients may ask for"`
-	Measure         node.Duration    `yaml:"measure" doc:"how long P is measured, at least"`
-	DrainTime       node.Duration    `yaml:"drain_time" doc:"how long running splits may go on when the worker is told to stop"`
-	Log             node.LogConfig   `yaml:"log" doc:"the log, on standard error"`
+	Identity
+	Engine
+	Source
+	Service
+	Log node.LogConfig `yaml:"log" doc:"the log, on standard error"`
+}
+
+// Identity names a worker and the places at which others reach it, and the control plane that it works for.
+type Identity struct {
+	Name            string         `yaml:"name" doc:"name of the worker, unique among nodes and workers of the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
+	Listen          []string       `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
+	Advertise       []string       `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this worker, best first: http(s)://HOST:PORT or unix:PATH; empty: those of listen"`
+	InsecureNetwork string         `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
+	TLS             node.TLSConfig `yaml:"tls" doc:"identity of this worker towards others, of the role node; all three files or none (millrace pki)"`
+	Control         []string       `yaml:"control" doc:"URLs of the control plane's members; a worker does nothing without one"`
+	StateDir        string         `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, the latest leader's fence; empty: nothing is kept"`
+}
+
+// Engine is what computes, and the memory for it.
+type Engine struct {
+	Drive   string     `yaml:"drive" doc:"a drive that computes in place of this machine's cores, as tcp://HOST:PORT/NQN: the worker stores what it reads in the drive's memory; it needs no flash (millrace drive serve --diskless); empty: the cores compute"`
+	Threads int        `yaml:"threads" doc:"engine threads of this machine's cores; 0: the cores there are; left out with drive, which has its own"`
+	Memory  node.Bytes `yaml:"memory" doc:"most bytes of what the worker holds: a half for the engine of all jobs, a quarter for mini-batches made and not yet taken, a quarter for what is read of partitions; with drive a half for each of the two; 0: 512MiB a thread, 1GiB at least and 8GiB at most"`
+	Jobs    int        `yaml:"jobs" doc:"jobs prepared at once; each has an equal part of the memory of the engine, or of the drive"`
+}
+
+// Source says where and how a worker reads partitions.
+type Source struct {
+	Requests   int           `yaml:"requests" doc:"requests for ranges of partitions under way at once"`
+	ReadTime   node.Duration `yaml:"read_time" doc:"how long one request for a range of a partition may take before another node is asked"`
+	ReadTries  int           `yaml:"read_tries" doc:"how often a range is asked for, at all places together, before its split goes to another worker"`
+	Partitions []string      `yaml:"partitions" doc:"URLs of partitions that lie in a store and on no node, as s3://rows/2026-11-20/*.parquet, of which this worker tells the control plane when it starts; http(s) has no patterns"`
+	Rescan     node.Duration `yaml:"rescan" doc:"how often the URLs of partitions are looked at for objects that were added, removed or written again: they are listed, and each is asked for its identity; 0s: only when the worker starts"`
+	Local      []string      `yaml:"local" doc:"files, folders and patterns of this machine that hold partitions of jobs: a partition is read from its file where name, length and footer are those of the job, and from nodes and stores otherwise"`
+}
+
+// Service bounds what a worker does for launchers.
+type Service struct {
+	Runs      node.RunConfig   `yaml:"runs" doc:"splits that are open"`
+	Limits    node.LimitConfig `yaml:"limits" doc:"what clients may ask for"`
+	Measure   node.Duration    `yaml:"measure" doc:"how long P is measured, at least"`
+	DrainTime node.Duration    `yaml:"drain_time" doc:"how long running splits may go on when the worker is told to stop"`
 }
 
 // Bounds of a worker's memory.
@@ -59,10 +80,14 @@ func DefaultConfig() Config {
 	n := node.DefaultConfig()
 	n.Limits.Jobs = 0 // Config.Jobs holds the bound
 	return Config{
-		Listen: []string{"127.0.0.1:7080"}, Jobs: 2, Requests: source.DefaultRequests,
-		ReadTime: node.Duration(5 * time.Second), ReadTries: 8,
-		Rescan: node.Duration(5 * time.Minute), Runs: n.Runs, Limits: n.Limits, Measure: n.Measure,
-		DrainTime: n.DrainTime, Log: n.Log,
+		Identity: Identity{Listen: []string{"127.0.0.1:7080"}},
+		Engine:   Engine{Jobs: 2},
+		Source: Source{
+			Requests: source.DefaultRequests, ReadTime: node.Duration(5 * time.Second), ReadTries: 8,
+			Rescan: node.Duration(5 * time.Minute),
+		},
+		Service: Service{Runs: n.Runs, Limits: n.Limits, Measure: n.Measure, DrainTime: n.DrainTime},
+		Log:     n.Log,
 	}
 }
 
@@ -86,7 +111,7 @@ func PrintDefaults() []byte { return strictyaml.Print(DefaultConfig()) }
 // Check returns an error if the configuration cannot be used. The error begins with the field's path. Check fills in
 // fields that are 0 and whose default depends on the machine.
 func (c *Config) Check() error {
-	if err := c.checkEngine(); err != nil {
+	if err := c.Engine.check(); err != nil {
 		return err
 	}
 	if c.Memory == 0 {
@@ -112,23 +137,23 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// checkEngine checks what computes, and fills in the number of engine threads.
-func (c *Config) checkEngine() error {
-	if c.Drive != "" {
-		if _, err := sdk.ParseURI(c.Drive); err != nil {
+// check checks what computes, and fills in the number of engine threads.
+func (e *Engine) check() error {
+	if e.Drive != "" {
+		if _, err := sdk.ParseURI(e.Drive); err != nil {
 			return fmt.Errorf("drive: %w", err)
 		}
-		if c.Threads != 0 {
+		if e.Threads != 0 {
 			return fmt.Errorf("threads: %d: the drive computes, and has engine threads of its own: leave one of the two out",
-				c.Threads)
+				e.Threads)
 		}
 		return nil
 	}
-	if c.Threads == 0 {
-		c.Threads = min(runtime.GOMAXPROCS(0), sdk.MaxThreads)
+	if e.Threads == 0 {
+		e.Threads = min(runtime.GOMAXPROCS(0), sdk.MaxThreads)
 	}
-	if c.Threads < 1 || c.Threads > sdk.MaxThreads {
-		return fmt.Errorf("threads: %d: want 0 to %d", c.Threads, sdk.MaxThreads)
+	if e.Threads < 1 || e.Threads > sdk.MaxThreads {
+		return fmt.Errorf("threads: %d: want 0 to %d", e.Threads, sdk.MaxThreads)
 	}
 	return nil
 }
@@ -141,12 +166,12 @@ type memoryParts struct {
 }
 
 // divideMemory divides the memory.
-func (c *Config) divideMemory() memoryParts {
-	quarter := int64(c.Memory) / 4
-	if c.Drive != "" {
+func (e *Engine) divideMemory() memoryParts {
+	quarter := int64(e.Memory) / 4
+	if e.Drive != "" {
 		return memoryParts{batches: 2 * quarter, read: 2 * quarter}
 	}
-	return memoryParts{engine: 2 * quarter / int64(c.Jobs), batches: quarter, read: quarter}
+	return memoryParts{engine: 2 * quarter / int64(e.Jobs), batches: quarter, read: quarter}
 }
 
 // nodeConfig returns the configuration of the node as which launchers and the control plane see a worker. It has no

@@ -154,7 +154,7 @@ func decodeStruct(n *yaml.Node, v reflect.Value, path string) error {
 		if path != "" {
 			sub = path + "." + sub
 		}
-		if err := decode(value, v.Field(all[f].index), sub, all[f].enum); err != nil {
+		if err := decode(value, v.FieldByIndex(all[f].index), sub, all[f].enum); err != nil {
 			return err
 		}
 	}
@@ -231,20 +231,32 @@ func name(t reflect.Type) string {
 
 // field is a field of a struct.
 type field struct {
-	index          int
+	index          []int // as reflect.Value.FieldByIndex takes it
 	key, doc, enum string
 }
 
-// fields are those of a struct, in order.
+// fields returns the fields of a struct in their order, those of an embedded struct in its place.
 func fields(t reflect.Type) []field {
 	var list []field
 	for i := range t.NumField() {
 		f := t.Field(i)
 		key, doc := f.Tag.Get("yaml"), f.Tag.Get("doc")
+		if f.Anonymous && f.Type.Kind() == reflect.Struct && key == "" && doc == "" {
+			for _, inner := range fields(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				list = append(list, inner)
+			}
+			continue
+		}
 		if key == "" || doc == "" || !f.IsExported() {
 			panic(fmt.Sprintf("strictyaml: field %s of %s lacks its yaml or doc tag", f.Name, t))
 		}
-		list = append(list, field{i, key, doc, f.Tag.Get("enum")})
+		list = append(list, field{[]int{i}, key, doc, f.Tag.Get("enum")})
+	}
+	for i, f := range list {
+		if slices.ContainsFunc(list[:i], func(earlier field) bool { return earlier.key == f.key }) {
+			panic(fmt.Sprintf("strictyaml: %s has the key %s twice", t, f.key))
+		}
 	}
 	return list
 }

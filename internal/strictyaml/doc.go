@@ -7,6 +7,7 @@
 // Fields may be strings, booleans, integers, float64, structs of fields, slices of these, and types with
 // UnmarshalText and MarshalText (sizes, durations), which are strings in the document. The tag `enum:"a,b"` lists the
 // values of a string. A field that the document does not name keeps the value that it has in the struct: its default.
+// An embedded struct without tags groups fields in Go only: the document has them among the others.
 //
 //	err := strictyaml.Decode(b, &config)      // errors have line and column
 //	b := strictyaml.Print(config)             // with every field's doc as a comment

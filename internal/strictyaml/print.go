@@ -36,7 +36,7 @@ func printStruct(b *bytes.Buffer, v reflect.Value, indent string, apart bool) {
 			b.WriteString(indent + "# " + line + "\n")
 		}
 		b.WriteString(indent + f.key + ":")
-		printValue(b, v.Field(f.index), indent)
+		printValue(b, v.FieldByIndex(f.index), indent)
 	}
 }
 
@@ -148,7 +148,7 @@ func schemaOf(v reflect.Value, enum string) object {
 	case reflect.Struct:
 		properties := object{}
 		for _, f := range fields(v.Type()) {
-			p := schemaOf(v.Field(f.index), f.enum)
+			p := schemaOf(v.FieldByIndex(f.index), f.enum)
 			p.put("description", f.doc)
 			properties[f.key] = p
 		}

@@ -174,3 +174,39 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, Print(v), Print(again))
 	})
 }
+
+// grouped has the fields of outer, two of them in groups.
+type grouped struct {
+	Title string `yaml:"title" doc:"a title"`
+	group
+	X float64 `yaml:"x" doc:"a fraction"`
+}
+
+type group struct {
+	On    bool `yaml:"on" doc:"whether"`
+	inner      // a group of a group
+}
+
+// TestEmbeddedStructsGroupFields checks that a document has the fields of an embedded struct among the others, in the
+// embedded struct's place.
+func TestEmbeddedStructsGroupFields(t *testing.T) {
+	v := grouped{Title: "t"}
+	require.NoError(t, Decode([]byte("x: 2\nname: n\nsize: 3B\non: true\n"), &v))
+	want := grouped{Title: "t", X: 2, group: group{On: true, inner: inner{Name: "n", Size: 3}}}
+	assert.Equal(t, want, v)
+	again := grouped{}
+	require.NoError(t, Decode(Print(v), &again))
+	assert.Equal(t, want, again)
+	err := Decode([]byte("group: {}\n"), &v)
+	require.ErrorContains(t, err, `unknown key "group": want one of title, on, name, mode, size, x`)
+	var s map[string]any
+	require.NoError(t, json.Unmarshal(Schema("grouped", v), &s))
+	assert.Len(t, s["properties"], 6)
+	assert.Equal(t, 2.0, s["properties"].(map[string]any)["x"].(map[string]any)["default"])
+	assert.Panics(t, func() {
+		_ = Print(struct {
+			inner
+			Name string `yaml:"name" doc:"a key that the group has"`
+		}{})
+	})
+}
