@@ -46,24 +46,30 @@ func (f *MetricFile) read() (table *offload.Table, damaged, err error) {
 		return &offload.Table{}, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("offload metrics: %w", err)
+		return nil, nil, err
 	}
 	b, err := io.ReadAll(io.LimitReader(file, offload.MaxTableBytes+1))
 	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, nil, fmt.Errorf("offload metrics: %w", err)
+		return nil, nil, fmt.Errorf("%s: %w", f.path, err)
 	}
 	table, damaged = offload.DecodeTable(b)
 	if damaged != nil {
-		return &offload.Table{}, fmt.Errorf("%s: %w: the metrics are measured again", f.path, damaged), nil
+		return &offload.Table{}, fmt.Errorf("%s: %w: the metrics are measured again, and the file becomes %s%s", f.path,
+			damaged, f.path, setAsideSuffix), nil
 	}
 	return table, nil, nil
 }
 
-// Lookup implements MetricStore. A damaged file is an error that wraps offload.ErrTable; the next Put replaces it.
+// setAsideSuffix is added to the name of a file that cannot be read, so that nothing is lost if another version of
+// Millrace wrote it.
+const setAsideSuffix = ".damaged"
+
+// Lookup implements MetricStore. A file that is damaged or of another version is an error that wraps offload.ErrTable.
+// The next Put sets the file aside, under its name with ".damaged" appended, and begins another one.
 func (f *MetricFile) Lookup(keys offload.Keys) (offload.Metrics, offload.Known, error) {
 	table, damaged, err := f.read()
 	if err = errors.Join(err, damaged); err != nil {
-		return offload.Metrics{}, offload.Known{}, err
+		return offload.Metrics{}, offload.Known{}, fmt.Errorf("offload metrics: %w", err)
 	}
 	m, known := table.Lookup(keys)
 	return m, known, nil
@@ -82,9 +88,12 @@ func (f *MetricFile) Put(keys offload.Keys, m offload.Metrics, have offload.Know
 	if err := filelock.Lock(lock); err != nil {
 		return fmt.Errorf("offload metrics: %s.lock: %w", f.path, err)
 	}
-	table, _, err := f.read()
+	table, damaged, err := f.read()
+	if err == nil && damaged != nil {
+		err = os.Rename(f.path, f.path+setAsideSuffix)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("offload metrics: %w", err)
 	}
 	table.Lookup(keys) // a lookup renews its entries, so that they stay in the table
 	if err := table.Put(keys, m, have); err != nil {

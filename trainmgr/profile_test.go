@@ -163,6 +163,9 @@ func TestStoredMetricsAreNotMeasured(t *testing.T) {
 	require.ErrorIs(t, err, offload.ErrTable)
 	assert.Equal(t, offload.Known{}, submit(same).Known)
 	assert.True(t, submit(same).Known.All())
+	aside, err := os.ReadFile(path + ".damaged")
+	require.NoError(t, err)
+	assert.Equal(t, "{", string(aside), "nothing is lost")
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	if runtime.GOOS != "windows" {

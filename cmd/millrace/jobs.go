@@ -77,6 +77,10 @@ type rankView struct {
 	SplitsOwn   uint64  `json:"splits_own"`        // granted to them
 	Share       float64 `json:"elsewhere_share"`   // of the splits, for all other workers; -1: these come first
 	Why         string  `json:"offload"`           // why the share is what it is
+
+	ProfileFrom    string  `json:"profile_from"`    // measured, stored by an earlier job, or empty: there is none yet
+	ProfileSeconds float64 `json:"profile_seconds"` // that the profile took
+	ProfileShare   float64 `json:"profile_share"`   // of the training time, 0 to 1
 }
 
 func viewJob(s *apiv1.JobStatus) jobView {
@@ -98,7 +102,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 	for _, r := range s.GetRanks() {
 		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches,
 			r.StallSeconds, formatContact(r.LastContactSeconds), r.Detached, r.TRowsPerSecond, r.OwnWorkers, r.SplitsOwn,
-			r.ShareElsewhere, r.Offload})
+			r.ShareElsewhere, r.Offload, r.ProfileFrom, r.ProfileSeconds, r.ProfileShare})
 		last = max(last, r.LastContactSeconds)
 	}
 	v.LastContact = formatContact(last)
@@ -181,15 +185,27 @@ func printJob(w io.Writer, v jobView) {
 		}
 	}
 	if v.Offload != "" && len(v.Ranks) > 0 {
-		fmt.Fprintf(w, "\nrank\tT rows/s\town workers\ttheir splits\tshare elsewhere\tbecause\n")
+		fmt.Fprintf(w, "\nrank\tT rows/s\town workers\ttheir splits\tshare elsewhere\tprofile\tbecause\n")
 		for _, r := range v.Ranks {
 			share := "all"
 			if r.Share >= 0 && r.Own > 0 {
 				share = fmt.Sprintf("%.1f%%", 100*r.Share)
 			}
-			fmt.Fprintf(w, "%d\t%.0f\t%d\t%d\t%s\t%s\n", r.Rank, r.T, r.Own, r.SplitsOwn, share, dash(r.Why))
+			fmt.Fprintf(w, "%d\t%.0f\t%d\t%d\t%s\t%s\t%s\n", r.Rank, r.T, r.Own, r.SplitsOwn, share, r.formatProfile(),
+				dash(r.Why))
 		}
 	}
+}
+
+// formatProfile returns what a rank's profile took, for a table.
+func (r *rankView) formatProfile() string {
+	switch {
+	case r.ProfileFrom != "":
+		return fmt.Sprintf("%s, %.1f s (%.1f%%)", r.ProfileFrom, r.ProfileSeconds, 100*r.ProfileShare)
+	case r.ProfileSeconds > 0:
+		return fmt.Sprintf("%.1f s (%.1f%%)", r.ProfileSeconds, 100*r.ProfileShare)
+	}
+	return "-"
 }
 
 func (c jobCommands) submit() *cobra.Command {

@@ -154,7 +154,7 @@ there when it ends.`,
 				log = logger(c.err, "info", "auto")
 			}
 			if onService {
-				own := ownFlags{files: share.files}
+				own := ownFlags{files: share.files, model: share.model, metrics: share.metrics}
 				if cmd.Flags().Changed("offload") {
 					own.offload = share.policy
 				}

@@ -67,7 +67,7 @@ var (
 		"own-worker", "cert", "key", "ca"}
 	localOnly = []string{
 		"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads",
-		"streams", "coalesce", "offload-model", "offload-metrics", "offload-log",
+		"streams", "coalesce", "offload-log",
 	}
 	submitOnly = []string{
 		"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives",
@@ -158,6 +158,10 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	if err := checkCheckpoint(checkpoint); err != nil {
 		return err
 	}
+	store, err := share.metricStore()
+	if err != nil {
+		return err
+	}
 	var spec *apiv1.JobSpec
 	if s.job == "" {
 		if spec, err = s.jobSpec(jf, pipe, share.offload, token); err != nil {
@@ -194,7 +198,8 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	defer func() { err = errors.Join(err, closeOwn()) }()
 	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token,
 		Run: cmp.Or(s.run, os.Getenv("MILLRACE_RUN")), Resume: s.resume, QueueBytes: o.QueueBytes,
-		Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput, Profile: ownStarted})
+		Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput, Profile: ownStarted,
+		Model: share.model, Store: store, OwnReads: share.reads()})
 	if other := (*remote.PartlyConsumedError)(nil); errors.As(err, &other) {
 		return fmt.Errorf("%w (here: --checkpoint FILE, --resume, --name OTHER, millrace jobs cancel %s, --run NAME)",
 			err, other.Job)
@@ -206,6 +211,10 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	a := job.Allocation()
 	c.announce(fmt.Sprintf("control plane %s (%s)", strings.Join(to.Control, ", "), to.ControlFrom))
 	c.announce(fmt.Sprintf("rank %d: T %.0f rows/s, %d drives at once: %s", s.rank, a.RowsPerSecond, a.Drives, a.Note))
+	if profile := job.Profile(); profile.From == apiv1.ProfileStored {
+		c.announce(fmt.Sprintf("the profile of model %s is that of an earlier job with the same pipeline and workers: "+
+			"nothing is measured", share.model))
+	}
 	if checkpoint != "" {
 		defer func() { err = errors.Join(err, writeSealed(ctx, checkpoint, job)) }()
 	}

@@ -144,6 +144,56 @@ func TestTrainSharesWithItsOwnCPUs(t *testing.T) {
 	assert.Contains(t, errs, "from 0 to 1")
 }
 
+// TestTrainKeepsItsProfile runs a rank that a policy decides for. Its first job measures FastFlow's metrics, and the
+// next one, of the same model, pipeline and workers, takes them from the store: it measures nothing, and it says so. A
+// job that is too short for a profile takes them too. Another model is measured.
+func TestTrainKeepsItsProfile(t *testing.T) {
+	drive, data := filledDrive(t, "6000")
+	at := controlRun(t)
+	serveDrive(t, at, drive)
+	metrics := filepath.Join(t.TempDir(), "metrics.json")
+	conf := file(t, "worker.yaml", "threads: 1\nmeasure: 1ms\n")
+	train := func(name, model, epochs, steps string) (v rankView, notes, said string) {
+		t.Helper()
+		code, out, errs := millrace(t, "train", "--control", at, "--trainer-rows-per-second", "1e7", "--measure", "10ms",
+			"--output", "json", "--progress", "plain", "--pipeline", "rm1", "--batch", "20", "--split-batches", "2",
+			"--epochs", epochs, "--offload", "extended", "--local", data, "--own-worker", conf, "--name", name,
+			"--offload-model", model, "--offload-metrics", metrics, "--stop-after", steps)
+		require.Zero(t, code, errs)
+		var r struct {
+			Notes []string `json:"notes"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(out), &r))
+		var job jobView
+		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "--control", at, name, "--output", "json")), &job))
+		require.Len(t, job.Ranks, 1)
+		return job.Ranks[0], strings.Join(r.Notes, "\n"), errs
+	}
+	v, notes, said := train("first", "dlrm", "20", "2500") // of 6000 mini-batches
+	require.Equal(t, "measured", v.ProfileFrom, notes)
+	assert.Positive(t, v.ProfileSeconds)
+	assert.Positive(t, v.ProfileShare)
+	assert.LessOrEqual(t, v.ProfileShare, 1.0)
+	assert.Contains(t, notes, "the profile took")
+	assert.NotContains(t, said, "nothing is measured")
+	for _, name := range []string{"second", "short"} {
+		epochs := map[string]string{"second": "20", "short": "1"}[name]
+		v, notes, said = train(name, "dlrm", epochs, "100")
+		assert.Equal(t, "stored", v.ProfileFrom, name)
+		assert.Contains(t, notes, "stored by an earlier job", name)
+		assert.Contains(t, said, "nothing is measured", name)
+		assert.Contains(t, must(t, "jobs", "show", "--control", at, name), "stored, ", name)
+	}
+	v, _, _ = train("other", "forest", "1", "10")
+	assert.Empty(t, v.ProfileFrom, "it is too short to be measured")
+	code, _, errs := millrace(t, "train", "--control", at, "--pipeline", "rm1", "--offload-metrics", metrics)
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "--offload-model")
+	code, _, errs = millrace(t, "train", "--control", at, "--pipeline", "rm1", "--name", "none", "--offload-model", "m")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "no use of this rank's own CPUs")
+}
+
 func TestFlagsOfTrainThatDoNotGoTogether(t *testing.T) {
 	for _, c := range []struct {
 		args []string

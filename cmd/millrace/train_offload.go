@@ -35,7 +35,7 @@ func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 		"with --local, or for a job of the service: share of the splits for the drives and all other workers elsewhere: "+
 			"extended, paper, fastflow-code, or a number from 0 to 1")
 	f.StringVar(&o.model, "offload-model", "",
-		"with --local: name of the model, under which its profile is kept for the next job")
+		"with --local or a policy of --offload: name of the model, under which its profile is kept for the next job")
 	f.StringVar(&o.metrics, "offload-metrics", "",
 		"with --offload-model: file in which profiles are kept (default: in the user's cache)")
 	f.StringVar(&o.log, "offload-log", "",
@@ -61,31 +61,27 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	} else if share.Policy, err = offload.ParsePolicy(o.policy); err != nil {
 		return nil, nil, usageError{err}
 	}
-	if o.metrics != "" && o.model == "" {
-		return nil, nil, usagef("--offload-metrics wants --offload-model: a profile is kept under the model's name")
+	own := ownFlags{model: o.model, metrics: o.metrics}
+	if share.Store, err = own.metricStore(); err != nil {
+		return nil, nil, err
 	}
-	if o.model != "" {
-		if share.Store, err = trainmgr.NewMetricFile(o.metrics); err != nil {
-			return nil, nil, err
-		}
-		share.Model = o.model
-	}
+	share.Model = o.model
 	files, err := partitionfile.Expand(o.files, partitionfile.Parquet)
 	if err != nil {
 		return nil, nil, adviseImport(err)
 	}
-	own, err := local.Open(cmd.Context(), local.Config{Files: files,
+	ownDrives, err := local.Open(cmd.Context(), local.Config{Files: files,
 		DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Source: remote.Source}, Manager: remote.Manager})
 	if err != nil {
 		return nil, nil, err
 	}
-	share.Local = own
+	share.Local = ownDrives
 	drives = local.NewElsewhere(remote)
-	closers := []func() error{drives.Close, own.Close}
+	closers := []func() error{drives.Close, ownDrives.Close}
 	if o.log != "" {
 		file, err := os.Create(o.log)
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("--offload-log: %w", err), own.Close())
+			return nil, nil, errors.Join(fmt.Errorf("--offload-log: %w", err), ownDrives.Close())
 		}
 		var failed error
 		encoder := json.NewEncoder(file)

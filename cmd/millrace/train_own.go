@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/worker"
+	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -17,6 +18,27 @@ import (
 type ownFlags struct {
 	files   []string // that hold the same partitions
 	offload string   // of the job that is submitted; empty: splits are not shared out
+	model   string   // under whose name the profile is kept; empty: it is not kept
+	metrics string   // file in which profiles are kept; empty: the default
+}
+
+// metricStore returns the store of profiles, or nil if the profile is not kept.
+func (o *ownFlags) metricStore() (trainmgr.MetricStore, error) {
+	if o.model == "" {
+		if o.metrics != "" {
+			return nil, usagef("--offload-metrics wants --offload-model: a profile is kept under the model's name")
+		}
+		return nil, nil
+	}
+	return trainmgr.NewMetricFile(o.metrics)
+}
+
+// reads describes from where the rank's own worker reads partitions.
+func (o *ownFlags) reads() string {
+	if len(o.files) > 0 {
+		return "files"
+	}
+	return "nodes"
 }
 
 // startOwnWorker makes this rank's own CPUs a worker that serves the rank alone, where the job wants that; started
@@ -28,7 +50,7 @@ func (c trainCommand) startOwnWorker(ctx context.Context, client *remote.Client,
 		return nil, false, err
 	}
 	if spec := status.GetSpec(); spec.GetOffload() == "" && spec.GetPlacement() != string(record.PlacementTrainer) {
-		if len(own.files) > 0 || s.ownWorker != "" {
+		if len(own.files) > 0 || s.ownWorker != "" || own.model != "" {
 			return nil, false, usagef("job %s makes no use of this rank's own CPUs: submit it with --offload or --placement %s",
 				status.GetId(), record.PlacementTrainer)
 		}

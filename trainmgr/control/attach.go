@@ -193,6 +193,7 @@ func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachR
 	resp := &apiv1.AttachResponse{
 		Job: c.l.status(j, now), Session: at.Session.Bytes(), Epoch: at.Epoch,
 		TRowsPerSecond: j.State().T, MeanLength: g.data.MeanLength,
+		ProfileKeys: (&conductor{c.l, j}).profileKeys(g, c.req.Rank),
 	}
 	resp.Job.Digest, resp.Job.Rows = g.Digest[:], g.data.Manifest.Rows()
 	var err error

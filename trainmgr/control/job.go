@@ -46,6 +46,7 @@ type launcher struct {
 	ticketsIssued  map[uint64]time.Time  // by lease: when its last ticket was issued
 	wake           chan struct{}         // closed and replaced when the rank has news
 	profile        *apiv1.OffloadMetrics // replaced when the launcher reports another profile; nil: none came
+	profileCost    profileCost           // of the last report that had one, also after the launcher has detached
 	sharing        *rankSharing          // nil: no policy decides a share of the rank's splits
 }
 

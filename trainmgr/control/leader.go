@@ -312,6 +312,7 @@ func (j *job) rankStatus(r ledger.RankStatus) *apiv1.RankStatus {
 	s.StallSeconds = c.stalledSeconds + c.progress.GetStallSeconds()
 	s.QueueBatches = c.progress.GetQueueBatches()
 	s.TRowsPerSecond = c.progress.GetTRowsPerSecond()
+	s.ProfileFrom, s.ProfileSeconds, s.ProfileShare = c.profileCost.from, c.profileCost.seconds, c.profileCost.share()
 	switch {
 	case c.sharing != nil:
 		s.Offload = c.sharing.why

@@ -179,6 +179,7 @@ func (c *leaseCall) hold(now time.Time) error {
 	if c.req.Report != nil {
 		at := &c.job.launchers[c.session.Rank]
 		at.progress = c.req.Report
+		at.noteProfileCost(c.req.Report)
 		if profile := c.req.Report.Profile; profile != nil && !proto.Equal(profile, at.profile) {
 			at.profile = profile // the profile holds until the launcher sends another one
 		}

@@ -53,7 +53,7 @@ func (k *launcher) endSession(sameRun bool) {
 		k.sharing.former = k.sharing.former.plus(k.progress)
 	}
 	if !sameRun {
-		k.sharing, k.profile = nil, nil
+		k.sharing, k.profile, k.profileCost = nil, nil, profileCost{}
 	}
 	k.stalledSeconds, k.progress = k.stalledSeconds+k.progress.GetStallSeconds(), nil
 }
@@ -243,12 +243,29 @@ func (c *conductor) throughputs(rank uint32) (own, others float64) {
 // servedRank returns the only rank that a worker makes splits for. It returns nil if the worker serves every rank.
 // l.mu is held.
 func (l *leader) servedRank(at fleet.DriveID) *apiv1.RankName {
-	for _, d := range l.fleet.Status(at.Node).GetDrives() {
-		if d.Name == at.Drive {
-			return d.Serves
-		}
+	return l.driveAt(at).GetServes()
+}
+
+// profileCost is what a launcher reports of the time that its profile took.
+type profileCost struct {
+	from     string // a word of RankReport.profile_from; empty: nothing was measured yet
+	seconds  float64
+	training float64 // seconds since the launcher attached first; 0: the launcher does not measure
+}
+
+// noteProfileCost keeps the time that a profile took, if a report contains it. leader.mu is held.
+func (k *launcher) noteProfileCost(r *apiv1.RankReport) {
+	if r.TrainingSeconds > 0 {
+		k.profileCost = profileCost{from: r.ProfileFrom, seconds: r.ProfileSeconds, training: r.TrainingSeconds}
 	}
-	return nil
+}
+
+// share returns the share of the training time that the profile took, 0 to 1.
+func (p profileCost) share() float64 {
+	if p.training <= 0 {
+		return 0
+	}
+	return min(p.seconds/p.training, 1)
 }
 
 // checkReport refuses a launcher's report whose numbers can never be right.
@@ -258,6 +275,17 @@ func checkReport(r *apiv1.RankReport) error {
 	default:
 		return fmt.Errorf("%w: profiling %.20q: want %s, %s or nothing", ledger.ErrArgument, r.GetProfiling(),
 			apiv1.SideOwn, apiv1.SideOthers)
+	}
+	switch r.GetProfileFrom() {
+	case "", apiv1.ProfileMeasured, apiv1.ProfileStored:
+	default:
+		return fmt.Errorf("%w: profile from %.20q: want %s, %s or nothing", ledger.ErrArgument, r.GetProfileFrom(),
+			apiv1.ProfileMeasured, apiv1.ProfileStored)
+	}
+	for _, seconds := range []float64{r.GetProfileSeconds(), r.GetTrainingSeconds()} {
+		if !(seconds >= 0) || math.IsInf(seconds, 1) {
+			return fmt.Errorf("%w: a profile or a training of %v s", ledger.ErrArgument, seconds)
+		}
 	}
 	p := r.GetProfile()
 	if p == nil {

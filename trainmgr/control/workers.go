@@ -189,12 +189,8 @@ func (c *conductor) workersFor() (names []fleet.DriveID) {
 
 // employs reports whether a job lets a holder make its splits. l.mu is held.
 func (l *leader) employs(j *job, at fleet.DriveID) bool {
-	for _, d := range l.fleet.Status(at.Node).GetDrives() {
-		if d.Name == at.Drive {
-			return j.makers.Allows(ledgerDrive(at.Node, d, nil))
-		}
-	}
-	return false
+	d := l.driveAt(at)
+	return d != nil && j.makers.Allows(ledgerDrive(at.Node, d, nil))
 }
 
 // gap decides how many workers of any reach a job is allowed beside its drives. l.mu is held.

@@ -61,6 +61,13 @@ type AttachOptions struct {
 	// rank's own CPUs and the job has mini-batches enough. The rank's own worker must be in this process, whose CPU time
 	// is measured, and the trainer must iterate with Job.MiniBatches of this package.
 	Profile bool
+	// Model and Store keep the profile for the next job, as those of trainmgr.Offload. If the store has the metrics of
+	// the same model, pipeline and workers, nothing is measured, T included, and a job of any length uses them.
+	Model string
+	Store trainmgr.MetricStore
+	// OwnReads describes from where the rank's own worker reads partitions, for example "files". It is a part of the
+	// pipeline's key.
+	OwnReads string
 
 	Recording trainmgr.Recording // of moments in which the trainer starves
 
@@ -151,6 +158,12 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 		Order:      order,
 		QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: c.options.Logger,
 	})
+	if o.Profile && policyDecides(resp.Job.Spec) {
+		r.stored.find(r, resp.ProfileKeys)
+		if t := r.stored.trainer(); r.rowsPerSecond == 0 && t.rowsPerSecond > 0 {
+			r.rowsPerSecond, r.trainer = t.rowsPerSecond, t
+		}
+	}
 	if err == nil && r.rowsPerSecond == 0 && o.Step != nil {
 		err = r.measureThroughput(ctx, resp.MeanLength)
 	}
@@ -158,8 +171,8 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 		r.acks.close()
 		return fail(err)
 	}
-	if o.Profile && suitsProfile(resp.Job.Spec, r.currentEpoch()) {
-		r.profiler = newProfiler(r.trainer, processors.Available(), r.sample)
+	if o.Profile {
+		r.startProfile(resp.Job.Spec)
 	}
 	c.options.Logger.Info("attached", "job", r.id, "rank", o.Rank, "epoch", resp.Epoch,
 		"t_rows_per_second", r.rowsPerSecond)
@@ -307,6 +320,9 @@ func (j *Job) Status() *apiv1.JobStatus {
 	defer j.rank.mu.Unlock()
 	return j.rank.status
 }
+
+// Profile describes the rank's profile; see AttachOptions.Profile.
+func (j *Job) Profile() ProfileStatus { return j.rank.profiler.status() }
 
 // Rows returns how many rows this rank's epoch has still to deliver.
 func (j *Job) Rows() int64 {

@@ -87,6 +87,7 @@ type cluster struct {
 	spoil        func(*apiv1.Grant)
 	issue        int // of tickets; above 0 the tickets of held leases are sent again
 	renewed      int // answers with tickets of held leases
+	keys         *apiv1.ProfileKeys
 }
 
 // ticketFor is what the fake nodes take for a ticket: it names a node, the mini-batches of a lease, and an issue.
@@ -313,7 +314,7 @@ func (c *cluster) Attach(_ context.Context, req *apiv1.AttachRequest) (*apiv1.At
 	man, _ := c.man.MarshalJSON()
 	token, _ := r.delivered.Token().MarshalBinary()
 	return &apiv1.AttachResponse{Job: c.status(), Session: r.session, TensorSchema: schema, Manifest: man,
-		Epoch: r.epoch, Token: token,
+		Epoch: r.epoch, Token: token, ProfileKeys: c.keys,
 		Owned: wireRanges(r.owned), MeanLength: map[string]float64{"list_0": 2}}, nil
 }
 

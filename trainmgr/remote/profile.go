@@ -32,12 +32,14 @@ type profiler struct {
 	trainer trainerSpeed
 	cores   float64
 	sample  func() profileSample // the counters now
+	clock   func() time.Time     // for reports, whose callers hold locks that sample takes
 	began   time.Time
 
 	mu       sync.Mutex
 	begun    bool   // the trainer has taken a mini-batch; until then no side makes every split
 	measured string // the side that must make every split now; empty: the profile has ended
 	result   *apiv1.OffloadMetrics
+	from     string // origin of result: a word of RankReport.profile_from
 	took     time.Duration
 	left     int // mini-batches until the side must have filled its window
 	patience int // left at the beginning of a side
@@ -77,7 +79,7 @@ type profiledSide struct {
 // newProfiler begins a profile.
 func newProfiler(trainer trainerSpeed, cores float64, sample func() profileSample) *profiler {
 	p := &profiler{
-		trainer: trainer, cores: cores, sample: sample, measured: apiv1.SideOwn, own: map[tensor.Name]bool{},
+		trainer: trainer, cores: cores, sample: sample, clock: time.Now, measured: apiv1.SideOwn, own: map[tensor.Name]bool{},
 		patience: profilePatience,
 	}
 	first := sample()
@@ -87,9 +89,15 @@ func newProfiler(trainer trainerSpeed, cores float64, sample func() profileSampl
 	return p
 }
 
+// policyDecides reports whether a policy decides a job's shares.
+func policyDecides(spec *apiv1.JobSpec) bool {
+	_, err := offload.ParsePolicy(spec.GetOffload())
+	return err == nil && spec.GetOffload() != ""
+}
+
 // suitsProfile reports whether a policy decides a job's shares, and the job is long enough for a profile.
 func suitsProfile(spec *apiv1.JobSpec, epoch *trainmgr.Epoch) bool {
-	if _, err := offload.ParsePolicy(spec.GetOffload()); err != nil || spec.GetOffload() == "" {
+	if !policyDecides(spec) {
 		return false
 	}
 	owned := uint64(0)
@@ -162,6 +170,9 @@ func (p *profiler) restart() { p.seen, p.rows, p.begin = 0, 0, nil }
 // finish ends the profile. p.mu is held.
 func (p *profiler) finish(now profileSample) {
 	p.measured, p.own, p.took = "", nil, now.at.Sub(p.began)
+	if p.result != nil {
+		p.from = apiv1.ProfileMeasured
+	}
 }
 
 // side returns the measurements of the window. Mini-batches that waited when the window began were made before it.
@@ -233,6 +244,8 @@ func (p *profiler) report(r *apiv1.RankReport) {
 	if p.begun {
 		r.Profiling, r.Profile = p.measured, p.result
 	}
+	status := p.statusAt(p.clock())
+	r.ProfileFrom, r.ProfileSeconds, r.TrainingSeconds = status.From, status.Seconds, status.Training
 }
 
 // ended reports whether the profile has ended, its result, which may be nil, and how long the profile took.
@@ -256,6 +269,7 @@ func (r *rank) noteTaken(mb *tensor.MiniBatch) {
 	r.client.options.Logger.Info("profile", "job", r.id, "rank", r.options.Rank, "took_seconds", took.Seconds(),
 		"gthp", result.Gthp, "lthp", result.Lthp, "pcycle", result.Pcycle, "rthp", result.Rthp, "ocycle", result.Ocycle,
 		"tcycle", result.Tcycle, "cores", result.Cores)
+	r.stored.put(r, result)
 }
 
 // sample returns the rank's counters.

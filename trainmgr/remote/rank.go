@@ -39,6 +39,7 @@ type rank struct {
 	ownMade, othersMade trainmgr.SideMeter // by workers that serve this rank alone, and by all others
 	trainer             trainerSpeed
 	profiler            *profiler // nil: the rank is not profiled
+	stored              storedProfile
 
 	mu           sync.Mutex
 	id           string // of the job
@@ -390,9 +391,14 @@ func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) 
 		notes = append(notes, "the control plane said last: "+waitingFor)
 	}
 	if p := r.profiler; p != nil {
-		if ended, _, took := p.ended(); ended {
-			notes = append(notes, fmt.Sprintf("the profile took %.1f s, %.1f %% of the training",
-				took.Seconds(), 100*took.Seconds()/max(time.Since(p.began).Seconds(), shortestMeasured)))
+		if ended, _, _ := p.ended(); ended {
+			status := p.status()
+			note := fmt.Sprintf("the profile took %.1f s, %.1f %% of the training", status.Seconds,
+				100*status.Seconds/max(status.Training, shortestMeasured))
+			if status.From == apiv1.ProfileStored {
+				note += ": it was stored by an earlier job with the same model, pipeline and workers"
+			}
+			notes = append(notes, note)
 		}
 	}
 	if failedLeases > 0 {
@@ -434,6 +440,7 @@ func (r *rank) Close() error {
 	defer cancel()
 	err := r.acks.flush(ctx)
 	r.acks.close()
+	r.stored.writing.Wait()
 	if err != nil {
 		return fmt.Errorf("the last acknowledgements may not be durable: %w", err)
 	}

@@ -35,6 +35,12 @@ const (
 	SideOthers = "others" // all other workers
 )
 
+// The words of RankReport.profile_from.
+const (
+	ProfileMeasured = "measured" // in this job
+	ProfileStored   = "stored"   // an earlier job with the same keys measured it
+)
+
 // Content types of a mini-batch on the wire, and the paths of the plain HTTP bindings.
 const (
 	FrameType = "application/vnd.millrace.minibatch"

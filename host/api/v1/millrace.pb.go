@@ -4058,6 +4058,9 @@ type RankStatus struct {
 	ShareElsewhere float64 `protobuf:"fixed64,11,opt,name=share_elsewhere,json=shareElsewhere,proto3" json:"share_elsewhere,omitempty"`
 	Offload        string  `protobuf:"bytes,12,opt,name=offload,proto3" json:"offload,omitempty"`                                           // the reason for the share, in words
 	TRowsPerSecond float64 `protobuf:"fixed64,13,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"` // T of the rank, as its launcher measured it; 0: not measured
+	ProfileFrom    string  `protobuf:"bytes,14,opt,name=profile_from,json=profileFrom,proto3" json:"profile_from,omitempty"`                // as in RankReport
+	ProfileSeconds float64 `protobuf:"fixed64,15,opt,name=profile_seconds,json=profileSeconds,proto3" json:"profile_seconds,omitempty"`     // as in RankReport
+	ProfileShare   float64 `protobuf:"fixed64,16,opt,name=profile_share,json=profileShare,proto3" json:"profile_share,omitempty"`           // of the training time that the profile took, 0 to 1
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -4179,6 +4182,27 @@ func (x *RankStatus) GetOffload() string {
 func (x *RankStatus) GetTRowsPerSecond() float64 {
 	if x != nil {
 		return x.TRowsPerSecond
+	}
+	return 0
+}
+
+func (x *RankStatus) GetProfileFrom() string {
+	if x != nil {
+		return x.ProfileFrom
+	}
+	return ""
+}
+
+func (x *RankStatus) GetProfileSeconds() float64 {
+	if x != nil {
+		return x.ProfileSeconds
+	}
+	return 0
+}
+
+func (x *RankStatus) GetProfileShare() float64 {
+	if x != nil {
+		return x.ProfileShare
 	}
 	return 0
 }
@@ -4761,6 +4785,7 @@ type AttachResponse struct {
 	TRowsPerSecond float64                `protobuf:"fixed64,8,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"`
 	// elements a row of each list column, for the dummy mini-batches with which T is measured
 	MeanLength    map[string]float64 `protobuf:"bytes,9,rep,name=mean_length,json=meanLength,proto3" json:"mean_length,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	ProfileKeys   *ProfileKeys       `protobuf:"bytes,10,opt,name=profile_keys,json=profileKeys,proto3" json:"profile_keys,omitempty"` // absent: no policy decides the share of the rank's own CPUs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4858,6 +4883,76 @@ func (x *AttachResponse) GetMeanLength() map[string]float64 {
 	return nil
 }
 
+func (x *AttachResponse) GetProfileKeys() *ProfileKeys {
+	if x != nil {
+		return x.ProfileKeys
+	}
+	return nil
+}
+
+// ProfileKeys are the parts of the keys of a rank's profile that the control plane knows. Each is a digest: a launcher
+// compares it with the digest of an earlier job, whose profile it has kept.
+type ProfileKeys struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Pipeline   []byte                 `protobuf:"bytes,1,opt,name=pipeline,proto3" json:"pipeline,omitempty"`                       // SHA-256 of the canonical pipeline of the job
+	OwnWorkers []byte                 `protobuf:"bytes,2,opt,name=own_workers,json=ownWorkers,proto3" json:"own_workers,omitempty"` // of the number and the kinds of the workers that serve this rank alone; empty: there are none
+	// of the number and the kinds of all other workers that may make the rank's splits, and of how they are shared
+	OtherWorkers  []byte `protobuf:"bytes,3,opt,name=other_workers,json=otherWorkers,proto3" json:"other_workers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileKeys) Reset() {
+	*x = ProfileKeys{}
+	mi := &file_millrace_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileKeys) ProtoMessage() {}
+
+func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileKeys.ProtoReflect.Descriptor instead.
+func (*ProfileKeys) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *ProfileKeys) GetPipeline() []byte {
+	if x != nil {
+		return x.Pipeline
+	}
+	return nil
+}
+
+func (x *ProfileKeys) GetOwnWorkers() []byte {
+	if x != nil {
+		return x.OwnWorkers
+	}
+	return nil
+}
+
+func (x *ProfileKeys) GetOtherWorkers() []byte {
+	if x != nil {
+		return x.OtherWorkers
+	}
+	return nil
+}
+
 type NumberRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
@@ -4868,7 +4963,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4880,7 +4975,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4893,7 +4988,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{75}
+	return file_millrace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -4925,14 +5020,19 @@ type RankReport struct {
 	Profile *OffloadMetrics `protobuf:"bytes,9,opt,name=profile,proto3" json:"profile,omitempty"`
 	// the side that the launcher measures now, "own" or "others": that side makes every split of the rank. Empty: the
 	// launcher does not measure
-	Profiling     string `protobuf:"bytes,10,opt,name=profiling,proto3" json:"profiling,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Profiling string `protobuf:"bytes,10,opt,name=profiling,proto3" json:"profiling,omitempty"`
+	// the origin of profile: "measured" in this job, or "stored", which means that an earlier job with the same keys
+	// measured it. Empty: the launcher has measured nothing yet
+	ProfileFrom     string  `protobuf:"bytes,11,opt,name=profile_from,json=profileFrom,proto3" json:"profile_from,omitempty"`
+	ProfileSeconds  float64 `protobuf:"fixed64,12,opt,name=profile_seconds,json=profileSeconds,proto3" json:"profile_seconds,omitempty"`    // how long the launcher has measured the sides, or has searched for a stored profile
+	TrainingSeconds float64 `protobuf:"fixed64,13,opt,name=training_seconds,json=trainingSeconds,proto3" json:"training_seconds,omitempty"` // since the launcher attached first, profile_seconds included; 0: it does not measure
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4944,7 +5044,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4957,7 +5057,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{76}
+	return file_millrace_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -5030,6 +5130,27 @@ func (x *RankReport) GetProfiling() string {
 	return ""
 }
 
+func (x *RankReport) GetProfileFrom() string {
+	if x != nil {
+		return x.ProfileFrom
+	}
+	return ""
+}
+
+func (x *RankReport) GetProfileSeconds() float64 {
+	if x != nil {
+		return x.ProfileSeconds
+	}
+	return 0
+}
+
+func (x *RankReport) GetTrainingSeconds() float64 {
+	if x != nil {
+		return x.TrainingSeconds
+	}
+	return 0
+}
+
 // SideReport counts the mini-batches of a rank that one side made.
 type SideReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5041,7 +5162,7 @@ type SideReport struct {
 
 func (x *SideReport) Reset() {
 	*x = SideReport{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5053,7 +5174,7 @@ func (x *SideReport) String() string {
 func (*SideReport) ProtoMessage() {}
 
 func (x *SideReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5066,7 +5187,7 @@ func (x *SideReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SideReport.ProtoReflect.Descriptor instead.
 func (*SideReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *SideReport) GetRows() float64 {
@@ -5099,7 +5220,7 @@ type OffloadMetrics struct {
 
 func (x *OffloadMetrics) Reset() {
 	*x = OffloadMetrics{}
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5111,7 +5232,7 @@ func (x *OffloadMetrics) String() string {
 func (*OffloadMetrics) ProtoMessage() {}
 
 func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5124,7 +5245,7 @@ func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffloadMetrics.ProtoReflect.Descriptor instead.
 func (*OffloadMetrics) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{78}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *OffloadMetrics) GetGthp() float64 {
@@ -5194,7 +5315,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5206,7 +5327,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5219,7 +5340,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{79}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -5307,7 +5428,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5319,7 +5440,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5332,7 +5453,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{80}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -5406,7 +5527,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5418,7 +5539,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5431,7 +5552,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{81}
+	return file_millrace_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -5507,7 +5628,7 @@ type LeaseTicket struct {
 
 func (x *LeaseTicket) Reset() {
 	*x = LeaseTicket{}
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5519,7 +5640,7 @@ func (x *LeaseTicket) String() string {
 func (*LeaseTicket) ProtoMessage() {}
 
 func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5532,7 +5653,7 @@ func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
 func (*LeaseTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{82}
+	return file_millrace_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *LeaseTicket) GetLease() uint64 {
@@ -5569,7 +5690,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5581,7 +5702,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5594,7 +5715,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{83}
+	return file_millrace_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -5686,7 +5807,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5698,7 +5819,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5711,7 +5832,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{84}
+	return file_millrace_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -5751,7 +5872,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5763,7 +5884,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5776,7 +5897,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{85}
+	return file_millrace_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -5801,7 +5922,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5813,7 +5934,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5826,7 +5947,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{86}
+	return file_millrace_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -5865,7 +5986,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5877,7 +5998,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5890,7 +6011,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{87}
+	return file_millrace_proto_rawDescGZIP(), []int{88}
 }
 
 type CheckpointRequest struct {
@@ -5903,7 +6024,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5915,7 +6036,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5928,7 +6049,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{88}
+	return file_millrace_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -5954,7 +6075,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5966,7 +6087,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5979,7 +6100,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{89}
+	return file_millrace_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -5999,7 +6120,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6011,7 +6132,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6024,7 +6145,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{90}
+	return file_millrace_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -6359,7 +6480,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\n" +
 	"splits_any\x18\x17 \x01(\x04R\tsplitsAny\x12\x1d\n" +
 	"\n" +
-	"splits_own\x18\x18 \x01(\x04R\tsplitsOwn\"\xc2\x03\n" +
+	"splits_own\x18\x18 \x01(\x04R\tsplitsOwn\"\xb3\x04\n" +
 	"\n" +
 	"RankStatus\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x1a\n" +
@@ -6377,7 +6498,10 @@ const file_millrace_proto_rawDesc = "" +
 	" \x01(\x04R\tsplitsOwn\x12'\n" +
 	"\x0fshare_elsewhere\x18\v \x01(\x01R\x0eshareElsewhere\x12\x18\n" +
 	"\aoffload\x18\f \x01(\tR\aoffload\x12)\n" +
-	"\x11t_rows_per_second\x18\r \x01(\x01R\x0etRowsPerSecond\"\x11\n" +
+	"\x11t_rows_per_second\x18\r \x01(\x01R\x0etRowsPerSecond\x12!\n" +
+	"\fprofile_from\x18\x0e \x01(\tR\vprofileFrom\x12'\n" +
+	"\x0fprofile_seconds\x18\x0f \x01(\x01R\x0eprofileSeconds\x12#\n" +
+	"\rprofile_share\x18\x10 \x01(\x01R\fprofileShare\"\x11\n" +
 	"\x0fListJobsRequest\">\n" +
 	"\x10ListJobsResponse\x12*\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x16.millrace.v1.JobStatusR\x04jobs\"\x1f\n" +
@@ -6408,7 +6532,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06epochs\x18\x04 \x01(\x04R\x06epochs\x12\x1c\n" +
 	"\tdelivered\x18\x05 \x01(\x04R\tdelivered\x12 \n" +
 	"\vminibatches\x18\x06 \x01(\x04R\vminibatches\x12\x1a\n" +
-	"\bfinished\x18\a \x01(\bR\bfinished\"\xa9\x03\n" +
+	"\bfinished\x18\a \x01(\bR\bfinished\"\xe6\x03\n" +
 	"\x0eAttachResponse\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12#\n" +
@@ -6419,13 +6543,20 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05owned\x18\a \x03(\v2\x18.millrace.v1.NumberRangeR\x05owned\x12)\n" +
 	"\x11t_rows_per_second\x18\b \x01(\x01R\x0etRowsPerSecond\x12L\n" +
 	"\vmean_length\x18\t \x03(\v2+.millrace.v1.AttachResponse.MeanLengthEntryR\n" +
-	"meanLength\x1a=\n" +
+	"meanLength\x12;\n" +
+	"\fprofile_keys\x18\n" +
+	" \x01(\v2\x18.millrace.v1.ProfileKeysR\vprofileKeys\x1a=\n" +
 	"\x0fMeanLengthEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"1\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"o\n" +
+	"\vProfileKeys\x12\x1a\n" +
+	"\bpipeline\x18\x01 \x01(\fR\bpipeline\x12\x1f\n" +
+	"\vown_workers\x18\x02 \x01(\fR\n" +
+	"ownWorkers\x12#\n" +
+	"\rother_workers\x18\x03 \x01(\fR\fotherWorkers\"1\n" +
 	"\vNumberRange\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x04R\x02to\"\x99\x03\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\"\x90\x04\n" +
 	"\n" +
 	"RankReport\x12#\n" +
 	"\rqueue_batches\x18\x01 \x01(\x01R\fqueueBatches\x12\x1f\n" +
@@ -6439,7 +6570,10 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06others\x18\b \x01(\v2\x17.millrace.v1.SideReportR\x06others\x125\n" +
 	"\aprofile\x18\t \x01(\v2\x1b.millrace.v1.OffloadMetricsR\aprofile\x12\x1c\n" +
 	"\tprofiling\x18\n" +
-	" \x01(\tR\tprofiling\"C\n" +
+	" \x01(\tR\tprofiling\x12!\n" +
+	"\fprofile_from\x18\v \x01(\tR\vprofileFrom\x12'\n" +
+	"\x0fprofile_seconds\x18\f \x01(\x01R\x0eprofileSeconds\x12)\n" +
+	"\x10training_seconds\x18\r \x01(\x01R\x0ftrainingSeconds\"C\n" +
 	"\n" +
 	"SideReport\x12\x12\n" +
 	"\x04rows\x18\x01 \x01(\x01R\x04rows\x12!\n" +
@@ -6569,7 +6703,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 94)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 95)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),        // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),       // 1: millrace.v1.InspectResponse
@@ -6646,30 +6780,31 @@ var file_millrace_proto_goTypes = []any{
 	(*AttachRequest)(nil),         // 72: millrace.v1.AttachRequest
 	(*PartlyConsumed)(nil),        // 73: millrace.v1.PartlyConsumed
 	(*AttachResponse)(nil),        // 74: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 75: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 76: millrace.v1.RankReport
-	(*SideReport)(nil),            // 77: millrace.v1.SideReport
-	(*OffloadMetrics)(nil),        // 78: millrace.v1.OffloadMetrics
-	(*LeaseRequest)(nil),          // 79: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 80: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 81: millrace.v1.LeaseResponse
-	(*LeaseTicket)(nil),           // 82: millrace.v1.LeaseTicket
-	(*Grant)(nil),                 // 83: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 84: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 85: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 86: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 87: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 88: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 89: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 90: millrace.v1.NotLeader
-	nil,                           // 91: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 92: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 93: millrace.v1.AttachResponse.MeanLengthEntry
+	(*ProfileKeys)(nil),           // 75: millrace.v1.ProfileKeys
+	(*NumberRange)(nil),           // 76: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 77: millrace.v1.RankReport
+	(*SideReport)(nil),            // 78: millrace.v1.SideReport
+	(*OffloadMetrics)(nil),        // 79: millrace.v1.OffloadMetrics
+	(*LeaseRequest)(nil),          // 80: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 81: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 82: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),           // 83: millrace.v1.LeaseTicket
+	(*Grant)(nil),                 // 84: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 85: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 86: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 87: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 88: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 89: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 90: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 91: millrace.v1.NotLeader
+	nil,                           // 92: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 93: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 94: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	11, // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	91, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	92, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	92, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	93, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	7,  // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
 	9,  // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
 	6,  // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
@@ -6699,85 +6834,86 @@ var file_millrace_proto_depIdxs = []int32{
 	61, // 29: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
 	61, // 30: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
 	61, // 31: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	75, // 32: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	93, // 33: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	77, // 34: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
-	77, // 35: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
-	78, // 36: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
-	76, // 37: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	80, // 38: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	83, // 39: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	82, // 40: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
-	75, // 41: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,  // 42: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	12, // 43: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	15, // 44: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	17, // 45: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	19, // 46: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	21, // 47: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	23, // 48: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	25, // 49: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	27, // 50: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,  // 51: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	29, // 52: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	40, // 53: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	42, // 54: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
-	47, // 55: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	56, // 56: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	52, // 57: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	54, // 58: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	59, // 59: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	63, // 60: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	65, // 61: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	68, // 62: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	67, // 63: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	70, // 64: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	72, // 65: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	79, // 66: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	84, // 67: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	86, // 68: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	88, // 69: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	34, // 70: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	36, // 71: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	38, // 72: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	31, // 73: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,  // 74: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	13, // 75: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	16, // 76: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	18, // 77: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	20, // 78: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	22, // 79: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	24, // 80: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	26, // 81: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	28, // 82: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,  // 83: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	30, // 84: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	41, // 85: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	43, // 86: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
-	48, // 87: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	57, // 88: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	53, // 89: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	55, // 90: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	60, // 91: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	64, // 92: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	66, // 93: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	69, // 94: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	66, // 95: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	71, // 96: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	74, // 97: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	81, // 98: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	85, // 99: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	87, // 100: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	89, // 101: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	35, // 102: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	37, // 103: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	39, // 104: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	32, // 105: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	74, // [74:106] is the sub-list for method output_type
-	42, // [42:74] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	76, // 32: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	94, // 33: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	75, // 34: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
+	78, // 35: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
+	78, // 36: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
+	79, // 37: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
+	77, // 38: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	81, // 39: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	84, // 40: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	83, // 41: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	76, // 42: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,  // 43: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	12, // 44: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	15, // 45: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	17, // 46: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	19, // 47: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	21, // 48: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	23, // 49: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	25, // 50: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	27, // 51: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,  // 52: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	29, // 53: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	40, // 54: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	42, // 55: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
+	47, // 56: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	56, // 57: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	52, // 58: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	54, // 59: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	59, // 60: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	63, // 61: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	65, // 62: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	68, // 63: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	67, // 64: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	70, // 65: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	72, // 66: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	80, // 67: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	85, // 68: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	87, // 69: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	89, // 70: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	34, // 71: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	36, // 72: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	38, // 73: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	31, // 74: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,  // 75: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	13, // 76: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	16, // 77: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	18, // 78: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	20, // 79: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	22, // 80: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	24, // 81: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	26, // 82: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	28, // 83: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,  // 84: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	30, // 85: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	41, // 86: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	43, // 87: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
+	48, // 88: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	57, // 89: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	53, // 90: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	55, // 91: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	60, // 92: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	64, // 93: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	66, // 94: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	69, // 95: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	66, // 96: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	71, // 97: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	74, // 98: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	82, // 99: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	86, // 100: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	88, // 101: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	90, // 102: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	35, // 103: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	37, // 104: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	39, // 105: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	32, // 106: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	75, // [75:107] is the sub-list for method output_type
+	43, // [43:75] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -6791,7 +6927,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   94,
+			NumMessages:   95,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
