@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -18,55 +17,12 @@ const Version = 1
 // MaxMessage bounds a message: the largest holds the manifest of a job of a million files.
 const MaxMessage = 256 << 20
 
-// Bounds of the values of an Open.
-const (
-	maxRanks  = 1 << 16
-	maxFiles  = 1 << 20
-	maxEpochs = 1 << 32
-	maxBuffer = 1 << 40 // bytes
-	maxEngine = 1 << 38 // bytes
-)
-
 // ErrProtocol says that bytes are not a message of this protocol, or that a message is not allowed in the session's
 // state.
 var ErrProtocol = errors.New("private process: protocol")
 
 // Message is one of the types below.
 type Message interface{ kind() string }
-
-// Open asks for the mini-batches of one rank. It is a trainer's first message.
-type Open struct {
-	Version int `json:"version"`
-
-	Files       []string `json:"files"`                  // names of files, folders and patterns
-	InputFormat string   `json:"input_format,omitempty"` // "" finds it by the files' contents
-	Label       string   `json:"label,omitempty"`        // of text: "present" (default) or "absent"
-	Malformed   string   `json:"malformed,omitempty"`    // of text: "fail" (default), "drop" or "null"
-	Pipeline    string   `json:"pipeline"`               // a YAML document, or the name of a built-in pipeline
-
-	Batch        int    `json:"batch,omitempty"` // 0 takes the pipeline's
-	Tail         string `json:"tail,omitempty"`
-	Shuffle      string `json:"shuffle,omitempty"`
-	Seed         uint64 `json:"seed,omitempty"`
-	SplitBatches int    `json:"split_batches,omitempty"`
-	Window       int    `json:"window,omitempty"`
-	Epochs       uint64 `json:"epochs,omitempty"` // 0 means 1
-	Order        string `json:"order,omitempty"`
-
-	QueueBytes   int64 `json:"queue_bytes,omitempty"`   // bound of the buffers, all local ranks together
-	EngineBytes  int64 `json:"engine_bytes,omitempty"`  // bound of the engine's memory; 0 means DefaultEngineBytes
-	Threads      int   `json:"threads,omitempty"`       // engine threads; 0: the cores that the trainers leave
-	TrainerCores int   `json:"trainer_cores,omitempty"` // cores left to the trainers; 0: one a local rank, -1: none
-
-	Rank       int    `json:"rank"`                  // of Ranks
-	Ranks      int    `json:"ranks,omitempty"`       // 0 means 1
-	RankTail   string `json:"rank_tail,omitempty"`   // "drop" (default) or "keep"
-	LocalRanks int    `json:"local_ranks,omitempty"` // of this machine, which share the process; 0 means 1
-	Listen     string `json:"listen,omitempty"`      // name of the abstract socket for the other local ranks
-	Patience   int    `json:"patience,omitempty"`    // seconds to wait for the other local ranks
-
-	Token string `json:"token,omitempty"` // where to go on
-}
 
 // Free returns a buffer to the process.
 type Free struct {
@@ -236,48 +192,6 @@ func decodeMessage(body []byte) (Message, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrProtocol, head.Kind, err)
 	}
 	return m, nil
-}
-
-// validate checks that the values of an Open are within their bounds.
-func (o *Open) validate() error {
-	wrong := func(format string, a ...any) error {
-		return &OptionError{Message: fmt.Sprintf(format, a...)}
-	}
-	switch {
-	case o.Version != Version:
-		return &VersionError{Theirs: o.Version}
-	case len(o.Files) == 0:
-		return wrong("no files: name at least one")
-	case len(o.Files) > maxFiles:
-		return wrong("%d names of files, at most %d: use a folder or a pattern", len(o.Files), maxFiles)
-	case o.Epochs > maxEpochs:
-		return wrong("%d epochs, at most %d", o.Epochs, uint64(maxEpochs))
-	case o.Batch < 0 || o.Batch > math.MaxInt32:
-		return wrong("batch of %d rows", o.Batch)
-	case o.SplitBatches < 0 || o.SplitBatches > math.MaxInt32:
-		return wrong("split_batches of %d", o.SplitBatches)
-	case o.Window < 0 || o.Window > math.MaxInt32:
-		return wrong("window of %d", o.Window)
-	case o.QueueBytes < 0 || o.QueueBytes > maxBuffer:
-		return wrong("queue_bytes of %d, want 0 to %d", o.QueueBytes, int64(maxBuffer))
-	case o.EngineBytes < 0 || o.EngineBytes > maxEngine:
-		return wrong("engine_bytes of %d, want 0 to %d", o.EngineBytes, int64(maxEngine))
-	case o.Threads < 0 || o.Threads > maxThreads:
-		return wrong("threads of %d, want 0 to %d", o.Threads, maxThreads)
-	case o.TrainerCores < -1 || o.TrainerCores > math.MaxInt32:
-		return wrong("trainer_cores of %d, want -1 or more", o.TrainerCores)
-	case o.Ranks < 0 || o.Ranks > maxRanks || o.Rank < 0 || o.Rank >= max(o.Ranks, 1):
-		return wrong("rank %d of %d: ranks count from 0, and there are at most %d", o.Rank, o.Ranks, maxRanks)
-	case o.LocalRanks < 0 || o.LocalRanks > max(o.Ranks, 1):
-		return wrong("%d local ranks of %d", o.LocalRanks, max(o.Ranks, 1))
-	case o.RankTail != "" && o.RankTail != "drop" && o.RankTail != "keep":
-		return wrong("rank_tail %.40q: want drop or keep", o.RankTail)
-	case o.Patience < 0 || o.Patience > math.MaxInt32:
-		return wrong("patience of %d seconds", o.Patience)
-	case len(o.Listen) > 100:
-		return wrong("a socket's name of %d bytes, at most 100", len(o.Listen))
-	}
-	return nil
 }
 
 // parseToken reads the position that a trainer asks for; nil is the beginning.

@@ -3,6 +3,7 @@ package private
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"io"
 	"math"
 	"strings"
@@ -16,7 +17,10 @@ import (
 func samples() []Message {
 	row, page, group := int64(5), int64(2), 1
 	return []Message{
-		&Open{Version: Version, Files: []string{"a", "b/*"}, Pipeline: "name: x\n", Batch: 3, Seed: math.MaxUint64},
+		&Open{
+			Version: Version, Source: Source{Files: []string{"a", "b/*"}, Pipeline: "name: x\n"},
+			Plan: Plan{Batch: 3, Seed: math.MaxUint64},
+		},
 		&Free{Buffer: 4}, &Seek{Generation: 1, Token: "t"}, &Leave{},
 		&Opened{Version: Version, Digest: "d", Schema: []byte(`{"Label":true}`), Manifest: []byte(`{}`), To: 9},
 		&Buffer{Buffer: 1, Bytes: 65536, Limit: 4}, &Retired{}, &MiniBatch{Generation: 2, Bytes: 77, Number: 1},
@@ -39,6 +43,25 @@ func TestEveryMessageComesBack(t *testing.T) {
 	}
 	_, err := Read(&stream)
 	require.ErrorIs(t, err, io.EOF)
+}
+
+// TestMembersOfAnOpen holds the members of an Open, in their order. The groups of its fields are not in the message.
+func TestMembersOfAnOpen(t *testing.T) {
+	b, err := json.Marshal(&Open{
+		Version: 1,
+		Source:  Source{Files: []string{"f"}, InputFormat: "i", Label: "l", Malformed: "m", Pipeline: "p"},
+		Plan: Plan{
+			Batch: 2, Tail: "t", Shuffle: "s", Seed: 3, SplitBatches: 4, Window: 5, Epochs: 6, Order: "o",
+		},
+		Limits: Limits{QueueBytes: 7, EngineBytes: 8, Threads: 9, TrainerCores: 10},
+		Share:  Share{Rank: 11, Ranks: 12, RankTail: "r", LocalRanks: 13, Listen: "n", Patience: 14},
+		Token:  "k",
+	})
+	require.NoError(t, err)
+	assert.Equal(t, `{"version":1,"files":["f"],"input_format":"i","label":"l","malformed":"m","pipeline":"p",`+
+		`"batch":2,"tail":"t","shuffle":"s","seed":3,"split_batches":4,"window":5,"epochs":6,"order":"o",`+
+		`"queue_bytes":7,"engine_bytes":8,"threads":9,"trainer_cores":10,`+
+		`"rank":11,"ranks":12,"rank_tail":"r","local_ranks":13,"listen":"n","patience":14,"token":"k"}`, string(b))
 }
 
 func TestWhatIsNoMessage(t *testing.T) {
@@ -64,7 +87,11 @@ func TestWhatIsNoMessage(t *testing.T) {
 }
 
 func TestLimitsOfAnOpen(t *testing.T) {
-	base := func() *Open { return &Open{Version: Version, Files: []string{"x"}, Ranks: 4, Rank: 3} }
+	base := func() *Open {
+		return &Open{
+			Version: Version, Source: Source{Files: []string{"x"}}, Share: Share{Ranks: 4, Rank: 3},
+		}
+	}
 	require.NoError(t, base().validate())
 	for name, c := range map[string]struct{ good, bad func(*Open) }{
 		"files": {func(o *Open) { o.Files = make([]string, maxFiles) },

@@ -63,8 +63,10 @@ func TestMiniBatchesAreThoseOfALocalJob(t *testing.T) {
 		for _, threads := range []int{0, 3} {
 			t.Run(fmt.Sprintf("order %q, %d threads", order, threads), func(t *testing.T) {
 				before := memoryFiles(t)
-				open := &Open{Version: Version, Files: []string{writeFiles(t, 250, 130, 90)}, Pipeline: features,
-					Epochs: 2, Order: order, SplitBatches: 3, Threads: threads, Seed: 5}
+				open := &Open{
+					Version: Version, Source: Source{Files: []string{writeFiles(t, 250, 130, 90)}, Pipeline: features},
+					Plan: Plan{Epochs: 2, Order: order, SplitBatches: 3, Seed: 5}, Limits: Limits{Threads: threads},
+				}
 				digest, want := localFrames(t, open)
 				tr, ended := start(t, Options{})
 				tr.send(open)
@@ -98,7 +100,10 @@ func TestMiniBatchesAreThoseOfALocalJob(t *testing.T) {
 }
 
 func TestASeekGoesToATokensPlace(t *testing.T) {
-	open := &Open{Version: Version, Files: []string{writeFiles(t, 200)}, Pipeline: features, Order: "deterministic"}
+	open := &Open{
+		Version: Version, Source: Source{Files: []string{writeFiles(t, 200)}, Pipeline: features},
+		Plan: Plan{Order: "deterministic"},
+	}
 	tr, ended := start(t, Options{})
 	tr.send(open)
 	opened := must[*Opened](tr)
@@ -147,7 +152,10 @@ func TestASeekGoesToATokensPlace(t *testing.T) {
 }
 
 func TestATrainerThatGivesNothingBackStopsTheEngines(t *testing.T) {
-	open := &Open{Version: Version, Files: []string{writeFiles(t, 2000)}, Pipeline: features, QueueBytes: 1}
+	open := &Open{
+		Version: Version, Source: Source{Files: []string{writeFiles(t, 2000)}, Pipeline: features},
+		Limits: Limits{QueueBytes: 1},
+	}
 	tr, ended := start(t, Options{})
 	tr.send(open)
 	must[*Opened](tr)
@@ -172,7 +180,10 @@ func TestFailuresNameThePlace(t *testing.T) {
 		b[i] ^= 0x5a
 	}
 	require.NoError(t, os.WriteFile(second, b, 0o644))
-	tr.send(&Open{Version: Version, Files: []string{files}, Pipeline: features, Shuffle: "none", Order: "deterministic"})
+	tr.send(&Open{
+		Version: Version, Source: Source{Files: []string{files}, Pipeline: features},
+		Plan: Plan{Shuffle: "none", Order: "deterministic"},
+	})
 	must[*Opened](tr)
 	for {
 		m, err := tr.next()
@@ -193,29 +204,30 @@ func TestFailuresNameThePlace(t *testing.T) {
 
 func TestWhatCannotBeOpened(t *testing.T) {
 	files := []string{writeFiles(t, 50)}
+	whole := Source{Files: files, Pipeline: features}
+	named := func(name string) Open { return Open{Source: Source{Files: []string{name}, Pipeline: features}} }
+	made := func(pipeline string) Open { return Open{Source: Source{Files: files, Pipeline: pipeline}} }
 	for name, c := range map[string]struct {
 		open Open
 		code string
 		says string
 	}{
-		"no file": {Open{Files: []string{"/nowhere/x.parquet"}, Pipeline: features}, CodeFiles,
-			"/nowhere/x.parquet"},
-		"no match": {Open{Files: []string{"/nowhere/x_*.parquet"}, Pipeline: features}, CodeFiles,
-			"/nowhere/x_*.parquet matches no file"},
-		"a URI where none is read": {Open{Files: []string{"https://h/x.parquet"}, Pipeline: features}, CodeFiles,
-			"only files of this machine are read here"},
-		"no name":          {Open{Pipeline: features}, CodeOptions, "no files"},
-		"no pipeline":      {Open{Files: files}, CodePipeline, "pipeline"},
-		"no such pipeline": {Open{Files: files, Pipeline: "rm11"}, CodePipeline, `did you mean "rm1"?`},
-		"a wrong pipeline": {Open{Files: files, Pipeline: features + "dens: 1\n"}, CodePipeline, "line "},
-		"no such column": {Open{Files: files, Pipeline: "name: x\nbatch: 2\nlabel: {column: lable}\n"}, CodePipeline,
-			"lable"},
-		"a wrong shuffle": {Open{Files: files, Pipeline: features, Shuffle: "all"}, CodeOptions, "shuffle"},
-		"a wrong order":   {Open{Files: files, Pipeline: features, Order: "any"}, CodeOptions, "order"},
-		"a wrong format":  {Open{Files: files, Pipeline: features, InputFormat: "csv"}, CodeOptions, "csv"},
-		"a wrong rank":    {Open{Files: files, Pipeline: features, Rank: 2, Ranks: 2}, CodeOptions, "rank 2 of 2"},
-		"a wrong token":   {Open{Files: files, Pipeline: features, Token: "x"}, CodeToken, "token"},
-		"another version": {Open{Version: 9, Files: files, Pipeline: features}, CodeVersion, "version 9"},
+		"no file":                  {named("/nowhere/x.parquet"), CodeFiles, "/nowhere/x.parquet"},
+		"no match":                 {named("/nowhere/x_*.parquet"), CodeFiles, "/nowhere/x_*.parquet matches no file"},
+		"a URI where none is read": {named("https://h/x.parquet"), CodeFiles, "only files of this machine are read here"},
+		"no name":                  {Open{Source: Source{Pipeline: features}}, CodeOptions, "no files"},
+		"no pipeline":              {Open{Source: Source{Files: files}}, CodePipeline, "pipeline"},
+		"no such pipeline":         {made("rm11"), CodePipeline, `did you mean "rm1"?`},
+		"a wrong pipeline":         {made(features + "dens: 1\n"), CodePipeline, "line "},
+		"no such column":           {made("name: x\nbatch: 2\nlabel: {column: lable}\n"), CodePipeline, "lable"},
+		"a wrong shuffle":          {Open{Source: whole, Plan: Plan{Shuffle: "all"}}, CodeOptions, "shuffle"},
+		"a wrong order":            {Open{Source: whole, Plan: Plan{Order: "any"}}, CodeOptions, "order"},
+		"a wrong format": {
+			Open{Source: Source{Files: files, Pipeline: features, InputFormat: "csv"}}, CodeOptions, "csv",
+		},
+		"a wrong rank":    {Open{Source: whole, Share: Share{Rank: 2, Ranks: 2}}, CodeOptions, "rank 2 of 2"},
+		"a wrong token":   {Open{Source: whole, Token: "x"}, CodeToken, "token"},
+		"another version": {Open{Version: 9, Source: whole}, CodeVersion, "version 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.open.Version == 0 {
@@ -248,7 +260,10 @@ func TestFilesOfAWebServer(t *testing.T) {
 		folder.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	here := Open{Version: Version, Files: []string{pattern}, Pipeline: features, Shuffle: "none", Order: "deterministic"}
+	here := Open{
+		Version: Version, Source: Source{Files: []string{pattern}, Pipeline: features},
+		Plan: Plan{Shuffle: "none", Order: "deterministic"},
+	}
 	digest, frames := localFrames(t, &here)
 	far := here
 	far.Files = []string{server.URL + "/day_0.parquet", server.URL + "/day_1.parquet"}
@@ -283,8 +298,10 @@ func connectRank(t *testing.T, name string) *trainer {
 func TestLocalRanksShareTheProcess(t *testing.T) {
 	const ranks = 3
 	name := fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name())
-	open := Open{Version: Version, Files: []string{writeFiles(t, 250, 130, 90)}, Pipeline: features, Epochs: 2,
-		Ranks: ranks, LocalRanks: ranks, RankTail: "keep", SplitBatches: 3}
+	open := Open{
+		Version: Version, Source: Source{Files: []string{writeFiles(t, 250, 130, 90)}, Pipeline: features},
+		Plan: Plan{Epochs: 2, SplitBatches: 3}, Share: Share{Ranks: ranks, LocalRanks: ranks, RankTail: "keep"},
+	}
 	whole := open
 	whole.Ranks, whole.LocalRanks = 0, 0
 	digest, want := localFrames(t, &whole)
@@ -359,7 +376,10 @@ func localShare(rank, ranks int, _, total uint64) int {
 
 func TestTheEndOfTheStarterEndsEveryRank(t *testing.T) {
 	name := fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name())
-	open := Open{Version: Version, Files: []string{writeFiles(t, 500)}, Pipeline: features, Ranks: 2, LocalRanks: 2}
+	open := Open{
+		Version: Version, Source: Source{Files: []string{writeFiles(t, 500)}, Pipeline: features},
+		Share: Share{Ranks: 2, LocalRanks: 2},
+	}
 	tr, ended := start(t, Options{})
 	first := open
 	first.Listen = name
@@ -388,8 +408,12 @@ func TestTheEndOfTheStarterEndsEveryRank(t *testing.T) {
 
 func TestRanksThatDoNotComeAreNamed(t *testing.T) {
 	tr, ended := start(t, Options{})
-	tr.send(&Open{Version: Version, Files: []string{writeFiles(t, 50)}, Pipeline: features, Ranks: 4, LocalRanks: 4,
-		Rank: 1, Patience: 1, Listen: fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name())})
+	tr.send(&Open{
+		Version: Version, Source: Source{Files: []string{writeFiles(t, 50)}, Pipeline: features},
+		Share: Share{
+			Ranks: 4, LocalRanks: 4, Rank: 1, Patience: 1, Listen: fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name()),
+		},
+	})
 	failed := must[*Failed](tr)
 	assert.Equal(t, CodeRanks, failed.Code)
 	assert.Contains(t, failed.Message, "1 of 4 local ranks")
@@ -399,8 +423,10 @@ func TestRanksThatDoNotComeAreNamed(t *testing.T) {
 
 func TestAStarterThatDiesWhileRanksAreAwaited(t *testing.T) {
 	tr, ended := start(t, Options{})
-	tr.send(&Open{Version: Version, Files: []string{writeFiles(t, 50)}, Pipeline: features, Ranks: 2, LocalRanks: 2,
-		Listen: fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name())})
+	tr.send(&Open{
+		Version: Version, Source: Source{Files: []string{writeFiles(t, 50)}, Pipeline: features},
+		Share: Share{Ranks: 2, LocalRanks: 2, Listen: fmt.Sprintf("millrace-test-%d-%s", os.Getpid(), t.Name())},
+	})
 	require.NoError(t, tr.conn.Close())
 	require.ErrorIs(t, awaitEnd(t, ended), errParentEnded)
 }
@@ -408,7 +434,7 @@ func TestAStarterThatDiesWhileRanksAreAwaited(t *testing.T) {
 func TestNamedPipelinesAreKnown(t *testing.T) {
 	require.NotEmpty(t, pipeline.Names())
 	for _, name := range pipeline.Names() {
-		o := Open{Pipeline: name}
+		o := Open{Source: Source{Pipeline: name}}
 		j, err := o.jobOptions()
 		require.NoError(t, err)
 		assert.NotNil(t, j.Pipeline)
