@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
 	"github.com/millrace/millrace/fpga/unit/hextoint"
 	"github.com/millrace/millrace/fpga/unit/logn"
+	"github.com/millrace/millrace/fpga/unit/mapid"
 	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
@@ -200,6 +201,18 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 	case program.UnitPositiveModulus:
 		dst := b.intDestination(v.count)
 		s.modulus.Mod(dst, v.int64s)
+		v.int64s, v.ownsValues = dst, true
+	case program.UnitLocalHour:
+		dst := b.intDestination(v.count)
+		s.zone.Hours(dst, v.int64s[:v.count])
+		v.int64s, v.ownsValues = dst, true
+	case program.UnitMapID:
+		dst := b.intDestination(v.count)
+		if s.mapKeys != nil {
+			s.mapKeys.Map(dst, v.int64s[:v.count], s.mapValues, s.mapDefault)
+		} else {
+			mapid.Dense(dst, v.int64s[:v.count], s.mapValues, s.mapDefault)
+		}
 		v.int64s, v.ownsValues = dst, true
 	case program.UnitZeroExtend:
 		b.ownValues(v)

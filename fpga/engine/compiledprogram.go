@@ -9,7 +9,9 @@ import (
 	"github.com/millrace/millrace/fpga/unit/boxcox"
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
+	"github.com/millrace/millrace/fpga/unit/localhour"
 	"github.com/millrace/millrace/fpga/unit/logit"
+	"github.com/millrace/millrace/fpga/unit/mapid"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -75,6 +77,10 @@ type step struct {
 	hasher              *sigridhash.Hasher
 	modulus             *positivemodulus.Modulus
 	table               *bucketize.Table
+	zone                *localhour.Zone
+	mapKeys             *mapid.Index // map_id; nil: the table is dense
+	mapValues           []int64
+	mapDefault          int64
 
 	mergedIntoLog bool // clamp: the log behind it clamps
 	fillsZeros    bool // fill_null with 0, first in its chain: the decoder has left 0 where values are null
@@ -96,7 +102,7 @@ func compileProgram(p *program.Program, units []program.UnitRef) (*compiledProgr
 	case program.MalformedNull:
 		c.textOptions.Policy = text.Null
 	}
-	tables := make(map[*program.Bucketize]*bucketize.Table)
+	tables := newPreparedTables()
 	for i := range p.Columns {
 		from, to := &p.Columns[i], &c.columns[i]
 		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List}
@@ -173,7 +179,7 @@ func (s sink) inPlaceOrder() int {
 }
 
 // compileSink makes the operators of a sink ready.
-func compileSink(s *program.Sink, kind program.Kind, tables map[*program.Bucketize]*bucketize.Table) (sink, error) {
+func compileSink(s *program.Sink, kind program.Kind, tables *preparedTables) (sink, error) {
 	to := sink{tensor: s.To, index: s.Index, steps: make([]step, len(s.Ops))}
 	for i, op := range s.Ops {
 		st, err := compileStep(op, kind, tables)
@@ -200,7 +206,7 @@ func mergeClamps(steps []step) {
 }
 
 // compileStep makes one operator ready for values of kind in.
-func compileStep(op program.Op, in program.Kind, tables map[*program.Bucketize]*bucketize.Table) (step, error) {
+func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, error) {
 	st := step{unit: op.Unit(), inputKind: in}
 	var err error
 	switch o := op.(type) {
@@ -213,10 +219,13 @@ func compileStep(op program.Op, in program.Kind, tables map[*program.Bucketize]*
 		st.logAdd, st.logLow, st.logHigh = o.Add, float32(math.Inf(-1)), float32(math.Inf(1))
 	case *program.Bucketize:
 		st.rejectsNaN = o.NaN == program.NaNError && in != program.Int64
-		if st.table = tables[o]; st.table == nil {
-			if st.table, err = bucketize.New(bucketizeParams(o)); err == nil {
-				tables[o] = st.table
-			}
+		st.table, err = tables.bucketTable(o)
+	case *program.LocalHour:
+		st.zone, err = tables.zone(o)
+	case *program.MapID:
+		st.mapValues, st.mapDefault = o.Values, o.Default
+		if len(o.Keys) > 0 {
+			st.mapKeys, err = tables.keyIndex(o.Keys)
 		}
 	case program.SigridHash:
 		st.hasher, err = sigridhash.New(sigridhash.Params{Salt: o.Salt, Max: o.Max})
@@ -259,29 +268,6 @@ func boxCoxParams(b program.BoxCox) boxcox.Params {
 	p := boxcox.Params{Lambda1: b.Lambda1, Lambda2: b.Lambda2}
 	if b.Mode == program.BoxCoxRAP {
 		p.Mode = boxcox.RAP
-	}
-	return p
-}
-
-// bucketizeParams turns the program's form of Bucketize into the unit's.
-func bucketizeParams(b *program.Bucketize) bucketize.Params {
-	p := bucketize.Params{Borders: b.Borders32, Borders64: b.Borders64, BordersI64: b.BordersInt}
-	switch {
-	case len(b.Borders64) > 0:
-		p.Compare = bucketize.CompareFloat64
-	case len(b.BordersInt) > 0:
-		p.Compare = bucketize.CompareInt64
-	}
-	if b.Side == program.Right {
-		p.Side = bucketize.SideRight
-	}
-	switch b.NaN {
-	case program.NaNFirst:
-		p.NaN = bucketize.NaNFirst
-	case program.NaNLast:
-		p.NaN = bucketize.NaNLast
-	case program.NaNError:
-		p.NaN = bucketize.NaNFail
 	}
 	return p
 }

@@ -181,7 +181,11 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		add(program.HexToInt{})
 	}
 	for range rng.IntN(4) {
-		switch rng.IntN(12) {
+		switch rng.IntN(13) {
+		case 12:
+			if kind == program.Int64 {
+				add(randomTable(rng))
+			}
 		case 0:
 			add(fill)
 		case 8:
@@ -234,6 +238,21 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		add(fill)
 	}
 	return ops
+}
+
+// randomTable makes an operator with a table: a zone's hours, or a table of ids with keys or without.
+func randomTable(rng *rand.Rand) program.Op {
+	keys, values := []int64{math.MinInt64}, []int64{rng.Int64N(86400)}
+	for range rng.IntN(30) {
+		keys, values = append(keys, max(keys[len(keys)-1], -40)+1+rng.Int64N(20)), append(values, rng.Int64N(86400))
+	}
+	switch rng.IntN(3) {
+	case 0:
+		return &program.LocalHour{Starts: keys, Offsets: values}
+	case 1:
+		return &program.MapID{Keys: keys, Values: values, Default: rng.Int64N(3) - 1}
+	}
+	return &program.MapID{Values: values, Default: rng.Int64N(3) - 1}
 }
 
 func randomBoxCox(rng *rand.Rand) program.BoxCox {

@@ -31,7 +31,7 @@ func Stock() ([]byte, error) {
 		Interface: StockInterface(),
 		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
 		Partition: Partition{Slots: 2},
-		SelfTest:  []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector(), textVector()},
+		SelfTest:  []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector(), textVector(), tablesVector()},
 		Build:     BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
@@ -84,6 +84,10 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"n"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitHashBytes:
 		return stockUnit{args: []string{"function"}, in: []string{"bytes"}, out: "int64"}
+	case program.UnitLocalHour:
+		return stockUnit{args: []string{"times", "offsets"}, in: []string{"int64"}, out: "int64"}
+	case program.UnitMapID:
+		return stockUnit{args: []string{"keys", "values", "default"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitLogit:
 		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitBoxCox:

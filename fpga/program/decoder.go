@@ -208,7 +208,7 @@ func (s *Sink) decodeFrom(r *reader, tables *tableSet) {
 var paramSize = map[Unit]uint32{
 	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
 	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
-	UnitNGram: 8, UnitHashBytes: 1,
+	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16,
 }
 
 func readOp(r *reader, tables *tableSet) Op {
@@ -241,14 +241,11 @@ func readOp(r *reader, tables *tableSet) Op {
 	case UnitLog:
 		return Log{Add: float32At(b)}
 	case UnitBucketize:
-		r.checkZeros(b[2:4], "bucketize")
-		i := le.Uint32(b[4:])
-		if uint64(i) >= uint64(len(tables.borders)) {
-			r.failCorrupt("bucketize wants table %d of %d", i, len(tables.borders))
-			return nil
-		}
-		tables.used[i] = true
-		return tables.sharedOperator(i, Side(b[0]), NaN(b[1]))
+		return tables.readBucketize(r, b)
+	case UnitLocalHour:
+		return tables.readLocalHour(r, b)
+	case UnitMapID:
+		return tables.readMapID(r, b)
 	case UnitSigridHash:
 		return SigridHash{Salt: int64(le.Uint64(b)), Max: int64(le.Uint64(b[8:]))}
 	case UnitPositiveModulus:
@@ -270,84 +267,5 @@ func readOp(r *reader, tables *tableSet) Op {
 		return BoxCox{Lambda1: float32At(b), Lambda2: float32At(b[4:]), Mode: BoxCoxMode(b[8])}
 	default:
 		return Convert{To: Kind(b[0])}
-	}
-}
-
-// tableSet is the section of tables, and which of them an operator uses.
-type tableSet struct {
-	borders []Bucketize // only the list of borders is set
-	used    []bool
-	made    map[tableUse]*Bucketize
-}
-
-// tableUse identifies a Bucketize operator. Equal ones become one, so that an engine can prepare it once.
-type tableUse struct {
-	table uint32
-	side  Side
-	nan   NaN
-}
-
-func (t *tableSet) sharedOperator(table uint32, side Side, nan NaN) *Bucketize {
-	use := tableUse{table, side, nan}
-	if o := t.made[use]; o != nil {
-		return o
-	}
-	o := t.borders[table]
-	o.Side, o.NaN = side, nan
-	if t.made == nil {
-		t.made = make(map[tableUse]*Bucketize)
-	}
-	t.made[use] = &o
-	return &o
-}
-
-func readTables(r *reader) tableSet {
-	head := r.takeBytes(8, "tables")
-	if r.err != nil {
-		return tableSet{}
-	}
-	r.checkZeros(head[4:], "tables")
-	n := r.checkCount(uint64(le.Uint32(head)), MaxSinks, tableSize, "tables")
-	t := tableSet{borders: make([]Bucketize, n), used: make([]bool, n)}
-	for i := range t.borders {
-		t.borders[i].readBorders(r)
-	}
-	return t
-}
-
-func (t *Bucketize) readBorders(r *reader) {
-	head := r.takeBytes(tableSize, "table")
-	if r.err != nil {
-		return
-	}
-	r.checkZeros(head[1:4], "table")
-	kind := Kind(head[0])
-	size := uint64(8)
-	if kind == Float32 {
-		size = 4
-	}
-	n := r.checkCount(uint64(le.Uint32(head[4:])), MaxBorders, size, "borders")
-	b := r.takePadded(uint64(n)*size, "borders")
-	if r.err != nil {
-		return
-	}
-	switch kind {
-	case Float32:
-		t.Borders32 = make([]float32, n)
-		for i := range t.Borders32 {
-			t.Borders32[i] = float32At(b[4*i:])
-		}
-	case Float64:
-		t.Borders64 = make([]float64, n)
-		for i := range t.Borders64 {
-			t.Borders64[i] = float64At(b[8*i:])
-		}
-	case Int64:
-		t.BordersInt = make([]int64, n)
-		for i := range t.BordersInt {
-			t.BordersInt[i] = int64(le.Uint64(b[8*i:]))
-		}
-	default:
-		r.failCorrupt("a table of %v", kind)
 	}
 }

@@ -1,10 +1,5 @@
 package program
 
-import (
-	"math"
-	"slices"
-)
-
 // Marshal returns the program's wire form. The program must be valid; Unmarshal refuses the bytes of an invalid
 // program.
 func (p *Program) Marshal() []byte { return p.AppendTo(nil) }
@@ -34,7 +29,7 @@ func (p *Program) AppendTo(b []byte) []byte {
 		b = le.AppendUint32(b, uint32(len(tables)))
 		b = le.AppendUint32(b, 0)
 		for _, t := range tables {
-			b = t.appendTable(b)
+			b = t.appendTo(b)
 		}
 		return b
 	})
@@ -80,7 +75,7 @@ func appendSection(b []byte, id uint16, payload func([]byte) []byte) []byte {
 	return padTo8Bytes(b, start)
 }
 
-func (c *Column) appendTo(b []byte, tables []*Bucketize) []byte {
+func (c *Column) appendTo(b []byte, tables []Table) []byte {
 	b = append(b, byte(c.Kind), boolBit(c.List))
 	b = le.AppendUint16(b, c.Field)
 	b = le.AppendUint32(b, uint32(len(c.Name)))
@@ -102,7 +97,7 @@ func (c *Column) appendTo(b []byte, tables []*Bucketize) []byte {
 }
 
 // appendOp appends unit, version, length of the parameters, and the parameters, padded.
-func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
+func appendOp(b []byte, op Op, tables []Table) []byte {
 	if op == nil {
 		return append(b, make([]byte, opSize)...)
 	}
@@ -121,8 +116,7 @@ func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
 		b = appendFloat32(b, o.Add)
 	case *Bucketize:
 		b = append(b, byte(o.Side), byte(o.NaN), 0, 0)
-		i := slices.IndexFunc(tables, func(t *Bucketize) bool { return t == o || t.SameBorders(o) })
-		b = le.AppendUint32(b, uint32(i))
+		b = appendTableIndexes(b, o, tables)
 	case SigridHash:
 		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Salt)), uint64(o.Max))
 	case PositiveModulus:
@@ -135,6 +129,13 @@ func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
 		b = le.AppendUint64(b, uint64(o.N))
 	case HashBytes:
 		b = append(b, byte(o.Function))
+	case *LocalHour:
+		b = appendTableIndexes(b, o, tables)
+	case *MapID:
+		if len(o.Keys) == 0 {
+			b = le.AppendUint32(b, noTable)
+		}
+		b = le.AppendUint64(appendTableIndexes(b, o, tables), uint64(o.Default))
 	case Logit:
 		b = appendFloat32(b, o.Eps)
 	case BoxCox:
@@ -144,59 +145,10 @@ func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
 	return padTo8Bytes(b, start)
 }
 
-// collectTables returns the tables of borders of a program, in order of first use, each once.
-func collectTables(p *Program) []*Bucketize {
-	var tables []*Bucketize
-	for i := range p.Columns {
-		for j := range p.Columns[i].Sinks {
-			for _, op := range p.Columns[i].Sinks[j].Ops {
-				o, ok := op.(*Bucketize)
-				if ok && o != nil && !slices.ContainsFunc(tables, func(t *Bucketize) bool { return t == o || t.SameBorders(o) }) {
-					tables = append(tables, o)
-				}
-			}
-		}
+// appendTableIndexes appends where the operator's tables lie in the section of tables.
+func appendTableIndexes(b []byte, op Op, tables []Table) []byte {
+	for _, t := range Tables(op) {
+		b = le.AppendUint32(b, uint32(indexOfTable(tables, t)))
 	}
-	return tables
-}
-
-// SameBorders reports whether both have the same list of borders, bit for bit, so that -0 and 0 differ. Lists over the
-// same memory, as lowering and Unmarshal make them, are recognised without a comparison of their values.
-func (b *Bucketize) SameBorders(o *Bucketize) bool {
-	same32 := func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }
-	same64 := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
-	sameInt := func(x, y int64) bool { return x == y }
-	return sameBorderBits(b.Borders32, o.Borders32, same32) && sameBorderBits(b.Borders64, o.Borders64, same64) &&
-		sameBorderBits(b.BordersInt, o.BordersInt, sameInt)
-}
-
-func sameBorderBits[T any](a, b []T, eq func(T, T) bool) bool {
-	if len(a) != len(b) || len(a) == 0 {
-		return len(a) == len(b)
-	}
-	return &a[0] == &b[0] || slices.EqualFunc(a, b, eq)
-}
-
-// appendTable appends kind, 3 reserved, count u32 and the borders, padded.
-func (b *Bucketize) appendTable(to []byte) []byte {
-	kind := Float32
-	switch {
-	case len(b.Borders64) > 0:
-		kind = Float64
-	case len(b.BordersInt) > 0:
-		kind = Int64
-	}
-	to = append(to, byte(kind), 0, 0, 0)
-	to = le.AppendUint32(to, uint32(len(b.Borders32)+len(b.Borders64)+len(b.BordersInt)))
-	start := len(to)
-	for _, x := range b.Borders32 {
-		to = appendFloat32(to, x)
-	}
-	for _, x := range b.Borders64 {
-		to = appendFloat64(to, x)
-	}
-	for _, x := range b.BordersInt {
-		to = le.AppendUint64(to, uint64(x))
-	}
-	return padTo8Bytes(to, start)
+	return b
 }

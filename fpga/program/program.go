@@ -146,7 +146,7 @@ func (o Output) Layout(rows uint32) OutputLayout {
 }
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
-// PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram and HashBytes.
+// PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram, HashBytes, LocalHour and MapID.
 type Op interface {
 	Unit() Unit
 	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
@@ -172,6 +172,8 @@ const (
 	UnitBoxCox          Unit = 12
 	UnitNGram           Unit = 13
 	UnitHashBytes       Unit = 14
+	UnitLocalHour       Unit = 15
+	UnitMapID           Unit = 16
 )
 
 // The units of decoding: no operators, but listed by the image.

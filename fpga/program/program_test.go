@@ -106,6 +106,20 @@ func categories() *Program {
 	return p
 }
 
+// tables is a program with operators of tables, two of which share one.
+func tables() *Program {
+	keys, values := []int64{-5, 10, math.MaxInt64}, []int64{2, 1, 3}
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{{Name: "id", Kind: Int64, Sinks: []Sink{
+			{To: ToSparse, Ops: []Op{&MapID{Keys: keys, Values: values, Default: -1}}},
+			{To: ToSparse, Index: 1, Ops: []Op{&MapID{Values: values}}},
+			{To: ToSparse, Index: 2, Ops: []Op{&LocalHour{Starts: []int64{math.MinInt64, 1711846800}, Offsets: []int64{3600, 7200}}}},
+		}}},
+		Output: Output{Keys: 3, Fixed: true},
+	}
+}
+
 // textProgram is a small program over Criteo's text rows with fixed lengths.
 func textProgram() *Program {
 	return &Program{
@@ -125,10 +139,11 @@ func TestProgramGolden(t *testing.T) {
 	golden(t, "reals.v1.hex", realOps().Marshal())
 	golden(t, "ngram.v1.hex", windows().Marshal())
 	golden(t, "hash_bytes.v1.hex", categories().Marshal())
+	golden(t, "tables.v1.hex", tables().Marshal())
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories()} {
+	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
 		q, err := Unmarshal(b)
@@ -152,6 +167,42 @@ func TestProgramSharesTables(t *testing.T) {
 	assert.Same(t, &first.Borders32[0], &again.Borders32[0], "equal borders are one table")
 	assert.Equal(t, NaNTorchArrow, first.NaN)
 	assert.Equal(t, NaNError, again.NaN)
+}
+
+func TestProgramSharesTablesOfIDs(t *testing.T) {
+	p := tables()
+	other := &MapID{Keys: []int64{-5, 10, math.MaxInt64}, Values: []int64{2, 1, 3}, Default: -1}
+	p.Columns[0].Sinks = append(p.Columns[0].Sinks, Sink{To: ToSparse, Index: 3, Ops: []Op{other}})
+	p.Output.Keys = 4
+	q, err := Unmarshal(p.Marshal())
+	require.NoError(t, err)
+	sinks := q.Columns[0].Sinks
+	assert.Same(t, sinks[0].Ops[0], sinks[3].Ops[0], "equal operators are one")
+	assert.Same(t, &sinks[0].Ops[0].(*MapID).Values[0], &sinks[1].Ops[0].(*MapID).Values[0], "equal tables are one")
+}
+
+// Tables that operators name must exist and hold integers.
+func TestProgramRefusesTables(t *testing.T) {
+	b := tables().Marshal()
+	find := func(unit Unit) int {
+		return bytes.Index(b, le.AppendUint16(le.AppendUint16(nil, uint16(unit)), unit.Version())) + opSize
+	}
+	for name, at := range map[string]int{"times": find(UnitLocalHour), "offsets": find(UnitLocalHour) + 4,
+		"keys": find(UnitMapID), "values": find(UnitMapID) + 4} {
+		bad := bytes.Clone(b)
+		le.PutUint32(bad[at:], 4)
+		_, err := Unmarshal(reseal(bad))
+		require.ErrorIs(t, err, ErrCorrupt, name)
+		require.ErrorContains(t, err, "wants table 4 of 4", name)
+	}
+	p := tables()
+	p.Columns = append(p.Columns, Column{Name: "y", Kind: Float32, Sinks: []Sink{
+		{To: ToSparse, Index: 3, Ops: []Op{&Bucketize{Borders32: []float32{1}}}}}})
+	p.Output.Keys = 4
+	b = p.Marshal()
+	le.PutUint32(b[find(UnitLocalHour):], 4)
+	_, err := Unmarshal(reseal(b))
+	require.ErrorContains(t, err, "get_local_hour wants integers, and table 4 has none")
 }
 
 func TestProgramKeepsNegativeZeroBorders(t *testing.T) {
@@ -306,7 +357,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 17)
+	assert.Len(t, known, 19)
 }
 
 func TestProgramString(t *testing.T) {

@@ -67,7 +67,7 @@ func (s *Sink) chainString(kind Kind) string {
 		}
 		b.WriteByte(' ')
 		b.WriteString(opString(op, kind))
-		if op != nil && op != Op((*Bucketize)(nil)) {
+		if !isNil(op) {
 			kind = op.Out(kind)
 		}
 	}
@@ -107,6 +107,19 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("ngram %d", o.N)
 	case HashBytes:
 		return fmt.Sprintf("hash_bytes %v", o.Function)
+	case *LocalHour:
+		if o == nil {
+			return "nil"
+		}
+		return fmt.Sprintf("get_local_hour from %s offsets %s", shortenBorders(o.Starts), shortenBorders(o.Offsets))
+	case *MapID:
+		switch {
+		case o == nil:
+			return "nil"
+		case len(o.Keys) == 0:
+			return fmt.Sprintf("map_id %s default %d", shortenBorders(o.Values), o.Default)
+		}
+		return fmt.Sprintf("map_id %s to %s default %d", shortenBorders(o.Keys), shortenBorders(o.Values), o.Default)
 	case Logit:
 		return fmt.Sprintf("logit eps %v", o.Eps)
 	case BoxCox:

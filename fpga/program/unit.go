@@ -24,6 +24,8 @@ var units = map[Unit]struct {
 	UnitBoxCox:          {"box_cox", 1},
 	UnitNGram:           {"ngram", 1},
 	UnitHashBytes:       {"hash_bytes", 1},
+	UnitLocalHour:       {"get_local_hour", 1},
+	UnitMapID:           {"map_id", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},

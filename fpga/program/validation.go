@@ -12,7 +12,7 @@ const (
 	MaxSinks   = 1 << 17 // sinks over all columns
 	MaxOps     = 64      // operators of a sink
 	MaxName    = 4096    // bytes of a column's name
-	MaxBorders = 1 << 20 // borders of one Bucketize
+	MaxBorders = 1 << 20 // numbers of one table: borders of a Bucketize, values of a MapID
 	MaxSize    = 1 << 26 // bytes of a marshalled program
 	MaxTasks   = 1 << 16 // tasks of a slice
 )
@@ -199,13 +199,10 @@ func (s *Sink) validateOps(c *Column, checked map[tableKey]bool) error {
 
 // checkOp checks one operator given values of a kind.
 func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
-	if op == nil {
+	if isNil(op) {
 		return fmt.Errorf("is nil")
 	}
 	if b, ok := op.(*Bucketize); ok {
-		if b == nil {
-			return fmt.Errorf("is nil")
-		}
 		if err := b.checkBorders(checked); err != nil {
 			return fmt.Errorf("%v: %w", op.Unit(), err)
 		}
@@ -214,7 +211,7 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		return fmt.Errorf("%v does not take %v", op.Unit(), in)
 	}
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%v: %s", op.Unit(), fmt.Sprintf(format, args...))
+		return fmt.Errorf("%v: %w", op.Unit(), fmt.Errorf(format, args...))
 	}
 	switch o := op.(type) {
 	case FillNull, *Bucketize, HexToInt, ZeroExtend, Convert:
@@ -257,6 +254,14 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		if o.Function > HashFarmHash {
 			return bad("%v is no hash function", o.Function)
 		}
+	case *LocalHour:
+		if err := o.checkTable(checked); err != nil {
+			return bad("%w", err)
+		}
+	case *MapID:
+		if err := o.checkTable(checked); err != nil {
+			return bad("%w", err)
+		}
 	case Logit:
 		if !isFinite(float64(o.Eps)) || o.Eps > 0.5 {
 			return bad("eps %v, want a finite number of at most 0.5", o.Eps)
@@ -276,6 +281,21 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 	return nil
 }
 
+// isNil reports whether an operator is nil, or a pointer that is nil.
+func isNil(op Op) bool {
+	switch o := op.(type) {
+	case nil:
+		return true
+	case *Bucketize:
+		return o == nil
+	case *LocalHour:
+		return o == nil
+	case *MapID:
+		return o == nil
+	}
+	return false
+}
+
 // tableKey names the memory of a list of borders. Many operators may share one list, which is then checked once.
 // Otherwise the check of a small program with many operators over one large list would take long.
 type tableKey struct {
@@ -283,6 +303,7 @@ type tableKey struct {
 	b64 *float64
 	int *int64
 	n   int
+	use Unit // of the check, if it is not that of borders
 }
 
 func (b *Bucketize) bordersKey() tableKey {

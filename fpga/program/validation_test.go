@@ -114,6 +114,30 @@ func TestValidate(t *testing.T) {
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: hash_bytes does not take int64`},
 		"hash_bytes of another function": {func(p *Program) { p.Columns[2].Sinks[0].Ops[0] = HashBytes{Function: 3} },
 			`column 2 "hex": sink 0 (sparse 2): operator 0: hash_bytes: function(3) is no hash function`},
+		"get_local_hour of a float": {dense(&LocalHour{Starts: []int64{math.MinInt64}, Offsets: []int64{0}}),
+			`column 5 "y": sink 1 (dense 0): operator 0: get_local_hour does not take float32`},
+		"nil get_local_hour": {sparse((*LocalHour)(nil)), `column 0 "cat_0": sink 0 (sparse 0): operator 0: is nil`},
+		"get_local_hour of nothing": {sparse(&LocalHour{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: get_local_hour: 0 times, want 1 to 4096`},
+		"get_local_hour of many": {sparse(&LocalHour{Starts: make([]int64, MaxZoneChanges+1)}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: get_local_hour: 4097 times, want 1 to 4096`},
+		"get_local_hour without an offset": {sparse(&LocalHour{Starts: []int64{math.MinInt64, 0}, Offsets: []int64{0}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: get_local_hour: 2 times and 1 offsets`},
+		"get_local_hour from 0 on": {sparse(&LocalHour{Starts: []int64{0}, Offsets: []int64{0}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: get_local_hour: the first time is 0, want the least int64`},
+		"get_local_hour of equal times": {sparse(&LocalHour{Starts: []int64{math.MinInt64, 5, 5}, Offsets: make([]int64, 3)}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: get_local_hour: time 2 (5) is not above the one before`},
+		"get_local_hour a day ahead": {sparse(&LocalHour{Starts: []int64{math.MinInt64}, Offsets: []int64{86400}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: get_local_hour: offset 0 is 86400 seconds, want less than a day`},
+		"nil map_id": {sparse((*MapID)(nil)), `column 0 "cat_0": sink 0 (sparse 0): operator 0: is nil`},
+		"map_id of nothing": {sparse(&MapID{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: map_id: 0 values, want 1 to 1048576`},
+		"map_id of many": {sparse(&MapID{Values: make([]int64, MaxBorders+1)}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: map_id: 1048577 values, want 1 to 1048576`},
+		"map_id without a value": {sparse(&MapID{Keys: []int64{1, 2}, Values: []int64{1}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: map_id: 2 keys and 1 values`},
+		"map_id of equal keys": {sparse(&MapID{Keys: []int64{1, 1}, Values: []int64{1, 2}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: map_id: key 1 (1) is not above the one before`},
 		"convert to nothing": {sparse(Convert{To: Int64}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: convert does not take int64`},
 		"max zero": {sparse(SigridHash{Max: 0}),
@@ -175,6 +199,15 @@ func TestValidateTakes(t *testing.T) {
 		"ngram at limit":    func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = NGram{N: MaxNGram} },
 		"last hash function": func(p *Program) {
 			p.Columns[2].Sinks[0].Ops[0] = HashBytes{Function: HashFarmHash}
+		},
+		"map_id at limit": func(p *Program) { p.Columns[0].Sinks[0].Ops[0] = &MapID{Values: make([]int64, MaxBorders)} },
+		"most changes of a zone": func(p *Program) {
+			o := &LocalHour{Starts: make([]int64, MaxZoneChanges), Offsets: make([]int64, MaxZoneChanges)}
+			for i := range o.Starts {
+				o.Starts[i], o.Offsets[i] = int64(i), MaxZoneOffset*int64(i%2*2-1)
+			}
+			o.Starts[0] = math.MinInt64
+			p.Columns[0].Sinks[0].Ops[0] = o
 		},
 		"logit to a half":  func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Logit{Eps: 0.5} },
 		"clamp to a point": func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Clamp{} },

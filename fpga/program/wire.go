@@ -58,7 +58,7 @@ const (
 //	maps     parts u32, weights u8, 3 reserved; then parts in order of their columns. Only if there are maps
 //	dense    type u8, 7 reserved. Only if the elements of dense are not float32
 //
-//	table    kind u8, 3 reserved, count u32; borders of 4 or 8 bytes, padded. Each list is written once, however many
+//	table    kind u8, 3 reserved, count u32; numbers of 4 or 8 bytes, padded. Each list is written once, however many
 //	         operators use it, in order of first use
 //	column   kind u8, list u8, field u16, length of name u32, sinks u32, 4 reserved; name, padded; then sinks
 //	sink     to u8, 3 reserved, index u32, operators u32, 4 reserved; then operators
@@ -79,6 +79,8 @@ const (
 //	logit             eps f32
 //	ngram             n i64
 //	hash_bytes        function u8
+//	get_local_hour    table of times u32, table of offsets u32
+//	map_id            table of keys u32, or 2^32-1 if the table is dense; table of values u32, default i64
 //	box_cox           lambda1 f32, lambda2 f32, mode u8, 3 reserved
 //	hex_to_int, zero_extend: none
 const (

@@ -14,8 +14,8 @@ import (
 const CanonicalVersion = 1
 
 // Canonical returns the pipeline's part of a job's identity: JSON without spaces, keys in a fixed order, patterns
-// expanded, defaults filled in, parameters in the type in which they are used, real numbers and borders as the
-// hexadecimal digits of their bits, every list of borders once. Conversions, which follow from the types, are left
+// expanded, defaults filled in, parameters in the type in which they are used, real numbers and tables as the
+// hexadecimal digits of their bits, every table once, under the key borders. Conversions, which follow from the types, are left
 // out, and so are the pipeline's name and its batch, which a job's identity holds beside it.
 func (r *Resolved) Canonical() []byte {
 	c := canonical{}
@@ -45,7 +45,7 @@ func (r *Resolved) Digest() [sha256.Size]byte { return sha256.Sum256(r.Canonical
 // canonical writes a canonical form.
 type canonical struct {
 	b      []byte
-	tables []*program.Bucketize // lists of borders in the order in which they were met
+	tables []program.Table // in the order in which they were met
 }
 
 func (c *canonical) str(s string) *canonical {
@@ -126,7 +126,7 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 	case program.Log:
 		c.str(`"add":`).number(program.Float32, 0, float64(o.Add))
 	case *program.Bucketize:
-		c.str(`"borders":`).int(int64(c.table(o))).str(`,"side":"` + o.Side.String() + `","nan":"` + o.NaN.String())
+		c.str(`"borders":`).table(program.Tables(o)[0]).str(`,"side":"` + o.Side.String() + `","nan":"` + o.NaN.String())
 		c.str(`","compare":"` + kind.String() + `"`)
 	case program.SigridHash:
 		c.str(`"salt":`).int(o.Salt).str(`,"max":`).int(o.Max)
@@ -138,6 +138,15 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		c.str(`"n":`).int(o.N)
 	case program.HashBytes:
 		c.str(`"function":"` + o.Function.String() + `"`)
+	case *program.LocalHour:
+		tables := program.Tables(o)
+		c.str(`"from":`).table(tables[0]).str(`,"offsets":`).table(tables[1])
+	case *program.MapID:
+		tables := program.Tables(o)
+		if len(tables) > 1 {
+			c.str(`"keys":`).table(tables[0]).str(`,`)
+		}
+		c.str(`"values":`).table(tables[len(tables)-1]).str(`,"default":`).int(o.Default)
 	case program.Logit:
 		c.str(`"eps":`).number(program.Float32, 0, float64(o.Eps))
 	case program.BoxCox:
@@ -159,32 +168,32 @@ func (c *canonical) number(kind program.Kind, i int64, x float64) *canonical {
 	}
 }
 
-// table returns the index of an operator's borders in tables, and appends them if they are not there. It compares
-// borders by their bits and not by their memory.
-func (c *canonical) table(o *program.Bucketize) int {
-	i := slices.IndexFunc(c.tables, func(t *program.Bucketize) bool { return t == o || t.SameBorders(o) })
+// table writes the index of a table in tables, and appends the table if it is not there. Tables are compared by their
+// bits and not by their memory.
+func (c *canonical) table(of program.Table) *canonical {
+	i := slices.IndexFunc(c.tables, of.Equal)
 	if i < 0 {
 		i = len(c.tables)
-		c.tables = append(c.tables, o)
+		c.tables = append(c.tables, of)
 	}
-	return i
+	return c.int(int64(i))
 }
 
-func (c *canonical) borders(t *program.Bucketize) {
+func (c *canonical) borders(t program.Table) {
 	switch {
-	case len(t.Borders32) > 0:
+	case len(t.Float32s) > 0:
 		c.str(`{"float32":"`)
-		for _, x := range t.Borders32 {
+		for _, x := range t.Float32s {
 			c.b = fmt.Appendf(c.b, "%08x", math.Float32bits(x))
 		}
-	case len(t.Borders64) > 0:
+	case len(t.Float64s) > 0:
 		c.str(`{"float64":"`)
-		for _, x := range t.Borders64 {
+		for _, x := range t.Float64s {
 			c.b = fmt.Appendf(c.b, "%016x", math.Float64bits(x))
 		}
 	default:
 		c.str(`{"int64":"`)
-		for _, x := range t.BordersInt {
+		for _, x := range t.Int64s {
 			c.b = fmt.Appendf(c.b, "%016x", uint64(x))
 		}
 	}

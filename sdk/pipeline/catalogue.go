@@ -54,6 +54,8 @@ const (
 	ParamReal                         // Number, read as a real number
 	ParamChoice                       // Text, one of Choices
 	ParamBorders                      // Borders
+	ParamText                         // Text
+	ParamTable                        // IDTable
 )
 
 // String returns the type's name for documentation.
@@ -69,6 +71,10 @@ func (t ParamType) String() string {
 		return "word"
 	case ParamBorders:
 		return "borders"
+	case ParamText:
+		return "text"
+	case ParamTable:
+		return "table of integers"
 	}
 	return "unknown"
 }
@@ -272,6 +278,43 @@ func Catalogue() []Operator {
 				"`scores: drop`",
 			Source: "DPP NGram; no public exact definition: the fold is ours. RAP's, which lists the ids of all windows, " +
 				"is not here",
+		},
+		{
+			Name: localHourName, Unit: program.UnitLocalHour, apply: applyLocalHour, check: checkLocalHour,
+			Summary: "The hour of the day, 0 to 23, of a time in seconds since 1970-01-01 00:00:00 UTC, at a place: " +
+				"floorMod(t + offset, 86400) / 3600. `zone` is a name of the IANA database, whose rules for the years " +
+				"1900 to 2100 become a table in the program and so a part of the job's identity; the first offset of the " +
+				"table holds before, and the last behind.",
+			Params: []Param{
+				{Name: "zone", Type: ParamText, Optional: true, Summary: "name of a time zone, as `Europe/Berlin`"},
+				{Name: "offset", Type: ParamText, Optional: true,
+					Summary: "instead of `zone`, clocks that never change: hours and minutes ahead of UTC, as `+02:00`"},
+				{Name: "changes", Type: ParamTable, Optional: true,
+					Summary: "seconds since 1970 to offsets in seconds, from -2^63 on: the table of `zone`. A control plane " +
+						"writes it into the pipeline of a job, so that all machines use the same"},
+			},
+			Takes: "int64: seconds", Yields: "int64 in [0, 24)",
+			Nulls: "stay null",
+			Lists: "element by element",
+			Errors: "a zone that neither the machine nor the program knows; neither `zone`, `offset` nor `changes`; an " +
+				"offset of a day or more",
+			Source: "DPP GetLocalHour; Velox `hour(timestamp, zone)`",
+		},
+		{
+			Name: "map_id", Unit: program.UnitMapID, apply: applyMapID,
+			Summary: "Replaces an id by the value of its key in a table, and by `default` if the table lacks the id. A list " +
+				"is a table whose keys are 0, 1, 2 and so on.",
+			Params: []Param{
+				{Name: "table", Type: ParamTable, Summary: "`{key: value}` or a list of values, at most 1048576"},
+				{Name: "default", Type: ParamInteger, Default: Int(0), Min: anyInteger,
+					Summary: "what an id becomes that the table lacks"},
+			},
+			Takes: "int64", Yields: "int64: the values and `default`",
+			Nulls:  "stay null",
+			Lists:  "element by element",
+			Errors: "an empty table; a key twice; a key or value that is no whole number",
+			Source: "DPP MapId; RAP `mapid` takes lists alone, gives 0 behind their end, and is undefined below 0: `default` " +
+				"for all ids that the table lacks is ours",
 		},
 		{
 			Name: "identity", apply: func(*chain, *Op, location) {},

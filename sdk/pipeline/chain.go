@@ -271,10 +271,10 @@ func (r *resolver) table(spec Borders, compare program.Kind, b *program.Bucketiz
 	if made := r.tables[key]; made != nil {
 		return made, nil
 	}
-	if r.borders += n; r.borders > maxTables {
-		return nil, fmt.Errorf("the pipeline has more than %d borders in all", maxTables)
+	err := r.countNumbers(n)
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if spec.LogSpaced != nil {
 		err = convertLogSpaced(*spec.LogSpaced, compare, b)
 	} else {
@@ -285,6 +285,14 @@ func (r *resolver) table(spec Borders, compare program.Kind, b *program.Bucketiz
 	}
 	r.tables[key] = b
 	return b, nil
+}
+
+// countNumbers counts numbers of tables against the most that a pipeline may have.
+func (r *resolver) countNumbers(n int) error {
+	if r.borders += n; r.borders > maxTables {
+		return fmt.Errorf("the pipeline has more than %d borders in all", maxTables)
+	}
+	return nil
 }
 
 // convertList converts borders that were written out.

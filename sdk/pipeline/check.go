@@ -106,12 +106,11 @@ func checkOperators(p *problems, ops []Op, a location) {
 func checkOperator(p *problems, o *Op, a location) {
 	entry := operators[o.Name]
 	if entry == nil {
-		p.add(a, ErrUnknownOperator, "%q%s", shorten(o.Name), suggestAccepted(o.Name, operatorNames(),
-			func(name string) bool {
-				var trial problems
-				checkOperator(&trial, &Op{Name: name, Args: o.Args, Pos: o.Pos}, a)
-				return len(trial.list) == 0
-			}))
+		p.add(a, ErrUnknownOperator, "%q%s", shorten(o.Name), suggestOperator(o.Name, func(name string) bool {
+			var trial problems
+			checkOperator(&trial, &Op{Name: name, Args: o.Args, Pos: o.Pos}, a)
+			return len(trial.list) == 0
+		}))
 		return
 	}
 	in, before := a.key(o.Name, a.pos), len(p.list)
@@ -176,6 +175,12 @@ func checkValue(p *problems, param *Param, v Value, a location) {
 			return
 		}
 		checkBorders(p, b, a)
+	case ParamText:
+		if _, ok := v.(Text); !ok {
+			p.add(a, ErrValue, "%s, want text", describeValue(v))
+		}
+	case ParamTable:
+		checkTable(p, v, a)
 	case ParamInteger:
 		x, ok := v.(Number)
 		switch {
@@ -269,6 +274,8 @@ func describeValue(v Value) string {
 		return "the text " + quote(string(x))
 	case Borders:
 		return "borders"
+	case IDTable:
+		return "a table"
 	}
 	return "nothing"
 }

@@ -90,6 +90,8 @@ func (o *Operator) example() string {
 		"firstx":           "- firstx: {n: 20}",
 		"ngram":            "- ngram: {n: 2}",
 		"hash_bytes":       "- hash_bytes: {function: xxh3}",
+		"get_local_hour":   "- get_local_hour: {zone: Europe/Berlin}",
+		"map_id":           "- map_id: {table: {5: 1, 7: 2}, default: 0}",
 		"logit":            "- logit: {eps: 1.0e-6}",
 		"box_cox":          "- box_cox: {lambda1: 0.5, lambda2: 1}",
 	}
@@ -211,6 +213,14 @@ func (p *Param) jsonSchema() any {
 		}
 	case ParamChoice:
 		s["enum"] = p.Choices
+	case ParamText:
+		s["type"], s["minLength"], s["maxLength"] = "string", 1, maxName
+	case ParamTable:
+		s["oneOf"] = []any{
+			m{"type": "array", "minItems": 1, "maxItems": maxBorders, "items": m{"type": "integer"}},
+			m{"type": "object", "minProperties": 1, "maxProperties": maxBorders, "additionalProperties": m{"type": "integer"},
+				"propertyNames": m{"pattern": "^-?[0-9]+$"}},
+		}
 	case ParamBorders:
 		s["oneOf"] = []any{
 			m{"type": "array", "minItems": 1, "maxItems": maxBorders, "items": m{"type": "number"}},

@@ -83,9 +83,8 @@ var badDocuments = []struct {
 		`line 3:25: dense[0].ops[1]: unknown operator: "clmap"; did you mean "clamp"?`},
 	{"unknown operator by name alone", "dense: [{columns: [i], ops: [lgo]}]", ErrUnknownOperator,
 		`line 1:30: dense[0].ops[0]: unknown operator: "lgo"; did you mean "log"?`},
-	{"unknown operator far from all", "dense: [{columns: [i], ops: [cartesian]}]", ErrUnknownOperator,
-		`line 1:30: dense[0].ops[0]: unknown operator: "cartesian"; want one of fill_null, clamp, log, bucketize, ` +
-			`sigrid_hash, positive_modulus, hex_to_int, hash_bytes, zero_extend, firstx, logit, box_cox, ngram, identity`},
+	{"unknown operator far from all", "dense: [{columns: [i], ops: [telescope]}]", ErrUnknownOperator,
+		`line 1:30: dense[0].ops[0]: unknown operator: "telescope"; want one of ` + strings.Join(operatorNames(), ", ")},
 	{"two operators in one", "dense: [{columns: [i], ops: [{fill_null: 0, log: {add: 1}}]}]", ErrValue,
 		"line 1:30: dense[0].ops[0]: wrong value: a mapping of 2, want one operator and its parameters"},
 	{"operator that is a number", "dense: [{columns: [i], ops: [3]}]", ErrValue,
@@ -143,6 +142,54 @@ var badDocuments = []struct {
 	{"box_cox of text", "dense: [{columns: [s], ops: [box_cox: {lambda1: 2}]}]", ErrColumnType,
 		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: box_cox takes numbers, and these are strings; begin ` +
 			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+	{"hour of no zone", "sparse: [{columns: [i], ops: [get_local_hour]}]", ErrMissing,
+		"line 1:31: sparse[0].ops[0].get_local_hour: missing: zone or offset"},
+	{"hour of an unknown zone", "sparse: [{columns: [i], ops: [get_local_hour: {zone: Europe/Berlim}]}]", ErrValue,
+		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "Europe/Berlim" is no time zone; did you mean ` +
+			`"Europe/Berlin"?`},
+	{"hour of the machine's own zone", "sparse: [{columns: [i], ops: [get_local_hour: {zone: Local}]}]", ErrValue,
+		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "Local" is no time zone`},
+	{"hour of a path", "sparse: [{columns: [i], ops: [get_local_hour: {zone: ../../etc/localtime}]}]", ErrValue,
+		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "../../etc/localtime" is no time zone`},
+	{"hour of a zone and an offset", "sparse: [{columns: [i], ops: [get_local_hour: {zone: UTC, offset: +01:00}]}]",
+		ErrValue, "line 1:67: sparse[0].ops[0].get_local_hour.offset: wrong value: an offset beside a zone or its changes, " +
+			"want one of them"},
+	{"hour of a day's offset", "sparse: [{columns: [i], ops: [get_local_hour: {offset: +24:00}]}]", ErrValue,
+		`line 1:56: sparse[0].ops[0].get_local_hour.offset: wrong value: "+24:00", want hours and minutes ahead of UTC ` +
+			`or behind, as +02:00 and -05:30`},
+	{"hour of a number", "sparse: [{columns: [i], ops: [get_local_hour: {offset: 2}]}]", ErrValue,
+		"line 1:56: sparse[0].ops[0].get_local_hour.offset: wrong value: the number 2, want a word; put it in quotes if it " +
+			"is meant as text"},
+	{"hour of late changes", "sparse: [{columns: [i], ops: [get_local_hour: {changes: {0: 3600}}]}]", ErrValue,
+		"line 1:57: sparse[0].ops[0].get_local_hour.changes: wrong value: the first time is 0, want -9223372036854775808: " +
+			"the offset before every change"},
+	{"hour of changes by days", "sparse: [{columns: [i], ops: [get_local_hour: {changes: {-9223372036854775808: 86400}}]}]",
+		ErrValue, "line 1:57: sparse[0].ops[0].get_local_hour.changes: wrong value: from -9223372036854775808 on an offset " +
+			"of 86400 seconds, want less than a day"},
+	{"hour of a list of changes", "sparse: [{columns: [i], ops: [get_local_hour: {changes: [0]}]}]", ErrValue,
+		"line 1:57: sparse[0].ops[0].get_local_hour.changes: wrong value: a list, want a mapping of times to offsets, in " +
+			"seconds"},
+	{"hour of real numbers", "sparse: [{columns: [f], ops: [get_local_hour: {zone: UTC}]}]", ErrColumnType,
+		`line 1:31: sparse[0].ops[0]: column "f": wrong type of column: get_local_hour takes ids (int64), and these are ` +
+			`float32; bucketize makes ids of real numbers`},
+	{"map_id without a table", "sparse: [{columns: [i], ops: [map_id: {default: 1}]}]", ErrMissing,
+		"line 1:31: sparse[0].ops[0].map_id: missing: table: `{key: value}` or a list of values, at most 1048576"},
+	{"map_id by nothing", "sparse: [{columns: [i], ops: [map_id: {table: {}}]}]", ErrValue,
+		"line 1:47: sparse[0].ops[0].map_id.table: wrong value: 0 values, want 1 to 1048576"},
+	{"map_id by a word", "sparse: [{columns: [i], ops: [map_id: {table: x}]}]", ErrValue,
+		`line 1:47: sparse[0].ops[0].map_id.table: wrong value: the text "x", want a mapping of ids to ids, or a list of ids`},
+	{"map_id of a key twice", "sparse: [{columns: [i], ops: [map_id: {table: {5: 1, 0x5: 2}}]}]", ErrDuplicate,
+		"line 1:54: sparse[0].ops[0].map_id.table.5: given twice: key 5"},
+	{"map_id of a word", "sparse: [{columns: [i], ops: [map_id: {table: {x: 1}}]}]", ErrValue,
+		`line 1:48: sparse[0].ops[0].map_id.table.x: wrong value: the text "x" as a key, want a whole number`},
+	{"map_id to a real number", "sparse: [{columns: [i], ops: [map_id: {table: [1, 2.5]}]}]", ErrValue,
+		"line 1:51: sparse[0].ops[0].map_id.table[1]: wrong value: 2.5, want a whole number"},
+	{"map_id of text", "sparse: [{columns: [s], ops: [map_id: {table: [1]}]}]", ErrColumnType,
+		`line 1:31: sparse[0].ops[0]: column "s": wrong type of column: map_id takes numbers, and these are strings; begin ` +
+			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+	{"ids of a table in 32 bits", "ids: int32\nsparse: [{columns: [i], ops: [map_id: {table: [1, 2147483648]}]}]", ErrIDs,
+		`line 2:10: sparse[0]: column "i": ids do not fit int32: ids of "i" may be 0 to 2147483648; end with sigrid_hash, ` +
+			`positive_modulus or clamp within int32, or say ids: int64`},
 	{"ngram of nothing", "sparse: [{columns: [list], ops: [ngram: 0]}]", ErrValue,
 		"line 1:41: sparse[0].ops[0].ngram.n: wrong value: 0, want at least 1"},
 	{"ngram of many", "sparse: [{columns: [list], ops: [ngram: {n: 17}]}]", ErrValue,

@@ -150,9 +150,28 @@ func (w *jsonWriter) value(v Value) {
 			w.item().number(border)
 		}
 		w.end(']')
+	case IDTable:
+		w.table(x)
 	default:
 		w.raw("null")
 	}
+}
+
+// table writes a table of ids: a list, or an object, whose keys JSON has in quotes.
+func (w *jsonWriter) table(t IDTable) {
+	if t.Keys == nil {
+		w.begin('[')
+		for _, v := range t.Values {
+			w.item().raw(strconv.FormatInt(v, 10))
+		}
+		w.end(']')
+		return
+	}
+	w.begin('{')
+	for i, v := range t.Values {
+		w.key(strconv.FormatInt(t.Keys[i], 10)).raw(strconv.FormatInt(v, 10))
+	}
+	w.end('}')
 }
 
 func (w *jsonWriter) number(n Number) {

@@ -131,6 +131,15 @@ sparse:
   - {columns: [s_null], ops: [hash_bytes: {function: murmur3_32}, fill_null: 0, sigrid_hash: {max: 500}]}
   - {columns: [slist], ops: [hash_bytes: farmhash64, firstx: 5]}
 `},
+	{"tables", `
+sparse:
+  - {columns: [i], ops: [map_id: {table: {5: 1, -7: 2}, default: 3}]}
+  - {columns: [list, c_0], ops: [map_id: {table: [4, 5, 6]}]}
+  - {columns: [c_1], ops: [get_local_hour: {offset: "-05:30"}]}
+  - {columns: [c_2], ops: [get_local_hour: {zone: Somewhere, changes: {-9223372036854775808: 0, 100: 3600}}]}
+dense:
+  - {columns: [i_null], ops: [fill_null: 0, get_local_hour: {offset: +00:00}]}
+`},
 	{"windows", `
 sparse: [{columns: [list], ops: [firstx: 20, ngram: 2, positive_modulus: 1000]}]
 `},

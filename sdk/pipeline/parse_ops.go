@@ -40,17 +40,16 @@ func (p *parser) ops(n *yaml.Node, a location) []Op {
 func (p *parser) operator(name string, params *yaml.Node, a location) *Operator {
 	o := operators[name]
 	if o == nil {
-		p.add(a, ErrUnknownOperator, "%q%s", shorten(name), suggestAccepted(name, operatorNames(),
-			func(name string) bool {
-				trial := *p
-				trial.list = nil
-				op := Op{Name: name}
-				if params != nil {
-					op.Args = trial.args(operators[name], params, a)
-				}
-				checkOperator(&trial.problems, &op, a)
-				return len(trial.list) == 0
-			}))
+		p.add(a, ErrUnknownOperator, "%q%s", shorten(name), suggestOperator(name, func(name string) bool {
+			trial := *p
+			trial.list = nil
+			op := Op{Name: name}
+			if params != nil {
+				op.Args = trial.args(operators[name], params, a)
+			}
+			checkOperator(&trial.problems, &op, a)
+			return len(trial.list) == 0
+		}))
 	}
 	return o
 }
@@ -88,7 +87,9 @@ func (p *parser) args(o *Operator, n *yaml.Node, a location) []Arg {
 // later.
 func (p *parser) value(param *Param, n *yaml.Node, a location) Value {
 	switch param.Type {
-	case ParamChoice:
+	case ParamTable:
+		return p.table(n, a)
+	case ParamChoice, ParamText:
 		if t := p.text(n, a, "a word"); t != "" {
 			return Text(t)
 		}

@@ -19,12 +19,13 @@ of :class:` + "`" + `~millrace.pipeline.Pipeline` + "`" + `. An ` + "``int``" + 
 
 from __future__ import annotations
 
-from typing import Literal, Sequence, Union
+from typing import Literal, Mapping, Sequence, Union
 
 from .pipeline import LogSpaced, Operator, given
 
 Number = Union[int, float]
 Borders = Union[Sequence[Number], LogSpaced]
+Table = Union[Mapping[int, int], Sequence[int]]
 
 `)
 	list := Catalogue()
@@ -120,6 +121,10 @@ func (p *Param) pythonType() string {
 		return `Literal["` + strings.Join(p.Choices, `", "`) + `"]`
 	case ParamBorders:
 		return "Borders"
+	case ParamText:
+		return "str"
+	case ParamTable:
+		return "Table"
 	}
 	return "Number"
 }

@@ -150,7 +150,9 @@ type resolver struct {
 	byName  map[string]int
 	twice   map[string]bool // names that more than one column has
 	tables  map[tableKey]*program.Bucketize
-	borders int // over all tables
+	borders int // numbers over all tables
+	zones   map[string]*program.LocalHour
+	counted map[*int64]bool // tables of ids, by their first value
 }
 
 // stopped reports whether the most errors were found, after which the rest is not checked.

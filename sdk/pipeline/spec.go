@@ -76,7 +76,7 @@ type Arg struct {
 	Pos   Pos
 }
 
-// Value is the value of a parameter: a Number, a Text or Borders.
+// Value is the value of a parameter: a Number, a Text, Borders or an IDTable.
 type Value interface{ value() }
 
 // Number is a number as it was written. A number without fraction and exponent is an integer, and exact up to 64 bits.
@@ -103,6 +103,10 @@ type LogSpaced struct {
 	Count    int     // at least 2
 }
 
+// IDTable is pairs of integers: keys that ascend, each with its value. Without keys (nil) the keys are 0, 1, 2 and so on.
+type IDTable struct{ Keys, Values []int64 }
+
+func (IDTable) value() {}
 func (Number) value()  {}
 func (Text) value()    {}
 func (Borders) value() {}
@@ -155,6 +159,14 @@ func HexToInt() Op { return op("hex_to_int") }
 
 // HashBytes returns the operator that hashes strings to ids by a function: xxh3, murmur3_32 or farmhash64.
 func HashBytes(function string) Op { return op("hash_bytes", arg("function", Text(function))) }
+
+// LocalHour returns the operator that makes hours, 0 to 23, of seconds since 1970 in a time zone, as Europe/Berlin.
+func LocalHour(zone string) Op { return op(localHourName, arg("zone", Text(zone))) }
+
+// MapID returns the operator that replaces ids by a table's values, and ids that the table lacks by other.
+func MapID(table IDTable, other int64) Op {
+	return op("map_id", arg("table", table), arg("default", Int(other)))
+}
 
 // ZeroExtend returns the operator that re-reads ids as unsigned 32-bit numbers.
 func ZeroExtend() Op { return op("zero_extend") }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -126,8 +128,15 @@ func TestCheckSpecsBuiltInGo(t *testing.T) {
 			"pipeline: label: missing: column: the name of the column with the label"},
 		"columns": {&Spec{Dense: []Group{{}}}, "pipeline: dense[0]: missing: columns: at least one"},
 		"operator": {group(Op{Name: "nope"}),
-			`pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of fill_null, clamp, log, bucketize, sigrid_hash, ` +
-				`positive_modulus, hex_to_int, hash_bytes, zero_extend, firstx, logit, box_cox, ngram, identity`},
+			`pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of ` + strings.Join(operatorNames(), ", ")},
+		"table of another kind": {group(Op{Name: "map_id", Args: []Arg{{Name: "table", Value: Int(2)}}}),
+			"pipeline: sparse[0].ops[0].map_id.table: wrong value: the number 2, want a table"},
+		"table of other lengths": {group(MapID(IDTable{Keys: []int64{1, 2}, Values: []int64{1}}, 0)),
+			"pipeline: sparse[0].ops[0].map_id.table: wrong value: 2 keys and 1 values"},
+		"keys that descend": {group(MapID(IDTable{Keys: []int64{2, 1}, Values: []int64{1, 1}}, 0)),
+			"pipeline: sparse[0].ops[0].map_id.table: wrong value: keys do not ascend: 1 comes behind 2"},
+		"a zone that is a number": {group(Op{Name: "get_local_hour", Args: []Arg{{Name: "zone", Value: Int(2)}}}),
+			"pipeline: sparse[0].ops[0].get_local_hour.zone: wrong value: the number 2, want text"},
 		"parameter": {group(Op{Name: "log", Args: []Arg{{Name: "base", Value: Int(2)}}}),
 			`pipeline: sparse[0].ops[0].log.base: unknown parameter: "base" of log`},
 		"parameter twice": {group(Op{Name: "log", Args: []Arg{{Name: "add", Value: Int(2)},
@@ -199,7 +208,8 @@ func fittingGroup(t *rapid.T, dense bool) (columns string, ops []Op) {
 		ops = append(ops, FirstX(whole("x", 1, 9)))
 	}
 	return columns, append(ops, rapid.SampledFrom([]Op{SigridHash(whole("salt", 0, 9), whole("max", 1, 1<<30)),
-		PositiveModulus(whole("modulus", 1, 1<<30))}).Draw(t, "to ids"))
+		PositiveModulus(whole("modulus", 1, 1<<30)), LocalHour("Europe/Berlin"),
+		MapID(IDTable{Keys: []int64{-7, 9}, Values: []int64{2, 1}}, 3)}).Draw(t, "to ids"))
 }
 
 // randomSpec draws a spec over the zoo. Many are refused; those that are not must survive everything.
@@ -222,8 +232,17 @@ func randomSpec(t *rapid.T) *Spec {
 		}
 		return b
 	})
+	tables := rapid.Custom(func(t *rapid.T) IDTable {
+		values := rapid.SliceOfN(rapid.Int64(), 1, 5).Draw(t, "values")
+		if rapid.Bool().Draw(t, "dense table") {
+			return IDTable{Values: values}
+		}
+		keys := rapid.SliceOfNDistinct(rapid.Int64(), len(values), len(values), rapid.ID[int64]).Draw(t, "keys")
+		slices.Sort(keys)
+		return IDTable{Keys: keys, Values: values}
+	})
 	operator := rapid.Custom(func(t *rapid.T) Op {
-		switch rapid.IntRange(0, 13).Draw(t, "operator") {
+		switch rapid.IntRange(0, 15).Draw(t, "operator") {
 		case 0:
 			return FillNull(number.Draw(t, "fill"))
 		case 1:
@@ -243,6 +262,10 @@ func randomSpec(t *rapid.T) *Spec {
 			return HexToInt()
 		case 12:
 			return HashBytes(rapid.SampledFrom([]string{"xxh3", "murmur3_32", "farmhash64"}).Draw(t, "function"))
+		case 13:
+			return LocalHour(rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Asia/Kathmandu"}).Draw(t, "zone"))
+		case 14:
+			return MapID(tables.Draw(t, "table"), rapid.Int64().Draw(t, "default"))
 		case 7:
 			return ZeroExtend()
 		case 8:

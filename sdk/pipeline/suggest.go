@@ -10,6 +10,15 @@ func suggest(got string, names []string) string {
 	return suggestAccepted(got, names, func(string) bool { return true })
 }
 
+// suggestOperator is suggest for an operator that would be accepted in the place of got. It lists all operators if none is
+// close.
+func suggestOperator(got string, accepts func(name string) bool) string {
+	if close := suggestAccepted(got, operatorNames(), accepts); strings.Contains(close, "did you mean") {
+		return close
+	}
+	return "; want one of " + strings.Join(operatorNames(), ", ")
+}
+
 // suggestAccepted is suggest for names that would be accepted in the place of got.
 func suggestAccepted(got string, names []string, accepts func(name string) bool) string {
 	best, bestDistance := "", 1+len(got)/3

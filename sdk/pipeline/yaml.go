@@ -92,6 +92,10 @@ func yamlValue(v Value) string {
 			items[i] = b.String()
 		}
 		return "[" + strings.Join(items, ", ") + "]"
+	case IDTable:
+		w := jsonWriter{first: true} // JSON is YAML
+		w.table(x)
+		return w.b.String()
 	}
 	return "null"
 }

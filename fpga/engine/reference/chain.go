@@ -12,8 +12,10 @@ import (
 	"github.com/millrace/millrace/fpga/unit/firstx"
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
 	"github.com/millrace/millrace/fpga/unit/hextoint"
+	"github.com/millrace/millrace/fpga/unit/localhour"
 	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/logn"
+	"github.com/millrace/millrace/fpga/unit/mapid"
 	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
@@ -165,6 +167,13 @@ func (e *evaluator) applyScalar(op program.Op, kind program.Kind, v any) (any, e
 		return int64(x), nil
 	case program.HashBytes:
 		return hashbytes.Reference(v.([]byte), hashbytes.Function(o.Function)), nil
+	case *program.LocalHour:
+		return localhour.Reference(v.(int64), o.Starts, o.Offsets), nil
+	case *program.MapID:
+		if len(o.Keys) > 0 {
+			return mapid.Reference(v.(int64), o.Keys, o.Values, o.Default), nil
+		}
+		return mapid.ReferenceDense(v.(int64), o.Values, o.Default), nil
 	case program.Convert:
 		return convertValue(o.To, v), nil
 	}

@@ -30,10 +30,12 @@ from millrace.operators import (
     clamp,
     fill_null,
     firstx,
+    get_local_hour,
     hash_bytes,
     hex_to_int,
     log,
     logit,
+    map_id,
     ngram,
     positive_modulus,
     sigrid_hash,
@@ -93,6 +95,10 @@ def everything() -> Pipeline:
         .sparse("list", name="windows", ops=[ngram(2), hashed])
         .sparse("list", name="three", ops=[ngram(3)])
         .sparse("text", ops=[hex_to_int()])
+        .sparse("list", name="mapped", ops=[map_id([4, 5, 6], default=9)])
+        .sparse("list", name="pairs", ops=[positive_modulus(50), map_id({7: 1, 3: 2, 49: 3})])
+        .sparse("list", name="hours", ops=[get_local_hour(zone="America/St_Johns")])
+        .sparse("list", name="later", ops=[get_local_hour(offset="-05:30"), fill_null(0)])
         .sparse(["text", "words", "tags"], name="{column}_xxh3", ops=[hash_bytes("xxh3"), hashed])
         .sparse(["words", "tags"], name="{column}_spark", ops=[hash_bytes("murmur3_32"), fill_null(0)])
         .sparse(["words", "tags"], name="{column}_farm", ops=[hash_bytes("farmhash64"), positive_modulus(977)])
@@ -145,7 +151,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 6, 23, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 6, 27, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

@@ -103,6 +103,16 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	if s.Pipeline, err = pipeline.Parse(spec.Pipeline); err != nil {
 		return nil, false, fmt.Errorf("%w: pipeline: %w", ErrSpec, err)
 	}
+	pinned, changed, err := s.Pipeline.PinZones()
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: pipeline: %w", ErrSpec, err)
+	}
+	if changed { // what is stored must not depend on the rules of time zones of later leaders and of nodes
+		s.Pipeline, spec.Pipeline = pinned, pinned.JSON()
+		if _, err := pipeline.Parse(spec.Pipeline); err != nil {
+			return nil, false, fmt.Errorf("%w: pipeline with its time zones written out: %w", ErrSpec, err)
+		}
+	}
 	if s.Plan, err = PlanOptions(spec.Plan, s.Pipeline.Batch); err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
 	}

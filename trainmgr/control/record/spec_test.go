@@ -35,6 +35,21 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	assert.True(t, proto.Equal(s.Job, again.Job), "what was filled in stays")
 }
 
+// Zones are written out in what is stored, once: a later leader with other rules makes the same job.
+func TestTimeZonesAreWrittenOut(t *testing.T) {
+	const document = "sparse: [{columns: [at], ops: [get_local_hour: {zone: Europe/Berlin}]}]"
+	s, _, err := Check(&apiv1.JobSpec{Name: "job", Pipeline: []byte(document)}, testKey)
+	require.NoError(t, err)
+	assert.Contains(t, string(s.Job.Pipeline), `{"zone":"Europe/Berlin","changes":{"-9223372036854775808":3600,`)
+	assert.Equal(t, s.Job.Pipeline, s.Pipeline.JSON())
+	again, _, err := Check(s.Job, testKey)
+	require.NoError(t, err)
+	assert.True(t, proto.Equal(s.Job, again.Job))
+	_, _, err = Check(&apiv1.JobSpec{Name: "job", Pipeline: []byte("sparse: [{columns: [a], ops: [get_local_hour: {zone: " +
+		"Mars/Olympus}]}]")}, testKey)
+	require.ErrorIs(t, err, ErrSpec)
+}
+
 func TestSpecsThatCanNeverBe(t *testing.T) {
 	for name, change := range map[string]func(*apiv1.JobSpec){
 		"name":          func(j *apiv1.JobSpec) { j.Name = "a b" },

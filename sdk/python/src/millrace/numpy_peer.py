@@ -299,6 +299,22 @@ class Transform:
             c.null = None
         return "int64"
 
+    def _get_local_hour(self, c: _Column, kind: str, **tables: int) -> str:
+        starts, offsets = self.borders[tables["from"]], self.borders[tables["offsets"]]
+        offset = offsets[np.searchsorted(starts, c.values, side="right") - 1]
+        c.values = (c.values % 86400 + offset) % 86400 // 3600
+        return kind
+
+    def _map_id(self, c: _Column, kind: str, values: int, default: int, keys: Optional[int] = None) -> str:
+        table, at = self.borders[values], c.values
+        if keys is not None:
+            at = np.searchsorted(self.borders[keys], c.values)
+            found = self.borders[keys][np.minimum(at, len(table) - 1)] == c.values
+        else:
+            found = (c.values >= 0) & (c.values < len(table))
+        c.values = np.where(found, table[np.where(found, at, 0)], np.int64(default))
+        return kind
+
     def _zero_extend(self, c: _Column, kind: str) -> str:
         c.values = c.values & np.int64(0xFFFFFFFF)
         return kind

@@ -8,12 +8,13 @@ of :class:`~millrace.pipeline.Pipeline`. An ``int`` is a whole number, exact to 
 
 from __future__ import annotations
 
-from typing import Literal, Sequence, Union
+from typing import Literal, Mapping, Sequence, Union
 
 from .pipeline import LogSpaced, Operator, given
 
 Number = Union[int, float]
 Borders = Union[Sequence[Number], LogSpaced]
+Table = Union[Mapping[int, int], Sequence[int]]
 
 __all__ = [
     "fill_null",
@@ -29,6 +30,8 @@ __all__ = [
     "logit",
     "box_cox",
     "ngram",
+    "get_local_hour",
+    "map_id",
     "identity",
 ]
 
@@ -185,6 +188,36 @@ def ngram(n: int) -> Operator:
         n: ids of a window, at most 16
     """
     return Operator("ngram", given(n=n))
+
+
+def get_local_hour(*, zone: Union[str, None] = None, offset: Union[str, None] = None, changes: Union[Table, None] = None) -> Operator:
+    """The hour of the day, 0 to 23, of a time in seconds since 1970-01-01 00:00:00 UTC, at a place: floorMod(t +
+    offset, 86400) / 3600. ``zone`` is a name of the IANA database, whose rules for the years 1900 to 2100 become a
+    table in the program and so a part of the job's identity; the first offset of the table holds before, and the last
+    behind.
+
+    Takes int64: seconds; yields int64 in [0, 24). Nulls: stay null.
+
+    Args:
+        zone: name of a time zone, as ``Europe/Berlin``
+        offset: instead of ``zone``, clocks that never change: hours and minutes ahead of UTC, as ``+02:00``
+        changes: seconds since 1970 to offsets in seconds, from -2^63 on: the table of ``zone``. A control plane writes
+            it into the pipeline of a job, so that all machines use the same
+    """
+    return Operator("get_local_hour", given(zone=zone, offset=offset, changes=changes))
+
+
+def map_id(table: Table, *, default: int = 0) -> Operator:
+    """Replaces an id by the value of its key in a table, and by ``default`` if the table lacks the id. A list is a
+    table whose keys are 0, 1, 2 and so on.
+
+    Takes int64; yields int64: the values and ``default``. Nulls: stay null.
+
+    Args:
+        table: ``{key: value}`` or a list of values, at most 1048576
+        default: what an id becomes that the table lacks
+    """
+    return Operator("map_id", given({"default": 0}, table=table, default=default))
 
 
 def identity() -> Operator:

@@ -42,7 +42,7 @@ from .errors import PipelineError, PipelineProblem
 __all__ = ["Checked", "CheckedKey", "Group", "Label", "LogSpaced", "Operator", "Pipeline"]
 
 _Number = Union[int, float]
-_Value = Union[int, float, str, "LogSpaced", Tuple[Any, ...]]
+_Value = Union[int, float, str, "LogSpaced", "Pairs", Tuple[Any, ...]]
 _Columns = Union[str, Sequence[str]]
 
 
@@ -58,6 +58,13 @@ class LogSpaced:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """A table of whole numbers, ordered by its keys."""
+
+    items: Tuple[Tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class Operator:
     """An operator with its parameters. The functions of :mod:`millrace.operators` make them."""
 
@@ -69,14 +76,18 @@ def given(
     defaults: Mapping[str, _Value] = MappingProxyType({}), /, **parameters: Any
 ) -> Tuple[Tuple[str, _Value], ...]:
     """Returns the parameters that are neither None nor their defaults, as (name, value) in their order; lists become
-    tuples.
+    tuples, and mappings Pairs.
     """
     kept = []
     for name, value in parameters.items():
         default = defaults.get(name)
         if value is None or value == default and type(value) is type(default):
             continue
-        kept.append((name, tuple(value) if isinstance(value, (list, tuple)) else value))
+        if isinstance(value, (list, tuple)):
+            value = tuple(value)
+        elif isinstance(value, Mapping):
+            value = Pairs(tuple(sorted(value.items())))
+        kept.append((name, value))
     return tuple(kept)
 
 
@@ -477,15 +488,17 @@ def _yaml(value: Any) -> str:
     if isinstance(value, LogSpaced):
         start, stop = _yaml(float(value.start)), _yaml(float(value.stop))
         return f"{{log_spaced: {{from: {start}, to: {stop}, count: {_yaml(value.count)}}}}}"
+    if isinstance(value, Pairs):
+        return "{" + ", ".join(f"{_yaml(key)}: {_yaml(of)}" for key, of in value.items) + "}"
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_yaml, value)) + "]"
     if isinstance(value, bool):
-        raise TypeError(f"{value!r} as a parameter: want a number, text or borders")
+        raise TypeError(f"{value!r} as a parameter: want a number, text, borders or a table")
     if isinstance(value, int) or hasattr(value, "__index__"):
         return str(int(value))
     if isinstance(value, float) or hasattr(value, "__float__"):
         return _yaml_real(float(value))
-    raise TypeError(f"{value!r} as a parameter: want a number, text or borders")
+    raise TypeError(f"{value!r} as a parameter: want a number, text, borders or a table")
 
 
 def _yaml_real(x: float) -> str:
@@ -522,6 +535,8 @@ def _read_ops(of: Mapping[str, Any]) -> Tuple[Operator, ...]:
 
 
 def _read_value(value: Any) -> Any:
+    if isinstance(value, dict) and "log_spaced" not in value:
+        return {int(key): of for key, of in value.items()}
     if isinstance(value, dict):
         spaced = value["log_spaced"]
         return LogSpaced(spaced["from"], spaced["to"], spaced["count"])

@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// table reads a table of ids: a list of values, or a mapping of keys to values. Keys may stand in quotes, as JSON has
+// them.
+func (p *parser) table(n *yaml.Node, a location) Value {
+	value := p.follow(n, a)
+	switch {
+	case value.Kind == yaml.SequenceNode && len(value.Content) <= maxBorders:
+		t := IDTable{Values: make([]int64, 0, len(value.Content))}
+		for i, item := range value.Content {
+			if p.stopped() {
+				break
+			}
+			t.Values = append(t.Values, p.integer(item, a, i))
+		}
+		return t
+	case value.Kind == yaml.MappingNode && len(value.Content) <= 2*maxBorders:
+		return p.pairs(value, a)
+	case value.Kind == yaml.SequenceNode, value.Kind == yaml.MappingNode:
+		p.add(a, ErrValue, "a table of more than %d values", maxBorders)
+	default:
+		p.add(a, ErrValue, "%s, want a mapping of ids to ids, or a list of ids", describe(value))
+	}
+	return nil
+}
+
+// pairs reads a mapping and orders it by its keys.
+func (p *parser) pairs(n *yaml.Node, a location) Value {
+	type pair struct {
+		key, value int64
+		at         *yaml.Node
+	}
+	pairs := make([]pair, 0, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
+		key, ok := keyOf(p.follow(n.Content[i], a))
+		if !ok {
+			p.add(a.key(shorten(n.Content[i].Value), position(n.Content[i])), ErrValue, "%s as a key, want a whole number",
+				describe(n.Content[i]))
+			continue
+		}
+		pairs = append(pairs, pair{key, p.integer(n.Content[i+1], a, i/2), n.Content[i]})
+	}
+	slices.SortStableFunc(pairs, func(x, y pair) int { return cmp.Compare(x.key, y.key) })
+	t := IDTable{Keys: make([]int64, 0, len(pairs)), Values: make([]int64, 0, len(pairs))}
+	for i, x := range pairs {
+		if i > 0 && x.key == pairs[i-1].key {
+			p.add(a.key(strconv.FormatInt(x.key, 10), position(x.at)), ErrDuplicate, "key %d", x.key)
+			return nil
+		}
+		t.Keys, t.Values = append(t.Keys, x.key), append(t.Values, x.value)
+	}
+	return t
+}
+
+// keyOf reads a key of a table.
+func keyOf(n *yaml.Node) (int64, bool) {
+	if x, ok := numberOf(n); ok {
+		return x.Int, x.Integer
+	}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		return 0, false
+	}
+	key, err := strconv.ParseInt(n.Value, 10, 64)
+	return key, err == nil
+}
+
+// integer reads a whole number, element i of what lies at a. Tables are long: the location of an element is computed
+// only for an error.
+func (p *parser) integer(n *yaml.Node, a location, i int) int64 {
+	x, ok := numberOf(p.follow(n, a))
+	switch {
+	case !ok:
+		p.number(n, a.index(i, position(n)))
+	case !x.Integer:
+		p.add(a.index(i, position(n)), ErrValue, "%s, want a whole number", x)
+	}
+	return x.Int
+}

@@ -1,0 +1,134 @@
+package pipeline
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones of machines that have no files of zones
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// Clocks are taken from a zone's rules for the years from firstZoneYear to lastZoneYear. The offset of the first of them
+// holds before, and the offset of the last behind.
+const (
+	firstZoneYear = 1900
+	lastZoneYear  = 2100
+)
+
+// zoneNames is the names of the zones that Go's database has, one a line, for suggestions.
+//
+//go:embed zones.txt
+var zoneNames string
+
+// loadZone returns a zone of the database of time zones: that of the machine, or that of this program if the machine
+// has none.
+func loadZone(name string) (*time.Location, error) {
+	if name == "" || name == "Local" { // names that Go gives to a zone of each machine's own
+		return nil, fmt.Errorf("%q is no time zone", name)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no time zone%s", shorten(name), suggest(name, strings.Fields(zoneNames)))
+	}
+	return zone, nil
+}
+
+// expandZone returns when a zone's clocks change, and the offsets from UTC that hold from then on.
+func expandZone(zone *time.Location) *program.LocalHour {
+	at := time.Date(firstZoneYear, time.January, 1, 0, 0, 0, 0, time.UTC)
+	end := time.Date(lastZoneYear+1, time.January, 1, 0, 0, 0, 0, time.UTC)
+	_, offset := at.In(zone).Zone()
+	o := &program.LocalHour{Starts: []int64{math.MinInt64}, Offsets: []int64{int64(offset)}}
+	for {
+		_, next := at.In(zone).ZoneBounds()
+		if next.IsZero() || !next.Before(end) {
+			return o
+		}
+		if !next.After(at) { // package time lets years of rules end a day early if they are leap years
+			next = at.AddDate(0, 0, 1)
+		}
+		at = next
+		_, offset := at.In(zone).Zone()
+		if int64(offset) != o.Offsets[len(o.Offsets)-1] { // the name of the zone's time may change alone
+			o.Starts, o.Offsets = append(o.Starts, at.Unix()), append(o.Offsets, int64(offset))
+		}
+	}
+}
+
+// readOffset reads a distance from UTC, as +02:00 and -05:30, in seconds.
+func readOffset(s string) (int64, error) {
+	wrong := fmt.Errorf("%q, want hours and minutes ahead of UTC or behind, as +02:00 and -05:30", shorten(s))
+	if len(s) != 6 || s[3] != ':' || s[0] != '+' && s[0] != '-' {
+		return 0, wrong
+	}
+	hours, err := strconv.ParseUint(s[1:3], 10, 8)
+	if err != nil || hours > 23 {
+		return 0, wrong
+	}
+	minutes, err := strconv.ParseUint(s[4:], 10, 8)
+	if err != nil || minutes > 59 {
+		return 0, wrong
+	}
+	seconds := int64(hours*60*60 + minutes*60)
+	if s[0] == '-' {
+		return -seconds, nil
+	}
+	return seconds, nil
+}
+
+// PinZones returns the spec with every time zone's changes written out beside its name, so that the mini-batches do not
+// depend on the rules of zones of the machine that reads the document, and whether there were any to write. What is
+// written out already stays as it is. Where several machines read a document, the one that takes a job in does this.
+func (s *Spec) PinZones() (*Spec, bool, error) {
+	pinned, changed := *s, false
+	for _, list := range []*[]Group{&pinned.Dense, &pinned.Sparse, &pinned.Generated} {
+		groups := append([]Group(nil), *list...)
+		for i := range groups {
+			ops, some, err := pinZones(groups[i].Ops)
+			if err != nil {
+				return nil, false, err
+			}
+			groups[i].Ops, changed = ops, changed || some
+		}
+		*list = groups
+	}
+	if s.Label != nil {
+		label := *s.Label
+		ops, some, err := pinZones(label.Ops)
+		if err != nil {
+			return nil, false, err
+		}
+		label.Ops, changed = ops, changed || some
+		pinned.Label = &label
+	}
+	if !changed {
+		return s, false, nil
+	}
+	return &pinned, true, nil
+}
+
+// pinZones returns operators whose zones have their changes beside their names.
+func pinZones(ops []Op) (pinned []Op, changed bool, err error) {
+	pinned = append([]Op(nil), ops...)
+	for i := range pinned {
+		o := &pinned[i]
+		name, named := o.arg("zone")
+		if _, written := o.arg("changes"); o.Name != localHourName || !named || written {
+			continue
+		}
+		text, _ := name.Value.(Text)
+		zone, err := loadZone(string(text))
+		if err != nil {
+			return nil, false, fmt.Errorf("%s: %w", o.Name, err)
+		}
+		hours := expandZone(zone)
+		table := IDTable{Keys: hours.Starts, Values: hours.Offsets}
+		o.Args = append(append([]Arg(nil), o.Args...), Arg{Name: "changes", Value: table, Pos: name.Pos})
+		changed = true
+	}
+	return pinned, changed, nil
+}

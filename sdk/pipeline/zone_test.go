@@ -1,0 +1,177 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/localhour"
+)
+
+// TestZonesThatAreSuggestedExist loads every name of the list of suggestions.
+func TestZonesThatAreSuggestedExist(t *testing.T) {
+	names := strings.Fields(zoneNames)
+	assert.Greater(t, len(names), 500)
+	for _, name := range names {
+		_, err := loadZone(name)
+		require.NoError(t, err)
+	}
+}
+
+// TestEveryZoneIsAProgram expands every zone within the limits of programs, and compares hours with those of Go's
+// package time, in the years of the expansion.
+func TestEveryZoneIsAProgram(t *testing.T) {
+	least := time.Date(firstZoneYear, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
+	most := time.Date(lastZoneYear+1, time.January, 1, 0, 0, 0, 0, time.UTC).Unix() - 1
+	for _, name := range strings.Fields(zoneNames) {
+		zone, err := loadZone(name)
+		require.NoError(t, err)
+		o := expandZone(zone)
+		kernel, err := localhour.New(o.Starts, o.Offsets)
+		require.NoError(t, err, name)
+		require.LessOrEqual(t, len(o.Starts), program.MaxZoneChanges/4, name)
+		times := []int64{least, most, 0, -1}
+		for _, start := range o.Starts[1:] {
+			times = append(times, start-1, start, start+1)
+		}
+		for at := least; at < most; at += 86400*40 + 1801 {
+			times = append(times, at)
+		}
+		hours := make([]int64, len(times))
+		kernel.Hours(hours, times)
+		for i, at := range times {
+			require.Equal(t, int64(time.Unix(at, 0).In(zone).Hour()), hours[i], "%s at %d", name, at)
+		}
+	}
+}
+
+// TestZonesOutsideTheYears holds the first and the last offset.
+func TestZonesOutsideTheYears(t *testing.T) {
+	zone, err := loadZone("Europe/Berlin")
+	require.NoError(t, err)
+	o := expandZone(zone)
+	assert.Equal(t, int64(math.MinInt64), o.Starts[0])
+	assert.Equal(t, int64(3600), o.Offsets[0], "from 1893 on")
+	last := time.Unix(o.Starts[len(o.Starts)-1], 0).UTC()
+	assert.Equal(t, lastZoneYear, last.Year())
+	assert.Equal(t, int64(3600), o.Offsets[len(o.Offsets)-1], "winter")
+}
+
+// Golden hours of zones, of a file of vectors.
+func TestGoldenZones(t *testing.T) {
+	b, err := os.ReadFile("../../fpga/unit/testdata/golden/proposed_ops.json")
+	require.NoError(t, err)
+	var file struct {
+		Cases []struct {
+			Rows []struct {
+				Zone string `json:"tz"`
+				Time int64  `json:"unix_seconds"`
+				Hour int64
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(b, &file))
+	checked := 0
+	for _, c := range file.Cases {
+		for _, row := range c.Rows {
+			_, p, err := lower("sparse: [{columns: [i], ops: [get_local_hour: {zone: "+row.Zone+"}]}]", zoo())
+			require.NoError(t, err)
+			o := p.Columns[0].Sinks[0].Ops[0].(*program.LocalHour)
+			assert.Equal(t, row.Hour, localhour.Reference(row.Time, o.Starts, o.Offsets), "%s at %d", row.Zone, row.Time)
+			checked++
+		}
+	}
+	assert.Equal(t, 10, checked)
+}
+
+func TestOffsets(t *testing.T) {
+	for s, want := range map[string]int64{"+00:00": 0, "-00:00": 0, "+05:45": 20700, "-23:59": -86340, "+23:59": 86340} {
+		got, err := readOffset(s)
+		require.NoError(t, err, s)
+		assert.Equal(t, want, got, s)
+	}
+	for _, s := range []string{"", "Z", "+24:00", "+01:60", "01:00", "+1:00", "+01:0", "+01.00", "+0x:00", "++1:00", "+01:-1",
+		"+01:00 ", "+01:000"} {
+		_, err := readOffset(s)
+		assert.Error(t, err, s)
+	}
+}
+
+// The digest of a pipeline with a zone is that of the zone's table, so a document with the table makes the same job on a
+// machine that has other rules, or no such zone.
+func TestPinnedZones(t *testing.T) {
+	const doc = "label: {column: label, ops: [get_local_hour: {zone: Asia/Kathmandu}]}\n" +
+		"dense: [{columns: [f]}, {columns: [i], ops: [get_local_hour: {offset: +01:00}]}]\n" +
+		"sparse: [{columns: [i, c_0], ops: [get_local_hour: {zone: Europe/Berlin}, map_id: {table: [1, 2]}]}]"
+	s, err := Parse([]byte(doc))
+	require.NoError(t, err)
+	before := string(s.JSON())
+	pinned, changed, err := s.PinZones()
+	require.NoError(t, err)
+	assert.True(t, changed)
+	assert.Equal(t, before, string(s.JSON()), "the spec itself stays")
+	assert.Equal(t, 2, strings.Count(string(pinned.JSON()), `"changes":{"-9223372036854775808":`))
+	again, err := Parse(pinned.JSON())
+	require.NoError(t, err)
+	_, changed, err = again.PinZones()
+	require.NoError(t, err)
+	assert.False(t, changed)
+	want, err := s.Resolve(zoo())
+	require.NoError(t, err)
+	got, err := again.Resolve(zoo())
+	require.NoError(t, err)
+	assert.Equal(t, want.Digest(), got.Digest())
+
+	elsewhere, err := Parse([]byte(strings.ReplaceAll(string(pinned.JSON()), "Europe/Berlin", "Mars/Olympus")))
+	require.NoError(t, err, "the name is for people")
+	got, err = elsewhere.Resolve(zoo())
+	require.NoError(t, err)
+	assert.Equal(t, want.Digest(), got.Digest())
+
+	unknown := &Spec{Sparse: []Group{{Columns: Columns("i"), Ops: []Op{LocalHour("Mars/Olympus")}}}}
+	_, _, err = unknown.PinZones()
+	require.Error(t, err)
+}
+
+// A table that many features use is one list in memory, and counts once.
+func TestTablesAreShared(t *testing.T) {
+	r, p, err := lower("sparse: [{columns: [c_0, c_1, c_2], ops: [map_id: {table: {5: 1, 7: 2}}]}]", zoo())
+	require.NoError(t, err)
+	first := p.Columns[0].Sinks[0].Ops[0].(*program.MapID)
+	last := p.Columns[2].Sinks[0].Ops[0].(*program.MapID)
+	assert.Same(t, &first.Keys[0], &last.Keys[0])
+	assert.Equal(t, int64(3), r.Keys[0].NumEmbeddings)
+	counting := &resolver{problems: &problems{}, borders: maxTables - 4}
+	shared := IDTable{Keys: []int64{5, 7}, Values: []int64{1, 2}}
+	for range 3 {
+		require.NoError(t, counting.countTable(shared))
+	}
+	require.Error(t, counting.countTable(IDTable{Values: []int64{1}}))
+}
+
+// Tables are read back from JSON as they were.
+func TestTablesInJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Int64(), 1, 9).Draw(t, "values")
+		table := IDTable{Values: values}
+		if rapid.Bool().Draw(t, "with keys") {
+			table.Keys = []int64{math.MinInt64}
+			for i := range values[1:] {
+				table.Keys = append(table.Keys, int64(i*i))
+			}
+		}
+		s := &Spec{Batch: 1, Sparse: []Group{{Columns: Columns("i"), Ops: []Op{MapID(table, 5)}}}}
+		again, err := Parse(s.JSON())
+		require.NoError(t, err)
+		got, _ := again.Sparse[0].Ops[0].arg("table")
+		require.Equal(t, Value(table), got.Value)
+	})
+}
