@@ -36,43 +36,126 @@ func requireFields(t *testing.T, b []byte, fields []at) {
 	}
 }
 
-func TestIdentifyControllerOffsets(t *testing.T) {
-	id := IdentifyController{
-		VendorID: 1, SubsystemVendorID: 2, Serial: "SN", Model: "MN", Firmware: "FR", IEEE: [3]byte{1, 2,
-			3}, MultiPath: 4, MDTS: 5,
-		ControllerID: 6, Version: 7, AsyncEvents: 8, Attributes: 9, ControllerType: 10, AdminCommands: 11, AbortLimit: 12,
-		AsyncEventLimit: 13, FirmwareUpdates: 14, LogAttributes: 15, ErrorEntries: 16, AdminVendorFormat: 17,
-		WarningTemperature:  18,
-		CriticalTemperature: 19, TotalCapacity: 20, KeepAliveGranularity: 21, SQES: 22, CQES: 23, MaxCommands: 24,
-		Namespaces:  25,
-		NVMCommands: 26, WriteCache: 27, VendorFormat: 28, SGLs: 29, SubsystemNQN: "nqn", CommandCapsule: 30,
-		ResponseCapsule: 31,
-		CapsuleOffset:   32, FabricsAttributes: 33, DataDescriptors: 34,
+// structure is a data structure of the specification: Identify data or a log page.
+type structure interface {
+	Marshal() []byte
+	Unmarshal(b []byte) error
+}
+
+// TestOffsets checks that every field of a structure lies where the specification puts it, that no other byte is
+// written, and that the bytes give the structure back, unless they are too few.
+func TestOffsets(t *testing.T) {
+	var effects EffectsLog
+	effects.Admin[6], effects.IO[1], effects.IO[255] = 1, 3, 5
+	for _, c := range []struct {
+		name   string
+		value  structure
+		empty  structure      // of the type of value
+		fields []at           // besides texts
+		texts  map[int]string // by offset
+		short  int            // a number of bytes that is too small
+	}{
+		{
+			name: "IdentifyController", empty: new(IdentifyController), short: 4095,
+			value: &IdentifyController{
+				VendorID: 1, SubsystemVendorID: 2, Serial: "SN", Model: "MN", Firmware: "FR", IEEE: [3]byte{1, 2, 3},
+				MultiPath: 4, MDTS: 5, ControllerID: 6, Version: 7, AsyncEvents: 8, Attributes: 9, ControllerType: 10,
+				AdminCommands: 11, AbortLimit: 12, AsyncEventLimit: 13, FirmwareUpdates: 14, LogAttributes: 15,
+				ErrorEntries: 16, AdminVendorFormat: 17, WarningTemperature: 18, CriticalTemperature: 19,
+				TotalCapacity: 20, KeepAliveGranularity: 21, SQES: 22, CQES: 23, MaxCommands: 24, Namespaces: 25,
+				NVMCommands: 26, WriteCache: 27, VendorFormat: 28, SGLs: 29, SubsystemNQN: "nqn", CommandCapsule: 30,
+				ResponseCapsule: 31, CapsuleOffset: 32, FabricsAttributes: 33, DataDescriptors: 34,
+			},
+			fields: []at{
+				{"VID", 0, 2, 1}, {"SSVID", 2, 2, 2}, {"IEEE", 73, 3, 0x030201}, {"CMIC", 76, 1, 4}, {"MDTS", 77, 1, 5},
+				{"CNTLID", 78, 2, 6}, {"VER", 80, 4, 7}, {"OAES", 92, 4, 8}, {"CTRATT", 96, 4, 9},
+				{"CNTRLTYPE", 111, 1, 10}, {"OACS", 256, 2, 11}, {"ACL", 258, 1, 12}, {"AERL", 259, 1, 13},
+				{"FRMW", 260, 1, 14}, {"LPA", 261, 1, 15}, {"ELPE", 262, 1, 16}, {"AVSCC", 264, 1, 17},
+				{"WCTEMP", 266, 2, 18}, {"CCTEMP", 268, 2, 19}, {"TNVMCAP", 280, 8, 20}, {"KAS", 320, 2, 21},
+				{"SQES", 512, 1, 22}, {"CQES", 513, 1, 23}, {"MAXCMD", 514, 2, 24}, {"NN", 516, 4, 25},
+				{"ONCS", 520, 2, 26}, {"VWC", 525, 1, 27}, {"ICSVSCC", 530, 1, 28}, {"SGLS", 536, 4, 29},
+				{"SUBNQN", 768, 3, 'n' | 'q'<<8 | 'n'<<16}, {"IOCCSZ", 1792, 4, 30}, {"IORCSZ", 1796, 4, 31},
+				{"ICDOFF", 1800, 2, 32}, {"FCATT", 1802, 1, 33}, {"MSDBD", 1803, 1, 34},
+			},
+			texts: map[int]string{
+				4: "SN                  ", 24: "MN                                      ", 64: "FR      ",
+			},
+		},
+		{
+			name: "IdentifyNamespace", empty: new(IdentifyNamespace), short: 4095,
+			value: &IdentifyNamespace{
+				Size: 1, Capacity: 2, Utilization: 3, Features: 4, Format: 1, MultiPath: 6, Deallocate: 7,
+				CapacityBytes: 8, Attributes: 9, NGUID: [16]byte{1, 15: 2}, EUI64: [8]byte{3, 7: 4},
+				Formats: []LBAFormat{{0, 9}, {8, 12}},
+			},
+			fields: []at{
+				{"NSZE", 0, 8, 1}, {"NCAP", 8, 8, 2}, {"NUSE", 16, 8, 3}, {"NSFEAT", 24, 1, 4}, {"NLBAF", 25, 1, 1},
+				{"FLBAS", 26, 1, 1}, {"NMIC", 30, 1, 6}, {"DLFEAT", 33, 1, 7}, {"NVMCAP", 48, 8, 8},
+				{"NSATTR", 99, 1, 9}, {"NGUID", 104, 8, 1}, {"NGUID", 112, 8, 2 << 56}, {"EUI64", 120, 8, 3 | 4<<56},
+				{"LBAF0", 128, 4, 9 << 16}, {"LBAF1", 132, 4, 12<<16 | 8},
+			},
+		},
+		{
+			name: "IndependentNamespace", empty: new(IndependentNamespace),
+			value:  &IndependentNamespace{Features: 1, MultiPath: 2, Attributes: 3, Ready: true},
+			fields: []at{{"NSFEAT", 0, 1, 1}, {"NMIC", 1, 1, 2}, {"NSATTR", 8, 1, 3}, {"NSTAT", 14, 1, 1}},
+		},
+		{
+			name: "SMARTLog", empty: new(SMARTLog), short: 511,
+			value: &SMARTLog{
+				CriticalWarning: 1, Temperature: 300, AvailableSpare: 3, SpareThreshold: 4, PercentageUsed: 5,
+				DataUnitsRead: 6, DataUnitsWritten: 7, HostReads: 8, HostWrites: 9, BusyMinutes: 10, PowerCycles: 11,
+				PowerOnHours: 12, UnsafeShutdowns: 13, MediaErrors: 14, ErrorEntries: 15, WarningMinutes: 16,
+				CriticalMinutes: 17, TemperatureSensors: [8]uint16{18, 7: 19},
+			},
+			fields: []at{
+				{"critical warning", 0, 1, 1}, {"temperature", 1, 2, 300}, {"spare", 3, 1, 3}, {"threshold", 4, 1, 4},
+				{"used", 5, 1, 5}, {"units read", 32, 8, 6}, {"units written", 48, 8, 7}, {"reads", 64, 8, 8},
+				{"writes", 80, 8, 9}, {"busy", 96, 8, 10}, {"cycles", 112, 8, 11}, {"hours", 128, 8, 12},
+				{"unsafe", 144, 8, 13}, {"media errors", 160, 8, 14}, {"entries", 176, 8, 15},
+				{"warning time", 192, 4, 16}, {"critical time", 196, 4, 17}, {"sensor 1", 200, 2, 18},
+				{"sensor 8", 214, 2, 19},
+			},
+		},
+		{
+			name: "FirmwareLog", empty: new(FirmwareLog), short: 511,
+			value:  &FirmwareLog{Active: 2, Revisions: [7]string{"one", "two", 6: "seven"}},
+			fields: []at{{"AFI", 0, 1, 2}},
+			texts:  map[int]string{8: "one     two     ", 56: "seven   "},
+		},
+		{
+			name: "EffectsLog", empty: new(EffectsLog), short: 4095, value: &effects,
+			fields: []at{{"identify", 24, 4, 1}, {"write", 1028, 4, 3}, {"last", 2044, 4, 5}},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := c.value.Marshal()
+			rest := bytes.Clone(b)
+			for offset, text := range c.texts {
+				assert.Equal(t, text, string(b[offset:offset+len(text)]), "at byte %d", offset)
+				clear(rest[offset : offset+len(text)])
+			}
+			requireFields(t, rest, c.fields)
+			require.NoError(t, c.empty.Unmarshal(b))
+			assert.Equal(t, c.value, c.empty)
+			assert.Error(t, c.empty.Unmarshal(b[:c.short]))
+		})
 	}
+}
+
+func TestMoreFormatsThanANamespaceHas(t *testing.T) {
+	id := IdentifyNamespace{Formats: []LBAFormat{{0, 9}}}
 	b := id.Marshal()
-	fields := []at{
-		{"VID", 0, 2, 1}, {"SSVID", 2, 2, 2}, {"IEEE", 73, 3, 0x030201}, {"CMIC", 76, 1, 4}, {"MDTS", 77, 1, 5},
-		{"CNTLID", 78, 2, 6}, {"VER", 80, 4, 7}, {"OAES", 92, 4, 8}, {"CTRATT", 96, 4, 9}, {"CNTRLTYPE", 111, 1, 10}, {"OACS",
-			256, 2, 11},
-		{"ACL", 258, 1, 12}, {"AERL", 259, 1, 13}, {"FRMW", 260, 1, 14}, {"LPA", 261, 1, 15}, {"ELPE", 262, 1, 16}, {"AVSCC",
-			264, 1, 17},
-		{"WCTEMP", 266, 2, 18}, {"CCTEMP", 268, 2, 19}, {"TNVMCAP", 280, 8, 20}, {"KAS", 320, 2, 21}, {"SQES", 512, 1,
-			22}, {"CQES", 513, 1, 23},
-		{"MAXCMD", 514, 2, 24}, {"NN", 516, 4, 25}, {"ONCS", 520, 2, 26}, {"VWC", 525, 1, 27}, {"ICSVSCC", 530, 1,
-			28}, {"SGLS", 536, 4, 29},
-		{"SUBNQN", 768, 3, 'n' | 'q'<<8 | 'n'<<16}, {"IOCCSZ", 1792, 4, 30}, {"IORCSZ", 1796, 4, 31}, {"ICDOFF", 1800, 2, 32},
-		{"FCATT", 1802, 1, 33}, {"MSDBD", 1803, 1, 34},
-	}
-	assert.Equal(t, "SN                  ", string(b[4:24]))
-	assert.Equal(t, "MN                                      ", string(b[24:64]))
-	assert.Equal(t, "FR      ", string(b[64:72]))
-	bare := append([]byte(nil), b...)
-	clear(bare[4:72]) // the strings, checked above
-	requireFields(t, bare, fields)
-	var back IdentifyController
-	require.NoError(t, back.Unmarshal(b))
-	assert.Equal(t, id, back)
-	assert.Error(t, back.Unmarshal(b[:4095]))
+	b[25] = 16
+	assert.ErrorContains(t, id.Unmarshal(b), "17 LBA formats")
+}
+
+func TestCountersOfMoreThan64Bits(t *testing.T) {
+	l := SMARTLog{DataUnitsRead: 6}
+	b := l.Marshal()
+	b[40] = 1
+	require.NoError(t, l.Unmarshal(b))
+	assert.Equal(t, ^uint64(0), l.DataUnitsRead)
 }
 
 func TestStringsOfIdentifyArePrintable(t *testing.T) {
@@ -81,27 +164,6 @@ func TestStringsOfIdentifyArePrintable(t *testing.T) {
 	assert.Equal(t, "a?b?", string(b[4:8]))
 	assert.Equal(t, "0123456789012345678901234567890123456789", string(b[24:64]))
 	assert.Equal(t, "        ", string(b[64:72]))
-}
-
-func TestIdentifyNamespaceOffsets(t *testing.T) {
-	id := IdentifyNamespace{
-		Size: 1, Capacity: 2, Utilization: 3, Features: 4, Format: 1, MultiPath: 6, Deallocate: 7, CapacityBytes: 8,
-		Attributes: 9,
-		NGUID:      [16]byte{1, 15: 2}, EUI64: [8]byte{3, 7: 4}, Formats: []LBAFormat{{0, 9}, {8, 12}},
-	}
-	b := id.Marshal()
-	requireFields(t, b, []at{
-		{"NSZE", 0, 8, 1}, {"NCAP", 8, 8, 2}, {"NUSE", 16, 8, 3}, {"NSFEAT", 24, 1, 4}, {"NLBAF", 25, 1, 1}, {"FLBAS", 26, 1,
-			1}, {"NMIC", 30, 1, 6},
-		{"DLFEAT", 33, 1, 7}, {"NVMCAP", 48, 8, 8}, {"NSATTR", 99, 1, 9}, {"NGUID", 104, 8, 1}, {"NGUID", 112, 8, 2 << 56},
-		{"EUI64", 120, 8, 3 | 4<<56}, {"LBAF0", 128, 4, 9 << 16}, {"LBAF1", 132, 4, 12<<16 | 8},
-	})
-	var back IdentifyNamespace
-	require.NoError(t, back.Unmarshal(b))
-	assert.Equal(t, id, back)
-	assert.Error(t, back.Unmarshal(b[:4095]))
-	b[25] = 16
-	assert.ErrorContains(t, back.Unmarshal(b), "17 LBA formats")
 }
 
 func TestBlockSize(t *testing.T) {
@@ -114,16 +176,6 @@ func TestBlockSize(t *testing.T) {
 		assert.Equal(t, x.want, n, "format %#x shift %d", x.format, x.shift)
 		assert.Equal(t, x.want == 0, err != nil)
 	}
-}
-
-func TestIndependentNamespaceOffsets(t *testing.T) {
-	id := IndependentNamespace{Features: 1, MultiPath: 2, Attributes: 3, Ready: true}
-	b := id.Marshal()
-	requireFields(t, b, []at{{"NSFEAT", 0, 1, 1}, {"NMIC", 1, 1, 2}, {"NSATTR", 8, 1, 3}, {"NSTAT", 14, 1, 1}})
-	var back IndependentNamespace
-	require.NoError(t, back.Unmarshal(b))
-	assert.Equal(t, id, back)
-	assert.Error(t, back.Unmarshal(nil))
 }
 
 func TestNamespaceIDs(t *testing.T) {
@@ -154,67 +206,18 @@ func TestNamespaceLists(t *testing.T) {
 	assert.Empty(t, UnmarshalNamespaceList([]byte{1, 0, 0}))
 }
 
-func TestSMARTLogOffsets(t *testing.T) {
-	l := SMARTLog{
-		CriticalWarning: 1, Temperature: 300, AvailableSpare: 3, SpareThreshold: 4, PercentageUsed: 5, DataUnitsRead: 6,
-		DataUnitsWritten: 7,
-		HostReads:        8, HostWrites: 9, BusyMinutes: 10, PowerCycles: 11, PowerOnHours: 12, UnsafeShutdowns: 13,
-		MediaErrors:  14,
-		ErrorEntries: 15, WarningMinutes: 16, CriticalMinutes: 17, TemperatureSensors: [8]uint16{18, 7: 19},
-	}
-	b := l.Marshal()
-	requireFields(t, b, []at{
-		{"critical warning", 0, 1, 1}, {"temperature", 1, 2, 300}, {"spare", 3, 1, 3}, {"threshold", 4, 1, 4}, {"used", 5, 1,
-			5},
-		{"units read", 32, 8, 6}, {"units written", 48, 8, 7}, {"reads", 64, 8, 8}, {"writes", 80, 8, 9}, {"busy", 96, 8, 10},
-		{"cycles", 112, 8, 11}, {"hours", 128, 8, 12}, {"unsafe", 144, 8, 13}, {"media errors", 160, 8, 14}, {"entries", 176,
-			8, 15},
-		{"warning time", 192, 4, 16}, {"critical time", 196, 4, 17}, {"sensor 1", 200, 2, 18}, {"sensor 8", 214, 2, 19},
-	})
-	var back SMARTLog
-	require.NoError(t, back.Unmarshal(b))
-	assert.Equal(t, l, back)
-	b[40] = 1 // more than 64 bits
-	require.NoError(t, back.Unmarshal(b))
-	assert.Equal(t, ^uint64(0), back.DataUnitsRead)
-	assert.Error(t, back.Unmarshal(b[:511]))
-}
-
 func TestErrorEntryOffsets(t *testing.T) {
 	e := ErrorEntry{Count: 1, SQID: 2, CID: 3, Status: 0x281, Location: 5, LBA: 6, NSID: 7, CSI: 8, Opcode: 9}
 	b := e.AppendTo(nil)
 	requireFields(t, b, []at{
-		{"count", 0, 8, 1}, {"SQID", 8, 2, 2}, {"CID", 10, 2, 3}, {"status", 12, 2, 0x502}, {"location", 14, 2, 5}, {"LBA",
-			16, 8, 6},
+		{"count", 0, 8, 1}, {"SQID", 8, 2, 2}, {"CID", 10, 2, 3}, {"status", 12, 2, 0x502}, {"location", 14, 2, 5},
+		{"LBA", 16, 8, 6},
 		{"NSID", 24, 4, 7}, {"CSI", 30, 1, 8}, {"opcode", 31, 1, 9},
 	})
 	f := ErrorEntry{Count: 2}
 	b = f.AppendTo(b)
 	assert.Equal(t, []ErrorEntry{e, f}, UnmarshalErrors(append(b, make([]byte, 128)...)))
 	assert.Empty(t, UnmarshalErrors(b[:63]))
-}
-
-func TestFirmwareLogOffsets(t *testing.T) {
-	l := FirmwareLog{Active: 2, Revisions: [7]string{"one", "two", 6: "seven"}}
-	b := l.Marshal()
-	assert.Equal(t, byte(2), b[0])
-	assert.Equal(t, "one     two     ", string(b[8:24]))
-	assert.Equal(t, "seven   ", string(b[56:64]))
-	var back FirmwareLog
-	require.NoError(t, back.Unmarshal(b))
-	assert.Equal(t, l, back)
-	assert.Error(t, back.Unmarshal(b[:511]))
-}
-
-func TestEffectsLogOffsets(t *testing.T) {
-	var l EffectsLog
-	l.Admin[6], l.IO[1], l.IO[255] = 1, 3, 5
-	b := l.Marshal()
-	requireFields(t, b, []at{{"identify", 24, 4, 1}, {"write", 1028, 4, 3}, {"last", 2044, 4, 5}})
-	var back EffectsLog
-	require.NoError(t, back.Unmarshal(b))
-	assert.Equal(t, l, back)
-	assert.Error(t, back.Unmarshal(b[:4095]))
 }
 
 func TestSupportedLogs(t *testing.T) {

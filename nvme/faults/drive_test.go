@@ -296,15 +296,48 @@ func TestDelayKeepAlive(t *testing.T) {
 	require.EqualValues(t, 1, d.in.Stats().Delays)
 }
 
-// As many data digests are wrong as the script says, the host counts them all, and its reads give what the drive holds.
-func TestFlipDataDigest(t *testing.T) {
-	d := serve(t, "flip: [{digest: data, pdu: 5, times: 3, queue: io}, {digest: data, pdu: 30, queue: 1}]")
-	h := d.dial(tcp.DialOptions{DataDigest: true, HeaderDigest: true})
-	for i := range uint64(50) {
-		readBack(t, h, i*64, 1+i)
+// TestFlipDigest flips as many digests as the script says. The host counts every wrong data digest, a wrong header
+// digest ends the connection, on either side, and the host reads what the drive holds.
+func TestFlipDigest(t *testing.T) {
+	header := func(direction string) string {
+		return "flip: [{digest: header, pdu: 8, times: 1, queue: io, direction: " + direction +
+			"}, {digest: header, pdu: 20, queue: io, direction: " + direction + "}]"
 	}
-	require.Equal(t, Stats{DataDigests: 4}, d.in.Stats())
-	require.Equal(t, tcp.Stats{DigestErrors: 4, Requeued: 4}, h.Stats())
+	oneBlock := func(i uint64) (lba, count uint64) { return i, 1 }
+	for name, c := range map[string]struct {
+		script  string
+		dial    tcp.DialOptions
+		rounds  uint64
+		blocks  func(i uint64) (lba, count uint64)
+		injects Stats
+		host    tcp.Stats
+	}{
+		"data": {
+			"flip: [{digest: data, pdu: 5, times: 3, queue: io}, {digest: data, pdu: 30, queue: 1}]",
+			tcp.DialOptions{DataDigest: true, HeaderDigest: true}, 50,
+			func(i uint64) (lba, count uint64) { return i * 64, 1 + i },
+			Stats{DataDigests: 4}, tcp.Stats{DigestErrors: 4, Requeued: 4},
+		},
+		"header, sent": {
+			header("sent"), tcp.DialOptions{HeaderDigest: true}, 30, oneBlock,
+			Stats{HeaderDigests: 2}, tcp.Stats{Reconnects: 2, Requeued: 2},
+		},
+		"header, received": {
+			header("received"), tcp.DialOptions{HeaderDigest: true}, 30, oneBlock,
+			Stats{HeaderDigests: 2}, tcp.Stats{Reconnects: 2, Requeued: 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := serve(t, c.script)
+			h := d.dial(c.dial)
+			for i := range c.rounds {
+				lba, count := c.blocks(i)
+				readBack(t, h, lba, count)
+			}
+			require.Equal(t, c.injects, d.in.Stats())
+			require.Equal(t, c.host, h.Stats())
+		})
+	}
 }
 
 // A write of which the data arrives broken is refused by the drive, and sent again by the host.
@@ -323,23 +356,6 @@ func TestFlipDataDigestReceived(t *testing.T) {
 	require.Equal(t, Stats{DataDigests: 3}, d.in.Stats())
 	require.EqualValues(t, 3, h.Stats().Requeued)
 	require.Zero(t, h.Stats().Reconnects)
-}
-
-// A wrong header digest ends the connection, on either side.
-func TestFlipHeaderDigest(t *testing.T) {
-	for _, direction := range []string{"sent", "received"} {
-		t.Run(direction, func(t *testing.T) {
-			d := serve(t,
-				"flip: [{digest: header, pdu: 8, times: 1, queue: io, direction: "+direction+"}, {digest: header, pdu: 20, "+
-					"queue: io, direction: "+direction+"}]")
-			h := d.dial(tcp.DialOptions{HeaderDigest: true})
-			for i := range uint64(30) {
-				readBack(t, h, i, 1)
-			}
-			require.Equal(t, Stats{HeaderDigests: 2}, d.in.Stats())
-			require.Equal(t, tcp.Stats{Reconnects: 2, Requeued: 2}, h.Stats())
-		})
-	}
 }
 
 // There is no digest to flip where none was negotiated.

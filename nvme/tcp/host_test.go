@@ -105,17 +105,30 @@ func TestGiveUp(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// A drive with another serial number under the same name is refused after a reconnect. The test changes the serial
+// TestWhatEndsAReconnect starts a drive again that the host must not go on with. The first case changes the serial
 // number that the host remembers.
-func TestAnotherDrive(t *testing.T) {
-	s := serve(t, TargetOptions{})
-	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
-	s.stop()
-	h.mu.Lock()
-	h.serial = "S0"
-	h.mu.Unlock()
-	s.start(TargetOptions{}, s.address)
-	require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), errOtherDrive)
+func TestWhatEndsAReconnect(t *testing.T) {
+	for name, c := range map[string]struct {
+		serial string // that the host remembers; empty: the drive's
+		again  TargetOptions
+		want   error
+	}{
+		"another drive under the same name":    {"S0", TargetOptions{}, errOtherDrive},
+		"a drive that serves the host no more": {"", TargetOptions{Hosts: []string{testNQN}}, ErrRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, TargetOptions{})
+			h := s.dial(DialOptions{FirstDelay: time.Millisecond})
+			s.stop()
+			if c.serial != "" {
+				h.mu.Lock()
+				h.serial = c.serial
+				h.mu.Unlock()
+			}
+			s.start(c.again, s.address)
+			require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), c.want)
+		})
+	}
 }
 
 // Cancelled commands give their identifiers back: after 300 writes with short deadlines and 300 cancelled event
@@ -214,15 +227,6 @@ func TestNoAllocationPerCommand(t *testing.T) {
 		})
 		assert.Less(t, got, 1.0, c.String()) // a garbage collection may empty the pools
 	}
-}
-
-// A host that the drive no longer serves gets ErrRefused after the reconnect.
-func TestRefusedAfterReconnect(t *testing.T) {
-	s := serve(t, TargetOptions{})
-	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
-	s.stop()
-	s.start(TargetOptions{Hosts: []string{testNQN}}, s.address)
-	require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), ErrRefused)
 }
 
 func TestDialErrorsSayWhatToDo(t *testing.T) {

@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/millrace/millrace/internal/goldenfile"
 )
 
 // setSchemas are schemas with sets of keys.
@@ -215,22 +213,6 @@ func formOfSets(t testing.TB) *MiniBatch {
 	d, err := m.Deduplicate()
 	require.NoError(t, err)
 	return d
-}
-
-// TestFormOfADeduplicatedFrame holds a whole frame of version 3.
-func TestFormOfADeduplicatedFrame(t *testing.T) {
-	d := formOfSets(t)
-	assert.Equal(t, []int32{2, 1}, d.Unique)
-	assert.Equal(t, []int32{0, 0, 1, 0, 0, 0}, d.Inverse)
-	b, err := AppendFrame(nil, d)
-	require.NoError(t, err)
-	goldenfile.Bytes(t, "testdata/frame.v3.hex", b)
-	m, err := ReadFrame(goldenfile.Read(t, "testdata/frame.v3.hex"))
-	require.NoError(t, err)
-	assert.Empty(t, Diff(d, m))
-	assert.Contains(t, string(b), `"format":"millrace.frame/3"`)
-	assert.Contains(t, string(b), `"sets":"[1,1,0,2]","unique":"[2,1]","crc32c"`)
-	assert.Contains(t, string(b), `"kjt.inverse":{"dtype":"I32","shape":[2,3]`)
 }
 
 func TestDeduplicatedFramesThatLie(t *testing.T) {

@@ -25,14 +25,38 @@ func formMiniBatch() *MiniBatch {
 	return m
 }
 
-// TestFormOfAFrame holds a whole frame, padding included.
+// TestFormOfAFrame holds a whole frame of every version, padding included.
 func TestFormOfAFrame(t *testing.T) {
-	b, err := AppendFrame(nil, formMiniBatch())
-	require.NoError(t, err)
-	goldenfile.Bytes(t, "testdata/frame.v1.hex", b)
-	m, err := ReadFrame(goldenfile.Read(t, "testdata/frame.v1.hex"))
-	require.NoError(t, err)
-	assert.Empty(t, Diff(formMiniBatch(), m))
+	sets := formOfSets(t)
+	assert.Equal(t, []int32{2, 1}, sets.Unique)
+	assert.Equal(t, []int32{0, 0, 1, 0, 0, 0}, sets.Inverse)
+	for _, c := range []struct {
+		name     string
+		batch    *MiniBatch
+		golden   string
+		contains []string
+	}{
+		{"frame", formMiniBatch(), "testdata/frame.v1.hex", nil},
+		{"bfloat16", formBFloat16(), "testdata/frame.v2.hex", []string{
+			`"dense":{"dtype":"BF16","shape":[2,3],"data_offsets":[48,60]}}`,
+		}},
+		{"deduplicated", sets, "testdata/frame.v3.hex", []string{
+			`"format":"millrace.frame/3"`, `"sets":"[1,1,0,2]","unique":"[2,1]","crc32c"`,
+			`"kjt.inverse":{"dtype":"I32","shape":[2,3]`,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, err := AppendFrame(nil, c.batch)
+			require.NoError(t, err)
+			goldenfile.Bytes(t, c.golden, b)
+			m, err := ReadFrame(goldenfile.Read(t, c.golden))
+			require.NoError(t, err)
+			assert.Empty(t, Diff(c.batch, m))
+			for _, part := range c.contains {
+				assert.Contains(t, string(b), part)
+			}
+		})
+	}
 }
 
 // TestFormOfAFolder holds every byte of the files that preprocess --format npy writes.
@@ -74,15 +98,4 @@ func formBFloat16() *MiniBatch {
 	b.Name, b.Label, b.Values64, b.Lengths = m.Name, m.Label, m.Values64, m.Lengths
 	b.Dense16 = []uint16{0x3f80, 0xff80, 0x0001, 0x7fc0, 0x8000, 0x7f7f}
 	return b
-}
-
-// TestFormOfABFloat16Frame holds a whole frame of version 2.
-func TestFormOfABFloat16Frame(t *testing.T) {
-	b, err := AppendFrame(nil, formBFloat16())
-	require.NoError(t, err)
-	goldenfile.Bytes(t, "testdata/frame.v2.hex", b)
-	m, err := ReadFrame(goldenfile.Read(t, "testdata/frame.v2.hex"))
-	require.NoError(t, err)
-	assert.Empty(t, Diff(formBFloat16(), m))
-	assert.Contains(t, string(b), `"dense":{"dtype":"BF16","shape":[2,3],"data_offsets":[48,60]}}`)
 }

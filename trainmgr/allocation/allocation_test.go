@@ -55,54 +55,56 @@ func TestAllocateAgreesWithWorkersFor(t *testing.T) {
 	})
 }
 
-func TestAllocateIsTOverP(t *testing.T) {
+func TestAllocate(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		t, p   float64
-		drives int
-		want   int
-		wanted int
-		stall  time.Duration
+		name    string
+		trainer float64
+		workers []Worker
+		atMost  int
+		drives  int
+		wanted  int
+		stall   time.Duration
+		time    time.Duration // 0: not checked
+		note    string        // part of it
 	}{
-		{"one drive is enough", 100, 100, 4, 1, 1, 0},
-		{"a little more wants another", 101, 100, 4, 2, 2, 0},
-		{"exactly all", 400, 100, 4, 4, 4, 0},
-		{"not enough drives", 800, 100, 4, 4, 8, 5 * time.Second},
+		{"one drive is enough", 100, workersOf(100, 1000, 1000, 1000, 1000), 0, 1, 1, 0, 0, ""},
+		{"a little more wants another", 101, workersOf(100, 1000, 1000, 1000, 1000), 0, 2, 2, 0, 0, ""},
+		{"exactly all", 400, workersOf(100, 1000, 1000, 1000, 1000), 0, 4, 4, 0, 0, ""},
+		{"not enough drives", 800, workersOf(100, 1000, 1000, 1000, 1000), 0, 4, 8, 5 * time.Second, 0, ""},
+		{
+			// T = 200 rows/s takes 10 s for 2,000 rows; drive a alone needs 18 s for its 1,800.
+			"a stall of placement", 200, workersOf(100, 1800, 200), 0, 2, 2, 8 * time.Second, 0,
+			"drive a holds 90% of the rows",
+		},
+		{
+			// 60 + 100 sustain 150 whichever two run.
+			"unequal drives, from the slowest", 150, []Worker{{"a", 100, 1}, {"b", 400, 1}, {"c", 60, 1}}, 0, 2, 2, 0, 0, "",
+		},
+		{"without T all run", 0, workersOf(10, 5, 5, 5), 0, 3, 3, 0, 0, ""},
+		{
+			// Four drives would sustain 400 rows/s: 10 s for 4,000 rows. Two at a time need 20 s: the stall that is foretold
+			// is that of the drives that may run.
+			"the options allow fewer than T asks for", 400, workersOf(100, 1000, 1000, 1000, 1000), 2, 2, 4,
+			10 * time.Second, 0, "options allow 2 drives",
+		},
+		{"the options allow more than T asks for", 150, workersOf(100, 1000, 1000, 1000, 1000), 3, 2, 2, 0, 0, ""},
+		{
+			// Without T it is not known what the trainer waits for.
+			"the options allow one, without T", 0, workersOf(100, 1000, 1000), 1, 1, 2, 0, 20 * time.Second, "",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rows := make([]int64, c.drives)
-			for i := range rows {
-				rows[i] = 1000
-			}
-			a, err := Allocate(c.t, workersOf(c.p, rows...), 0)
+			a, err := Allocate(c.trainer, c.workers, c.atMost)
 			require.NoError(t, err)
-			assert.Equal(t, c.want, a.Drives)
+			assert.Equal(t, c.drives, a.Drives)
 			assert.Equal(t, c.wanted, a.Wanted)
 			assert.Equal(t, c.stall, a.ExpectedStall)
+			if c.time != 0 {
+				assert.Equal(t, c.time, a.Time)
+			}
+			assert.Contains(t, a.Note, c.note)
 		})
 	}
-}
-
-func TestAllocateForetellsAStallOfPlacement(t *testing.T) {
-	// T = 200 rows/s takes 10 s for 2,000 rows; drive a alone needs 18 s for its 1,800.
-	a, err := Allocate(200, workersOf(100, 1800, 200), 0)
-	require.NoError(t, err)
-	assert.Equal(t, 2, a.Drives)
-	assert.Equal(t, 8*time.Second, a.ExpectedStall)
-	assert.Contains(t, a.Note, "drive a holds 90% of the rows")
-}
-
-func TestAllocateUnequalDrivesFromTheSlowest(t *testing.T) {
-	a, err := Allocate(150, []Worker{{"a", 100, 1}, {"b", 400, 1}, {"c", 60, 1}}, 0)
-	require.NoError(t, err)
-	assert.Equal(t, 2, a.Drives, "60 + 100 sustain 150 whichever two run")
-}
-
-func TestAllocateWithoutTRunsAll(t *testing.T) {
-	a, err := Allocate(0, workersOf(10, 5, 5, 5), 0)
-	require.NoError(t, err)
-	assert.Equal(t, 3, a.Drives)
-	assert.Zero(t, a.ExpectedStall)
 }
 
 func TestAllocateRefuses(t *testing.T) {
@@ -112,25 +114,6 @@ func TestAllocateRefuses(t *testing.T) {
 		_, err := Allocate(1, workersOf(p, 1), 0)
 		require.ErrorIs(t, err, ErrThroughput)
 	}
-}
-
-func TestAllocateHoldsToTheOptions(t *testing.T) {
-	// Four drives would sustain 400 rows/s: 10 s for 4,000 rows. Two at a time need 20 s.
-	a, err := Allocate(400, workersOf(100, 1000, 1000, 1000, 1000), 2)
-	require.NoError(t, err)
-	assert.Equal(t, 2, a.Drives)
-	assert.Equal(t, 4, a.Wanted)
-	assert.Equal(t, 10*time.Second, a.ExpectedStall, "what is foretold is of the drives that may run")
-	assert.Contains(t, a.Note, "options allow 2 drives")
-	a, err = Allocate(150, workersOf(100, 1000, 1000, 1000, 1000), 3)
-	require.NoError(t, err)
-	assert.Equal(t, 2, a.Drives, "no more than T asks for")
-	assert.Zero(t, a.ExpectedStall)
-	a, err = Allocate(0, workersOf(100, 1000, 1000), 1)
-	require.NoError(t, err)
-	assert.Equal(t, 1, a.Drives)
-	assert.Equal(t, 20*time.Second, a.Time)
-	assert.Zero(t, a.ExpectedStall, "without T nobody knows what the trainer waits for")
 }
 
 // TestAllocateSaysWhatBinds: the note names the cause.

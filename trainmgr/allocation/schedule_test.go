@@ -24,37 +24,74 @@ func startAll(s *Schedule) []started {
 	}
 }
 
-func TestScheduleRunsAtMostLimitWorkersAndCoversAll(t *testing.T) {
-	s := NewSchedule(false, 1, []int{2, 2})
-	for range 3 {
-		s.Add(10, []int{0})
+// TestScheduleStarts follows schedules: splits end, and what may run then starts.
+func TestScheduleStarts(t *testing.T) {
+	type split struct {
+		rows    int64
+		holders []int
 	}
-	s.Add(100, []int{1})
-	assert.Equal(t, []started{{3, 1}}, startAll(s), "the worker with the most rows left runs first, alone")
-	s.End(3)
-	assert.Equal(t, []started{{0, 0}, {1, 0}}, startAll(s), "the next takes its place, with both its splits")
-	s.End(1)
-	assert.Equal(t, []started{{2, 0}}, startAll(s))
-	s.End(0)
-	s.End(2)
-	assert.True(t, s.ended())
-}
-
-func TestScheduleInPlanOrderStartsWhatIsDue(t *testing.T) {
-	s := NewSchedule(true, 1, []int{2, 2})
-	s.Add(1, []int{0})
-	s.Add(1, []int{1})
-	s.Add(1, []int{0})
-	assert.Equal(t, []started{{0, 0}}, startAll(s), "split 2 must not overtake split 1, whose worker has to wait")
-	s.End(0)
-	assert.Equal(t, []started{{1, 1}}, startAll(s))
-}
-
-func TestScheduleUsesAReplica(t *testing.T) {
-	s := NewSchedule(true, 2, []int{1, 1})
-	s.Add(1, []int{0, 1})
-	s.Add(1, []int{0, 1})
-	assert.Equal(t, []started{{0, 0}, {1, 1}}, startAll(s))
+	type step struct {
+		ends   []int // splits, one after the other
+		starts []started
+		why    string
+	}
+	for _, c := range []struct {
+		name    string
+		inOrder bool
+		limit   int
+		workers []int // splits that each may run at once
+		splits  []split
+		steps   []step
+	}{
+		{
+			"at most the limit of workers, and all splits", false, 1, []int{2, 2},
+			[]split{{10, []int{0}}, {10, []int{0}}, {10, []int{0}}, {100, []int{1}}},
+			[]step{
+				{nil, []started{{3, 1}}, "the worker with the most rows left runs first, alone"},
+				{[]int{3}, []started{{0, 0}, {1, 0}}, "the next worker takes its place, with both its splits"},
+				{[]int{1}, []started{{2, 0}}, ""},
+				{[]int{0, 2}, nil, ""},
+			},
+		},
+		{
+			"in plan order, what is due", true, 1, []int{2, 2},
+			[]split{{1, []int{0}}, {1, []int{1}}, {1, []int{0}}},
+			[]step{
+				{nil, []started{{0, 0}}, "split 2 must not overtake split 1, whose worker has to wait"},
+				{[]int{0}, []started{{1, 1}}, ""},
+			},
+		},
+		{
+			"a replica", true, 2, []int{1, 1}, []split{{1, []int{0, 1}}, {1, []int{0, 1}}},
+			[]step{{nil, []started{{0, 0}, {1, 1}}, ""}},
+		},
+		{
+			"without a limit or concurrency, one split", false, 0, []int{0}, []split{{1, []int{0}}, {1, []int{0}}},
+			[]step{
+				{nil, []started{{0, 0}}, ""},
+				{[]int{0}, []started{{1, 0}}, ""},
+				{[]int{1}, nil, ""},
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := NewSchedule(c.inOrder, c.limit, c.workers)
+			for _, x := range c.splits {
+				s.Add(x.rows, x.holders)
+			}
+			pending := len(c.splits)
+			for _, step := range c.steps {
+				for _, n := range step.ends {
+					s.End(n)
+				}
+				require.Equal(t, step.starts, startAll(s), step.why)
+				pending -= len(step.starts)
+				assert.Equal(t, pending, s.Pending())
+			}
+			last := c.steps[len(c.steps)-1]
+			assert.Equal(t, last.starts == nil, s.ended(), "a script that goes on to its end has no split left")
+		})
+	}
 }
 
 func TestScheduleProperties(t *testing.T) {
@@ -97,19 +134,6 @@ func TestScheduleProperties(t *testing.T) {
 		}
 		require.Len(t, seen, n)
 	})
-}
-
-// TestScheduleTakesAtLeastOne checks the lower bounds: a schedule without a limit or concurrency still runs.
-func TestScheduleTakesAtLeastOne(t *testing.T) {
-	s := NewSchedule(false, 0, []int{0})
-	s.Add(1, []int{0})
-	s.Add(1, []int{0})
-	assert.Equal(t, []started{{0, 0}}, startAll(s))
-	assert.Equal(t, 1, s.Pending())
-	s.End(0)
-	assert.Equal(t, []started{{1, 0}}, startAll(s))
-	s.End(1)
-	assert.Zero(t, s.Pending())
 }
 
 // TestScheduleGroups runs two groups whose splits are sometimes returned, and whose workers are sometimes suspended.
