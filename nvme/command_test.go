@@ -21,7 +21,7 @@ func entry(c Command) string {
 
 func TestGoldenEntries(t *testing.T) {
 	dsm, dsmData := Deallocate(1, []DatasetRange{{Attributes: 7, Blocks: 8, SLBA: 9}, {Blocks: 1, SLBA: 1 << 40}})
-	for name, x := range map[string]struct {
+	for name, c := range map[string]struct {
 		cmd  Command
 		want string
 	}{
@@ -72,9 +72,9 @@ func TestGoldenEntries(t *testing.T) {
 				"00000000 00000000 00000000 00000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, x.want, entry(x.cmd))
-			if x.cmd.DataLength() > 0 {
-				assert.Contains(t, []Direction{HostToController, ControllerToHost}, x.cmd.Direction())
+			assert.Equal(t, c.want, entry(c.cmd))
+			if c.cmd.DataLength() > 0 {
+				assert.Contains(t, []Direction{HostToController, ControllerToHost}, c.cmd.Direction())
 			}
 		})
 	}

@@ -167,14 +167,14 @@ func TestStringsOfIdentifyArePrintable(t *testing.T) {
 }
 
 func TestBlockSize(t *testing.T) {
-	for _, x := range []struct {
+	for _, c := range []struct {
 		format, shift uint8
 		want          uint32
 	}{{0, 8, 0}, {0, 9, 512}, {0, 12, 4096}, {0, 16, 65536}, {0, 17, 0}, {1, 9, 0}, {0xf, 9, 0}, {0x10, 9, 512}} {
-		id := IdentifyNamespace{Format: x.format, Formats: []LBAFormat{{0, x.shift}}}
+		id := IdentifyNamespace{Format: c.format, Formats: []LBAFormat{{0, c.shift}}}
 		n, err := id.BlockSize()
-		assert.Equal(t, x.want, n, "format %#x shift %d", x.format, x.shift)
-		assert.Equal(t, x.want == 0, err != nil)
+		assert.Equal(t, c.want, n, "format %#x shift %d", c.format, c.shift)
+		assert.Equal(t, c.want == 0, err != nil)
 	}
 }
 

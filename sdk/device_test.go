@@ -163,27 +163,27 @@ func TestTransfersAreSplitAtMDTS(t *testing.T) {
 	require.Equal(t, 1<<20, mdts)
 	slm, err := d.ReserveSLM(t.Context(), 4<<20)
 	require.NoError(t, err)
-	for _, tt := range []struct {
+	for _, c := range []struct {
 		n    int
 		want []int
 	}{
 		{mdts - 512, []int{mdts - 512}}, {mdts, []int{mdts}}, {mdts + 512, []int{512, mdts}},
 		{3 * mdts, []int{mdts, mdts, mdts}},
 	} {
-		data := noisy(tt.n)
-		got := make([]byte, tt.n)
+		data := noisy(c.n)
+		got := make([]byte, c.n)
 		require.NoError(t, d.WriteBlocks(t.Context(), data, 1, false))
 		require.NoError(t, d.ReadBlocks(t.Context(), got, 1))
 		require.True(t, bytes.Equal(data, got))
-		assert.ElementsMatch(t, tt.want, r.take(opWrite))
-		assert.ElementsMatch(t, tt.want, r.take(opRead))
+		assert.ElementsMatch(t, c.want, r.take(opWrite))
+		assert.ElementsMatch(t, c.want, r.take(opRead))
 
 		clear(got)
 		require.NoError(t, slm.Store(t.Context(), 4096, data))
 		require.NoError(t, slm.Fetch(t.Context(), 4096, got))
 		require.True(t, bytes.Equal(data, got))
-		assert.ElementsMatch(t, tt.want, r.take(cs.IOStore))
-		assert.ElementsMatch(t, tt.want, r.take(cs.IOFetch))
+		assert.ElementsMatch(t, c.want, r.take(cs.IOStore))
+		assert.ElementsMatch(t, c.want, r.take(cs.IOFetch))
 	}
 	// One byte below, at and above, where bytes are the unit.
 	for _, n := range []int{mdts - 1, mdts, mdts + 1} {

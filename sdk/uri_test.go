@@ -9,7 +9,7 @@ import (
 )
 
 func TestParseURI(t *testing.T) {
-	for _, tt := range []struct {
+	for _, c := range []struct {
 		in   string
 		want URI
 	}{
@@ -35,11 +35,11 @@ func TestParseURI(t *testing.T) {
 		{"file:state?size=0&slm=64MiB", URI{Scheme: "file", Name: "state", Diskless: true, SLM: 64 << 20}},
 		{"mem:?size=7KiB", URI{Scheme: "mem", Size: 7 << 10}},
 	} {
-		u, err := ParseURI(tt.in)
-		require.NoError(t, err, tt.in)
-		assert.Equal(t, tt.in, u.String())
-		tt.want.text = tt.in
-		assert.Equal(t, tt.want, u, tt.in)
+		u, err := ParseURI(c.in)
+		require.NoError(t, err, c.in)
+		assert.Equal(t, c.in, u.String())
+		c.want.text = c.in
+		assert.Equal(t, c.want, u, c.in)
 	}
 }
 

@@ -1,8 +1,6 @@
 package trainmgr
 
-import (
-	"github.com/millrace/millrace/sdk/dataset"
-)
+import "github.com/millrace/millrace/sdk/dataset"
 
 // Epoch is one epoch of a job, as one consumer sees it.
 type Epoch struct {

@@ -1,8 +1,6 @@
 package workload
 
-import (
-	"github.com/parquet-go/parquet-go"
-)
+import "github.com/parquet-go/parquet-go"
 
 // blockRows is how many rows are made from one stream of random numbers. Any row can be reached by starting at its
 // block, so rows do not depend on how they are cut into partitions and row groups.

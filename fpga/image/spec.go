@@ -1,8 +1,6 @@
 package image
 
-import (
-	"github.com/google/uuid"
-)
+import "github.com/google/uuid"
 
 // Spec says what an image holds. It is data; nothing happens until it is built.
 type Spec struct {

@@ -137,7 +137,7 @@ func TestAFailureStopsTheRolloutAndTakesTheDriveBack(t *testing.T) {
 		s.SelfTest = []image.Vector{v}
 	})
 	foreign, fm := anImage(t, func(s *image.Spec) { s.Interface[0]++ })
-	for _, tt := range []struct {
+	for _, c := range []struct {
 		name  string
 		image []byte
 		wrap  func(t *testing.T, f *fleet) // of drive b
@@ -167,34 +167,34 @@ func TestAFailureStopsTheRolloutAndTakesTheDriveBack(t *testing.T) {
 				f.drives[1].Resume = func(context.Context) error { return errors.New("no") }
 			}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			f := newFleet(t, "a", "b", "c")
-			if tt.wrap != nil {
-				tt.wrap(t, f)
+			if c.wrap != nil {
+				c.wrap(t, f)
 			}
 			drives := f.drives
-			if errors.Is(tt.kind, image.ErrSelfTest) || errors.Is(tt.kind, image.ErrInterface) {
+			if errors.Is(c.kind, image.ErrSelfTest) || errors.Is(c.kind, image.ErrInterface) {
 				drives = drives[1:] // the first would fail
 			}
-			r, err := deploy.New(deploy.Options{Image: tt.image, Gate: f.gate(tt.bad...),
+			r, err := deploy.New(deploy.Options{Image: c.image, Gate: f.gate(c.bad...),
 				Policy: deploy.Policy{DrainTime: 10 * time.Millisecond}}).Run(t.Context(), drives)
 			require.Error(t, err)
 			var e *deploy.DriveError
 			require.ErrorAs(t, err, &e)
 			assert.Equal(t, "b", e.Drive)
-			assert.Equal(t, tt.step, e.Step)
-			assert.Equal(t, tt.state, e.State)
-			if tt.kind != nil {
-				require.ErrorIs(t, err, tt.kind)
+			assert.Equal(t, c.step, e.Step)
+			assert.Equal(t, c.state, e.State)
+			if c.kind != nil {
+				require.ErrorIs(t, err, c.kind)
 			}
-			want := []deploy.State{deploy.Updated, tt.state, deploy.Untouched}
+			want := []deploy.State{deploy.Updated, c.state, deploy.Untouched}
 			assert.Equal(t, want[len(want)-len(drives):], states(r))
 			assert.True(t, r.Stopped)
-			if tt.log != nil {
-				assert.Equal(t, append([]string{"drain a", "gate a", "resume a"}, tt.log...), f.log)
+			if c.log != nil {
+				assert.Equal(t, append([]string{"drain a", "gate a", "resume a"}, c.log...), f.log)
 			}
 			assert.Equal(t, stock.ID, runs(t, f.drives[2]), "left alone")
-			if tt.state != deploy.Stuck {
+			if c.state != deploy.Stuck {
 				assert.Equal(t, stock.ID, runs(t, f.drives[1]), "as before")
 			}
 		})

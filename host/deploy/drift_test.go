@@ -18,7 +18,7 @@ func TestWhatDriftIs(t *testing.T) {
 		change(r)
 		return r
 	}
-	for _, tt := range []struct {
+	for _, c := range []struct {
 		why    string
 		runs   image.ID
 		change func(*image.LogPage)
@@ -36,8 +36,8 @@ func TestWhatDriftIs(t *testing.T) {
 		{"", want, func(r *image.LogPage) { r.Slots[1].Standing, r.Policy = image.StandingUnsigned, image.PolicyWarn }},
 		{"", want, func(r *image.LogPage) { r.Slots[1].Standing = image.StandingStock }},
 	} {
-		runs, why := drift(page(tt.change), want)
-		assert.Equal(t, tt.why, why)
-		assert.Equal(t, tt.runs, runs, tt.why)
+		runs, why := drift(page(c.change), want)
+		assert.Equal(t, c.why, why)
+		assert.Equal(t, c.runs, runs, c.why)
 	}
 }

@@ -86,7 +86,7 @@ func TestANodeIsKilledAtEveryStepOfARollout(t *testing.T) {
 	_, stock := anImage(t, func(*image.Spec) {})
 	file := filepath.Join(t.TempDir(), "new.mimg")
 	require.NoError(t, os.WriteFile(file, b, 0o644))
-	for _, tt := range []struct {
+	for _, c := range []struct {
 		at    string
 		gate  string
 		first image.ID // the images that the drives run then
@@ -105,7 +105,7 @@ func TestANodeIsKilledAtEveryStepOfARollout(t *testing.T) {
 		{at: "first rolling back", gate: "no", first: m.ID, then: stock.ID},
 		{at: "first recovering", gate: "no", first: stock.ID, then: stock.ID},
 	} {
-		t.Run(tt.at, func(t *testing.T) {
+		t.Run(c.at, func(t *testing.T) {
 			var uris []string
 			f := &fleet{t: t}
 			for _, name := range []string{"first", "second"} {
@@ -116,18 +116,18 @@ func TestANodeIsKilledAtEveryStepOfARollout(t *testing.T) {
 			}
 			cmd := exec.Command(os.Args[0], "-test.run=^TestDeployVictim$", "-test.v")
 			cmd.Env = append(os.Environ(), killDrives+"="+strings.Join(uris, " "), killImage+"="+file,
-				killState+"="+tt.at, killGate+"="+tt.gate)
+				killState+"="+c.at, killGate+"="+c.gate)
 			said, err := cmd.CombinedOutput()
 			require.Error(t, err, "it was killed: %s", said)
-			require.Contains(t, string(said), "state "+tt.at, "where it was to be")
+			require.Contains(t, string(said), "state "+c.at, "where it was to be")
 			for i, uri := range uris {
 				dev, err := sdk.Open(t.Context(), uri, sdk.DeviceOptions{})
 				require.NoError(t, err)
 				t.Cleanup(func() { assert.NoError(t, dev.Close()) })
 				f.add([]string{"first", "second"}[i], dev)
 			}
-			assert.Equal(t, tt.first, runs(t, f.drives[0]))
-			assert.Equal(t, tt.then, runs(t, f.drives[1]))
+			assert.Equal(t, c.first, runs(t, f.drives[0]))
+			assert.Equal(t, c.then, runs(t, f.drives[1]))
 			_, err = deploy.New(deploy.Options{Image: b, Gate: f.gate()}).Run(t.Context(), f.drives)
 			require.NoError(t, err)
 			assert.Empty(t, deploy.Drift(t.Context(), f.drives, m.ID))

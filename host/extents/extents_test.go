@@ -15,7 +15,7 @@ import (
 func TestTranslate(t *testing.T) {
 	disk := Disk{Block: 512}
 	part := Disk{Block: 4096, Partition: 1 << 20}
-	for name, x := range map[string]struct {
+	for name, c := range map[string]struct {
 		raw  []rawExtent
 		size int64
 		disk Disk
@@ -35,9 +35,9 @@ func TestTranslate(t *testing.T) {
 		"more behind the end": {[]rawExtent{{0, 8192, 1024, 0}, {1024, 99, 1 << 30, flagUnwritten | flagLast}}, 1024,
 			disk, []partition.Extent{{Offset: 0, Device: 8192, Len: 1024}}},
 	} {
-		got, err := translate(x.raw, x.size, x.disk)
+		got, err := translate(c.raw, c.size, c.disk)
 		require.NoError(t, err, name)
-		assert.Equal(t, x.want, got, name)
+		assert.Equal(t, c.want, got, name)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestTranslateRefuses(t *testing.T) {
 		assert.Equal(t, ExtentError{512, r.why}, *e)
 		require.ErrorIs(t, err, ErrExtent)
 	}
-	for name, x := range map[string]struct {
+	for name, c := range map[string]struct {
 		raw  []rawExtent
 		size int64
 		disk Disk
@@ -71,8 +71,8 @@ func TestTranslateRefuses(t *testing.T) {
 		"far beyond": {[]rawExtent{{0, math.MaxUint64 - 511, 512, 0}}, 10, disk, ErrExtent},
 		"too long":   {[]rawExtent{{0, 512, math.MaxUint64 &^ 511, 0}}, 10, disk, ErrExtent},
 	} {
-		_, err := translate(x.raw, x.size, x.disk)
-		assert.ErrorIs(t, err, x.want, name)
+		_, err := translate(c.raw, c.size, c.disk)
+		assert.ErrorIs(t, err, c.want, name)
 	}
 }
 
@@ -120,7 +120,7 @@ func sysfs(t *testing.T, target string, files map[string]string) string {
 }
 
 func TestFindDisk(t *testing.T) {
-	for name, x := range map[string]struct {
+	for name, c := range map[string]struct {
 		target string
 		files  map[string]string
 		loop   bool
@@ -153,15 +153,15 @@ func TestFindDisk(t *testing.T) {
 				"devices/loop0/loop0p1/start":     "1"}, true, Disk{Name: "/images/a b", Block: 512, Partition: 1024,
 				Loop: true}},
 	} {
-		got, err := findDisk(Options{Sysfs: sysfs(t, x.target, x.files), Loop: x.loop}, 259, 1)
+		got, err := findDisk(Options{Sysfs: sysfs(t, c.target, c.files), Loop: c.loop}, 259, 1)
 		require.NoError(t, err, name)
-		assert.Equal(t, x.want, got, name)
+		assert.Equal(t, c.want, got, name)
 	}
 }
 
 func TestFindDiskRefuses(t *testing.T) {
 	block := map[string]string{"queue/logical_block_size": "512"}
-	for name, x := range map[string]struct {
+	for name, c := range map[string]struct {
 		dev   string
 		files map[string]string
 		want  string
@@ -174,14 +174,14 @@ func TestFindDiskRefuses(t *testing.T) {
 			"loop7 is a loop device over /images/a"},
 	} {
 		files := map[string]string{}
-		for _, m := range []map[string]string{block, x.files} {
+		for _, m := range []map[string]string{block, c.files} {
 			for k, v := range m {
-				files["devices/"+x.dev+"/"+k] = v
+				files["devices/"+c.dev+"/"+k] = v
 			}
 		}
-		_, err := findDisk(Options{Sysfs: sysfs(t, "devices/"+x.dev, files)}, 259, 1)
+		_, err := findDisk(Options{Sysfs: sysfs(t, "devices/"+c.dev, files)}, 259, 1)
 		require.ErrorIs(t, err, ErrStacked, name)
-		assert.ErrorContains(t, err, x.want, name)
+		assert.ErrorContains(t, err, c.want, name)
 	}
 	_, err := findDisk(Options{Sysfs: t.TempDir()}, 0, 45)
 	require.ErrorIs(t, err, ErrStacked, "no block device")

@@ -95,7 +95,7 @@ func TestNoLink(t *testing.T) {
 }
 
 func TestScratchThatIsInUse(t *testing.T) {
-	for name, x := range map[string]struct {
+	for name, c := range map[string]struct {
 		prepare func(t *testing.T, dev *sdk.Device)
 		why     string
 	}{
@@ -116,7 +116,7 @@ func TestScratchThatIsInUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			uri, dev := hold(t, "size=4MiB&slm=8MiB", sdk.DeviceOptions{})
-			x.prepare(t, dev)
+			c.prepare(t, dev)
 			before, after := make([]byte, dev.Size()), make([]byte, dev.Size())
 			_, err := dev.ReadAt(before, 0)
 			require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestScratchThatIsInUse(t *testing.T) {
 				expected["contents"] = Skipped
 			}
 			assert.Equal(t, expected, results(checks))
-			assert.Contains(t, detail(checks, "flash"), x.why)
+			assert.Contains(t, detail(checks, "flash"), c.why)
 			_, err = dev.ReadAt(after, 0)
 			require.NoError(t, err)
 			assert.Equal(t, before, after)
@@ -195,7 +195,7 @@ func (w *wrong) Execute(ctx context.Context, ranges []cs.Range, args []byte) (ui
 }
 
 func TestEnginesThatErr(t *testing.T) {
-	for how, x := range map[string]struct {
+	for name, c := range map[string]struct {
 		move Result
 		why  string
 	}{
@@ -204,15 +204,15 @@ func TestEnginesThatErr(t *testing.T) {
 		"fails":         {Failed, "internal error"},
 		"hangs":         {Failed, "deadline"},
 	} {
-		wrap := func(inner controller.Compute) controller.Compute { return &wrong{inner, how} }
+		wrap := func(inner controller.Compute) controller.Compute { return &wrong{inner, name} }
 		o := Options{Scratch: 4096, Device: sdk.DeviceOptions{WrapCompute: wrap}}
-		if how == "hangs" {
+		if name == "hangs" {
 			o.Step = 200 * time.Millisecond
 		}
 		checks := Validate(t.Context(), "mem:?size=4MiB&slm=8MiB", o)
-		assert.Equal(t, x.move, results(checks)["move"], how)
-		assert.Equal(t, Failed, results(checks)["self-test"], how)
-		assert.Contains(t, detail(checks, "self-test"), x.why, how)
+		assert.Equal(t, c.move, results(checks)["move"], name)
+		assert.Equal(t, Failed, results(checks)["self-test"], name)
+		assert.Contains(t, detail(checks, "self-test"), c.why, name)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 	require.NoError(t, err)
 	unheard, err := later.Sign(g.ticket(nil))
 	require.NoError(t, err)
-	for what, c := range map[string]struct {
+	for name, c := range map[string]struct {
 		number uint64
 		header string
 		status int
@@ -123,8 +123,8 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 		"of a leader not heard of yet": {0, apiv1.EncodeTicket(unheard), http.StatusServiceUnavailable, "unavailable"},
 	} {
 		status, code := g.ask(c.number, c.header)
-		assert.Equal(t, c.status, status, what)
-		assert.Equal(t, c.code, code, what)
+		assert.Equal(t, c.status, status, name)
+		assert.Equal(t, c.code, code, name)
 	}
 	status, _ := g.ask(0, good)
 	assert.Equal(t, http.StatusOK, status, "the holder is not disturbed")

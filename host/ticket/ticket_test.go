@@ -121,7 +121,7 @@ func TestAHostileLaunchersTickets(t *testing.T) {
 	forged, err := own.Sign(good())
 	require.NoError(t, err)
 	stranger := identity.Identity{Role: identity.Launcher, Name: "news"}
-	for what, c := range map[string]struct {
+	for name, c := range map[string]struct {
 		header string
 		peer   identity.Identity
 		err    error
@@ -151,8 +151,8 @@ func TestAHostileLaunchersTickets(t *testing.T) {
 		}
 		for range 2 {
 			_, err := w.Check(c.header, peer, ask(16))
-			assert.ErrorIs(t, err, c.err, what)
-			assert.ErrorContains(t, err, c.says, what)
+			assert.ErrorIs(t, err, c.err, name)
+			assert.ErrorContains(t, err, c.says, name)
 		}
 	}
 	// Over a unix socket no peer shows a certificate: only the ticket counts.

@@ -99,7 +99,7 @@ func TestExtensionsAreBounded(t *testing.T) {
 }
 
 func TestPaxRecords(t *testing.T) {
-	for _, tt := range []struct {
+	for _, c := range []struct {
 		in   string
 		want paxRecords
 		bad  bool
@@ -117,13 +117,13 @@ func TestPaxRecords(t *testing.T) {
 		{in: "path=a", bad: true},
 	} {
 		p := paxRecords{size: -1}
-		err := p.parse([]byte(tt.in))
-		if tt.bad {
-			require.Error(t, err, "%q", tt.in)
+		err := p.parse([]byte(c.in))
+		if c.bad {
+			require.Error(t, err, "%q", c.in)
 			continue
 		}
-		require.NoError(t, err, "%q", tt.in)
-		assert.Equal(t, tt.want, p, "%q", tt.in)
+		require.NoError(t, err, "%q", c.in)
+		assert.Equal(t, c.want, p, "%q", c.in)
 	}
 	for n := range 130 {
 		p := paxRecords{size: -1}

@@ -205,7 +205,7 @@ func TestPutRefuses(t *testing.T) {
 	dev := newFake(512, 1<<20)
 	v := open(t, dev)
 	put(t, v, "there", []byte("1"))
-	for _, tt := range []struct {
+	for _, c := range []struct {
 		name   string
 		size   int64
 		source string
@@ -224,8 +224,8 @@ func TestPutRefuses(t *testing.T) {
 		{"long", 3, "1234", ErrSize},
 		{"negative", -1, "", ErrSize},
 	} {
-		t.Run(fmt.Sprintf("%.20q", tt.name), func(t *testing.T) {
-			require.ErrorIs(t, v.Put(t.Context(), tt.name, tt.size, strings.NewReader(tt.source)), tt.want)
+		t.Run(fmt.Sprintf("%.20q", c.name), func(t *testing.T) {
+			require.ErrorIs(t, v.Put(t.Context(), c.name, c.size, strings.NewReader(c.source)), c.want)
 			assert.Equal(t, map[string][]byte{"there": []byte("1")}, contents(t, open(t, dev)))
 		})
 	}

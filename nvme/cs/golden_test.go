@@ -31,7 +31,7 @@ func must[T any](v T, err error) T {
 func TestGoldenEntries(t *testing.T) {
 	chunk := Chunk{Slot: 0x1234, Size: 0x1000, Offset: 0x200, Len: 0x100, PUID: 0x1122334455667788}
 	ranges := []Range{{Addr: 0x1_0000_0000, Len: 0x20}, {Addr: 0x40, Len: 0}}
-	for name, x := range map[string]struct {
+	for name, c := range map[string]struct {
 		cmd  nvme.Command
 		want string
 	}{
@@ -94,8 +94,8 @@ func TestGoldenEntries(t *testing.T) {
 				"00000000 00000000 00000000 00000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, x.want, entry(x.cmd))
-			assert.NotEqual(t, nvme.Bidirectional, x.cmd.Direction(), "Linux resets a controller over these")
+			assert.Equal(t, c.want, entry(c.cmd))
+			assert.NotEqual(t, nvme.Bidirectional, c.cmd.Direction(), "Linux resets a controller over these")
 		})
 	}
 	zeros := func(n int) string { return hex.EncodeToString(make([]byte, n)) }
@@ -174,7 +174,7 @@ func TestBuildersRefuseWhatDoesNotFit(t *testing.T) {
 }
 
 func TestRange(t *testing.T) {
-	for _, x := range []struct {
+	for _, c := range []struct {
 		a, b Range
 		want bool
 	}{
@@ -182,7 +182,7 @@ func TestRange(t *testing.T) {
 			Range{3, 1}, true},
 		{Range{3, 0}, Range{0, 10}, false}, {Range{0, 10}, Range{3, 0}, false}, {Range{5, 1}, Range{5, 1}, true},
 	} {
-		assert.Equal(t, x.want, x.a.Overlaps(x.b), "%v %v", x.a, x.b)
+		assert.Equal(t, c.want, c.a.Overlaps(c.b), "%v %v", c.a, c.b)
 	}
 	end, ok := Range{math.MaxUint64 - 1, 1}.Ends()
 	assert.True(t, ok)

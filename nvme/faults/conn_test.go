@@ -200,13 +200,13 @@ func commands() [][]byte {
 	data := (&fabrics.ConnectData{}).Marshal()
 	us := [][]byte{(&pdu.ICReq{}).Put(new([pdu.ICSize]byte))}
 	var r pdu.Rules
-	for i, x := range []struct {
+	for i, c := range []struct {
 		cmd  nvme.Command
 		data []byte
 	}{{connect.Command(), data}, {nvme.Write(1, 0, 1, 512, false), make([]byte, 512)}, {nvme.Read(1, 0, 1, 512),
 		nil}, {nvme.Flush(1), nil}} {
-		x.cmd.SetCID(uint16(i))
-		us = append(us, capsule(r, x.cmd, x.data))
+		c.cmd.SetCID(uint16(i))
+		us = append(us, capsule(r, c.cmd, c.data))
 	}
 	return us
 }

@@ -87,7 +87,7 @@ func TestManifestInsideADocument(t *testing.T) {
 }
 
 func TestManifestRefuses(t *testing.T) {
-	for name, tc := range map[string]struct {
+	for name, c := range map[string]struct {
 		parts []Partition
 		says  string
 	}{
@@ -107,9 +107,9 @@ func TestManifestRefuses(t *testing.T) {
 			part("b", 1)}, "2^63"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewManifest(tc.parts)
+			_, err := NewManifest(c.parts)
 			require.ErrorIs(t, err, ErrManifest)
-			assert.ErrorContains(t, err, tc.says)
+			assert.ErrorContains(t, err, c.says)
 		})
 	}
 	longest := strings.Repeat("x", MaxPartitionName)

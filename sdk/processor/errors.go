@@ -1,8 +1,6 @@
 package processor
 
-import (
-	"errors"
-)
+import "errors"
 
 // ErrClosed says that a processor was closed before a stream was opened on it.
 var ErrClosed = errors.New("processor is closed")

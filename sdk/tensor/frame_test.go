@@ -193,7 +193,7 @@ func TestReadFrameRefusesHeaders(t *testing.T) {
 	require.NoError(t, err)
 	_, err = ReadFrame(b)
 	require.NoError(t, err)
-	for name, tc := range map[string]struct{ old, new, says string }{
+	for name, c := range map[string]struct{ old, new, says string }{
 		"an unknown dtype":        {`"I64"`, `"U64"`, "dtype"},
 		"the wrong dtype":         {`"I32"`, `"F32"`, "dtype"},
 		"overlapping tensors":     {`"data_offsets":[48,64]`, `"data_offsets":[40,56]`, "overlaps"},
@@ -230,10 +230,10 @@ func TestReadFrameRefusesHeaders(t *testing.T) {
 		"one id of a list":        {`[true,false,true]`, `[true,false,false]`, "one id a row"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := strings.ReplaceAll(tc.old, "/3/7", fmt.Sprintf("/3/%d", m.Name.Number))
-			_, err := ReadFrame(reframe(t, b, old, tc.new))
+			old := strings.ReplaceAll(c.old, "/3/7", fmt.Sprintf("/3/%d", m.Name.Number))
+			_, err := ReadFrame(reframe(t, b, old, c.new))
 			require.ErrorIs(t, err, ErrFrame)
-			assert.ErrorContains(t, err, tc.says)
+			assert.ErrorContains(t, err, c.says)
 		})
 	}
 }

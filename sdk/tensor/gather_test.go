@@ -103,7 +103,7 @@ func TestGatherRefuses(t *testing.T) {
 	other := random(t, schemas()["fixed int32"], 3, 1)
 	broken := random(t, s, 3, 1)
 	broken.Lengths[0] = -5
-	for name, tc := range map[string]struct {
+	for name, c := range map[string]struct {
 		window []*MiniBatch
 		perm   []uint32
 	}{
@@ -117,7 +117,7 @@ func TestGatherRefuses(t *testing.T) {
 		"a broken batch":  {[]*MiniBatch{broken}, []uint32{0, 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Gather(tc.window, tc.perm)
+			_, err := Gather(c.window, c.perm)
 			require.ErrorIs(t, err, ErrShape)
 		})
 	}

@@ -210,7 +210,7 @@ func TestSchemaRefuses(t *testing.T) {
 }
 
 func TestMiniBatchValidate(t *testing.T) {
-	for name, tc := range map[string]struct {
+	for name, c := range map[string]struct {
 		schema string
 		change func(m *MiniBatch)
 		says   string
@@ -237,11 +237,11 @@ func TestMiniBatchValidate(t *testing.T) {
 		"no schema":           {"label only", func(m *MiniBatch) { m.Schema = nil }, "no schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := random(t, schemas()[tc.schema], 5, 1)
-			tc.change(m)
+			m := random(t, schemas()[c.schema], 5, 1)
+			c.change(m)
 			err := m.Validate()
 			require.ErrorIs(t, err, ErrShape)
-			assert.ErrorContains(t, err, tc.says)
+			assert.ErrorContains(t, err, c.says)
 		})
 	}
 }
@@ -292,7 +292,7 @@ func TestLayoutAligns(t *testing.T) {
 func TestLayoutRefuses(t *testing.T) {
 	fixed := &Schema{Keys: []Key{{Name: "a"}, {Name: "b"}}, IDs: Int32}
 	list := &Schema{Keys: []Key{{Name: "a", List: true}}, IDs: Int32}
-	for _, tc := range []struct {
+	for _, c := range []struct {
 		s            *Schema
 		rows, values int
 		ok           bool
@@ -303,8 +303,8 @@ func TestLayoutRefuses(t *testing.T) {
 		{&Schema{Keys: []Key{{Name: "a"}}}, 1, 1, false},
 		{&Schema{Dense: make([]string, MaxDense+1)}, 1, 0, false},
 	} {
-		_, err := Layout(tc.s, tc.rows, tc.values)
-		if tc.ok {
+		_, err := Layout(c.s, c.rows, c.values)
+		if c.ok {
 			require.NoError(t, err)
 		} else {
 			require.ErrorIs(t, err, ErrShape)

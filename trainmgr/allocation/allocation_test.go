@@ -118,7 +118,7 @@ func TestAllocateRefuses(t *testing.T) {
 
 // TestAllocateSaysWhatBinds: the note names the cause.
 func TestAllocateSaysWhatBinds(t *testing.T) {
-	for says, a := range map[string]struct {
+	for says, c := range map[string]struct {
 		t      float64
 		drives []Worker
 	}{
@@ -128,7 +128,7 @@ func TestAllocateSaysWhatBinds(t *testing.T) {
 		"2 of 4 drives sustain the trainer's 110 rows/s": {110, []Worker{{"a", 60, 60}, {"b", 60, 60}, {"c", 60, 60},
 			{"d", 1000, 10}}},
 	} {
-		got, err := Allocate(a.t, a.drives, 0)
+		got, err := Allocate(c.t, c.drives, 0)
 		require.NoError(t, err)
 		assert.Contains(t, got.Note, says)
 	}

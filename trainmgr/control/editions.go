@@ -1,8 +1,6 @@
 package control
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // findPartitions looks for partitions that a job does not have yet. l.mu is held.
 func (c *conductor) findPartitions() {

@@ -81,7 +81,7 @@ func TestAWorkerIsToldWhereThePartitionsAre(t *testing.T) {
 	}
 	_, err = locate(t, c, st.Digest, names[:maxLocated]...)
 	require.NoError(t, err)
-	for what, bad := range map[string]struct {
+	for name, bad := range map[string]struct {
 		job   []byte
 		names []string
 		code  connect.Code
@@ -93,6 +93,6 @@ func TestAWorkerIsToldWhereThePartitionsAre(t *testing.T) {
 		"another partition's": {st.Digest, []string{"q"}, connect.CodeInvalidArgument},
 	} {
 		_, err := locate(t, c, bad.job, bad.names...)
-		assert.Equal(t, bad.code, connect.CodeOf(err), what)
+		assert.Equal(t, bad.code, connect.CodeOf(err), name)
 	}
 }

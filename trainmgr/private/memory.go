@@ -1,8 +1,6 @@
 package private
 
-import (
-	"github.com/millrace/millrace/sdk/processor"
-)
+import "github.com/millrace/millrace/sdk/processor"
 
 // DefaultEngineBytes bounds the memory that the engine uses if Open.EngineBytes is 0. With the buffers of mini-batches
 // (DefaultQueueBytes, and two mini-batches), the program's pages and Go's own memory, a process over mini-batches of a

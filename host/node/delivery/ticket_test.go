@@ -69,7 +69,7 @@ func TestATicketIsItsHolders(t *testing.T) {
 		Holder: "launcher/ads.host-1", Owner: "launcher/ads", ExpiresSeconds: now + 600,
 	})
 	require.NoError(t, err)
-	for who, c := range map[string]struct {
+	for name, c := range map[string]struct {
 		client *http.Client
 		status int
 	}{
@@ -83,8 +83,8 @@ func TestATicketIsItsHolders(t *testing.T) {
 		require.NoError(t, err)
 		req.Header.Set(apiv1.TicketHeader, apiv1.EncodeTicket(b))
 		resp, err := c.client.Do(req)
-		require.NoError(t, err, who)
-		assert.Equal(t, c.status, resp.StatusCode, who)
+		require.NoError(t, err, name)
+		assert.Equal(t, c.status, resp.StatusCode, name)
 		require.NoError(t, resp.Body.Close())
 	}
 }

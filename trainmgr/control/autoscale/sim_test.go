@@ -1,8 +1,6 @@
 package autoscale
 
-import (
-	"math"
-)
+import "math"
 
 // cluster simulates, event by event, drives that make mini-batches into a bounded input queue, and a trainer that takes
 // them. It uses no clock and no random numbers: its jitter is a hash.

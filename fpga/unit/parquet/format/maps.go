@@ -1,8 +1,6 @@
 package format
 
-import (
-	"strings"
-)
+import "strings"
 
 // Map is a column of the schema that maps keys to values, numbers to numbers or to lists of numbers: DPP's tables keep
 // their features so, feature id to value. A map is no leaf. It has two or three leaves, which are read together:

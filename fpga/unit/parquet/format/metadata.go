@@ -1,8 +1,6 @@
 package format
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // File is the content of a footer, checked against the file's size and against itself.
 type File struct {

@@ -1,8 +1,6 @@
 package format
 
-import (
-	"strconv"
-)
+import "strconv"
 
 // Type is a physical type, numbered as in parquet.thrift.
 type Type uint8

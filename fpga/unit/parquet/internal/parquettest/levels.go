@@ -1,8 +1,6 @@
 package parquettest
 
-import (
-	"math/rand"
-)
+import "math/rand"
 
 // Level is one pair of levels and its value, which is nil if there is none.
 type Level struct {

@@ -1,8 +1,6 @@
 package thrift
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // Writer writes the compact protocol to Bytes.
 type Writer struct {
