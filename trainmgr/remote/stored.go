@@ -99,7 +99,10 @@ func wireMetrics(m *offload.Metrics) *apiv1.OffloadMetrics {
 		Gthp: m.Gthp, Lthp: m.Lthp, Pcycle: m.Pcycle, Tcycle: m.Tcycle, Cores: m.Cores,
 	}
 	if len(m.Candidates) > 0 {
-		wire.Rthp, wire.Ocycle = m.Candidates[0].Rthp, m.Candidates[0].Ocycle
+		wire.Rthp = m.Candidates[0].Rthp
+		if m.Pcycle > 0 { // the entries are of different times, and the control plane refuses Ocycle without Pcycle
+			wire.Ocycle = m.Candidates[0].Ocycle
+		}
 	}
 	return wire
 }

@@ -204,6 +204,16 @@ func TestAStoredProfileWithoutAStall(t *testing.T) {
 	assert.False(t, r.stored.whole())
 }
 
+// TestStoredEntriesOfDifferentTimes: an entry of the workers may be older than that of the pipeline, which has no
+// Pcycle. The control plane refuses Ocycle without Pcycle.
+func TestStoredEntriesOfDifferentTimes(t *testing.T) {
+	t.Parallel()
+	m := &offload.Metrics{Gthp: 9, Lthp: 1, Candidates: []offload.Candidate{{Cut: offload.All, Rthp: 2, Ocycle: 3}}}
+	assert.Zero(t, wireMetrics(m).Ocycle)
+	m.Pcycle = 1
+	assert.InDelta(t, 3, wireMetrics(m).Ocycle, 0)
+}
+
 // TestOnlyTheOthersAreMeasured: with metrics of the rank's own CPUs from the store, the profile is the same as if both
 // sides had been measured.
 func TestOnlyTheOthersAreMeasured(t *testing.T) {

@@ -295,6 +295,7 @@ class Ledger:
         self.runs: dict[int, str] = {}
         self.offload = ""
         self.profiling = ""  # the side that the launcher measures
+        self.profile_keys: dict[str, str] = {}  # of the answer to Attach
 
     def owned(self, rank: int) -> Ranges:
         per = self.total // self.ranks
@@ -352,6 +353,7 @@ class Ledger:
             "meanLength": {"cat_1": 1.5},
             "epoch": str(self.epoch),
             "token": b64(p.token().to_bytes()),
+            **({"profileKeys": self.profile_keys} if self.profile_keys else {}),
             **({"owned": owned} if owned else {}),  # protobuf's JSON leaves out what is empty
         }
 

@@ -16,7 +16,7 @@ import time
 import unittest
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import Any, Optional
 
 import millrace
 from millrace import Control, FencedError, Job, MillraceError, OtherJobError, ServiceError, TLSError, TokenError
@@ -219,6 +219,40 @@ class EndToEnd(unittest.TestCase):
             for name in ("gthp", "lthp", "pcycle", "rthp", "ocycle", "tcycle"):
                 self.assertGreater(profiler.profile[name], 0, name)
             self.assertGreater(job.statistics.profile_seconds, 0)
+
+    def test_a_profile_is_kept(self) -> None:
+        """The first job measures its profile and keeps it. The next one, of the same model, pipeline and workers,
+        measures nothing: it takes the profile of the first, and so does a job that is too short for one.
+        """
+        s = self.service
+        metrics = os.path.join(s.folder, "metrics.json")
+
+        def run(name: str, epochs: int) -> tuple[str, Optional[dict[str, float]], dict[str, Any]]:
+            with millrace.open(
+                os.path.join(s.data, "*.parquet"), PIPELINE, control=s.url, seed=904, batch=100, split_batches=2,
+                epochs=epochs, tensors="views", offload="extended", id=name, run=name, offload_model="dlrm",
+                offload_metrics=metrics,
+            ) as job:  # fmt: skip
+                self.submitted.append(str(job.status()["id"]))
+                session, end = job._session, time.monotonic() + 300
+                for _ in job:
+                    rank = {}
+                    if session._profiler is None or not session._profiler.side or time.monotonic() > end:
+                        rank = job.status()["ranks"][0]
+                    if rank.get("profileFrom"):
+                        break
+                profile = session._stored if session._profiler is None else session._profiler.profile
+                return job.statistics.profile_from, profile, rank
+
+        origin, first, rank = run("keeps", 100_000)
+        self.assertEqual((origin, rank.get("profileFrom")), ("measured", "measured"))
+        self.assertGreater(rank["profileSeconds"], 0)
+        self.assertGreater(rank["profileShare"], 0)
+        self.assertLessEqual(rank["profileShare"], 1)
+        for name, epochs in (("finds", 100_000), ("short", 4)):
+            origin, profile, rank = run(name, epochs)
+            self.assertEqual((origin, rank.get("profileFrom")), ("stored", "stored"))
+            self.assertEqual(profile, first)
 
     def test_own_cpus_that_do_not_start(self) -> None:
         """The error holds the worker's output."""

@@ -172,6 +172,30 @@ class Profiles(unittest.TestCase):
         assert p is not None
         self.assertTrue(all(math.isfinite(v) and v >= 0 for v in p.values()), p)
 
+    def test_stored_metrics_are_not_measured(self) -> None:
+        """With the metrics of its own CPUs from the store, the profile is the one of both sides. With those of the
+        model alone, both sides are measured.
+        """
+        m = Machine(throughput=12_345.0)
+        m.until(True, OTHERS)
+        m.until(False, "")
+        want = m.profiler.profile
+        assert want is not None
+        own = {name: want[name] for name in ("gthp", "tcycle", "cores", "lthp", "pcycle")}
+        m = Machine()
+        m.profiler = Profiler(float, 4.0, stored=own)
+        self.assertEqual(m.profiler.side, OTHERS)
+        self.assertEqual(m.until(False, ""), 4 + 1 + STEPS)
+        assert m.profiler.profile is not None
+        for name, value in want.items():
+            self.close(m.profiler.profile[name], value)
+        m.profiler = Profiler(float, 4.0, stored={"gthp": 777.0, "tcycle": 1.0, "cores": 4.0})
+        self.assertEqual(m.profiler.side, OWN)
+        m.until(True, OTHERS)
+        m.until(False, "")
+        assert m.profiler.profile is not None
+        self.assertEqual(m.profiler.profile["gthp"], 777.0)
+
     def test_short_jobs_are_not_profiled(self) -> None:
         self.assertFalse(Profiler.suits(100 * STEPS - 1, 1))
         self.assertTrue(Profiler.suits(100 * STEPS, 1))

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Optional, Sequence, Union
 
 from .errors import OptionsError, PipelineError, PipelineProblem
 
-__all__ = ["choice", "document", "paths", "whole"]
+__all__ = ["choice", "document", "name", "paths", "whole"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -39,6 +39,17 @@ def choice(name: str, value: Any, choices: Sequence[str]) -> Optional[str]:
     if value is None or value in choices:
         return None if value is None else str(value)
     raise OptionsError(f"{name}={value!r}: want {', '.join(choices[:-1])} or {choices[-1]}", name)
+
+
+def name(what: str, value: Any) -> Optional[str]:
+    """Returns a name, or None for None.
+
+    Raises:
+        OptionsError: the value is empty, or no text.
+    """
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise OptionsError(f"{what}={value!r}: want a name", what)
 
 
 def paths(files: Union[Path, Iterable[Path]]) -> tuple[str, ...]:

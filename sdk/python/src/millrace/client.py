@@ -29,6 +29,7 @@ from .consumption import Consumption
 from .control import Control, b64, unb64
 from .errors import JobEndedError, MillraceError, NoMiniBatchWarning, OtherJobError, TokenError
 from .frame import MAX_ROWS, MiniBatch, Name
+from .metricfile import KeptProfile
 from .nodes import Nodes
 from .own import OwnWorker
 from .run import default_run
@@ -484,12 +485,12 @@ class Job:
             if self._own is not None:
                 self._own.close()
 
-    def keep(self, own: OwnWorker) -> None:
-        """Keeps the worker of this rank's own CPUs, and measures what the control plane decides its share by. The
-        worker ends with the job.
+    def keep(self, own: OwnWorker, kept: Optional[KeptProfile] = None) -> None:
+        """Keeps the worker of this rank's own CPUs, and measures what the control plane decides its share by, unless
+        ``kept`` has it of an earlier job. The worker ends with the job.
         """
         self._own = own
-        self._session.begin_profile(own.seconds)
+        self._session.begin_profile(own.seconds, kept, self.batch)
         weakref.finalize(self, own.close)
 
 

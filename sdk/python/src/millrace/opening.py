@@ -26,6 +26,7 @@ from . import arguments
 from .client import Job, position_bytes
 from .control import Control
 from .errors import PipelineError, PipelineProblem, RanksError
+from .metricfile import KeptProfile
 from .pipeline import Pipeline
 from .own import OwnWorker
 from .private import PrivateSession, Rendezvous
@@ -63,6 +64,8 @@ class Opening:
         meeting: where the ranks of this machine find the private process.
         shares: whether this rank's own CPUs make a share of its splits, beside the control plane's workers.
         own_worker: the path of the configuration of the worker that these CPUs are; None takes a default.
+        offload_model: the name under which the profile is kept for the next job; None keeps none.
+        offload_metrics: the file in which it is kept; None takes a default.
         check: whether every frame's CRC32C is checked.
         pipeline_file: the file that the pipeline was read from, for error messages; empty if there is none.
         built: the pipeline that was built in Python, for error messages; None if there is none.
@@ -78,6 +81,8 @@ class Opening:
     meeting: Optional[Rendezvous] = None
     shares: bool = False
     own_worker: Optional[str] = None
+    offload_model: Optional[str] = None
+    offload_metrics: Optional[str] = None
     check: Optional[bool] = None
     pipeline_file: str = ""
     built: Optional[Pipeline] = None
@@ -109,13 +114,15 @@ class Opening:
 
     def _job_of_control(self, token: Any, acknowledge: str) -> Job:
         """Attaches to the control plane's job, with this rank's own CPUs as a worker if :attr:`shares`."""
-        own = None
+        own, kept = None, None
         if self.shares:
             found = [path for name in self.files for path in glob.glob(name)]
             id, tls = str(self.job_arguments["id"]), self.job_arguments.get("tls")
             assert self.control is not None
             with Control(self.control, tls=tls, patience=self.job_arguments["patience"]) as client:
                 own = OwnWorker(client, id, self.ranks.rank, found, self.own_worker)
+            if self.offload_model is not None:
+                kept = KeptProfile(self.offload_model, self.offload_metrics, "files" if found else "nodes")
         try:
             job = Job(self.control, rank=self.ranks.rank, token=token, acknowledge=acknowledge, **self.job_arguments)
         except BaseException:
@@ -123,7 +130,7 @@ class Opening:
                 own.close()
             raise
         if own is not None:
-            job.keep(own)
+            job.keep(own, kept)
         return job
 
     def _located(self, problem: PipelineProblem) -> PipelineProblem:
@@ -177,6 +184,10 @@ def open(  # noqa: A001
     rank_tail: Optional[Literal["drop", "keep"]] = None,
     state: Any = None,
     control: Union[None, str, Iterable[str]] = None,
+    offload: Union[None, str, float] = None,
+    own_worker: Union[None, str, "os.PathLike[str]"] = None,
+    offload_model: Optional[str] = None,
+    offload_metrics: Union[None, str, "os.PathLike[str]"] = None,
     id: Optional[str] = None,
     run: Optional[str] = None,
     resume: bool = False,
@@ -218,6 +229,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     control: Union[None, str, Iterable[str]] = None,
     offload: Union[None, str, float] = None,
     own_worker: Union[None, str, "os.PathLike[str]"] = None,
+    offload_model: Optional[str] = None,
+    offload_metrics: Union[None, str, "os.PathLike[str]"] = None,
     id: Optional[str] = None,
     run: Optional[str] = None,
     resume: bool = False,
@@ -315,6 +328,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     engine_bytes = arguments.whole("engine_bytes", engine_bytes, 1, _MAX_ENGINE)
     threads = arguments.whole("threads", threads, 1, _MAX_THREADS)
     trainer_cores = arguments.whole("trainer_cores", trainer_cores, -1, _MAX_INT32)
+    offload_model = arguments.name("offload_model", offload_model)
     paths = arguments.paths(files)
     text, pipeline_file = arguments.document(pipeline)
     built = pipeline if isinstance(pipeline, Pipeline) else None
@@ -334,7 +348,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     of_control = _given(tls=tls, credits=credits, splits=splits, timeout=timeout)
     common = _given(epochs=epochs, order=order, rank_tail=rank_tail)
     if control is None:
-        only = [*of_control, *_given(offload=offload, own_worker=own_worker)]
+        only = [*of_control, *_given(offload=offload, own_worker=own_worker, offload_model=offload_model)]
+        only += _given(offload_metrics=offload_metrics)
         if only or resume or id:
             wrong = sorted([*only, *(["resume"] if resume else []), *(["id"] if id else [])])
             raise TypeError(f"{', '.join(wrong)}: only with control=; on this machine state= says where to go on")
@@ -353,6 +368,10 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     else:
         if of_files:
             raise TypeError(f"{', '.join(sorted(of_files))}: not with control=, where storage nodes read the files")
+        if offload_model is not None and offload is None:
+            raise TypeError("offload_model: only with offload=, whose profile it names")
+        if offload_metrics is not None and offload_model is None:
+            raise TypeError("offload_metrics: only with offload_model=: a profile is kept under the model's name")
         shared = _given(offload=None if offload is None else str(offload))
         spec = {
             "pipeline": text,
@@ -378,6 +397,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
             {**more, **of_control},
             shares=bool(shared),
             own_worker=None if own_worker is None else os.fspath(own_worker),
+            offload_model=offload_model,
+            offload_metrics=None if offload_metrics is None else os.fspath(offload_metrics),
         )
     return _attached(opening, state, tensors, of_torch)
 

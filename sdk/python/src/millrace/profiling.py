@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Callable, Mapping, Optional
 
-__all__ = ["OTHERS", "OWN", "STEPS", "Profiler", "Sample", "available_processors", "process_seconds"]
+__all__ = ["NO_STALL", "OTHERS", "OWN", "STEPS", "Profiler", "Sample", "available_processors", "process_seconds"]
 
 OWN, OTHERS = "own", "others"  # the words of RankReport.profiling
 STEPS = 50  # least number of mini-batches of a window, and half of the most (FastFlow, 5.1)
@@ -24,7 +24,7 @@ _SIDE_SECONDS = 10.0  # least time in which a side must fill a window: the leade
 _LEAST = 100 * STEPS  # mini-batches of a job below which a profile would take too large a part
 _LEAST_EPOCH = 4 * STEPS  # a window lies inside an epoch
 _PATIENCE = 8 * STEPS  # mini-batches in which a side must fill a window, beside those that wait
-_NO_STALL = 1.1  # Gthp / Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
+NO_STALL = 1.1  # Gthp / Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,17 @@ class Profiler:
         throughput: returns T in rows a second if it was measured on dummy mini-batches, else 0.
         processors: how many CPUs this machine may use; 0 if that is not known.
         waiting: how many mini-batches wait in the queue when the profile begins.
+        stored: metrics of an earlier job with the same model (``gthp``, ``tcycle``), and with the same pipeline
+            (``lthp``, ``pcycle``): then only the other workers are measured.
     """
 
-    def __init__(self, throughput: Callable[[], float], processors: float, waiting: int = 0) -> None:
+    def __init__(
+        self,
+        throughput: Callable[[], float],
+        processors: float,
+        waiting: int = 0,
+        stored: Optional[Mapping[str, float]] = None,
+    ) -> None:
         self.side = OWN
         self.profile: Optional[dict[str, float]] = None
         self._throughput = throughput
@@ -81,6 +89,13 @@ class Profiler:
         self._left = self._patience
         self._since: Optional[float] = None  # when the trainer took the first mini-batch after the side was asked for
         self._own: Optional[_Side] = None
+        if stored and stored.get("gthp"):
+            gthp = stored["gthp"]
+            self._throughput = lambda: gthp
+            if "lthp" in stored:
+                self.side = OTHERS
+                self._own = _Side(stored["lthp"], gthp, stored["tcycle"], 0.0, stored["pcycle"])
+        self._own_is_stored = self._own is not None
         self.restart()
 
     @staticmethod
@@ -140,13 +155,14 @@ class Profiler:
         if self._own is None:
             self._own = side
             gthp = self._gthp(side)
-            if gthp >= _NO_STALL * side.throughput:
+            if gthp >= NO_STALL * side.throughput:
                 self.side = OTHERS
                 return
             others = None
         else:
             gthp, others = self._gthp(self._own, side), side
-        own, last = self._own, side
+        own = self._own
+        last = own if self._own_is_stored else side
         # Without the worker's CPU time Pcycle is not known, and then Ocycle has nothing to be compared with.
         pcycle = own.worker_time + own.fetch_time if own.worker_time else 0.0
         self.side = ""

@@ -29,6 +29,7 @@ from .exit import AtExit, Leaving
 from .fetching import Fetchers
 from .frame import MiniBatch
 from .intake import Intake, Lease
+from .metricfile import KeptProfile, is_whole
 from .nodes import Nodes
 from .profiling import Profiler, Sample, available_processors
 from .schema import Schema
@@ -93,7 +94,10 @@ class Session(Consumption):
         self.sides = Sides()
         self.fetch_seconds = 0.0  # CPU time that threads spent on receiving mini-batches
         self._profiler: Optional[Profiler] = None
-        self._profiling_since = 0.0
+        self._profiling_since: Optional[float] = None  # when the first profile of this rank was asked for
+        self._kept: Optional[KeptProfile] = None  # where the profile is kept for the next job
+        self._stored: Optional[dict[str, float]] = None  # the whole profile of an earlier job
+        self._profile_keys: dict[str, Any] = {}
         self._own_seconds: Callable[[], float] = float  # returns the CPU time of the rank's own worker
         self._stalled_before = 0.0  # seconds for which the trainer had waited when the session began
         self._releasing = False  # a Release call with leases that were in _releases has not returned
@@ -102,6 +106,7 @@ class Session(Consumption):
         answer = self._attach(token)
         self._resume = False
         self.spec: dict[str, Any] = (answer.get("job") or {}).get("spec") or {}
+        self._profile_keys = dict(answer.get("profileKeys") or {})
         self.schema = Schema.from_json(unb64(answer.get("tensorSchema")))
         self.order = order or str(self.spec.get("order") or "fastest")
         self.intake = Intake(self.order == "deterministic", queue_bytes)
@@ -274,18 +279,66 @@ class Session(Consumption):
 
     # --- profile ------------------------------------------------------------------------------------------------------
 
-    def begin_profile(self, own_seconds: Callable[[], float]) -> None:
+    def begin_profile(
+        self, own_seconds: Callable[[], float], kept: Optional[KeptProfile] = None, batch: int = 0
+    ) -> None:
         """Measures the metrics by which the control plane decides the share of the rank's own CPUs, if a policy decides
-        it and the job is long enough. ``own_seconds`` returns the CPU time of the rank's own worker.
+        it and the job is long enough. ``own_seconds`` returns the CPU time of the rank's own worker. What ``kept`` has
+        of an earlier job with mini-batches of ``batch`` rows is not measured.
         """
+        begun = time.monotonic()
+        if self._profiling_since is not None or self.spec.get("offload") not in _POLICIES:
+            return
+        stored: dict[str, float] = {}
+        if kept is not None:
+            digests = [unb64(self._profile_keys.get(x)) for x in ("pipeline", "ownWorkers", "otherWorkers")]
+            stored = kept.find(batch, digests[0], digests[1], digests[2])
         with self.cond:
             epochs = integer(self.spec.get("epochs") or 1, "epochs of the job") - self.intake.epoch
-            decided = self.spec.get("offload") in _POLICIES
-            if self._profiler is not None or not decided or not Profiler.suits(len(self.intake.owned), epochs):
-                return
-            self._own_seconds = own_seconds
-            self._profiling_since = time.monotonic()
-            self._profiler = Profiler(lambda: self.throughput, available_processors(), len(self.intake.waiting))
+            self._kept = kept
+            if is_whole(stored):
+                self._with_stored(stored, begun)
+            elif Profiler.suits(len(self.intake.owned), epochs):
+                self._own_seconds = own_seconds
+                self._profiling_since = begun
+                self._profiler = Profiler(
+                    lambda: self.throughput, available_processors(), len(self.intake.waiting), stored
+                )
+
+    def _with_stored(self, stored: dict[str, float], begun: float) -> None:
+        """Takes the profile of an earlier job."""
+        names = ("gthp", "lthp", "pcycle", "rthp", "ocycle", "tcycle", "cores")
+        self._stored = {name: stored.get(name, 0.0) for name in names}
+        if not self._stored["pcycle"]:
+            self._stored["ocycle"] = 0.0  # the entries are of different times, and Ocycle is compared with Pcycle
+        self._profiling_since = begun
+        self.statistics.profile_from = "stored"
+        self.statistics.profile_seconds = time.monotonic() - begun
+        log.info(
+            "job %s, rank %d: the profile is that of an earlier job with the same model, pipeline and workers: nothing "
+            "is measured: %s",
+            self.id,
+            self.rank,
+            self._stored,
+        )
+
+    def _with_profile_report(self) -> dict[str, Any]:
+        """Returns the fields of a report that describe the profile."""
+        if self._profiling_since is None:
+            return {}
+        report: dict[str, Any] = {
+            "profileSeconds": self.statistics.profile_seconds,
+            "trainingSeconds": max(time.monotonic() - self._profiling_since, self.statistics.profile_seconds, 1e-9),
+        }
+        if self.statistics.profile_from:
+            report["profileFrom"] = self.statistics.profile_from
+        if self._stored is not None:
+            report["profile"] = self._stored
+        elif self._profiler is not None and self._profiler.side:
+            report["profiling"] = self._profiler.side
+        elif self._profiler is not None and self._profiler.profile is not None:
+            report["profile"] = self._profiler.profile
+        return report
 
     def with_given(self, batch: MiniBatch) -> MiniBatch:
         number = batch.name.number
@@ -294,8 +347,12 @@ class Session(Consumption):
         p = self._profiler
         if p is not None and p.side:
             p.taken(own, batch.rows, lambda: self._with_sample(batch.rows))
-            self.statistics.profile_seconds = time.monotonic() - self._profiling_since
+            self.statistics.profile_seconds = time.monotonic() - (self._profiling_since or 0.0)
             if not p.side:
+                if p.profile is not None:
+                    self.statistics.profile_from = "measured"
+                    if self._kept is not None:
+                        self._kept.put(p.profile)
                 log.info(
                     "job %s, rank %d: the profile took %.1f s: %s",
                     self.id,
@@ -416,6 +473,8 @@ class Session(Consumption):
         if self._leasing is not me:
             self._leasing.join(2.0)
         self._give_back()
+        if self._kept is not None:
+            self._kept.wait()
         self.control.close()
         for t in (self._leasing, self._telling):
             if t is not me:
@@ -527,11 +586,8 @@ class Session(Consumption):
             "tRowsPerSecond": self.throughput,
             "blocked": i.full,
             **self.sides.report(now),
+            **self._with_profile_report(),
         }
-        if self._profiler is not None and self._profiler.side:
-            report["profiling"] = self._profiler.side
-        elif self._profiler is not None and self._profiler.profile is not None:
-            report["profile"] = self._profiler.profile
         message: dict[str, Any] = {
             "id": self.called,
             "session": self._session,

@@ -17,7 +17,9 @@ class Statistics:
         failures: how many fetches failed.
         duplicates: how many mini-batches came a second time and were dropped.
         profile_seconds: for how long one side made every mini-batch because its metrics were measured; the training
-            went on in this time.
+            went on in this time. With a stored profile: how long the store was searched.
+        profile_from: ``measured``, or ``stored`` if the profile is that of an earlier job (``offload_model=``); empty:
+            there is none yet.
     """
 
     def __init__(self) -> None:
@@ -29,6 +31,7 @@ class Statistics:
         self.failures = 0
         self.duplicates = 0
         self.profile_seconds = 0.0
+        self.profile_from = ""
 
     def __repr__(self) -> str:
         return f"Statistics({', '.join(f'{k}={v}' for k, v in vars(self).items())})"
