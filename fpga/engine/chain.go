@@ -182,6 +182,14 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 		dst := b.floatDestination(v.count)
 		s.boxCox.Apply(dst, v.float32s)
 		v.float32s, v.ownsValues = dst, true
+	case program.UnitNormalize:
+		dst := b.floatDestination(v.count)
+		s.normalize.Apply(dst, v.float32s[:v.count])
+		v.float32s, v.ownsValues = dst, true
+	case program.UnitMinMax:
+		dst := b.floatDestination(v.count)
+		s.minMax.Apply(dst, v.float32s[:v.count])
+		v.float32s, v.ownsValues = dst, true
 	case program.UnitBucketize:
 		return b.bucketize(s, v)
 	case program.UnitSigridHash:

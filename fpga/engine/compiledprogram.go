@@ -12,6 +12,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/localhour"
 	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/mapid"
+	"github.com/millrace/millrace/fpga/unit/minmax"
+	"github.com/millrace/millrace/fpga/unit/normalize"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -73,6 +75,8 @@ type step struct {
 	logAdd              float32
 	logit               logit.Range
 	boxCox              *boxcox.Transform
+	normalize           *normalize.Transform
+	minMax              *minmax.Transform
 	logLow, logHigh     float32 // log: the bounds to which it clamps its values first
 	hasher              *sigridhash.Hasher
 	modulus             *positivemodulus.Modulus
@@ -243,6 +247,10 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 		st.logit, err = logit.Bounds(o.Eps)
 	case program.BoxCox:
 		st.boxCox, err = boxcox.New(boxCoxParams(o))
+	case program.Normalize:
+		st.normalize, err = normalize.New(o.Mean, o.Deviation)
+	case program.MinMax:
+		st.minMax, err = minmax.New(o.Min, o.Max)
 	case program.HexToInt, program.ZeroExtend:
 	default:
 		err = fmt.Errorf("%T is no operator of this engine", op)

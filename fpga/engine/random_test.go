@@ -181,7 +181,11 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		add(program.HexToInt{})
 	}
 	for range rng.IntN(4) {
-		switch rng.IntN(13) {
+		switch rng.IntN(14) {
+		case 13:
+			toFloat32()
+			add([]program.Op{program.Normalize{Mean: rng.NormFloat64(), Deviation: float64(rng.IntN(3)) / 3},
+				program.MinMax{Min: -rng.Float64(), Max: rng.Float64()}, program.MinMax{}}[rng.IntN(3)])
 		case 12:
 			if kind == program.Int64 {
 				add(randomTable(rng))

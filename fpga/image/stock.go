@@ -90,6 +90,10 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"keys", "values", "default"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitLogit:
 		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
+	case program.UnitNormalize:
+		return stockUnit{args: []string{"mean", "deviation"}, in: []string{"float32"}, out: "float32"}
+	case program.UnitMinMax:
+		return stockUnit{args: []string{"min", "max"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitBoxCox:
 		return stockUnit{args: []string{"lambda1", "lambda2", "mode"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitParquet:

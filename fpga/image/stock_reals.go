@@ -18,9 +18,11 @@ func realsVector() Vector {
 		op   program.Op
 		want [rows]uint32
 	}{
-		{program.Logit{Eps: 0.25}, [rows]uint32{0xbf8c9f54, 0x3f8c9f54}},                // -ln 3; 9 becomes 0.75: ln 3
-		{program.BoxCox{Lambda1: 0.5}, [rows]uint32{0xbf800000, 0x40800000}},            // 2 (sqrt x - 1)
-		{program.BoxCox{Mode: program.BoxCoxRAP}, [rows]uint32{0xbfb17218, 0x400c9f54}}, // -2 ln 2, 2 ln 3
+		{program.Logit{Eps: 0.25}, [rows]uint32{0xbf8c9f54, 0x3f8c9f54}},                   // -ln 3; 9 becomes 0.75: ln 3
+		{program.BoxCox{Lambda1: 0.5}, [rows]uint32{0xbf800000, 0x40800000}},               // 2 (sqrt x - 1)
+		{program.BoxCox{Mode: program.BoxCoxRAP}, [rows]uint32{0xbfb17218, 0x400c9f54}},    // -2 ln 2, 2 ln 3
+		{program.Normalize{Mean: 0.1, Deviation: 3}, [rows]uint32{0x3d4ccccd, 0x403dddde}}, // 0.05, 8.9 / 3
+		{program.MinMax{Min: -0.75, Max: 2.25}, [rows]uint32{0x3eaaaaab, 0x40500000}},      // 1/3, 3.25
 	}
 	le := binary.LittleEndian
 	p.Output.Dense = uint32(len(answers))

@@ -208,7 +208,7 @@ func (s *Sink) decodeFrom(r *reader, tables *tableSet) {
 var paramSize = map[Unit]uint32{
 	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
 	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
-	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16,
+	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16, UnitNormalize: 16, UnitMinMax: 16,
 }
 
 func readOp(r *reader, tables *tableSet) Op {
@@ -262,6 +262,10 @@ func readOp(r *reader, tables *tableSet) Op {
 		return HashBytes{Function: HashFunction(b[0])}
 	case UnitLogit:
 		return Logit{Eps: float32At(b)}
+	case UnitNormalize:
+		return Normalize{Mean: float64At(b), Deviation: float64At(b[8:])}
+	case UnitMinMax:
+		return MinMax{Min: float64At(b), Max: float64At(b[8:])}
 	case UnitBoxCox:
 		r.checkZeros(b[9:12], "box_cox")
 		return BoxCox{Lambda1: float32At(b), Lambda2: float32At(b[4:]), Mode: BoxCoxMode(b[8])}

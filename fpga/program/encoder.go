@@ -138,6 +138,10 @@ func appendOp(b []byte, op Op, tables []Table) []byte {
 		b = le.AppendUint64(appendTableIndexes(b, o, tables), uint64(o.Default))
 	case Logit:
 		b = appendFloat32(b, o.Eps)
+	case Normalize:
+		b = appendFloat64(appendFloat64(b, o.Mean), o.Deviation)
+	case MinMax:
+		b = appendFloat64(appendFloat64(b, o.Min), o.Max)
 	case BoxCox:
 		b = append(appendFloat32(appendFloat32(b, o.Lambda1), o.Lambda2), byte(o.Mode), 0, 0, 0)
 	}

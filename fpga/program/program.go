@@ -146,7 +146,8 @@ func (o Output) Layout(rows uint32) OutputLayout {
 }
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
-// PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram, HashBytes, LocalHour and MapID.
+// PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram, HashBytes, LocalHour, MapID,
+// Normalize and MinMax.
 type Op interface {
 	Unit() Unit
 	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
@@ -174,6 +175,8 @@ const (
 	UnitHashBytes       Unit = 14
 	UnitLocalHour       Unit = 15
 	UnitMapID           Unit = 16
+	UnitNormalize       Unit = 17
+	UnitMinMax          Unit = 18
 )
 
 // The units of decoding: no operators, but listed by the image.

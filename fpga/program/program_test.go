@@ -84,6 +84,18 @@ func realOps() *Program {
 	}
 }
 
+// scaled is a program with normalize and min_max.
+func scaled() *Program {
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{{Name: "rate", Kind: Float32, Sinks: []Sink{
+			{To: ToDense, Index: 0, Ops: []Op{Normalize{Mean: 0.1, Deviation: 3}}},
+			{To: ToDense, Index: 1, Ops: []Op{MinMax{Min: -0.1, Max: 7}}},
+		}}},
+		Output: Output{Dense: 2},
+	}
+}
+
 // windows is a program with ngram.
 func windows() *Program {
 	return &Program{
@@ -140,10 +152,11 @@ func TestProgramGolden(t *testing.T) {
 	golden(t, "ngram.v1.hex", windows().Marshal())
 	golden(t, "hash_bytes.v1.hex", categories().Marshal())
 	golden(t, "tables.v1.hex", tables().Marshal())
+	golden(t, "scaled.v1.hex", scaled().Marshal())
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables()} {
+	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
 		q, err := Unmarshal(b)
@@ -357,7 +370,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 19)
+	assert.Len(t, known, 21)
 }
 
 func TestProgramString(t *testing.T) {

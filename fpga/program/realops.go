@@ -1,5 +1,7 @@
 package program
 
+import "math"
+
 // Logit is the correctly rounded float32 of ln(t / (1 - t)), t a value clamped to [Eps, 1-Eps]; an Eps below 0 clamps
 // nothing. Takes and yields Float32.
 type Logit struct{ Eps float32 }
@@ -31,3 +33,27 @@ func (Logit) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }
 
 // Out implements [Op].
 func (BoxCox) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }
+
+// Normalize is the correctly rounded float32 of (x - Mean) / Deviation, or of x - Mean where Deviation is 0. Takes and
+// yields Float32.
+type Normalize struct{ Mean, Deviation float64 }
+
+// MinMax is the correctly rounded float32 of (x - Min) / (Max - Min), or of x / 2x where both are one number. Takes and
+// yields Float32.
+type MinMax struct{ Min, Max float64 }
+
+// Unit implements [Op].
+func (Normalize) Unit() Unit { return UnitNormalize }
+
+// Unit implements [Op].
+func (MinMax) Unit() Unit { return UnitMinMax }
+
+// Out implements [Op].
+func (Normalize) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }
+
+// Out implements [Op].
+func (MinMax) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }
+
+// InNormalRange reports whether a constant is 0 or in the range of normal float32 numbers, as those of Normalize and
+// MinMax must be.
+func InNormalRange(x float64) bool { return x == 0 || math.Abs(x) >= 0x1p-126 && math.Abs(x) <= math.MaxFloat32 }

@@ -122,6 +122,10 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("map_id %s to %s default %d", shortenBorders(o.Keys), shortenBorders(o.Values), o.Default)
 	case Logit:
 		return fmt.Sprintf("logit eps %v", o.Eps)
+	case Normalize:
+		return fmt.Sprintf("normalize mean %v deviation %v", o.Mean, o.Deviation)
+	case MinMax:
+		return fmt.Sprintf("min_max %v..%v", o.Min, o.Max)
 	case BoxCox:
 		return fmt.Sprintf("box_cox lambda1 %v lambda2 %v mode %v", o.Lambda1, o.Lambda2, o.Mode)
 	}

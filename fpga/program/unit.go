@@ -26,6 +26,8 @@ var units = map[Unit]struct {
 	UnitHashBytes:       {"hash_bytes", 1},
 	UnitLocalHour:       {"get_local_hour", 1},
 	UnitMapID:           {"map_id", 1},
+	UnitNormalize:       {"normalize", 1},
+	UnitMinMax:          {"min_max", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},

@@ -266,6 +266,15 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		if !isFinite(float64(o.Eps)) || o.Eps > 0.5 {
 			return bad("eps %v, want a finite number of at most 0.5", o.Eps)
 		}
+	case Normalize:
+		if !InNormalRange(o.Mean) || !InNormalRange(o.Deviation) || o.Deviation < 0 {
+			return bad("mean %v, deviation %v: want 0 or normal float32 numbers, the deviation not below 0", o.Mean,
+				o.Deviation)
+		}
+	case MinMax:
+		if !InNormalRange(o.Min) || !InNormalRange(o.Max) || o.Max < o.Min {
+			return bad("from %v to %v: want 0 or normal float32 numbers that do not descend", o.Min, o.Max)
+		}
 	case BoxCox:
 		switch {
 		case !isFinite(float64(o.Lambda1)) || !isFinite(float64(o.Lambda2)):

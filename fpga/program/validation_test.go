@@ -104,6 +104,18 @@ func TestValidate(t *testing.T) {
 			`column 5 "y": sink 1 (dense 0): operator 0: box_cox: mode(2) is no mode`},
 		"box_cox of rap with lambda2": {dense(BoxCox{Lambda2: 1, Mode: BoxCoxRAP}),
 			`column 5 "y": sink 1 (dense 0): operator 0: box_cox: lambda2 1 with mode rap, which has none`},
+		"normalize of an integer": {sparse(FillNull{}, Normalize{Deviation: 1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 1: normalize does not take int64`},
+		"normalize by less than nothing": {dense(Normalize{Deviation: -1}), `column 5 "y": sink 1 (dense 0): operator 0: ` +
+			`normalize: mean 0, deviation -1: want 0 or normal float32 numbers, the deviation not below 0`},
+		"normalize by NaN": {dense(Normalize{Mean: nan}), `column 5 "y": sink 1 (dense 0): operator 0: ` +
+			`normalize: mean NaN, deviation 0: want 0 or normal float32 numbers, the deviation not below 0`},
+		"normalize by very little": {dense(Normalize{Deviation: 0x1p-127}), `column 5 "y": sink 1 (dense 0): operator 0: ` +
+			`normalize: mean 0, deviation 5.877471754111438e-39: want 0 or normal float32 numbers, the deviation not below 0`},
+		"min_max that descends": {dense(MinMax{Min: 1}), `column 5 "y": sink 1 (dense 0): operator 0: ` +
+			`min_max: from 1 to 0: want 0 or normal float32 numbers that do not descend`},
+		"min_max to infinity": {dense(MinMax{Max: math.Inf(1)}), `column 5 "y": sink 1 (dense 0): operator 0: ` +
+			`min_max: from 0 to +Inf: want 0 or normal float32 numbers that do not descend`},
 		"ngram of a scalar": {sparse(NGram{N: 1}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: takes a list`},
 		"ngram of nothing": {sparse(NGram{}),
@@ -208,6 +220,10 @@ func TestValidateTakes(t *testing.T) {
 			}
 			o.Starts[0] = math.MinInt64
 			p.Columns[0].Sinks[0].Ops[0] = o
+		},
+		"the least deviation": func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Normalize{Deviation: 0x1p-126} },
+		"the widest bounds": func(p *Program) {
+			p.Columns[5].Sinks[1].Ops[0] = MinMax{Min: -math.MaxFloat32, Max: math.MaxFloat32}
 		},
 		"logit to a half":  func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Logit{Eps: 0.5} },
 		"clamp to a point": func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Clamp{} },

@@ -81,6 +81,8 @@ const (
 //	hash_bytes        function u8
 //	get_local_hour    table of times u32, table of offsets u32
 //	map_id            table of keys u32, or 2^32-1 if the table is dense; table of values u32, default i64
+//	normalize         mean f64, deviation f64
+//	min_max           min f64, max f64
 //	box_cox           lambda1 f32, lambda2 f32, mode u8, 3 reserved
 //	hex_to_int, zero_extend: none
 const (

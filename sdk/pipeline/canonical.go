@@ -149,6 +149,10 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		c.str(`"values":`).table(tables[len(tables)-1]).str(`,"default":`).int(o.Default)
 	case program.Logit:
 		c.str(`"eps":`).number(program.Float32, 0, float64(o.Eps))
+	case program.Normalize:
+		c.str(`"mean":`).number(program.Float64, 0, o.Mean).str(`,"deviation":`).number(program.Float64, 0, o.Deviation)
+	case program.MinMax:
+		c.str(`"min":`).number(program.Float64, 0, o.Min).str(`,"max":`).number(program.Float64, 0, o.Max)
 	case program.BoxCox:
 		c.str(`"lambda1":`).number(program.Float32, 0, float64(o.Lambda1))
 		c.str(`,"lambda2":`).number(program.Float32, 0, float64(o.Lambda2)).str(`,"mode":"` + o.Mode.String() + `"`)

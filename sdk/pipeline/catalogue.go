@@ -266,6 +266,37 @@ func Catalogue() []Operator {
 			Source: "DPP BoxCox; caffe2 `BatchBoxCox`, RAP `boxcox`, which round each step; one rounding is ours",
 		},
 		{
+			Name: "normalize", Unit: program.UnitNormalize, apply: applyNormalize, check: checkNormalize,
+			Summary: "The correctly rounded float32 of (x - `mean`) / `deviation`, or of x - `mean` where `deviation` is 0. x " +
+				"is a float32, `mean` and `deviation` are float64, and nothing is rounded between.",
+			Params: []Param{
+				{Name: "mean", Type: ParamReal, Summary: "subtracted"},
+				{Name: "deviation", Type: ParamReal, Summary: "divides; at least 0"},
+			},
+			Takes: "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
+			Nulls: "stay null",
+			Lists: "refused",
+			Errors: "`deviation` is below 0; a constant that is neither 0 nor in the range of normal float32 numbers. A NaN " +
+				"stays one (7fc00000h), and an infinity itself",
+			Source: "NVTabular `Normalize`, which rounds each step in float64; one rounding is ours",
+		},
+		{
+			Name: "min_max", Unit: program.UnitMinMax, apply: applyMinMax, check: checkMinMax,
+			Summary: "The correctly rounded float32 of (x - `min`) / (`max` - `min`), or of x / 2x where both are one number. " +
+				"x is a float32, `min` and `max` are float64, and nothing is rounded between. Nothing is clamped.",
+			Params: []Param{
+				{Name: "min", Type: ParamReal, Summary: "becomes 0"},
+				{Name: "max", Type: ParamReal, Summary: "becomes 1; at least `min`"},
+			},
+			Takes: "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
+			Nulls: "stay null",
+			Lists: "refused",
+			Errors: "`max` is below `min`; a bound that is neither 0 nor in the range of normal float32 numbers. A NaN stays " +
+				"one (7fc00000h), and an infinity itself. With equal bounds the result is 0.5, and NaN of 0, infinities and " +
+				"NaN",
+			Source: "NVTabular `NormalizeMinMax`, which rounds each step in float64; one rounding is ours",
+		},
+		{
 			Name: "ngram", Unit: program.UnitNGram, apply: applyNGram, check: checkNGram,
 			Summary: "Replaces a list by one id for every window of `n` consecutive ids. A window's ids are folded by the " +
 				"hash of `sigrid_hash` before its modulus: the first id with the salt 0, each further one with the hash " +

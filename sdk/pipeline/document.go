@@ -88,6 +88,8 @@ func (o *Operator) example() string {
 		"sigrid_hash":      "- sigrid_hash: {salt: 0, max: 500000}",
 		"positive_modulus": "- positive_modulus: {modulus: 5000}",
 		"firstx":           "- firstx: {n: 20}",
+		"normalize":        "- normalize: {mean: 12.5, deviation: 3}",
+		"min_max":          "- min_max: {min: 0, max: 255}",
 		"ngram":            "- ngram: {n: 2}",
 		"hash_bytes":       "- hash_bytes: {function: xxh3}",
 		"get_local_hour":   "- get_local_hour: {zone: Europe/Berlin}",

@@ -190,6 +190,21 @@ var badDocuments = []struct {
 	{"ids of a table in 32 bits", "ids: int32\nsparse: [{columns: [i], ops: [map_id: {table: [1, 2147483648]}]}]", ErrIDs,
 		`line 2:10: sparse[0]: column "i": ids do not fit int32: ids of "i" may be 0 to 2147483648; end with sigrid_hash, ` +
 			`positive_modulus or clamp within int32, or say ids: int64`},
+	{"normalize without a deviation", "dense: [{columns: [f], ops: [normalize: {mean: 1}]}]", ErrMissing,
+		"line 1:30: dense[0].ops[0].normalize: missing: deviation: divides; at least 0"},
+	{"normalize by less than nothing", "dense: [{columns: [f], ops: [normalize: {mean: 1, deviation: -2}]}]", ErrValue,
+		"line 1:62: dense[0].ops[0].normalize.deviation: wrong value: -2, want at least 0"},
+	{"normalize by very little", "dense: [{columns: [f], ops: [normalize: {mean: 1, deviation: 1.0e-39}]}]", ErrValue,
+		"line 1:62: dense[0].ops[0].normalize.deviation: wrong value: 1.0e-39, want 0 or a number of 1.2e-38 to 3.4e38, or " +
+			"its negative"},
+	{"normalize of a list", "sparse: [{columns: [flist], ops: [normalize: {mean: 1, deviation: 1}]}]", ErrColumnType,
+		`line 1:35: sparse[0].ops[0]: column "flist": wrong type of column: normalize of a list: no tensor holds lists of ` +
+			`real numbers`},
+	{"min_max that descends", "dense: [{columns: [f], ops: [min_max: {min: 1, max: 0.5}]}]", ErrValue,
+		"line 1:30: dense[0].ops[0].min_max: wrong value: min 1 > max 0.5"},
+	{"min_max of text", "dense: [{columns: [s], ops: [min_max: {min: 1, max: 1}]}]", ErrColumnType,
+		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: min_max takes numbers, and these are strings; begin ` +
+			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
 	{"ngram of nothing", "sparse: [{columns: [list], ops: [ngram: 0]}]", ErrValue,
 		"line 1:41: sparse[0].ops[0].ngram.n: wrong value: 0, want at least 1"},
 	{"ngram of many", "sparse: [{columns: [list], ops: [ngram: {n: 17}]}]", ErrValue,

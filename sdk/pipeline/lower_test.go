@@ -124,6 +124,8 @@ dense:
   - {columns: [i], as: i_logit, ops: [logit: {eps: -1}]}
   - {columns: [d], ops: [box_cox: {lambda1: 0.5, lambda2: 1}]}
   - {columns: [f_null], ops: [fill_null: 1, box_cox: {lambda1: 0, mode: rap}]}
+  - {columns: [c_0], ops: [normalize: {mean: 0.1, deviation: 3}]}
+  - {columns: [c_1], ops: [min_max: {min: -1, max: 0.1}]}
 `},
 	{"categories", `
 sparse:

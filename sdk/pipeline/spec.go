@@ -182,6 +182,14 @@ func BoxCox(lambda1 Number, options ...Arg) Op {
 	return op("box_cox", append([]Arg{arg("lambda1", lambda1)}, options...)...)
 }
 
+// Normalize returns the operator (x - mean) / deviation.
+func Normalize(mean, deviation Number) Op {
+	return op("normalize", arg("mean", mean), arg("deviation", deviation))
+}
+
+// MinMax returns the operator (x - low) / (high - low).
+func MinMax(low, high Number) Op { return op("min_max", arg("min", low), arg("max", high)) }
+
 // NGram returns the operator that makes an id of every n consecutive ids of lists.
 func NGram(n int64) Op { return op("ngram", arg("n", Int(n))) }
 

@@ -199,7 +199,7 @@ func fittingGroup(t *rapid.T, dense bool) (columns string, ops []Op) {
 	}
 	if dense {
 		return columns, append(ops, rapid.SampledFrom([]Op{Log(Int(1)), ClampMin(Int(2)), Logit(Real(0.1)),
-			BoxCox(Real(0.5))}).Draw(t, "to dense"))
+			BoxCox(Real(0.5)), Normalize(Real(0.1), Int(3)), MinMax(Int(-1), Real(0.7))}).Draw(t, "to dense"))
 	}
 	switch {
 	case kind == "real":
@@ -242,7 +242,11 @@ func randomSpec(t *rapid.T) *Spec {
 		return IDTable{Keys: keys, Values: values}
 	})
 	operator := rapid.Custom(func(t *rapid.T) Op {
-		switch rapid.IntRange(0, 15).Draw(t, "operator") {
+		switch rapid.IntRange(0, 17).Draw(t, "operator") {
+		case 15:
+			return Normalize(number.Draw(t, "mean"), number.Draw(t, "deviation"))
+		case 16:
+			return MinMax(number.Draw(t, "min"), number.Draw(t, "max"))
 		case 0:
 			return FillNull(number.Draw(t, "fill"))
 		case 1:

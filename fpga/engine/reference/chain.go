@@ -16,7 +16,9 @@ import (
 	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/logn"
 	"github.com/millrace/millrace/fpga/unit/mapid"
+	"github.com/millrace/millrace/fpga/unit/minmax"
 	"github.com/millrace/millrace/fpga/unit/ngram"
+	"github.com/millrace/millrace/fpga/unit/normalize"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
@@ -147,6 +149,10 @@ func (e *evaluator) applyScalar(op program.Op, kind program.Kind, v any) (any, e
 			params.Mode = boxcox.RAP
 		}
 		return e.evaluate(o, x, func() float32 { return boxcox.Reference(x, params) }), nil
+	case program.Normalize:
+		return normalize.Reference(v.(float32), o.Mean, o.Deviation), nil
+	case program.MinMax:
+		return minmax.Reference(v.(float32), o.Min, o.Max), nil
 	case *program.Bucketize:
 		return bucketOf(o, v)
 	case program.SigridHash:

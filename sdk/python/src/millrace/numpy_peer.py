@@ -269,6 +269,20 @@ class Transform:
         c.values = bucket.astype(np.int64, copy=False)
         return "int64"
 
+    def _normalize(self, c: _Column, kind: str, mean: str, deviation: str) -> str:
+        # Rounded to float64 between, and so in the last bit of a float32 once in 2^28 values.
+        by = _number_of(deviation, "float64")
+        x = c.values.astype(np.float32) - np.float64(_number_of(mean, "float64"))
+        c.values = (x / by if by else x).astype(np.float32)
+        return "float32"
+
+    def _min_max(self, c: _Column, kind: str, min: str, max: str) -> str:  # noqa: A002
+        low, high = np.float64(_number_of(min, "float64")), np.float64(_number_of(max, "float64"))
+        x = c.values.astype(np.float32).astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            c.values = ((x - low) / (high - low) if high > low else x / (2 * x)).astype(np.float32)
+        return "float32"
+
     def _sigrid_hash(self, c: _Column, kind: str, salt: int, max: int) -> str:  # noqa: A002
         k = _hashed(c.values.view(np.uint64), np.uint64(salt & (1 << 64) - 1))
         c.values = k.view(np.int64) % np.int64(max)

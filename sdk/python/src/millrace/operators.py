@@ -29,6 +29,8 @@ __all__ = [
     "firstx",
     "logit",
     "box_cox",
+    "normalize",
+    "min_max",
     "ngram",
     "get_local_hour",
     "map_id",
@@ -175,6 +177,32 @@ def box_cox(lambda1: Number, *, lambda2: Number = 0, mode: Literal["caffe2", "ra
         mode: which number is transformed
     """
     return Operator("box_cox", given({"lambda2": 0, "mode": "caffe2"}, lambda1=lambda1, lambda2=lambda2, mode=mode))
+
+
+def normalize(mean: Number, *, deviation: Number) -> Operator:
+    """The correctly rounded float32 of (x - ``mean``) / ``deviation``, or of x - ``mean`` where ``deviation`` is 0. x
+    is a float32, ``mean`` and ``deviation`` are float64, and nothing is rounded between.
+
+    Takes float32; int64 and float64 become float32 (nearest, ties to even); yields float32. Nulls: stay null.
+
+    Args:
+        mean: subtracted
+        deviation: divides; at least 0
+    """
+    return Operator("normalize", given(mean=mean, deviation=deviation))
+
+
+def min_max(min: Number, *, max: Number) -> Operator:
+    """The correctly rounded float32 of (x - ``min``) / (``max`` - ``min``), or of x / 2x where both are one number. x
+    is a float32, ``min`` and ``max`` are float64, and nothing is rounded between. Nothing is clamped.
+
+    Takes float32; int64 and float64 become float32 (nearest, ties to even); yields float32. Nulls: stay null.
+
+    Args:
+        min: becomes 0
+        max: becomes 1; at least ``min``
+    """
+    return Operator("min_max", given(min=min, max=max))
 
 
 def ngram(n: int) -> Operator:
