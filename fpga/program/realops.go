@@ -56,4 +56,6 @@ func (MinMax) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }
 
 // InNormalRange reports whether a constant is 0 or in the range of normal float32 numbers, as those of Normalize and
 // MinMax must be.
-func InNormalRange(x float64) bool { return x == 0 || math.Abs(x) >= 0x1p-126 && math.Abs(x) <= math.MaxFloat32 }
+func InNormalRange(x float64) bool {
+	return x == 0 || math.Abs(x) >= 0x1p-126 && math.Abs(x) <= math.MaxFloat32
+}
