@@ -185,7 +185,7 @@ func TestTransfersAreSplitAtMDTS(t *testing.T) {
 		assert.ElementsMatch(t, c.want, r.take(cs.IOStore))
 		assert.ElementsMatch(t, c.want, r.take(cs.IOFetch))
 	}
-	// One byte below, at and above, where bytes are the unit.
+	// Memory has bytes as its unit: a length is one byte below the bound, at the bound, and one byte above it.
 	for _, n := range []int{mdts - 1, mdts, mdts + 1} {
 		require.NoError(t, slm.Fetch(t.Context(), 0, make([]byte, n)))
 		assert.Len(t, r.take(cs.IOFetch), (n+mdts-1)/mdts)

@@ -334,7 +334,8 @@ func (e entered) Execute(ctx context.Context, ranges []cs.Range, args []byte) (u
 	return e.Compute.Execute(ctx, ranges, args)
 }
 
-// TestDisklessDriveInAFile: what it is, its images and its trust persist; what was stored in its memory does not.
+// TestDisklessDriveInAFile checks that the identity of a drive in a file, its images and its trust persist. The
+// contents of the drive's memory do not.
 func TestDisklessDriveInAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "card")
 	uri := "file:" + path + "?size=0&slm=1MiB"

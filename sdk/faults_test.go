@@ -144,8 +144,8 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 	}
 }
 
-// Memory goes with the association that holds it: a reservation from before a connection was lost cannot touch one that
-// was made after, although both have the same address.
+// TestMemoryOfALostAssociation checks that memory ends with the association that holds it. A reservation made before a
+// connection was lost cannot touch a reservation made after it, although both have the same address.
 func TestMemoryOfALostAssociation(t *testing.T) {
 	for _, commands := range []string{"vendor", "standard"} {
 		t.Run(commands, func(t *testing.T) {

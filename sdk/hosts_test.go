@@ -122,9 +122,9 @@ func (g guard) intact(t *testing.T) {
 	}
 }
 
-// TestHostsPreprocessAtOnce has two hosts preprocess different partitions by different programs from one drive, again
-// and again, one by each command set. Each also holds memory before, between and behind the memory of its runs. Every
-// mini-batch is the reference's, and no byte of the memory that is held changes.
+// TestHostsPreprocessAtOnce has two hosts preprocess different partitions of one drive by different programs, again and
+// again. Each host uses another command set, and also holds memory before, between and behind the memory of its runs.
+// Every mini-batch is the reference's, and no byte of the held memory changes.
 func TestHostsPreprocessAtOnce(t *testing.T) {
 	const slm = 16 << 20
 	var data [2][]byte

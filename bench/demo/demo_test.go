@@ -54,7 +54,7 @@ func TestTheMainJob(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// TestMoreDrivesThanPartitions: those that hold nothing do nothing.
+// TestMoreDrivesThanPartitions checks that drives without partitions do nothing.
 func TestMoreDrivesThanPartitions(t *testing.T) {
 	o := small()
 	o.Drives, o.Partitions = 3, 2

@@ -64,7 +64,7 @@ func TestPeersAgree(t *testing.T) {
 	}
 }
 
-// TestThreadsTakeTheSameRows: the threads' own files hold, one behind the other, the rows of one file.
+// TestThreadsTakeTheSameRows checks that the files of the threads together hold the rows of the single file, in order.
 func TestThreadsTakeTheSameRows(t *testing.T) {
 	one, want := smallData(t, "rm1", layouts[0], 1)
 	three, got := smallData(t, "rm1", layouts[0], 3)

@@ -43,8 +43,8 @@ func (r *rendezvous) ReadAtContext(ctx context.Context, b []byte, off int64) (in
 	return r.ReadAt(b, off)
 }
 
-// TestWindowsFromElsewhereAreReadTogether: the windows of a slice are asked for at once, and before the slice takes a
-// thread; one that fails fails the slice, and the end of the context ends the waiting.
+// TestWindowsFromElsewhereAreReadTogether checks that the windows of a slice are requested at once, before the slice
+// takes a thread. A window that fails fails the slice, and the end of the context ends the waiting.
 func TestWindowsFromElsewhereAreReadTogether(t *testing.T) {
 	data := rows(10)
 	prepare := func(fail error) (target.Target, *target.Execution) {

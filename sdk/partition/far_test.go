@@ -23,7 +23,8 @@ func (f farReader) ReadAtContext(ctx context.Context, b []byte, off int64) (int,
 	return f.ReadAt(b, off)
 }
 
-// TestReadsOfAPartitionElsewhereEndWithTheirContext: those of one that is here do not ask the context.
+// TestReadsOfAPartitionElsewhereEndWithTheirContext checks that reads of a partition on another machine end with their
+// context. Reads of a partition on this machine do not look at the context.
 func TestReadsOfAPartitionElsewhereEndWithTheirContext(t *testing.T) {
 	data := make([]byte, 160*3)
 	open := func(r io.ReaderAt) *Partition {

@@ -104,10 +104,10 @@ type mixed struct {
 	Names []byte  `parquet:"names,dict"`
 }
 
-// TestMemoryForOneDictionaryOfTwo has memory for one or nearly two dictionaries. Arranging the memory for what all
-// columns want loses a dictionary, and with it the page that the dictionary is made from has to be in memory again. A
-// planner that left that out would arrange memory for all columns, find no room, arrange it for one, and so on without
-// end.
+// TestMemoryForOneDictionaryOfTwo has memory for one or nearly two dictionaries. If the memory is arranged for all
+// columns, a dictionary is lost, and the page that the dictionary is made from must be in memory again. A planner that
+// did not count this page would arrange the memory for all columns, find no room, arrange the memory for one column,
+// and begin again without end.
 func TestMemoryForOneDictionaryOfTwo(t *testing.T) {
 	const rows, distinct = 24, 2400
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/sdk/processor/processortest"
 )
 
-// BenchmarkStream runs forty hashed columns in memory; what it takes over the engine's own time is the planner's.
+// BenchmarkStream runs forty hashed columns in memory. The time beyond the engine's own time is the planner's.
 func BenchmarkStream(b *testing.B) {
 	data, prog, schema := processortest.Wide(b, 40, 100_000, 1<<20, pq.Compression(&pq.Uncompressed))
 	part := processortest.Open(b, data, true)

@@ -26,7 +26,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// observed is a target that digests all that it is asked to execute.
+// observed is a target that digests every execution.
 type observed struct {
 	target.Target
 	sum hash.Hash
@@ -54,7 +54,7 @@ type decided struct {
 	first  int64
 }
 
-// decide runs a configuration, from its first row and then from the beginning, and says what it had the target do.
+// decide runs a configuration from its first row and then from the beginning, and describes the executions.
 func decide(t *testing.T, d decided) string {
 	f := processortest.NewFlash(d.memory, 512)
 	o := &observed{f, sha256.New()}
@@ -87,8 +87,9 @@ func decide(t *testing.T, d decided) string {
 		sha256.Sum256(d.data), o.sum.Sum(nil))
 }
 
-// TestDecisions holds the slices and moves of some configurations to those of testdata/decisions.txt: a change there is
-// a change of what drives do. Where the file of a line differs too, its writer changed. MILLRACE_UPDATE=1 writes it.
+// TestDecisions compares the slices and moves of some configurations with testdata/decisions.txt. A change of that file
+// is a change of the work of drives, unless the digest of the data differs too: then the writer of the data changed.
+// MILLRACE_UPDATE=1 writes the file.
 func TestDecisions(t *testing.T) {
 	var got strings.Builder
 	for _, name := range []string{"unpacked", "packed"} {

@@ -22,8 +22,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// TestDamagedPages destroys one byte of every page in turn: the error names the place, and the mini-batches before
-// are whole.
+// TestDamagedPages changes one byte of every page in turn. The error names the place, and the mini-batches before the
+// place are whole.
 func TestDamagedPages(t *testing.T) {
 	l := processortest.Layout{Rows: 400, Group: 150, Page: 1 << 10, Seed: 61}
 	data := processortest.WriteParquet(t, l)
@@ -66,7 +66,7 @@ func TestDamagedPages(t *testing.T) {
 	assert.Greater(t, pages, 30)
 }
 
-// TestSchemas runs pipelines over partitions that are not theirs.
+// TestSchemas runs programs over partitions with other columns, and opens streams that cannot be.
 func TestSchemas(t *testing.T) {
 	ctx := context.Background()
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 100, Group: 50, Page: 1 << 10, Seed: 62})
@@ -123,7 +123,7 @@ func TestSchemas(t *testing.T) {
 	require.ErrorAs(t, err, &slm)
 }
 
-// TestNullsThatMayNotBe feeds a dense column that has nulls in spite of what the pipeline was lowered for.
+// TestNullsThatMayNotBe runs a program that was lowered for a dense column without nulls over a column that has nulls.
 func TestNullsThatMayNotBe(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 100, Group: 100, Page: 1 << 10, Seed: 63})
 	ops := []program.Op{program.Convert{To: program.Float32}}
@@ -139,7 +139,7 @@ func TestNullsThatMayNotBe(t *testing.T) {
 	assert.ErrorContains(t, err, "int_0")
 }
 
-// liar answers against the contract.
+// liar is a target whose results break the contract.
 type liar struct {
 	*processortest.Flash
 	lie func(r *program.Result)
@@ -161,7 +161,7 @@ func (l *liar) Execute(ctx context.Context, x *target.Execution) (target.Outcome
 	return o, nil
 }
 
-// TestLies runs engines that do not keep the contract: a host believes nothing that it can check, and always ends.
+// TestLies runs engines that break the contract. The host checks everything that it can check, and every run ends.
 func TestLies(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 300, Group: 100, Page: 1 << 10, Seed: 65})
 	prog, schema := processortest.Jagged()
@@ -204,7 +204,7 @@ func want(r *program.Result, s program.State, need uint64) {
 	}
 }
 
-// FuzzResult gives a host random results: it ends with an error or a mini-batch, in bounded time and memory.
+// FuzzResult gives a host random results. The run ends with an error or with mini-batches, in bounded time and memory.
 func FuzzResult(f *testing.F) {
 	data := processortest.WriteParquet(f, processortest.Layout{Rows: 60, Group: 40, Page: 500, Seed: 66})
 	f.Add(uint64(1), []byte{1, 2, 3})

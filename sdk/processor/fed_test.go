@@ -41,8 +41,8 @@ func (c *countedTarget) Execute(ctx context.Context, x *target.Execution) (targe
 	return c.Target.Execute(ctx, x)
 }
 
-// Load implements target.Target. A large load waits until an execution has begun that writes elsewhere. The last
-// mini-batch has none behind it, and waits in vain.
+// Load implements target.Target. A large load waits until an execution that writes elsewhere has begun. No execution
+// follows the last mini-batch, whose load waits until its patience ends.
 func (c *countedTarget) Load(ctx context.Context, addr uint64, b []byte) error {
 	if uint64(len(b)) >= c.large {
 		elsewhere := func() (bool, <-chan struct{}) {
@@ -70,7 +70,7 @@ func (c *countedTarget) Load(ctx context.Context, addr uint64, b []byte) error {
 // View implements target.Target.
 func (c *countedTarget) View(target.Span) ([]byte, bool) { return nil, false }
 
-// fedMemory is the CPU's memory as a drive's: partitions without extents are stored in it by the host.
+// fedMemory presents the CPU's memory as a drive's memory. The host stores partitions without extents in the memory.
 type fedMemory struct{ *processortest.Flash }
 
 // Limits implements target.Target.
@@ -80,8 +80,7 @@ func (f fedMemory) Limits() target.Limits {
 	return l
 }
 
-// Execute implements target.Target. Moves are performed one after the other, those ahead last, while the slice's
-// memory is checked not to change.
+// Execute implements target.Target. It carries out the slice's moves and then the moves ahead.
 func (f fedMemory) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
 	store := func(moves []target.Move) error {
 		for _, m := range moves {
@@ -95,7 +94,7 @@ func (f fedMemory) Execute(ctx context.Context, x *target.Execution) (target.Out
 		}
 		return nil
 	}
-	// Ahead first: a window of this slice that it wrote over would show.
+	// All moves come before the execution, so that a move ahead that wrote over a window of this slice would show.
 	if err := errors.Join(store(x.Moves), store(x.Ahead)); err != nil {
 		return target.Outcome{}, err
 	}
@@ -104,7 +103,7 @@ func (f fedMemory) Execute(ctx context.Context, x *target.Execution) (target.Out
 	return f.Flash.Execute(ctx, &y)
 }
 
-// TestFetchesOverlapExecutions has the fetch of a mini-batch wait for the next one's slice to begin.
+// TestFetchesOverlapExecutions has the fetch of a mini-batch wait until a slice of the next mini-batch begins.
 func TestFetchesOverlapExecutions(t *testing.T) {
 	l := processortest.Layout{Rows: 15_000, Group: 15_000, Page: 2 << 10, Seed: 5}
 	data := processortest.WriteParquet(t, l)

@@ -59,7 +59,7 @@ func TestLentMemory(t *testing.T) {
 	assert.Greater(t, p.Stats().BytesLent, before)
 }
 
-// TestRetained holds a mini-batch with two holders.
+// TestRetained has a mini-batch with two holders.
 func TestRetained(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 1000, Group: 1000, Page: 1 << 10, Seed: 52})
 	prog, schema := processortest.Fixed()
@@ -84,7 +84,7 @@ func TestRetained(t *testing.T) {
 	first.Release()
 }
 
-// TestCancel ends streams while the engine hangs, in every way there is, and finds no goroutine left.
+// TestCancel ends streams while the engine hangs, in every way that a stream can end. No goroutine is left.
 func TestCancel(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 1000, Group: 1000, Page: 1 << 10, Seed: 53})
 	prog, schema := processortest.Fixed()
@@ -120,7 +120,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestNextGoesOn leaves a call of Next early; the stream loses nothing.
+// TestNextGoesOn ends the context of a call of Next early. The stream loses no mini-batch.
 func TestNextGoesOn(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 300, Group: 1000, Page: 1 << 10, Seed: 54})
 	prog, schema := processortest.Fixed()
@@ -156,7 +156,7 @@ func TestNextGoesOn(t *testing.T) {
 	}
 }
 
-// TestStreamsShare opens more streams than there are places.
+// TestStreamsShare opens more streams than the processor runs at once.
 func TestStreamsShare(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 400, Group: 1000, Page: 1 << 10, Seed: 55})
 	prog, schema := processortest.Fixed()

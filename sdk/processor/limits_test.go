@@ -40,7 +40,7 @@ func tryMemory(t testing.TB, data []byte, kind string, memory uint64, batch int)
 	return err
 }
 
-// TestLeastMemory follows what ErrSLM says is needed to the least memory that does, and looks one byte below it.
+// TestLeastMemory follows the need that errors name to the least memory that suffices, and tries one byte less.
 func TestLeastMemory(t *testing.T) {
 	for name, l := range map[string]processortest.Layout{
 		"pages":                 {Rows: 800, Group: 500, Page: 2 << 10, Codec: &pq.Snappy, Seed: 21},
@@ -68,8 +68,8 @@ func TestLeastMemory(t *testing.T) {
 				}
 				require.Less(t, steps, 100)
 				require.NotNil(t, last)
-				// The least memory that suffices lies between the memory that was too little and the memory that was asked for: a
-				// page header that was not yet there was asked for with the room that it may take.
+				// The least memory that suffices lies between the memory that was too little and the memory that the error
+				// demanded: the error counts a page header that was not read yet with the most bytes that a header may have.
 				low, high := last.Have, memory
 				for high-low > 1 {
 					mid := low + (high-low)/2
@@ -95,8 +95,8 @@ func TestLeastMemory(t *testing.T) {
 	}
 }
 
-// TestFlippedByte changes one byte of the input range after the moves and before the execution: it must be that memory
-// that the tensors come from. Rows of binary have no checksum, so that the byte shows in one place and nowhere else.
+// TestFlippedByte changes one byte of the input range after the moves and before the execution, and so shows that the
+// tensors come from this memory. Binary rows have no checksum: the byte shows in one place and nowhere else.
 func TestFlippedByte(t *testing.T) {
 	data := processortest.BinaryRows(64)
 	prog, schema := processortest.Criteo(program.CriteoBinary, program.MalformedFail)
@@ -123,7 +123,7 @@ func TestFlippedByte(t *testing.T) {
 	assert.Empty(t, tensor.Diff(straight, flipped))
 }
 
-// TestFlippedPage does the same to a page with a checksum.
+// TestFlippedPage changes bytes of a page with a checksum between the moves and the execution.
 func TestFlippedPage(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 500, Group: 1 << 20, Page: 1 << 20, Seed: 31})
 	prog, schema := processortest.Fixed()
@@ -144,7 +144,7 @@ func TestFlippedPage(t *testing.T) {
 	assert.Equal(t, 0, bad.RowGroup)
 }
 
-// TestFaults breaks a target at every execution in turn.
+// TestFaults has a target fail at every execution in turn.
 func TestFaults(t *testing.T) {
 	l := processortest.Layout{Rows: 600, Group: 250, Page: 1 << 10, Seed: 41}
 	data := processortest.WriteParquet(t, l)
@@ -171,7 +171,7 @@ func TestFaults(t *testing.T) {
 			}
 			require.ErrorIs(t, err, broken)
 			processortest.RequireSame(t, want[:len(got)], got, "what came before the fault is whole")
-			// The next stream is as good as new.
+			// The next stream makes every mini-batch.
 			got, err = processortest.Collect(p, run)
 			require.NoError(t, err)
 			processortest.RequireSame(t, want, got)

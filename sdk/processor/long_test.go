@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/processor/processortest"
 )
 
-// TestLongRowGroup is the main job in small: a row group ten times the memory, in pages, one page a column at a time of
-// which fits.
+// TestLongRowGroup runs a small form of the main job: a row group ten times as large as the memory, which holds one
+// page of each column at a time.
 func TestLongRowGroup(t *testing.T) {
 	const columns, rows, page, memory = 40, 10000, 4 << 10, 320 << 10
 	data, prog, schema := processortest.Wide(t, columns, rows, page, pq.Compression(&pq.Uncompressed))
@@ -28,7 +28,7 @@ func TestLongRowGroup(t *testing.T) {
 	assert.Less(t, s.BytesReread, s.BytesPlanned/4)
 }
 
-// TestLateStart begins near the end of a chunk: the pages before are passed over without being moved.
+// TestLateStart begins near the end of a chunk, and checks that the pages before the first row are not moved.
 func TestLateStart(t *testing.T) {
 	const columns, rows, page = 4, 20000, 4 << 10
 	for _, codec := range []pq.WriterOption{pq.Compression(&pq.Uncompressed), pq.Compression(&pq.Snappy)} {
@@ -67,8 +67,8 @@ func TestAnOffsetIndexThatLies(t *testing.T) {
 	}
 }
 
-// TestMarks runs the parts of a row group of lists, whose pages do not say how many rows they have, one after another
-// and in any order: what one stream came by the next one begins at.
+// TestMarks runs the parts of a row group of lists in any order. The pages do not say how many rows they have, so that
+// a stream records the rows at which it saw pages begin, and the next stream begins at such a page.
 func TestMarks(t *testing.T) {
 	const rows, part = 4000, 500
 	l := processortest.Layout{Rows: rows, Group: rows, Page: 500, Codec: &pq.Snappy, Seed: 71}

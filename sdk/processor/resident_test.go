@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// TestPackedPagesAreMovedOnce has memory for the unpacked pages of all columns and a few packed ones: a page that lies
-// unpacked needs its packed form no more.
+// TestPackedPagesAreMovedOnce has memory for the unpacked pages of all columns and for a few packed pages. The packed
+// form of a page is not needed once the page lies unpacked.
 func TestPackedPagesAreMovedOnce(t *testing.T) {
 	const columns, rows, page, memory = 40, 10000, 4 << 10, 320 << 10
 	data, prog, schema := processortest.Wide(t, columns, rows, page, pq.Compression(&pq.Snappy))
@@ -34,7 +34,7 @@ func TestPackedPagesAreMovedOnce(t *testing.T) {
 	}
 }
 
-// size is how many bytes the page at a task's cursor has.
+// size returns the number of bytes of the page at a task's cursor.
 func size(data []byte, p *partition.Partition, task program.Task) uint64 {
 	c := p.File.RowGroups[0].Columns[task.Column]
 	h, n, err := format.ParsePageHeader(data[uint64(c.Offset)+task.Cursor.Page:])
@@ -44,8 +44,8 @@ func size(data []byte, p *partition.Partition, task program.Task) uint64 {
 	return uint64(n) + uint64(h.Compressed)
 }
 
-// TestChecksumsFollowMoves watches which pages a slice says were checked before: those, in that place, that an earlier
-// slice looked at and nothing has been moved over since.
+// TestChecksumsFollowMoves watches which pages a slice marks as checked: pages that an earlier slice checked in the
+// same place, and over which nothing has been moved since.
 func TestChecksumsFollowMoves(t *testing.T) {
 	const columns, rows, page = 6, 4000, 4 << 10
 	data, prog, schema := processortest.Wide(t, columns, rows, page, pq.Compression(&pq.Uncompressed))
@@ -75,7 +75,7 @@ func TestChecksumsFollowMoves(t *testing.T) {
 				chunk := x.Ranges[target.RangeInput].Addr + task.Window.Off - task.WindowAt // where its first byte would lie
 				before, was := looked[key]
 				if !was && task.Cursor.Checked {
-					// The column's last slice came by it.
+					// The column's last slice reached the page.
 					before, was = last[task.Column], true
 				}
 				now := seen{chunk, n}

@@ -68,8 +68,8 @@ func TestEnginesAgree(t *testing.T) {
 	}
 }
 
-// TestAnyMemory runs files of many shapes in memories of many sizes, from extents on a device of blocks: a mini-batch
-// does not depend on any of that, and the bytes that the device moved are those that were planned.
+// TestAnyMemory runs files of many shapes in memories of many sizes, from extents on a device of blocks. The
+// mini-batches are the same everywhere, and the device moves as many bytes as were planned.
 func TestAnyMemory(t *testing.T) {
 	kinds := []string{"fixed", "jagged", "mapped"}
 	rapid.Check(t, func(rt *rapid.T) {

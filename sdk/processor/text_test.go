@@ -72,7 +72,7 @@ func TestTextAgrees(t *testing.T) {
 	}
 }
 
-// TestRealRows runs rows of Criteo's as they were published.
+// TestRealRows runs rows of Criteo as they were published.
 func TestRealRows(t *testing.T) {
 	data, err := os.ReadFile(shared.Path(t, "data/criteo/td_day_11_first_3k_rows_original.tsv"))
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestRealRows(t *testing.T) {
 	processortest.RequireSame(t, want, processortest.MiniBatches(t, p, run))
 }
 
-// TestTextErrors looks at what a text partition is refused for.
+// TestTextErrors opens and runs text partitions that must be refused.
 func TestTextErrors(t *testing.T) {
 	ctx := context.Background()
 	bad := processortest.TextRows(50, 10)
@@ -103,7 +103,7 @@ func TestTextErrors(t *testing.T) {
 	assert.Equal(t, sha256.Sum256(bad), [32]byte(part.Describe().Footer))
 	assert.Equal(t, []int64{50}, part.Describe().RowGroups)
 
-	// Indexed one way and read another: rows would have other numbers.
+	// The index leaves malformed rows out and the program does not: rows would have other numbers.
 	prog, schema := processortest.Criteo(program.CriteoTSV, program.MalformedFail)
 	p := processortest.OnCPU(t, prog, schema, processor.Options{SLM: 2 << 20})
 	_, err = p.Open(ctx, processor.Run{Partition: part, Rows: 10, Batch: 10})

@@ -65,9 +65,9 @@ func drawFile(t *rapid.T) *fakeFile {
 	return f
 }
 
-// maxSlicesWithoutProgress bounds the slices in a row that write nothing and reach no page, of an engine that asks for
-// what it needs: until portions are placed one by one, then for the six needs of each of a map's three leaves, for the
-// pages that a task's rows lie in, which this engine asks for one after another, and for halving the rows.
+// maxSlicesWithoutProgress bounds the consecutive slices that write nothing and reach no page. The bound is the sum of
+// the slices until portions are placed one by one, of the six needs of each of a map's three leaves, of the pages in
+// which a task's rows lie (this engine requests one page after another), and of halving the rows.
 func (r *fakeRun) maxSlicesWithoutProgress() int {
 	pages := 0
 	for i := range r.engine.file.columns {
@@ -100,7 +100,7 @@ func (r *fakeRun) run(t require.TestingT) error {
 
 // TestEveryFileEnds runs files of many shapes in memories of many sizes. The fake engine checks that every window
 // holds the bytes that it is said to hold, and that dictionaries and unpacked pages are where they are said to be.
-// Every run ends, with all rows or with a MemoryError, and with a little more memory than the errors ask for it ends
+// Every run ends with all rows or with a MemoryError. With a little more memory than the errors demand, the run ends
 // with all rows.
 func TestEveryFileEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

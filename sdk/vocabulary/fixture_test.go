@@ -84,7 +84,7 @@ func build(t *testing.T, rules Rules, columns ...testColumn) *Vocabulary {
 	return finish(t, b, filepath.Join(t.TempDir(), "v.vocab"))
 }
 
-// batchOf makes a mini-batch of columns, and its schema. List says of each column that it is one of lists.
+// batchOf makes a mini-batch of columns, and its schema. A column of lists has List set.
 func batchOf(t require.TestingT, ids tensor.DType, columns []testColumn) *tensor.MiniBatch {
 	s := &tensor.Schema{IDs: ids}
 	for i, c := range columns {

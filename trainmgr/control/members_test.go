@@ -15,9 +15,9 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// TestAMemberIsReplacedForGood: of three members the leader dies with its disk in the middle of an epoch. It is
-// removed, and another member is added and joins. When a second of the first three members dies, the job goes on
-// with all acknowledgements.
+// TestAMemberIsReplacedForGood has the leader of three members die with its disk in the middle of an epoch. The dead
+// member is removed, and another member is added and joins. When a second of the first three members dies, the job
+// goes on with all acknowledgements.
 func TestAMemberIsReplacedForGood(t *testing.T) {
 	t.Parallel()
 	members, c := startCluster(t, 3)

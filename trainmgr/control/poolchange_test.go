@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// hookFiles are the files of a hook command that writes what it was called for. The command then waits while the file
+// hookFiles are the files of a hook command that writes its calls. The command then waits while the file
 // hold is there.
 type hookFiles struct{ dir string }
 

@@ -35,8 +35,9 @@ func TestFilesGetTheCoresThatTheTrainerLeaves(t *testing.T) {
 	}
 }
 
-// TestEveryCoreGetsASplitAndTheBytesAreTheSame: by default a drive made of files has the machine's cores as engine
-// threads and one more stream, in the memory that those need; the mini-batches are those of one thread.
+// TestEveryCoreGetsASplitAndTheBytesAreTheSame checks the defaults of a drive made of files: an engine thread for every
+// core of the machine, one stream more than threads, and the memory that these streams need. The mini-batches are the
+// same as with one thread.
 func TestEveryCoreGetsASplitAndTheBytesAreTheSame(t *testing.T) {
 	d := newDataSet(t, 170, 1000, 400, 400, 400, 400, 300)
 	options := trainmgr.Options{Pipeline: pipelineOf(t, "lists"), Order: dataset.Deterministic, SplitBatches: 2,

@@ -64,7 +64,7 @@ func makePartition(t testing.TB, seed uint64, rows, group, page int) []byte {
 	return b.Bytes()
 }
 
-// pipelines by what their lengths are.
+// pipelines are documents by the kind of their lengths.
 var pipelines = map[string]string{
 	"lists": `name: lists
 batch: 50

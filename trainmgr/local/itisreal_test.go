@@ -131,8 +131,8 @@ func (f flip) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint
 	return f.Compute.Execute(ctx, ranges, args)
 }
 
-// TestAFlippedByteOfDeviceMemoryIsSeen: it is the drive's memory that the tensors come from. A byte under a page's
-// checksum ends the job with an error; the error names the place.
+// TestAFlippedByteOfDeviceMemoryIsSeen changes bytes of the drive's memory, and so shows that the tensors come from
+// this memory. A changed byte under a page's checksum ends the job with an error that names the place.
 func TestAFlippedByteOfDeviceMemoryIsSeen(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 900)
 	for _, query := range []string{"?slm=8MiB", "?slm=8MiB&commands=standard"} {
@@ -241,8 +241,8 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 				}
 			}
 			_, rows := executed()
-			// A stream has one mini-batch that waits for room in the queue, one that waits for it to be taken, and one
-			// that is being made when the output buffers allow it.
+			// A stream has a mini-batch that waits for room in the queue, another behind it, and a third in the making if
+			// the output buffers allow it.
 			most := taken + 1 + int(10_000/mb.Bytes()) + 2*streams*3
 			assert.LessOrEqual(t, int(rows), most*batch, "of %d rows", d.total())
 			break

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/trainmgr"
 )
 
-// setup is one way to run a job. None of it may show in a mini-batch.
+// setup is one way to run a job. The mini-batches must not depend on the setup.
 type setup struct {
 	place    string // mem, file, files, or with an accelerator without flash: beside files, beside mem, card
 	drives   int

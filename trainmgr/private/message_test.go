@@ -125,7 +125,8 @@ func TestLimitsOfAnOpen(t *testing.T) {
 	}
 }
 
-// FuzzRead reads bytes of a trainer: a message, which says the same when it is written and read again, or an error.
+// FuzzRead reads bytes of a trainer. The result is an error, or a message that stays the same when it is written and
+// read again.
 func FuzzRead(f *testing.F) {
 	for _, m := range samples() {
 		b, err := Encode(m)

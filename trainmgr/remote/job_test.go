@@ -47,8 +47,8 @@ func TestEveryMiniBatchComesOnce(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreLostAreSaidAgain: the leader says a grant until it hears that it came; one that comes when the
-// lease is over is passed over.
+// TestAnswersThatAreLostAreSaidAgain checks that the leader repeats a grant until the launcher confirms it. The
+// launcher ignores a grant that arrives after the end of its lease.
 func TestAnswersThatAreLostAreSaidAgain(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 300, batch: 10, split: 3})
 	c.set(func() { c.lose = 2 })

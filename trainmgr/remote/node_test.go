@@ -350,7 +350,8 @@ func TestBuffersAreAlignedAndBounded(t *testing.T) {
 	require.Same(t, &b[:1][0], &p.get(10)[:1][0])
 }
 
-// TestCredits: of small mini-batches more are asked for at once than of large ones, unless it is said how many.
+// TestCredits checks that more small mini-batches than large mini-batches are requested at once, unless an option gives
+// the number.
 func TestCredits(t *testing.T) {
 	for bytes, want := range map[int64]int{0: 4, 1: 4, 2 << 20: 4, 2<<20 + 1: 3, 3 << 20: 2, 4_300_000: 2, 1 << 31: 2} {
 		require.Equal(t, want, creditsFor(AttachOptions{}, bytes), "%d bytes", bytes)
@@ -358,7 +359,8 @@ func TestCredits(t *testing.T) {
 	}
 }
 
-// TestTheSumOfAFrame is the same whether it is made on the way or at the end, wherever the header ends.
+// TestTheSumOfAFrame checks that the checksum of a frame is the same if it is computed while the frame arrives and if
+// it is computed at the end, wherever the header ends.
 func TestTheSumOfAFrame(t *testing.T) {
 	for _, rows := range []int{1, 100, 9000, 40_000} {
 		mb := makeBatch(tensor.Name{Number: 3}, rows)

@@ -161,7 +161,7 @@ func TestProfileWindows(t *testing.T) {
 	assert.Equal(t, profilePatience, m.until(t, false, ""))
 }
 
-// TestWhichJobsAreProfiled: those whose share a policy decides, and that are long enough.
+// TestWhichJobsAreProfiled checks that a job is profiled if a policy decides its share and the job is long enough.
 func TestWhichJobsAreProfiled(t *testing.T) {
 	t.Parallel()
 	epoch := func(number, owned uint64) *trainmgr.Epoch {

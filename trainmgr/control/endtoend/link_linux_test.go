@@ -109,9 +109,9 @@ func cuts() []cut {
 	}
 }
 
-// apartOrSkip runs the calling test once more, in a process with a network of its own, so that nothing of it touches
-// the machine's. It returns true in that process. Where it is not permitted the test is skipped, with the reason,
-// unless MILLRACE_NETNS says that it is to be.
+// apartOrSkip runs the calling test once more in a process with a network of its own, so that the test does not touch
+// the machine's network. apartOrSkip returns true in that process. If the system does not permit such a process, the
+// test is skipped with the reason, or fails if MILLRACE_NETNS is set.
 func apartOrSkip(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv("MILLRACE_NETNS_CHILD") != "" {

@@ -141,7 +141,7 @@ func TestInventoryIsSentOnce(t *testing.T) {
 	assert.Greater(t, f.Version(), version)
 }
 
-// TestAnInventoryThatWasAskedForAndLeftOutIsAskedForAgain: the answer that asked for it was lost.
+// TestAnInventoryThatWasAskedForAndLeftOutIsAskedForAgain loses the answer that requests an inventory.
 func TestAnInventoryThatWasAskedForAndLeftOutIsAskedForAgain(t *testing.T) {
 	f := New(Options{})
 	s := agent(t, "n", part(t, "p0", 10))

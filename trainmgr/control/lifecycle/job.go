@@ -3,7 +3,8 @@ package lifecycle
 import "github.com/millrace/millrace/trainmgr/control/record"
 
 // Job is the life of one job. Every part holds one subject, and its methods are the events and questions of this
-// subject; Job itself holds what the owner has to do ([Job.Duty]), which depends on all of them.
+// subject. A Job has the fields of its [Terms]. Job itself holds what the owner has to do ([Job.Duty]), which depends
+// on all parts.
 type Job struct {
 	*life        // terms, phase, and the state as it is stored
 	*rankSet     // ranks: grants, runs, announced ends

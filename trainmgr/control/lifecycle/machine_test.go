@@ -75,7 +75,7 @@ func TestNamesOfRunsAreBounded(t *testing.T) {
 	assert.ErrorIs(t, err, ledger.ErrArgument)
 }
 
-// TestWhatRanksSaidIsRestored from the stored state, whatever its length.
+// TestWhatRanksSaidIsRestored checks that announcements are restored from stored states of any length.
 func TestWhatRanksSaidIsRestored(t *testing.T) {
 	monday, err := RunOf("monday")
 	require.NoError(t, err)
@@ -92,7 +92,8 @@ func TestWhatRanksSaidIsRestored(t *testing.T) {
 	assert.Equal(t, append(st.Runs, make([]byte, 2*record.RunBytes)...), again.Runs)
 }
 
-// TestAnAssumedAnnouncementIsWaitedForLessLong than one that a launcher made to this leader.
+// TestAnAssumedAnnouncementIsWaitedForLessLong checks that a job stays for a shorter time for an assumed announcement
+// than for an announcement that a launcher made to this leader.
 func TestAnAssumedAnnouncementIsWaitedForLessLong(t *testing.T) {
 	for _, c := range []struct {
 		stays string

@@ -98,7 +98,7 @@ func TestDamagedFilesAreSaidAndNotPanicked(t *testing.T) {
 	}
 }
 
-// garbageless ends a log early, as if the entries behind had never been written: it writes zeros, which a reader takes
+// garbageless ends a log early, as if the entries behind had never been written. It writes zeros, which a reader takes
 // for the end.
 func garbageless(at int64) func([]byte) []byte {
 	return func(b []byte) []byte {
