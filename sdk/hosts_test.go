@@ -336,7 +336,7 @@ func TestHostDies(t *testing.T) {
 			t.Parallel()
 			uri, at := servedFiles(t, slm, data)
 			var c cord
-			// It would try again at once, and has nothing to try with.
+			// A host that dies does not connect again.
 			dial := tcp.DialOptions{DialContext: c.dial, GiveUp: -1, KeepAlive: how.keepAlive}
 			dies, err := sdk.Open(t.Context(), uri, sdk.DeviceOptions{TCP: dial})
 			require.NoError(t, err)
