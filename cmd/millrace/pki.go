@@ -60,9 +60,13 @@ func (c pkiCommands) issue() *cobra.Command {
 		Short: "Issue a certificate to a control plane member, node, launcher or operator",
 		Long: `Signs a certificate with the authority in --dir and writes it, with its key, to --out: ROLE-NAME.pem
 and ROLE-NAME.key. A control or node is called by others, so it needs the names and addresses by
-which it is called (--host, repeated). Servers take a replaced certificate up without a restart.`,
+which it is called (--host, repeated). A launcher needs them only where its own CPUs make a part of
+the mini-batches (millrace train --offload, millrace.open): the control plane, and launchers whose
+names are the same up to the first dot, call its worker there. Servers take a replaced certificate
+up without a restart.`,
 		Example: "  millrace pki issue --dir pki --role node --name node0 --host node0.example.net --host 10.0.0.7\n" +
-			"  millrace pki issue --dir pki --role launcher --name trainer-3 --days 30 --out certs",
+			"  millrace pki issue --dir pki --role launcher --name trainer-3 --days 30 --out certs\n" +
+			"  millrace pki issue --dir pki --role launcher --name ads.gpu-0 --host gpu-0.example.net",
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			r := identity.Request{

@@ -29,16 +29,22 @@ func filledDrive(t *testing.T, rows string) (drive, data string) {
 // drive's two partitions are ready.
 func serveDrive(t *testing.T, control, drive string) {
 	t.Helper()
+	serveDriveAs(t, control, drive, node.TLSConfig{})
+}
+
+// serveDriveAs does what serveDrive does, with the node's identity and with flags that give the command its own.
+func serveDriveAs(t *testing.T, control, drive string, tls node.TLSConfig, identity ...string) {
+	t.Helper()
 	c := node.DefaultConfig()
 	c.Name, c.Listen, c.Control, c.Measure = "n0", []string{"127.0.0.1:0"}, []string{control},
 		node.Duration(time.Millisecond)
-	c.Drives = []node.DriveConfig{{Name: "d0", URI: drive}}
+	c.Drives, c.TLS = []node.DriveConfig{{Name: "d0", URI: drive}}, tls
 	a, err := node.Start(t.Context(), c, node.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, a.Close()) })
 	require.Eventually(t, func() bool {
 		var list []nodeView
-		out := must(t, "nodes", "list", "--control", control, "--output", "json")
+		out := must(t, append([]string{"nodes", "list", "--control", control, "--output", "json"}, identity...)...)
 		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].State == "ready" &&
 			list[0].Partitions == 2
 	}, time.Minute, 20*time.Millisecond)
@@ -137,7 +143,7 @@ func TestTrainSharesWithItsOwnCPUs(t *testing.T) {
 		assert.Contains(t, text, "share elsewhere")
 	}
 	code, _, errs := millrace(t, append(train, "--local", data, "--name", "unshared")...)
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, exitUsage, code, errs)
 	assert.Contains(t, errs, "--offload")
 	code, _, errs = millrace(t, append(train, "--offload", "half", "--name", "unshared2")...)
 	require.NotZero(t, code)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host/contexts"
+	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -61,21 +62,25 @@ func (c trainCommand) startOwnWorker(ctx context.Context, client *remote.Client,
 		if conf, err = worker.ReadConfig(s.ownWorker); err != nil {
 			return nil, false, usageError{err}
 		}
-	} else if to.Identity.Cert != "" {
-		return nil, false, usagef("the control plane asks for certificates, and a worker's has the role node: name " +
-			"this rank's worker's with --own-worker FILE (millrace config print-defaults worker, fields tls, listen, advertise)")
 	}
 	if len(conf.Control) == 0 {
 		conf.Control = to.Control
 	}
+	if conf.TLS == (node.TLSConfig{}) {
+		conf.TLS = node.TLSConfig{Cert: to.Identity.Cert, Key: to.Identity.Key, CA: to.Identity.CA}
+	}
 	conf.Local = append(conf.Local, own.files...)
+	waiting, deny := context.WithCancelCause(ctx)
+	defer deny(nil)
 	agent, err := worker.Start(ctx, conf, worker.Options{Logger: logger, Version: buildVersion().Version,
-		Serves: &worker.Rank{Job: status.GetId(), Number: s.rank}})
+		Serves: &worker.Rank{Job: status.GetId(), Number: s.rank}, Denied: deny})
+	if err == nil {
+		if err = awaitOwnWorker(waiting, client, status.GetId(), s.rank); err != nil {
+			err = errors.Join(err, agent.Close())
+		}
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("this rank's own CPUs: %w", err)
-	}
-	if err := awaitOwnWorker(ctx, client, status.GetId(), s.rank); err != nil {
-		return nil, false, errors.Join(err, agent.Close())
 	}
 	return agent.Close, true, nil
 }
@@ -87,6 +92,9 @@ const ownWorkerTime = 10 * time.Second
 func awaitOwnWorker(ctx context.Context, client *remote.Client, id string, rank uint32) error {
 	for end := time.Now().Add(ownWorkerTime); time.Now().Before(end); {
 		status, err := client.Get(ctx, id)
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,10 @@ no new splits, lets those that run end (drain_time bounds that), and ends. Metri
 readiness at /readyz.
 
 The configuration is one YAML document (millrace config print-defaults worker shows every field), or
-none: flags say what is usually needed, and go before it. The certificate has the role node.`,
+none: flags say what is usually needed, and go before it. The certificate has the role node. For
+--serves the role launcher is enough, if the job belongs to the launcher's owner and the certificate
+names a host (millrace pki issue --role launcher --host HOST): the worker listens and is called there,
+reads partitions from the files of --local and from stores, and not from nodes.`,
 		Example: "  millrace worker run --control http://127.0.0.1:7460\n" +
 			"  millrace worker run --control http://127.0.0.1:7460 --serves ads-0badcafe/0 --local data/\n" +
 			"  millrace config print-defaults worker > worker.yaml\n  millrace worker run --config worker.yaml --threads 8\n" +

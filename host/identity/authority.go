@@ -67,7 +67,7 @@ const hostLabel = `[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?`
 // Request asks for a certificate.
 type Request struct {
 	Identity
-	Hosts    []string      // names and addresses by which the holder is called; servers need them
+	Hosts    []string      // names and addresses by which the holder is called; servers need them, launchers may have them
 	Lifetime time.Duration // 0 means CertificateLifetime
 }
 
@@ -112,7 +112,7 @@ func Issue(dir string, r Request, certPath, keyPath string) error {
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	if r.Role == Control || r.Role == Node {
+	if len(r.Hosts) > 0 && r.Role != Operator { // a launcher with hosts serves mini-batches to launchers of its owner
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	for _, h := range r.Hosts {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 var (
@@ -24,9 +25,11 @@ type Role string
 
 // The roles.
 const (
-	Control  Role = "control"  // a member of the control plane: may call nodes and the other members
-	Node     Role = "node"     // a storage node: may send heartbeats, and fetch partitions from other nodes
-	Launcher Role = "launcher" // a training launcher: may submit jobs, attach to them and take their mini-batches
+	Control Role = "control" // a member of the control plane: may call nodes and the other members
+	Node    Role = "node"    // a storage node: may send heartbeats, and fetch partitions from other nodes
+	// Launcher is a training launcher: it may submit jobs, attach to them, take their mini-batches, and serve
+	// mini-batches to launchers of its owner.
+	Launcher Role = "launcher"
 	Operator Role = "operator" // a person: may do everything but be a node or a member
 )
 
@@ -62,6 +65,16 @@ func (id Identity) URI() *url.URL {
 
 // String returns ROLE/NAME.
 func (id Identity) String() string { return string(id.Role) + "/" + id.Name }
+
+// Owner names the launchers that share their jobs with a launcher: those whose name is the same up to the first dot, so
+// that the ranks of one trainer on several hosts ("ads.host-3") belong together. It is empty for every other role.
+func (id Identity) Owner() string {
+	if id.Role != Launcher {
+		return ""
+	}
+	name, _, _ := strings.Cut(id.Name, ".")
+	return name
+}
 
 // Peer returns the identity of a connection's other side, whose certificate TLS has verified. The error wraps ErrPeer.
 func Peer(state *tls.ConnectionState) (Identity, error) {

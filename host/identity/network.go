@@ -129,10 +129,14 @@ func BaseURL(raw string) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// HTTPClient returns a client for URLs of [BaseURL]: HTTP/1.1 with connections kept alive, and with the identity's
-// certificate towards https. The requests set their own deadlines. The client follows no redirect and uses no proxy.
-func HTTPClient(o Options) (*http.Client, error) {
-	conf, err := o.Client()
+// HTTPClient returns a client for the service's URLs: HTTPClientOf with AcceptService.
+func HTTPClient(o Options) (*http.Client, error) { return HTTPClientOf(o, AcceptService) }
+
+// HTTPClientOf returns a client for URLs of [BaseURL]: HTTP/1.1 with connections kept alive, and with the identity's
+// certificate towards https, where it calls only servers that accept takes. The requests set their own deadlines. The
+// client follows no redirect and uses no proxy.
+func HTTPClientOf(o Options, accept Acceptance) (*http.Client, error) {
+	conf, err := o.ClientOf(accept)
 	if err != nil {
 		return nil, err
 	}

@@ -44,11 +44,15 @@ func (o Options) Server() (*tls.Config, error) {
 	}, nil
 }
 
-// Client returns the configuration of a calling side. The caller shows its certificate, and accepts only servers whose
-// certificate the authority signed for the address that is called and whose role is control or node. A new authority is
-// used from the next start on: put both into the CA file before the change. Client returns nil for the zero value. The
-// error wraps ErrCertificate.
-func (o Options) Client() (*tls.Config, error) {
+// Client returns the configuration of a calling side that accepts members of the control plane and nodes as servers:
+// ClientOf with AcceptService.
+func (o Options) Client() (*tls.Config, error) { return o.ClientOf(AcceptService) }
+
+// ClientOf returns the configuration of a calling side. The caller shows its certificate, and accepts only servers
+// whose certificate the authority signed for the address that is called and whose identity accept takes. A new
+// authority is used from the next start on: put both into the CA file before the change. ClientOf returns nil for the
+// zero value. The error wraps ErrCertificate.
+func (o Options) ClientOf(accept Acceptance) (*tls.Config, error) {
 	f, err := o.open()
 	if f == nil || err != nil {
 		return nil, err
@@ -64,8 +68,24 @@ func (o Options) Client() (*tls.Config, error) {
 			cert, _, err := f.load()
 			return cert, err
 		},
-		VerifyConnection: func(s tls.ConnectionState) error { return Require(&s, Control, Node) },
+		VerifyConnection: func(s tls.ConnectionState) error {
+			id, err := Peer(&s)
+			if err != nil {
+				return err
+			}
+			return accept(id)
+		},
 	}, nil
+}
+
+// Own returns the identity in the certificate that this side shows; the zero Identity for the zero value. The error
+// wraps ErrCertificate.
+func (o Options) Own() (Identity, error) {
+	f, err := o.open()
+	if f == nil || err != nil {
+		return Identity{}, err
+	}
+	return Of(f.cert.Leaf)
 }
 
 // files are an identity's PEM files. They are read again when they have changed.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -58,9 +59,32 @@ func readCertificates(file string, authority bool) ([]Certificate, error) {
 	return list, nil
 }
 
-// Verify returns why others would refuse a process that shows this identity at a time: its role, its hosts (the names
-// by which it is called), its authority, its dates. Each error wraps ErrCertificate and says what to do.
-func (o Options) Verify(role Role, hosts []string, now time.Time) (problems []error) {
+// Hosts returns the names and addresses by which the holder of the certificate is called as a server, names first.
+// There are none for the zero value, and if the certificate is not for a server. The error wraps ErrCertificate.
+func (o Options) Hosts() ([]string, error) {
+	list, err := o.Certificates()
+	if len(list) == 0 || err != nil || !servesTLS(list[0].parsed) {
+		return nil, err
+	}
+	leaf := list[0].parsed
+	hosts := slices.Clone(leaf.DNSNames)
+	for _, ip := range leaf.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts, nil
+}
+
+// servesTLS reports whether callers accept a certificate from a server.
+func servesTLS(cert *x509.Certificate) bool {
+	return slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageServerAuth) ||
+		slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny) ||
+		len(cert.ExtKeyUsage) == 0 && len(cert.UnknownExtKeyUsage) == 0
+}
+
+// Verify returns why others would refuse a process that shows this identity at a time: its role, which must be
+// role or one of others, its hosts (the names by which it is called), its authority, its dates. Each error wraps
+// ErrCertificate and says what to do.
+func (o Options) Verify(role Role, hosts []string, now time.Time, others ...Role) (problems []error) {
 	if !o.On() {
 		return nil
 	}
@@ -82,9 +106,13 @@ func (o Options) Verify(role Role, hosts []string, now time.Time) (problems []er
 			chain.AddCert(c.parsed)
 		}
 	}
-	if id, err := Of(leaf); err == nil && id.Role != role {
+	if id, err := Of(leaf); err == nil && id.Role != role && !slices.Contains(others, id.Role) {
 		add("%s: it is of role %s, and this is a %s: issue one with millrace pki issue --role %s", o.Cert, id.Role,
 			role, role)
+	}
+	if !servesTLS(leaf) {
+		add("%s: it is not for a server: issue one with --host HOST, the name or address by which this machine is called",
+			o.Cert)
 	}
 	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: chain, CurrentTime: now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})

@@ -30,6 +30,9 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
+// ErrDenied says that the control plane denies a node its registration, for example because of its certificate.
+var ErrDenied = heartbeat.ErrDenied
+
 // Options are the values that a program gives an agent beside its configuration. The zero value works.
 type Options struct {
 	Logger   *slog.Logger         // nil: silent
@@ -51,6 +54,10 @@ type Options struct {
 	// which returns known if they are the same. 0: there are none after the first.
 	Rescan     time.Duration
 	Redescribe func(ctx context.Context, known *host.Given) (*host.Given, error)
+
+	// Denied is called from a goroutine of the agent when the control plane denies the node its registration, with an
+	// error that wraps ErrDenied; nil: the agent only logs it. The agent asks again until Close.
+	Denied func(error)
 
 	wrap func(splits.Opener) splits.Opener // injects faults into streams, in tests
 }
@@ -98,7 +105,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.client, err = identity.HTTPClient(c.identity()); err != nil {
 		return nil, err
 	}
-	a.makeHeartbeat(&c)
+	a.makeHeartbeat(&c, o.Denied)
 	list, err := a.driveConfigs(&c, &o)
 	if err != nil {
 		return nil, err
@@ -139,12 +146,13 @@ func (a *Agent) openManager(c *Config) (err error) {
 }
 
 // makeHeartbeat makes what talks to the control plane. It reads the node's status from the parts that makeParts makes.
-func (a *Agent) makeHeartbeat(c *Config) {
+func (a *Agent) makeHeartbeat(c *Config, denied func(error)) {
 	a.incarnation = newIncarnation()
 	a.fence = heartbeat.OpenFence(c.StateDir, a.log)
 	a.tickets = ticket.NewVerifier(c.Name, a.incarnation, time.Now)
 	a.heartbeat = heartbeat.New(heartbeat.Options{
 		Members: c.Control, Client: a.client, Fence: a.fence, Log: a.log, Learn: a.tickets.Learn,
+		Denied: denied,
 		Status: func() (*apiv1.NodeStatus, error) { return a.status.read(true) },
 	})
 }

@@ -35,7 +35,7 @@ var ErrConfig = errors.New("node configuration")
 type Config struct {
 	Name            string        `yaml:"name" doc:"name of the node, unique in the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
 	Listen          []string      `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
-	Advertise       []string      `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this node, best first: http(s)://HOST:PORT or unix:PATH; empty: those of listen"`
+	Advertise       []string      `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this node, best first: http(s)://HOST:PORT or unix:PATH, where port 0 is the port of the first address of listen; empty: those of listen"`
 	InsecureNetwork string        `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
 	TLS             TLSConfig     `yaml:"tls" doc:"identity of this node towards others; all three files or none (millrace pki)"`
 	Control         []string      `yaml:"control" doc:"URLs of the control plane's members; empty: the node works alone"`

@@ -43,8 +43,9 @@ const (
 
 // examination collects findings.
 type examination struct {
-	c        *Config
-	findings []Finding
+	c          *Config
+	otherRoles []identity.Role // that the certificate may have, beside the role node
+	findings   []Finding
 }
 
 // add adds a finding.
@@ -65,7 +66,12 @@ func (x *examination) addError(part string, err error, fine string) {
 // certificates, addresses and drives. It locks drives in files for a moment and does not change them, calls drives
 // elsewhere, and leaves nothing behind.
 func (c *Config) Examine(ctx context.Context, now time.Time) []Finding {
-	x := &examination{c: c}
+	return c.ExamineWith(ctx, now)
+}
+
+// ExamineWith is Examine for a process whose certificate may have a role of others in place of the role node.
+func (c *Config) ExamineWith(ctx context.Context, now time.Time, others ...identity.Role) []Finding {
+	x := &examination{c: c, otherRoles: others}
 	x.stateDir()
 	x.certificates(now)
 	for i, addr := range c.Listen {
@@ -123,7 +129,7 @@ func (x *examination) certificates(now time.Time) {
 	if !o.On() {
 		return
 	}
-	problems := o.Verify(identity.Node, x.hosts(), now)
+	problems := o.Verify(identity.Node, x.hosts(), now, x.otherRoles...)
 	for _, err := range problems {
 		x.add("tls", Problem, "%v", ownership.Explain(err, x.unreadable()))
 	}
@@ -142,8 +148,14 @@ func (x *examination) certificates(now time.Time) {
 				c.Expires.UTC().Format(time.DateOnly), int(left.Hours()/24))
 		}
 	}
-	if len(problems) == 0 {
-		x.add("tls", Fine, "certificate of a node, until %s", list[0].Expires.UTC().Format(time.DateOnly))
+	if own, err := o.Own(); len(problems) == 0 && err == nil {
+		until := list[0].Expires.UTC().Format(time.DateOnly)
+		if own.Role == identity.Launcher {
+			x.add("tls", Fine, "certificate of a launcher, until %s: it is enough with --serves, for a rank of a job of %s",
+				until, own.Owner())
+		} else {
+			x.add("tls", Fine, "certificate of a %s, until %s", own.Role, until)
+		}
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/fpga/csd"
@@ -31,7 +33,7 @@ func openListeners(ctx context.Context, c *Config, tlsConfig *tls.Config, log *s
 	}
 	l.urls = l.reached
 	if len(c.Advertise) > 0 {
-		l.urls = c.Advertise
+		l.urls = withPort(c.Advertise, l.list)
 	}
 	files, err := admission.RaiseFiles()
 	if err != nil {
@@ -48,6 +50,26 @@ func openListeners(ctx context.Context, c *Config, tlsConfig *tls.Config, log *s
 		l.list[i] = listener
 	}
 	return l, nil
+}
+
+// withPort returns URLs in which port 0 is replaced by the port of the first listener that has one.
+func withPort(urls []string, list []net.Listener) []string {
+	port := ""
+	for _, listener := range list {
+		if address, ok := listener.Addr().(*net.TCPAddr); ok {
+			port = strconv.Itoa(address.Port)
+			break
+		}
+	}
+	complete := make([]string, len(urls))
+	for i, raw := range urls {
+		complete[i] = raw
+		if u, err := url.Parse(raw); err == nil && u.Port() == "0" && port != "" {
+			u.Host = net.JoinHostPort(u.Hostname(), port)
+			complete[i] = u.String()
+		}
+	}
+	return complete
 }
 
 // listen opens one address, HOST:PORT or unix:PATH.

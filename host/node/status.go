@@ -103,6 +103,9 @@ func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.D
 	if d.Ready() && d.Drained {
 		status.State = "draining"
 	}
+	if s.serves != nil { // also before the drive is open: a launcher may register nothing but a worker of its rank
+		status.Reach, status.Serves = reachAny, s.serves
+	}
 	if d.Drive == nil {
 		return status
 	}
@@ -111,7 +114,6 @@ func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.D
 	}
 	if d.Drive.ReachesAny() {
 		status.Reach, status.ComputesOn = reachAny, cmp.Or(status.ComputesOn, computesOnCPU)
-		status.Serves = s.serves
 		status.SourceFailures, status.SourceError = d.Drive.SourceFailures()
 	}
 	is := s.manager.Status(d.Drive)

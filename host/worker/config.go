@@ -31,9 +31,9 @@ type Config struct {
 type Identity struct {
 	Name            string         `yaml:"name" doc:"name of the worker, unique among nodes and workers of the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
 	Listen          []string       `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
-	Advertise       []string       `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this worker, best first: http(s)://HOST:PORT or unix:PATH; empty: those of listen"`
+	Advertise       []string       `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this worker, best first: http(s)://HOST:PORT or unix:PATH, where port 0 is the port of the first address of listen; empty: those of listen"`
 	InsecureNetwork string         `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
-	TLS             node.TLSConfig `yaml:"tls" doc:"identity of this worker towards others, of the role node; all three files or none (millrace pki)"`
+	TLS             node.TLSConfig `yaml:"tls" doc:"identity of this worker towards others, of the role node, or of the role launcher if it serves one rank (--serves); all three files or none (millrace pki)"`
 	Control         []string       `yaml:"control" doc:"URLs of the control plane's members; a worker does nothing without one"`
 	StateDir        string         `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, the latest leader's fence; empty: nothing is kept"`
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
@@ -23,10 +24,13 @@ const examineTime = 10 * time.Second
 func (c *Config) Examine(ctx context.Context, stores source.Opener, now time.Time) []node.Finding {
 	var findings []node.Finding
 	conf := c.nodeConfig()
-	for _, f := range conf.Examine(ctx, now) {
+	for _, f := range conf.ExamineWith(ctx, now, identity.Launcher) {
 		if f.Part != "drives" { // a worker has none of its own
 			findings = append(findings, f)
 		}
+	}
+	if own, err := c.identity().Own(); err == nil && own.Role == identity.Launcher && len(c.Partitions) > 0 {
+		findings = append(findings, node.Finding{Part: "tls", Level: node.Problem, Says: errLauncherPartitions.Error()})
 	}
 	add := func(part string, err error, fine string) {
 		f := node.Finding{Part: part, Level: node.Fine, Says: fine}

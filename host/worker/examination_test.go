@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/internal/objectserver"
 	"github.com/millrace/millrace/sdk"
 )
@@ -55,5 +57,30 @@ func TestExamine(t *testing.T) {
 			assert.True(t, strings.HasPrefix(found[part], k.want), "%s\n%v", k.want, found)
 			assert.NotContains(t, found, "drives")
 		})
+	}
+}
+
+// TestExamineALaunchersCertificate checks what is found of a worker with the certificate of a launcher: it is enough for
+// one rank, if it is for a server and the worker announces no partitions.
+func TestExamineALaunchersCertificate(t *testing.T) {
+	for name, c := range map[string]struct {
+		hosts, partitions []string
+		level, want       string
+	}{
+		"with a host":     {[]string{"127.0.0.1"}, nil, node.Fine, "--serves, for a rank of a job of ads"},
+		"without a host":  {nil, nil, node.Problem, "it is not for a server"},
+		"with partitions": {[]string{"127.0.0.1"}, []string{"no-such.parquet"}, node.Problem, "announces none"},
+	} {
+		conf := DefaultConfig()
+		conf.Name, conf.Listen, conf.Control = "own-w", []string{"127.0.0.1:0"}, []string{"https://127.0.0.1:1"}
+		conf.TLS, conf.Partitions = certificate(t, identity.Launcher, "ads.gpu-0", c.hosts...), c.partitions
+		require.NoError(t, conf.Check())
+		said := ""
+		for _, f := range conf.Examine(t.Context(), nil, time.Now()) {
+			if f.Part == "tls" && f.Level == c.level {
+				said += f.Says
+			}
+		}
+		assert.Contains(t, said, c.want, name)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // maxKnown bounds the partitions of a job whose places are remembered. The control plane is asked for others.
 const maxKnown = 4096
 
-// PartitionsOptions configure Partitions. All but Local are required.
+// PartitionsOptions configure Partitions. All but Local and Launcher are required.
 type PartitionsOptions struct {
 	Client *http.Client  // towards nodes
 	Stores source.Opener // of partitions that have a URL
@@ -27,7 +27,9 @@ type PartitionsOptions struct {
 	Locate func(ctx context.Context, job dataset.Digest, partitions []string) ([]api.Source, error)
 	Drive  string     // the name of the worker's drive, for errors
 	Local  LocalFiles // partitions in files of this machine
-	Log    *slog.Logger
+	// Launcher says that the worker shows a launcher's certificate, which nodes do not give partitions to.
+	Launcher bool
+	Log      *slog.Logger
 }
 
 // Partitions reads the partitions of jobs from the nodes and stores where they lie. It implements host.Elsewhere.

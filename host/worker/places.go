@@ -75,6 +75,9 @@ func (s *places) replacePlaces(known api.Source) {
 	}
 	files := len(list)
 	for _, c := range known.Copies {
+		if s.partitions.options.Launcher {
+			break
+		}
 		key, name := fmt.Sprintf("%q %q %q", c.Node, c.Drive, c.URLs), c.Node+"/"+c.Drive
 		add(false, key, name, func(context.Context) (source.Source, error) {
 			return openCopy(s.partitions.options.Client, c, s.want)
@@ -231,6 +234,12 @@ func (s *places) noPlaceError() error {
 	if changed != nil && !others {
 		return changed
 	}
+	if s.partitions.options.Launcher {
+		return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("it is in no file of this machine that local "+
+			"names, and in no store: %s: a launcher's certificate is not enough to read partitions from nodes: name the file "+
+			"(--local, files= in Python), or give the worker a certificate of the role node (--own-worker)",
+			describeLosses(s.list))}
+	}
 	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("no live node has it, and no store: %s: put "+
 		"it on a node (millrace dataset place), or name its URL in the partitions of a worker", describeLosses(s.list))}
 }
@@ -239,7 +248,7 @@ func (s *places) noPlaceError() error {
 // for a change must not find the change of one of several places.
 func describeLosses(list []*place) string {
 	if len(list) == 0 {
-		return "the control plane names no place"
+		return "there is no place to ask"
 	}
 	text := ""
 	for _, p := range list {

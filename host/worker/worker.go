@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
@@ -34,6 +36,9 @@ type Options struct {
 	// the rank's trainer. It needs no name, leaves one core to the trainer, and listens on any free port of this
 	// machine, unless its configuration says otherwise.
 	Serves *Rank
+	// Denied is called from a goroutine of the worker when the control plane denies it its registration, with an error
+	// that wraps node.ErrDenied. nil: Run ends a worker for one rank with the error, and every other worker asks again.
+	Denied func(error)
 }
 
 // Start joins the control plane, listens, and serves until the agent is closed.
@@ -48,11 +53,20 @@ func Start(ctx context.Context, c Config, o Options) (*node.Agent, error) {
 // Run is a worker's life under a service manager, as node.Run is a node's: when ctx ends, it drains for at most
 // Config.DrainTime and closes. ready is called when the worker serves.
 func Run(ctx context.Context, c Config, o Options, ready func(*node.Agent)) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if o.Serves != nil && o.Denied == nil {
+		o.Denied = end // without it the rank would wait for its worker in vain
+	}
 	conf, with, err := nodeSettings(ctx, c, o)
 	if err != nil {
 		return err
 	}
-	return node.Run(ctx, conf, with, ready)
+	err = node.Run(ctx, conf, with, ready)
+	if cause := context.Cause(ctx); errors.Is(cause, node.ErrDenied) {
+		return errors.Join(cause, err)
+	}
+	return err
 }
 
 // nodeSettings makes a node's configuration and options from those of a worker.
@@ -81,7 +95,7 @@ func nodeSettings(ctx context.Context, c Config, o Options) (node.Config, node.O
 	if err != nil {
 		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	with := node.Options{Logger: o.Logger, Registry: o.Registry, Version: o.Version}
+	with := node.Options{Logger: o.Logger, Registry: o.Registry, Version: o.Version, Denied: o.Denied}
 	given := host.Sources{Opener: o.Stores, Cache: cache}
 	if with.Given, err = describeGiven(ctx, c.Partitions, given, nil); err != nil {
 		return node.Config{}, node.Options{}, err
@@ -94,6 +108,10 @@ func nodeSettings(ctx context.Context, c Config, o Options) (node.Config, node.O
 	if err != nil {
 		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	own, err := c.identity().Own()
+	if err != nil {
+		return node.Config{}, node.Options{}, fmt.Errorf("%w: tls: %w", ErrConfig, err)
+	}
 	var serves *apiv1.RankName
 	if o.Serves != nil {
 		serves = &apiv1.RankName{Job: o.Serves.Job, Rank: o.Serves.Number}
@@ -103,7 +121,7 @@ func nodeSettings(ctx context.Context, c Config, o Options) (node.Config, node.O
 		Drive:  c.hostDrive(),
 		Open: func(n node.Network) (host.Elsewhere, error) {
 			p := NewPartitions(PartitionsOptions{Client: n.Client, Stores: o.Stores, Cache: cache, Locate: n.Locate,
-				Drive: c.hostDrive().Name, Local: files, Log: o.Logger})
+				Drive: c.hostDrive().Name, Local: files, Launcher: own.Role == identity.Launcher, Log: o.Logger})
 			return p, o.Registry.Register(newCollector(p))
 		},
 	}

@@ -31,8 +31,9 @@ import (
 // fakeNode answers the control plane as a storage node does. It holds no data.
 type fakeNode struct {
 	apiv1connect.UnimplementedNodeHandler
-	name string
-	url  string
+	name    string
+	url     string
+	handler http.Handler
 
 	mu       sync.Mutex
 	status   *apiv1.NodeStatus
@@ -129,7 +130,7 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 	n := &fakeNode{name: name, prepared: map[string]int{}, finished: map[string]int{}, p: map[string]float64{},
 		resets: map[string]int{}, sources: map[string][]*apiv1.PartitionSource{}}
 	_, h := apiv1connect.NewNodeHandler(n)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	n.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
 		if f := r.Header.Get(apiv1.FenceHeader); len(n.fences) == 0 || n.fences[len(n.fences)-1] != f {
 			n.fences = append(n.fences, f)
@@ -150,7 +151,8 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 			return
 		}
 		h.ServeHTTP(w, r)
-	}))
+	})
+	srv := httptest.NewServer(n.handler)
 	t.Cleanup(srv.Close)
 	n.url = srv.URL
 	n.status = &apiv1.NodeStatus{Name: name, Incarnation: name + "-1", Urls: []string{srv.URL},

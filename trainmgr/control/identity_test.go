@@ -66,8 +66,8 @@ func TestRolesAreChecked(t *testing.T) {
 		t.Helper()
 		assert.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err), "%s: %v", what, err)
 	}
-	_, err = ads.Heartbeat(ctx, &apiv1.HeartbeatRequest{})
-	denied(err, "a launcher beats")
+	_, err = ads.Heartbeat(ctx, &apiv1.HeartbeatRequest{Status: &apiv1.NodeStatus{Name: "n"}})
+	denied(err, "a launcher beats for a node")
 	_, err = node.SubmitJob(ctx, &apiv1.SubmitJobRequest{})
 	denied(err, "a node submits")
 	_, err = ads.DrainNode(ctx, &apiv1.DrainNodeRequest{})

@@ -70,7 +70,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		jobs: map[string]*job{}, nodes: map[string]*nodeState{}, claims: map[string]chan struct{}{},
 	}
 	l.copies.commit, l.copies.list = l.commit, map[string]*apiv1.PartitionCopies{}
-	l.calls = nodeCalls{http: s.nodes, fence: term.Fence(), urls: l.urlsOf}
+	l.calls = nodeCalls{http: s.nodes, identity: s.o.Identity, fence: term.Fence(), reach: l.reachedAt}
 	var err error
 	if l.signer, err = ticket.NewSigner(term.Fence()); err != nil {
 		return nil, err

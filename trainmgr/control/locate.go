@@ -7,7 +7,9 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/guard"
 )
 
 // The most sources that a message names.
@@ -17,7 +19,7 @@ const (
 )
 
 // Locate implements the service.
-func (s *Server) Locate(_ context.Context, req *apiv1.LocateRequest) (*apiv1.LocateResponse, error) {
+func (s *Server) Locate(ctx context.Context, req *apiv1.LocateRequest) (*apiv1.LocateResponse, error) {
 	l, err := s.leader()
 	if err != nil {
 		return nil, err
@@ -29,7 +31,7 @@ func (s *Server) Locate(_ context.Context, req *apiv1.LocateRequest) (*apiv1.Loc
 	digest := dataset.Digest(req.Job)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.editionOf(digest)
+	g := l.editionOf(digest, guard.Peer(ctx))
 	if g == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("locate: no job that runs has digest %s",
 			digest.String()[:12]))
@@ -46,10 +48,11 @@ func (s *Server) Locate(_ context.Context, req *apiv1.LocateRequest) (*apiv1.Loc
 	return &apiv1.LocateResponse{Sources: l.fleet.Locate(partitions)}, nil
 }
 
-// editionOf finds, by its digest, an edition of a job that has not ended, or returns nil. l.mu is held.
-func (l *leader) editionOf(digest dataset.Digest) *edition {
+// editionOf finds, by its digest, an edition of a job that has not ended and that the caller's workers may make, or
+// returns nil: those of a launcher make jobs of its owner only. l.mu is held.
+func (l *leader) editionOf(digest dataset.Digest, caller identity.Identity) *edition {
 	for _, j := range l.jobs {
-		if j.Phase().Ended() {
+		if j.Phase().Ended() || caller.Role == identity.Launcher && j.Owner != caller.Owner() {
 			continue
 		}
 		for _, g := range j.editions {

@@ -23,12 +23,36 @@ const (
 	retryNode   = 2 * time.Second
 )
 
+// maxRate bounds P in rows a second: no worker makes a row in a picosecond, and sums of P stay finite.
+const maxRate = 1e12
+
 // nodeCalls makes the calls of a leader to storage nodes. Every call names the leader that makes it: nodes refuse a
 // leader that was replaced. Its methods may be used from any goroutine, without the leader's lock.
 type nodeCalls struct {
-	http  *http.Client
-	fence uint64
-	urls  func(node string) []string // at which a node is reached
+	http     *http.Client     // to nodes
+	identity identity.Options // of this member, towards the workers of launchers
+	fence    uint64
+	reach    func(node string) reached
+}
+
+// reached is where a node is called, and which server may answer there.
+type reached struct {
+	urls  []string
+	owner string // of the launcher that registered the node as a worker of its own CPUs; "": it is a node
+}
+
+// client returns the client for calls of a node, and a function that ends it. The worker of a launcher must show a
+// certificate of that launcher's owner, so that no launcher can have the leader call another server in its place. The
+// leader seldom calls such a worker, and keeps no connection to it.
+func (n *nodeCalls) client(at reached) (*http.Client, func(), error) {
+	if at.owner == "" {
+		return n.http, func() {}, nil
+	}
+	c, err := identity.HTTPClientOf(n.identity, identity.AcceptOwned(at.owner))
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, c.CloseIdleConnections, nil
 }
 
 // prepare gives a node the job's data that the node needs.
@@ -71,7 +95,7 @@ func (n *nodeCalls) measure(ctx context.Context, node, drive string, job dataset
 		return err
 	})
 	switch {
-	case err == nil && !(rows > 0):
+	case err == nil && !(rows > 0 && rows < maxRate):
 		err = fmt.Errorf("it says %v rows/s", rows)
 	case connect.CodeOf(err) == connect.CodeNotFound: // the node was restarted, and gets the job after its next heartbeat
 		err = connect.NewError(connect.CodeUnavailable, err)
@@ -99,14 +123,20 @@ func (n *nodeCalls) call(ctx context.Context, node string, most time.Duration, f
 	own := ctx
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	err := fmt.Errorf("node %s: it has no URL", node)
-	for _, u := range n.urls(node) {
+	at := n.reach(node)
+	client, closeClient, err := n.client(at)
+	if err != nil {
+		return err
+	}
+	defer closeClient()
+	err = fmt.Errorf("node %s: it has no URL", node)
+	for _, u := range at.urls {
 		base, baseErr := identity.BaseURL(u)
 		if baseErr != nil {
 			err = baseErr
 			continue
 		}
-		err = fn(ctx, apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxBeat),
+		err = fn(ctx, apiv1connect.NewNodeClient(client, base, connect.WithReadMaxBytes(maxBeat),
 			connect.WithInterceptors(n.fencing())))
 		if err == nil || connect.IsWireError(err) || ctx.Err() != nil {
 			break

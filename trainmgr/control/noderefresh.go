@@ -64,10 +64,13 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 	var items []item
 	var over []dataset.Digest
 	k.mu.Lock()
-	for _, hexed := range k.fleet.Status(a.name).GetJobs() {
+	status := k.fleet.Status(a.name)
+	for _, hexed := range status.GetJobs() {
 		if d, ok := digestOf(hexed); ok && !k.lives.Uses(d) {
-			over = append(over, d) // the job ended while the node could not be reached
 			delete(a.preparedJobs, d)
+			if status.GetOwner() == "" { // a launcher's worker ends with its job
+				over = append(over, d) // the job ended while the node could not be reached
+			}
 		}
 	}
 	for _, j := range k.jobs {
@@ -163,11 +166,12 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 	return nil
 }
 
-// urlsOf returns the URLs at which a node is reached.
-func (l *leader) urlsOf(node string) []string {
+// reachedAt returns where a node is called.
+func (l *leader) reachedAt(node string) reached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.fleet.Status(node).GetUrls()
+	s := l.fleet.Status(node)
+	return reached{s.GetUrls(), s.GetOwner()}
 }
 
 func (l *leader) incarnation(node string) string {

@@ -3,14 +3,10 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
-
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
@@ -41,14 +37,12 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	if id := guard.Peer(ctx); id.Role == identity.Node && req.GetStatus().GetName() != id.Name {
-		return nil, connect.NewError(connect.CodePermissionDenied,
-			fmt.Errorf("node %s beats for node %s: a node's name is its certificate's; change name in its "+
-				"configuration, or issue it another (millrace pki issue --role node --name NAME)", id.Name,
-				quoteShort(req.GetStatus().GetName())))
-	}
 	now, wall := time.Now(), seconds(time.Now())
 	l.mu.Lock()
+	if err := l.checkRegistration(guard.Peer(ctx), req.GetStatus()); err != nil {
+		l.mu.Unlock()
+		return nil, err
+	}
 	answer, events, err := l.fleet.Beat(now, wall, req.Status)
 	nodeKeeper{l}.nodeEvents(events, now)
 	if err == nil {

@@ -59,7 +59,8 @@ type Options struct {
 type Client struct {
 	options    Options
 	defaultRun string       // names the run of ranks that name none
-	http       *http.Client // to the control plane and to nodes
+	http       *http.Client // to the control plane
+	makers     *http.Client // to nodes and workers, which make mini-batches
 	configured []string     // base URLs of the members in Options.Control
 
 	mu        sync.Mutex
@@ -86,11 +87,13 @@ func Dial(o Options) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	httpClient, err := identity.HTTPClient(o.Identity)
+	toControl, toMakers, err := makeClients(o.Identity)
 	if err != nil {
 		return nil, fmt.Errorf("dial control plane: %w", err)
 	}
-	c := &Client{options: o, defaultRun: newRunName(), http: httpClient, members: map[string]controlClient{}}
+	c := &Client{
+		options: o, defaultRun: newRunName(), http: toControl, makers: toMakers, members: map[string]controlClient{},
+	}
 	for _, raw := range o.Control {
 		base, err := identity.BaseURL(raw)
 		if err != nil {
@@ -102,9 +105,24 @@ func Dial(o Options) (*Client, error) {
 	return c, nil
 }
 
+// makeClients makes the clients towards the control plane, and towards the nodes and workers that make mini-batches.
+// Only the second one accepts the workers of launchers, and only those of the caller's own owner.
+func makeClients(o identity.Options) (toControl, toMakers *http.Client, err error) {
+	own, err := o.Own()
+	if err != nil {
+		return nil, nil, err
+	}
+	if toControl, err = identity.HTTPClient(o); err != nil {
+		return nil, nil, err
+	}
+	toMakers, err = identity.HTTPClientOf(o, identity.AcceptMakers(own))
+	return toControl, toMakers, err
+}
+
 // Close closes idle connections. Jobs must be closed before.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
+	c.makers.CloseIdleConnections()
 	return nil
 }
 

@@ -333,7 +333,7 @@ func (r *rank) node(name string) *node {
 	defer r.mu.Unlock()
 	n, ok := r.nodes[name]
 	if !ok {
-		n = &node{name: name, http: r.client.http}
+		n = &node{name: name, http: r.client.makers}
 		r.nodes[name] = n
 	}
 	return n

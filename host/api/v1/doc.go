@@ -29,6 +29,10 @@ const (
 	ReachAny  = "any"  // a worker holds no partition and makes any split
 )
 
+// OwnWorkerPrefix begins the names of workers that serve one rank, unless their configuration names them. A worker that
+// a launcher registers always has it, so that it can take the name of no node.
+const OwnWorkerPrefix = "own-"
+
 // The words of RankReport.profiling.
 const (
 	SideOwn    = "own"    // workers that serve the rank alone

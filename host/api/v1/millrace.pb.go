@@ -822,7 +822,10 @@ type NodeStatus struct {
 	Load            *Load    `protobuf:"bytes,15,opt,name=load,proto3" json:"load,omitempty"`                                       // of the node's machine
 	// Partitions of a store without nodes that the agent was given, each with a URL. Their descriptions are among
 	// partitions, and no drive holds them. The field may be left out like partitions, and inventory covers it.
-	Sources       []*PartitionSource `protobuf:"bytes,16,rep,name=sources,proto3" json:"sources,omitempty"`
+	Sources []*PartitionSource `protobuf:"bytes,16,rep,name=sources,proto3" json:"sources,omitempty"`
+	// The owner of the launcher that registered the node: a worker of its own CPUs. Empty for every other node. The
+	// leader sets the field from the certificate of the connection, and ignores what the node sends.
+	Owner         string `protobuf:"bytes,17,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -967,6 +970,13 @@ func (x *NodeStatus) GetSources() []*PartitionSource {
 		return x.Sources
 	}
 	return nil
+}
+
+func (x *NodeStatus) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 // PrepareRequest is what a node must know of a job.
@@ -6228,7 +6238,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06memory\x18\x02 \x01(\x01R\x06memory\x12\x18\n" +
 	"\anetwork\x18\x03 \x01(\x01R\anetwork\x129\n" +
 	"\x19received_bytes_per_second\x18\x04 \x01(\x01R\x16receivedBytesPerSecond\x121\n" +
-	"\x15sent_bytes_per_second\x18\x05 \x01(\x01R\x12sentBytesPerSecond\"\xc3\x04\n" +
+	"\x15sent_bytes_per_second\x18\x05 \x01(\x01R\x12sentBytesPerSecond\"\xd9\x04\n" +
 	"\n" +
 	"NodeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
@@ -6249,7 +6259,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\x0ebuffered_bytes\x18\r \x01(\x03R\rbufferedBytes\x12#\n" +
 	"\rclock_seconds\x18\x0e \x01(\x01R\fclockSeconds\x12%\n" +
 	"\x04load\x18\x0f \x01(\v2\x11.millrace.v1.LoadR\x04load\x126\n" +
-	"\asources\x18\x10 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\"\xd8\x01\n" +
+	"\asources\x18\x10 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\x12\x14\n" +
+	"\x05owner\x18\x11 \x01(\tR\x05owner\"\xd8\x01\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1a\n" +

@@ -38,14 +38,20 @@ const (
 	maxAnswer = 16 << 20
 )
 
-// Options are the things that a Sender needs of its node. All but Members are required.
+// ErrDenied says that the control plane's leader denies a node its registration.
+var ErrDenied = errors.New("the control plane does not register this process")
+
+// Options are the things that a Sender needs of its node. All but Members and Denied are required.
 type Options struct {
 	Members []string // URLs of the control plane's members; none: nothing is sent
 	Client  *http.Client
 	Status  func() (*apiv1.NodeStatus, error) // with partitions and schemas
 	Fence   *Fence
 	Learn   func(*apiv1.HeartbeatResponse) // called with every answer of a leader, before the Sender acts on it
-	Log     *slog.Logger
+	// Denied is called when the leader denies the node its registration, with an error that wraps ErrDenied: the answer
+	// changes only when a certificate or a configuration does. nil: the Sender only logs it. Either way it asks again.
+	Denied func(error)
+	Log    *slog.Logger
 }
 
 // Sender sends heartbeats to the control plane's leader. It has one goroutine, Run's; SendSoon and
@@ -160,6 +166,9 @@ func (s *Sender) Send(ctx context.Context) (time.Duration, error) {
 				next = j
 			}
 		case leaderRefuses(connect.CodeOf(err)):
+			if s.o.Denied != nil && connect.CodeOf(err) == connect.CodePermissionDenied {
+				s.o.Denied(fmt.Errorf("%w: %w", ErrDenied, err))
+			}
 			return refusedWait, err
 		}
 	}

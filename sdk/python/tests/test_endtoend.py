@@ -22,6 +22,7 @@ import millrace
 from millrace import Control, FencedError, Job, MillraceError, OtherJobError, ServiceError, TLSError, TokenError
 from millrace.errors import PrivateProcessError
 from millrace.own import OwnWorker
+from millrace.wire import context as tls_context
 
 from .fake import Serving
 
@@ -525,18 +526,51 @@ class Secure(unittest.TestCase):
             with self.assertRaises(ServiceError) as e, Control(s.url, tls=node, patience=0.0) as c:
                 c.jobs()
             self.assertEqual(e.exception.code, "permission_denied")
-            # A server with a launcher's certificate is refused.
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*s._identity("launcher", "rogue")[:2])
-            rogue = Serving(lambda h: h.answer(200, b"{}"), ssl_context=context)
-            try:
-                with (
-                    self.assertRaisesRegex(MillraceError, "unsuitable certificate purpose"),
-                    Control(rogue.url, tls=s.tls, patience=0.0) as c,
-                ):
-                    c.jobs()
-            finally:
-                rogue.stop()
+            # A server with a launcher's certificate is refused, also with that of this launcher's owner.
+            for name in ("rogue", "trainer.host-1"):
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(*s._identity("launcher", name)[:2])
+                rogue = Serving(lambda h: h.answer(200, b"{}"), ssl_context=context)
+                try:
+                    with (
+                        self.assertRaisesRegex(MillraceError, "neither a node's nor the control plane's"),
+                        Control(rogue.url, tls=s.tls, patience=0.0) as c,
+                    ):
+                        c.jobs()
+                finally:
+                    rogue.stop()
+            self.own_cpus(s)
+
+    def own_cpus(self, s: Any) -> None:
+        """A launcher's certificate is enough for the worker of a rank's own CPUs, in a job of its owner and in no
+        other.
+        """
+
+        def run(**more: Any) -> tuple[list[tuple[int, int, str]], dict[str, Any]]:
+            with millrace.open(
+                os.path.join(s.data, "*.parquet"), PIPELINE, control=s.url, tls=s.tls, seed=77, order="deterministic",
+                split_batches=1, tensors="views", check=True, **more,
+            ) as job:  # fmt: skip
+                got = [digest(b) for b in job]
+                return got, job.status()
+
+        want, _ = run()
+        got, status = run(offload=0.5)
+        self.assertEqual(got, want)
+        self.assertGreater(int(status.get("splitsOwn") or 0), 0, status)
+        self.assertGreater(int(status.get("splitsHeld") or 0), 0, status)
+        self.assertEqual(status.get("owner"), "trainer")
+        with Control(s.url, tls=s._identity("launcher", "hostile")) as c:
+            theirs = c.submit({"name": "theirs", "pipeline": PIPELINE, "offload": "0.5"})["id"]
+            c.cancel(theirs)
+        with Control(s.url, tls=s.tls) as c:
+            with self.assertRaisesRegex(ServiceError, "belongs to another launcher"):
+                OwnWorker(c, theirs, 0, files=[s.data])
+            c.job = lambda id: {}  # type: ignore[method-assign]  # a launcher that does not look at the job first
+            with self.assertRaisesRegex(PrivateProcessError, "own worker refused: .*trainer has no job"):
+                OwnWorker(c, theirs, 0, files=[s.data])
+        with Control(s.url, tls=tls_context(s.tls)) as c, self.assertRaisesRegex(ValueError, "as files"):
+            OwnWorker(c, theirs, 0)
 
     def theirs(self, s: Any) -> None:
         """Only a job's launchers get its mini-batches: the control plane and the nodes refuse another launcher."""

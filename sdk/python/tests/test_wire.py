@@ -13,6 +13,7 @@ from unittest import mock
 from millrace.errors import TLSError
 from millrace.pool import Pool
 from millrace.wire import Address, Connections, _Secure, diagnose
+from millrace.wire import owner as owner_of
 
 from .fake import Serving
 
@@ -98,8 +99,71 @@ class Identity(unittest.TestCase):
                 if good:
                     conn.connect()
                 else:
+                    with self.assertRaises(ssl.SSLError) as caught:
+                        conn.connect()
+                    found = diagnose(Address("https://h:1"), None, 1.0, caught.exception)
+                    self.assertIsInstance(found, TLSError)
+                    self.assertIn("neither a node's nor the control plane's", str(found))
+
+    def test_workers_of_the_same_owner_are_servers(self) -> None:
+        """A connection for mini-batches accepts the workers of this launcher's owner, beside nodes, and no other."""
+        for uri, owner, good in (
+            ("spiffe://millrace/launcher/ads", "ads", True),
+            ("spiffe://millrace/launcher/ads.gpu-1", "ads", True),
+            ("spiffe://millrace/launcher/ads-2", "ads", False),
+            ("spiffe://millrace/launcher/ads-2.ads", "ads", False),
+            ("spiffe://millrace/launcher/news", "ads", False),
+            ("spiffe://millrace/launcher/.", "", False),
+            ("spiffe://millrace/launcher/", "", False),
+            ("spiffe://millrace/launcher/ads", "", False),
+            ("spiffe://millrace/operator/ads", "ads", False),
+            ("spiffe://elsewhere/launcher/ads", "ads", False),
+            ("spiffe://millrace/node/n0", "ads", True),
+        ):
+            names = (("URI", uri),)
+
+            def connect(self: Any, names: Any = names) -> None:
+                self.sock = mock.Mock(**{"getpeercert.return_value": {"subjectAltName": names}})
+
+            with (
+                self.subTest(uri, owner=owner),
+                mock.patch.object(http.client.HTTPSConnection, "connect", connect),
+            ):
+                conn = _Secure("h", 1, context=ssl.create_default_context())
+                conn.owner = owner
+                if good:
+                    conn.connect()
+                else:
                     with self.assertRaises(ssl.SSLError):
                         conn.connect()
+
+    def test_the_owner_in_a_certificate(self) -> None:
+        """The owner is read from the first certificate of the file, whatever lies around the URI."""
+
+        def pem(*uris: bytes) -> str:
+            names = b"".join(b"\x82\x03gpu" + b"\x86" + bytes([len(u)]) + u for u in uris)
+            return "a comment\n" + ssl.DER_cert_to_PEM_cert(b"0\x82abc" + names + b"0\x82zz")
+
+        launcher = b"spiffe://millrace/launcher/"
+        for text, want in (
+            (pem(launcher + b"ads"), "ads"),
+            (pem(launcher + b"ads.gpu-0"), "ads"),
+            (pem(b"https://x", launcher + b"ads-2.a.b"), "ads-2"),
+            (pem(launcher + b"ads") + pem(launcher + b"news"), "ads"),
+            (pem(launcher + b"ads", launcher + b"news"), ""),
+            (pem(b"spiffe://millrace/operator/ads"), ""),
+            (pem(launcher), ""),
+            (pem(launcher + b"Ads"), ""),
+            (pem(), ""),
+            ("no certificate", ""),
+            ("-----BEGIN CERTIFICATE-----\n", ""),
+        ):
+            with self.subTest(text), tempfile.NamedTemporaryFile("w") as f:
+                f.write(text)
+                f.flush()
+                self.assertEqual(owner_of((f.name, "key", "ca")), want)
+        self.assertEqual(owner_of(None), "")
+        self.assertEqual(owner_of(ssl.create_default_context()), "")
 
 
 class Diagnosis(unittest.TestCase):

@@ -19,6 +19,9 @@ func (f *Fleet) Beat(now time.Time, wall float64, s *apiv1.NodeStatus) (Answer, 
 		return Answer{}, nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	n := f.nodes[s.Name]
+	if err := f.checkOwner(n, s); err != nil {
+		return Answer{}, nil, fmt.Errorf("%w: %w", ErrRefused, err) // what is known of the name stays as it is
+	}
 	if n == nil && len(f.nodes) >= MaxNodes {
 		return Answer{}, nil, fmt.Errorf("%w: %d nodes are known, as many as there can be", ErrRefused, len(f.nodes))
 	}
@@ -134,7 +137,7 @@ func identityOf(s *apiv1.NodeStatus) string {
 // record returns a status without the values that change from beat to beat and without lists of files.
 func record(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 	r := &apiv1.NodeStatus{Name: s.Name, Incarnation: s.Incarnation, Urls: s.Urls, Protocol: s.Protocol,
-		Version: s.Version}
+		Version: s.Version, Owner: s.Owner}
 	for _, d := range s.Drives {
 		r.Drives = append(r.Drives, &apiv1.Drive{Name: d.Name, Uuid: d.Uuid, Computes: d.Computes, Threads: d.Threads,
 			Streams: d.Streams, Reach: d.Reach, Serves: d.Serves, ComputesOn: d.ComputesOn})
@@ -180,12 +183,16 @@ func (f *Fleet) admit(n *node, s *apiv1.NodeStatus) error {
 	return nil
 }
 
-// claim records which drives a node has now.
+// claim records which drives a node has now. A launcher's worker claims none, so that no launcher can keep a node from
+// its drive.
 func (f *Fleet) claim(s *apiv1.NodeStatus) {
 	for uuid, holder := range f.claims {
 		if holder == s.Name {
 			delete(f.claims, uuid)
 		}
+	}
+	if s.Owner != "" {
+		return
 	}
 	for _, d := range s.Drives {
 		if d.Uuid != "" {

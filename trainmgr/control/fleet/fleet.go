@@ -39,6 +39,10 @@ const (
 	maxURLs       = 16
 	maxURL        = 1 << 10
 	maxRetired    = 16 // incarnations remembered
+	// MaxOwned is how many workers of one owner's launchers are known at once, live or dead.
+	MaxOwned = 1024
+	// forgetOwned is how long a dead worker of a launcher is listed: each start of a training script makes another.
+	forgetOwned = 2 * time.Minute
 )
 
 // Fleet holds the storage nodes of a cluster.
@@ -129,7 +133,7 @@ func (f *Fleet) Tick(now time.Time) []Event {
 				}
 			}
 			events = append(events, Event{Kind: Died, Node: name})
-		case !n.alive && silent > f.o.Forget && !n.drain:
+		case !n.alive && silent > f.keeps(n) && !n.drain:
 			delete(f.nodes, name)
 			events = append(events, Event{Kind: Forgotten, Node: name})
 		}

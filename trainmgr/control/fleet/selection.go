@@ -114,11 +114,12 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 		if !n.alive {
 			continue
 		}
-		if !n.whole {
+		own := servesOneRank(n.status)
+		if !n.whole && !own {
 			return nil, fmt.Errorf("%w: %s", ErrNotYet, name)
 		}
 		for _, d := range n.status.Drives {
-			if d.State == "opening" && had == nil {
+			if d.State == "opening" && had == nil && !own {
 				return nil, fmt.Errorf("%w: node %s is opening its drive %s", ErrNotYet, name, d.Name)
 			}
 		}
@@ -181,7 +182,7 @@ func (f *Fleet) missing(found map[string]*apiv1.Partition, patterns, exclude []s
 		if n.alive || n.drain || n.refused != "" {
 			continue
 		}
-		if n.restored {
+		if n.restored && !servesOneRank(n.status) {
 			return fmt.Errorf("%w: node %s has not been heard of since this leader began, and nobody knows what it "+
 				"holds: start it, or drain it if it is gone for good", ErrNotYet, name)
 		}

@@ -16,8 +16,8 @@ import (
 // allowed lists, for each method, the roles that may call it where identities are checked. A method that is not listed
 // is an operator's.
 var allowed = map[string][]identity.Role{
-	"Heartbeat":   {identity.Node},
-	"Locate":      {identity.Node},
+	"Heartbeat":   {identity.Node, identity.Launcher}, // a launcher for workers of its own CPUs alone
+	"Locate":      {identity.Node, identity.Launcher}, // a launcher for jobs of its owner alone
 	"ListNodes":   {identity.Operator, identity.Launcher, identity.Node},
 	"DrainNode":   {identity.Operator},
 	"ListCopies":  {identity.Operator, identity.Launcher, identity.Node},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"connectrpc.com/connect"
 
@@ -15,16 +14,6 @@ import (
 // ErrOwner says that a job belongs to another launcher.
 var ErrOwner = errors.New("the job belongs to another launcher")
 
-// Owner names the launchers that may use a job that this peer submits: those whose name is the same up to the first
-// dot, so that the ranks of one trainer on several hosts ("ads.host-3") share it. Empty: every launcher may.
-func Owner(id identity.Identity) string {
-	if id.Role != identity.Launcher {
-		return ""
-	}
-	name, _, _ := strings.Cut(id.Name, ".")
-	return name
-}
-
 // ErrOperators says that only operators may do something to a job.
 var ErrOperators = errors.New("the job is an operator's")
 
@@ -32,7 +21,7 @@ var ErrOperators = errors.New("the job is an operator's")
 // and launchers of the owner may; where there is no owner, every launcher may.
 func MayUse(ctx context.Context, jobOwner string) error {
 	id := Peer(ctx)
-	if id.Role != identity.Launcher || jobOwner == "" || Owner(id) == jobOwner {
+	if id.Role != identity.Launcher || jobOwner == "" || id.Owner() == jobOwner {
 		return nil
 	}
 	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%w: %s, you are %s", ErrOwner, jobOwner, id.Name))
@@ -58,7 +47,7 @@ var owners = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 // itself. Only operators, and callers that are not asked for their identity, may ask for another owner.
 func OwnerFor(ctx context.Context, asked string) (string, error) {
 	id := Peer(ctx)
-	switch own := Owner(id); {
+	switch own := id.Owner(); {
 	case asked == "" || asked == own:
 		return own, nil
 	case id.Role == identity.Launcher:

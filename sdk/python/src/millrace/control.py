@@ -215,6 +215,7 @@ class Control:
         self.timeout = timeout
         self.contact = contact
         self._met = False  # a member has answered once
+        self.tls = tls
         self._connections = Connections(tls)
         self._leader = self.urls[0]
         self._stop = threading.Event()

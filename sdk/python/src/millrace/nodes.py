@@ -55,7 +55,7 @@ class Nodes:
 
     def __init__(self, tls: TLS, check: Optional[bool], timeout: float) -> None:
         self.pool = Pool()
-        self._connections = Connections(tls)
+        self._connections = Connections(tls, workers=True)
         self._check = check
         self._timeout = timeout
         self._stop = threading.Event()

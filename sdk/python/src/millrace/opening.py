@@ -277,8 +277,9 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         offload: with ``control``: this machine's CPUs make a share of this rank's splits, from ``files`` where these
             are the job's and else from the nodes. ``extended``, ``paper`` or ``fastflow-code`` decides the share; a
             number from 0 to 1 is the share of all other workers. No mini-batch changes.
-        own_worker: the path of the configuration (YAML) of the worker that these CPUs are, where the control plane is
-            on another machine or asks for certificates.
+        own_worker: the path of the configuration (YAML) of the worker that these CPUs are. It is needed where the
+            control plane is on another machine without TLS, or where ``tls`` is an ``ssl.SSLContext`` or names a
+            certificate without a host.
         id: the job's name in the control plane; None makes a name of the arguments.
         run, resume: as in :class:`millrace.client.Job`. Ranks that were started one by one need the same ``run``.
         input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents.

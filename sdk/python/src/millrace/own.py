@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -39,9 +40,11 @@ class OwnWorker:
         rank: the only rank that the worker serves.
         files: files of this machine that may be partitions of the job.
         config: the path of the worker's configuration (YAML); None takes one core less than there are, and a port of
-            this machine.
+            this machine. With TLS and without a configuration, the worker shows the launcher's certificate, and is
+            called at a host of that certificate.
 
     Raises:
+        ValueError: the control plane's client has an ``ssl.SSLContext``, which a worker cannot use.
         BinaryError: there is no binary.
         PrivateProcessError: the worker does not start, or ends before it takes splits; the message says why.
         ServiceError, UnreachableError: the control plane does not answer about the job.
@@ -53,8 +56,16 @@ class OwnWorker:
         command = [binary.find(), "worker", "run", "--serves", f"{job}/{rank}", "--end-with-input"]
         for url in control.urls:
             command += ["--control", url]
+        environment = dict(os.environ)
+        if isinstance(control.tls, tuple):  # the worker uses them unless its configuration has others
+            environment.update(zip(("MILLRACE_CERT", "MILLRACE_KEY", "MILLRACE_CA"), control.tls))
         if config is not None:
             command += ["--config", config]
+        elif isinstance(control.tls, ssl.SSLContext):
+            raise ValueError(
+                "this rank's own CPUs need the certificate as files: give tls=(certificate, key, authority), "
+                "or the worker's configuration (own_worker=)"
+            )
         for path in files:
             command += ["--local", path]
         self._pid = os.getpid()
@@ -66,6 +77,7 @@ class OwnWorker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=self._said,
+                env=environment,
                 start_new_session=True,  # the terminal's interrupt is for the trainer
                 close_fds=True,
             )

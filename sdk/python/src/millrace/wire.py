@@ -14,13 +14,16 @@ from urllib.parse import urlsplit
 
 from .errors import AddressError, TLSError
 
-__all__ = ["BROKEN", "Address", "Connections", "TLS", "context", "diagnose"]
+__all__ = ["BROKEN", "Address", "Connections", "TLS", "context", "diagnose", "owner"]
 
 # The exceptions that a failed connection raises.
 BROKEN = (OSError, http.client.HTTPException)
 
 # The identity in a server's certificate, in its only valid form.
 _SERVER = re.compile(r"spiffe://millrace/(control|node)/[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
+
+# The identity in the certificate of a launcher, whose own CPUs may be a worker; group 1 is its owner.
+_LAUNCHER = r"spiffe://millrace/launcher/([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9.-]{0,61}[a-z0-9])?"
 
 TLS = Union[ssl.SSLContext, tuple[str, str, str], None]
 
@@ -42,6 +45,28 @@ def context(tls: TLS) -> Optional[ssl.SSLContext]:
     made.minimum_version = ssl.TLSVersion.TLSv1_3
     made.load_cert_chain(cert, key)
     return made
+
+
+def owner(tls: TLS) -> str:
+    """Returns the owner of the launcher whose certificate is shown: its name up to the first dot. Empty if the
+    certificate is not a launcher's, or not known because ``tls`` is an ``ssl.SSLContext``.
+    """
+    if tls is None or isinstance(tls, ssl.SSLContext):
+        return ""
+    with open(tls[0], encoding="ascii", errors="replace") as f:
+        text = f.read(1 << 20)
+    end = "-----END CERTIFICATE-----"
+    begin = text.find("-----BEGIN CERTIFICATE-----")
+    if begin < 0 or end not in text[begin:]:
+        return ""
+    leaf = ssl.PEM_cert_to_DER_cert(text[begin : text.index(end, begin) + len(end)])
+    # A URI of a certificate is the tag 0x86, its length in one byte, and its text.
+    owners = set()
+    for found in re.finditer(rb"\x86(.)(?=spiffe://millrace/)", leaf, re.DOTALL):
+        uri = leaf[found.end() : found.end() + found[1][0]].decode("ascii", "replace")
+        launcher = re.fullmatch(_LAUNCHER, uri, re.ASCII)
+        owners.add(launcher[1] if launcher else "")
+    return owners.pop() if len(owners) == 1 else ""
 
 
 class Address:
@@ -98,16 +123,28 @@ class _TCP(http.client.HTTPConnection):
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
+class _RoleError(ssl.SSLError):
+    """The server's certificate is valid, and is not that of a server that may be called."""
+
+
 class _Secure(http.client.HTTPSConnection):
-    """Also checks that the server's certificate is that of a node or a member of the control plane."""
+    """Also checks that the server's certificate is that of a node or a member of the control plane, or of a launcher
+    of ``owner`` if that is not empty.
+    """
+
+    owner = ""
+
+    def _accepts(self, uri: str) -> bool:
+        launcher = re.fullmatch(_LAUNCHER, uri, re.ASCII)
+        return bool(_SERVER.fullmatch(uri)) or launcher is not None and launcher[1] == self.owner != ""
 
     def connect(self) -> None:
         super().connect()
         names: Any = (self.sock.getpeercert() or {}).get("subjectAltName", ())
         uris = [v for k, v in names if k == "URI"]
-        if sum(bool(_SERVER.fullmatch(u)) for u in uris) != 1:
+        if sum(self._accepts(u) for u in uris) != 1:
             self.close()
-            raise ssl.SSLError(
+            raise _RoleError(
                 f"{self.host}:{self.port}: its certificate is neither a node's nor the control plane's: {uris}"
             )
 
@@ -211,7 +248,9 @@ def _tls(a: Address, e: ssl.SSLError, timeout: float) -> Optional[AddressError]:
         else:
             why = f"its certificate cannot be used: give another URL, or {_FILES}"
         return TLSError(f"{a.url}: {why} ({e.verify_message})")
-    reason = str(e.reason or "")
+    if isinstance(e, _RoleError):
+        return TLSError(f"{a.url}: {e.args[0]}: give another URL, or issue the server a certificate (millrace pki issue)")
+    reason = str(getattr(e, "reason", None) or "")
     if "ALERT" in reason:
         for part, says in _ALERTS.items():
             if part in reason:
@@ -234,10 +273,16 @@ def _tls(a: Address, e: ssl.SSLError, timeout: float) -> Optional[AddressError]:
 
 
 class Connections:
-    """Keeps connections alive between requests. Any number of threads may use it."""
+    """Keeps connections alive between requests. Any number of threads may use it.
 
-    def __init__(self, tls: TLS = None) -> None:
+    Args:
+        workers: whether workers of launchers are accepted as servers, beside nodes and members of the control plane.
+            Only those of this launcher's own owner are.
+    """
+
+    def __init__(self, tls: TLS = None, *, workers: bool = False) -> None:
         self._context = context(tls)
+        self._owner = owner(tls) if workers else ""
         self._lock = threading.Lock()
         self._free: dict[str, list[http.client.HTTPConnection]] = {}
         self._out: set[http.client.HTTPConnection] = set()
@@ -274,7 +319,9 @@ class Connections:
         if a.secure:
             if self._context is None:
                 raise OSError(f"{a.url} wants TLS: give tls=(certificate, key, authority), or a context")
-            return _Secure(a.host, a.port, timeout=timeout, context=self._context)
+            secure = _Secure(a.host, a.port, timeout=timeout, context=self._context)
+            secure.owner = self._owner
+            return secure
         return _TCP(a.host, a.port, timeout=timeout)
 
     def diagnose(self, url: str, timeout: float, error: Optional[Exception] = None) -> Optional[AddressError]:
