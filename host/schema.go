@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/parquetcolumn"
@@ -78,6 +79,7 @@ func (s *schema) merge(c, other *pipeline.ColumnInfo, partition string) error {
 	}
 	c.Nullable = c.Nullable || other.Nullable
 	c.ElementNullable = c.ElementNullable || other.ElementNullable
+	c.Logical = pipeline.UnifyLogical(c.Logical, other.Logical)
 	if c.Bits != other.Bits {
 		c.Bits = widest(c.Bits, other.Bits)
 	}
@@ -171,6 +173,7 @@ func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
 	c := pipeline.ColumnInfo{
 		Name: m.Name, Source: program.Parquet, Kind: parquetcolumn.KindOf(v.Physical.Kind()), List: m.List, Nullable: true,
 		ElementNullable: m.List && v.MaxDef > v.RepDef,
+		Logical:         logical(v),
 		Unsigned:        v.Unsigned, Bits: bits(v), Map: pipeline.MapInfo{Keys: f.Leaves[keys].Path, Values: v.Path},
 	}
 	leaves := []int{keys, m.Values}
@@ -183,16 +186,27 @@ func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
 	return c, leaves
 }
 
-// logical returns the logical type of a column of bytes, or "" for text and for other columns.
+// logical returns what the values of a column stand for: the logical type of bytes, or "" for text, and the logical
+// type of integers that are times or decimals.
 func logical(l *format.Leaf) string {
-	if parquetcolumn.KindOf(l.Physical.Kind()) != program.Bytes {
+	switch parquetcolumn.KindOf(l.Physical.Kind()) {
+	case program.Int64:
+		switch name, _, _ := strings.Cut(l.Logical, "("); name {
+		case "TIMESTAMP", "TIME", "DATE", "DECIMAL":
+			return l.Logical
+		}
 		return ""
+	case program.Bytes:
+		switch l.Logical {
+		case "STRING", "ENUM", "unknown":
+			return ""
+		}
+		if l.Physical == format.Int96 {
+			return format.Int96.String()
+		}
+		return l.Logical
 	}
-	switch l.Logical {
-	case "STRING", "ENUM", "unknown":
-		return ""
-	}
-	return l.Logical
+	return ""
 }
 
 // bits returns the width that an integer column is known to keep to, or 0 for the full width.

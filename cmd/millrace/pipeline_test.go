@@ -18,14 +18,9 @@ import (
 
 // refusedDrafts are the files of the corpus for which no pipeline can be drafted, and the text of the refusal.
 var refusedDrafts = map[string]string{
-	"byte_array_decimal.parquet":                     "value: its values are DECIMAL(4, 2)",
 	"datapage_v1-corrupt-checksum.parquet":           "page checksum mismatch",
-	"fixed_length_decimal.parquet":                   "value: its values are DECIMAL(25, 2)",
-	"fixed_length_decimal_legacy.parquet":            "value: its values are DECIMAL(13, 2)",
-	"float16_nonzeros_and_nans.parquet":              "x: its values are FLOAT16",
-	"float16_zeros_and_nans.parquet":                 "x: its values are FLOAT16",
 	"incorrect_map_schema.parquet":                   "my_map.key_value.key",
-	"int96_from_spark.parquet":                       "a: int96_from_spark.parquet: type INT96",
+	"int96_from_spark.parquet":                       "a: its values are INT96: a point in time",
 	"large_string_map.brotli.parquet":                "arr.key_value.key",
 	"old_list_structure.parquet":                     "a.array.array",
 	"rle-dict-uncompressed-corrupt-checksum.parquet": "page checksum mismatch",

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/logn"
 	"github.com/millrace/millrace/fpga/unit/mapid"
 	"github.com/millrace/millrace/fpga/unit/ngram"
+	"github.com/millrace/millrace/fpga/unit/rescale"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
@@ -229,6 +230,17 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 		return b.parseTokens(v)
 	case program.UnitHashBytes:
 		return b.hashValues(s.hashFunction, v)
+	case program.UnitRescale:
+		dst := b.intDestination(v.count)
+		err := rescale.Rescale(dst, v.int64s[:v.count], v.valid, s.multiplier, s.divisor)
+		v.int64s, v.ownsValues = dst, true
+		return err
+	case program.UnitInt96Time:
+		return b.convertInt96(s.timeUnit, v)
+	case program.UnitDecimal:
+		return b.convertDecimals(s, v)
+	case program.UnitFloat16:
+		return b.widenHalves(v)
 	case program.UnitFirstX:
 		return b.firstX(s.keepFirst, v)
 	case program.UnitNGram:

@@ -9,12 +9,14 @@ import (
 	"github.com/millrace/millrace/fpga/unit/boxcox"
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
+	"github.com/millrace/millrace/fpga/unit/int96"
 	"github.com/millrace/millrace/fpga/unit/localhour"
 	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/mapid"
 	"github.com/millrace/millrace/fpga/unit/minmax"
 	"github.com/millrace/millrace/fpga/unit/normalize"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
+	"github.com/millrace/millrace/fpga/unit/rescale"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
@@ -63,7 +65,7 @@ type sink struct {
 type step struct {
 	unit       program.Unit
 	inputKind  program.Kind
-	outputKind program.Kind // convert
+	outputKind program.Kind // convert, decimal
 
 	fillInt             int64   // fill_null of integers
 	fillFloat           float64 // fill_null of floats
@@ -72,6 +74,9 @@ type step struct {
 	keepFirst           int64   // firstx: elements of a list
 	ngramSize           int64   // ngram: ids of a window
 	hashFunction        hashbytes.Function
+	multiplier, divisor int64      // rescale
+	timeUnit            int96.Unit // int96_time
+	scale               uint8      // decimal
 	logAdd              float32
 	logit               logit.Range
 	boxCox              *boxcox.Transform
@@ -243,6 +248,14 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 		st.ngramSize = o.N
 	case program.HashBytes:
 		st.hashFunction, err = functionOfHash(o.Function)
+	case program.Rescale:
+		st.multiplier, st.divisor, err = o.Multiplier, o.Divisor, rescale.CheckFactors(o.Multiplier, o.Divisor)
+	case program.Int96Time:
+		if st.timeUnit = int96.Seconds; o.To == program.TimeDays {
+			st.timeUnit = int96.Days
+		}
+	case program.Decimal:
+		st.scale, st.outputKind = o.Scale, o.To
 	case program.Logit:
 		st.logit, err = logit.Bounds(o.Eps)
 	case program.BoxCox:
@@ -251,7 +264,7 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 		st.normalize, err = normalize.New(o.Mean, o.Deviation)
 	case program.MinMax:
 		st.minMax, err = minmax.New(o.Min, o.Max)
-	case program.HexToInt, program.ZeroExtend:
+	case program.HexToInt, program.ZeroExtend, program.Float16:
 	default:
 		err = fmt.Errorf("%T is no operator of this engine", op)
 	}

@@ -3,8 +3,10 @@ package engine_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,8 +25,9 @@ func numbers(f *format.File) *program.Program {
 	var rest []program.Column
 	for i := range f.Leaves {
 		l := &f.Leaves[i]
-		readable := l.Unsupported == nil && l.Part == format.NoPart && l.Physical.Kind() != format.KindBytes &&
-			l.Physical != format.Int96
+		reading := readingOf(l)
+		readable := l.Unsupported == nil && l.Part == format.NoPart &&
+			(l.Physical.Kind() != format.KindBytes || reading != nil)
 		for _, g := range f.RowGroups {
 			readable = readable && g.Columns[i].Unsupported == nil
 		}
@@ -37,12 +40,17 @@ func numbers(f *format.File) *program.Program {
 			c.Kind = program.Int64
 		case format.KindFloat32:
 			c.Kind = program.Float32
-		default:
+		case format.KindFloat64:
 			c.Kind = program.Float64
+		default:
+			c.Kind = program.Bytes
 		}
 		ops := []program.Op{program.FillNull{Int: -7, Float: -7}}
+		if reading != nil {
+			ops = append([]program.Op{reading}, ops...)
+		}
 		if l.List {
-			if c.Kind == program.Float32 {
+			if c.Kind == program.Float32 || reading != nil && reading.Out(c.Kind) == program.Float32 {
 				ops = append(ops, &program.Bucketize{Borders32: []float32{0, 1, 2}})
 			} else if c.Kind == program.Float64 {
 				ops = append(ops, &program.Bucketize{Borders64: []float64{0, 1, 2}})
@@ -52,7 +60,7 @@ func numbers(f *format.File) *program.Program {
 			p.Columns = append(p.Columns, c)
 			continue
 		}
-		if c.Kind != program.Float32 {
+		if c.Kind != program.Float32 && (reading == nil || reading.Out(c.Kind) != program.Float32) {
 			ops = append(ops, program.Convert{To: program.Float32})
 		}
 		c.Sinks = []program.Sink{{To: program.ToDense, Index: p.Output.Dense, Ops: ops}}
@@ -61,6 +69,23 @@ func numbers(f *format.File) *program.Program {
 	}
 	p.Columns = append(p.Columns, rest...)
 	return p
+}
+
+// readingOf returns the operator that makes numbers of a leaf's times, decimals or FLOAT16, or nil.
+func readingOf(l *format.Leaf) program.Op {
+	var precision, scale int
+	decimals, _ := fmt.Sscanf(l.Logical, "DECIMAL(%d, %d)", &precision, &scale)
+	switch {
+	case l.Physical == format.Int96:
+		return program.Int96Time{To: program.TimeSeconds}
+	case l.Logical == "FLOAT16":
+		return program.Float16{}
+	case decimals == 2 && l.Physical != format.Float && l.Physical != format.Double:
+		return program.Decimal{Scale: uint8(scale), To: program.Float32}
+	case strings.HasPrefix(l.Logical, "TIME"):
+		return program.Rescale{Multiplier: 1, Divisor: 1000}
+	}
+	return nil
 }
 
 // TestCorpus checks with files of other writers that the engine reads what the reference reads, and refuses what the

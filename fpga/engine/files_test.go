@@ -2,10 +2,12 @@ package engine_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -52,6 +54,10 @@ func (c *testColumn) node() pq.Node {
 		n = pq.Leaf(pq.FloatType)
 	case format.Double:
 		n = pq.Leaf(pq.DoubleType)
+	case format.Int96:
+		n = pq.Leaf(pq.Int96Type)
+	case format.FixedLenByteArray:
+		n = pq.Leaf(pq.FixedLenByteArrayType(2))
 	default:
 		n = pq.Leaf(pq.ByteArrayType)
 	}
@@ -94,6 +100,13 @@ func (c *testColumn) value(v any) pq.Value {
 	case float64:
 		return pq.DoubleValue(x)
 	case []byte:
+		switch c.physical {
+		case format.Int96:
+			word := func(i int) uint32 { return binary.LittleEndian.Uint32(x[4*i:]) }
+			return pq.Int96Value(deprecated.Int96{word(0), word(1), word(2)})
+		case format.FixedLenByteArray:
+			return pq.FixedLenByteArrayValue(x)
+		}
 		return pq.ByteArrayValue(x)
 	}
 	panic(fmt.Sprintf("%T", v))

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,7 +13,8 @@ import (
 // randomColumns makes columns of n rows.
 func randomColumns(rng *rand.Rand, columns, n int) []testColumn {
 	cols := make([]testColumn, columns)
-	kinds := []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double, format.ByteArray}
+	kinds := []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double, format.ByteArray,
+		format.Int96, format.FixedLenByteArray}
 	for i := range cols {
 		c := &cols[i]
 		*c = testColumn{
@@ -82,6 +84,12 @@ func (c *testColumn) randomValue(rng *rand.Rand, few bool) any {
 			return []float64{math.NaN(), math.Inf(-1), math.Copysign(0, -1), 1e-310, 1e300}[rng.IntN(5)]
 		}
 		return float64(v) / 8
+	}
+	switch c.physical {
+	case format.Int96:
+		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, uint64(v)), uint32(v>>5))
+	case format.FixedLenByteArray:
+		return binary.LittleEndian.AppendUint16(nil, uint16(v))
 	}
 	if rng.IntN(20) == 0 {
 		return []byte{}
@@ -175,20 +183,27 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		}
 	}
 	fill := program.FillNull{Int: int64(rng.IntN(100)) - 10, Float: float64(rng.IntN(100)) / 3}
-	if kind == program.Bytes && (c.text || rng.IntN(2) == 0) {
-		add(program.HashBytes{Function: program.HashFunction(rng.IntN(3))})
-	} else if kind == program.Bytes {
-		add(program.HexToInt{})
+	if kind == program.Bytes {
+		add(randomReading(rng, c, risky))
 	}
 	for range rng.IntN(4) {
-		switch rng.IntN(14) {
-		case 13:
+		switch rng.IntN(16) {
+		case 15:
 			toFloat32()
 			add([]program.Op{program.Normalize{Mean: rng.NormFloat64(), Deviation: float64(rng.IntN(3)) / 3},
 				program.MinMax{Min: -rng.Float64(), Max: rng.Float64()}, program.MinMax{}}[rng.IntN(3)])
 		case 12:
 			if kind == program.Int64 {
 				add(randomTable(rng))
+			}
+		case 14:
+			if kind == program.Int64 {
+				add(randomRescale(rng, risky))
+			}
+		case 13:
+			if kind == program.Int64 {
+				add(program.Decimal{Scale: uint8(rng.IntN(program.MaxScale + 1)),
+					To: []program.Kind{program.Float32, program.Float64}[rng.IntN(2)]})
 			}
 		case 0:
 			add(fill)
@@ -257,6 +272,35 @@ func randomTable(rng *rand.Rand) program.Op {
 		return &program.MapID{Keys: keys, Values: values, Default: rng.Int64N(3) - 1}
 	}
 	return &program.MapID{Values: values, Default: rng.Int64N(3) - 1}
+}
+
+// randomReading returns an operator that makes numbers of a column of bytes.
+func randomReading(rng *rand.Rand, c *testColumn, risky bool) program.Op {
+	hash := program.HashBytes{Function: program.HashFunction(rng.IntN(3))}
+	decimal := program.Decimal{Scale: uint8(rng.IntN(program.MaxScale + 1)),
+		To: []program.Kind{program.Float32, program.Float64}[rng.IntN(2)]}
+	if rng.IntN(3) == 0 {
+		decimal = program.Decimal{To: program.Int64}
+	}
+	switch {
+	case c.text && !risky, rng.IntN(3) == 0:
+		return hash
+	case c.physical == format.Int96:
+		return program.Int96Time{To: program.TimeUnit(rng.IntN(2))}
+	case c.physical == format.FixedLenByteArray && rng.IntN(2) == 0:
+		return program.Float16{}
+	case c.physical == format.FixedLenByteArray, c.text, risky && rng.IntN(3) == 0:
+		return decimal // of text that is empty or long an error
+	}
+	return program.HexToInt{}
+}
+
+// randomRescale returns a rescale; if risky, one that large values fail.
+func randomRescale(rng *rand.Rand, risky bool) program.Rescale {
+	if risky && rng.IntN(2) == 0 {
+		return program.Rescale{Multiplier: 1 + rng.Int64N(1<<(1+rng.IntN(40))), Divisor: 1}
+	}
+	return program.Rescale{Multiplier: 1, Divisor: 1 + rng.Int64N(1<<(1+rng.IntN(40)))}
 }
 
 func randomBoxCox(rng *rand.Rand) program.BoxCox {

@@ -217,8 +217,9 @@ func TestDataRefused(t *testing.T) {
 			`column "cat_00": page 0 at byte 0`},
 		"codec": {func(b *sliceRunner) { b.slice.Tasks[2].Chunk.Codec = uint8(format.LZO) },
 			program.NoSupport, "LZO"},
-		"type": {func(b *sliceRunner) { b.slice.Tasks[2].Chunk.Physical = uint8(format.Int96) },
-			program.NoSupport, "INT96"},
+		"type": {func(b *sliceRunner) { b.slice.Tasks[2].Chunk.Physical = 8 }, program.NoSupport, "type 8"},
+		"length of INT96": {func(b *sliceRunner) { b.slice.Tasks[2].Chunk.Physical = uint8(format.Int96) },
+			program.BadSlice, "INT96"},
 		"fewer values": {func(b *sliceRunner) { b.slice.Tasks[2].Chunk.Values = 9 }, program.BadData,
 			"10 values, the chunk has 9"},
 		"more values": {func(b *sliceRunner) {

@@ -31,8 +31,9 @@ func Stock() ([]byte, error) {
 		Interface: StockInterface(),
 		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
 		Partition: Partition{Slots: 2},
-		SelfTest:  []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector(), textVector(), tablesVector()},
-		Build:     BuildInfo{Tool: "millrace", Reproducible: true},
+		SelfTest: []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector(), textVector(), tablesVector(),
+			annotatedVector()},
+		Build: BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
 		k := stockKernel(u.Unit)
@@ -88,6 +89,14 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"times", "offsets"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitMapID:
 		return stockUnit{args: []string{"keys", "values", "default"}, in: []string{"int64"}, out: "int64"}
+	case program.UnitRescale:
+		return stockUnit{args: []string{"multiplier", "divisor"}, in: []string{"int64"}, out: "int64"}
+	case program.UnitInt96Time:
+		return stockUnit{args: []string{"to"}, in: []string{"bytes"}, out: "int64"}
+	case program.UnitDecimal:
+		return stockUnit{args: []string{"scale", "to"}, in: []string{"int64", "bytes"}, out: "number"}
+	case program.UnitFloat16:
+		return stockUnit{in: []string{"bytes"}, out: "float32"}
 	case program.UnitLogit:
 		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitNormalize:

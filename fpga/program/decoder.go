@@ -209,6 +209,7 @@ var paramSize = map[Unit]uint32{
 	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
 	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
 	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16, UnitNormalize: 16, UnitMinMax: 16,
+	UnitRescale: 16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0,
 }
 
 func readOp(r *reader, tables *tableSet) Op {
@@ -260,6 +261,14 @@ func readOp(r *reader, tables *tableSet) Op {
 		return NGram{N: int64(le.Uint64(b))}
 	case UnitHashBytes:
 		return HashBytes{Function: HashFunction(b[0])}
+	case UnitRescale:
+		return Rescale{Multiplier: int64(le.Uint64(b)), Divisor: int64(le.Uint64(b[8:]))}
+	case UnitInt96Time:
+		return Int96Time{To: TimeUnit(b[0])}
+	case UnitDecimal:
+		return Decimal{Scale: b[0], To: Kind(b[1])}
+	case UnitFloat16:
+		return Float16{}
 	case UnitLogit:
 		return Logit{Eps: float32At(b)}
 	case UnitNormalize:

@@ -136,6 +136,12 @@ func appendOp(b []byte, op Op, tables []Table) []byte {
 			b = le.AppendUint32(b, noTable)
 		}
 		b = le.AppendUint64(appendTableIndexes(b, o, tables), uint64(o.Default))
+	case Rescale:
+		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Multiplier)), uint64(o.Divisor))
+	case Int96Time:
+		b = append(b, byte(o.To))
+	case Decimal:
+		b = append(b, o.Scale, byte(o.To))
 	case Logit:
 		b = appendFloat32(b, o.Eps)
 	case Normalize:

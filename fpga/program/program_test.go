@@ -132,6 +132,25 @@ func tables() *Program {
 	}
 }
 
+// annotated is a program with the operators of times, decimals and FLOAT16.
+func annotated() *Program {
+	dense := func(index uint32, ops ...Op) Sink { return Sink{To: ToDense, Index: index, Ops: ops} }
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{
+			{Name: "millis", Kind: Int64, Sinks: []Sink{
+				{To: ToSparse, Ops: []Op{Rescale{Multiplier: 1, Divisor: 1000}, PositiveModulus{M: 1000}}}}},
+			{Name: "int96", Kind: Bytes, List: true, Sinks: []Sink{
+				{To: ToSparse, Index: 1, Ops: []Op{Int96Time{To: TimeDays}, Rescale{Multiplier: 86400, Divisor: 1}}}}},
+			{Name: "unscaled", Kind: Bytes, Sinks: []Sink{{To: ToSparse, Index: 2, Ops: []Op{Decimal{To: Int64}}},
+				dense(0, Decimal{Scale: MaxScale, To: Float64}, Convert{To: Float32})}},
+			{Name: "price", Kind: Int64, Sinks: []Sink{dense(1, Decimal{Scale: 2, To: Float32})}},
+			{Name: "half", Kind: Bytes, Sinks: []Sink{dense(2, Float16{})}},
+		},
+		Output: Output{Dense: 3, Keys: 3},
+	}
+}
+
 // textProgram is a small program over Criteo's text rows with fixed lengths.
 func textProgram() *Program {
 	return &Program{
@@ -153,10 +172,11 @@ func TestProgramGolden(t *testing.T) {
 	golden(t, "hash_bytes.v1.hex", categories().Marshal())
 	golden(t, "tables.v1.hex", tables().Marshal())
 	golden(t, "scaled.v1.hex", scaled().Marshal())
+	golden(t, "annotated.v1.hex", annotated().Marshal())
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled()} {
+	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(), annotated()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
 		q, err := Unmarshal(b)
@@ -370,7 +390,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 21)
+	assert.Len(t, known, 25)
 }
 
 func TestProgramString(t *testing.T) {

@@ -120,6 +120,12 @@ func opString(op Op, kind Kind) string {
 			return fmt.Sprintf("map_id %s default %d", shortenBorders(o.Values), o.Default)
 		}
 		return fmt.Sprintf("map_id %s to %s default %d", shortenBorders(o.Keys), shortenBorders(o.Values), o.Default)
+	case Rescale:
+		return fmt.Sprintf("rescale %d/%d", o.Multiplier, o.Divisor)
+	case Int96Time:
+		return fmt.Sprintf("int96_time %v", o.To)
+	case Decimal:
+		return fmt.Sprintf("decimal scale %d to %v", o.Scale, o.To)
 	case Logit:
 		return fmt.Sprintf("logit eps %v", o.Eps)
 	case Normalize:

@@ -214,7 +214,7 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		return fmt.Errorf("%v: %w", op.Unit(), fmt.Errorf(format, args...))
 	}
 	switch o := op.(type) {
-	case FillNull, *Bucketize, HexToInt, ZeroExtend, Convert:
+	case FillNull, *Bucketize, HexToInt, ZeroExtend, Convert, Float16:
 	case Clamp:
 		switch {
 		case in == Int64 && o.IntLo > o.IntHi:
@@ -261,6 +261,21 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 	case *MapID:
 		if err := o.checkTable(checked); err != nil {
 			return bad("%w", err)
+		}
+	case Rescale:
+		if o.Multiplier < 1 || o.Divisor < 1 || o.Multiplier > 1 && o.Divisor > 1 {
+			return bad("factors %d/%d, want at least 1, and one of them 1", o.Multiplier, o.Divisor)
+		}
+	case Int96Time:
+		if o.To > TimeDays {
+			return bad("%v is no unit of time", o.To)
+		}
+	case Decimal:
+		switch {
+		case o.Scale > MaxScale:
+			return bad("scale %d, want at most %d", o.Scale, MaxScale)
+		case o.To == Int64 && o.Scale > 0:
+			return bad("scale %d of integers, want 0", o.Scale)
 		}
 	case Logit:
 		if !isFinite(float64(o.Eps)) || o.Eps > 0.5 {

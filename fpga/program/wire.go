@@ -84,7 +84,10 @@ const (
 //	normalize         mean f64, deviation f64
 //	min_max           min f64, max f64
 //	box_cox           lambda1 f32, lambda2 f32, mode u8, 3 reserved
-//	hex_to_int, zero_extend: none
+//	rescale           multiplier i64, divisor i64
+//	int96_time        to u8
+//	decimal           scale u8, to u8
+//	hex_to_int, zero_extend, float16: none
 const (
 	sectionSource  = 1
 	sectionTables  = 2

@@ -169,7 +169,7 @@ func (g *group) comments() []string {
 	why[0] = unicode.ToUpper(why[0])
 	lines := []string{string(why) + seen.comment() + "."}
 	switch {
-	case g.role == roleNumber && len(g.ops) > 1:
+	case g.role == roleNumber && len(g.ops) > 1 && !g.guesses[0].isDecimal():
 		lines = append(lines, "A null becomes 0, a number below 0 too; then ln(x + 1), since some are large.")
 		if !nullable {
 			lines[1] = "A number below 0 becomes 0; then ln(x + 1), since some are large."
@@ -286,7 +286,7 @@ func opsNode(ops []pipeline.Op) *yaml.Node {
 				parameters.Content = append(parameters.Content, keyNode(a.Name), textNode(string(value)))
 			}
 		}
-		if op.Name == "fill_null" || op.Name == "hash_bytes" {
+		if op.Name == "fill_null" || op.Name == "hash_bytes" || op.Name == "decimal" {
 			parameters = parameters.Content[1]
 		}
 		list.Content = append(list.Content, &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle,

@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,13 @@ type valueRange struct {
 }
 
 // isText reports whether the column's values are text.
-func (g *guess) isText() bool { return g.column.Kind == program.Bytes }
+func (g *guess) isText() bool { return g.column.Kind == program.Bytes && !g.isDecimal() && !g.isHalf() }
+
+// isDecimal reports whether the column's values are decimals that the operator decimal reads.
+func (g *guess) isDecimal() bool { return strings.HasPrefix(g.column.Logical, "DECIMAL(") }
+
+// isHalf reports whether the column's values are FLOAT16.
+func (g *guess) isHalf() bool { return g.column.Kind == program.Bytes && g.column.Logical == "FLOAT16" }
 
 // takeForCategories makes text that is not hexadecimal a key of hashed categories.
 func (g *guess) takeForCategories() {
@@ -95,7 +102,7 @@ func guessColumns(columns []pipeline.ColumnInfo, logical map[string]string) []*g
 	}
 	for _, name := range labelNames {
 		i := slices.IndexFunc(guesses, func(g *guess) bool {
-			numbers := g.role != roleLeftOut && !g.column.List && !g.isText()
+			numbers := g.role != roleLeftOut && !g.column.List && !g.isText() && !g.isDecimal()
 			return numbers && strings.EqualFold(g.column.Name, name)
 		})
 		if i >= 0 {
@@ -117,11 +124,17 @@ func (g *guess) decideRole() {
 		g.leaveOut("it is a map, and only its rows tell which features it holds: name them, as %s[1..40]", c.Name)
 	case c.Name == "__index_level_0__":
 		g.leaveOut("pandas wrote the index of its rows there")
+	case annotation == "TIMESTAMP" || annotation == "DATE" || annotation == "TIME" || c.Logical == "INT96":
+		g.leaveOut("its values are %s: a point in time is too exact for a float32, and an id that never comes again; "+
+			"to_days or to_seconds, and then bucketize, make a feature of it", cmp.Or(g.logical, c.Logical))
+	case g.isDecimal() && !c.List:
+		g.role, g.why = roleNumber, fmt.Sprintf("%s, rounded to float32", g.logical)
+	case g.isHalf() && !c.List:
+		g.role, g.why = roleNumber, "real numbers"
+	case c.Kind == program.Bytes && (g.isDecimal() || g.isHalf()):
+		g.leaveOut("it is a list of real numbers, which no tensor holds: bucketize makes ids of them")
 	case c.Kind == program.Bytes && c.Logical != "":
 		g.leaveOut("its values are %s kept as bytes: write the column as numbers (INT64, FLOAT or DOUBLE)", c.Logical)
-	case annotation == "TIMESTAMP" || annotation == "DATE" || annotation == "TIME":
-		g.leaveOut("its values are %s: a point in time is too exact for a float32, and an id that never comes again",
-			g.logical)
 	case c.Kind == program.Bytes:
 		g.role, g.why = roleID, "text whose values are hexadecimal, read as numbers below 2^32"
 	case c.List && c.Kind != program.Int64:
@@ -132,8 +145,6 @@ func (g *guess) decideRole() {
 		g.role, g.why = roleNumber, "real numbers"
 	case c.Bits == 1:
 		g.role, g.why = roleNumber, "booleans, which become 0 and 1"
-	case annotation == "DECIMAL":
-		g.role, g.why = roleNumber, fmt.Sprintf("%s: decimals count in units of their last digit", g.logical)
 	default:
 		g.decideInteger()
 	}
@@ -229,6 +240,9 @@ func decideOperators(guesses []*guess) {
 				g.ops = append(g.ops, pipeline.FillNull(pipeline.Int(0)))
 			}
 		case roleNumber:
+			if g.isDecimal() {
+				g.ops = append(g.ops, pipeline.Decimal("float32"))
+			}
 			if g.column.Nullable {
 				g.ops = append(g.ops, pipeline.FillNull(pipeline.Int(0)))
 			}
@@ -250,7 +264,7 @@ func decideOperators(guesses []*guess) {
 // hasLongTail reports whether the column holds whole numbers in so wide a range that the draft takes their
 // logarithm.
 func (g *guess) hasLongTail() bool {
-	whole := g.column.Kind == program.Int64 && g.column.Bits != 1 && !strings.HasPrefix(g.logical, "DECIMAL")
+	whole := g.column.Kind == program.Int64 && g.column.Bits != 1 && !g.isDecimal()
 	return whole && g.seen.known && g.seen.greatest > longTail
 }
 

@@ -108,6 +108,9 @@ func (s *sampler) readTogether(ctx context.Context, guesses []*guess, memory uin
 		case g.isText():
 			group.Ops = []pipeline.Op{g.readsText()}
 			spec.Sparse = append(spec.Sparse, group)
+		case g.isDecimal():
+			group.Ops = []pipeline.Op{pipeline.Decimal("float32"), pipeline.FillNull(pipeline.Int(0))}
+			spec.Dense = append(spec.Dense, group)
 		case g.column.Kind == program.Int64:
 			spec.Sparse = append(spec.Sparse, group)
 		default:
@@ -122,7 +125,7 @@ func (s *sampler) readTogether(ctx context.Context, guesses []*guess, memory uin
 	defer mb.Release()
 	key, dense, offsets := 0, 0, mb.OffsetPerKey()
 	for _, g := range guesses {
-		if g.column.Kind == program.Int64 || g.isText() {
+		if g.column.Kind == program.Int64 && !g.isDecimal() || g.isText() {
 			for _, id := range mb.Values64[offsets[key]:offsets[key+1]] {
 				if !g.hashed { // a hash says nothing of the text
 					g.seen.add(float64(id))

@@ -147,6 +147,12 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 			c.str(`"keys":`).table(tables[0]).str(`,`)
 		}
 		c.str(`"values":`).table(tables[len(tables)-1]).str(`,"default":`).int(o.Default)
+	case program.Rescale:
+		c.str(`"multiplier":`).int(o.Multiplier).str(`,"divisor":`).int(o.Divisor)
+	case program.Int96Time:
+		c.str(`"to":"` + o.To.String() + `"`)
+	case program.Decimal:
+		c.str(`"scale":`).int(int64(o.Scale)).str(`,"to":"` + o.To.String() + `"`)
 	case program.Logit:
 		c.str(`"eps":`).number(program.Float32, 0, float64(o.Eps))
 	case program.Normalize:

@@ -213,6 +213,24 @@ func Catalogue() []Operator {
 			Source: "the xxHash specification; Spark's `Murmur3Hash` (seed 42; each byte behind the last word of four is a " +
 				"signed word of its own); FarmHash. The choice of `xxh3` is ours",
 		},
+		timeOperator("to_seconds", "seconds", applyToSeconds),
+		timeOperator("to_days", "days", applyToDays),
+		{
+			Name: "decimal", Unit: program.UnitDecimal, apply: applyDecimal,
+			Summary: "Reads a DECIMAL: its unscaled integer divided by ten to the power of its scale, rounded once to " +
+				"`float32` or `float64`, or the unscaled integer itself as `int64`.",
+			Params: []Param{{Name: "to", Type: ParamChoice, Choices: []string{"float32", "float64", "int64"},
+				Summary: "kind of the number"}},
+			Takes: "DECIMAL of at most 76 digits, kept as INT32, INT64, BYTE_ARRAY or FIXED_LEN_BYTE_ARRAY",
+			Yields: "float32 or float64, the nearest, ties to even; beyond the largest float32 an infinity. int64: the " +
+				"unscaled integer, exactly",
+			Nulls: "stay null; for decimals kept as integers `fill_null` may come first, with an unscaled integer",
+			Lists: "element by element",
+			Errors: "the column is no DECIMAL, or partitions differ in its scale; a value of no byte or more than 32 bytes, " +
+				"or, for `int64`, beyond int64, fails the split. Without `decimal`, a DECIMAL kept as an integer is its " +
+				"unscaled integer",
+			Source: "Parquet's DECIMAL; one rounding is ours",
+		},
 		{
 			Name: "zero_extend", Unit: program.UnitZeroExtend, apply: applyZeroExtend,
 			Summary: "Re-reads an id as its low 32 bits, unsigned: for files that hold unsigned ids in an int32 " +
@@ -354,6 +372,25 @@ func Catalogue() []Operator {
 			Nulls: "stay null", Lists: "stay as they are", Errors: "none",
 			Source: "ours",
 		},
+	}
+}
+
+// timeOperator returns the entry of an operator that counts times in a unit.
+func timeOperator(name, unit string, apply func(c *chain, o *Op, a location)) Operator {
+	return Operator{
+		Name: name, apply: apply,
+		Summary: "Counts a time in " + unit + ", rounded towards minus infinity: TIMESTAMP, DATE and INT96 since " +
+			"1970-01-01, TIME since midnight. Nothing is shifted by a time zone.",
+		Params: []Param{{Name: "unit", Type: ParamChoice, Default: Text("file"),
+			Choices: []string{"file", "seconds", "millis", "micros", "nanos", "days"},
+			Summary: "what the integers of the column count; `file`: what the file's annotation says"}},
+		Takes:  "int64: TIMESTAMP, DATE, TIME, or any integers whose `unit` is given; INT96",
+		Yields: "int64. A float32 has 24 bits, which hold days but not the seconds of today: end with `bucketize`, or hash",
+		Nulls:  "stay null; a constant of `fill_null` before it counts what the file counts",
+		Lists:  "element by element",
+		Errors: "the file does not say what the integers count and `unit` is not given; partitions differ in that; " +
+			"`unit` of INT96; the days of a TIME. Days, as seconds, beyond int64 fail the split",
+		Source: "Parquet's logical types; INT96 as Impala, Hive and Spark write it (Julian day and nanoseconds); ours",
 	}
 }
 

@@ -9,29 +9,22 @@ import (
 
 // describeBytes describes the content of a column of bytes and the way to use it.
 func (c *chain) describeBytes() string {
+	if strings.Contains(c.column.Logical, conflict) {
+		return "these are " + c.column.Logical + ", which no operator reads alike"
+	}
 	name, _, _ := strings.Cut(c.column.Logical, "(")
 	switch name {
 	case "":
 		return "these are strings; begin with hex_to_int if they are hexadecimal, or hash_bytes for categories"
 	case "DECIMAL":
-		return "these are " + c.column.Logical + " kept as bytes; write the column as INT64 or DOUBLE"
-	case "FLOAT16":
-		return "these are FLOAT16; write the column as FLOAT"
+		return "these are " + c.column.Logical + " kept as bytes; begin with decimal"
+	case "INT96":
+		return "these are times kept as INT96; begin with to_seconds or to_days"
 	}
-	if c.holdsCategories() {
+	if isCategory(c.column.Logical) {
 		return "these are " + c.column.Logical + "; begin with hash_bytes for categories"
 	}
 	return "these are " + c.column.Logical + "; write the column as numbers, as INT64"
-}
-
-// holdsCategories reports whether equal values of a column of bytes have equal bytes, so that a hash of the bytes is an
-// id of the value.
-func (c *chain) holdsCategories() bool {
-	switch c.column.Logical {
-	case "", "JSON", "BSON", "UUID":
-		return true
-	}
-	return false
 }
 
 func applyHexToInt(c *chain, _ *Op, a location) {
@@ -58,7 +51,7 @@ func applyHashBytes(c *chain, o *Op, a location) {
 	case c.kind != program.Bytes:
 		c.refuse(a, ErrColumnType, "hash_bytes takes strings, and these are %v; sigrid_hash hashes ids", c.kind)
 		return
-	case !c.holdsCategories():
+	case !isCategory(c.column.Logical):
 		c.refuse(a, ErrColumnType, "hash_bytes takes text, and %s", c.describeBytes())
 		return
 	}

@@ -94,6 +94,9 @@ func (o *Operator) example() string {
 		"hash_bytes":       "- hash_bytes: {function: xxh3}",
 		"get_local_hour":   "- get_local_hour: {zone: Europe/Berlin}",
 		"map_id":           "- map_id: {table: {5: 1, 7: 2}, default: 0}",
+		"to_seconds":       "- to_seconds",
+		"to_days":          "- to_days: {unit: millis}",
+		"decimal":          "- decimal: float32",
 		"logit":            "- logit: {eps: 1.0e-6}",
 		"box_cox":          "- box_cox: {lambda1: 0.5, lambda2: 1}",
 	}

@@ -264,6 +264,10 @@ func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, 
 		return nil
 	}
 	ch := &chain{r: r, column: &c, kind: c.Kind, ids: rangeOfColumn(&c)}
+	if c.Kind == program.Bytes && c.Logical == "FLOAT16" {
+		ch.appendOp(program.Float16{})
+		ch.kind = program.Float32
+	}
 	for i := range ops {
 		ch.entry = operators[ops[i].Name]
 		ch.entry.apply(ch, &ops[i], a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)))

@@ -11,7 +11,8 @@ type ColumnInfo struct {
 	Name   string         // in a pipeline; a name that several columns have cannot be used
 	Source program.Source // format of the partitions; the zero value is Parquet. All columns have the same
 	Kind   program.Kind   // of its values as decoded
-	// what the file says that Bytes stand for, as "UUID" or "DECIMAL(38, 2)"; "" if they are text
+	// what the file says that the values stand for: "UUID", "INT96" or "DECIMAL(38, 2)" of Bytes, "" if they are text;
+	// "TIMESTAMP(MICROS)", "TIME(MILLIS)", "DATE" or "DECIMAL(9, 2)" of Int64, "" if they are numbers. See UnifyLogical
 	Logical         string
 	List            bool   // a list of Kind
 	Nullable        bool   // a row may be null

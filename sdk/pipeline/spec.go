@@ -168,6 +168,16 @@ func MapID(table IDTable, other int64) Op {
 	return op("map_id", arg("table", table), arg("default", Int(other)))
 }
 
+// ToSeconds returns the operator that counts times in seconds. Options are given as Arg{Name: "unit", Value:
+// Text("millis")}.
+func ToSeconds(options ...Arg) Op { return op("to_seconds", options...) }
+
+// ToDays returns the operator that counts times in days. Options are those of ToSeconds.
+func ToDays(options ...Arg) Op { return op("to_days", options...) }
+
+// Decimal returns the operator that reads decimals as a kind of numbers: float32, float64 or int64.
+func Decimal(to string) Op { return op("decimal", arg("to", Text(to))) }
+
 // ZeroExtend returns the operator that re-reads ids as unsigned 32-bit numbers.
 func ZeroExtend() Op { return op("zero_extend") }
 

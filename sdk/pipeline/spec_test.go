@@ -242,7 +242,7 @@ func randomSpec(t *rapid.T) *Spec {
 		return IDTable{Keys: keys, Values: values}
 	})
 	operator := rapid.Custom(func(t *rapid.T) Op {
-		switch rapid.IntRange(0, 17).Draw(t, "operator") {
+		switch rapid.IntRange(0, 18).Draw(t, "operator") {
 		case 15:
 			return Normalize(number.Draw(t, "mean"), number.Draw(t, "deviation"))
 		case 16:
@@ -270,6 +270,15 @@ func randomSpec(t *rapid.T) *Spec {
 			return LocalHour(rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Asia/Kathmandu"}).Draw(t, "zone"))
 		case 14:
 			return MapID(tables.Draw(t, "table"), rapid.Int64().Draw(t, "default"))
+		case 17:
+			words := []string{"file", "seconds", "micros", "days"}
+			unit := Arg{Name: "unit", Value: Text(rapid.SampledFrom(words).Draw(t, "unit"))}
+			if rapid.Bool().Draw(t, "days") {
+				return ToDays(unit)
+			}
+			return ToSeconds(unit)
+		case 18:
+			return Decimal(rapid.SampledFrom([]string{"float32", "float64", "int64"}).Draw(t, "to"))
 		case 7:
 			return ZeroExtend()
 		case 8:

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/normalize"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
+	"github.com/millrace/millrace/fpga/unit/rescale"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
@@ -76,7 +77,7 @@ func (e *evaluator) applyOperator(op program.Op, kind program.Kind, row any) (an
 	if !isList {
 		return e.applyScalar(op, kind, row)
 	}
-	if _, fills := op.(program.FillNull); !fills && holdsNull(list) {
+	if !keepsNulls(op) && holdsNull(list) {
 		return nil, nil
 	}
 	if first, ok := op.(program.FirstX); ok {
@@ -93,6 +94,16 @@ func (e *evaluator) applyOperator(op program.Op, kind program.Kind, row any) (an
 		}
 	}
 	return out, nil
+}
+
+// keepsNulls reports whether an operator takes lists that hold a null: fill_null fills it, and the conversion of FLOAT16
+// passes it on.
+func keepsNulls(op program.Op) bool {
+	switch op.(type) {
+	case program.FillNull, program.Float16:
+		return true
+	}
+	return false
 }
 
 // windowIDs returns what ngram makes of a list of ids without nulls.
@@ -180,6 +191,18 @@ func (e *evaluator) applyScalar(op program.Op, kind program.Kind, v any) (any, e
 			return mapid.Reference(v.(int64), o.Keys, o.Values, o.Default), nil
 		}
 		return mapid.ReferenceDense(v.(int64), o.Values, o.Default), nil
+	case program.Rescale:
+		x, ok := rescale.Reference(v.(int64), o.Multiplier, o.Divisor)
+		if !ok {
+			return nil, fmt.Errorf("%w: %v times %d does not fit int64", ErrData, v, o.Multiplier)
+		}
+		return x, nil
+	case program.Int96Time:
+		return timeOfInt96(v.([]byte), o.To)
+	case program.Decimal:
+		return decimalValue(o, v)
+	case program.Float16:
+		return widenHalf(v.([]byte))
 	case program.Convert:
 		return convertValue(o.To, v), nil
 	}

@@ -11,6 +11,7 @@ import os
 import pathlib
 import tempfile
 import unittest
+from decimal import Decimal
 from typing import Any
 
 try:
@@ -28,6 +29,7 @@ from millrace.operators import (
     box_cox,
     bucketize,
     clamp,
+    decimal,
     fill_null,
     firstx,
     get_local_hour,
@@ -39,6 +41,8 @@ from millrace.operators import (
     ngram,
     positive_modulus,
     sigrid_hash,
+    to_days,
+    to_seconds,
     zero_extend,
 )
 from millrace.pipeline import LogSpaced
@@ -74,6 +78,28 @@ def columns() -> dict[str, Any]:
         "text": pa.array(text, pa.string()),
         "words": pa.array(words, pa.string()),
         "tags": pa.array(tags, pa.list_(pa.string())),
+        **annotated(draw),
+    }
+
+
+def annotated(draw: Any) -> dict[str, Any]:
+    """Returns columns of times, decimals and float16, with nulls."""
+
+    def some(values: Any, kind: Any) -> Any:
+        return pa.array([None if i % 6 == 0 else v for i, v in enumerate(values)], pa.int64()).cast(kind)
+
+    stamps = [int(v) for v in draw.integers(-(2**61), 2**61, ROWS)]
+    unscaled = [int(v) for v in draw.integers(-(2**50), 2**50, ROWS)]
+    halves = draw.normal(size=ROWS).astype(np.float16)
+    return {
+        "nanos": some(stamps, pa.timestamp("ns")),
+        "micros": some(stamps, pa.timestamp("us", "UTC")),
+        "millis": some(stamps, pa.timestamp("ms")),
+        "noon": pa.array([v % (86400 * 10**6) for v in stamps], pa.int64()).cast(pa.time64("us")),
+        "date": pa.array([None if v % 6 == 0 else v % 2**31 - 2**30 for v in stamps], pa.int32()).cast(pa.date32()),
+        "price": pa.array([None if v % 6 == 0 else Decimal(v).scaleb(-4) for v in unscaled], pa.decimal128(22, 4)),
+        "half": pa.array(halves, pa.float16()),
+        "halves": pa.array([list(halves[i : i + i % 4]) for i in range(ROWS)], pa.list_(pa.float16())),
     }
 
 
@@ -102,6 +128,14 @@ def everything() -> Pipeline:
         .sparse(["text", "words", "tags"], name="{column}_xxh3", ops=[hash_bytes("xxh3"), hashed])
         .sparse(["words", "tags"], name="{column}_spark", ops=[hash_bytes("murmur3_32"), fill_null(0)])
         .sparse(["words", "tags"], name="{column}_farm", ops=[hash_bytes("farmhash64"), positive_modulus(977)])
+        .dense("price", name="price_32", ops=[decimal("float32"), fill_null(-1)])
+        .dense("price", name="price_64", ops=[decimal("float64"), fill_null(-1), clamp(min=0)])
+        .dense(["half", "date"], ops=[fill_null(2)])
+        .dense(["nanos", "micros", "millis", "date"], name="{column}_days", ops=[fill_null(-7), to_days()])
+        .sparse(["nanos", "micros", "millis", "date", "noon"], name="{column}_seconds", ops=[to_seconds()])
+        .sparse("wide", name="wide_days", ops=[to_days(unit="micros")])
+        .sparse("price", name="unscaled", ops=[decimal("int64"), fill_null(0)])
+        .generated("halves", name="buckets", ops=[bucketize([-1, 0, 1])])
         .generated("real", name="left", ops=[fill_null(0), bucketize([-1, 0, 0, 1.5], nan="last")])
         .generated("double", name="right", ops=[bucketize([-1, 0, 1.5, math.inf], side="right", compare="float64")])
         .generated("real", name="one", ops=[bucketize([0.5])])
@@ -151,7 +185,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 6, 27, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 14, 35, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

@@ -138,7 +138,6 @@ var refusedByName = map[string]map[string]string{
 	"hadoop_lz4_compressed.parquet":        {},
 	"hadoop_lz4_compressed_larger.parquet": {},
 	"non_hadoop_lz4_compressed.parquet":    {},
-	"int96_from_spark.parquet":             {"a": "type INT96"},
 	"byte_stream_split.zstd.parquet":       {},
 	"delta_length_byte_array.parquet":      {},
 	"large_string_map.brotli.parquet":      {"arr.key_value.key": "nesting map", "arr.key_value.value": "nesting map"},

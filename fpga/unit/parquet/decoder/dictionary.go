@@ -132,7 +132,7 @@ func dictionaryBytes(n, page int, ct *format.ColumnType) int {
 		return 8 * n
 	case format.ByteArray:
 		return 4*(n+1) + page - 4*n
-	case format.FixedLenByteArray:
+	case format.FixedLenByteArray, format.Int96:
 		return 4*(n+1) + n*int(ct.TypeLength)
 	}
 	return 4 * n

@@ -167,7 +167,7 @@ func TestDecoderRefusesInvalidColumnTypes(t *testing.T) {
 		lie  func(ct *format.ColumnType)
 		want error
 	}{
-		"INT96":             {func(ct *format.ColumnType) { ct.Physical = format.Int96 }, format.ErrUnsupported},
+		"INT96":             {func(ct *format.ColumnType) { ct.Physical = format.Int96 }, format.ErrCorrupt},
 		"LZO":               {func(ct *format.ColumnType) { ct.Codec = format.LZO }, format.ErrUnsupported},
 		"three repetitions": {func(ct *format.ColumnType) { ct.MaxRep = 3 }, format.ErrUnsupported},
 		"no entries":        {func(ct *format.ColumnType) { ct.MaxRep = 2 }, format.ErrCorrupt},

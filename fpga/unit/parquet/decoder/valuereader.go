@@ -63,10 +63,10 @@ func (v *valueReader) reset(ct *format.ColumnType, h *format.PageHeader, b []byt
 		v.delta, err = newDeltaReader(b, n)
 		return err
 	case (e == format.DeltaLengthByteArray && ct.Physical == format.ByteArray) ||
-		(e == format.DeltaByteArray && ct.Kind() == format.KindBytes):
+		(e == format.DeltaByteArray && (ct.Physical == format.ByteArray || ct.Physical == format.FixedLenByteArray)):
 		v.source = fromArrays
 		return v.arrays.reset(b, n, e == format.DeltaByteArray)
-	case e == format.ByteStreamSplit && ct.ValueSize() > 0:
+	case e == format.ByteStreamSplit && ct.ValueSize() > 0 && ct.Physical != format.Int96:
 		v.source = fromSplit
 		var err error
 		v.split, err = newSplitReader(b, ct.ValueSize())

@@ -13,7 +13,7 @@ func TestColumnTypeValidate(t *testing.T) {
 		lie  func(ct *ColumnType)
 		want error
 	}{
-		"INT96":              {func(ct *ColumnType) { ct.Physical = Int96 }, ErrUnsupported},
+		"INT96":              {func(ct *ColumnType) { ct.Physical, ct.TypeLength = Int96, 11 }, ErrCorrupt},
 		"type 200":           {func(ct *ColumnType) { ct.Physical = 200 }, ErrUnsupported},
 		"LZO":                {func(ct *ColumnType) { ct.Codec = LZO }, ErrUnsupported},
 		"codec 200":          {func(ct *ColumnType) { ct.Codec = 200 }, ErrUnsupported},

@@ -64,7 +64,7 @@ type Leaf struct {
 	Name       string // the name in a pipeline: the path of a list without what is below it ("cat_0"), else Path
 	Index      int    // the place among the leaves, and of the leaf's chunk in every row group
 	Physical   Type
-	TypeLength int    // bytes of a FIXED_LEN_BYTE_ARRAY, else 0
+	TypeLength int    // bytes of a FIXED_LEN_BYTE_ARRAY; 12 for INT96, else 0
 	Logical    string // the annotation by name, e.g. "STRING", "INT(32, unsigned)", "DECIMAL(9, 2)"; "" if none
 	Unsigned   bool   // INT(BitWidth, unsigned): zero-extended
 	BitWidth   int    // of an INT annotation: 8, 16, 32, 64; else 0
@@ -134,7 +134,7 @@ type Chunk struct {
 type ColumnType struct {
 	Physical   Type
 	Codec      Codec
-	TypeLength int32 // bytes of a FIXED_LEN_BYTE_ARRAY, else 0
+	TypeLength int32 // bytes of a FIXED_LEN_BYTE_ARRAY; 12 for INT96, else 0
 	BitWidth   uint8 // of an INT annotation, else 0
 	Unsigned   bool
 	List       bool
@@ -154,6 +154,7 @@ type ColumnType struct {
 const (
 	maxLevel      = 63      // nesting of the schema; levels fit six bits
 	maxTypeLength = 1 << 20 // bytes of a FIXED_LEN_BYTE_ARRAY value
+	int96Length   = 12      // bytes of an INT96
 )
 
 // Kind is the kind of the column's values.
@@ -177,6 +178,10 @@ func (ct *ColumnType) Validate() error {
 	case FixedLenByteArray:
 		if ct.TypeLength <= 0 || ct.TypeLength > maxTypeLength {
 			return corrupt("column type: fixed length of %d bytes is outside 1..%d", ct.TypeLength, maxTypeLength)
+		}
+	case Int96:
+		if ct.TypeLength != int96Length {
+			return corrupt("column type: INT96 of %d bytes, want %d", ct.TypeLength, int96Length)
 		}
 	default:
 		return &UnsupportedError{What: "type", Name: ct.Physical.String()}

@@ -84,9 +84,8 @@ func (r *compactReader) readSchemaElement() schemaElement {
 	return e
 }
 
-var convertedNames = [...]string{"STRING", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME_MILLIS",
-	"TIME_MICROS",
-	"TIMESTAMP_MILLIS", "TIMESTAMP_MICROS", "INT(8, unsigned)", "INT(16, unsigned)", "INT(32, unsigned)",
+var convertedNames = [...]string{"STRING", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME(MILLIS)",
+	"TIME(MICROS)", "TIMESTAMP(MILLIS)", "TIMESTAMP(MICROS)", "INT(8, unsigned)", "INT(16, unsigned)", "INT(32, unsigned)",
 	"INT(64, unsigned)",
 	"INT(8)", "INT(16)", "INT(32)", "INT(64)", "JSON", "BSON", "INTERVAL"}
 
@@ -132,6 +131,11 @@ func (r *compactReader) readLogicalType(e *schemaElement) {
 			scale, precision := r.readDecimal()
 			e.logical = fmt.Sprintf("DECIMAL(%d, %d)", precision, scale)
 			continue
+		case (last == 7 || last == 8) && t == thriftStruct:
+			if unit := r.readTimeUnit(); unit != "" {
+				e.logical += "(" + unit + ")"
+			}
+			continue
 		case last == 10 && t == thriftStruct:
 			r.readIntegerType(e)
 			continue
@@ -154,6 +158,27 @@ func (r *compactReader) readDecimal() (one, two int32) {
 		}
 	}
 	return one, two
+}
+
+var timeUnits = [...]string{"", "MILLIS", "MICROS", "NANOS"}
+
+// readTimeUnit reads the structure TimeType or TimestampType and returns its unit, or "" if the unit is unknown.
+func (r *compactReader) readTimeUnit() (unit string) {
+	var last int32
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
+		if last != 2 || t != thriftStruct {
+			r.skipField(t)
+			continue
+		}
+		var choice int32
+		for t := r.nextField(&choice); t != thriftStop; t = r.nextField(&choice) {
+			if unit = ""; choice > 0 && int(choice) < len(timeUnits) {
+				unit = timeUnits[choice]
+			}
+			r.skipField(t)
+		}
+	}
+	return unit
 }
 
 // readIntegerType reads the structure IntType.
@@ -333,10 +358,13 @@ func (t *schemaTree) addLeaf(e *schemaElement, b schemaBranch) error {
 	switch {
 	case b.refused != "":
 		l.Unsupported = &UnsupportedError{What: "nesting", Name: b.refused}
-	case e.physical > FixedLenByteArray || e.physical == Int96:
+	case e.physical > FixedLenByteArray:
 		l.Unsupported = &UnsupportedError{What: "type", Name: e.physical.String()}
 	default:
 		l.Unsupported = checkUTF8Name(l.Name)
+	}
+	if e.physical == Int96 {
+		l.TypeLength = int96Length
 	}
 	if e.physical == FixedLenByteArray {
 		l.TypeLength = int(e.typeLength)

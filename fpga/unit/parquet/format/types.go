@@ -102,7 +102,7 @@ const (
 	KindInt64   Kind = iota // BOOLEAN, INT32, INT64
 	KindFloat32             // FLOAT
 	KindFloat64             // DOUBLE
-	KindBytes               // BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY
+	KindBytes               // BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, INT96
 )
 
 var kindNames = [...]string{"int64", "float32", "float64", "bytes"}
@@ -110,7 +110,7 @@ var kindNames = [...]string{"int64", "float32", "float64", "bytes"}
 // String names the kind.
 func (k Kind) String() string { return enumName(kindNames[:], int(k), "kind") }
 
-// Kind returns the kind of values that the type is decoded to. INT96 has none, and KindBytes is returned.
+// Kind returns the kind of values that the type is decoded to. An INT96 is decoded to its 12 bytes.
 func (t Type) Kind() Kind {
 	switch t {
 	case Boolean, Int32, Int64:
@@ -130,7 +130,7 @@ func (ct *ColumnType) ValueSize() int {
 		return 4
 	case Int64, Double:
 		return 8
-	case FixedLenByteArray:
+	case FixedLenByteArray, Int96:
 		return int(ct.TypeLength)
 	}
 	return 0

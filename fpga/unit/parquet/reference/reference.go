@@ -350,7 +350,7 @@ func (c *Chunk) decodePlain(b []byte, n int) ([]any, error) {
 			continue
 		}
 		size := map[format.Type]int{format.Int32: 4, format.Int64: 8, format.Float: 4, format.Double: 8,
-			format.ByteArray: 4, format.FixedLenByteArray: int(c.Type.TypeLength)}[c.Type.Physical]
+			format.ByteArray: 4, format.FixedLenByteArray: int(c.Type.TypeLength), format.Int96: 12}[c.Type.Physical]
 		if size > len(b) {
 			return nil, format.Corrupt("page ends before value %d of %d", i, n)
 		}
@@ -370,7 +370,7 @@ func (c *Chunk) decodePlain(b []byte, n int) ([]any, error) {
 			out = append(out, math.Float32frombits(binary.LittleEndian.Uint32(v)))
 		case format.Double:
 			out = append(out, math.Float64frombits(binary.LittleEndian.Uint64(v)))
-		case format.FixedLenByteArray:
+		case format.FixedLenByteArray, format.Int96:
 			out = append(out, v)
 		case format.ByteArray:
 			length := binary.LittleEndian.Uint32(v)

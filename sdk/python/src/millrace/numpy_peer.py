@@ -191,7 +191,7 @@ class Transform:
         kind = feature["kind"]
         for op in ops:
             ((name, parameters),) = op.items()
-            takes_nulls = name in ("fill_null", "hex_to_int", "hash_bytes")
+            takes_nulls = name in ("fill_null", "hex_to_int", "hash_bytes", "float16")
             if column.lengths is not None and column.null is not None and not takes_nulls:
                 column.values, column.lengths = _without_nulls(column.values, column.null, column.lengths)
                 column.null = None
@@ -328,6 +328,25 @@ class Transform:
             found = (c.values >= 0) & (c.values < len(table))
         c.values = np.where(found, table[np.where(found, at, 0)], np.int64(default))
         return kind
+    def _rescale(self, c: _Column, kind: str, multiplier: int, divisor: int) -> str:
+        c.values = np.floor_divide(c.values, np.int64(divisor)) if divisor > 1 else c.values * np.int64(multiplier)
+        return kind
+
+    def _int96_time(self, c: _Column, kind: str, to: str) -> str:
+        c.values = np.floor_divide(c.values, np.int64({"seconds": 10**9, "days": 86400 * 10**9}[to]))
+        return "int64"
+
+    def _decimal(self, c: _Column, kind: str, scale: int, to: str) -> str:
+        if to == "int64":
+            return to
+        if len(c.values) and (int(c.values.min()) < -(2**53) or int(c.values.max()) > 2**53 or scale > 22):
+            raise UnsupportedPipelineError("decimals beyond 2^53, or of a scale above 22, which NumPy rounds twice")
+        c.values = (c.values / np.float64(10**scale)).astype(to)
+        return to
+
+    def _float16(self, c: _Column, kind: str) -> str:
+        c.values = c.values.astype(np.float32)
+        return "float32"
 
     def _zero_extend(self, c: _Column, kind: str) -> str:
         c.values = c.values & np.int64(0xFFFFFFFF)
@@ -381,6 +400,8 @@ def _decoded(array: pa.Array, kind: str, lengths: Optional[NDArray[Any]]) -> _Co
     null = None
     if array.null_count:
         null = pc.is_null(array).to_numpy(zero_copy_only=False)
+    if pa.types.is_decimal(array.type) or pa.types.is_temporal(array.type) or pa.types.is_float16(array.type):
+        return _Column(_unscaled(array), null, lengths)
     if kind == "bytes":
         text = array.cast(pa.string()) if not pa.types.is_large_string(array.type) else array
         return _Column(pc.fill_null(text, "") if null is not None else text, null, lengths)
@@ -395,6 +416,22 @@ def _decoded(array: pa.Array, kind: str, lengths: Optional[NDArray[Any]]) -> _Co
     if values.dtype == np.uint64:
         return _Column(values.view(np.int64), null, lengths)
     return _Column(values.astype(dtype, copy=False), null, lengths)
+
+
+def _unscaled(array: pa.Array) -> NDArray[Any]:
+    """Returns the integers that times and decimals count, INT96 as nanoseconds, or the values of float16. A null is 0."""
+    if pa.types.is_float16(array.type):
+        return np.nan_to_num(array.to_numpy(zero_copy_only=False), copy=True) if array.null_count else array.to_numpy()
+    if not pa.types.is_decimal(array.type):
+        narrow = pa.types.is_date32(array.type) or pa.types.is_time32(array.type)
+        whole: NDArray[Any] = pc.fill_null(array.cast(pa.int32() if narrow else pa.int64()), 0).to_numpy()
+        return whole.astype(np.int64)
+    wide = array.cast(pa.decimal128(38, array.type.scale))
+    words = np.frombuffer(wide.buffers()[1], np.int64)[2 * wide.offset : 2 * (wide.offset + len(wide))].reshape(-1, 2)
+    valid = pc.is_valid(wide).to_numpy(zero_copy_only=False)
+    if ((words[:, 1] != words[:, 0] >> 63) & valid).any():
+        raise UnsupportedPipelineError("decimals beyond int64, which NumPy does not have")
+    return np.where(valid, words[:, 0], 0)
 
 
 def _without_nulls(

@@ -25,6 +25,9 @@ __all__ = [
     "positive_modulus",
     "hex_to_int",
     "hash_bytes",
+    "to_seconds",
+    "to_days",
+    "decimal",
     "zero_extend",
     "firstx",
     "logit",
@@ -132,6 +135,48 @@ def hash_bytes(function: Literal["xxh3", "murmur3_32", "farmhash64"]) -> Operato
         function: hash function
     """
     return Operator("hash_bytes", given(function=function))
+
+
+def to_seconds(*, unit: Literal["file", "seconds", "millis", "micros", "nanos", "days"] = "file") -> Operator:
+    """Counts a time in seconds, rounded towards minus infinity: TIMESTAMP, DATE and INT96 since 1970-01-01, TIME since
+    midnight. Nothing is shifted by a time zone.
+
+    Takes int64: TIMESTAMP, DATE, TIME, or any integers whose ``unit`` is given; INT96; yields int64. A float32 has 24
+    bits, which hold days but not the seconds of today: end with ``bucketize``, or hash. Nulls: stay null; a constant of
+    ``fill_null`` before it counts what the file counts.
+
+    Args:
+        unit: what the integers of the column count; ``file``: what the file's annotation says
+    """
+    return Operator("to_seconds", given({"unit": "file"}, unit=unit))
+
+
+def to_days(*, unit: Literal["file", "seconds", "millis", "micros", "nanos", "days"] = "file") -> Operator:
+    """Counts a time in days, rounded towards minus infinity: TIMESTAMP, DATE and INT96 since 1970-01-01, TIME since
+    midnight. Nothing is shifted by a time zone.
+
+    Takes int64: TIMESTAMP, DATE, TIME, or any integers whose ``unit`` is given; INT96; yields int64. A float32 has 24
+    bits, which hold days but not the seconds of today: end with ``bucketize``, or hash. Nulls: stay null; a constant of
+    ``fill_null`` before it counts what the file counts.
+
+    Args:
+        unit: what the integers of the column count; ``file``: what the file's annotation says
+    """
+    return Operator("to_days", given({"unit": "file"}, unit=unit))
+
+
+def decimal(to: Literal["float32", "float64", "int64"]) -> Operator:
+    """Reads a DECIMAL: its unscaled integer divided by ten to the power of its scale, rounded once to ``float32`` or
+    ``float64``, or the unscaled integer itself as ``int64``.
+
+    Takes DECIMAL of at most 76 digits, kept as INT32, INT64, BYTE_ARRAY or FIXED_LEN_BYTE_ARRAY; yields float32 or
+    float64, the nearest, ties to even; beyond the largest float32 an infinity. int64: the unscaled integer, exactly.
+    Nulls: stay null; for decimals kept as integers ``fill_null`` may come first, with an unscaled integer.
+
+    Args:
+        to: kind of the number
+    """
+    return Operator("decimal", given(to=to))
 
 
 def zero_extend() -> Operator:

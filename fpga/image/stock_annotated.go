@@ -1,0 +1,72 @@
+package image
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// annotatedVector is a known answer for the operators that read times, decimals and FLOAT16: Parquet pages of two
+// values each. Every expected value is written down, none computed.
+func annotatedVector() Vector {
+	const rows = 2
+	le := binary.LittleEndian
+	var times, stamps []byte
+	for _, x := range []int64{1_999, -1} { // milliseconds
+		times = le.AppendUint64(times, uint64(x))
+	}
+	for _, day := range []uint32{2440589, 2440587} { // the days beside 1970-01-01, at noon
+		stamps = le.AppendUint32(le.AppendUint64(stamps, 43_200_000_000_000), day)
+	}
+	// 12.34 and -0.01, with the scale 2, and binary16: 1.5 and the least number, with its sign.
+	decimals, halves := []byte{2, 0, 0, 0, 0x04, 0xd2, 1, 0, 0, 0, 0xff}, []byte{0x00, 0x3e, 0x01, 0x80}
+
+	columns := []struct {
+		name   string
+		kind   program.Kind
+		chunk  program.ChunkType
+		values []byte
+		sink   program.Sink
+	}{
+		{"time", program.Int64, program.ChunkType{Physical: 2}, times,
+			program.Sink{To: program.ToSparse, Ops: []program.Op{program.Rescale{Multiplier: 1, Divisor: 1000}}}},
+		{"stamp", program.Bytes, program.ChunkType{Physical: 3, TypeLength: 12}, stamps,
+			program.Sink{To: program.ToSparse, Index: 1, Ops: []program.Op{program.Int96Time{To: program.TimeSeconds}}}},
+		{"decimal", program.Bytes, program.ChunkType{Physical: 6}, decimals,
+			program.Sink{To: program.ToDense, Ops: []program.Op{program.Decimal{Scale: 2, To: program.Float32}}}},
+		{"half", program.Bytes, program.ChunkType{Physical: 7, TypeLength: 2}, halves,
+			program.Sink{To: program.ToDense, Index: 1, Ops: []program.Op{program.Float16{}}}},
+	}
+	p := &program.Program{
+		Source: program.Parquet,
+		Output: program.Output{Dense: 2, Keys: 2, IDs: program.IDs64, Fixed: true},
+	}
+	place := p.Output.Layout(rows)
+	ids := []int64{1, -1, 86400 + 43200, -43200}
+	slice := &program.Slice{Rows: rows, Layout: place, ValueCap: uint64(len(ids))}
+	var input []byte
+	for i, c := range columns {
+		p.Columns = append(p.Columns, program.Column{Name: c.name, Kind: c.kind, Sinks: []program.Sink{c.sink}})
+		page := dataPage(c.values, rows)
+		window := program.Span{Off: uint64(len(input)), Len: uint64(len(page))}
+		input = append(input, page...)
+		c.chunk.Values = rows
+		slice.Tasks = append(slice.Tasks, program.Task{Column: uint32(i), Count: rows, Chunk: c.chunk, Window: window,
+			ChunkLen: window.Len})
+	}
+	out := make([]byte, place.Values)
+	for i, x := range []float32{12.34, 1.5, -0.01, -0x1p-24} { // dense, row by row
+		le.PutUint32(out[place.Dense+uint64(i)*4:], math.Float32bits(x))
+	}
+	for _, id := range ids {
+		out = le.AppendUint64(out, uint64(id))
+	}
+	body := p.Marshal()
+	slice.Digest, slice.Program = sha256.Sum256(body), uint64(len(body))
+	return Vector{
+		Name: "times and decimals", Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096,
+		Dict: 4096, State: uint64(program.Done), Output: out,
+	}
+}

@@ -1,0 +1,170 @@
+package pipeline
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// annotatedColumns are columns whose file says what their values stand for.
+func annotatedColumns() []ColumnInfo {
+	whole := func(name, logical string, bits uint8) ColumnInfo {
+		return ColumnInfo{Name: name, Kind: program.Int64, Logical: logical, Bits: bits}
+	}
+	kept := func(name, logical string) ColumnInfo {
+		return ColumnInfo{Name: name, Kind: program.Bytes, Logical: logical}
+	}
+	halves := kept("halves", "FLOAT16")
+	halves.List = true
+	return []ColumnInfo{
+		whole("number", "", 0), whole("millis", "TIMESTAMP(MILLIS)", 0), whole("micros", "TIMESTAMP(MICROS)", 0),
+		whole("nanos", "TIMESTAMP(NANOS)", 0), whole("bare", "TIMESTAMP", 0), whole("date", "DATE", 32),
+		whole("noon", "TIME(MILLIS)", 32), kept("int96", "INT96"), whole("price", "DECIMAL(9, 2)", 32),
+		kept("wide", "DECIMAL(38, 10)"), kept("too_wide", "DECIMAL(77, 2)"), kept("negative", "DECIMAL(5, -1)"),
+		kept("half", "FLOAT16"), halves, kept("text", ""),
+		{Name: "real", Kind: program.Float64},
+		whole("mixed", UnifyLogical("TIMESTAMP(MILLIS)", "TIMESTAMP(MICROS)"), 0),
+		kept("mixed_decimal", UnifyLogical("DECIMAL(9, 2)", "DECIMAL(9, 3)")),
+	}
+}
+
+// resolveAnnotated resolves a document against annotatedColumns.
+func resolveAnnotated(t *testing.T, document string) (*Resolved, error) {
+	t.Helper()
+	s, err := Parse([]byte(document))
+	require.NoError(t, err)
+	return s.Resolve(annotatedColumns())
+}
+
+func TestTimes(t *testing.T) {
+	for _, c := range []struct {
+		column, op string
+		want       []program.Op
+		ids        idRange
+	}{
+		{"millis", "to_seconds", []program.Op{program.Rescale{Multiplier: 1, Divisor: 1000}},
+			idRange{-9223372036854776, 9223372036854775}},
+		{"micros", "to_seconds", []program.Op{program.Rescale{Multiplier: 1, Divisor: 1e6}},
+			idRange{-9223372036855, 9223372036854}},
+		{"nanos", "to_days", []program.Op{program.Rescale{Multiplier: 1, Divisor: 86400e9}}, idRange{-106752, 106751}},
+		{"noon", "to_seconds", []program.Op{program.Rescale{Multiplier: 1, Divisor: 1000}}, idRange{-2147484, 2147483}},
+		{"noon", "to_days: {unit: millis}", []program.Op{program.Rescale{Multiplier: 1, Divisor: 86400e3}},
+			idRange{-25, 24}},
+		{"date", "to_days", nil, idRange{math.MinInt32, math.MaxInt32}},
+		{"date", "to_seconds", []program.Op{program.Rescale{Multiplier: 86400, Divisor: 1}},
+			idRange{math.MinInt32 * 86400, math.MaxInt32 * 86400}},
+		{"number", "to_seconds: {unit: days}", []program.Op{program.Rescale{Multiplier: 86400, Divisor: 1}},
+			idRange{math.MinInt64, math.MaxInt64}},
+		{"number", "to_seconds: {unit: seconds}", nil, idRange{math.MinInt64, math.MaxInt64}},
+		{"number", "to_days: {unit: seconds}", []program.Op{program.Rescale{Multiplier: 1, Divisor: 86400}},
+			idRange{-106751991167301, 106751991167300}},
+		{"micros", "to_seconds: {unit: millis}", []program.Op{program.Rescale{Multiplier: 1, Divisor: 1000}},
+			idRange{-9223372036854776, 9223372036854775}},
+		{"int96", "to_seconds", []program.Op{program.Int96Time{To: program.TimeSeconds}},
+			idRange{math.MinInt64, math.MaxInt64}},
+		{"int96", "to_days", []program.Op{program.Int96Time{To: program.TimeDays}}, idRange{math.MinInt64, math.MaxInt64}},
+		{"price", "decimal: int64", nil, idRange{math.MinInt32, math.MaxInt32}},
+		{"wide", "decimal: int64", []program.Op{program.Decimal{To: program.Int64}}, idRange{math.MinInt64, math.MaxInt64}},
+	} {
+		t.Run(c.column+" "+c.op, func(t *testing.T) {
+			r, err := resolveAnnotated(t, "sparse: [{columns: ["+c.column+"], ops: ["+c.op+"]}]")
+			require.NoError(t, err)
+			assert.Equal(t, c.want, r.Keys[0].Ops)
+			assert.Equal(t, c.ids, r.Keys[0].ids)
+			_, _, err = Lower(r)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// TestTimesBehindOtherOperators checks that operators which leave the unit of a time alone may come first.
+func TestTimesBehindOtherOperators(t *testing.T) {
+	r, err := resolveAnnotated(t, "dense: [{columns: [millis], ops: [fill_null: 0, clamp: {min: 0}, to_seconds]}]")
+	require.NoError(t, err)
+	assert.Len(t, r.Dense[0].Ops, 4)
+	_, err = resolveAnnotated(t, "sparse: [{columns: [millis], ops: [to_seconds, to_days]}]")
+	require.ErrorContains(t, err, "to_days does not know what the values count: operators before it have changed "+
+		"TIMESTAMP(MILLIS); say unit: seconds, millis, micros, nanos or days")
+	r, err = resolveAnnotated(t, "sparse: [{columns: [millis], ops: [to_seconds, to_days: {unit: seconds}]}]")
+	require.NoError(t, err)
+	assert.Len(t, r.Keys[0].Ops, 2)
+}
+
+func TestDecimalsAndHalves(t *testing.T) {
+	r, err := resolveAnnotated(t, `dense:
+  - {columns: [price, wide], ops: [decimal: float32]}
+  - {columns: [wide], as: double, ops: [decimal: float64, clamp: {min: 0}]}
+  - {columns: [half], ops: [log: {add: 1}]}
+  - {columns: [price], as: cents}
+sparse: [{columns: [halves], ops: [fill_null: 1, bucketize: {borders: [1, 2]}]}]
+`)
+	require.NoError(t, err)
+	p, _, err := Lower(r)
+	require.NoError(t, err)
+	assert.Equal(t, `source parquet
+column 0 "halves" list<bytes>
+  sparse 0: float16 | fill_null 1 | bucketize float32 [1 2] side left nan torcharrow
+column 1 "price" int64
+  dense 0: decimal scale 2 to float32
+  dense 4: convert float32
+column 2 "wide" bytes
+  dense 1: decimal scale 10 to float32
+  dense 2: decimal scale 10 to float64 | clamp 0..+Inf | convert float32
+column 3 "half" bytes
+  dense 3: float16 | log +1
+output label false, dense 5, keys 1, ids int64, fixed false
+`, p.String())
+	assert.Contains(t, string(r.Canonical()), `"ops":[{"decimal":{"scale":10,"to":"float32"}}]`)
+	assert.Contains(t, string(r.Canonical()), `"ops":[{"float16":{}},{"log":{"add":"3f800000"}}]`)
+}
+
+func TestAnnotationsRefused(t *testing.T) {
+	for _, c := range []struct{ column, op, want string }{
+		{"number", "to_seconds", "to_seconds does not know what the values count: the file calls them integers and nothing " +
+			"more; say unit: seconds, millis, micros, nanos or days"},
+		{"bare", "to_days", "to_days does not know what the values count: the column is TIMESTAMP; say unit"},
+		{"mixed", "to_days", "the column is TIMESTAMP(MILLIS) in one partition, TIMESTAMP(MICROS) in another; say unit"},
+		{"price", "to_days", "the column is DECIMAL(9, 2); say unit"},
+		{"noon", "to_days", "to_days of a time of day, which is less than a day: TIME(MILLIS); write to_seconds"},
+		{"real", "to_days", "to_days takes times kept as integers, and these are float64"},
+		{"text", "to_days", "to_days takes times, and these are strings; begin with hex_to_int"},
+		{"int96", "to_days: {unit: nanos}", "unit nanos of INT96, which has days and nanoseconds; leave unit out"},
+		{"int96", "fill_null: 0", "these are times kept as INT96; begin with to_seconds or to_days"},
+		{"int96", "hash_bytes: xxh3", "hash_bytes takes text, and these are times kept as INT96; begin with to_seconds or"},
+		{"wide", "fill_null: 0", "these are DECIMAL(38, 10) kept as bytes; begin with decimal"},
+		{"number", "decimal: float32", "decimal takes DECIMAL: the file calls them integers and nothing more"},
+		{"millis", "decimal: float32", "decimal takes DECIMAL: the column is TIMESTAMP(MILLIS)"},
+		{"text", "decimal: float32", "decimal takes DECIMAL, and these are strings"},
+		{"real", "decimal: float32", "decimal takes DECIMAL, and these are float64"},
+		{"too_wide", "decimal: float32", "decimal takes at most 76 digits, and the column is DECIMAL(77, 2)"},
+		{"negative", "decimal: float32", "decimal takes at most 76 digits, and the column is DECIMAL(5, -1)"},
+		{"mixed_decimal", "decimal: float32", "decimal takes DECIMAL, and these are DECIMAL(9, 2) in one partition, " +
+			"DECIMAL(9, 3) in another, which no operator reads alike"},
+		{"half", "hash_bytes: xxh3", "hash_bytes takes strings, and these are float32"},
+		{"text", "decimal: float16", `the text "float16", want one of float32, float64, int64`},
+		{"millis", "to_days: {unit: hours}", `the text "hours", want one of file, seconds, millis, micros, nanos, days`},
+	} {
+		t.Run(c.column+" "+c.op, func(t *testing.T) {
+			s, err := Parse([]byte("dense: [{columns: [" + c.column + "], ops: [" + c.op + "]}]"))
+			if err == nil {
+				_, err = s.Resolve(annotatedColumns())
+			}
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestUnifyLogical(t *testing.T) {
+	for _, c := range [][3]string{
+		{"", "", ""}, {"", "JSON", ""}, {"JSON", "", "JSON"}, {"DATE", "DATE", "DATE"},
+		{"DATE", "", "DATE in one partition, no annotation in another"},
+		{"", "DATE", "no annotation in one partition, DATE in another"},
+		{"DATE in one partition, no annotation in another", "INT96", "DATE in one partition, no annotation in another"},
+	} {
+		assert.Equal(t, c[2], UnifyLogical(c[0], c[1]))
+	}
+}

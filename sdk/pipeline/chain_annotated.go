@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"math"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+const secondsOfDay = 86400
+
+// timeUnit is a unit of time as a fraction or a multiple of a second; one of both is 1.
+type timeUnit struct{ perSecond, seconds int64 }
+
+// timeUnits are the words of the parameter unit.
+var timeUnits = map[string]timeUnit{
+	"seconds": {1, 1}, "millis": {1e3, 1}, "micros": {1e6, 1}, "nanos": {1e9, 1}, "days": {1, secondsOfDay},
+}
+
+// timeUnitOf returns the unit of an annotation of integers, and false if it is no time.
+func timeUnitOf(logical string) (timeUnit, bool) {
+	if logical == "DATE" {
+		return timeUnits["days"], true
+	}
+	name, unit, _ := strings.Cut(strings.TrimSuffix(logical, ")"), "(")
+	u, ok := timeUnits[strings.ToLower(unit)]
+	return u, ok && (name == "TIMESTAMP" || name == "TIME")
+}
+
+func applyToSeconds(c *chain, o *Op, a location) { c.applyTime(o, a, program.TimeSeconds) }
+
+func applyToDays(c *chain, o *Op, a location) { c.applyTime(o, a, program.TimeDays) }
+
+// applyTime adds the operator that counts a time in seconds or days.
+func (c *chain) applyTime(o *Op, a location, to program.TimeUnit) {
+	word, annotation := c.word(o, "unit"), c.annotation()
+	if c.kind == program.Bytes {
+		switch {
+		case annotation != "INT96":
+			c.refuse(a, ErrColumnType, "%s takes times, and %s", o.Name, c.describeBytes())
+		case word != "file":
+			c.refuse(a, ErrValue, "unit %s of INT96, which has days and nanoseconds; leave unit out", word)
+		default:
+			c.appendOp(program.Int96Time{To: to})
+			c.kind, c.ids, c.bounded = program.Int64, idRange{math.MinInt64, math.MaxInt64}, false
+		}
+		return
+	}
+	if c.kind != program.Int64 {
+		c.refuse(a, ErrColumnType, "%s takes times kept as integers, and these are %v", o.Name, c.kind)
+		return
+	}
+	unit, known := timeUnits[word]
+	if !known {
+		if unit, known = timeUnitOf(annotation); !known {
+			c.refuse(a, ErrColumnType, "%s does not know what the values count: %s; say unit: seconds, millis, micros, nanos "+
+				"or days", o.Name, c.describeIntegers())
+			return
+		}
+		if to == program.TimeDays && strings.HasPrefix(annotation, "TIME(") {
+			c.refuse(a, ErrColumnType, "to_days of a time of day, which is less than a day: %s; write to_seconds", annotation)
+			return
+		}
+	}
+	c.rescale(unit, to)
+}
+
+// describeIntegers says what the file tells about a column of integers.
+func (c *chain) describeIntegers() string {
+	switch logical := c.annotation(); {
+	case logical != "":
+		return "the column is " + logical
+	case c.column.Logical != "":
+		return "operators before it have changed " + c.column.Logical
+	}
+	return "the file calls them integers and nothing more"
+}
+
+// rescale adds the operator that counts times of a unit in seconds or days.
+func (c *chain) rescale(unit timeUnit, to program.TimeUnit) {
+	r := program.Rescale{Multiplier: unit.seconds, Divisor: unit.perSecond}
+	if to == program.TimeDays {
+		if r.Divisor *= secondsOfDay; r.Multiplier > 1 { // from days to days
+			r = program.Rescale{Multiplier: 1, Divisor: 1}
+		}
+	}
+	if r.Multiplier == 1 && r.Divisor == 1 {
+		return
+	}
+	c.appendOp(r)
+	c.ids = idRange{scaled(c.ids.lo, r), scaled(c.ids.hi, r)}
+}
+
+// scaled returns what an operator makes of an end of a range. Values that do not fit int64 fail, so the end is then an
+// end of int64.
+func scaled(x int64, r program.Rescale) int64 {
+	limit := math.MaxInt64 / r.Multiplier
+	switch {
+	case r.Multiplier == 1 && x%r.Divisor < 0:
+		return x/r.Divisor - 1
+	case r.Multiplier == 1:
+		return x / r.Divisor
+	case x > limit:
+		return math.MaxInt64
+	case x < -limit:
+		return math.MinInt64
+	}
+	return x * r.Multiplier
+}
+
+var decimalKinds = map[string]program.Kind{
+	"float32": program.Float32, "float64": program.Float64, "int64": program.Int64,
+}
+
+// maxDecimalPrecision is the most digits of a decimal that is read: those of 32 bytes.
+const maxDecimalPrecision = 76
+
+func applyDecimal(c *chain, o *Op, a location) {
+	annotation := c.annotation()
+	precision, scale, ok := decimalScale(annotation)
+	switch {
+	case !ok && c.kind == program.Bytes:
+		c.refuse(a, ErrColumnType, "decimal takes DECIMAL, and %s", c.describeBytes())
+		return
+	case !ok && c.kind == program.Int64:
+		c.refuse(a, ErrColumnType, "decimal takes DECIMAL: %s", c.describeIntegers())
+		return
+	case !ok:
+		c.refuse(a, ErrColumnType, "decimal takes DECIMAL, and these are %v", c.kind)
+		return
+	case scale < 0 || scale > precision || precision < 1 || precision > maxDecimalPrecision:
+		c.refuse(a, ErrColumnType, "decimal takes at most %d digits, and the column is %s", maxDecimalPrecision, annotation)
+		return
+	}
+	to := decimalKinds[c.word(o, "to")]
+	if to == program.Int64 {
+		if c.kind == program.Bytes {
+			c.appendOp(program.Decimal{To: program.Int64})
+			c.kind, c.ids, c.bounded = program.Int64, idRange{math.MinInt64, math.MaxInt64}, false
+		}
+		return
+	}
+	c.appendOp(program.Decimal{Scale: uint8(scale), To: to})
+	c.kind = to
+}
