@@ -102,50 +102,57 @@ func (f fallen) ReadAt(p []byte, off int64) (int, error) {
 	return f.Flash.ReadAt(p, off)
 }
 
-// TestADriveThatPanics checks that a panic of a drive in the node's own process does not end the node.
-func TestADriveThatPanics(t *testing.T) {
-	files := content(t)
-	now := new(atomic.Bool)
-	c := DefaultConfig()
-	c.Name, c.Listen, c.Drives = "n0", []string{"127.0.0.1:0"}, []DriveConfig{{Name: "d0", URI: fill(t, "file", files)}}
-	f := startWith(t, c, Options{Device: func(_ string, o *sdk.DeviceOptions) {
-		o.WrapFlash = func(flash controller.Flash) controller.Flash { return fallen{flash, now} }
-	}})
-	j := f.prepare(dataset.Options{SplitBatches: 8})
-	want := truth(t, files, j)
-	now.Store(true)
-	status, _, _ := f.get(f.link(j, "d0", 0, 8))
-	assert.NotEqual(t, http.StatusOK, status)
-	now.Store(false)
-	f.wait("it to serve again", func() bool {
-		status, b, _, err := f.try(t.Context(), f.link(j, "d0", 0, 8))
-		return err == nil && status == http.StatusOK && bytes.Equal(want[0], b)
-	})
-}
-
-// TestAWorkerThatPanics checks that a split whose worker panics fails with an error, and that the node and the drive
-// serve on.
-func TestAWorkerThatPanics(t *testing.T) {
-	files := content(t)
-	var once sync.Once
-	c := DefaultConfig()
-	c.Name, c.Listen, c.Drives = "n0", []string{"127.0.0.1:0"}, []DriveConfig{{Name: "d0", URI: fill(t, "mem", files)}}
-	f := startWith(t, c, Options{wrap: func(open splits.Opener) splits.Opener {
-		return func(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
-			once.Do(func() { panic("a bug") })
-			return open(ctx, o)
-		}
-	}})
-	j := f.prepare(dataset.Options{SplitBatches: 8})
-	want := truth(t, files, j)
-	status, b, _ := f.get(f.link(j, "d0", 0, 8))
-	assert.Equal(t, http.StatusServiceUnavailable, status)
-	assert.Contains(t, string(b), "the worker: the program panicked: a bug")
-	assert.NotContains(t, string(b), "goroutine", "the stack is for the log")
-	f.wait("it to serve again", func() bool {
-		status, b, _, err := f.try(t.Context(), f.link(j, "d0", 0, 8))
-		return err == nil && status == http.StatusOK && bytes.Equal(want[0], b)
-	})
+// TestAPanicDoesNotEndTheNode has a drive in the node's own process panic, and a worker. The split fails with an error,
+// and the node and the drive serve on.
+func TestAPanicDoesNotEndTheNode(t *testing.T) {
+	drivePanics := func(now *atomic.Bool) Options {
+		return Options{Device: func(_ string, o *sdk.DeviceOptions) {
+			o.WrapFlash = func(flash controller.Flash) controller.Flash { return fallen{flash, now} }
+		}}
+	}
+	workerPanics := func(now *atomic.Bool) Options {
+		return Options{wrap: func(open splits.Opener) splits.Opener {
+			return func(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
+				if now.CompareAndSwap(true, false) {
+					panic("a bug")
+				}
+				return open(ctx, o)
+			}
+		}}
+	}
+	for name, c := range map[string]struct {
+		drive   string // kind of the drive's URI
+		options func(now *atomic.Bool) Options
+		refused func(t *testing.T, status int, answer string)
+	}{
+		"a drive": {"file", drivePanics, func(t *testing.T, status int, _ string) {
+			assert.NotEqual(t, http.StatusOK, status)
+		}},
+		"a worker": {"mem", workerPanics, func(t *testing.T, status int, answer string) {
+			assert.Equal(t, http.StatusServiceUnavailable, status)
+			assert.Contains(t, answer, "the worker: the program panicked: a bug")
+			assert.NotContains(t, answer, "goroutine", "the stack is for the log")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := content(t)
+			now := new(atomic.Bool)
+			conf := DefaultConfig()
+			conf.Name, conf.Listen = "n0", []string{"127.0.0.1:0"}
+			conf.Drives = []DriveConfig{{Name: "d0", URI: fill(t, c.drive, files)}}
+			f := startWith(t, conf, c.options(now))
+			j := f.prepare(dataset.Options{SplitBatches: 8})
+			want := truth(t, files, j)
+			now.Store(true)
+			status, b, _ := f.get(f.link(j, "d0", 0, 8))
+			c.refused(t, status, string(b))
+			now.Store(false)
+			f.wait("it to serve again", func() bool {
+				status, b, _, err := f.try(t.Context(), f.link(j, "d0", 0, 8))
+				return err == nil && status == http.StatusOK && bytes.Equal(want[0], b)
+			})
+		})
+	}
 }
 
 // TestBadDataIsDataLoss checks that a partition with damaged pages fails where they are read, every time, and that the

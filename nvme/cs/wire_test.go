@@ -44,27 +44,40 @@ func TestPreprocessRoundTrip(t *testing.T) {
 	})
 }
 
-// The layout is the stable contract: a change of these bytes is a change of the version.
+// TestPreprocessGolden holds the layout, which is the stable contract: a change of these bytes is a change of the
+// version. A slice whose windows a host has stored names no copies, in the same version of the descriptor.
 func TestPreprocessGolden(t *testing.T) {
-	p := Preprocess{Ranges: []Range{{1, 2}}, Copies: []Copy{{NSID: 1, NLB: 8, SLBA: 9, Dest: 10}},
-		Args: []byte{0xaa, 0xbb}}
-	b, err := p.Marshal()
-	require.NoError(t, err)
-	assert.Equal(t, "01000100"+"01000000"+"02000000"+"00000000"+
-		"0100000000000000"+"0200000000000000"+
-		"01000000"+"08000000"+"0900000000000000"+"0a00000000000000"+"0000000000000000"+"aabb", hex.EncodeToString(b))
-}
-
-// A slice whose windows a host has stored names no copies: that is the same version of the descriptor.
-func TestPreprocessOfStoredWindowsGolden(t *testing.T) {
-	p := Preprocess{Ranges: []Range{{1, 2}}, Args: []byte{0xaa, 0xbb}}
-	b, err := p.Marshal()
-	require.NoError(t, err)
-	assert.Equal(t, "01000100"+"00000000"+"02000000"+"00000000"+
-		"0100000000000000"+"0200000000000000"+"aabb", hex.EncodeToString(b))
-	var back Preprocess
-	require.NoError(t, back.Unmarshal(b))
-	assert.Empty(t, back.Copies)
+	for _, c := range []struct {
+		name  string
+		value Preprocess
+		want  string
+	}{
+		{
+			"with copies",
+			Preprocess{Ranges: []Range{{1, 2}}, Copies: []Copy{{NSID: 1, NLB: 8, SLBA: 9, Dest: 10}},
+				Args: []byte{0xaa, 0xbb}},
+			"01000100" + "01000000" + "02000000" + "00000000" + "0100000000000000" + "0200000000000000" +
+				"01000000" + "08000000" + "0900000000000000" + "0a00000000000000" + "0000000000000000" + "aabb",
+		},
+		{
+			"of stored windows", Preprocess{Ranges: []Range{{1, 2}}, Args: []byte{0xaa, 0xbb}},
+			"01000100" + "00000000" + "02000000" + "00000000" + "0100000000000000" + "0200000000000000" + "aabb",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, err := c.value.Marshal()
+			require.NoError(t, err)
+			assert.Equal(t, c.want, hex.EncodeToString(b))
+			var back Preprocess
+			require.NoError(t, back.Unmarshal(b))
+			assert.Equal(t, c.value.Ranges, back.Ranges)
+			assert.Equal(t, c.value.Args, back.Args)
+			assert.Len(t, back.Copies, len(c.value.Copies))
+			for i := range back.Copies {
+				assert.Equal(t, c.value.Copies[i], back.Copies[i])
+			}
+		})
+	}
 }
 
 func TestPreprocessRefusesWhatItDoesNotKnow(t *testing.T) {

@@ -2,7 +2,6 @@ package processor_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -23,6 +22,43 @@ type coded struct {
 	IDs   []int64 `parquet:"ids,list,dict"`
 	Small int64   `parquet:"small,dict"`
 	Plain int64   `parquet:"plain"`
+}
+
+// memorySweep is a row of memories, in bytes.
+type memorySweep struct {
+	least, most, step uint64 // most is not one of them
+	monotone          bool   // every memory suffices that is larger than a memory that suffices
+}
+
+// sweepMemory runs a run in memories of many sizes, some of which suffice. A run ends with the mini-batches of the
+// reference or with a MemoryError. The partition of the run lies in memory.
+func sweepMemory(
+	t *testing.T, sweep memorySweep, data []byte, prog *program.Program, schema *tensor.Schema, run processor.Run,
+) {
+	want := processortest.Reference(t, prog, schema, run)
+	sufficed := 0
+	for memory := sweep.least; memory < sweep.most; memory += sweep.step {
+		if processortest.Raced && memory>>10%8 > 0 {
+			continue
+		}
+		f := processortest.NewFlash(memory, 512)
+		run.Partition = processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+		p, err := processor.Start(t.Context(), f, prog, schema, processor.Options{Streams: 1})
+		require.NoError(t, err)
+		got, err := processortest.Collect(p, run)
+		require.NoError(t, p.Close())
+		if err != nil {
+			var short *slicer.MemoryError
+			require.ErrorAs(t, err, &short, "%d bytes", memory)
+			if sweep.monotone {
+				require.Zero(t, sufficed, "less than %d bytes sufficed", memory)
+			}
+			continue
+		}
+		sufficed++
+		processortest.RequireSame(t, want, got)
+	}
+	assert.NotZero(t, sufficed)
 }
 
 // TestMemoryForSomeOfManyPages has several columns with pages and dictionaries of different sizes and memory for some
@@ -71,27 +107,7 @@ func TestMemoryForSomeOfManyPages(t *testing.T) {
 			require.NoError(t, w.Close())
 			data := buf.Bytes()
 			run := processor.Run{Partition: processortest.Open(t, data, true), Rows: rows, Batch: 500}
-			want := processortest.Reference(t, prog, schema, run)
-			did := 0
-			for memory := uint64(24 << 10); memory < 700<<10; memory += 3 << 10 {
-				if processortest.Raced && memory>>10%8 > 0 {
-					continue
-				}
-				f := processortest.NewFlash(memory, 512)
-				run.Partition = processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-				p, err := processor.Start(context.Background(), f, prog, schema, processor.Options{Streams: 1})
-				require.NoError(t, err)
-				got, err := processortest.Collect(p, run)
-				require.NoError(t, p.Close())
-				if err != nil {
-					var slm *slicer.MemoryError
-					require.ErrorAs(t, err, &slm, "%d bytes", memory)
-					continue
-				}
-				did++
-				processortest.RequireSame(t, want, got)
-			}
-			assert.NotZero(t, did)
+			sweepMemory(t, memorySweep{least: 24 << 10, most: 700 << 10, step: 3 << 10}, data, prog, schema, run)
 		})
 	}
 }
@@ -150,28 +166,9 @@ func TestMemoryForOneDictionaryOfTwo(t *testing.T) {
 			}
 			require.NoError(t, w.Close())
 			data := buf.Bytes()
-			did := 0
-			for memory := uint64(16 << 10); memory < 160<<10; memory += 1 << 10 {
-				if processortest.Raced && memory>>10%8 > 0 {
-					continue
-				}
-				f := processortest.NewFlash(memory, 512)
-				part := processortest.Place(t, data, f.Put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-				p, err := processor.Start(context.Background(), f, prog, schema, processor.Options{Streams: 1})
-				require.NoError(t, err)
-				run := processor.Run{Partition: part, Rows: rows, Batch: 1}
-				got, err := processortest.Collect(p, run)
-				require.NoError(t, p.Close())
-				if err != nil {
-					var slm *slicer.MemoryError
-					require.ErrorAs(t, err, &slm, "%d bytes", memory)
-					require.Zero(t, did, "less than %d bytes did", memory)
-					continue
-				}
-				did++
-				processortest.RequireSame(t, processortest.Reference(t, prog, schema, run), got)
-			}
-			assert.NotZero(t, did)
+			run := processor.Run{Partition: processortest.Open(t, data, true), Rows: rows, Batch: 1}
+			sweep := memorySweep{least: 16 << 10, most: 160 << 10, step: 1 << 10, monotone: true}
+			sweepMemory(t, sweep, data, prog, schema, run)
 		})
 	}
 }

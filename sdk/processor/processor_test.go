@@ -38,16 +38,20 @@ func (f *failing) Execute(ctx context.Context, x *target.Execution) (target.Outc
 	return f.Target.Execute(ctx, x)
 }
 
-// begin starts a processor on a target with memory of its own, over binary rows whose first number is the row's.
-func begin(t *testing.T, memory uint64, o processor.Options) (processor.Processor, *failing, processor.Run) {
-	t.Helper()
-	f := &failing{Target: cpu.NewTarget(cpu.Options{Threads: 2, Processor: processor.Options{SLM: memory}})}
-	prog := &program.Program{
+// rowNumbers returns a program over binary rows whose dense feature is the first number of a row.
+func rowNumbers() (*program.Program, *tensor.Schema) {
+	return &program.Program{
 		Source: program.CriteoBinary, Label: true, Output: program.Output{Dense: 1},
 		Columns: []program.Column{{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{
 			{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}},
 		}}},
-	}
+	}, &tensor.Schema{Dense: []string{"int_0"}}
+}
+
+// begin starts a processor on a target with memory of its own, over binary rows whose first number is the row's.
+func begin(t *testing.T, memory uint64, o processor.Options) (processor.Processor, *failing, processor.Run) {
+	t.Helper()
+	f := &failing{Target: cpu.NewTarget(cpu.Options{Threads: 2, Processor: processor.Options{SLM: memory}})}
 	data := make([]byte, 0, rows*text.BinaryRow)
 	for row := range rows {
 		fields := make([]byte, text.BinaryRow)
@@ -57,7 +61,8 @@ func begin(t *testing.T, memory uint64, o processor.Options) (processor.Processo
 	part, err := partition.Open(t.Context(), "part", bytes.NewReader(data), int64(len(data)), program.CriteoBinary,
 		partition.Options{Bytes: data})
 	require.NoError(t, err)
-	p, err := processor.Start(t.Context(), f, prog, &tensor.Schema{Dense: []string{"int_0"}}, o)
+	prog, schema := rowNumbers()
+	p, err := processor.Start(t.Context(), f, prog, schema, o)
 	require.NoError(t, err)
 	return p, f, processor.Run{Partition: part, Rows: rows, Batch: 32}
 }
@@ -157,13 +162,7 @@ func TestAFailedExecutionEndsItsStream(t *testing.T) {
 // memory suffices for all streams.
 func TestMemoryThatNoStreamCanUse(t *testing.T) {
 	tight := cpu.NewTarget(cpu.Options{Threads: 1, Processor: processor.Options{SLM: 1 << 10}})
-	prog := &program.Program{
-		Source: program.CriteoBinary, Label: true, Output: program.Output{Dense: 1},
-		Columns: []program.Column{{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{
-			{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}},
-		}}},
-	}
-	schema := &tensor.Schema{Dense: []string{"int_0"}}
+	prog, schema := rowNumbers()
 	_, err := processor.Start(t.Context(), tight, prog, schema, processor.Options{Streams: 3})
 	var short *slicer.MemoryError
 	require.ErrorAs(t, err, &short)
