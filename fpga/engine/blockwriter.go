@@ -28,6 +28,9 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 	defer x.pageChecksum.sumUpTo(to)
 	if v.list {
 		v.lengths, v.ownsValues, v.ownsLengths = b.Lengths, v.kind != program.Bytes && !b.Lent, true
+		if s.sinks[0].tensor == program.ToDense {
+			return x.writeDenseLists(s, row, &v)
+		}
 		x.buffers.chainDestination = x.output.idDestination(x.output.written, v.count)
 		if from < to && x.pageChecksum.summed == from && len(s.sinks[0].steps) == 1 {
 			x.buffers.operatorChecksum = &x.pageChecksum

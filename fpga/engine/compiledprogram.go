@@ -77,6 +77,7 @@ type step struct {
 	multiplier, divisor int64      // rescale
 	timeUnit            int96.Unit // int96_time
 	scale               uint8      // decimal
+	fixedLength         program.FixedLength
 	logAdd              float32
 	logit               logit.Range
 	boxCox              *boxcox.Transform
@@ -250,6 +251,8 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 		st.hashFunction, err = functionOfHash(o.Function)
 	case program.Rescale:
 		st.multiplier, st.divisor, err = o.Multiplier, o.Divisor, rescale.CheckFactors(o.Multiplier, o.Divisor)
+	case program.FixedLength:
+		st.fixedLength = o
 	case program.Int96Time:
 		if st.timeUnit = int96.Seconds; o.To == program.TimeDays {
 			st.timeUnit = int96.Days

@@ -121,7 +121,8 @@ func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *progra
 	var rest []program.Column // those that feed no key
 	for i := range cols {
 		c := &cols[i]
-		if c.list && p.Output.Fixed {
+		if c.list && (p.Output.Fixed || rng.IntN(3) == 0) {
+			rest = append(rest, randomDenseList(rng, c, &p.Output, risky))
 			continue
 		}
 		pc := program.Column{Name: c.name, Kind: c.kind(), List: c.list}
@@ -272,6 +273,23 @@ func randomTable(rng *rand.Rand) program.Op {
 		return &program.MapID{Keys: keys, Values: values, Default: rng.Int64N(3) - 1}
 	}
 	return &program.MapID{Values: values, Default: rng.Int64N(3) - 1}
+}
+
+// randomDenseList returns a column that makes dense columns of a list: as long as the longest lists, or, if risky, of
+// any length.
+func randomDenseList(rng *rand.Rand, c *testColumn, out *program.Output, risky bool) program.Column {
+	fixed := program.FixedLength{Length: 16, Pads: true, Pad: float32(rng.IntN(5)) / 3}
+	ops := randomChain(rng, c, program.Float32, false, risky)
+	switch {
+	case risky && rng.IntN(3) == 0:
+		fixed = program.FixedLength{Length: 1 + rng.Uint32N(3)}
+	case rng.IntN(2) == 0:
+		fixed.Length = 1 + rng.Uint32N(4)
+		ops = append(ops, program.FirstX{N: int64(fixed.Length)})
+	}
+	s := program.Sink{To: program.ToDense, Index: out.Dense, Ops: append(ops, fixed)}
+	out.Dense += fixed.Length
+	return program.Column{Name: c.name, Kind: c.kind(), List: true, Sinks: []program.Sink{s}}
 }
 
 // randomReading returns an operator that makes numbers of a column of bytes.

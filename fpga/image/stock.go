@@ -95,6 +95,8 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"to"}, in: []string{"bytes"}, out: "int64"}
 	case program.UnitDecimal:
 		return stockUnit{args: []string{"scale", "to"}, in: []string{"int64", "bytes"}, out: "number"}
+	case program.UnitFixedLength:
+		return stockUnit{args: []string{"length", "pads", "pad"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitFloat16:
 		return stockUnit{in: []string{"bytes"}, out: "float32"}
 	case program.UnitLogit:

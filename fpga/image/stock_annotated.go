@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// annotatedVector is a known answer for the operators that read times, decimals and FLOAT16: Parquet pages of two
-// values each. Every expected value is written down, none computed.
+// annotatedVector is a known answer for the operators that read times, decimals and FLOAT16, and for lists of a
+// fixed length: Parquet pages of two rows each. Every expected value is written down, none computed.
 func annotatedVector() Vector {
 	const rows = 2
 	le := binary.LittleEndian
@@ -22,6 +22,12 @@ func annotatedVector() Vector {
 	}
 	// 12.34 and -0.01, with the scale 2, and binary16: 1.5 and the least number, with its sign.
 	decimals, halves := []byte{2, 0, 0, 0, 0x04, 0xd2, 1, 0, 0, 0, 0xff}, []byte{0x00, 0x3e, 0x01, 0x80}
+
+	// Lists of float32, {0.5, 2} and {3}: repetition levels 0 1 0 bit-packed, definition levels 1 1 1 as a run.
+	lists := []byte{2, 0, 0, 0, 0x03, 0b010, 2, 0, 0, 0, 3 << 1, 1}
+	for _, x := range []float32{0.5, 2, 3} {
+		lists = le.AppendUint32(lists, math.Float32bits(x))
+	}
 
 	columns := []struct {
 		name   string
@@ -38,26 +44,32 @@ func annotatedVector() Vector {
 			program.Sink{To: program.ToDense, Ops: []program.Op{program.Decimal{Scale: 2, To: program.Float32}}}},
 		{"half", program.Bytes, program.ChunkType{Physical: 7, TypeLength: 2}, halves,
 			program.Sink{To: program.ToDense, Index: 1, Ops: []program.Op{program.Float16{}}}},
+		{"list", program.Float32, program.ChunkType{Physical: 4, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 3}, lists,
+			program.Sink{To: program.ToDense, Index: 2,
+				Ops: []program.Op{program.FixedLength{Length: 2, Pads: true, Pad: -1}}}},
 	}
 	p := &program.Program{
 		Source: program.Parquet,
-		Output: program.Output{Dense: 2, Keys: 2, IDs: program.IDs64, Fixed: true},
+		Output: program.Output{Dense: 4, Keys: 2, IDs: program.IDs64, Fixed: true},
 	}
 	place := p.Output.Layout(rows)
 	ids := []int64{1, -1, 86400 + 43200, -43200}
 	slice := &program.Slice{Rows: rows, Layout: place, ValueCap: uint64(len(ids))}
 	var input []byte
 	for i, c := range columns {
-		p.Columns = append(p.Columns, program.Column{Name: c.name, Kind: c.kind, Sinks: []program.Sink{c.sink}})
-		page := dataPage(c.values, rows)
+		p.Columns = append(p.Columns, program.Column{Name: c.name, Kind: c.kind, List: c.chunk.MaxRep > 0,
+			Sinks: []program.Sink{c.sink}})
+		if c.chunk.Values == 0 {
+			c.chunk.Values = rows
+		}
+		page := dataPage(c.values, int(c.chunk.Values))
 		window := program.Span{Off: uint64(len(input)), Len: uint64(len(page))}
 		input = append(input, page...)
-		c.chunk.Values = rows
 		slice.Tasks = append(slice.Tasks, program.Task{Column: uint32(i), Count: rows, Chunk: c.chunk, Window: window,
 			ChunkLen: window.Len})
 	}
 	out := make([]byte, place.Values)
-	for i, x := range []float32{12.34, 1.5, -0.01, -0x1p-24} { // dense, row by row
+	for i, x := range []float32{12.34, 1.5, 0.5, 2, -0.01, -0x1p-24, 3, -1} { // dense, row by row
 		le.PutUint32(out[place.Dense+uint64(i)*4:], math.Float32bits(x))
 	}
 	for _, id := range ids {

@@ -209,7 +209,7 @@ var paramSize = map[Unit]uint32{
 	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
 	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
 	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16, UnitNormalize: 16, UnitMinMax: 16,
-	UnitRescale: 16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0,
+	UnitRescale: 16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,
 }
 
 func readOp(r *reader, tables *tableSet) Op {
@@ -269,6 +269,9 @@ func readOp(r *reader, tables *tableSet) Op {
 		return Decimal{Scale: b[0], To: Kind(b[1])}
 	case UnitFloat16:
 		return Float16{}
+	case UnitFixedLength:
+		r.checkZeros(b[5:8], "fixed_length")
+		return FixedLength{Length: le.Uint32(b), Pads: r.readBool(b[4], "pads"), Pad: float32At(b[8:])}
 	case UnitLogit:
 		return Logit{Eps: float32At(b)}
 	case UnitNormalize:

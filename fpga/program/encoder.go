@@ -138,6 +138,9 @@ func appendOp(b []byte, op Op, tables []Table) []byte {
 		b = le.AppendUint64(appendTableIndexes(b, o, tables), uint64(o.Default))
 	case Rescale:
 		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Multiplier)), uint64(o.Divisor))
+	case FixedLength:
+		b = append(le.AppendUint32(b, o.Length), boolBit(o.Pads), 0, 0, 0)
+		b = appendFloat32(b, o.Pad)
 	case Int96Time:
 		b = append(b, byte(o.To))
 	case Decimal:

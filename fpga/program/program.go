@@ -147,7 +147,7 @@ func (o Output) Layout(rows uint32) OutputLayout {
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
 // PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram, HashBytes, LocalHour, MapID,
-// Normalize, MinMax, Rescale, Int96Time, Decimal and Float16.
+// Normalize, MinMax, Rescale, Int96Time, Decimal, Float16 and FixedLength.
 type Op interface {
 	Unit() Unit
 	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
@@ -181,6 +181,7 @@ const (
 	UnitInt96Time       Unit = 31
 	UnitDecimal         Unit = 32
 	UnitFloat16         Unit = 33
+	UnitFixedLength     Unit = 34
 )
 
 // The units of decoding: no operators, but listed by the image.

@@ -151,6 +151,22 @@ func annotated() *Program {
 	}
 }
 
+// embeddings is a program with lists that become dense columns, one filled up, beside a key.
+func embeddings() *Program {
+	dense := func(index uint32, ops ...Op) []Sink { return []Sink{{To: ToDense, Index: index, Ops: ops}} }
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{
+			{Name: "id", Kind: Int64, Sinks: []Sink{{To: ToSparse}}},
+			{Name: "user", Kind: Float32, List: true, Sinks: dense(1, FixedLength{Length: 3})},
+			{Name: "item", Kind: Float64, List: true, Sinks: dense(4, FirstX{N: 2}, Convert{To: Float32},
+				FixedLength{Length: 2, Pads: true, Pad: -1})},
+			{Name: "price", Kind: Float32, Sinks: dense(0)},
+		},
+		Output: Output{Dense: 6, Keys: 1, Fixed: true},
+	}
+}
+
 // textProgram is a small program over Criteo's text rows with fixed lengths.
 func textProgram() *Program {
 	return &Program{
@@ -173,10 +189,11 @@ func TestProgramGolden(t *testing.T) {
 	golden(t, "tables.v1.hex", tables().Marshal())
 	golden(t, "scaled.v1.hex", scaled().Marshal())
 	golden(t, "annotated.v1.hex", annotated().Marshal())
+	golden(t, "fixed_length.v1.hex", embeddings().Marshal())
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(), annotated()} {
+	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(), annotated(), embeddings()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
 		q, err := Unmarshal(b)
@@ -390,7 +407,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 25)
+	assert.Len(t, known, 26)
 }
 
 func TestProgramString(t *testing.T) {

@@ -122,6 +122,11 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("map_id %s to %s default %d", shortenBorders(o.Keys), shortenBorders(o.Values), o.Default)
 	case Rescale:
 		return fmt.Sprintf("rescale %d/%d", o.Multiplier, o.Divisor)
+	case FixedLength:
+		if o.Pads {
+			return fmt.Sprintf("fixed_length %d, filled up with %v", o.Length, o.Pad)
+		}
+		return fmt.Sprintf("fixed_length %d", o.Length)
 	case Int96Time:
 		return fmt.Sprintf("int96_time %v", o.To)
 	case Decimal:

@@ -32,6 +32,7 @@ var units = map[Unit]struct {
 	UnitInt96Time:       {"int96_time", 1},
 	UnitDecimal:         {"decimal", 1},
 	UnitFloat16:         {"float16", 1},
+	UnitFixedLength:     {"fixed_length", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},

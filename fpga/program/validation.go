@@ -124,6 +124,7 @@ func (v *coverage) addSink(c *Column, s *Sink) error {
 	if v.sinks++; v.sinks > MaxSinks {
 		return fmt.Errorf("more than %d sinks", MaxSinks)
 	}
+	_, fixed := s.fixedLength()
 	switch s.To {
 	case ToLabel:
 		switch {
@@ -139,15 +140,18 @@ func (v *coverage) addSink(c *Column, s *Sink) error {
 		v.label = true
 	case ToDense:
 		switch {
-		case c.List:
-			return fmt.Errorf("a list cannot be dense")
-		case s.Index >= v.out.Dense:
+		case c.List && !fixed:
+			return fmt.Errorf("a list cannot be dense, unless fixed_length ends its operators")
+		case s.Index >= v.out.Dense, s.denseColumns() > v.out.Dense-s.Index:
 			return fmt.Errorf("the output has %d dense columns", v.out.Dense)
-		case v.dense[s.Index]:
-			return fmt.Errorf("the dense column is written twice")
 		}
-		v.dense[s.Index] = true
-		v.denseSeen++
+		for i := range s.denseColumns() {
+			if v.dense[s.Index+i] {
+				return fmt.Errorf("the dense column is written twice")
+			}
+			v.dense[s.Index+i] = true
+		}
+		v.denseSeen += s.denseColumns()
 	case ToSparse:
 		switch {
 		case s.Index >= v.out.Keys:
@@ -184,6 +188,9 @@ func (s *Sink) validateOps(c *Column, checked map[tableKey]bool) error {
 	for i, op := range s.Ops {
 		if err := checkOp(op, kind, c.List, checked); err != nil {
 			return fmt.Errorf("operator %d: %w", i, err)
+		}
+		if _, ok := op.(FixedLength); ok && (i < len(s.Ops)-1 || s.To != ToDense || c.Part != NoPart) {
+			return fmt.Errorf("operator %d: %v: is not the last of a dense list", i, op.Unit())
 		}
 		kind = op.Out(kind)
 	}
@@ -265,6 +272,15 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 	case Rescale:
 		if o.Multiplier < 1 || o.Divisor < 1 || o.Multiplier > 1 && o.Divisor > 1 {
 			return bad("factors %d/%d, want at least 1, and one of them 1", o.Multiplier, o.Divisor)
+		}
+	case FixedLength:
+		switch {
+		case !list:
+			return bad("takes a list")
+		case o.Length < 1 || o.Length > MaxColumns:
+			return bad("length %d, want 1 to %d", o.Length, MaxColumns)
+		case !isFinite(float64(o.Pad)) || !o.Pads && math.Float32bits(o.Pad) != 0:
+			return bad("pad %v", o.Pad)
 		}
 	case Int96Time:
 		if o.To > TimeDays {

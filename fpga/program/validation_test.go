@@ -47,7 +47,7 @@ func TestValidate(t *testing.T) {
 		"a list feeds two": {func(p *Program) { p.Columns[1].Sinks = append(p.Columns[1].Sinks, p.Columns[1].Sinks...) },
 			`column 1 "tags.list.element": a list feeds 2 sinks, want 1`},
 		"a list is dense": {func(p *Program) { p.Columns[5].List = true; p.Columns[5].Sinks = p.Columns[5].Sinks[1:] },
-			`column 5 "y": sink 0 (dense 0): a list cannot be dense`},
+			`column 5 "y": sink 0 (dense 0): a list cannot be dense, unless fixed_length ends its operators`},
 		"a list is a label": {func(p *Program) { p.Columns[6].List = true },
 			`column 6 "label": sink 0 (label 0): a list cannot be a label`},
 		"a list in fixed": {func(p *Program) { p.Output.Fixed = true },

@@ -87,6 +87,7 @@ const (
 //	rescale           multiplier i64, divisor i64
 //	int96_time        to u8
 //	decimal           scale u8, to u8
+//	fixed_length      length u32, pads u8, 3 reserved, pad f32
 //	hex_to_int, zero_extend, float16: none
 const (
 	sectionSource  = 1

@@ -113,6 +113,10 @@ func guessColumns(columns []pipeline.ColumnInfo, logical map[string]string) []*g
 	return guesses
 }
 
+// listOfReals is why a list of real numbers is left out.
+const listOfReals = "it is a list of real numbers: fixed_length: {length: N} makes N dense features of lists of one " +
+	"length, and bucketize makes ids"
+
 // decideRole decides the column's role by its type and its name.
 func (g *guess) decideRole() {
 	c := &g.column
@@ -132,13 +136,13 @@ func (g *guess) decideRole() {
 	case g.isHalf() && !c.List:
 		g.role, g.why = roleNumber, "real numbers"
 	case c.Kind == program.Bytes && (g.isDecimal() || g.isHalf()):
-		g.leaveOut("it is a list of real numbers, which no tensor holds: bucketize makes ids of them")
+		g.leaveOut(listOfReals)
 	case c.Kind == program.Bytes && c.Logical != "":
 		g.leaveOut("its values are %s kept as bytes: write the column as numbers (INT64, FLOAT or DOUBLE)", c.Logical)
 	case c.Kind == program.Bytes:
 		g.role, g.why = roleID, "text whose values are hexadecimal, read as numbers below 2^32"
 	case c.List && c.Kind != program.Int64:
-		g.leaveOut("it is a list of real numbers, which no tensor holds: bucketize makes ids of them")
+		g.leaveOut(listOfReals)
 	case c.List:
 		g.role, g.why = roleID, "lists of whole numbers, taken for ids"
 	case c.Kind != program.Int64:

@@ -149,6 +149,11 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		c.str(`"values":`).table(tables[len(tables)-1]).str(`,"default":`).int(o.Default)
 	case program.Rescale:
 		c.str(`"multiplier":`).int(o.Multiplier).str(`,"divisor":`).int(o.Divisor)
+	case program.FixedLength:
+		c.str(`"length":`).int(int64(o.Length))
+		if o.Pads {
+			c.str(`,"pad":`).number(program.Float32, 0, float64(o.Pad))
+		}
 	case program.Int96Time:
 		c.str(`"to":"` + o.To.String() + `"`)
 	case program.Decimal:

@@ -232,6 +232,23 @@ func Catalogue() []Operator {
 			Source: "Parquet's DECIMAL; one rounding is ours",
 		},
 		{
+			Name: "fixed_length", Unit: program.UnitFixedLength, apply: applyFixedLength, check: checkFixedLength,
+			Summary: "Makes `length` neighbouring dense columns of a list of `length` numbers, as embeddings are kept. The " +
+				"columns of a feature `x` are named `x.0`, `x.1` and so on. It ends the operators of a dense list.",
+			Params: []Param{
+				{Name: "length", Type: ParamInteger, Min: 1, Summary: "values of every list"},
+				{Name: "pad", Type: ParamReal, Optional: true, Summary: "fills up shorter lists, and null lists; rounded to " +
+					"float32. When left out, every list must have `length` values"},
+			},
+			Takes:  "lists of float32; of int64 and float64, which become float32 (nearest, ties to even)",
+			Yields: "float32, `length` for every row",
+			Nulls:  "a null list, and a list that holds a null (fill it first), have no values",
+			Lists:  "lists only",
+			Errors: "the column is no list, or a map; another operator follows; the group is not `dense`. A longer list " +
+				"(`firstx` cuts it), or a shorter one without `pad`, fails the split with its row",
+			Source: "ours; NVTabular's ListSlice with `pad`, Petastorm's fixed shapes",
+		},
+		{
 			Name: "zero_extend", Unit: program.UnitZeroExtend, apply: applyZeroExtend,
 			Summary: "Re-reads an id as its low 32 bits, unsigned: for files that hold unsigned ids in an int32 " +
 				"column.",

@@ -18,6 +18,8 @@ type chain struct {
 	bounded bool    // an operator bounds the ids, not only their type
 	ops     []program.Op
 	failed  bool
+	// denseList says that the values are elements of lists that become dense columns.
+	denseList bool
 }
 
 // idRange is a range of integers, both ends included.
@@ -153,7 +155,7 @@ func applyClamp(c *chain, o *Op, a location) {
 
 func applyLog(c *chain, o *Op, a location) {
 	switch {
-	case c.column.List:
+	case c.column.List && !c.denseList:
 		c.refuse(a, ErrColumnType, "log of a list: no tensor holds lists of real numbers")
 	case c.requireNumbers(o, a):
 		c.convert(program.Float32)

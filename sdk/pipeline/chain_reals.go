@@ -4,7 +4,7 @@ import "github.com/millrace/millrace/fpga/program"
 
 // toReals converts the values to float32 for an operator of real numbers, and reports whether it takes them.
 func (c *chain) toReals(o *Op, a location) bool {
-	if c.column.List {
+	if c.column.List && !c.denseList {
 		c.refuse(a, ErrColumnType, "%s of a list: no tensor holds lists of real numbers", o.Name)
 		return false
 	}

@@ -97,6 +97,7 @@ func (o *Operator) example() string {
 		"to_seconds":       "- to_seconds",
 		"to_days":          "- to_days: {unit: millis}",
 		"decimal":          "- decimal: float32",
+		"fixed_length":     "- fixed_length: {length: 64}",
 		"logit":            "- logit: {eps: 1.0e-6}",
 		"box_cox":          "- box_cox: {lambda1: 0.5, lambda2: 1}",
 	}

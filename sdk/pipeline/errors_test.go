@@ -303,7 +303,7 @@ var badDocuments = []struct {
 			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
 	{"dense from a list", "dense: [{columns: [list]}]", ErrColumnType,
 		`line 1:9: dense[0]: column "list": wrong type of column: a list cannot be dense: only sparse features have ` +
-			`several values a row`},
+			`several values a row; fixed_length makes dense columns of lists of one length`},
 	{"label from a list", "label: {column: list}", ErrColumnType,
 		`line 1:8: label: column "list": wrong type of column: a list cannot be label: only sparse features have several ` +
 			`values a row`},

@@ -38,7 +38,7 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 	out := &program.Program{
 		Source: r.Source, Malformed: r.Malformed, Label: r.LabelField,
 		Output: program.Output{
-			Label: r.Label != nil, Dense: uint32(len(r.Dense)), DenseType: r.DenseType, Keys: uint32(len(r.Keys)),
+			Label: r.Label != nil, Dense: uint32(r.denseWidth()), DenseType: r.DenseType, Keys: uint32(len(r.Keys)),
 			IDs: r.IDs, Fixed: fixed, Weights: r.Weights(),
 		},
 	}
@@ -48,8 +48,10 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 		share := fixed && len(out.Columns) > 0 && out.Columns[len(out.Columns)-1].Name == f.Column.Name
 		l.addFeature(f, program.ToSparse, i, share)
 	}
+	column := 0
 	for i := range r.Dense {
-		l.addFeature(&r.Dense[i], program.ToDense, i, true)
+		l.addFeature(&r.Dense[i], program.ToDense, column, true)
+		column += r.Dense[i].Width()
 	}
 	if r.Label != nil {
 		l.addFeature(r.Label, program.ToLabel, 0, true)
@@ -118,7 +120,7 @@ func (r *Resolved) schema() *tensor.Schema {
 		s.DenseType = tensor.BFloat16
 	}
 	for i := range r.Dense {
-		s.Dense = append(s.Dense, r.Dense[i].Name)
+		s.Dense = append(s.Dense, r.Dense[i].columnNames()...)
 	}
 	for i := range r.Keys {
 		f := &r.Keys[i]

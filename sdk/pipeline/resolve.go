@@ -126,6 +126,10 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 			out.Keys[i].Set = sets
 		}
 	}
+	if n := out.denseWidth(); n > program.MaxColumns {
+		p.add(location{path: "dense"}, ErrValue, "%d columns, want at most %d", n, program.MaxColumns)
+		return nil, p.err()
+	}
 	r.refuseDuplicates("dense", out.Dense)
 	r.refuseDuplicates("key", out.Keys)
 	switch {
@@ -259,16 +263,26 @@ func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, 
 	case len(name) > maxName:
 		r.add(a, ErrValue, "a feature's name of %d bytes, want at most %d", len(name), maxName)
 		return nil
-	case c.List && to != program.ToSparse:
+	case c.List && to == program.ToDense && !makesDense(ops):
+		r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row; fixed_length makes "+
+			"dense columns of lists of one length", to)
+		return nil
+	case c.List && to == program.ToLabel:
 		r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row", to)
 		return nil
 	}
 	ch := &chain{r: r, column: &c, kind: c.Kind, ids: rangeOfColumn(&c)}
+	ch.denseList = c.List && to == program.ToDense
 	if c.Kind == program.Bytes && c.Logical == "FLOAT16" {
 		ch.appendOp(program.Float16{})
 		ch.kind = program.Float32
 	}
 	for i := range ops {
+		if i > 0 && ops[i-1].Name == "fixed_length" {
+			r.add(a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)), ErrValue, "%s behind fixed_length, which ends the "+
+				"operators of a list", ops[i].Name)
+			return nil
+		}
 		ch.entry = operators[ops[i].Name]
 		ch.entry.apply(ch, &ops[i], a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)))
 		if ch.failed {
@@ -303,10 +317,12 @@ func (r *resolver) refuseDuplicates(what string, features []Feature) {
 	seen := make(map[string]bool, len(features))
 	for i := range features {
 		f := &features[i]
-		if seen[f.Name] {
-			r.add(f.location, ErrDuplicate, "a second %s feature named %q; name it with as", what, f.Name)
+		for _, name := range f.columnNames() {
+			if seen[name] {
+				r.add(f.location, ErrDuplicate, "a second %s feature named %q; name it with as", what, name)
+			}
+			seen[name] = true
 		}
-		seen[f.Name] = true
 	}
 }
 

@@ -178,6 +178,12 @@ func ToDays(options ...Arg) Op { return op("to_days", options...) }
 // Decimal returns the operator that reads decimals as a kind of numbers: float32, float64 or int64.
 func Decimal(to string) Op { return op("decimal", arg("to", Text(to))) }
 
+// FixedLength returns the operator that makes dense columns of lists of one length. Options are given as Arg{Name:
+// "pad", Value: Int(0)}.
+func FixedLength(length int64, options ...Arg) Op {
+	return op("fixed_length", append([]Arg{arg("length", Int(length))}, options...)...)
+}
+
 // ZeroExtend returns the operator that re-reads ids as unsigned 32-bit numbers.
 func ZeroExtend() Op { return op("zero_extend") }
 

@@ -2,6 +2,7 @@ package slicer
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/target"
@@ -206,7 +207,7 @@ func (o *output) guessValues(rows uint32) uint64 {
 	groups := cs.partition.RowGroups()
 	g := min(cs.partition.RowGroupOf(o.batch.firstRow), len(groups)-1)
 	for i, leaf := range cs.leaves {
-		if leaf == nil || !leaf.List {
+		if leaf == nil || !leaf.List || cs.program.Columns[i].Part == program.NoPart && !feedsKey(&cs.program.Columns[i]) {
 			continue
 		}
 		if cs.program.Columns[i].Part != program.NoPart {
@@ -252,6 +253,11 @@ func (o *output) guessMapValues(i, group int, rows uint32) uint64 {
 		mean *= 2
 	}
 	return uint64(rows) * keys * (mean - 1)
+}
+
+// feedsKey reports whether a column makes values of a key.
+func feedsKey(col *program.Column) bool {
+	return slices.ContainsFunc(col.Sinks, func(s program.Sink) bool { return s.To == program.ToSparse })
 }
 
 // keptElements returns the length to which the column's lists are cut. ok is false if they are not cut.

@@ -17,8 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/bfloat16"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr"
 )
 
 // annotatedSchema is a file of times, decimals and FLOAT16 as strangers write them.
@@ -125,4 +130,88 @@ sparse:
 			assert.Equal(t, seconds[name], append([]int64{}, mb.Values64[offsets[key]:offsets[key+1]]...), name)
 		}
 	})
+}
+
+// embeddingRow is a row of lists of real numbers.
+type embeddingRow struct {
+	Embedding []float32 `parquet:"embedding,list"`
+	Short     []float64 `parquet:"short,list"`
+	ID        int64     `parquet:"id"`
+}
+
+// TestDenseListsAreTheSameOnEveryEngine makes dense columns of lists, beside a key with and without lengths, in both
+// types of dense; and a list of another length fails with its row.
+func TestDenseListsAreTheSameOnEveryEngine(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 64))
+	rows := make([]embeddingRow, 300)
+	var dense []float32
+	for i := range rows {
+		rows[i].ID = int64(i)
+		want := make([]float32, 19)
+		for j := range 16 {
+			want[j] = rng.Float32()
+		}
+		rows[i].Embedding = want[:16:16]
+		for j := range 3 {
+			want[16+j] = -2
+			if j < i%4 {
+				want[16+j] = float32(i + j)
+				rows[i].Short = append(rows[i].Short, float64(i+j))
+			}
+		}
+		dense = append(dense, want...)
+	}
+	path := filepath.Join(t.TempDir(), "embeddings.parquet")
+	write := func(rows []embeddingRow) {
+		var b bytes.Buffer
+		require.NoError(t, pq.Write(&b, rows, pq.MaxRowsPerRowGroup(77)))
+		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+	}
+	write(rows)
+	const document = `dense:
+  - {columns: [embedding], ops: [fixed_length: {length: 16}]}
+  - {columns: [short], ops: [fixed_length: {length: 3, pad: -2}]}
+sparse:
+  - {columns: [id]}
+`
+	spec, err := pipeline.Parse([]byte(document))
+	require.NoError(t, err)
+	onEveryEngine(t, path, program.Parquet, spec, func(t *testing.T, mb *tensor.MiniBatch) {
+		assert.Equal(t, dense, append([]float32{}, mb.Dense...))
+		assert.Len(t, mb.Values64, len(rows))
+	})
+	spec, err = pipeline.Parse([]byte("dense_type: bfloat16\n" + document +
+		"  - {columns: [short], as: buckets, ops: [bucketize: {borders: [100]}]}\n"))
+	require.NoError(t, err)
+	onEveryEngine(t, path, program.Parquet, spec, func(t *testing.T, mb *tensor.MiniBatch) {
+		require.Len(t, mb.Dense16, len(dense))
+		for i, x := range dense {
+			require.Equal(t, bfloat16.Round(x), mb.Dense16[i])
+		}
+	})
+
+	rows[200].Embedding = rows[200].Embedding[:15]
+	write(rows)
+	spec, err = pipeline.Parse([]byte(document))
+	require.NoError(t, err)
+	for _, engine := range paperEngines {
+		m, err := Open(t.Context(), Config{Files: []string{path}, DriveOptions: host.DriveOptions{Engine: engine,
+			Source: program.Parquet, SLM: 64 << 20}})
+		require.NoError(t, err)
+		j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone,
+			Order: dataset.Deterministic, AllDrives: true})
+		if err == nil {
+			for _, err = range j.MiniBatches(t.Context()) {
+				if err != nil {
+					break
+				}
+			}
+			_ = j.Close() // the job has failed
+		}
+		require.NoError(t, m.Close())
+		require.ErrorIs(t, err, partition.ErrData, "engine %q", engine)
+		require.ErrorContains(t, err, "embedding")
+		require.ErrorContains(t, err, "list of 15 values, want 16")
+		require.ErrorContains(t, err, "200")
+	}
 }

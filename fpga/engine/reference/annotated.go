@@ -50,3 +50,21 @@ func widenHalf(value []byte) (any, error) {
 	}
 	return float16.Reference(binary.LittleEndian.Uint16(value)), nil
 }
+
+// fixLength returns a list as values of a fixed length. A null, or a list that holds a null, has no values.
+func fixLength(row any, o program.FixedLength) (any, error) {
+	var values []float32
+	if list, ok := row.([]any); ok && !holdsNull(list) {
+		for _, v := range list {
+			values = append(values, v.(float32))
+		}
+	}
+	got := len(values)
+	for o.Pads && len(values) < int(o.Length) {
+		values = append(values, o.Pad)
+	}
+	if len(values) != int(o.Length) {
+		return nil, fmt.Errorf("%w: a list of %d values, want %d", ErrData, got, o.Length)
+	}
+	return values, nil
+}

@@ -60,8 +60,11 @@ func (e *evaluator) evaluate(op program.Op, x float32, reference func() float32)
 func (e *evaluator) runChain(ops []program.Op, c *program.Column, row any) (any, error) {
 	kind := c.Kind
 	for _, op := range ops {
+		if fixed, ok := op.(program.FixedLength); ok {
+			return fixLength(row, fixed)
+		}
 		if c.List && row == nil {
-			return nil, nil
+			continue
 		}
 		var err error
 		if row, err = e.applyOperator(op, kind, row); err != nil {

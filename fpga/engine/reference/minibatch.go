@@ -101,6 +101,15 @@ func (r *Reader) storeValue(t *Tensors, c *program.Column, s *program.Sink, b in
 	if err != nil {
 		return nil, err
 	}
+	if values, ok := v.([]float32); ok {
+		for i, x := range values {
+			if out.DenseType == program.DenseBFloat16 {
+				x = nearestBFloat16(x)
+			}
+			t.Dense[b*int(out.Dense)+int(s.Index)+i] = x
+		}
+		return nil, nil
+	}
 	if s.To != program.ToSparse {
 		x, ok := v.(float32)
 		if !ok {

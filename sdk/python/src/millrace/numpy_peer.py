@@ -153,7 +153,7 @@ class Transform:
         if self.label:
             label = self._number(table, self.label)
         if self.dense:
-            dense = np.stack([self._number(table, feature) for feature in self.dense], axis=1)
+            dense = np.column_stack([self._number(table, feature) for feature in self.dense])
             if self.narrow:
                 dense = _bfloat16(dense)
         if self.keys:
@@ -328,6 +328,15 @@ class Transform:
             found = (c.values >= 0) & (c.values < len(table))
         c.values = np.where(found, table[np.where(found, at, 0)], np.int64(default))
         return kind
+    def _fixed_length(self, c: _Column, kind: str, length: int, pad: Optional[str] = None) -> str:
+        assert c.lengths is not None  # the check of the pipeline says so
+        if (c.lengths > length).any() or pad is None and (c.lengths != length).any():
+            raise ValueError(f"a list of another length than {length}")
+        filled = np.full((len(c.lengths), length), 0 if pad is None else _number_of(pad, "float32"), np.float32)
+        filled[np.arange(length) < c.lengths[:, None]] = c.values
+        c.values, c.lengths = filled, None
+        return "float32"
+
     def _rescale(self, c: _Column, kind: str, multiplier: int, divisor: int) -> str:
         c.values = np.floor_divide(c.values, np.int64(divisor)) if divisor > 1 else c.values * np.int64(multiplier)
         return kind

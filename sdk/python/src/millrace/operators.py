@@ -28,6 +28,7 @@ __all__ = [
     "to_seconds",
     "to_days",
     "decimal",
+    "fixed_length",
     "zero_extend",
     "firstx",
     "logit",
@@ -177,6 +178,21 @@ def decimal(to: Literal["float32", "float64", "int64"]) -> Operator:
         to: kind of the number
     """
     return Operator("decimal", given(to=to))
+
+
+def fixed_length(length: int, *, pad: Union[Number, None] = None) -> Operator:
+    """Makes ``length`` neighbouring dense columns of a list of ``length`` numbers, as embeddings are kept. The columns
+    of a feature ``x`` are named ``x.0``, ``x.1`` and so on. It ends the operators of a dense list.
+
+    Takes lists of float32; of int64 and float64, which become float32 (nearest, ties to even); yields float32,
+    ``length`` for every row. Nulls: a null list, and a list that holds a null (fill it first), have no values.
+
+    Args:
+        length: values of every list
+        pad: fills up shorter lists, and null lists; rounded to float32. When left out, every list must have ``length``
+            values
+    """
+    return Operator("fixed_length", given(length=length, pad=pad))
 
 
 def zero_extend() -> Operator:

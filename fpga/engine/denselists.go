@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/bfloat16"
+)
+
+// writeDenseLists runs a block's lists through the chain of their sink, writes each as neighbouring columns of dense,
+// and returns the number of rows.
+func (x *executor) writeDenseLists(s *rowScan, row uint64, v *chainValues) (int, error) {
+	to := &s.sinks[0]
+	x.buffers.chainDestination = destination{}
+	if err := x.runChain(to.steps, v); err != nil {
+		return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row,
+			row+uint64(len(v.lengths))-1, err))
+	}
+	if err := x.output.storeDenseLists(uint64(to.index), row, v, to.steps[len(to.steps)-1].fixedLength); err != nil {
+		return 0, s.errorAtPage(&s.cursor, err)
+	}
+	return len(v.lengths), nil
+}
+
+// storeDenseLists writes lists as rows row, row+1, ... of dense, from a column on. A list of another length than wanted
+// is an error, unless it is shorter and is filled up.
+func (o *tensors) storeDenseLists(column, row uint64, v *chainValues, want program.FixedLength) error {
+	from := 0
+	for i, length := range v.lengths {
+		values := v.float32s[from : from+int(length)]
+		from += int(length)
+		if uint32(length) != want.Length && (!want.Pads || uint32(length) > want.Length) {
+			return dataError("row %d of the mini-batch has a list of %d values, want %d (a null list, or one that holds a "+
+				"null, has none)", row+uint64(i), length, want.Length)
+		}
+		at := o.denseBytes * ((row+uint64(i))*o.width + column)
+		dst := o.dense[at : at+o.denseBytes*uint64(want.Length)]
+		if o.denseBytes == 2 {
+			scatterBFloat16(dst, 2, values)
+		} else {
+			scatter(dst, 4, values)
+		}
+		for pad := uint64(length); pad < uint64(want.Length); pad++ {
+			if o.denseBytes == 2 {
+				littleEndian.PutUint16(dst[2*pad:], bfloat16.Round(want.Pad))
+			} else {
+				littleEndian.PutUint32(dst[4*pad:], math.Float32bits(want.Pad))
+			}
+		}
+	}
+	o.bytesWritten += o.denseBytes * uint64(want.Length) * uint64(len(v.lengths))
+	return nil
+}

@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// listColumns are lists that become dense columns.
+func listColumns() []ColumnInfo {
+	return []ColumnInfo{
+		{Name: "user", Kind: program.Float32, List: true, Nullable: true, ElementNullable: true},
+		{Name: "item", Kind: program.Int64, List: true},
+		{Name: "words", Kind: program.Bytes, List: true},
+		{Name: "price", Kind: program.Float32},
+		{Name: "user.1", Kind: program.Float32},
+		{Name: "lists", Kind: program.Float32, List: true, Map: MapInfo{Keys: "k", Values: "v"}},
+	}
+}
+
+func TestDenseLists(t *testing.T) {
+	s, err := Parse([]byte(`dense:
+  - {columns: [price]}
+  - {columns: [user], ops: [fill_null: 0, log: {add: 1}, fixed_length: {length: 3}]}
+  - {columns: [item], as: short, ops: [firstx: 2, fixed_length: {length: 2, pad: -0.5}]}
+  - {columns: [price], as: again}
+sparse: [{columns: [item]}]
+`))
+	require.NoError(t, err)
+	r, err := s.Resolve(listColumns())
+	require.NoError(t, err)
+	p, schema, err := Lower(r)
+	require.NoError(t, err)
+	require.NoError(t, schema.Validate())
+	assert.Equal(t, []string{"price", "user.0", "user.1", "user.2", "short.0", "short.1", "again"}, schema.Dense)
+	assert.Equal(t, `source parquet
+column 0 "item" list<int64>
+  sparse 0:
+column 1 "price" float32
+  dense 0:
+  dense 6:
+column 2 "user" list<float32>
+  dense 1: fill_null 0 | log +1 | fixed_length 3
+column 3 "item" list<int64>
+  dense 4: firstx 2 | convert float32 | fixed_length 2, filled up with -0.5
+output label false, dense 7, keys 1, ids int64, fixed false
+`, p.String())
+	assert.Contains(t, string(r.Canonical()), `{"fixed_length":{"length":3}}`)
+	assert.Contains(t, string(r.Canonical()), `{"fixed_length":{"length":2,"pad":"bf000000"}}`)
+}
+
+func TestDenseListsRefused(t *testing.T) {
+	for _, c := range []struct{ group, want string }{
+		{"dense: [{columns: [user]}]", "a list cannot be dense: only sparse features have several values a row; fixed_length " +
+			"makes dense columns of lists of one length"},
+		{"dense: [{columns: [price], ops: [fixed_length: {length: 2}]}]", "fixed_length takes lists, and this column has one"},
+		{"sparse: [{columns: [item], ops: [fixed_length: {length: 2}]}]", "fixed_length makes dense columns; keys take lists"},
+		{"label: {column: item, ops: [fixed_length: {length: 2}]}", "a list cannot be label"},
+		{"dense: [{columns: [words], ops: [fixed_length: {length: 2}]}]", "fixed_length takes numbers, and these are strings"},
+		{"dense: [{columns: [user], ops: [fixed_length: {length: 2}, log]}]", "log behind fixed_length, which ends the " +
+			"operators of a list"},
+		{"dense: [{columns: [user], ops: [fixed_length: {length: 0}]}]", "0, want at least 1"},
+		{"dense: [{columns: [user], ops: [fixed_length: {length: 65537}]}]", "65537, want at most 65536"},
+		{"dense: [{columns: [user], ops: [fixed_length: {length: 2, pad: 1.0e300}]}]", "does not fit float32"},
+		{"dense: [{columns: [user], ops: [fixed_length: {length: 65536}]}, {columns: [price]}]", "65537 columns, want at most"},
+		{"dense: [{columns: [user], ops: [fixed_length: {length: 2}]}, {columns: [user.1]}]",
+			`a second dense feature named "user.1"; name it with as`},
+		{`dense: [{columns: ["lists[1]"], ops: [fixed_length: {length: 2}]}]`, "fixed_length of a map's lists"},
+	} {
+		t.Run(c.group, func(t *testing.T) {
+			s, err := Parse([]byte(c.group))
+			if err == nil {
+				_, err = s.Resolve(listColumns())
+			}
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
