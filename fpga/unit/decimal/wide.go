@@ -131,14 +131,15 @@ func (w wide) float32(scale uint8) float32 {
 // are bits below.
 func halved(mantissa uint64) int64 { return int64(mantissa>>1 | mantissa&1) }
 
-// denormal returns the denormal float32 nearest to mantissa * 2^exponent.
+// denormal returns the denormal float32 nearest to mantissa * 2^exponent. It meets no tie: the middle of two denormals
+// is n / 10^scale only for scales from 150 on.
 func denormal(mantissa uint64, exponent int) float32 {
 	shift := -149 - exponent // the least denormal is 2^-149
 	if shift > 64 {
 		return 0
 	}
 	units, below := mantissa>>shift, mantissa<<(64-shift)
-	if half := uint64(1) << 63; below > half || below == half && units&1 == 1 {
+	if below > 1<<63 {
 		units++
 	}
 	return math.Float32frombits(uint32(units)) // 2^23 units are the least normal number

@@ -28,6 +28,7 @@ func TestRescale(t *testing.T) {
 		{"least by the greatest", math.MinInt64, 1, math.MaxInt64, -2},
 		{"days", -3, day, 1, -3 * day},
 		{"greatest days", 106751991167300, day, 1, 106751991167300 * day},
+		{"least days", -106751991167300, day, 1, -106751991167300 * day},
 		{"same unit", math.MinInt64, 1, 1, math.MinInt64},
 	} {
 		t.Run(c.name, func(t *testing.T) {

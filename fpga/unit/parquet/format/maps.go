@@ -48,8 +48,9 @@ func (t *schemaTree) walkMap(e *schemaElement, b schemaBranch, depth int) error 
 	if t.pathBytes += len(m.Name); t.pathBytes > maxPathBytes {
 		return errLongNames
 	}
-	if m.Unsupported = t.checkMapShape(t.next-1, &b); m.Unsupported != nil {
-		b.refused = "map"
+	// The keys and the values of a map that has no features are lists, as the fields of a list of groups are.
+	if m.Unsupported = t.checkMapShape(t.next-1, &b); m.Unsupported != nil && b.inList {
+		b.refused = "map in a list"
 	}
 	b.inMap = m.Unsupported == nil
 	t.maps = append(t.maps, m)

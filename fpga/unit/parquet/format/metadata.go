@@ -60,9 +60,11 @@ func (f *File) indexLeaves() {
 
 // Leaf is a column that has values of its own: a leaf of the schema's tree.
 type Leaf struct {
-	Path       string // the names from the root to the leaf, joined by dots: "cat_0.list.element"
-	Name       string // the name in a pipeline: the path of a list without what is below it ("cat_0"), else Path
-	Index      int    // the place among the leaves, and of the leaf's chunk in every row group
+	Path string // the names from the root to the leaf, joined by dots: "cat_0.list.element"
+	// Name is the name in a pipeline: the path of a list without what is below it ("cat_0"), of a field of a list's groups
+	// without the names between the list and the field ("visits.page"), else Path.
+	Name       string
+	Index      int // the place among the leaves, and of the leaf's chunk in every row group
 	Physical   Type
 	TypeLength int    // bytes of a FIXED_LEN_BYTE_ARRAY; 12 for INT96, else 0
 	Logical    string // the annotation by name, e.g. "STRING", "INT(32, unsigned)", "DECIMAL(9, 2)"; "" if none

@@ -222,6 +222,7 @@ type schemaBranch struct {
 	definition, repetition, elementDefinition uint8
 	parent                                    *schemaElement
 	listDepth                                 int    // of the path's names that name the list; 0: no list yet
+	structDepth                               int    // of the path's names that name the group of a list's elements; 0: none
 	inList                                    bool   // below a list's repeated node
 	inMap                                     bool   // below a map that is read
 	entryDefinition                           uint8  // below a map that is read: the definition level of an entry
@@ -291,9 +292,11 @@ func (t *schemaTree) walkElement(b schemaBranch, depth int) error {
 // walkChildren walks the elements of a group.
 func (t *schemaTree) walkChildren(e *schemaElement, b schemaBranch, depth int) error {
 	if b.refused == "" && b.inList && !b.inMap && e.repetition != repeated {
-		b.refused = "group in a list"
 		if e.annotation == annotatedList {
 			b.refused = "list in a list"
+		}
+		if b.structDepth == 0 {
+			b.structDepth = depth
 		}
 	}
 	b.parent = e
@@ -306,7 +309,8 @@ func (t *schemaTree) walkChildren(e *schemaElement, b schemaBranch, depth int) e
 }
 
 // enterRepeated accounts for a repeated node. The node is read as a list if it is a leaf, or the only group below a
-// LIST and its only child is the element. Names are not compared, except for the two that the specification's rules of
+// LIST and its only child is the element. Any other group is itself the element, a group of several values, and each
+// leaf below it is a list of its own. Names are not compared, except for the two that the specification's rules of
 // backward compatibility give to lists of groups.
 func (b *schemaBranch) enterRepeated(e *schemaElement, depth int) {
 	b.definition++
@@ -329,7 +333,7 @@ func (b *schemaBranch) enterRepeated(e *schemaElement, depth int) {
 		b.refused = "list in a list"
 	case e.hasType:
 	case !annotated, e.children != 1, e.name == "array", e.name == b.parent.name+"_tuple":
-		b.refused = "group in a list"
+		b.structDepth = depth
 	}
 	b.inList = true
 }
@@ -354,6 +358,9 @@ func (t *schemaTree) addLeaf(e *schemaElement, b schemaBranch) error {
 	}
 	if b.refused == "" && b.listDepth > 0 {
 		l.Name = strings.Join(t.path[:b.listDepth], ".")
+		if b.structDepth > 0 {
+			l.Name += "." + strings.Join(t.path[b.structDepth:], ".")
+		}
 	}
 	switch {
 	case b.refused != "":
