@@ -43,7 +43,7 @@ type column struct {
 	list       bool
 	sparseKeys int // number of sinks that feed keys
 	part       program.Part
-	mapPlan    *mapPlan // the plan of the column's map, if it belongs to one
+	group      groupPlan // the plan of the column's map or graph, if it belongs to one
 	// passes are the sinks of each pass over the column's rows. There is one pass, unless the column feeds several keys
 	// whose values are appended: all values of a key lie behind those of the key before, so each key takes a pass of
 	// its own.
@@ -113,13 +113,22 @@ func compileProgram(p *program.Program, units []program.UnitRef) (*compiledProgr
 		c.textOptions.Policy = text.Null
 	}
 	tables := newPreparedTables()
+	graphs := 0
 	for i := range p.Columns {
 		from, to := &p.Columns[i], &c.columns[i]
 		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List}
-		if to.part = from.Part; to.part == program.MapKeys {
-			to.mapPlan = &mapPlan{leaves: p.Parts(i)}
-		} else if to.part != program.NoPart {
-			to.mapPlan = c.columns[i-1].mapPlan
+		switch to.part = from.Part; {
+		case to.part == program.MapKeys:
+			to.group = &mapPlan{columnGroup: columnGroup{leaves: p.Parts(i), valuesLeaf: 1}}
+		case to.part == program.GraphFirst:
+			plan, err := compileGraph(&p.Graphs[graphs], p.Columns[i:][:p.Parts(i)], tables)
+			if err != nil {
+				return nil, fmt.Errorf("compile program: graph of column %q: %w", from.Name, err)
+			}
+			to.group = plan
+			graphs++
+		case to.part != program.NoPart:
+			to.group = c.columns[i-1].group
 		}
 		if p.Source != program.Parquet && !c.usedFields[from.Field] {
 			c.usedFields[from.Field] = true
@@ -140,7 +149,7 @@ func compileProgram(p *program.Program, units []program.UnitRef) (*compiledProgr
 		case program.NoPart:
 			to.passes = groupPasses(sinks, p.Output.Fixed)
 		case program.MapValues:
-			to.mapPlan.addSinks(from, sinks)
+			to.group.(*mapPlan).addSinks(from, sinks)
 		}
 	}
 	return c, nil

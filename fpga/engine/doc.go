@@ -24,7 +24,8 @@
 //  5. The tensors take the values at their final place (tensors.go, densetile.go).
 //
 // The leaves of a map are read side by side (mapplan.go, mapreader.go, mapfeatures.go), and their ids are put in the
-// order of keys at the end of the mini-batch (staging.go). Text and binary rows have one task for all columns
+// order of keys at the end of the mini-batch (staging.go). The columns of a graph are read in the same way; the steps
+// are computed for as many rows of a block as the second-level cache holds (graphplan.go, graphvalues.go, combiners.go). Text and binary rows have one task for all columns
 // (textsource.go).
 //
 // The check may pass whole pages that the cursor skips; the returned cursor then stands behind them. It may also decode
@@ -43,10 +44,10 @@
 //   - For a scalar column whose values are appended, Count values a key must fit behind Values, nulls or not.
 //   - A column that feeds several keys of an output with lengths, and a text source of such an output, must get all
 //     rows of the mini-batch in one task: a second key's values lie behind all values of the first.
-//   - The tasks of a map's columns come one behind the other and for the same rows, and write the same number of
-//     rows. A map that feeds several keys of an output with lengths needs room for its ids twice, and Values counts
-//     the ids written so far: they lie row by row until the task that ends with the mini-batch's last row has put
-//     them in order.
+//   - The tasks of the columns of a map or a graph come one behind the other and for the same rows, and write the
+//     same number of rows. A map or a graph that feeds several keys of an output with lengths needs room for its ids
+//     twice, and Values counts the ids written so far: they lie row by row until the task that ends with the
+//     mini-batch's last row has put them in order.
 //   - A text slice has exactly one task.
 //   - Need of MoreInput is the number of bytes that certainly lack plus, where page headers are not there yet, an
 //     estimate. A host that cannot give Need bytes asks for fewer rows: for one row Need is exact once the page's

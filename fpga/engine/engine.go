@@ -115,6 +115,7 @@ func (e *Engine) returnExecutor(x *executor) {
 	x.program, x.page.unpacked, x.tasks = nil, nil, releaseTasks(x.tasks)
 	x.resident.opened, x.result.Message, x.pageChecksum = false, "", pendingChecksum{}
 	x.mapReader.releaseMemory()
+	x.graphValues.releaseMemory()
 	x.block.Reset(x.block.Kind) // a page may have lent the block its bytes
 	if x.bufferBytes() > maxIdleBytes {
 		return
@@ -197,14 +198,14 @@ func (x *executor) checkTasks() bool {
 func (x *executor) executeTasks() {
 	for i := 0; i < len(x.tasks); i++ {
 		t := &x.tasks[i]
-		if plan := t.column.mapPlan; plan != nil {
-			if stopped, err := x.executeMap(plan, i); err != nil {
+		if plan := t.column.group; plan != nil {
+			if stopped, err := x.executeGroup(plan, i); err != nil {
 				x.failWith(err)
 				return
 			} else if stopped {
 				return
 			}
-			i += plan.leaves - 1
+			i += plan.base().leaves - 1
 			continue
 		}
 		result := &x.result.Tasks[i]

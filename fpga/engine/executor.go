@@ -34,7 +34,8 @@ type executor struct {
 	textOptions text.Options
 	textColumns text.Columns
 
-	mapReader mapReader
+	mapReader   mapReader
+	graphValues graphValues
 }
 
 func newExecutor(e *Engine) *executor {
@@ -52,5 +53,6 @@ func (x *executor) bufferBytes() int {
 	b, u := &x.block, &x.buffers
 	return 8*(cap(b.I64)+cap(b.F64)+cap(u.int64s)+cap(u.float64s)) +
 		4*(cap(b.F32)+cap(b.Offsets)+cap(b.Lengths)+cap(u.float32s)+cap(u.lengths)) +
-		cap(b.Data) + cap(b.Valid) + cap(b.RowValid) + cap(u.valid) + cap(u.droppedRows) + x.mapReader.bufferBytes()
+		cap(b.Data) + cap(b.Valid) + cap(b.RowValid) + cap(u.valid) + cap(u.droppedRows) + x.mapReader.bufferBytes() +
+		x.graphValues.bufferBytes()
 }

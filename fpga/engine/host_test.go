@@ -37,7 +37,8 @@ type host struct {
 	firstCapacity   uint64 // the output's capacity at first, in elements
 	stats           program.Result
 	slices          int
-	windowLimit     uint64 // most input memory of a task; 0 means no limit
+	windowLimit     uint64                 // most input memory of a task; 0 means no limit
+	editSlice       func(s *program.Slice) // changes slices before they are executed; may be nil
 }
 
 // columnRooms are the sizes of a column's rooms. They grow as the engine asks.
@@ -135,7 +136,7 @@ func (h *host) planTasks(first int64, rows int) []*pendingTask {
 	}
 	var jobs []*pendingTask
 	for i := range h.program.Columns {
-		if h.program.Columns[i].Part > program.MapKeys {
+		if h.program.Columns[i].Part.Continues() {
 			continue // with the keys
 		}
 		group, row, left := 0, first, rows
@@ -254,7 +255,7 @@ func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error)
 			break
 		}
 	}
-	for n < len(jobs) && m.program.Columns[jobs[n].column].Part > program.MapKeys {
+	for n < len(jobs) && m.program.Columns[jobs[n].column].Part.Continues() {
 		n++ // a map's tasks come together
 	}
 	s := program.Slice{Digest: m.digest, Program: uint64(len(m.code)), Rows: m.rows, Layout: m.place, Values: m.written,
@@ -262,6 +263,9 @@ func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error)
 	var input []byte
 	for _, task := range jobs[:n] {
 		s.Tasks = append(s.Tasks, m.buildTask(task, &input))
+	}
+	if m.editSlice != nil {
+		m.editSlice(&s)
 	}
 	mem := engine.Memory{Program: m.code, Input: input, Dict: m.dict, Scratch: m.scratch, Output: m.output,
 		Result: make([]byte, program.ResultSize(n))}

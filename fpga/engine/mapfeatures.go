@@ -87,10 +87,10 @@ func (x *executor) writeMapBlock(plan *mapPlan, row uint64, n int, mapStart uint
 			return false, 1, nil
 		}
 	}
-	if plan.outputKeys == 0 || x.output.fixed {
+	if plan.keys.count == 0 || x.output.fixed {
 		return true, 0, nil
 	}
-	ok, err = x.stageRows(plan, row, n, mapStart)
+	ok, err = x.stageRows(&plan.columnGroup, row, n, mapStart)
 	return ok, 1, err
 }
 
@@ -237,17 +237,22 @@ func (x *executor) runScalarFeature(pick *featurePick, row uint64, n int) error 
 	if pick.tensor != program.ToSparse || x.output.fixed {
 		return x.output.storeScalars(&pick.sink, row, &v)
 	}
-	for r, id := range v.int64s[:n] {
+	features.addScalars(&v, len(x.output.weights) > 0)
+	return nil
+}
+
+// addScalars adds a row's id, or none if it is null, for each row of v.
+func (m *mapFeatures) addScalars(v *chainValues, weighted bool) {
+	for r, id := range v.int64s[:v.count] {
 		there := v.valid == nil || v.valid[r] != 0
 		if there {
-			features.ids = append(features.ids, id)
-			features.counts = append(features.counts, 1)
+			m.ids = append(m.ids, id)
+			m.counts = append(m.counts, 1)
 		} else {
-			features.counts = append(features.counts, 0)
+			m.counts = append(m.counts, 0)
 		}
 	}
-	features.addUnitWeights(len(x.output.weights) > 0)
-	return nil
+	m.addUnitWeights(weighted)
 }
 
 // addUnitWeights gives weight 1 to ids that have no weight yet.

@@ -11,13 +11,11 @@ import (
 // each entry is read once for all features of the map. mapReader reads the leaves, mapFeatures holds the features of
 // a block, and staging.go puts the ids at their place.
 type mapPlan struct {
-	leaves         int // of the map: 2, or 3 with scores
-	picks          []featurePick
-	distinctKeys   int // how many different keys of the map the picks take
-	table          keyTable
-	firstOutputKey uint32 // the first of the output's keys that the map feeds
-	outputKeys     int    // how many it feeds; they follow each other, in the order of picks
-	takesScores    bool   // a pick takes scores
+	columnGroup  // 2 leaves, or 3 with scores; keys in the order of picks
+	picks        []featurePick
+	distinctKeys int // how many different keys of the map the picks take
+	table        keyTable
+	takesScores  bool // a pick takes scores
 }
 
 // featurePick is a sink and the key of the map whose value it takes.
@@ -37,12 +35,7 @@ func (p *mapPlan) addSinks(c *program.Column, sinks []sink) {
 			index = len(keys)
 			keys = append(keys, c.Picks[i].Key)
 		}
-		if s.tensor == program.ToSparse {
-			if p.outputKeys == 0 {
-				p.firstOutputKey = s.index
-			}
-			p.outputKeys++
-		}
+		p.keys.addSink(&s)
 		p.takesScores = p.takesScores || c.Picks[i].Scored
 		p.picks = append(p.picks, featurePick{s, index, c.Picks[i].Scored, false})
 	}
@@ -119,33 +112,24 @@ func (t *keyTable) indexOf(key int64) uint32 {
 // repetitionLevel returns the greatest repetition level of the column's values.
 func (c *column) repetitionLevel() uint8 {
 	switch {
-	case c.part != program.NoPart && c.list:
+	case c.part.OfMap() && c.list:
 		return 2
-	case c.part != program.NoPart || c.list:
+	case c.part.OfMap() || c.list:
 		return 1
 	}
 	return 0
 }
 
-// checkMapTask checks that the tasks of a map follow each other (keys, values, scores) and cover the same rows.
-func (x *executor) checkMapTask(i int, c *column) error {
-	if c.part == program.NoPart {
-		return nil
+// blockSize implements groupPlan.
+func (p *mapPlan) blockSize(x *executor) (values, maxRows int) {
+	values = mapBlockNumbers
+	if x.mapReader.scans[1].column.list {
+		values = mapBlockElements
 	}
-	tasks, place := x.slice.Tasks, int(c.part-program.MapKeys)
-	t := &tasks[i]
-	if i < place || int(t.Column) < place {
-		return sliceError("column %q: the %v of a map without its keys", c.name, c.part)
-	}
-	keys := &tasks[i-place]
-	if keys.Column != t.Column-uint32(place) || keys.Row != t.Row || keys.Count != t.Count {
-		return sliceError("column %q: the %v of a map in rows %d+%d, behind column %d in rows %d+%d", c.name, c.part,
-			t.Row, t.Count, keys.Column, keys.Row, keys.Count)
-	}
-	for k := 1; c.part == program.MapKeys && k < c.mapPlan.leaves; k++ {
-		if i+k >= len(tasks) || tasks[i+k].Column != t.Column+uint32(k) {
-			return sliceError("column %q: the keys of a map without the rest of it", c.name)
-		}
-	}
-	return nil
+	return values, max(1, min(x.engine.blockRows, mapBlockPlaces/max(1, p.distinctKeys)))
+}
+
+// writeBlock implements groupPlan.
+func (p *mapPlan) writeBlock(x *executor, row uint64, n int, valuesStart uint64) (ok bool, leaf int, err error) {
+	return x.writeMapBlock(p, row, n, valuesStart)
 }

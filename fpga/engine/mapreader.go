@@ -18,7 +18,7 @@ const (
 // mapBlockPlaces bounds how many places a block should have: rows times different keys.
 const mapBlockPlaces = 1 << 18
 
-// mapReader reads the leaves of a map. Each leaf has a decoder, a block and a dictionary of its own, in an executor
+// mapReader reads columns side by side: the leaves of a map, or the columns of a graph. Each leaf has a decoder, a block and a dictionary of its own, in an executor
 // that does nothing else. The leaves' cursors move only after a block of all leaves was written, so they always
 // stand before the same row.
 type mapReader struct {
@@ -49,13 +49,13 @@ func (m *mapReader) bufferBytes() int {
 	return n
 }
 
-// assignTasks sets the leaves to the tasks of a map. first is the index of the first of these tasks.
-func (m *mapReader) assignTasks(x *executor, plan *mapPlan, first int) {
-	for len(m.leaves) < plan.leaves {
+// assignTasks sets the leaves to the tasks of a group of columns. first is the index of the first of these tasks.
+func (m *mapReader) assignTasks(x *executor, leaves, first int) {
+	for len(m.leaves) < leaves {
 		m.leaves = append(m.leaves, newExecutor(x.engine))
 	}
 	m.scans, m.lastRows, m.crossesPage = m.scans[:0], m.lastRows[:0], m.crossesPage[:0]
-	for i := range plan.leaves {
+	for i := range leaves {
 		leaf := m.leaves[i]
 		leaf.ctx, leaf.memory, leaf.program, leaf.resident.opened = x.ctx, x.memory, x.program, false
 		leaf.result.BytesIn, leaf.result.Decode = 0, 0
@@ -65,15 +65,15 @@ func (m *mapReader) assignTasks(x *executor, plan *mapPlan, first int) {
 	}
 }
 
-// executeMap executes the tasks of a map, and reports whether memory or bytes lack.
-func (x *executor) executeMap(plan *mapPlan, first int) (stopped bool, err error) {
-	reader := &x.mapReader
-	reader.assignTasks(x, plan, first)
+// executeGroup executes the tasks of a group of columns, and reports whether memory or bytes lack.
+func (x *executor) executeGroup(plan groupPlan, first int) (stopped bool, err error) {
+	reader, group := &x.mapReader, plan.base()
+	reader.assignTasks(x, group.leaves, first)
 	written, output := x.output.written, x.output.bytesWritten
-	done, failedLeaf, err := x.scanMap(plan)
+	done, failedLeaf, err := x.scanGroup(plan)
 	if x.output.fixed {
 		// Values of keys with fixed lengths are not appended. They are counted nevertheless.
-		x.output.written += uint64(plan.outputKeys) * uint64(done)
+		x.output.written += uint64(group.keys.count) * uint64(done)
 	}
 	x.result.Values = x.output.written
 	x.result.BytesOut += x.output.bytesWritten - output
@@ -95,25 +95,21 @@ func (x *executor) executeMap(plan *mapPlan, first int) (stopped bool, err error
 		}
 	}
 	if err == nil {
-		x.result.Tasks[first+1].Values = x.output.written - written
+		x.result.Tasks[first+group.valuesLeaf].Values = x.output.written - written
 	}
 	return stopped, err
 }
 
-// scanMap decodes and writes the map's rows until all are written, or until memory or bytes lack. done is the number
-// of rows written, and failedLeaf is the leaf that an error is about.
-func (x *executor) scanMap(plan *mapPlan) (done uint32, failedLeaf int, err error) {
-	reader := &x.mapReader
+// scanGroup decodes and writes the group's rows until all are written, or until memory or bytes lack. done is the
+// number of rows written, and failedLeaf is the leaf that an error is about.
+func (x *executor) scanGroup(plan groupPlan) (done uint32, failedLeaf int, err error) {
+	reader, group := &x.mapReader, plan.base()
 	task := reader.scans[0].task
-	mapStart, err := x.mapValuesStart(plan, task)
+	mapStart, err := x.mapValuesStart(group.keys, task)
 	if err != nil {
 		return 0, 0, err
 	}
-	values := mapBlockNumbers
-	if reader.scans[1].column.list {
-		values = mapBlockElements
-	}
-	maxRows := max(1, min(x.engine.blockRows, mapBlockPlaces/max(1, plan.distinctKeys)))
+	values, maxRows := plan.blockSize(x)
 	rows := min(64, maxRows)
 	for done < task.Count {
 		start := x.readClock()
@@ -124,7 +120,7 @@ func (x *executor) scanMap(plan *mapPlan) (done uint32, failedLeaf int, err erro
 			reader.keepCursorsBeforeBlock()
 			return done, failedLeaf, err
 		}
-		ok, failedLeaf, err := x.writeMapBlock(plan, uint64(task.Row)+uint64(done), n, mapStart)
+		ok, failedLeaf, err := plan.writeBlock(x, uint64(task.Row)+uint64(done), n, mapStart)
 		x.result.Transform += x.readClock() - now
 		if err != nil || !ok {
 			reader.keepCursorsBeforeBlock()
@@ -143,10 +139,10 @@ func (x *executor) scanMap(plan *mapPlan) (done uint32, failedLeaf int, err erro
 	}
 	if !x.output.fixed && task.Row+task.Count == x.slice.Rows {
 		start := x.readClock()
-		err = x.orderByKey(plan, mapStart)
+		err = x.orderByKey(group.keys, mapStart)
 		x.result.Transform += x.recordRun(program.UnitMap, start, int(x.output.written-mapStart)) - start
 	}
-	return done, 1, err
+	return done, group.valuesLeaf, err
 }
 
 // decodedValues returns how many values the current block has, all leaves together.

@@ -28,7 +28,7 @@ func (x *executor) checkSlice() error {
 		t := &s.Tasks[i]
 		state, err := x.checkTask(t)
 		if err == nil && state.column != nil {
-			err = x.checkMapTask(i, state.column)
+			err = x.checkGroupTask(i, state.column)
 		}
 		if err != nil {
 			return &stateError{errorState(err), fmt.Errorf("task %d: %w", i, err)}

@@ -12,14 +12,14 @@ import (
 
 // mapValuesStart returns the element of kjt.values at which the map's values begin. The lengths in the output say how
 // many ids the earlier tasks of the mini-batch have written.
-func (x *executor) mapValuesStart(plan *mapPlan, t *program.Task) (mapStart uint64, err error) {
+func (x *executor) mapValuesStart(keys keyRun, t *program.Task) (mapStart uint64, err error) {
 	mapStart = x.output.written
-	if x.output.fixed || plan.outputKeys == 0 || t.Row == 0 {
+	if x.output.fixed || keys.count == 0 || t.Row == 0 {
 		return mapStart, nil
 	}
 	sum := uint64(0)
-	for k := range uint64(plan.outputKeys) {
-		lengths := x.output.lengths[4*(uint64(plan.firstOutputKey)+k)*x.output.rows:]
+	for k := range uint64(keys.count) {
+		lengths := x.output.lengths[4*(uint64(keys.first)+k)*x.output.rows:]
 		for r := range uint64(t.Row) {
 			sum += uint64(littleEndian.Uint32(lengths[4*r:]))
 		}
@@ -32,26 +32,26 @@ func (x *executor) mapValuesStart(plan *mapPlan, t *program.Task) (mapStart uint
 
 // stageRows writes lengths, and writes ids and weights behind those of the rows before, row by row. ok is false if the
 // output lacks room for them or for putting them in order; the task's state then says how much is needed.
-func (x *executor) stageRows(plan *mapPlan, row uint64, n int, mapStart uint64) (ok bool, err error) {
+func (x *executor) stageRows(group *columnGroup, row uint64, n int, mapStart uint64) (ok bool, err error) {
 	clock := x.readClock()
-	reader, o := &x.mapReader, &x.output
+	reader, o, keys := &x.mapReader, &x.output, group.keys
 	features := &reader.mapFeatures
 	end := o.written + uint64(len(features.ids))
 	need := end
-	if plan.outputKeys > 1 {
+	if keys.count > 1 {
 		need += end - mapStart
 	}
 	if need > o.capacity {
-		reader.scans[1].stopEarly(program.MoreOutput, need)
+		reader.scans[group.valuesLeaf].stopEarly(program.MoreOutput, need)
 		return false, nil
 	}
-	for k := range plan.outputKeys {
-		copy(o.lengths[4*((uint64(plan.firstOutputKey)+uint64(k))*o.rows+row):], bytesOf(features.counts[k*n:][:n]))
+	for k := range keys.count {
+		copy(o.lengths[4*((uint64(keys.first)+uint64(k))*o.rows+row):], bytesOf(features.counts[k*n:][:n]))
 	}
-	o.bytesWritten += 4 * uint64(plan.outputKeys*n)
+	o.bytesWritten += 4 * uint64(keys.count*n)
 	ids, weights := features.ids, features.weights
-	if plan.outputKeys > 1 {
-		ids, weights = features.orderByRow(plan.outputKeys, n)
+	if keys.count > 1 {
+		ids, weights = features.orderByRow(keys.count, n)
 	}
 	if err := o.storeIDs(o.written, row, &chainValues{int64s: ids}, len(ids)); err != nil {
 		return false, err
@@ -92,28 +92,28 @@ func (m *mapFeatures) orderByRow(keys, n int) ([]int64, []float32) {
 
 // orderByKey puts a map's values, which lie row by row, in the order of keys: it copies them behind themselves and from
 // there to their places. It checks the lengths as it reads them, because they lie in memory that the host can write.
-func (x *executor) orderByKey(plan *mapPlan, mapStart uint64) error {
+func (x *executor) orderByKey(keys keyRun, mapStart uint64) error {
 	o, features := &x.output, &x.mapReader.mapFeatures
 	n := o.written - mapStart
-	if plan.outputKeys < 2 || n == 0 {
+	if keys.count < 2 || n == 0 {
 		return nil
 	}
 	if o.written+n > o.capacity {
-		return sliceError("no room to put %d values of a map in order", n)
+		return sliceError("no room to put %d values of a map or graph in order", n)
 	}
-	features.keyOffsets = resize(&features.keyOffsets, plan.outputKeys)
+	features.keyOffsets = resize(&features.keyOffsets, keys.count)
 	at := mapStart
 	for k := range features.keyOffsets {
 		features.keyOffsets[k] = at
-		lengths := o.lengths[4*(uint64(plan.firstOutputKey)+uint64(k))*o.rows:]
+		lengths := o.lengths[4*(uint64(keys.first)+uint64(k))*o.rows:]
 		for r := range o.rows {
 			at += uint64(littleEndian.Uint32(lengths[4*r:]))
 		}
 	}
 	if at != o.written {
-		return sliceError("the lengths of a map sum to %d, %d values were written", at-mapStart, n)
+		return sliceError("the lengths of a map or graph sum to %d, %d values were written", at-mapStart, n)
 	}
-	return features.moveToKeys(o, plan, mapStart, n)
+	return features.moveToKeys(o, keys.first, mapStart, n)
 }
 
 // lengthTileRows is how many lengths of a key are read together: a line of the cache. Read row by row, each length
@@ -122,7 +122,7 @@ const lengthTileRows = 16
 
 // moveToKeys copies n ids that lie row by row from element mapStart on, and their weights, to the places of their keys,
 // which are in keyOffsets.
-func (m *mapFeatures) moveToKeys(o *tensors, plan *mapPlan, mapStart, n uint64) error {
+func (m *mapFeatures) moveToKeys(o *tensors, firstKey uint32, mapStart, n uint64) error {
 	size := uint64(8)
 	if o.ids32 {
 		size = 4
@@ -140,7 +140,7 @@ func (m *mapFeatures) moveToKeys(o *tensors, plan *mapPlan, mapStart, n uint64) 
 	for first := uint64(0); first < o.rows; first += lengthTileRows {
 		rows := min(lengthTileRows, o.rows-first)
 		for k := range keys {
-			lengths := o.lengths[4*((uint64(plan.firstOutputKey)+uint64(k))*o.rows+first):][:4*rows]
+			lengths := o.lengths[4*((uint64(firstKey)+uint64(k))*o.rows+first):][:4*rows]
 			for r := range rows {
 				m.lengthTile[int(r)*keys+k] = littleEndian.Uint32(lengths[4*r:])
 			}
@@ -153,7 +153,7 @@ func (m *mapFeatures) moveToKeys(o *tensors, plan *mapPlan, mapStart, n uint64) 
 					continue
 				}
 				if l > n-done || l > end-to {
-					return sliceError("the lengths of a map changed while they were read")
+					return sliceError("the lengths of a map or graph changed while they were read")
 				}
 				copy(o.values[size*to:], ids[size*done:][:size*l])
 				if weights != nil {

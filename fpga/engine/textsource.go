@@ -209,6 +209,15 @@ func (x *executor) transformText(row uint64, rows int) error {
 	}
 	for i := range x.program.columns {
 		col := &x.program.columns[i]
+		if plan, ok := col.group.(*graphPlan); ok {
+			if col.part.Continues() {
+				continue // with the first column of the graph
+			}
+			if err := x.transformGraph(plan, x.program.columns[i:][:plan.leaves], row, rows); err != nil {
+				return fmt.Errorf("graph of column %q: %w", col.name, err)
+			}
+			continue
+		}
 		if err := x.transformField(col, row, rows, lastColumn[col.field] == i); err != nil {
 			return fmt.Errorf("column %q: %w", col.name, err)
 		}

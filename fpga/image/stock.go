@@ -32,7 +32,7 @@ func Stock() ([]byte, error) {
 		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
 		Partition: Partition{Slots: 2},
 		SelfTest: []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector(), textVector(), tablesVector(),
-			annotatedVector()},
+			annotatedVector(), graphVector()},
 		Build: BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
@@ -99,6 +99,10 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"length", "pads", "pad"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitFloat16:
 		return stockUnit{in: []string{"bytes"}, out: "float32"}
+	case program.UnitIDListTransform:
+		return stockUnit{in: []string{"int64", "int64"}, out: "int64"}
+	case program.UnitCartesian:
+		return stockUnit{args: []string{"max_length", "overflow"}, in: []string{"int64", "int64"}, out: "int64"}
 	case program.UnitLogit:
 		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitNormalize:

@@ -28,7 +28,7 @@ func Unmarshal(b []byte) (*Program, error) {
 			r.failCorrupt("section %d behind section %d", id, last)
 		}
 		last = id
-		if flags&^flagRequired != 0 || id <= sectionDense && flags != flagRequired {
+		if flags&^flagRequired != 0 || id <= sectionGraphs && flags != flagRequired {
 			r.failCorrupt("section %d has flags %#x", id, flags)
 		}
 		r.checkZeros(head[4:8], "section")
@@ -47,6 +47,8 @@ func Unmarshal(b []byte) (*Program, error) {
 			p.readMaps(&s)
 		case sectionDense:
 			p.readDense(&s)
+		case sectionGraphs:
+			p.readGraphs(&s, &tables)
 		default:
 			if s.err == nil && flags&flagRequired != 0 {
 				return nil, &UnknownError{Section: id}

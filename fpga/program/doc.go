@@ -17,6 +17,10 @@
 // A map of the source is two or three columns that are read together ([Part]); a sink of its values takes the value
 // of one key ([Pick]). A slice has a task for each of them, one behind the other, for the same rows.
 //
+// A [Graph] makes values of several columns, which are read together too, a row of each beside the same row of the
+// others. Its steps take columns and earlier steps; a step of several inputs has a [Combiner]. Chains of one input
+// are sinks of their column, as without graphs.
+//
 // A program names units with a version and is matched against the image's list. It is never stored and never part
 // of a job's identity, so its layout may change with the major version; minor versions only add optional sections.
 //

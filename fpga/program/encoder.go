@@ -17,6 +17,9 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if narrowDense {
 		minor, sections = 2, sections+1
 	}
+	if p.hasGraphs() {
+		minor, sections = 3, sections+1
+	}
 	b = le.AppendUint16(b, minor)
 	b = le.AppendUint32(b, sections)
 	b = append(b, make([]byte, headerSize-lengthOffset)...) // length, checksum: known at the end
@@ -56,6 +59,9 @@ func (p *Program) AppendTo(b []byte) []byte {
 			return append(b, byte(p.Output.DenseType), 0, 0, 0, 0, 0, 0, 0)
 		})
 	}
+	if p.hasGraphs() {
+		b = appendSection(b, sectionGraphs, func(b []byte) []byte { return p.appendGraphs(b, tables) })
+	}
 
 	whole := b[start:]
 	le.PutUint64(whole[lengthOffset:], uint64(len(whole)))
@@ -84,14 +90,18 @@ func (c *Column) appendTo(b []byte, tables []Table) []byte {
 	start := len(b)
 	b = padTo8Bytes(append(b, c.Name...), start)
 	for i := range c.Sinks {
-		s := &c.Sinks[i]
-		b = append(b, byte(s.To), 0, 0, 0)
-		b = le.AppendUint32(b, s.Index)
-		b = le.AppendUint32(b, uint32(len(s.Ops)))
-		b = le.AppendUint32(b, 0)
-		for _, op := range s.Ops {
-			b = appendOp(b, op, tables)
-		}
+		b = c.Sinks[i].appendTo(b, tables)
+	}
+	return b
+}
+
+func (s *Sink) appendTo(b []byte, tables []Table) []byte {
+	b = append(b, byte(s.To), 0, 0, 0)
+	b = le.AppendUint32(b, s.Index)
+	b = le.AppendUint32(b, uint32(len(s.Ops)))
+	b = le.AppendUint32(b, 0)
+	for _, op := range s.Ops {
+		b = appendOp(b, op, tables)
 	}
 	return b
 }

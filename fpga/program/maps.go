@@ -10,7 +10,8 @@ import (
 // of the values takes the value of one key. A section of its own says which columns belong to a map, so that the bytes
 // of a program without maps do not change.
 
-// Part says which leaf of a map a column is.
+// Part says which leaf of a map a column is, or that it is a column of a graph. The columns of a map or of a graph are
+// read together.
 type Part uint8
 
 // The parts of a map, in the order in which their columns follow each other.
@@ -19,6 +20,11 @@ const (
 	MapKeys   Part = 1 // Int64, a list a row; has no sinks
 	MapValues Part = 2 // as many a row as keys: Kind, or with List lists of Kind; has the sinks
 	MapScores Part = 3 // as many lists a row as keys, as long as those of MapValues; has no sinks
+
+	// The columns of a graph are parts too. These numbers are not part of the wire form: the section of graphs names
+	// the columns.
+	GraphFirst Part = 4 // the first column of a graph
+	GraphNext  Part = 5 // a further column of the same graph
 )
 
 // String names the part.
@@ -32,6 +38,10 @@ func (p Part) String() string {
 		return "values"
 	case MapScores:
 		return "scores"
+	case GraphFirst:
+		return "graph"
+	case GraphNext:
+		return "graph, continued"
 	}
 	return fmt.Sprintf("part(%d)", uint8(p))
 }
@@ -45,14 +55,24 @@ type Pick struct {
 	Scored bool
 }
 
-// Parts returns the number of columns of the map that begins at column i: 1 for a column by itself.
+// Continues reports whether a column is read together with the column before it.
+func (p Part) Continues() bool { return p == MapValues || p == MapScores || p == GraphNext }
+
+// OfMap reports whether a column is a leaf of a map.
+func (p Part) OfMap() bool { return p == MapKeys || p == MapValues || p == MapScores }
+
+// Parts returns the number of columns of the map or graph that begins at column i: 1 for a column by itself.
 func (p *Program) Parts(i int) int {
-	if p.Columns[i].Part != MapKeys {
-		return 1
-	}
 	n := 1
-	for i+n < len(p.Columns) && p.Columns[i+n].Part > p.Columns[i+n-1].Part {
-		n++
+	switch p.Columns[i].Part {
+	case MapKeys:
+		for i+n < len(p.Columns) && p.Columns[i+n].Part.OfMap() && p.Columns[i+n].Part > p.Columns[i+n-1].Part {
+			n++
+		}
+	case GraphFirst:
+		for i+n < len(p.Columns) && p.Columns[i+n].Part == GraphNext {
+			n++
+		}
 	}
 	return n
 }
@@ -60,7 +80,7 @@ func (p *Program) Parts(i int) int {
 // hasMaps reports whether a column belongs to a map.
 func (p *Program) hasMaps() bool {
 	for i := range p.Columns {
-		if p.Columns[i].Part != NoPart {
+		if p.Columns[i].Part.OfMap() {
 			return true
 		}
 	}
@@ -120,14 +140,18 @@ func (p *Program) validatePart(i int) error {
 		behind = p.Columns[i+1].Part
 	}
 	switch {
-	case c.Part > MapScores:
+	case c.Part > GraphNext:
 		return fmt.Errorf("%v is no part of a map", c.Part)
-	case c.Part != NoPart && p.Source != Parquet:
+	case c.Part.OfMap() && p.Source != Parquet:
 		return fmt.Errorf("a map with source %v", p.Source)
 	case c.Part != MapValues && len(c.Picks) > 0:
 		return fmt.Errorf("picks keys, and is no map's values")
 	case (c.Part == MapKeys || c.Part == MapScores) && len(c.Sinks) > 0:
 		return fmt.Errorf("the %v of a map feed %d sinks, want none", c.Part, len(c.Sinks))
+	case (c.Part == GraphFirst || c.Part == GraphNext) && len(c.Sinks) > 0:
+		return fmt.Errorf("a column of a graph feeds %d sinks, want none", len(c.Sinks))
+	case c.Part == GraphNext && before != GraphFirst && before != GraphNext:
+		return fmt.Errorf("a further column of a graph without the first")
 	}
 	switch c.Part {
 	case MapKeys:
@@ -169,7 +193,7 @@ func (p *Program) validatePart(i int) error {
 func (p *Program) appendMaps(b []byte) []byte {
 	n := uint32(0)
 	for i := range p.Columns {
-		if p.Columns[i].Part != NoPart {
+		if p.Columns[i].Part.OfMap() {
 			n++
 		}
 	}
@@ -177,7 +201,7 @@ func (p *Program) appendMaps(b []byte) []byte {
 	b = append(b, boolBit(p.Output.Weights), 0, 0, 0)
 	for i := range p.Columns {
 		c := &p.Columns[i]
-		if c.Part == NoPart {
+		if !c.Part.OfMap() {
 			continue
 		}
 		b = le.AppendUint32(b, uint32(i))
@@ -211,7 +235,7 @@ func (p *Program) readMaps(r *reader) {
 			return
 		}
 		i := int(le.Uint32(b))
-		if i <= last || i >= len(p.Columns) || b[4] == 0 {
+		if i <= last || i >= len(p.Columns) || !Part(b[4]).OfMap() {
 			r.failCorrupt("part %v of column %d of %d, behind column %d", Part(b[4]), i, len(p.Columns), last)
 			return
 		}

@@ -121,8 +121,8 @@ func TestMapsString(t *testing.T) {
 	} {
 		assert.Contains(t, text, s)
 	}
-	assert.Equal(t, "none keys values scores part(4)",
-		NoPart.String()+" "+MapKeys.String()+" "+MapValues.String()+" "+MapScores.String()+" "+Part(4).String())
+	assert.Equal(t, "none keys values scores part(6)",
+		NoPart.String()+" "+MapKeys.String()+" "+MapValues.String()+" "+MapScores.String()+" "+Part(6).String())
 }
 
 func TestMapsValidate(t *testing.T) {
@@ -130,7 +130,7 @@ func TestMapsValidate(t *testing.T) {
 		edit func(p *Program)
 		want string
 	}{
-		"no part":      {func(p *Program) { p.Columns[0].Part = 4 }, "part(4) is no part of a map"},
+		"no part":      {func(p *Program) { p.Columns[0].Part = 6 }, "part(6) is no part of a map"},
 		"of text":      {func(p *Program) { p.Source = CriteoTSV }, "a map with source criteo-tsv"},
 		"a plain pick": {func(p *Program) { p.Columns[5].Picks = []Pick{{}} }, "picks keys, and is no map's values"},
 		"keys with a sink": {func(p *Program) { p.Columns[0].Sinks = []Sink{{To: ToSparse}} },

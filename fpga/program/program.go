@@ -39,6 +39,7 @@ type Program struct {
 	// Columns are in the order of their execution: first those that feed keys, in key order, and then those that feed only
 	// dense or label.
 	Columns []Column
+	Graphs  []Graph // of the columns of part GraphFirst, in their order
 	Output  Output
 }
 
@@ -49,7 +50,7 @@ type Column struct {
 	Kind  Kind   // as decoded
 	List  bool   // a list of Kind; its sinks can only be sparse
 	Sinks []Sink // at least one; at most one of them is sparse, unless the column is a scalar; see Part for maps
-	Part  Part   // which leaf of a map it is
+	Part  Part   // which leaf of a map it is, or its place in a graph
 	Picks []Pick // MapValues: of each sink, the key whose value it takes
 }
 
@@ -182,6 +183,8 @@ const (
 	UnitDecimal         Unit = 32
 	UnitFloat16         Unit = 33
 	UnitFixedLength     Unit = 34
+	UnitCartesian       Unit = 50
+	UnitIDListTransform Unit = 51
 )
 
 // The units of decoding: no operators, but listed by the image.

@@ -407,7 +407,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 26)
+	assert.Len(t, known, 28)
 }
 
 func TestProgramString(t *testing.T) {
@@ -435,6 +435,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(appended(77, 0))
 	f.Add(mapProgram().Marshal())
 	f.Add(bfloatProgram().Marshal())
+	f.Add(graphProgram().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= headerSize {
 			b = reseal(bytes.Clone(b)) // else the fuzzer would never get past the checksum

@@ -62,17 +62,13 @@ func indexOfTable(tables []Table, of Table) int { return slices.IndexFunc(tables
 // collectTables returns the tables of a program, in order of first use, each once.
 func collectTables(p *Program) []Table {
 	var tables []Table
-	for i := range p.Columns {
-		for j := range p.Columns[i].Sinks {
-			for _, op := range p.Columns[i].Sinks[j].Ops {
-				for _, t := range Tables(op) {
-					if indexOfTable(tables, t) < 0 {
-						tables = append(tables, t)
-					}
-				}
+	p.forEachOp(func(op Op) {
+		for _, t := range Tables(op) {
+			if indexOfTable(tables, t) < 0 {
+				tables = append(tables, t)
 			}
 		}
-	}
+	})
 	return tables
 }
 

@@ -16,6 +16,7 @@ func (p *Program) String() string {
 		fmt.Fprintf(&b, ", label field %t, malformed rows %v", p.Label, p.Malformed)
 	}
 	b.WriteByte('\n')
+	graphs, graphStart := 0, 0
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		kind := c.Kind.String()
@@ -23,7 +24,7 @@ func (p *Program) String() string {
 			kind = "list<" + kind + ">"
 		}
 		fmt.Fprintf(&b, "column %d %q %s", i, c.Name, kind)
-		if c.Part != NoPart {
+		if c.Part.OfMap() {
 			fmt.Fprintf(&b, " map %v", c.Part)
 		}
 		if p.Source != Parquet {
@@ -39,6 +40,13 @@ func (p *Program) String() string {
 				}
 			}
 			b.WriteString(c.Sinks[j].chainString(c.Kind) + "\n")
+		}
+		if c.Part == GraphFirst {
+			graphStart = i
+		}
+		if i == graphStart+p.Parts(graphStart)-1 && p.Columns[graphStart].Part == GraphFirst && graphs < len(p.Graphs) {
+			p.Graphs[graphs].write(&b, p.Columns[graphStart:i+1])
+			graphs++
 		}
 	}
 	o := p.Output
@@ -61,8 +69,15 @@ func (s *Sink) chainString(kind Kind) string {
 	} else {
 		fmt.Fprintf(&b, "%v %d:", s.To, s.Index)
 	}
-	for i, op := range s.Ops {
-		if i > 0 {
+	writeOps(&b, s.Ops, kind, false)
+	return b.String()
+}
+
+// writeOps writes a chain that begins with a kind, and returns the kind that it yields. behind says that the chain
+// follows another operator.
+func writeOps(b *strings.Builder, ops []Op, kind Kind, behind bool) Kind {
+	for i, op := range ops {
+		if i > 0 || behind {
 			b.WriteString(" |")
 		}
 		b.WriteByte(' ')
@@ -71,7 +86,50 @@ func (s *Sink) chainString(kind Kind) string {
 			kind = op.Out(kind)
 		}
 	}
-	return b.String()
+	return kind
+}
+
+// write writes a graph: a line a step and a line a sink. Values are named by the numbers of columns and steps.
+func (g *Graph) write(b *strings.Builder, columns []Column) {
+	values := make([]ValueType, 0, len(columns)+len(g.Steps))
+	for i := range columns {
+		values = append(values, ValueType{columns[i].Kind, columns[i].List})
+	}
+	typeOf := func(n uint32) (v ValueType) {
+		if int(n) < len(values) {
+			v = values[n]
+		}
+		return v
+	}
+	for i := range g.Steps {
+		s := &g.Steps[i]
+		fmt.Fprintf(b, "  value %d = %v:", len(values), s.Inputs)
+		var inputs []ValueType
+		for _, n := range s.Inputs {
+			inputs = append(inputs, typeOf(n))
+		}
+		var v ValueType
+		if s.Combine != nil {
+			v, _ = s.Combine.Yield(inputs)
+			b.WriteString(" " + combinerString(s.Combine))
+		} else if len(inputs) > 0 {
+			v = inputs[0]
+		}
+		v.Kind = writeOps(b, s.Ops, v.Kind, s.Combine != nil)
+		fmt.Fprintf(b, " -> %v\n", v)
+		values = append(values, v)
+	}
+	for i := range g.Sinks {
+		s := &g.Sinks[i]
+		fmt.Fprintf(b, "  value %d to %s\n", s.Value, s.Sink.chainString(typeOf(s.Value).Kind))
+	}
+}
+
+func combinerString(c Combiner) string {
+	if o, ok := c.(Cartesian); ok {
+		return fmt.Sprintf("cartesian max_length %d overflow %v", o.MaxLength, o.Overflow)
+	}
+	return c.Unit().String()
 }
 
 func opString(op Op, kind Kind) string {

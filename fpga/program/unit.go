@@ -33,6 +33,8 @@ var units = map[Unit]struct {
 	UnitDecimal:         {"decimal", 1},
 	UnitFloat16:         {"float16", 1},
 	UnitFixedLength:     {"fixed_length", 1},
+	UnitCartesian:       {"cartesian", 1},
+	UnitIDListTransform: {"id_list_transform", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},
@@ -76,18 +78,43 @@ func (p *Program) Units() []UnitRef {
 	if p.hasMaps() {
 		refs = append(refs, UnitRef{UnitMap, UnitMap.Version()})
 	}
-	for i := range p.Columns {
-		for j := range p.Columns[i].Sinks {
-			for _, op := range p.Columns[i].Sinks[j].Ops {
-				ref := UnitRef{op.Unit(), op.Unit().Version()}
-				if !slices.Contains(refs, ref) {
-					refs = append(refs, ref)
-				}
+	add := func(u Unit) {
+		if ref := (UnitRef{u, u.Version()}); !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	p.forEachOp(func(op Op) { add(op.Unit()) })
+	for i := range p.Graphs {
+		for j := range p.Graphs[i].Steps {
+			if c := p.Graphs[i].Steps[j].Combine; c != nil {
+				add(c.Unit())
 			}
 		}
 	}
 	sortUnits(refs)
 	return refs
+}
+
+// forEachOp calls f for every operator of one input, in the order of the wire form.
+func (p *Program) forEachOp(f func(Op)) {
+	each := func(ops []Op) {
+		for _, op := range ops {
+			f(op)
+		}
+	}
+	for i := range p.Columns {
+		for j := range p.Columns[i].Sinks {
+			each(p.Columns[i].Sinks[j].Ops)
+		}
+	}
+	for i := range p.Graphs {
+		for j := range p.Graphs[i].Steps {
+			each(p.Graphs[i].Steps[j].Ops)
+		}
+		for j := range p.Graphs[i].Sinks {
+			each(p.Graphs[i].Sinks[j].Sink.Ops)
+		}
+	}
 }
 
 func sortUnits(refs []UnitRef) {

@@ -57,14 +57,25 @@ func (p *Program) validate() error {
 		return fmt.Errorf("weights, and no scores to make them of")
 	}
 	seen := coverage{out: p.Output, dense: make([]bool, p.Output.Dense), tables: map[tableKey]bool{}}
+	graphs := 0
 	for i := range p.Columns {
+		c := &p.Columns[i]
 		err := p.validatePart(i)
 		if err == nil {
-			err = p.validateColumn(&p.Columns[i], &seen)
+			err = p.validateColumn(c, &seen)
+		}
+		if err == nil && c.Part == GraphFirst {
+			if graphs++; graphs > len(p.Graphs) {
+				return fmt.Errorf("column %d %q: begins graph %d of %d", i, c.Name, graphs-1, len(p.Graphs))
+			}
+			err = p.Graphs[graphs-1].validateGraph(p.Columns[i:][:p.Parts(i)], &seen)
 		}
 		if err != nil {
-			return fmt.Errorf("column %d %q: %w", i, p.Columns[i].Name, err)
+			return fmt.Errorf("column %d %q: %w", i, c.Name, err)
 		}
+	}
+	if graphs < len(p.Graphs) {
+		return fmt.Errorf("%d graphs, and columns for %d", len(p.Graphs), graphs)
 	}
 	return seen.checkComplete()
 }
@@ -85,6 +96,8 @@ func (p *Program) validateColumn(c *Column, seen *coverage) error {
 		return fmt.Errorf("rows without a label field have no field 0")
 	case c.Part == MapKeys || c.Part == MapScores:
 		return nil // the values have the sinks
+	case c.Part == GraphFirst || c.Part == GraphNext:
+		return nil // the graph has the sinks
 	case len(c.Sinks) == 0:
 		return fmt.Errorf("no sinks")
 	case c.List && c.Part == NoPart && len(c.Sinks) > 1:
@@ -100,9 +113,15 @@ func (p *Program) validateColumn(c *Column, seen *coverage) error {
 			return fmt.Errorf("sink %d (%v %d): %w", i, s.To, s.Index, err)
 		}
 	}
-	if seen.keys == before {
-		seen.keysEnded = true
-	} else if seen.keysEnded {
+	return seen.noteKeys(before)
+}
+
+// noteKeys checks that a column or a graph that feeds keys is not behind one that feeds none. before is how many keys
+// were fed before it.
+func (v *coverage) noteKeys(before uint32) error {
+	if v.keys == before {
+		v.keysEnded = true
+	} else if v.keysEnded {
 		return fmt.Errorf("feeds a key behind a column that feeds none")
 	}
 	return nil
@@ -181,18 +200,14 @@ func (v *coverage) checkComplete() error {
 }
 
 func (s *Sink) validateOps(c *Column, checked map[tableKey]bool) error {
-	if len(s.Ops) > MaxOps {
-		return fmt.Errorf("%d operators, want at most %d", len(s.Ops), MaxOps)
-	}
-	kind := c.Kind
 	for i, op := range s.Ops {
-		if err := checkOp(op, kind, c.List, checked); err != nil {
-			return fmt.Errorf("operator %d: %w", i, err)
-		}
 		if _, ok := op.(FixedLength); ok && (i < len(s.Ops)-1 || s.To != ToDense || c.Part != NoPart) {
 			return fmt.Errorf("operator %d: %v: is not the last of a dense list", i, op.Unit())
 		}
-		kind = op.Out(kind)
+	}
+	kind, err := validateChain(s.Ops, c.Kind, c.List, checked)
+	if err != nil {
+		return err
 	}
 	want := Float32
 	if s.To == ToSparse {
@@ -202,6 +217,20 @@ func (s *Sink) validateOps(c *Column, checked map[tableKey]bool) error {
 		return fmt.Errorf("ends as %v, want %v", kind, want)
 	}
 	return nil
+}
+
+// validateChain checks a chain of operators given values of a kind, and returns the kind that the chain yields.
+func validateChain(ops []Op, kind Kind, list bool, checked map[tableKey]bool) (Kind, error) {
+	if len(ops) > MaxOps {
+		return 0, fmt.Errorf("%d operators, want at most %d", len(ops), MaxOps)
+	}
+	for i, op := range ops {
+		if err := checkOp(op, kind, list, checked); err != nil {
+			return 0, fmt.Errorf("operator %d: %w", i, err)
+		}
+		kind = op.Out(kind)
+	}
+	return kind, nil
 }
 
 // checkOp checks one operator given values of a kind.

@@ -8,10 +8,10 @@ import (
 
 // The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least
 // minor version that can express the content: a slice is 1.1 only if it has a cursor that is Checked, a program is
-// 1.1 only if it has maps, and 1.2 only if its dense tensor is not float32.
+// 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, and 1.3 only if it has graphs.
 const (
 	Major = 1
-	Minor = 2 // of programs. 1: maps. 2: Output.DenseType
+	Minor = 3 // of programs. 1: maps. 2: Output.DenseType. 3: graphs
 	// 1: Cursor.Checked. 2: ChunkType.EntryDef, OutputLayout.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed
 	SliceMinor  = 3
 	ResultMinor = 1 // 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page
@@ -57,6 +57,7 @@ const (
 //	output   label u8, ids u8, fixed u8, 1 reserved, dense u32, keys u32, 4 reserved
 //	maps     parts u32, weights u8, 3 reserved; then parts in order of their columns. Only if there are maps
 //	dense    type u8, 7 reserved. Only if the elements of dense are not float32
+//	graphs   count u32, 4 reserved; then graphs in order of their columns. Only if there are graphs
 //
 //	table    kind u8, 3 reserved, count u32; numbers of 4 or 8 bytes, padded. Each list is written once, however many
 //	         operators use it, in order of first use
@@ -64,6 +65,10 @@ const (
 //	sink     to u8, 3 reserved, index u32, operators u32, 4 reserved; then operators
 //	part     column u32, part u8, 3 reserved, keys u32, 4 reserved; then for each of the column's sinks key i64,
 //	         scored u8, 7 reserved
+//	graph    first column u32, columns u32, steps u32, sinks u32; then steps; then for each sink value u32, 4 reserved,
+//	         and the sink
+//	step     inputs u32, operators u32, combined u8, 7 reserved; inputs u32 each, padded; if combined the operator
+//	         that takes all inputs; then operators
 //	operator unit u16, version u16, length of parameters u32; parameters, padded
 //
 // Parameters, all of version 1 of their units:
@@ -83,12 +88,14 @@ const (
 //	map_id            table of keys u32, or 2^32-1 if the table is dense; table of values u32, default i64
 //	normalize         mean f64, deviation f64
 //	min_max           min f64, max f64
+//	cartesian         max length i64, overflow u8
 //	box_cox           lambda1 f32, lambda2 f32, mode u8, 3 reserved
 //	rescale           multiplier i64, divisor i64
 //	int96_time        to u8
 //	decimal           scale u8, to u8
 //	fixed_length      length u32, pads u8, 3 reserved, pad f32
 //	hex_to_int, zero_extend, float16: none
+//	hex_to_int, zero_extend, id_list_transform: none
 const (
 	sectionSource  = 1
 	sectionTables  = 2
@@ -96,6 +103,7 @@ const (
 	sectionOutput  = 4
 	sectionMaps    = 5
 	sectionDense   = 6
+	sectionGraphs  = 7
 )
 
 // magic begins a program: 8 bytes. Behind it: major u16, minor u16, sections u32, length u64, CRC32C u32, 4 reserved.

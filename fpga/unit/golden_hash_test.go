@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/unit/cartesian"
+	"github.com/millrace/millrace/fpga/unit/idlisttransform"
 	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
@@ -175,6 +177,46 @@ func windowIDs(t *testing.T, c goldenCase) {
 	}
 }
 
+func pairIDs(t *testing.T, c goldenCase) {
+	var v struct {
+		Inputs [][2][]whole
+		Output [][]whole
+	}
+	c.into(t, &v)
+	p := cartesian.Params{MaxLength: cartesian.MaxLength, Fail: true}
+	for i, in := range v.Inputs {
+		a, b := wholes(in[0]), wholes(in[1])
+		want := wholes(v.Output[i])
+		ids, ok := cartesian.Reference(a, b, p)
+		require.True(t, ok)
+		require.Equal(t, want, append([]int64{}, ids...), "reference")
+		lengths, ids, err := cartesian.Lists(nil, nil, cartesian.Input{Lengths: []int32{int32(len(a))}, IDs: a},
+			cartesian.Input{Lengths: []int32{int32(len(b))}, IDs: b}, p)
+		require.NoError(t, err)
+		require.Equal(t, []int32{int32(len(want))}, lengths)
+		require.Equal(t, want, append([]int64{}, ids...))
+	}
+}
+
+func commonIDs(t *testing.T, c goldenCase) {
+	var v struct {
+		Inputs [][2][]whole
+		Output [][]whole
+	}
+	c.into(t, &v)
+	for i, in := range v.Inputs {
+		a, b := wholes(in[0]), wholes(in[1])
+		want := wholes(v.Output[i])
+		require.Equal(t, want, idlisttransform.Reference(a, b), "reference")
+		lengths, ids, err := new(idlisttransform.Intersection).Lists(nil, []int64{},
+			idlisttransform.Input{Lengths: []int32{int32(len(a))}, IDs: a},
+			idlisttransform.Input{Lengths: []int32{int32(len(b))}, IDs: b})
+		require.NoError(t, err)
+		require.Equal(t, []int32{int32(len(want))}, lengths)
+		require.Equal(t, want, ids)
+	}
+}
+
 func proposedVerdict(c goldenCase) verdict {
 	if c.text("fn") == "PositiveModulus(x,m) = floorMod(x,m), m>0" {
 		return run(func(t *testing.T, c goldenCase) {
@@ -202,8 +244,14 @@ func proposedVerdict(c goldenCase) verdict {
 	case strings.HasPrefix(fn, "MapId"):
 		return run(mapOfIDs)
 	}
+	if strings.HasPrefix(c.text("fn"), "Cartesian") {
+		return run(pairIDs)
+	}
+	if strings.HasPrefix(c.text("fn"), "IdListTransform") {
+		return run(commonIDs)
+	}
 	for _, prefix := range []string{
-		"Cartesian", "Enumerate", "IdListTransform", "Sampling", "Onehot",
+		"Enumerate", "Sampling", "Onehot",
 	} {
 		if fn := c.text("fn"); len(fn) >= len(prefix) && fn[:len(prefix)] == prefix {
 			return notHere(prefix + " is not a unit of this image")

@@ -31,6 +31,13 @@ func (r *Resolved) Canonical() []byte {
 	}
 	c.features("dense", r.Dense)
 	c.features("keys", r.Keys)
+	if len(c.steps.list) > 0 {
+		c.str(`,"steps":[`)
+		for i, s := range c.steps.list {
+			c.comma(i).str(s)
+		}
+		c.str(`]`)
+	}
 	c.str(`,"borders":[`)
 	for i, t := range c.tables {
 		c.comma(i).borders(t)
@@ -46,6 +53,7 @@ func (r *Resolved) Digest() [sha256.Size]byte { return sha256.Sum256(r.Canonical
 type canonical struct {
 	b      []byte
 	tables []program.Table // in the order in which they were met
+	steps  stepSet         // steps of several inputs, each behind those that it takes
 }
 
 func (c *canonical) str(s string) *canonical {
@@ -96,23 +104,29 @@ func (c *canonical) features(name string, list []Feature) {
 }
 
 func (c *canonical) feature(f *Feature) {
-	c.str(`{"name":`).text(f.Name).str(`,"column":`).text(f.Column.Name)
+	source := c.source(&f.Column, f.step)
+	c.str(`{"name":`).text(f.Name).str(`,` + source)
 	if f.Column.Map.IsMap() {
 		c.str(`,"key":`).int(f.Key).str(`,"scores":`).bool(f.scored())
 	}
 	if f.Set > 0 {
 		c.str(`,"set":`).int(int64(f.Set))
 	}
-	c.str(`,"kind":"` + f.Column.Kind.String() + `","list":`).bool(f.Column.List).str(`,"ops":[`)
-	kind, n := f.Column.Kind, 0
-	for _, op := range f.Ops {
+	c.str(`,`).chain(f.Column.Kind, f.Column.List, f.Ops).str(`}`)
+}
+
+// chain writes the type of a value and the operators that it passes.
+func (c *canonical) chain(kind program.Kind, list bool, ops []program.Op) *canonical {
+	c.str(`"kind":"` + kind.String() + `","list":`).bool(list).str(`,"ops":[`)
+	n := 0
+	for _, op := range ops {
 		if _, ok := op.(program.Convert); !ok {
 			c.comma(n).op(op, kind)
 			n++
 		}
 		kind = op.Out(kind)
 	}
-	c.str(`]}`)
+	return c.str(`]`)
 }
 
 // op writes an operator whose values are of a kind.

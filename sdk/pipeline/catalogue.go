@@ -18,11 +18,14 @@ type Operator struct {
 	Errors  string
 	Source  string // where the definition comes from
 	Unit    program.Unit
+	Inputs  int // how many inputs an operator of several takes; 0: it takes one value
 
 	// check checks what the parameters' types do not say; nil: they say everything. The parameters have their types.
 	check func(p *problems, o *Op, a location)
 	// apply adds the operator to a chain and updates the chain's state.
 	apply func(c *chain, o *Op, a location)
+	// combine, of an operator of several inputs, takes the inputs together instead.
+	combine func(c *combination, o *Op, a location)
 }
 
 // short returns the parameter that may be written alone, as in fill_null: 0, or nil if there is none. An operator has
@@ -381,6 +384,35 @@ func Catalogue() []Operator {
 			Errors: "an empty table; a key twice; a key or value that is no whole number",
 			Source: "DPP MapId; RAP `mapid` takes lists alone, gives 0 behind their end, and is undefined below 0: `default` " +
 				"for all ids that the table lacks is ours",
+		},
+		{
+			Name: "cartesian", Unit: program.UnitCartesian, Inputs: 2, check: checkCartesian, combine: combineCartesian,
+			Summary: "Takes two inputs and makes an id of every pair of an id of the first and an id of the second, " +
+				"row-major: the hash that `sigrid_hash` computes before its modulus, of the second id with the first as " +
+				"its salt.",
+			Params: []Param{
+				{Name: "max_length", Type: ParamInteger, Min: 1, Default: Int(1024),
+					Summary: "most ids of a row, at most 65536"},
+				{Name: "overflow", Type: ParamChoice, Choices: []string{"cut", "fail"}, Default: Text("cut"),
+					Summary: "what becomes of a row with more: `cut` keeps the first ids, `fail` refuses the row"},
+			},
+			Takes:  "two inputs of int64, scalars or lists",
+			Yields: "int64: a scalar if both inputs are scalars, else lists; end with `sigrid_hash` or `positive_modulus`",
+			Nulls:  "a null, or a list that holds a null, has no ids, so that the row makes none",
+			Lists:  "a scalar is a list of one id",
+			Errors: "an input is not int64; `max_length` is not 1 to 65536; with `overflow: fail`, a row that makes more ids",
+			Source: "DPP Cartesian; no public exact definition: order, hash and bound are ours",
+		},
+		{
+			Name: "id_list_transform", Unit: program.UnitIDListTransform, Inputs: 2, combine: combineIDListTransform,
+			Summary: "Takes two inputs and keeps the ids of the first that are in the second, each once, in the order in " +
+				"which they first occur: the intersection of two lists.",
+			Takes:  "two inputs of int64, scalars or lists",
+			Yields: "lists of int64",
+			Nulls:  "a null, or a list that holds a null, has no ids, so that the row keeps none",
+			Lists:  "a scalar is a list of one id",
+			Errors: "an input is not int64",
+			Source: "DPP IdListTransform; Presto's and Velox' `array_intersect`: order and single ids are theirs",
 		},
 		{
 			Name: "identity", apply: func(*chain, *Op, location) {},

@@ -39,8 +39,9 @@ func (s *Spec) check(p *problems) {
 		if s.Label.Column == "" {
 			p.add(a, ErrMissing, "column: the name of the column with the label")
 		}
-		checkOperators(p, s.Label.Ops, a)
+		checkOperators(p, s.Label.Ops, nil, a)
 	}
+	s.checkValues(p)
 	for _, kind := range s.groupLists() {
 		if len(kind.groups) > maxGroups {
 			p.add(location{path: kind.name}, ErrValue, "%d groups of columns, want at most %d", len(kind.groups),
@@ -50,7 +51,9 @@ func (s *Spec) check(p *problems) {
 		for i := range kind.groups {
 			g := &kind.groups[i]
 			a := location{path: kind.name}.index(i, g.Pos)
-			if len(g.Columns) == 0 {
+			if len(g.Inputs) > 0 {
+				g.checkInputs(p, a)
+			} else if len(g.Columns) == 0 {
 				p.add(a, ErrMissing, "columns: at least one")
 			}
 			if len(g.Columns) > maxPatterns {
@@ -61,7 +64,7 @@ func (s *Spec) check(p *problems) {
 					"generated")
 			}
 			checkName(p, g.As, a.key("as", g.Pos))
-			checkOperators(p, g.Ops, a)
+			checkOperators(p, g.Ops, g.Inputs, a)
 		}
 	}
 }
@@ -90,29 +93,33 @@ func checkName(p *problems, as string, a location) {
 	}
 }
 
-// checkOperators checks a chain of operators.
-func checkOperators(p *problems, ops []Op, a location) {
+// checkOperators checks a chain of operators, whose first operator takes the inputs if there are some.
+func checkOperators(p *problems, ops []Op, inputs []Pattern, a location) {
+	if len(inputs) > 0 && len(ops) == 0 {
+		p.add(a, ErrMissing, "ops: the first operator takes the inputs together, as cartesian")
+	}
 	a = a.key("ops", a.pos)
 	if len(ops) > maxOps {
 		p.add(a, ErrValue, "%d operators, want at most %d", len(ops), maxOps)
 		return
 	}
 	for i := range ops {
-		checkOperator(p, &ops[i], a.index(i, ops[i].Pos))
+		checkOperator(p, &ops[i], place{i, inputs}, a.index(i, ops[i].Pos))
 	}
 }
 
-// checkOperator checks an operator's name and parameters.
-func checkOperator(p *problems, o *Op, a location) {
+// checkOperator checks an operator's name and parameters, and that it may stand at its place.
+func checkOperator(p *problems, o *Op, at place, a location) {
 	entry := operators[o.Name]
 	if entry == nil {
 		p.add(a, ErrUnknownOperator, "%q%s", shorten(o.Name), suggestOperator(o.Name, func(name string) bool {
 			var trial problems
-			checkOperator(&trial, &Op{Name: name, Args: o.Args, Pos: o.Pos}, a)
+			checkOperator(&trial, &Op{Name: name, Args: o.Args, Pos: o.Pos}, at, a)
 			return len(trial.list) == 0
 		}))
 		return
 	}
+	at.check(p, o, entry, a)
 	in, before := a.key(o.Name, a.pos), len(p.list)
 	seen := make(map[string]bool)
 	for i := range o.Args {

@@ -91,6 +91,7 @@ func (o *Operator) example() string {
 		"normalize":        "- normalize: {mean: 12.5, deviation: 3}",
 		"min_max":          "- min_max: {min: 0, max: 255}",
 		"ngram":            "- ngram: {n: 2}",
+		"cartesian":        "- cartesian: {max_length: 100}",
 		"hash_bytes":       "- hash_bytes: {function: xxh3}",
 		"get_local_hour":   "- get_local_hour: {zone: Europe/Berlin}",
 		"map_id":           "- map_id: {table: {5: 1, 7: 2}, default: 0}",
@@ -145,6 +146,14 @@ func JSONSchema() []byte {
 		forms = append(forms, list[i].jsonSchema())
 	}
 	groups := m{"type": "array", "maxItems": maxGroups, "items": m{"$ref": "#/$defs/group"}}
+	patterns := m{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": m{"type": "string",
+		"maxLength": maxName}}
+	oneOf := func(names ...string) (choices []any) {
+		for _, name := range names {
+			choices = append(choices, m{"required": []string{name}})
+		}
+		return choices
+	}
 	root := object(nil, m{
 		"name": str, "batch": m{"type": "integer", "minimum": 1, "maximum": MaxBatch, "default": DefaultBatch},
 		"ids":        m{"enum": []string{"int32", "int64", "auto"}, "default": "int64"},
@@ -153,17 +162,21 @@ func JSONSchema() []byte {
 			"column": str, "ops": m{"$ref": "#/$defs/ops"},
 			"null": m{"oneOf": []any{m{"const": "fail"}, m{"type": "number"}}, "default": "fail"},
 		}),
-		"dense": groups, "sparse": groups, "generated": groups,
+		"values": m{"type": "array", "maxItems": maxGroups, "items": m{"$ref": "#/$defs/value"}},
+		"dense":  groups, "sparse": groups, "generated": groups,
 	})
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Millrace pipeline"
+	group := object(nil, m{
+		"columns": patterns, "inputs": patterns, "ops": m{"$ref": "#/$defs/ops"}, "as": str,
+		"scores": m{"enum": []string{"keep", "drop"}, "default": "keep"}, "deduplicate": m{"type": "boolean", "default": false},
+	})
+	group["oneOf"] = oneOf("columns", "inputs")
+	value := object([]string{"as"}, m{"as": str, "from": m{"type": "string", "maxLength": maxName}, "inputs": patterns,
+		"ops": m{"$ref": "#/$defs/ops"}})
+	value["oneOf"] = oneOf("from", "inputs")
 	root["$defs"] = m{
-		"group": object([]string{"columns"}, m{
-			"columns": m{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": m{"type": "string",
-				"maxLength": maxName}},
-			"ops": m{"$ref": "#/$defs/ops"}, "as": str, "scores": m{"enum": []string{"keep", "drop"},
-				"default": "keep"}, "deduplicate": m{"type": "boolean", "default": false},
-		}),
+		"group": group, "value": value,
 		"ops": m{"type": "array", "maxItems": maxOps, "items": m{"oneOf": forms}},
 	}
 	b, err := json.MarshalIndent(root, "", "  ")

@@ -31,7 +31,8 @@ func TestCatalogueIsComplete(t *testing.T) {
 				assert.NotEmpty(t, text, what)
 			}
 			assert.Regexp(t, `[.]$`, o.Summary)
-			assert.NotNil(t, o.apply)
+			assert.NotEqual(t, o.apply == nil, o.combine == nil, "it takes one value or several")
+			assert.Equal(t, o.combine != nil, o.Inputs > 1)
 			if o.Unit != 0 {
 				assert.Equal(t, o.Name, o.Unit.String(), "the unit has the operator's name")
 				assert.NotZero(t, o.Unit.Version())
@@ -45,7 +46,11 @@ func TestCatalogueIsComplete(t *testing.T) {
 					assert.NoError(t, none.err(), "the default of %s", p.Name)
 				}
 			}
-			s, err := Parse([]byte("sparse:\n  - columns: [x]\n    ops:\n      " + o.example()))
+			from := "columns: [x]"
+			if o.Inputs > 0 {
+				from = "as: f\n    inputs: [x" + strings.Repeat(", x", o.Inputs-1) + "]"
+			}
+			s, err := Parse([]byte("sparse:\n  - " + from + "\n    ops:\n      " + o.example()))
 			require.NoError(t, err, "the example in the manual")
 			assert.Equal(t, o.Name, s.Sparse[0].Ops[0].Name)
 		})
@@ -57,7 +62,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/pipelines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 5)
+	require.Len(t, blocks, 6)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
 	fromName, err := Named("rm1")
@@ -70,8 +75,18 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, r.Weights())
 
+	crosses, err := Parse(blocks[2][1])
+	require.NoError(t, err)
+	r, err = crosses.Resolve([]ColumnInfo{{Name: "user_clicks", Kind: 1, List: true}, {Name: "item", Kind: 1},
+		{Name: "user_country", Kind: 1}})
+	require.NoError(t, err)
+	p, _, err := Lower(r)
+	require.NoError(t, err)
+	assert.Len(t, p.Graphs, 1, "both features are made in one pass")
+	assert.Len(t, p.Graphs[0].Steps, 2)
+
 	var forms []string
-	for _, b := range blocks[2:4] {
+	for _, b := range blocks[3:5] {
 		s, err := Parse(b[1])
 		require.NoError(t, err)
 		r, err := s.Resolve([]ColumnInfo{{Name: "x", Kind: 1, Nullable: true}})
@@ -80,7 +95,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	}
 	assert.Equal(t, forms[0], forms[1], "the manual says that these are the same")
 
-	sets, err := Parse(blocks[4][1])
+	sets, err := Parse(blocks[5][1])
 	require.NoError(t, err)
 	r, err = sets.Resolve([]ColumnInfo{{Name: "user_clicks", Kind: 1, List: true}, {Name: "user_country", Kind: 1},
 		{Name: "item", Kind: 1}})

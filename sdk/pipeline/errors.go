@@ -25,6 +25,9 @@ var (
 	ErrNull  = errors.New("null can reach the output")
 	ErrIDs   = errors.New("ids do not fit int32")
 	ErrEmpty = errors.New("pipeline has no outputs")
+	ErrCycle = errors.New("values form a cycle")
+	// of values that no group uses
+	ErrUnused = errors.New("value is not used")
 )
 
 // Pos is a position in a document, counted from 1. The zero Pos is that of a spec built in Go, which has no document.

@@ -35,6 +35,13 @@ func (s *Spec) JSON() []byte {
 		w.ops(s.Label.Ops)
 		w.end('}')
 	}
+	if len(s.Values) > 0 {
+		w.key("values").begin('[')
+		for i := range s.Values {
+			w.item().namedValue(&s.Values[i])
+		}
+		w.end(']')
+	}
 	for _, list := range s.groupLists() {
 		if len(list.groups) == 0 {
 			continue
@@ -90,13 +97,33 @@ func (w *jsonWriter) text(s string) {
 	}
 }
 
-func (w *jsonWriter) group(g *Group) {
-	w.begin('{')
-	w.key("columns").begin('[')
-	for _, pattern := range g.Columns {
+func (w *jsonWriter) patterns(patterns []Pattern) {
+	w.begin('[')
+	for _, pattern := range patterns {
 		w.item().text(pattern.Text)
 	}
 	w.end(']')
+}
+
+func (w *jsonWriter) namedValue(v *NamedValue) {
+	w.begin('{')
+	w.key("as").text(v.As)
+	if len(v.Inputs) > 0 {
+		w.key("inputs").patterns(v.Inputs)
+	} else {
+		w.key("from").text(v.From.Text)
+	}
+	w.ops(v.Ops)
+	w.end('}')
+}
+
+func (w *jsonWriter) group(g *Group) {
+	w.begin('{')
+	if len(g.Inputs) > 0 {
+		w.key("inputs").patterns(g.Inputs)
+	} else {
+		w.key("columns").patterns(g.Columns)
+	}
 	if g.As != "" {
 		w.key("as").text(g.As)
 	}

@@ -25,6 +25,14 @@ func TestJSONReadsBack(t *testing.T) {
 				Bucketize(Borders{List: []Number{Int(-1), Real(0.25), Real(1e300)}})}}},
 		},
 	}
+	specs["values"] = &Spec{Batch: 3,
+		Values: []NamedValue{
+			{As: "hour", From: Pattern{Text: "ts"}, Ops: []Op{FillNull(Int(0))}},
+			{As: "pairs", Inputs: Columns("a", "hour"), Ops: []Op{Cartesian(), PositiveModulus(7)}},
+		},
+		Sparse: []Group{{Columns: Columns("pairs")}, {Inputs: Columns("pairs", "b"), As: "c", Deduplicate: true,
+			Ops: []Op{Cartesian(Arg{Name: "max_length", Value: Int(9)}, Arg{Name: "overflow", Value: Text("fail")})}}},
+	}
 	specs["narrow"] = &Spec{Batch: 3, FitIDs: true, DenseType: program.DenseBFloat16, Label: &Label{Column: "y"}}
 	for _, name := range Names() {
 		spec, err := Named(name)

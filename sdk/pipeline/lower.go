@@ -10,6 +10,9 @@ import (
 // Lower turns a resolved pipeline into the program that a drive runs and the schema of the mini-batches that it makes.
 // The error is of type [Errors], or wraps program.ErrInvalid if the pipeline exceeds a limit of programs.
 //
+// The columns of features that several columns make become graphs. A graph makes the features that share a step, if
+// their keys are neighbours in the key order.
+//
 // A map becomes two or three columns, which make all its dense features and those of its keys that are neighbours in
 // the key order. Keys of the map that are not neighbours need another walk over the map.
 //
@@ -42,10 +45,10 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 			IDs: r.IDs, Fixed: fixed, Weights: r.Weights(),
 		},
 	}
-	l := lowering{out: out, first: make(map[string]int)}
+	l := lowering{out: out, first: make(map[string]int), graphs: make(map[int]*graphBuilder)}
 	for i := range r.Keys {
 		f := &r.Keys[i]
-		share := fixed && len(out.Columns) > 0 && out.Columns[len(out.Columns)-1].Name == f.Column.Name
+		share := fixed && l.lastColumnIs(f.Column.Name)
 		l.addFeature(f, program.ToSparse, i, share)
 	}
 	column := 0
@@ -56,6 +59,7 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 	if r.Label != nil {
 		l.addFeature(r.Label, program.ToLabel, 0, true)
 	}
+	l.insertGraphs()
 	if err := out.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("pipeline %q: lower: %w", r.Name, err)
 	}
@@ -83,12 +87,25 @@ func (r *Resolved) refuseNulls(p *problems, f *Feature, what string) {
 type lowering struct {
 	out   *program.Program
 	first map[string]int // by leaf: index of the first column that reads the leaf as a scalar
+	// graphs are by the index of the column that stands for a graph until insertGraphs.
+	graphs map[int]*graphBuilder
+	forms  canonical // numbers the steps of all features
+}
+
+// lastColumnIs reports whether the last column is the leaf of a name, and no graph.
+func (l *lowering) lastColumnIs(name string) bool {
+	n := len(l.out.Columns)
+	return n > 0 && l.graphs[n-1] == nil && l.out.Columns[n-1].Name == name
 }
 
 // addFeature adds a feature's sink to the column that reads its leaf already, if the feature may share that column, or
 // to a new column.
 func (l *lowering) addFeature(f *Feature, to program.Dest, index int, share bool) {
 	s := program.Sink{To: to, Index: uint32(index), Ops: f.Ops}
+	if f.step != nil {
+		l.addStepFeature(f, s)
+		return
+	}
 	if f.Column.Map.IsMap() {
 		l.addMapFeature(f, s)
 		return

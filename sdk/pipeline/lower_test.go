@@ -145,6 +145,32 @@ dense:
 	{"windows", `
 sparse: [{columns: [list], ops: [firstx: 20, ngram: 2, positive_modulus: 1000]}]
 `},
+	{"crosses", `
+values:
+  - {as: pairs, inputs: [list, small], ops: [cartesian: {max_length: 100}, sigrid_hash: {max: 1000}]}
+  - {as: small, from: c_0, ops: [positive_modulus: 10]}
+  - {as: two, inputs: [c_0, c_1], ops: [cartesian]}
+sparse:
+  - {columns: [c_2]}
+  - {columns: [pairs], ops: [firstx: 5]}
+  - {inputs: [pairs, i_null], as: triples, ops: [cartesian: {overflow: fail}, sigrid_hash: {salt: 3, max: 1000}]}
+  - {columns: [small]}
+  - {inputs: [c_0, i_null], as: apart, ops: [cartesian, positive_modulus: 7]}
+dense: [{columns: [two], ops: [log: {add: 1}]}, {columns: [c_1]}]
+`},
+	{"intersections", `
+values: [{as: both, inputs: [list, i_null], ops: [id_list_transform, positive_modulus: 9]}]
+sparse:
+  - {columns: [both], ops: [ngram: 2]}
+  - {inputs: [c_0, both], as: one, ops: [id_list_transform]}
+`},
+	{"fixed_crosses", `
+ids: int32
+sparse:
+  - {inputs: [c_0, c_1], as: a, ops: [cartesian, positive_modulus: 100]}
+  - {inputs: [i_null, c_1], as: b, ops: [cartesian, fill_null: 0, sigrid_hash: {max: 100}]}
+  - {columns: [c_1], ops: [sigrid_hash: {max: 100}]}
+`},
 	{"patterns", `
 dense:
   - {columns: [c_0..c_2, z_00..z_01, a..b, a*b]}

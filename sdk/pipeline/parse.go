@@ -318,6 +318,8 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 			}
 		case "label":
 			s.Label = p.label(v, a)
+		case "values":
+			s.Values = p.values(v, a)
 		case "dense":
 			s.Dense = p.groups(v, a)
 		case "sparse":
@@ -331,9 +333,10 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 
 // The keys of the document's mappings.
 var (
-	specKeys  = []string{"name", "batch", "ids", "dense_type", "label", "dense", "sparse", "generated"}
+	specKeys  = []string{"name", "batch", "ids", "dense_type", "label", "values", "dense", "sparse", "generated"}
 	labelKeys = []string{"column", "null", "ops"}
-	groupKeys = []string{"columns", "ops", "as", "scores", "deduplicate"}
+	valueKeys = []string{"as", "from", "inputs", "ops"}
+	groupKeys = []string{"columns", "inputs", "ops", "as", "scores", "deduplicate"}
 )
 
 // label reads the label. "null: VALUE" is a short way to begin its operators with fill_null, and the same pipeline.
@@ -347,7 +350,7 @@ func (p *parser) label(n *yaml.Node, a location) *Label {
 		case "null":
 			fill = p.labelNull(v, a)
 		case "ops":
-			l.Ops = p.ops(v, a)
+			l.Ops = p.ops(v, a, n)
 		}
 	}) && l.Column == "" && len(p.list) == 0 {
 		p.add(a, ErrMissing, "column: the name of the column with the label")
@@ -371,6 +374,40 @@ func (p *parser) labelNull(n *yaml.Node, a location) *Op {
 	return &Op{Name: "fill_null", Args: []Arg{{Name: "value", Value: x, Pos: a.pos}}, Pos: a.pos}
 }
 
+// values reads the list of intermediate values.
+func (p *parser) values(n *yaml.Node, a location) []NamedValue {
+	var values []NamedValue
+	p.items(n, a, maxGroups, "values", func(n *yaml.Node, a location) {
+		v := NamedValue{Pos: a.pos}
+		p.members(n, a, ErrUnknownKey, valueKeys, func(key string, node *yaml.Node, a location) {
+			switch key {
+			case "as":
+				v.As = p.text(node, a, "a name for the value")
+			case "from":
+				if t, ok := p.column(node, a); ok {
+					v.From = Pattern{Text: t, Pos: a.pos}
+				}
+			case "inputs":
+				v.Inputs = p.patterns(node, a)
+			case "ops":
+				v.Ops = p.ops(node, a, n)
+			}
+		})
+		values = append(values, v)
+	})
+	return values
+}
+
+// patterns reads a list of names of columns.
+func (p *parser) patterns(n *yaml.Node, a location) (list []Pattern) {
+	p.items(n, a, maxPatterns, "columns", func(n *yaml.Node, a location) {
+		if t, ok := p.column(n, a); ok {
+			list = append(list, Pattern{Text: t, Pos: a.pos})
+		}
+	})
+	return list
+}
+
 func (p *parser) groups(n *yaml.Node, a location) []Group {
 	var groups []Group
 	p.items(n, a, maxGroups, "groups of columns", func(n *yaml.Node, a location) {
@@ -378,13 +415,11 @@ func (p *parser) groups(n *yaml.Node, a location) []Group {
 		p.members(n, a, ErrUnknownKey, groupKeys, func(key string, v *yaml.Node, a location) {
 			switch key {
 			case "columns":
-				p.items(v, a, maxPatterns, "columns", func(n *yaml.Node, a location) {
-					if t, ok := p.column(n, a); ok {
-						g.Columns = append(g.Columns, Pattern{Text: t, Pos: a.pos})
-					}
-				})
+				g.Columns = p.patterns(v, a)
+			case "inputs":
+				g.Inputs = p.patterns(v, a)
 			case "ops":
-				g.Ops = p.ops(v, a)
+				g.Ops = p.ops(v, a, n)
 			case "scores":
 				switch t := p.text(v, a, "keep or drop"); t {
 				case "drop":

@@ -5,14 +5,16 @@ import (
 )
 
 // ops reads a list of operators. An operator is written as a mapping of its name to its parameters, or as its name
-// alone when it needs none.
-func (p *parser) ops(n *yaml.Node, a location) []Op {
+// alone when it needs none. group is the mapping that has the operators.
+func (p *parser) ops(n *yaml.Node, a location, group *yaml.Node) []Op {
 	var ops []Op
+	at := place{index: -1, inputs: p.inputsOf(group, a)}
 	p.items(n, a, maxOps, "operators", func(n *yaml.Node, a location) {
+		at.index++
 		value := p.follow(n, a)
 		switch {
 		case value.Kind == yaml.ScalarNode && value.ShortTag() == "!!str":
-			if o := p.operator(value.Value, nil, a); o != nil {
+			if o := p.operator(value.Value, nil, at, a); o != nil {
 				ops = append(ops, Op{Name: o.Name, Pos: a.pos})
 			}
 		case value.Kind == yaml.MappingNode && len(value.Content) == 2:
@@ -23,7 +25,7 @@ func (p *parser) ops(n *yaml.Node, a location) []Op {
 			}
 			here := a
 			here.pos = position(value.Content[0])
-			if o := p.operator(key.Value, value.Content[1], here); o != nil {
+			if o := p.operator(key.Value, value.Content[1], at, here); o != nil {
 				in := a.key(o.Name, position(value.Content[1]))
 				ops = append(ops, Op{Name: o.Name, Args: p.args(o, value.Content[1], in), Pos: here.pos})
 			}
@@ -36,8 +38,19 @@ func (p *parser) ops(n *yaml.Node, a location) []Op {
 	return ops
 }
 
+// inputsOf returns as many patterns as a mapping has inputs. It reads nothing of them: that is done elsewhere.
+func (p *parser) inputsOf(group *yaml.Node, a location) []Pattern {
+	group = p.follow(group, a)
+	for i := 0; i+1 < len(group.Content); i += 2 {
+		if inputs := group.Content[i+1]; group.Content[i].Value == "inputs" {
+			return make([]Pattern, min(len(inputs.Content), maxPatterns))
+		}
+	}
+	return nil
+}
+
 // operator looks a name up.
-func (p *parser) operator(name string, params *yaml.Node, a location) *Operator {
+func (p *parser) operator(name string, params *yaml.Node, at place, a location) *Operator {
 	o := operators[name]
 	if o == nil {
 		p.add(a, ErrUnknownOperator, "%q%s", shorten(name), suggestOperator(name, func(name string) bool {
@@ -47,7 +60,7 @@ func (p *parser) operator(name string, params *yaml.Node, a location) *Operator 
 			if params != nil {
 				op.Args = trial.args(operators[name], params, a)
 			}
-			checkOperator(&trial.problems, &op, a)
+			checkOperator(&trial.problems, &op, at, a)
 			return len(trial.list) == 0
 		}))
 	}

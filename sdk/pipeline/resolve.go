@@ -40,6 +40,8 @@ type Feature struct {
 	// is 0 if the operators do not bound the ids.
 	NumEmbeddings int64
 
+	step     *step // what makes the feature, if several columns do; Column then describes the step's value
+	shared   int   // how many of the first Ops belong to a named value
 	location location
 	group    *Group // of the spec; nil for the label
 	nulls    nullness
@@ -54,8 +56,8 @@ type nullness struct {
 
 // null reports whether a row can lack a value at the end of the chain.
 func (f *Feature) null(m program.Malformed) bool {
-	in := f.Column.Nullable || f.Column.Source == program.CriteoTSV && m == program.MalformedNull
-	return in && !f.nulls.fills || f.nulls.makes
+	o := operand{column: f.Column, step: f.step, nulls: f.nulls}
+	return o.null(m)
 }
 
 // jagged reports whether a row can have no id, or more than one.
@@ -106,6 +108,7 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 		}
 		out.LabelField = out.LabelField || c.Source > program.Parquet && c.Field == 0
 	}
+	r.declareValues(s.Values)
 	if s.Label != nil {
 		out.Label = r.label(s.Label)
 	}
@@ -130,6 +133,7 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 		p.add(location{path: "dense"}, ErrValue, "%d columns, want at most %d", n, program.MaxColumns)
 		return nil, p.err()
 	}
+	r.refuseUnusedValues()
 	r.refuseDuplicates("dense", out.Dense)
 	r.refuseDuplicates("key", out.Keys)
 	switch {
@@ -157,6 +161,8 @@ type resolver struct {
 	borders int // numbers over all tables
 	zones   map[string]*program.LocalHour
 	counted map[*int64]bool // tables of ids, by their first value
+	values  map[string]*valueState
+	order   []*valueState // in the order of the document
 }
 
 // stopped reports whether the most errors were found, after which the rest is not checked.
@@ -192,11 +198,24 @@ func (r *resolver) groups(k groupList) []Feature {
 		g := &k.groups[i]
 		a := location{path: k.name}.index(i, g.Pos)
 		index := 0
+		if len(g.Inputs) > 0 {
+			if f := r.combinedFeature(g, k.to, a); f != nil {
+				features = append(features, *f)
+			}
+			continue
+		}
 		for j, pattern := range g.Columns {
 			if r.stopped() {
 				return features
 			}
 			here := a.key("columns", a.pos).index(j, firstPos(pattern.Pos, a.pos))
+			if v := r.values[pattern.Text]; v != nil {
+				if f := r.valueFeature(v, g, k.to, index, here, a); f != nil {
+					features = append(features, *f)
+				}
+				index++
+				continue
+			}
 			columns, wrong := matchPattern(pattern.Text, r.schema, r.byName, func(name string) bool {
 				return r.wouldTake(name, g.Ops, k.to, a)
 			})
@@ -242,8 +261,17 @@ func (r *resolver) groups(k groupList) []Feature {
 
 // feature applies a chain of operators to one column. It returns nil after an error.
 func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, a location) *Feature {
-	c := r.schema[n.column]
 	a.column, _ = n.name(r.schema)
+	o := r.columnOperand(n, a)
+	if o == nil {
+		return nil
+	}
+	return r.makeFeature(o, name, ops, to, a)
+}
+
+// columnOperand returns a column as a value. It returns nil after an error.
+func (r *resolver) columnOperand(n columnRef, a location) *operand {
+	c := r.schema[n.column]
 	switch {
 	case c.Unsupported != nil:
 		r.add(a, ErrUnsupported, "%s", strings.ReplaceAll(c.Unsupported.Error(), "\n", "; "))
@@ -257,6 +285,18 @@ func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, 
 	case c.Kind < program.Int64 || c.Kind > program.Bytes:
 		r.add(a, ErrUnsupported, "it has no kind of values that pipelines know")
 		return nil
+	}
+	o := &operand{column: c, key: n.key, kind: c.Kind, ids: rangeOfColumn(&c)}
+	if c.Kind == program.Bytes && c.Logical == "FLOAT16" {
+		o.ops, o.kind = []program.Op{program.Float16{}}, program.Float32
+	}
+	return o
+}
+
+// makeFeature applies a chain of operators to a value and ends it in a tensor. It returns nil after an error.
+func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Dest, a location) *Feature {
+	c := &o.column
+	switch {
 	case name == "":
 		r.add(a, ErrValue, "the column has no name, and a feature must have one; name it with as")
 		return nil
@@ -267,27 +307,16 @@ func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, 
 		r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row; fixed_length makes "+
 			"dense columns of lists of one length", to)
 		return nil
+	case o.step != nil && makesDense(ops):
+		r.add(a, ErrUnsupported, "fixed_length of a value of several columns; only columns become dense lists")
+		return nil
 	case c.List && to == program.ToLabel:
 		r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row", to)
 		return nil
 	}
-	ch := &chain{r: r, column: &c, kind: c.Kind, ids: rangeOfColumn(&c)}
-	ch.denseList = c.List && to == program.ToDense
-	if c.Kind == program.Bytes && c.Logical == "FLOAT16" {
-		ch.appendOp(program.Float16{})
-		ch.kind = program.Float32
-	}
-	for i := range ops {
-		if i > 0 && ops[i-1].Name == "fixed_length" {
-			r.add(a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)), ErrValue, "%s behind fixed_length, which ends the "+
-				"operators of a list", ops[i].Name)
-			return nil
-		}
-		ch.entry = operators[ops[i].Name]
-		ch.entry.apply(ch, &ops[i], a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)))
-		if ch.failed {
-			return nil
-		}
+	ch := r.runOperators(o, ops, 0, a, c.List && to == program.ToDense)
+	if ch == nil {
+		return nil
 	}
 	ch.end(to, a)
 	if ch.failed {
@@ -297,7 +326,8 @@ func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, 
 		r.add(a, ErrValue, "%d operators, conversions included, want at most %d", len(ch.ops), program.MaxOps)
 		return nil
 	}
-	f := &Feature{Name: name, Column: c, Key: n.key, Ops: ch.ops, location: a, nulls: ch.nulls, ids: ch.ids}
+	f := &Feature{Name: name, Column: *c, Key: o.key, Ops: ch.ops, location: a, nulls: ch.nulls, ids: ch.ids,
+		step: o.step, shared: o.shared}
 	if to == program.ToSparse {
 		f.NumEmbeddings = ch.embeddings()
 	}

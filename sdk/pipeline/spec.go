@@ -19,6 +19,7 @@ type Spec struct {
 	DenseType program.DenseType // type of dense features; the zero value is float32
 
 	Label     *Label // nil: mini-batches have no label
+	Values    []NamedValue
 	Dense     []Group
 	Sparse    []Group
 	Generated []Group // sparse features made from other columns; their keys come after those of Sparse
@@ -31,9 +32,19 @@ type Label struct {
 	Pos    Pos
 }
 
-// Group is columns that share a chain of operators. Each column becomes one feature.
+// NamedValue is an intermediate value, which groups and other values name as they name columns.
+type NamedValue struct {
+	As     string
+	From   Pattern   // one column or value; not given if there are Inputs
+	Inputs []Pattern // columns and values, one each, that the first operator takes together
+	Ops    []Op
+	Pos    Pos
+}
+
+// Group is columns that share a chain of operators, of which each becomes one feature; or the inputs of one feature.
 type Group struct {
-	Columns []Pattern // in order; see Pattern
+	Columns []Pattern // in order; see Pattern. A pattern may be the name of a value
+	Inputs  []Pattern // instead of Columns: columns and values, one each, that the first operator takes together
 	Ops     []Op      // from the column to the tensor
 	// As names the features: {column} is the column's name, {n} the number at its end or the key in a map, {i} its
 	// index in the group, from 0. Empty: the column's name.
@@ -208,6 +219,13 @@ func MinMax(low, high Number) Op { return op("min_max", arg("min", low), arg("ma
 
 // NGram returns the operator that makes an id of every n consecutive ids of lists.
 func NGram(n int64) Op { return op("ngram", arg("n", Int(n))) }
+
+// Cartesian returns the operator of two inputs that makes an id of every pair of their ids. Options are given as
+// Arg{Name: "max_length", Value: Int(100)}.
+func Cartesian(options ...Arg) Op { return op("cartesian", options...) }
+
+// IDListTransform returns the operator of two inputs that keeps the ids of the first that are in the second.
+func IDListTransform() Op { return op("id_list_transform") }
 
 // Identity returns the operator that changes nothing.
 func Identity() Op { return op("identity") }

@@ -44,13 +44,26 @@ func bare(s *Spec) *Spec {
 			for _, p := range g.Columns {
 				columns = append(columns, Pattern{Text: p.Text})
 			}
-			g.Columns, g.Ops = columns, ops(g.Ops)
+			var inputs []Pattern
+			for _, p := range g.Inputs {
+				inputs = append(inputs, Pattern{Text: p.Text})
+			}
+			g.Columns, g.Inputs, g.Ops = columns, inputs, ops(g.Ops)
 			out = append(out, g)
 		}
 		return out
 	}
 	if s.Label != nil {
 		c.Label = &Label{Column: s.Label.Column, Ops: ops(s.Label.Ops)}
+	}
+	c.Values = nil
+	for _, v := range s.Values {
+		v.Pos, v.From.Pos, v.Ops = Pos{}, Pos{}, ops(v.Ops)
+		v.Inputs = slices.Clone(v.Inputs)
+		for i := range v.Inputs {
+			v.Inputs[i].Pos = Pos{}
+		}
+		c.Values = append(c.Values, v)
 	}
 	c.Dense, c.Sparse, c.Generated = groups(s.Dense), groups(s.Sparse), groups(s.Generated)
 	return &c

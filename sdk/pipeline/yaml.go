@@ -35,6 +35,21 @@ func (s *Spec) YAML() []byte {
 		}
 		w.WriteString("}\n")
 	}
+	if len(s.Values) > 0 {
+		w.WriteString("values:\n")
+	}
+	for i := range s.Values {
+		v := &s.Values[i]
+		w.WriteString("  - as: " + yamlText(v.As) + "\n")
+		if len(v.Inputs) > 0 {
+			w.WriteString("    inputs: " + yamlPatterns(v.Inputs) + "\n")
+		} else {
+			w.WriteString("    from: " + yamlText(v.From.Text) + "\n")
+		}
+		if len(v.Ops) > 0 {
+			w.WriteString("    ops: " + yamlOps(v.Ops) + "\n")
+		}
+	}
 	for _, k := range s.groupLists() {
 		if len(k.groups) == 0 {
 			continue
@@ -42,11 +57,11 @@ func (s *Spec) YAML() []byte {
 		w.WriteString(k.name + ":\n")
 		for i := range k.groups {
 			g := &k.groups[i]
-			texts := make([]string, len(g.Columns))
-			for j, c := range g.Columns {
-				texts[j] = yamlText(c.Text)
+			if len(g.Inputs) > 0 {
+				w.WriteString("  - inputs: " + yamlPatterns(g.Inputs) + "\n")
+			} else {
+				w.WriteString("  - columns: " + yamlPatterns(g.Columns) + "\n")
 			}
-			w.WriteString("  - columns: [" + strings.Join(texts, ", ") + "]\n")
 			if g.As != "" {
 				w.WriteString("    as: " + yamlText(g.As) + "\n")
 			}
@@ -62,6 +77,14 @@ func (s *Spec) YAML() []byte {
 		}
 	}
 	return w.Bytes()
+}
+
+func yamlPatterns(patterns []Pattern) string {
+	texts := make([]string, len(patterns))
+	for i, p := range patterns {
+		texts[i] = yamlText(p.Text)
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 func yamlOps(ops []Op) string {

@@ -96,6 +96,15 @@ func (s *Spec) PinZones() (*Spec, bool, error) {
 		}
 		*list = groups
 	}
+	pinned.Values = append([]NamedValue(nil), s.Values...)
+	for i := range pinned.Values {
+		v := &pinned.Values[i]
+		ops, some, err := pinZones(v.Ops)
+		if err != nil {
+			return nil, false, err
+		}
+		v.Ops, changed = ops, changed || some
+	}
 	if s.Label != nil {
 		label := *s.Label
 		ops, some, err := pinZones(label.Ops)

@@ -110,7 +110,8 @@ func TestOffsets(t *testing.T) {
 func TestPinnedZones(t *testing.T) {
 	const doc = "label: {column: label, ops: [get_local_hour: {zone: Asia/Kathmandu}]}\n" +
 		"dense: [{columns: [f]}, {columns: [i], ops: [get_local_hour: {offset: +01:00}]}]\n" +
-		"sparse: [{columns: [i, c_0], ops: [get_local_hour: {zone: Europe/Berlin}, map_id: {table: [1, 2]}]}]"
+		"sparse: [{columns: [i, c_0], ops: [get_local_hour: {zone: Europe/Berlin}, map_id: {table: [1, 2]}]}, {columns: [v]}]\n" +
+		"values: [{as: v, inputs: [i, c_0], ops: [cartesian, get_local_hour: {zone: Asia/Tokyo}]}]"
 	s, err := Parse([]byte(doc))
 	require.NoError(t, err)
 	before := string(s.JSON())
@@ -118,7 +119,7 @@ func TestPinnedZones(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, changed)
 	assert.Equal(t, before, string(s.JSON()), "the spec itself stays")
-	assert.Equal(t, 2, strings.Count(string(pinned.JSON()), `"changes":{"-9223372036854775808":`))
+	assert.Equal(t, 3, strings.Count(string(pinned.JSON()), `"changes":{"-9223372036854775808":`))
 	again, err := Parse(pinned.JSON())
 	require.NoError(t, err)
 	_, changed, err = again.PinZones()

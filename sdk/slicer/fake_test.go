@@ -71,7 +71,7 @@ func (f *fakeFile) build() {
 		if c.list {
 			leaf.MaxRep, out.Fixed = 1, false
 		}
-		if c.part != program.NoPart {
+		if c.part.OfMap() {
 			leaf.Part, leaf.MaxRep, leaf.List, out.Fixed = parquetcolumn.LeafPart(c.part), 1, true, false
 			if c.list {
 				leaf.MaxRep = 2
@@ -89,6 +89,18 @@ func (f *fakeFile) build() {
 			out.Keys++
 		}
 		file.Leaves, prog.Columns = append(file.Leaves, leaf), append(prog.Columns, col)
+		if c.part == program.GraphFirst {
+			out.Fixed = false
+			sink := program.GraphSink{Sink: program.Sink{To: program.ToSparse, Index: out.Keys}}
+			prog.Graphs = append(prog.Graphs, program.Graph{Sinks: []program.GraphSink{sink}})
+			out.Keys++
+		}
+	}
+	for g, i := 0, 0; i < len(prog.Columns); i += prog.Parts(i) {
+		if prog.Columns[i].Part == program.GraphFirst {
+			f.columns[i].crossColumns(&prog.Graphs[g], prog.Parts(i))
+			g++
+		}
 	}
 	prog.Output = out
 	if out.Fixed {
@@ -121,6 +133,17 @@ func (f *fakeFile) build() {
 		file.RowGroups, f.starts, file.Rows = append(file.RowGroups, g), append(f.starts, starts), file.Rows+rows
 	}
 	f.partition, f.program = partition.FromFooter("p", int64(at), file, nil), prog
+}
+
+// crossColumns crosses the columns of a graph. Its rows make as many values as those of c, the first column.
+func (c *fakeColumn) crossColumns(g *program.Graph, columns int) {
+	last := uint32(0)
+	for k := 1; k < columns; k++ {
+		g.Steps = append(g.Steps, program.Step{Inputs: []uint32{last, uint32(k)},
+			Combine: program.Cartesian{MaxLength: int64(max(c.values, 1))}})
+		last = uint32(columns + k - 1)
+	}
+	g.Sinks[0].Value = last
 }
 
 // index returns the page index of a chunk.
@@ -403,7 +426,7 @@ func (e *fakeEngine) do(x *Execute, t *program.Task, group int) program.TaskResu
 // made returns how many values a row makes.
 func (c *fakeColumn) made() uint64 {
 	switch {
-	case c.part == program.MapKeys || c.part == program.MapScores:
+	case c.part == program.MapKeys || c.part == program.MapScores || c.part == program.GraphNext:
 		return 0
 	case c.list && c.first > 0:
 		return min(c.values, uint64(c.first))

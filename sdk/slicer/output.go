@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk/target"
 )
 
@@ -207,6 +208,9 @@ func (o *output) guessValues(rows uint32) uint64 {
 	groups := cs.partition.RowGroups()
 	g := min(cs.partition.RowGroupOf(o.batch.firstRow), len(groups)-1)
 	for i, leaf := range cs.leaves {
+		if graph := cs.program.GraphAt(i); graph != nil {
+			n += o.guessGraphValues(graph, i, g, rows)
+		}
 		if leaf == nil || !leaf.List || cs.program.Columns[i].Part == program.NoPart && !feedsKey(&cs.program.Columns[i]) {
 			continue
 		}
@@ -214,13 +218,66 @@ func (o *output) guessValues(rows uint32) uint64 {
 			n += o.guessMapValues(i, g, rows)
 			continue
 		}
-		values, held := uint64(cs.partition.File.RowGroups[g].Columns[leaf.Index].NumValues), uint64(max(groups[g].Rows, 1))
-		mean := values/held + 1
-		mean += mean/4 + 1
+		mean := o.guessListLength(leaf, g)
 		if most, ok := keptElements(&cs.program.Columns[i]); ok {
 			mean = min(mean, most)
 		}
 		n += uint64(rows) * (mean - min(mean, 1))
+	}
+	return n
+}
+
+// guessListLength guesses the mean length of a column's lists in a row group, from above.
+func (o *output) guessListLength(leaf *format.Leaf, group int) uint64 {
+	p := o.columns.partition
+	values, held := uint64(p.File.RowGroups[group].Columns[leaf.Index].NumValues), uint64(max(p.RowGroups()[group].Rows, 1))
+	mean := values/held + 1
+	return min(mean+mean/4+1, 1<<31)
+}
+
+// guessGraphValues guesses the values, beyond one a key, that the graph whose columns begin at column i makes of a
+// mini-batch, and the room that it takes to put them in order.
+func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (n uint64) {
+	cs := o.columns
+	var means []uint64
+	for _, leaf := range cs.leaves[i:][:cs.program.Parts(i)] {
+		mean := uint64(1)
+		if leaf.List {
+			mean = o.guessListLength(leaf, group)
+		}
+		means = append(means, mean)
+	}
+	for k := range g.Steps {
+		s := &g.Steps[k]
+		mean := means[s.Inputs[0]]
+		switch c := s.Combine.(type) {
+		case program.Cartesian:
+			mean = min(mean*means[s.Inputs[1]], uint64(c.MaxLength))
+		case program.IDListTransform:
+			mean = min(mean, means[s.Inputs[1]])
+		}
+		means = append(means, keptOf(s.Ops, mean))
+	}
+	keys := 0
+	for k := range g.Sinks {
+		if s := &g.Sinks[k]; s.Sink.To == program.ToSparse {
+			keys++
+			mean := keptOf(s.Sink.Ops, means[s.Value])
+			n += uint64(rows) * (mean - min(mean, 1))
+		}
+	}
+	if keys > 1 {
+		n *= 2
+	}
+	return n
+}
+
+// keptOf returns how many of n elements a chain keeps at most.
+func keptOf(ops []program.Op, n uint64) uint64 {
+	for _, op := range ops {
+		if f, is := op.(program.FirstX); is {
+			n = min(n, uint64(max(f.N, 0)))
+		}
 	}
 	return n
 }

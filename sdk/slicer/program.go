@@ -37,7 +37,7 @@ func Prepare(prog *program.Program, limits target.Limits) (*Program, error) {
 	}
 	for i := range prog.Columns {
 		if n := prog.Parts(i); n > p.MaxTasks {
-			return nil, fmt.Errorf("%s takes %d tasks a slice: column %q is of a map, which wants %d together",
+			return nil, fmt.Errorf("%s takes %d tasks a slice: column %q is of a map or graph, which wants %d together",
 				limits.Engine, p.MaxTasks, prog.Columns[i].Name, n)
 		}
 	}
@@ -60,7 +60,7 @@ func separateKeys(prog *program.Program) *program.Program {
 	p.Columns = nil
 	for _, col := range prog.Columns {
 		if col.Part != program.NoPart {
-			p.Columns = append(p.Columns, col) // the engine puts all of a map's features in order itself
+			p.Columns = append(p.Columns, col) // the engine puts the features of a map or graph in order itself
 			continue
 		}
 		rest := col

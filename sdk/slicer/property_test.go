@@ -51,6 +51,18 @@ func drawFile(t *rapid.T) *fakeFile {
 			}
 			continue
 		}
+		if lists && rapid.IntRange(0, 3).Draw(t, "graph") == 0 {
+			for part := range rapid.IntRange(1, 3).Draw(t, "columns of the graph") {
+				c := draw(fmt.Sprintf("%s_%d", name, part))
+				c.part = program.GraphFirst
+				if part > 0 {
+					c.part = program.GraphNext
+				}
+				c.list, c.values = true, rapid.Uint64Range(1, 20).Draw(t, "values")
+				f.columns = append(f.columns, c)
+			}
+			continue
+		}
 		c := draw(name)
 		if lists && rapid.Bool().Draw(t, "list") {
 			c.list, c.values = true, rapid.Uint64Range(1, 30).Draw(t, "values")
@@ -66,7 +78,7 @@ func drawFile(t *rapid.T) *fakeFile {
 }
 
 // maxSlicesWithoutProgress bounds the consecutive slices that write nothing and reach no page. The bound is the sum of
-// the slices until portions are placed one by one, of the six needs of each of a map's three leaves, of the pages in
+// the slices until portions are placed one by one, of the six needs of each of the three columns that a map or graph may have, of the pages in
 // which a task's rows lie (this engine requests one page after another), and of halving the rows.
 func (r *fakeRun) maxSlicesWithoutProgress() int {
 	pages := 0

@@ -69,8 +69,9 @@ func (r *results) absorbResult(res *program.Result) error {
 // checkTaskResult checks a task's result against the request.
 func (r *results) checkTaskResult(res *program.Result, i int, p *portion) error {
 	c, t := p.chunk, &res.Tasks[i]
-	if n := int(r.columns.program.Columns[c.column].Part); n > 1 && t.Rows != res.Tasks[i-n+1].Rows {
-		return r.contractError("task %d of a map wrote %d rows, its keys' %d", i, t.Rows, res.Tasks[i-n+1].Rows)
+	if r.columns.program.Columns[c.column].Part.Continues() && t.Rows != res.Tasks[i-1].Rows {
+		return r.contractError("task %d of a map or graph wrote %d rows, the task before it %d", i, t.Rows,
+			res.Tasks[i-1].Rows)
 	}
 	if t.Rows > p.taskRows || t.State == program.Done && t.Rows < p.taskRows {
 		return r.contractError("task %d wrote %d of %d rows and is %v", i, t.Rows, p.taskRows, t.State)

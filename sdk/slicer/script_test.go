@@ -117,6 +117,7 @@ func (s *scripted) do(w []string) string {
 		c.list, c.declared = c.values > 0, s.number(arg(w, "declared"))
 		c.part = map[string]program.Part{
 			"keys": program.MapKeys, "values": program.MapValues, "scores": program.MapScores,
+			"graph": program.GraphFirst, "next": program.GraphNext,
 		}[arg(w, "part")]
 		s.file.columns = append(s.file.columns, c)
 		return ""

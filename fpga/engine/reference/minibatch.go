@@ -32,8 +32,14 @@ func (r *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
 		lists[f] = make([]weightedIDs, rows)
 	}
 	for i := 0; i < len(r.program.Columns); i += r.program.Parts(i) {
+		addRow := r.addRow
+		if g := r.program.GraphAt(i); g != nil {
+			addRow = func(t *Tensors, lists [][]weightedIDs, i, b int, row int64) error {
+				return r.addGraphRow(g, t, lists, i, b, row)
+			}
+		}
 		for b := range rows {
-			if err := r.addRow(t, lists, i, b, first+int64(b)); err != nil {
+			if err := addRow(t, lists, i, b, first+int64(b)); err != nil {
 				return nil, fmt.Errorf("reference: %w", err)
 			}
 		}

@@ -187,7 +187,54 @@ func Mapped() (*program.Program, *tensor.Schema) {
 	}, s
 }
 
+// Crossed is a program over generated files with two graphs: one of lists and scalars, a step of which is taken twice, and one
+// of scalars that feeds dense columns.
+func Crossed() (*program.Program, *tensor.Schema) {
+	s := &tensor.Schema{Dense: []string{"cross", "int_1"}, IDs: tensor.Int64}
+	key := func(name string, value int, ops ...program.Op) program.GraphSink {
+		s.Keys = append(s.Keys, tensor.Key{Name: name, List: true})
+		return program.GraphSink{Value: uint32(value), Sink: program.Sink{To: program.ToSparse,
+			Index: uint32(len(s.Keys) - 1), Ops: ops}}
+	}
+	column := func(name string, kind program.Kind, list bool, part program.Part) program.Column {
+		return program.Column{Name: name, Kind: kind, List: list, Part: part}
+	}
+	step := func(o program.Combiner, a, b uint32, ops ...program.Op) program.Step {
+		return program.Step{Inputs: []uint32{a, b}, Combine: o, Ops: ops}
+	}
+	plain := program.Column{Name: "cat_1", Kind: program.Int64, Sinks: []program.Sink{
+		{To: program.ToSparse, Ops: []program.Op{program.SigridHash{Max: 100}}}}}
+	s.Keys = append(s.Keys, tensor.Key{Name: "cat_1", List: true})
+	lists := program.Graph{
+		Steps: []program.Step{
+			step(program.Cartesian{MaxLength: 6}, 0, 1),
+			step(program.Cartesian{MaxLength: 8}, 3, 2, program.SigridHash{Max: 1 << 30}),
+			{Inputs: []uint32{0}, Ops: []program.Op{program.NGram{N: 2}}},
+		},
+		Sinks: []program.GraphSink{
+			key("lists", 3, program.SigridHash{Max: 1 << 20}), key("with cat_0", 4), key("some", 4, program.FirstX{N: 2}),
+			key("windows", 5, program.PositiveModulus{M: 1000}), key("list_1", 1),
+		},
+	}
+	scalars := program.Graph{
+		Steps: []program.Step{step(program.Cartesian{MaxLength: 1}, 0, 1)},
+		Sinks: []program.GraphSink{{Value: 2, Sink: program.Sink{To: program.ToDense, Ops: []program.Op{
+			program.FillNull{Int: 3}, program.Convert{To: program.Float32}, program.Log{Add: 1}}}}},
+	}
+	return &program.Program{
+		Source: program.Parquet, Output: program.Output{Dense: 2, Keys: uint32(len(s.Keys))},
+		Columns: []program.Column{
+			plain, column("list_0", program.Int64, true, program.GraphFirst),
+			column("list_1", program.Int64, true, program.GraphNext), column("cat_0", program.Int64, false, program.GraphNext),
+			column("cat_0", program.Int64, false, program.GraphFirst), column("cat_1", program.Int64, false, program.GraphNext),
+			{Name: "int_1", Kind: program.Float32, Sinks: []program.Sink{{To: program.ToDense, Index: 1}}},
+		},
+		Graphs: []program.Graph{lists, scalars},
+	}, s
+}
+
 // Programs returns the programs over generated files by their names.
 func Programs() map[string]func() (*program.Program, *tensor.Schema) {
-	return map[string]func() (*program.Program, *tensor.Schema){"jagged": Jagged, "fixed": Fixed, "mapped": Mapped}
+	return map[string]func() (*program.Program, *tensor.Schema){"jagged": Jagged, "fixed": Fixed, "mapped": Mapped,
+		"crossed": Crossed}
 }

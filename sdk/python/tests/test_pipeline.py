@@ -17,6 +17,7 @@ import millrace
 from millrace import BinaryError, Control, Pipeline, PipelineError, ServiceError, binary, operators
 from millrace.operators import (
     bucketize,
+    cartesian,
     clamp,
     fill_null,
     firstx,
@@ -89,6 +90,10 @@ class Documents(unittest.TestCase):
             Pipeline().dense("x", ops=["log"])  # type: ignore[list-item]
         with self.assertRaisesRegex(TypeError, "a column is 3, want text"):
             Pipeline().dense(["x", 3])  # type: ignore[list-item]
+        with self.assertRaisesRegex(TypeError, "inputs is 'ab', want several names"):
+            Pipeline().value("v", inputs="ab")
+        with self.assertRaisesRegex(TypeError, "an input is 3, want text"):
+            Pipeline().sparse(inputs=["x", 3])  # type: ignore[list-item]
 
     def test_every_operator_is_a_documented_function(self) -> None:
         self.assertGreaterEqual(len(operators.__all__), 10)
@@ -111,6 +116,9 @@ class Documents(unittest.TestCase):
             f"pipeline: {__file__}:{line}: dense[0].ops[0]: wrong; pipeline: {__file__}:{line - 1}: label.column: y; "
             "sparse[7]: ?",
         )
+        p.value("v", "x")
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+        self.assertEqual(p.explain("values[0].from: no; values[1]: ?"), f"{__file__}:{line}: values[0].from: no; values[1]: ?")
 
     def test_submit_takes_a_pipeline(self) -> None:
         p = Pipeline("mine").dense("x", ops=[log()])
@@ -206,6 +214,16 @@ class Checked(unittest.TestCase):
             by_hand["sparse"] = [{"columns": ["cat_*"], "ops": [{"positive_modulus": {"modulus": modulus}}]}]
             if together:
                 by_hand["sparse"][0]["deduplicate"] = True
+            if draw.random() < 0.5:
+                p.value("pairs", inputs=["cat_0", "cat_1"], ops=[cartesian(max_length=7)])
+                p.value("small", "pairs", ops=[positive_modulus(10)])
+                p.sparse(inputs=["pairs", "small"], name="crossed", ops=[cartesian(), positive_modulus(modulus)])
+                by_hand["values"] = [
+                    {"as": "pairs", "inputs": ["cat_0", "cat_1"], "ops": [{"cartesian": {"max_length": 7}}]},
+                    {"as": "small", "from": "pairs", "ops": [{"positive_modulus": 10}]},
+                ]
+                crossed = {"as": "crossed", "inputs": ["pairs", "small"]}
+                by_hand["sparse"].append({**crossed, "ops": ["cartesian", {"positive_modulus": {"modulus": modulus}}]})
             borders = sorted(draw.choice([-1.5, 0, 3, 1e10, float("inf")]) for _ in range(draw.randrange(1, 6)))
             side = draw.choice(["left", "right"])
             p.generated("int_0", name="b", ops=[fill_null(0), bucketize(borders, side=side)])  # type: ignore[arg-type]

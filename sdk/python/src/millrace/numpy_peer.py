@@ -140,6 +140,11 @@ class Transform:
         self.borders = [_borders(b) for b in document["borders"]]
         features = [*([self.label] if self.label else []), *self.dense, *self.keys]
         for feature in features:
+            if "step" in feature:
+                raise UnsupportedPipelineError(
+                    f"{feature['name']}: made of several columns, which NumPy has no vectorised way to combine row by "
+                    "row: name features of one column"
+                )
             if "key" in feature:
                 raise UnsupportedPipelineError(
                     f"{feature['name']}: a feature of the map {feature['column']}, which pyarrow and NumPy have no "

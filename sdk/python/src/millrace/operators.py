@@ -38,6 +38,8 @@ __all__ = [
     "ngram",
     "get_local_hour",
     "map_id",
+    "cartesian",
+    "id_list_transform",
     "identity",
 ]
 
@@ -307,6 +309,32 @@ def map_id(table: Table, *, default: int = 0) -> Operator:
         default: what an id becomes that the table lacks
     """
     return Operator("map_id", given({"default": 0}, table=table, default=default))
+
+
+def cartesian(*, max_length: int = 1024, overflow: Literal["cut", "fail"] = "cut") -> Operator:
+    """Takes two inputs and makes an id of every pair of an id of the first and an id of the second, row-major: the hash
+    that ``sigrid_hash`` computes before its modulus, of the second id with the first as its salt.
+
+    Takes two inputs of int64, scalars or lists; yields int64: a scalar if both inputs are scalars, else lists; end with
+    ``sigrid_hash`` or ``positive_modulus``. Nulls: a null, or a list that holds a null, has no ids, so that the row
+    makes none.
+
+    Args:
+        max_length: most ids of a row, at most 65536
+        overflow: what becomes of a row with more: ``cut`` keeps the first ids, ``fail`` refuses the row
+    """
+    return Operator("cartesian", given({"max_length": 1024, "overflow": "cut"}, max_length=max_length,
+    overflow=overflow))
+
+
+def id_list_transform() -> Operator:
+    """Takes two inputs and keeps the ids of the first that are in the second, each once, in the order in which they
+    first occur: the intersection of two lists.
+
+    Takes two inputs of int64, scalars or lists; yields lists of int64. Nulls: a null, or a list that holds a null, has
+    no ids, so that the row keeps none.
+    """
+    return Operator("id_list_transform", given())
 
 
 def identity() -> Operator:

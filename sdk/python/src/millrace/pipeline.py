@@ -39,7 +39,7 @@ from typing import Any, Callable, Iterable, List, Literal, Mapping, Optional, Se
 from . import binary
 from .errors import PipelineError, PipelineProblem
 
-__all__ = ["Checked", "CheckedKey", "Group", "Label", "LogSpaced", "Operator", "Pipeline"]
+__all__ = ["Checked", "CheckedKey", "Group", "Label", "LogSpaced", "NamedValue", "Operator", "Pipeline"]
 
 _Number = Union[int, float]
 _Value = Union[int, float, str, "LogSpaced", "Pairs", Tuple[Any, ...]]
@@ -136,6 +136,22 @@ class Group:
     scores: Literal["keep", "drop"] = "keep"
     place: Optional[Place] = field(default=None, compare=False)
     deduplicate: bool = False
+    inputs: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NamedValue:
+    """An intermediate value; the attributes are the arguments of :meth:`Pipeline.value`.
+
+    Attributes:
+        place: the line of Python that added the value; None for a value of a document.
+    """
+
+    name: str
+    column: str = ""
+    inputs: Tuple[str, ...] = ()
+    ops: Tuple[Operator, ...] = ()
+    place: Optional[Place] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -200,6 +216,7 @@ class Pipeline:
         self.ids = ids
         self.dense_type = dense_type
         self.label_column: Optional[Label] = None
+        self.values: List[NamedValue] = []
         self.dense_groups: List[Group] = []
         self.sparse_groups: List[Group] = []
         self.generated_groups: List[Group] = []
@@ -221,7 +238,35 @@ class Pipeline:
         self.label_column = Label(_text(column, "column"), chain, _caller())
         return self
 
-    def dense(self, columns: _Columns, *, ops: Iterable[Operator] = (), name: str = "") -> "Pipeline":
+    def value(
+        self, name: str, column: str = "", *, inputs: Sequence[str] = (), ops: Iterable[Operator] = ()
+    ) -> "Pipeline":
+        """Adds an intermediate value, which groups and other values name as they name columns.
+
+        Args:
+            name: the value's name, which no column may have.
+            column: the column or value that it is made of.
+            inputs: instead, several columns and values, which the first operator takes together, such as
+                :func:`~millrace.operators.cartesian`.
+            ops: operators, from the column or inputs to the value.
+
+        Raises:
+            TypeError: an argument is of another type.
+        """
+        names = _names(inputs, "inputs")
+        self.values.append(
+            NamedValue(_text(name, "name"), _text(column, "column"), names, _operators(ops), _caller())
+        )
+        return self
+
+    def dense(
+        self,
+        columns: _Columns = (),
+        *,
+        ops: Iterable[Operator] = (),
+        name: str = "",
+        inputs: Sequence[str] = (),
+    ) -> "Pipeline":
         """Adds columns that become columns of the dense tensor [B, D], of the pipeline's ``dense_type``.
 
         Args:
@@ -229,21 +274,24 @@ class Pipeline:
             ops: operators, from the column to the tensor.
             name: names the features: ``{column}``, ``{n}`` (the number at the end of the column's name, or the key in a
                 map), ``{i}`` (the index in the group); the column's name if empty.
+            inputs: instead of ``columns``, several columns and values of which one feature is made, called ``name``: the
+                first operator takes them together.
 
         Raises:
             TypeError: an argument is of another type.
         """
-        self.dense_groups.append(_group(columns, ops, name, "keep", _caller()))
+        self.dense_groups.append(_group(columns, ops, name, "keep", _caller(), inputs=inputs))
         return self
 
     def sparse(
         self,
-        columns: _Columns,
+        columns: _Columns = (),
         *,
         ops: Iterable[Operator] = (),
         name: str = "",
         scores: Literal["keep", "drop"] = "keep",
         deduplicate: bool = False,
+        inputs: Sequence[str] = (),
     ) -> "Pipeline":
         """Adds columns that become keys. The arguments are those of :meth:`dense`, and:
 
@@ -254,22 +302,23 @@ class Pipeline:
         Raises:
             TypeError: an argument is of another type.
         """
-        self.sparse_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate))
+        self.sparse_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate, inputs))
         return self
 
     def generated(
         self,
-        columns: _Columns,
+        columns: _Columns = (),
         *,
         ops: Iterable[Operator] = (),
         name: str = "",
         scores: Literal["keep", "drop"] = "keep",
         deduplicate: bool = False,
+        inputs: Sequence[str] = (),
     ) -> "Pipeline":
         """Adds keys that operators such as :func:`~millrace.operators.bucketize` make from columns of other kinds.
         These keys come after those of :meth:`sparse`. Arguments and errors are those of :meth:`sparse`.
         """
-        self.generated_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate))
+        self.generated_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate, inputs))
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -309,10 +358,25 @@ class Pipeline:
         if self.label_column is not None:
             ops = f", ops: {_yaml_ops(self.label_column.ops)}" if self.label_column.ops else ""
             lines.append(f"label: {{column: {_yaml_text(self.label_column.column)}{ops}}}")
+        for i, value in enumerate(self.values):
+            if i == 0:
+                lines.append("values:")
+            lines.append(f"  - as: {_yaml_text(value.name)}")
+            if value.inputs:
+                lines.append(f"    inputs: [{', '.join(map(_yaml_text, value.inputs))}]")
+            if value.column:
+                lines.append(f"    from: {_yaml_text(value.column)}")
+            if value.ops:
+                lines.append(f"    ops: {_yaml_ops(value.ops)}")
         for kind, i, group in self._groups():
             if i == 0:
                 lines.append(f"{kind}:")
-            lines.append(f"  - columns: [{', '.join(map(_yaml_text, group.columns))}]")
+            key = "  - "
+            if group.columns or not group.inputs:
+                lines.append(f"  - columns: [{', '.join(map(_yaml_text, group.columns))}]")
+                key = "    "
+            if group.inputs:
+                lines.append(f"{key}inputs: [{', '.join(map(_yaml_text, group.inputs))}]")
             if group.name:
                 lines.append(f"    as: {_yaml_text(group.name)}")
             if group.scores != "keep":
@@ -357,6 +421,9 @@ class Pipeline:
         label = document.get("label")
         if label is not None:
             p.label_column = Label(label["column"], _read_ops(label))
+        for v in document.get("values", ()):
+            inputs = tuple(v.get("inputs", ()))
+            p.values.append(NamedValue(v["as"], v.get("from", ""), inputs, _read_ops(v)))
         for kind, groups in (
             ("dense", p.dense_groups),
             ("sparse", p.sparse_groups),
@@ -365,11 +432,12 @@ class Pipeline:
             for g in document.get(kind, ()):
                 groups.append(
                     Group(
-                        tuple(g["columns"]),
+                        tuple(g.get("columns", ())),
                         _read_ops(g),
                         g.get("as", ""),
                         g.get("scores", "keep"),
                         deduplicate=g.get("deduplicate", False),
+                        inputs=tuple(g.get("inputs", ())),
                     )
                 )
         return p
@@ -404,7 +472,9 @@ class Pipeline:
         """
         if re.match(r"label\b", path) and self.label_column is not None:
             return self.label_column.place
-        found = re.match(r"(dense|sparse|generated)\[(\d+)\]", path)
+        found = re.match(r"(values|dense|sparse|generated)\[(\d+)\]", path)
+        if found and found[1] == "values" and int(found[2]) < len(self.values):
+            return self.values[int(found[2])].place
         for kind, i, group in self._groups():
             if found and (kind, i) == (found[1], int(found[2])):
                 return group.place
@@ -419,7 +489,7 @@ class Pipeline:
             place = self.locate(found[1])
             return f"{place}: {found[1]}" if place else found[0]
 
-        path = r"(?:line \d+:\d+: )?\b((?:label\b|(?:dense|sparse|generated)\[\d+\])[\w\[\].]*)"
+        path = r"(?:line \d+:\d+: )?\b((?:label\b|(?:values|dense|sparse|generated)\[\d+\])[\w\[\].]*)"
         return re.sub(path, with_place, message)
 
 
@@ -452,6 +522,7 @@ def _group(
     scores: Any,
     place: Optional[Place],
     deduplicate: bool = False,
+    inputs: Sequence[str] = (),
 ) -> Group:
     if not isinstance(deduplicate, bool):
         raise TypeError(f"deduplicate is {deduplicate!r}, want True or False")
@@ -459,7 +530,15 @@ def _group(
     for column in names:
         _text(column, "a column")
     scores = _text(scores, "scores")
-    return Group(names, _operators(ops), _text(name, "name"), scores, place, deduplicate)
+    together = _names(inputs, "inputs")
+    return Group(names, _operators(ops), _text(name, "name"), scores, place, deduplicate, together)
+
+
+def _names(names: Sequence[str], what: str) -> Tuple[str, ...]:
+    """Returns names as a tuple."""
+    if isinstance(names, str):
+        raise TypeError(f"{what} is {names!r}, want several names, as ['a', 'b']")
+    return tuple(_text(name, "an input") for name in names)
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/cartesian"
+)
+
+// graphPlan is the compiled form of a graph. The columns are read side by side, a block of rows at a time (mapReader).
+// graphValues holds the values of some rows of a block, and the ids of keys go the way of a map's (staging.go).
+//
+// Values are numbered: the columns, the steps, and then the columns that a step of several inputs takes as they are
+// and that are lists: a list that holds a null counts as empty there.
+type graphPlan struct {
+	columnGroup
+	columns     []program.ValueType
+	steps       []graphStep
+	directLists []int // the columns that the last values are
+	sinks       []graphSink
+	passes      []graphPass // of text
+}
+
+// graphStep is one step made ready.
+type graphStep struct {
+	inputs  []int // numbers of values
+	combine combiner
+	unit    program.Unit // of combine
+	ops     []step
+	list    bool // the value is a list
+	leaf    int  // a column that the value is made of, for errors
+}
+
+// graphSink is a sink and the value that it takes.
+type graphSink struct {
+	sink
+	value, leaf int
+}
+
+// graphPass is the sinks of one pass over rows of text, and the steps that they need. There is one pass, unless several
+// keys have lengths: all values of a key lie behind those of the key before.
+type graphPass struct {
+	sinks  []int
+	needed []bool // by step
+}
+
+// combiner is an operator of several inputs, made ready.
+type combiner interface {
+	// mostElements returns how many elements a row of the value can have, given the elements of the inputs.
+	mostElements(inputs []int64) int64
+	// combine makes the value of some rows.
+	combine(to *graphValue, inputs []*chainValues, rows int) error
+}
+
+// compileGraph makes a graph ready.
+func compileGraph(g *program.Graph, columns []program.Column,
+	tables *preparedTables) (*graphPlan, error) {
+	p := &graphPlan{columnGroup: columnGroup{leaves: len(columns)}}
+	var types []program.ValueType
+	var leaves []int
+	for i := range columns {
+		types, leaves = append(types, program.ValueType{Kind: columns[i].Kind, List: columns[i].List}), append(leaves, i)
+	}
+	p.columns = types[:len(columns):len(columns)]
+	for i := range g.Steps {
+		s, of, err := p.compileStep(g, i, types, tables)
+		if err != nil {
+			return nil, fmt.Errorf("step %d: %w", i, err)
+		}
+		s.leaf = leaves[g.Steps[i].Inputs[0]]
+		p.steps, types, leaves = append(p.steps, s), append(types, of), append(leaves, s.leaf)
+	}
+	for i := range g.Sinks {
+		from := g.Sinks[i].Value
+		s, err := compileSink(&g.Sinks[i].Sink, types[from].Kind, tables)
+		if err != nil {
+			return nil, fmt.Errorf("sink %d: %w", i, err)
+		}
+		if int(from) >= len(columns) {
+			keepNullsOfSteps(s.steps)
+		}
+		p.keys.addSink(&s)
+		p.sinks = append(p.sinks, graphSink{s, int(from), leaves[from]})
+	}
+	p.dividePasses()
+	return p, nil
+}
+
+// compileStep makes a step ready, whose inputs have the given types, and returns the type of its value.
+func (p *graphPlan) compileStep(g *program.Graph, i int, types []program.ValueType,
+	tables *preparedTables) (graphStep, program.ValueType, error) {
+	from := &g.Steps[i]
+	of := types[from.Inputs[0]]
+	var s graphStep
+	var err error
+	ofStep := int(from.Inputs[0]) >= len(p.columns)
+	if from.Combine != nil {
+		var inputs []program.ValueType
+		for _, n := range from.Inputs {
+			inputs = append(inputs, types[n])
+		}
+		of, _ = from.Combine.Yield(inputs)
+		ofStep, s.unit = true, from.Combine.Unit()
+		if s.combine, err = compileCombiner(from.Combine); err != nil {
+			return s, of, err
+		}
+	}
+	for _, n := range from.Inputs {
+		s.inputs = append(s.inputs, p.inputNumber(int(n), len(g.Steps), from.Combine != nil))
+	}
+	chain, err := compileSink(&program.Sink{Ops: from.Ops}, of.Kind, tables)
+	if err != nil {
+		return s, of, err
+	}
+	if s.ops = chain.steps; ofStep {
+		keepNullsOfSteps(s.ops)
+	}
+	for _, op := range from.Ops {
+		of.Kind = op.Out(of.Kind)
+	}
+	s.list = of.List
+	return s, of, nil
+}
+
+// inputNumber returns the number of the value that a step takes for value n: for a list of a column that is combined as
+// it is, that of a value without lists that hold nulls.
+func (p *graphPlan) inputNumber(n, steps int, combined bool) int {
+	if !combined || n >= len(p.columns) || !p.columns[n].List {
+		return n
+	}
+	for k, column := range p.directLists {
+		if column == n {
+			return len(p.columns) + steps + k
+		}
+	}
+	p.directLists = append(p.directLists, n)
+	return len(p.columns) + steps + len(p.directLists) - 1
+}
+
+// keepNullsOfSteps corrects a chain behind a step: a null there need not hold 0, as a decoded one does.
+func keepNullsOfSteps(ops []step) {
+	for i := range ops {
+		ops[i].fillsZeros = false
+	}
+}
+
+// dividePasses divides the sinks into passes over rows of text.
+func (p *graphPlan) dividePasses() {
+	keys := 0
+	for i := range p.sinks {
+		if p.sinks[i].tensor == program.ToSparse {
+			keys++
+		}
+		if at := max(keys, 1); at > len(p.passes) {
+			p.passes = append(p.passes, graphPass{})
+		}
+		at := 0
+		if p.sinks[i].tensor == program.ToSparse {
+			at = keys - 1
+		}
+		p.passes[at].sinks = append(p.passes[at].sinks, i)
+	}
+	for i := range p.passes {
+		pass := &p.passes[i]
+		pass.needed = make([]bool, len(p.steps))
+		need := func(value int) {
+			if k := value - len(p.columns); k >= 0 && k < len(p.steps) {
+				pass.needed[k] = true
+			}
+		}
+		for _, s := range pass.sinks {
+			need(p.sinks[s].value)
+		}
+		for k := len(p.steps) - 1; k >= 0; k-- {
+			for _, n := range p.steps[k].inputs {
+				if pass.needed[k] {
+					need(n)
+				}
+			}
+		}
+	}
+}
+
+// compileCombiner makes an operator of several inputs ready.
+func compileCombiner(c program.Combiner) (combiner, error) {
+	switch o := c.(type) {
+	case program.Cartesian:
+		return &cartesianCombiner{params: cartesian.Params{MaxLength: o.MaxLength, Fail: o.Overflow == program.OverflowFail}},
+			nil
+	case program.IDListTransform:
+		return intersectionCombiner{}, nil
+	}
+	return nil, fmt.Errorf("%T is no operator of this engine", c)
+}
+
+// blockSize implements groupPlan.
+func (p *graphPlan) blockSize(x *executor) (values, maxRows int) {
+	return graphLeafValues, x.engine.blockRows
+}

@@ -1,0 +1,380 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+// addGraphs adds graphs over some of the columns to a program.
+func addGraphs(rng *rand.Rand, p *program.Program, cols []testColumn, fields []uint16, risky bool) {
+	keyed := 0
+	for keyed < len(p.Columns) && (p.Columns[keyed].Part != program.NoPart || slices.ContainsFunc(p.Columns[keyed].Sinks,
+		func(s program.Sink) bool { return s.To == program.ToSparse })) {
+		keyed++
+	}
+	rest := slices.Clone(p.Columns[keyed:])
+	p.Columns = p.Columns[:keyed]
+	var restGraphs []program.Graph
+	for range 1 + rng.IntN(2) {
+		columns, graph, keys := randomGraph(rng, p, cols, fields, risky)
+		switch {
+		case len(columns) == 0:
+		case keys:
+			p.Columns, p.Graphs = append(p.Columns, columns...), append(p.Graphs, graph)
+		default:
+			rest, restGraphs = append(rest, columns...), append(restGraphs, graph)
+		}
+	}
+	p.Columns, p.Graphs = append(p.Columns, rest...), append(p.Graphs, restGraphs...)
+	if p.Output.Dense > 0 {
+		p.Output.DenseType = program.DenseType(rng.IntN(2))
+	}
+}
+
+// graphMaker makes a random graph.
+type graphMaker struct {
+	rng   *rand.Rand
+	p     *program.Program
+	risky bool
+	graph program.Graph
+	types []program.ValueType
+	used  []bool
+	keys  bool
+}
+
+// randomGraph makes the columns and the steps of a graph, and reports whether it feeds keys. There are no columns if
+// none of cols fits.
+func randomGraph(rng *rand.Rand, p *program.Program, cols []testColumn, fields []uint16, risky bool) ([]program.Column,
+	program.Graph, bool) {
+	m := &graphMaker{rng: rng, p: p, risky: risky}
+	var columns []program.Column
+	var from []*testColumn
+	for range 1 + rng.IntN(3) {
+		i := rng.IntN(len(cols))
+		c := &cols[i]
+		if c.list && p.Output.Fixed {
+			continue
+		}
+		part := program.GraphNext
+		if len(columns) == 0 {
+			part = program.GraphFirst
+		}
+		column := program.Column{Name: c.name, Kind: c.kind(), List: c.list, Part: part}
+		if fields != nil {
+			column.Field = fields[i]
+		}
+		columns, from = append(columns, column), append(from, c)
+		m.addValue(program.ValueType{Kind: c.kind(), List: c.list})
+	}
+	if len(columns) == 0 {
+		return nil, m.graph, false
+	}
+	for i, c := range from {
+		if c.kind() != program.Int64 || rng.IntN(2) == 0 {
+			if ops := randomChain(rng, c, program.Int64, rng.IntN(3) == 0, risky); len(ops) > 0 {
+				m.addStep(program.Step{Inputs: []uint32{uint32(i)}, Ops: ops}, program.ValueType{Kind: program.Int64,
+					List: c.list})
+			}
+		}
+	}
+	for range 1 + rng.IntN(3) {
+		m.addCombination()
+	}
+	for i, used := range m.used {
+		if !used || rng.IntN(4) == 0 && m.types[i].Kind == program.Int64 {
+			m.addSink(i)
+		}
+	}
+	return columns, m.graph, m.keys
+}
+
+func (m *graphMaker) addValue(of program.ValueType) {
+	m.types, m.used = append(m.types, of), append(m.used, false)
+}
+
+func (m *graphMaker) addStep(s program.Step, of program.ValueType) {
+	for _, n := range s.Inputs {
+		m.used[n] = true
+	}
+	m.graph.Steps = append(m.graph.Steps, s)
+	m.addValue(of)
+}
+
+// addCombination adds a step of several inputs.
+func (m *graphMaker) addCombination() {
+	var inputs []uint32
+	var types []program.ValueType
+	for len(inputs) < 2 {
+		n := m.rng.IntN(len(m.types))
+		if m.types[n].Kind == program.Int64 {
+			inputs, types = append(inputs, uint32(n)), append(types, m.types[n])
+		}
+	}
+	o := program.Cartesian{MaxLength: 1 + m.rng.Int64N(1<<m.rng.IntN(8))}
+	if m.risky {
+		o.Overflow = program.Overflow(m.rng.IntN(2))
+	}
+	var combine program.Combiner = o
+	if m.rng.IntN(3) == 0 && !m.p.Output.Fixed {
+		combine = program.IDListTransform{}
+	}
+	of, _ := combine.Yield(types)
+	s := program.Step{Inputs: inputs, Combine: combine}
+	for range m.rng.IntN(3) {
+		switch m.rng.IntN(5) {
+		case 0:
+			s.Ops = append(s.Ops, program.SigridHash{Salt: 3, Max: 1 << 20})
+		case 1:
+			s.Ops = append(s.Ops, program.PositiveModulus{M: 1000})
+		case 2:
+			s.Ops = append(s.Ops, program.FillNull{Int: int64(m.rng.IntN(2))})
+		case 3:
+			if of.List {
+				s.Ops = append(s.Ops, program.FirstX{N: 5})
+			}
+		case 4:
+			if of.List {
+				s.Ops = append(s.Ops, program.NGram{N: 2})
+			}
+		}
+	}
+	m.addStep(s, of)
+}
+
+// addSink adds a sink of a value.
+func (m *graphMaker) addSink(value int) {
+	of, out := m.types[value], &m.p.Output
+	fake := testColumn{physical: format.Int64, list: of.List}
+	switch of.Kind {
+	case program.Float32:
+		fake.physical = format.Float
+	case program.Float64:
+		fake.physical = format.Double
+	case program.Bytes:
+		fake.physical = format.ByteArray
+	}
+	s := program.GraphSink{Value: uint32(value), Sink: program.Sink{To: program.ToSparse, Index: out.Keys}}
+	if !of.List && m.rng.IntN(3) == 0 {
+		s.Sink = program.Sink{To: program.ToDense, Index: out.Dense,
+			Ops: randomChain(m.rng, &fake, program.Float32, true, m.risky)}
+		out.Dense++
+	} else {
+		s.Sink.Ops = randomChain(m.rng, &fake, program.Int64, out.Fixed, m.risky)
+		if out.IDs == program.IDs32 {
+			s.Sink.Ops = append(s.Sink.Ops, program.PositiveModulus{M: 1 << 31})
+		}
+		out.Keys++
+		m.keys = true
+	}
+	m.used[value] = true
+	m.graph.Sinks = append(m.graph.Sinks, s)
+}
+
+// TestGraphsAreReference checks that the engine makes the same mini-batches of graphs as the reference, for any file,
+// steps and rows, and for any windows and slices of the host.
+func TestGraphsAreReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		rows := rapid.IntRange(1, 200).Draw(t, "rows")
+		l := layout{
+			groupRows: rapid.IntRange(1, 250).Draw(t, "groupRows"),
+			batchRows: rapid.IntRange(1, 100).Draw(t, "batchRows"),
+			pageBytes: rapid.SampledFrom([]int{64, 256, 1024, 1 << 20}).Draw(t, "pageBytes"),
+			version:   rapid.IntRange(1, 2).Draw(t, "version"),
+		}
+		batch := rapid.IntRange(1, 150).Draw(t, "batch")
+		risky := rapid.IntRange(0, 5).Draw(t, "risky") == 0
+		rng := rand.New(rand.NewPCG(seed, 5))
+		cols := randomColumns(rng, rapid.IntRange(1, 4).Draw(t, "columns"), rows)
+		data := writeFile(t, cols, l)
+		f := readFooter(t, data)
+		p := randomProgram(rng, cols, risky, l.groupRows >= rows)
+		addGraphs(rng, p, cols, nil, risky)
+		if len(p.Columns) == 0 {
+			t.Skip("no column fits a program of fixed lengths")
+		}
+		require.NoError(t, p.Validate(), p)
+		ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
+		require.NoError(t, err)
+		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{1, 7, 64, 0}).Draw(t, "block")}), p,
+			f, data, seed)
+		switch rapid.IntRange(0, 3).Draw(t, "host") {
+		case 0:
+			h.wholeChunks = true
+		case 1:
+			h.smallestWindows = true
+		}
+		for first := 0; first < rows; first += batch {
+			n := min(batch, rows-first)
+			if rng.IntN(5) == 0 {
+				continue
+			}
+			want, wantErr := ref.MiniBatch(int64(first), n)
+			got, err := h.miniBatch(int64(first), n)
+			if wantErr != nil {
+				require.ErrorIs(t, wantErr, reference.ErrData)
+				var bad *sliceFailure
+				require.ErrorAs(t, err, &bad)
+				require.Equal(t, program.BadData, bad.state, bad.message)
+				return
+			}
+			require.NoError(t, err, p)
+			requireSame(t, want, got)
+		}
+	})
+}
+
+// TestTextGraphsAreReference checks the same for graphs over rows of text.
+func TestTextGraphsAreReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		lines := rapid.IntRange(1, 60).Draw(t, "lines")
+		source := rapid.SampledFrom([]program.Source{program.CriteoTSV, program.CriteoBinary}).Draw(t, "source")
+		batch := rapid.IntRange(1, 50).Draw(t, "batch")
+		rng := rand.New(rand.NewPCG(seed, 6))
+		p := criteoProgram(rng, source, true)
+		p.Columns = slices.DeleteFunc(p.Columns, func(c program.Column) bool { return c.Field == 3 }) // of a slow logarithm
+		renumber(p)
+		var cols []testColumn
+		var fields []uint16
+		for f := range uint16(40) {
+			cols, fields = append(cols, testColumn{name: fmt.Sprintf("field_%d", f), physical: format.Int64}), append(fields, f)
+		}
+		addGraphs(rng, p, cols, fields, false)
+		require.NoError(t, p.Validate(), p)
+		data := randomBinary(rng, lines)
+		if source == program.CriteoTSV {
+			p.Malformed = program.Malformed(rapid.IntRange(0, 2).Draw(t, "policy"))
+			data = randomText(rng, lines, true, p.Malformed != program.MalformedFail)
+		}
+		ref, err := reference.NewText(p, data)
+		require.NoError(t, err)
+		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{3, 0}).Draw(t, "block")}), p, nil,
+			data, seed)
+		for first := 0; first < int(ref.Rows()); first += batch {
+			n := min(batch, int(ref.Rows())-first)
+			want, err := ref.MiniBatch(int64(first), n)
+			require.NoError(t, err)
+			got, err := h.miniBatch(int64(first), n)
+			require.NoError(t, err, p)
+			requireSame(t, want, got)
+		}
+	})
+}
+
+// renumber gives the sinks of a program, of which columns were taken away, the numbers that are left.
+func renumber(p *program.Program) {
+	p.Output.Keys, p.Output.Dense = 0, 0
+	for i := range p.Columns {
+		for j := range p.Columns[i].Sinks {
+			switch s := &p.Columns[i].Sinks[j]; s.To {
+			case program.ToSparse:
+				s.Index = p.Output.Keys
+				p.Output.Keys++
+			case program.ToDense:
+				s.Index = p.Output.Dense
+				p.Output.Dense++
+			}
+		}
+	}
+}
+
+// crossProgram makes one key of the pairs of two columns of lists.
+func crossProgram(o program.Cartesian) *program.Program {
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "a", Kind: program.Int64, List: true, Part: program.GraphFirst},
+			{Name: "b", Kind: program.Int64, List: true, Part: program.GraphNext},
+		},
+		Graphs: []program.Graph{{
+			Steps: []program.Step{{Inputs: []uint32{0, 1}, Combine: o}},
+			Sinks: []program.GraphSink{{Value: 2, Sink: program.Sink{To: program.ToSparse}}},
+		}},
+		Output: program.Output{Keys: 1},
+	}
+}
+
+// longLists returns columns a and b, whose lists have n elements in each row.
+func longLists(rows, n int) []testColumn {
+	cols := []testColumn{{name: "a", physical: format.Int64, list: true}, {name: "b", physical: format.Int64, list: true}}
+	for i := range cols {
+		for r := range rows {
+			list := make([]any, n)
+			for k := range list {
+				list[k] = int64(r*n + k)
+			}
+			cols[i].rows = append(cols[i].rows, list)
+		}
+	}
+	return cols
+}
+
+// TestCartesianOverflow crosses lists of 10,000 ids: the ids are cut, or the slice fails and names the step.
+func TestCartesianOverflow(t *testing.T) {
+	const rows = 3
+	cols := longLists(rows, 10_000)
+	data := writeFile(t, cols, layout{groupRows: rows, batchRows: rows, pageBytes: 1 << 20, version: 1})
+	f := readFooter(t, data)
+	run := func(o program.Cartesian, e engine.Options) (*reference.Tensors, error) {
+		h := newHost(engine.New(e), crossProgram(o), f, data, 1)
+		h.wholeChunks = true
+		return h.miniBatch(0, rows)
+	}
+	m, err := run(program.Cartesian{MaxLength: program.MaxCartesian}, engine.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []int32{program.MaxCartesian, program.MaxCartesian, program.MaxCartesian}, m.Lengths)
+
+	var bad *sliceFailure
+	_, err = run(program.Cartesian{MaxLength: program.MaxCartesian, Overflow: program.OverflowFail}, engine.Options{})
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, program.BadData, bad.state)
+	require.Contains(t, bad.message, `column "a": page 0`)
+	require.Contains(t, bad.message, "cartesian: row 0 makes 10000 x 10000 ids, want at most 65536")
+
+	// A row may have no more values than the engine takes for one.
+	_, err = run(program.Cartesian{MaxLength: program.MaxCartesian}, engine.Options{MaxList: 20_000})
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, program.NoSupport, bad.state)
+	require.Contains(t, bad.message, "a row of a graph with 105536 values, want at most 80000")
+}
+
+// TestGraphTasks checks slices whose tasks do not name all columns of a graph for the same rows.
+func TestGraphTasks(t *testing.T) {
+	cols := longLists(10, 3)
+	data := writeFile(t, cols, layout{groupRows: 10, batchRows: 10, pageBytes: 1 << 20, version: 1})
+	p := crossProgram(program.Cartesian{MaxLength: 9})
+	h := newHost(engine.New(engine.Options{}), p, readFooter(t, data), data, 1)
+	h.wholeChunks = true
+	_, err := h.miniBatch(0, 10)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		edit func(s *program.Slice)
+		want string
+	}{
+		"the first alone":  {func(s *program.Slice) { s.Tasks = s.Tasks[:1] }, "have not all one"},
+		"the second alone": {func(s *program.Slice) { s.Tasks = s.Tasks[1:] }, "has no task before"},
+		"in another order": {func(s *program.Slice) { slices.Reverse(s.Tasks) }, "has no task before"},
+		"other rows":       {func(s *program.Slice) { s.Tasks[1].Count = 9 }, `rows 0+9, read together with column 0 in rows 0+10`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.editSlice = c.edit
+			var bad *sliceFailure
+			_, err := h.miniBatch(0, 10)
+			require.ErrorAs(t, err, &bad)
+			require.Equal(t, program.BadSlice, bad.state)
+			require.Contains(t, bad.message, c.want)
+		})
+	}
+}

@@ -1,0 +1,236 @@
+package program
+
+import "fmt"
+
+// A graph makes values of several columns. Its columns follow each other in Program.Columns, from one of part
+// GraphFirst on, have no sinks of their own, and are read side by side: a row of each beside the same row of the
+// others. The n-th graph of Program.Graphs belongs to the n-th column of part GraphFirst. A section of its own holds
+// the graphs, so that the bytes of a program without graphs do not change.
+
+// Limits of graphs.
+const (
+	MaxGraphColumns = 256     // columns of a graph
+	MaxSteps        = 1 << 12 // steps of a graph
+	MaxInputs       = 8       // inputs of a step
+	MaxCartesian    = 1 << 16 // ids that a cartesian makes of a row
+)
+
+// Graph is the steps that take the values of some columns, and the sinks of what the steps make.
+type Graph struct {
+	Steps []Step // each takes columns and earlier steps
+	Sinks []GraphSink
+}
+
+// Step makes one value of one or several values. Values are numbered: first the columns of the graph, in their order,
+// and then the steps.
+type Step struct {
+	Inputs  []uint32 // numbers of values, all lower than the step's own
+	Combine Combiner // takes the inputs together; nil if there is one input
+	Ops     []Op     // the chain behind
+}
+
+// GraphSink is the chain of operators from a value of a graph to one place in the output.
+type GraphSink struct {
+	Value uint32 // number of the value
+	Sink  Sink
+}
+
+// ValueType is the type of a value: one element a row, or a list of elements.
+type ValueType struct {
+	Kind Kind
+	List bool
+}
+
+// Combiner is an operator that takes several values of a row and yields one. The concrete types are Cartesian
+// and IDListTransform.
+type Combiner interface {
+	Unit() Unit
+	// Yield returns the type of the value that the operator makes of inputs; ok is false if the operator does not take
+	// these inputs.
+	Yield(inputs []ValueType) (out ValueType, ok bool)
+}
+
+// Overflow says what becomes of a row of which an operator would make too many ids.
+type Overflow uint8
+
+// The treatments of a row with too many ids. The numbers are part of the wire form.
+const (
+	OverflowCut  Overflow = 0 // the first ids are kept
+	OverflowFail Overflow = 1 // the split fails
+)
+
+// Cartesian makes an id of every pair of an id of the first input and an id of the second, row-major: the hash of
+// SigridHash of the second id, with the first as its salt, before the modulus. A scalar is a list of one id. The
+// value is a scalar if both inputs are, and a list otherwise. A row makes at most MaxLength ids, 1 to MaxCartesian.
+type Cartesian struct {
+	MaxLength int64
+	Overflow  Overflow
+}
+
+// IDListTransform makes the ids of the first input that are in the second, each once, in the order of the first. A
+// scalar is a list of one id.
+type IDListTransform struct{}
+
+// Unit implements [Combiner].
+func (IDListTransform) Unit() Unit { return UnitIDListTransform }
+
+// Yield implements [Combiner].
+func (IDListTransform) Yield(inputs []ValueType) (ValueType, bool) {
+	if len(inputs) != 2 || inputs[0].Kind != Int64 || inputs[1].Kind != Int64 {
+		return ValueType{}, false
+	}
+	return ValueType{Int64, true}, true
+}
+
+// Unit implements [Combiner].
+func (Cartesian) Unit() Unit { return UnitCartesian }
+
+// Yield implements [Combiner].
+func (Cartesian) Yield(inputs []ValueType) (ValueType, bool) {
+	if len(inputs) != 2 || inputs[0].Kind != Int64 || inputs[1].Kind != Int64 {
+		return ValueType{}, false
+	}
+	return ValueType{Int64, inputs[0].List || inputs[1].List}, true
+}
+
+// String returns the rule's name as pipelines write it.
+func (o Overflow) String() string {
+	switch o {
+	case OverflowCut:
+		return "cut"
+	case OverflowFail:
+		return "fail"
+	}
+	return fmt.Sprintf("overflow(%d)", uint8(o))
+}
+
+// GraphAt returns the graph whose columns begin at column i, or nil if none does.
+func (p *Program) GraphAt(i int) *Graph {
+	if p.Columns[i].Part != GraphFirst {
+		return nil
+	}
+	n := 0
+	for k := range i {
+		if p.Columns[k].Part == GraphFirst {
+			n++
+		}
+	}
+	if n >= len(p.Graphs) {
+		return nil
+	}
+	return &p.Graphs[n]
+}
+
+// validateGraph checks the graph g of columns. It checks that no value is unused, and adds the graph's sinks to those
+// that were seen.
+func (g *Graph) validateGraph(columns []Column, seen *coverage) error {
+	switch {
+	case len(columns) > MaxGraphColumns:
+		return fmt.Errorf("%d columns of a graph, want at most %d", len(columns), MaxGraphColumns)
+	case len(g.Steps) > MaxSteps:
+		return fmt.Errorf("%d steps of a graph, want at most %d", len(g.Steps), MaxSteps)
+	case len(g.Sinks) == 0:
+		return fmt.Errorf("a graph without sinks")
+	}
+	values := make([]ValueType, 0, len(columns)+len(g.Steps))
+	for i := range columns {
+		values = append(values, ValueType{columns[i].Kind, columns[i].List})
+	}
+	used := make([]bool, cap(values))
+	for i := range g.Steps {
+		v, err := g.Steps[i].validateStep(values, used, seen)
+		if err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+		values = append(values, v)
+	}
+	before := seen.keys
+	for i := range g.Sinks {
+		s := &g.Sinks[i]
+		if uint64(s.Value) >= uint64(len(values)) {
+			return fmt.Errorf("sink %d takes value %d of %d", i, s.Value, len(values))
+		}
+		used[s.Value] = true
+		from := values[s.Value]
+		c := Column{Kind: from.Kind, List: from.List, Part: GraphFirst}
+		err := seen.addSink(&c, &s.Sink)
+		if err == nil {
+			err = s.Sink.validateOps(&c, seen.tables)
+		}
+		if err != nil {
+			return fmt.Errorf("sink %d (%v %d): %w", i, s.Sink.To, s.Sink.Index, err)
+		}
+	}
+	for i, u := range used {
+		switch {
+		case u:
+		case i < len(columns):
+			return fmt.Errorf("nothing takes column %q of the graph", columns[i].Name)
+		default:
+			return fmt.Errorf("nothing takes step %d", i-len(columns))
+		}
+	}
+	return seen.noteKeys(before)
+}
+
+// validateStep checks a step that may take the values before it, marks those that it takes, and returns the type of
+// the value that it makes.
+func (s *Step) validateStep(values []ValueType, used []bool, seen *coverage) (ValueType, error) {
+	if len(s.Inputs) == 0 || len(s.Inputs) > MaxInputs {
+		return ValueType{}, fmt.Errorf("%d inputs, want 1 to %d", len(s.Inputs), MaxInputs)
+	}
+	inputs := make([]ValueType, len(s.Inputs))
+	for i, n := range s.Inputs {
+		if uint64(n) >= uint64(len(values)) {
+			return ValueType{}, fmt.Errorf("takes value %d, want one before it (below %d)", n, len(values))
+		}
+		used[n], inputs[i] = true, values[n]
+	}
+	v := inputs[0]
+	switch {
+	case s.Combine == nil && len(inputs) > 1:
+		return v, fmt.Errorf("%d inputs and no operator that takes them together", len(inputs))
+	case s.Combine == nil && len(s.Ops) == 0:
+		return v, fmt.Errorf("does nothing")
+	case s.Combine != nil:
+		var ok bool
+		if v, ok = s.Combine.Yield(inputs); !ok {
+			return v, fmt.Errorf("%v does not take %v", s.Combine.Unit(), inputs)
+		}
+		if err := checkCombiner(s.Combine); err != nil {
+			return v, fmt.Errorf("%v: %w", s.Combine.Unit(), err)
+		}
+	}
+	for _, op := range s.Ops {
+		if _, ok := op.(FixedLength); ok {
+			return v, fmt.Errorf("%v in a step: it makes dense columns", op.Unit())
+		}
+	}
+	kind, err := validateChain(s.Ops, v.Kind, v.List, seen.tables)
+	return ValueType{kind, v.List}, err
+}
+
+// checkCombiner checks the parameters of an operator of several inputs.
+func checkCombiner(c Combiner) error {
+	switch o := c.(type) {
+	case IDListTransform:
+	case Cartesian:
+		if o.MaxLength < 1 || o.MaxLength > MaxCartesian {
+			return fmt.Errorf("a length of %d, want 1 to %d", o.MaxLength, MaxCartesian)
+		}
+		if o.Overflow > OverflowFail {
+			return fmt.Errorf("%v is no rule for too many ids", o.Overflow)
+		}
+	default:
+		return fmt.Errorf("%T is no operator of this build", c)
+	}
+	return nil
+}
+
+// String returns the type as pipelines write it.
+func (v ValueType) String() string {
+	if v.List {
+		return "list<" + v.Kind.String() + ">"
+	}
+	return v.Kind.String()
+}

@@ -1,0 +1,209 @@
+package program
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// graphProgram has two graphs: one whose values feed keys, a value of which is used twice, and one that feeds dense
+// columns.
+func graphProgram() *Program {
+	buckets := &Bucketize{Borders32: []float32{1, 2}}
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{
+			{Name: "plain", Kind: Int64, Sinks: []Sink{{To: ToSparse}}},
+			{Name: "a.list.element", Kind: Int64, List: true, Part: GraphFirst},
+			{Name: "b", Kind: Float32, Part: GraphNext},
+			{Name: "c", Kind: Int64, Part: GraphNext},
+			{Name: "d", Kind: Int64, Part: GraphFirst},
+			{Name: "e", Kind: Int64, Part: GraphNext},
+			{Name: "rate", Kind: Float32, Sinks: []Sink{{To: ToDense, Index: 1}}},
+		},
+		Graphs: []Graph{
+			{
+				Steps: []Step{
+					{Inputs: []uint32{1}, Ops: []Op{FillNull{}, buckets}},
+					{Inputs: []uint32{0, 3}, Combine: Cartesian{MaxLength: 100, Overflow: OverflowFail},
+						Ops: []Op{PositiveModulus{M: 1000}}},
+					{Inputs: []uint32{2, 4}, Combine: Cartesian{MaxLength: MaxCartesian}},
+				},
+				Sinks: []GraphSink{
+					{Value: 4, Sink: Sink{To: ToSparse, Index: 1}},
+					{Value: 5, Sink: Sink{To: ToSparse, Index: 2, Ops: []Op{SigridHash{Max: 1000}}}},
+				},
+			},
+			{
+				Steps: []Step{{Inputs: []uint32{0, 1}, Combine: Cartesian{MaxLength: 1}}},
+				Sinks: []GraphSink{{Value: 2, Sink: Sink{To: ToDense, Ops: []Op{FillNull{}, Convert{To: Float32}, Log{Add: 1}}}}},
+			},
+		},
+		Output: Output{Dense: 2, Keys: 3},
+	}
+}
+
+func TestGraphsGolden(t *testing.T) {
+	golden(t, "graphs.v1.3.hex", graphProgram().Marshal())
+	assert.Equal(t, uint16(3), le.Uint16(graphProgram().Marshal()[10:]))
+}
+
+func TestGraphsRoundTrip(t *testing.T) {
+	p := graphProgram()
+	require.NoError(t, p.Validate())
+	b := p.Marshal()
+	q, err := Unmarshal(b)
+	require.NoError(t, err)
+	assert.Equal(t, p, q)
+	assert.Equal(t, b, q.Marshal())
+}
+
+func TestGraphsDamage(t *testing.T) {
+	good := graphProgram().Marshal()
+	for n := headerSize; n < len(good); n++ {
+		_, err := Unmarshal(reseal(bytes.Clone(good[:n])))
+		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+	}
+	b := bytes.Clone(good)
+	for i := 8 * headerSize; i < 8*len(b); i++ {
+		b[i/8] ^= 1 << (i % 8)
+		if p, err := Unmarshal(reseal(b)); err == nil {
+			require.NotEqual(t, good, p.Marshal(), "bit %d is not read", i)
+		}
+		b[i/8] ^= 1 << (i % 8)
+	}
+	empty := graphProgram()
+	empty.Columns, empty.Graphs, empty.Output = empty.Columns[:1], nil, Output{Keys: 1}
+	require.NoError(t, empty.Validate())
+	section := func(b []byte) []byte { return empty.appendGraphs(b, nil) }
+	_, err := Unmarshal(reseal(appendSection(empty.Marshal(), sectionGraphs, section)))
+	require.ErrorIs(t, err, ErrCorrupt, "a section without a graph")
+}
+
+func TestUnknownCombiner(t *testing.T) {
+	b := graphProgram().Marshal()
+	at := bytes.Index(b, []byte{byte(UnitCartesian), 0, 1, 0, cartesianSize, 0, 0, 0})
+	require.Positive(t, at)
+	b[at+2] = 2
+	_, err := Unmarshal(reseal(b))
+	var unknown *UnknownError
+	require.ErrorAs(t, err, &unknown)
+	assert.Equal(t, UnknownError{Unit: UnitCartesian, Version: 2}, *unknown)
+	b[at+2], b[at+4] = 1, 8
+	_, err = Unmarshal(reseal(b))
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, "cartesian has 8 bytes of parameters, want 9")
+}
+
+func TestGraphsUnitsAndParts(t *testing.T) {
+	p := graphProgram()
+	var units []Unit
+	for _, ref := range p.Units() {
+		units = append(units, ref.Unit)
+	}
+	assert.Equal(t, []Unit{UnitFillNull, UnitLog, UnitBucketize, UnitSigridHash, UnitPositiveModulus, UnitConvert,
+		UnitCartesian, UnitParquet}, units)
+	for i, n := range []int{1, 3, 1, 1, 2, 1, 1} {
+		assert.Equal(t, n, p.Parts(i), i)
+	}
+	assert.Nil(t, p.GraphAt(0))
+	assert.Same(t, &p.Graphs[0], p.GraphAt(1))
+	assert.Nil(t, p.GraphAt(2))
+	assert.Same(t, &p.Graphs[1], p.GraphAt(4))
+	assert.False(t, GraphFirst.OfMap())
+	assert.True(t, GraphNext.Continues())
+	assert.False(t, GraphFirst.Continues())
+}
+
+func TestGraphsString(t *testing.T) {
+	assert.Equal(t, `source parquet
+column 0 "plain" int64
+  sparse 0:
+column 1 "a.list.element" list<int64>
+column 2 "b" float32
+column 3 "c" int64
+  value 3 = [1]: fill_null 0 | bucketize float32 [1 2] side left nan torcharrow -> int64
+  value 4 = [0 3]: cartesian max_length 100 overflow fail | positive_modulus 1000 -> list<int64>
+  value 5 = [2 4]: cartesian max_length 65536 overflow cut -> list<int64>
+  value 4 to sparse 1:
+  value 5 to sparse 2: sigrid_hash salt 0 max 1000
+column 4 "d" int64
+column 5 "e" int64
+  value 2 = [0 1]: cartesian max_length 1 overflow cut -> int64
+  value 2 to dense 0: fill_null 0 | convert float32 | log +1
+column 6 "rate" float32
+  dense 1:
+output label false, dense 2, keys 3, ids int64, fixed false
+`, graphProgram().String())
+	assert.Equal(t, "overflow(2)", Overflow(2).String())
+	assert.Equal(t, "graph graph, continued", GraphFirst.String()+" "+GraphNext.String())
+}
+
+func TestGraphsValidate(t *testing.T) {
+	step := func(edit func(s *Step)) func(*Program) {
+		return func(p *Program) { edit(&p.Graphs[0].Steps[1]) }
+	}
+	for name, c := range map[string]struct {
+		edit func(p *Program)
+		want string
+	}{
+		"a graph too few": {func(p *Program) { p.Graphs = p.Graphs[:1] }, `column 4 "d": begins graph 1 of 1`},
+		"a graph too many": {func(p *Program) { p.Graphs = append(p.Graphs, p.Graphs[0]) },
+			"3 graphs, and columns for 2"},
+		"continued without first": {func(p *Program) { p.Columns[0].Part, p.Columns[0].Sinks = GraphNext, nil },
+			"a further column of a graph without the first"},
+		"a column with sinks": {func(p *Program) { p.Columns[2].Sinks = []Sink{{To: ToDense}} },
+			`column 2 "b": a column of a graph feeds 1 sinks, want none`},
+		"no sinks":      {func(p *Program) { p.Graphs[1].Sinks = nil }, "a graph without sinks"},
+		"itself":        {step(func(s *Step) { s.Inputs[1] = 4 }), "step 1: takes value 4, want one before it (below 4)"},
+		"a later step":  {step(func(s *Step) { s.Inputs[1] = 5 }), "step 1: takes value 5, want one before it"},
+		"no inputs":     {step(func(s *Step) { s.Inputs = nil }), "step 1: 0 inputs, want 1 to 8"},
+		"nine inputs":   {step(func(s *Step) { s.Inputs = make([]uint32, 9) }), "step 1: 9 inputs, want 1 to 8"},
+		"no combiner":   {step(func(s *Step) { s.Combine = nil }), "step 1: 2 inputs and no operator that takes them together"},
+		"nothing to do": {func(p *Program) { p.Graphs[0].Steps[0].Ops = nil }, "step 0: does nothing"},
+		"one input": {step(func(s *Step) { s.Inputs = s.Inputs[:1] }),
+			"step 1: cartesian does not take [list<int64>]"},
+		"reals":        {step(func(s *Step) { s.Inputs[1] = 1 }), "step 1: cartesian does not take [list<int64> float32]"},
+		"length 0":     {step(func(s *Step) { s.Combine = Cartesian{} }), "cartesian: a length of 0, want 1 to 65536"},
+		"length above": {step(func(s *Step) { s.Combine = Cartesian{MaxLength: MaxCartesian + 1} }), "a length of 65537"},
+		"no rule": {step(func(s *Step) { s.Combine = Cartesian{MaxLength: 1, Overflow: 2} }),
+			"overflow(2) is no rule for too many ids"},
+		"an operator that does not fit": {step(func(s *Step) { s.Ops = []Op{HexToInt{}} }),
+			"step 1: operator 0: hex_to_int does not take int64"},
+		"an unused step": {func(p *Program) { p.Graphs[0].Sinks[1].Value = 4 }, "nothing takes step 2"},
+		"an unused column": {func(p *Program) { p.Graphs[1].Steps[0].Inputs[1] = 0 },
+			`nothing takes column "e" of the graph`},
+		"a sink of no value":   {func(p *Program) { p.Graphs[0].Sinks[1].Value = 6 }, "sink 1 takes value 6 of 6"},
+		"a list that is dense": {func(p *Program) { p.Graphs[0].Sinks[1].Sink = Sink{To: ToDense} }, "a list cannot be dense"},
+		"a key behind dense": {func(p *Program) {
+			p.Columns[6].Sinks[0] = Sink{To: ToSparse, Index: 3, Ops: []Op{&Bucketize{Borders32: []float32{1}}}}
+			p.Output.Keys, p.Output.Dense = 4, 1
+		}, `column 6 "rate": feeds a key behind a column that feeds none`},
+		"a list where lengths are 1": {func(p *Program) { p.Output.Fixed = true },
+			"a list in an output where every length is 1"},
+		"a key twice": {func(p *Program) { p.Graphs[0].Sinks[1].Sink.Index = 1 }, "key 2 is due"},
+		"too many columns": {func(p *Program) {
+			for range MaxGraphColumns {
+				p.Columns = append(p.Columns, Column{Name: "x", Kind: Int64, Part: GraphNext})
+			}
+			p.Columns[6].Part, p.Columns[6].Sinks = GraphNext, nil
+		}, "259 columns of a graph, want at most 256"},
+		"too many steps": {func(p *Program) { p.Graphs[1].Steps = make([]Step, MaxSteps+1) },
+			"4097 steps of a graph, want at most 4096"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := graphProgram()
+			c.edit(p)
+			err := p.Validate()
+			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	p := graphProgram()
+	p.Graphs[0].Steps[1].Inputs = []uint32{0, 0}
+	p.Graphs[0].Steps[2].Inputs = []uint32{2, 3}
+	p.Graphs[0].Sinks[0].Value = 4
+	require.NoError(t, p.Validate(), "a value may be taken twice by a step")
+}

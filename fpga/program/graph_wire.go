@@ -1,0 +1,191 @@
+package program
+
+// Sizes of the fixed parts of the section of graphs, in bytes.
+const (
+	graphSize     = 16
+	stepSize      = 16
+	graphSinkSize = 8
+	inputSize     = 4
+)
+
+// hasGraphs reports whether a column belongs to a graph.
+func (p *Program) hasGraphs() bool { return len(p.Graphs) > 0 }
+
+// appendGraphs appends the section of graphs.
+func (p *Program) appendGraphs(b []byte, tables []Table) []byte {
+	b = le.AppendUint32(b, uint32(len(p.Graphs)))
+	b = le.AppendUint32(b, 0)
+	n := 0
+	for i := range p.Columns {
+		if p.Columns[i].Part != GraphFirst || n == len(p.Graphs) {
+			continue
+		}
+		g := &p.Graphs[n]
+		n++
+		b = le.AppendUint32(b, uint32(i))
+		b = le.AppendUint32(b, uint32(p.Parts(i)))
+		b = le.AppendUint32(b, uint32(len(g.Steps)))
+		b = le.AppendUint32(b, uint32(len(g.Sinks)))
+		for k := range g.Steps {
+			b = g.Steps[k].appendTo(b, tables)
+		}
+		for k := range g.Sinks {
+			b = le.AppendUint32(b, g.Sinks[k].Value)
+			b = le.AppendUint32(b, 0)
+			b = g.Sinks[k].Sink.appendTo(b, tables)
+		}
+	}
+	return b
+}
+
+func (s *Step) appendTo(b []byte, tables []Table) []byte {
+	b = le.AppendUint32(b, uint32(len(s.Inputs)))
+	b = le.AppendUint32(b, uint32(len(s.Ops)))
+	b = append(b, boolBit(s.Combine != nil), 0, 0, 0, 0, 0, 0, 0)
+	start := len(b)
+	for _, n := range s.Inputs {
+		b = le.AppendUint32(b, n)
+	}
+	b = padTo8Bytes(b, start)
+	if s.Combine != nil {
+		b = appendCombiner(b, s.Combine)
+	}
+	for _, op := range s.Ops {
+		b = appendOp(b, op, tables)
+	}
+	return b
+}
+
+// appendCombiner appends unit, version, length of the parameters, and the parameters, padded.
+func appendCombiner(b []byte, c Combiner) []byte {
+	b = le.AppendUint16(b, uint16(c.Unit()))
+	b = le.AppendUint16(b, c.Unit().Version())
+	b = le.AppendUint32(b, 0)
+	start := len(b)
+	if o, ok := c.(Cartesian); ok {
+		b = append(le.AppendUint64(b, uint64(o.MaxLength)), byte(o.Overflow))
+	}
+	le.PutUint32(b[start-4:], uint32(len(b)-start))
+	return padTo8Bytes(b, start)
+}
+
+// readGraphs reads the section of graphs, behind that of the columns, and sets the parts of the columns that belong to
+// graphs.
+func (p *Program) readGraphs(r *reader, tables *tableSet) {
+	head := r.takeBytes(8, "graphs")
+	if r.err != nil {
+		return
+	}
+	r.checkZeros(head[4:], "graphs")
+	n := r.checkCount(uint64(le.Uint32(head)), MaxColumns, graphSize, "graphs")
+	if r.err == nil && n == 0 {
+		r.failCorrupt("a section of graphs without one")
+	}
+	p.Graphs = make([]Graph, n)
+	behind := uint64(0) // the column behind the graphs read so far
+	for i := range p.Graphs {
+		b := r.takeBytes(graphSize, "graph")
+		if r.err != nil {
+			return
+		}
+		first, columns := uint64(le.Uint32(b)), uint64(le.Uint32(b[4:]))
+		if first < behind || columns == 0 || first+columns > uint64(len(p.Columns)) {
+			r.failCorrupt("a graph of columns %d+%d of %d, behind column %d", first, columns, len(p.Columns), behind)
+			return
+		}
+		behind = first + columns
+		for k := first; k < behind; k++ {
+			if p.Columns[k].Part != NoPart {
+				r.failCorrupt("column %d is of a graph and of a map", k)
+				return
+			}
+			p.Columns[k].Part = GraphNext
+		}
+		p.Columns[first].Part = GraphFirst
+		p.Graphs[i].decodeFrom(r, uint64(le.Uint32(b[8:])), uint64(le.Uint32(b[12:])), tables)
+	}
+}
+
+func (g *Graph) decodeFrom(r *reader, steps, sinks uint64, tables *tableSet) {
+	if n := r.checkCount(steps, MaxSteps, stepSize, "steps"); n > 0 {
+		g.Steps = make([]Step, n)
+	}
+	for i := range g.Steps {
+		if g.Steps[i].decodeFrom(r, tables); r.err != nil {
+			return
+		}
+	}
+	if n := r.checkCount(sinks, MaxSinks, graphSinkSize+sinkSize, "sinks"); n > 0 {
+		g.Sinks = make([]GraphSink, n)
+	}
+	for i := range g.Sinks {
+		b := r.takeBytes(graphSinkSize, "sink")
+		if r.err != nil {
+			return
+		}
+		g.Sinks[i].Value = le.Uint32(b)
+		r.checkZeros(b[4:], "sink")
+		if g.Sinks[i].Sink.decodeFrom(r, tables); r.err != nil {
+			return
+		}
+	}
+}
+
+func (s *Step) decodeFrom(r *reader, tables *tableSet) {
+	b := r.takeBytes(stepSize, "step")
+	if r.err != nil {
+		return
+	}
+	ops, combined := uint64(le.Uint32(b[4:])), r.readBool(b[8], "combine")
+	r.checkZeros(b[9:], "step")
+	n := r.checkCount(uint64(le.Uint32(b)), MaxInputs, inputSize, "inputs")
+	inputs := r.takePadded(uint64(n)*inputSize, "inputs")
+	if r.err != nil {
+		return
+	}
+	for i := range n {
+		s.Inputs = append(s.Inputs, le.Uint32(inputs[inputSize*i:]))
+	}
+	if combined {
+		s.Combine = readCombiner(r)
+	}
+	if n = r.checkCount(ops, MaxOps, opSize, "operators"); n > 0 {
+		s.Ops = make([]Op, n)
+	}
+	for i := range s.Ops {
+		if s.Ops[i] = readOp(r, tables); r.err != nil {
+			return
+		}
+	}
+}
+
+// cartesianSize is the length of the parameters of Cartesian.
+const cartesianSize = 9
+
+// combinerSize is the length of each operator's parameters, which is fixed for a version.
+var combinerSize = map[Unit]uint32{UnitCartesian: cartesianSize, UnitIDListTransform: 0}
+
+func readCombiner(r *reader) Combiner {
+	head := r.takeBytes(opSize, "operator")
+	if r.err != nil {
+		return nil
+	}
+	unit, version, n := Unit(le.Uint16(head)), le.Uint16(head[2:]), le.Uint32(head[4:])
+	want, known := combinerSize[unit]
+	if !known || version != unit.Version() {
+		r.err = &UnknownError{Unit: unit, Version: version}
+		return nil
+	}
+	if n != want {
+		r.failCorrupt("%v has %d bytes of parameters, want %d", unit, n, want)
+		return nil
+	}
+	b := r.takePadded(uint64(n), "parameters")
+	if r.err != nil {
+		return nil
+	}
+	if unit == UnitIDListTransform {
+		return IDListTransform{}
+	}
+	return Cartesian{MaxLength: int64(le.Uint64(b)), Overflow: Overflow(b[8])}
+}

@@ -1,0 +1,82 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// checkValues checks the intermediate values, as far as that can be done without a dataset.
+func (s *Spec) checkValues(p *problems) {
+	if len(s.Values) > maxGroups {
+		p.add(location{path: "values"}, ErrValue, "%d values, want at most %d", len(s.Values), maxGroups)
+		return
+	}
+	seen := make(map[string]bool, len(s.Values))
+	for i := range s.Values {
+		v := &s.Values[i]
+		a := location{path: "values"}.index(i, v.Pos)
+		switch {
+		case v.As == "":
+			p.add(a, ErrMissing, "as: the name of the value")
+		case len(v.As) > maxName || !utf8.ValidString(v.As):
+			p.add(a.key("as", v.Pos), ErrValue, "want at most %d bytes of UTF-8", maxName)
+		case seen[v.As]:
+			p.add(a.key("as", v.Pos), ErrDuplicate, "a second value named %q", shorten(v.As))
+		}
+		seen[v.As] = true
+		switch given := v.From != (Pattern{}); {
+		case given && len(v.Inputs) > 0:
+			p.add(a, ErrValue, "from and inputs, want one of them")
+		case !given && len(v.Inputs) == 0:
+			p.add(a, ErrMissing, "from: a column or value, or inputs: several of them")
+		}
+		checkOperators(p, v.Ops, v.Inputs, a)
+	}
+}
+
+// checkInputs checks a group that makes one feature of several inputs.
+func (g *Group) checkInputs(p *problems, a location) {
+	if len(g.Columns) > 0 {
+		p.add(a, ErrValue, "columns and inputs, want one of them: columns make a feature each, inputs one together")
+	}
+	switch {
+	case g.As == "":
+		p.add(a, ErrMissing, "as: the name of the feature that the inputs make")
+	case strings.ContainsAny(g.As, "{}"):
+		p.add(a.key("as", g.Pos), ErrValue, "%q: inputs make one feature, whose name has no braces", shorten(g.As))
+	}
+}
+
+// place is where an operator stands: its index in the chain of a group or value, and the inputs of that.
+type place struct {
+	index  int
+	inputs []Pattern
+}
+
+// check checks that an operator may stand there: one that takes several inputs is the first, and the first operator of
+// inputs is one that takes them.
+func (at place) check(p *problems, o *Op, entry *Operator, a location) {
+	behind := at.index > 0 || len(at.inputs) == 0 // takes one value
+	switch {
+	case entry.Inputs == 0 && !behind:
+		p.add(a, ErrValue, "%s takes one value; the first operator of inputs takes them together: %s", o.Name,
+			combinersText())
+	case entry.Inputs > 0 && behind:
+		p.add(a, ErrValue, "%s takes several inputs: write inputs: [a, b] instead of columns, or name a value, and put %s "+
+			"first", o.Name, o.Name)
+	case entry.Inputs > 0 && len(at.inputs) != entry.Inputs:
+		p.add(a, ErrValue, "%s takes %d inputs, and these are %d", o.Name, entry.Inputs, len(at.inputs))
+	}
+}
+
+// combinersText lists the operators that take several inputs.
+func combinersText() string {
+	var names []string
+	for _, o := range Catalogue() {
+		if o.Inputs > 0 {
+			names = append(names, fmt.Sprintf("%s (%d inputs)", o.Name, o.Inputs))
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,234 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// graphBuilder gathers the columns and steps of one graph. Steps refer to columns and steps by places in its lists:
+// only at the end is it known how many columns there are, and so which numbers the steps have.
+type graphBuilder struct {
+	columns []program.Column
+	byName  map[string]int
+	nodes   []graphNode
+	byForm  map[string]int // of nodes
+	sinks   []nodeSink
+}
+
+// nodeRef is a place in a graphBuilder's columns or nodes.
+type nodeRef struct {
+	column bool
+	at     int
+}
+
+// graphNode is a step of the program: an operator of several inputs, or a chain that several steps or sinks take.
+type graphNode struct {
+	inputs  []nodeRef
+	combine program.Combiner
+	ops     []program.Op
+}
+
+// nodeSink is a sink and what it takes.
+type nodeSink struct {
+	from nodeRef
+	sink program.Sink
+}
+
+// addStepFeature adds a feature that several columns make to a graph that makes one of its steps already, if the
+// feature may join it, or to a new graph. A graph makes dense features, and keys that follow its last key.
+func (l *lowering) addStepFeature(f *Feature, s program.Sink) {
+	joins := func(i int) bool { return l.graphs[i] != nil && l.graphs[i].wouldShare(l, f.step) }
+	at := -1
+	if s.To == program.ToSparse {
+		if last := len(l.out.Columns) - 1; last >= 0 && joins(last) {
+			at = last
+		}
+	} else {
+		for i := range l.out.Columns {
+			if at < 0 && joins(i) {
+				at = i
+			}
+		}
+	}
+	if at < 0 {
+		at = len(l.out.Columns)
+		l.out.Columns = append(l.out.Columns, program.Column{Part: program.GraphFirst}) // see insertGraphs
+		l.graphs[at] = &graphBuilder{byName: make(map[string]int), byForm: make(map[string]int)}
+	}
+	g := l.graphs[at]
+	from := g.addStep(l, f.step)
+	if f.shared > 0 {
+		from = g.addChain(l, from, f.step.of(), f.Ops[:f.shared])
+		s.Ops = f.Ops[f.shared:]
+	}
+	g.sinks = append(g.sinks, nodeSink{from, s})
+}
+
+// of returns the type of the step's value.
+func (s *step) of() program.ValueType {
+	types := make([]program.ValueType, len(s.inputs))
+	for i := range s.inputs {
+		types[i] = program.ValueType{Kind: s.inputs[i].kind, List: s.inputs[i].column.List}
+	}
+	of, _ := s.combine.Yield(types)
+	return of
+}
+
+// wouldShare reports whether a graph makes a step, or one that the step takes, and has room for the rest.
+func (g *graphBuilder) wouldShare(l *lowering, s *step) bool {
+	columns, steps, found := 0, 0, false
+	seen := make(map[int]bool)
+	var visit func(s *step)
+	visit = func(s *step) {
+		form := l.forms.step(s)
+		if seen[form] {
+			return
+		}
+		seen[form] = true
+		if _, ok := g.byForm[l.stepForm(form)]; ok {
+			found = true
+			return
+		}
+		steps += 1 + len(s.inputs)
+		for i := range s.inputs {
+			if in := &s.inputs[i]; in.step != nil {
+				visit(in.step)
+			} else if _, ok := g.byName[in.column.Name]; !ok {
+				columns++
+			}
+		}
+	}
+	visit(s)
+	return found && len(g.columns)+columns <= program.MaxGraphColumns && len(g.nodes)+steps <= program.MaxSteps
+}
+
+// addStep adds a step and all that it takes.
+func (g *graphBuilder) addStep(l *lowering, s *step) nodeRef {
+	form := l.stepForm(l.forms.step(s))
+	if at, ok := g.byForm[form]; ok {
+		return nodeRef{at: at}
+	}
+	n := graphNode{combine: s.combine}
+	for i := range s.inputs {
+		in := &s.inputs[i]
+		var from nodeRef
+		if in.step != nil {
+			from = g.addStep(l, in.step)
+		} else {
+			from = g.addColumn(&in.column)
+		}
+		n.inputs = append(n.inputs, g.addChain(l, from, program.ValueType{Kind: in.column.Kind, List: in.column.List},
+			in.ops))
+	}
+	return g.addNode(form, n)
+}
+
+func (g *graphBuilder) addNode(form string, n graphNode) nodeRef {
+	at := len(g.nodes)
+	g.nodes, g.byForm[form] = append(g.nodes, n), at
+	return nodeRef{at: at}
+}
+
+// addColumn adds a column of the dataset.
+func (g *graphBuilder) addColumn(c *ColumnInfo) nodeRef {
+	at, ok := g.byName[c.Name]
+	if !ok {
+		at = len(g.columns)
+		g.byName[c.Name] = at
+		g.columns = append(g.columns, program.Column{Name: c.Name, Field: c.Field, Kind: c.Kind, List: c.List,
+			Part: program.GraphNext})
+	}
+	return nodeRef{column: true, at: at}
+}
+
+// addChain adds a chain of operators behind a column or step.
+func (g *graphBuilder) addChain(l *lowering, from nodeRef, of program.ValueType, ops []program.Op) nodeRef {
+	if len(ops) == 0 {
+		return from
+	}
+	form := l.chainForm(from, of, ops)
+	if at, ok := g.byForm[form]; ok {
+		return nodeRef{at: at}
+	}
+	return g.addNode(form, graphNode{inputs: []nodeRef{from}, ops: ops})
+}
+
+// stepForm names a step in a graphBuilder.
+func (l *lowering) stepForm(number int) string {
+	return string((&canonical{}).str("step ").int(int64(number)).b)
+}
+
+// chainForm names a chain in a graphBuilder.
+func (l *lowering) chainForm(from nodeRef, of program.ValueType, ops []program.Op) string {
+	c := canonical{tables: l.forms.tables}
+	c.str("chain ").bool(from.column).str(" ").int(int64(from.at)).str(" ").chain(of.Kind, of.List, ops)
+	l.forms.tables = c.tables
+	return string(c.b)
+}
+
+// insertGraphs puts the graphs in place of the columns that stand for them.
+func (l *lowering) insertGraphs() {
+	if len(l.graphs) == 0 {
+		return
+	}
+	var columns []program.Column
+	for i := range l.out.Columns {
+		g := l.graphs[i]
+		if g == nil {
+			columns = append(columns, l.out.Columns[i])
+			continue
+		}
+		g.columns[0].Part = program.GraphFirst
+		columns = append(columns, g.columns...)
+		l.out.Graphs = append(l.out.Graphs, g.graph())
+	}
+	l.out.Columns = columns
+}
+
+// graph returns the graph with the numbers of its values. The chain of a step of several inputs that nothing else takes
+// becomes part of the step.
+func (g *graphBuilder) graph() program.Graph {
+	uses := make([]int, len(g.nodes))
+	for i := range g.nodes {
+		for _, n := range g.nodes[i].inputs {
+			if !n.column {
+				uses[n.at]++
+			}
+		}
+	}
+	for i := range g.sinks {
+		if n := g.sinks[i].from; !n.column {
+			uses[n.at]++
+		}
+	}
+	var out program.Graph
+	numbers := make([]uint32, len(g.nodes))
+	number := func(n nodeRef) uint32 {
+		if n.column {
+			return uint32(n.at)
+		}
+		return numbers[n.at]
+	}
+	for i := range g.nodes {
+		n := &g.nodes[i]
+		if from := n.inputs[0]; n.combine == nil && !from.column && uses[from.at] == 1 {
+			s := &out.Steps[numbers[from.at]-uint32(len(g.columns))]
+			if len(s.Ops)+len(n.ops) <= program.MaxOps {
+				s.Ops = slices.Concat(s.Ops, n.ops)
+				numbers[i] = numbers[from.at]
+				continue
+			}
+		}
+		s := program.Step{Combine: n.combine, Ops: n.ops}
+		for _, in := range n.inputs {
+			s.Inputs = append(s.Inputs, number(in))
+		}
+		numbers[i] = uint32(len(g.columns) + len(out.Steps))
+		out.Steps = append(out.Steps, s)
+	}
+	for i := range g.sinks {
+		out.Sinks = append(out.Sinks, program.GraphSink{Value: number(g.sinks[i].from), Sink: g.sinks[i].sink})
+	}
+	return out
+}

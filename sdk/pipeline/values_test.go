@@ -1,0 +1,184 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// TestSameCrosses checks that pipelines that make the same mini-batches have one canonical form, and so one digest,
+// whether values are named or written where they are used, and in any order.
+func TestSameCrosses(t *testing.T) {
+	var forms []string
+	for _, doc := range []string{
+		`sparse:
+  - {inputs: [list, c_0], as: a, ops: [cartesian: {max_length: 1024}, positive_modulus: 5]}
+  - {inputs: [list, c_0], as: b, ops: [cartesian, sigrid_hash: {max: 7}]}`,
+		`values: [{as: v, inputs: [list, c_0], ops: [cartesian: {overflow: cut}]}]
+sparse: [{columns: [v], as: a, ops: [positive_modulus: 5]}, {columns: [v], as: b, ops: [sigrid_hash: {max: 7}]}]`,
+		`values:
+  - {as: b, from: v, ops: [sigrid_hash: {max: 7}]}
+  - {as: v, inputs: [l, c], ops: [cartesian]}
+  - {as: l, from: list}
+  - {as: c, from: c_0}
+sparse: [{columns: [v], as: a, ops: [positive_modulus: 5]}, {columns: [b]}]`,
+	} {
+		r, p, err := lower(doc, zoo())
+		require.NoError(t, err)
+		forms = append(forms, string(r.Canonical()))
+		require.Len(t, p.Graphs, 1, p)
+		combined := 0
+		for _, s := range p.Graphs[0].Steps {
+			if s.Combine != nil {
+				combined++
+			}
+		}
+		assert.Equal(t, 1, combined, "the pairs are made once: %v", p)
+	}
+	assert.Equal(t, forms[0], forms[1])
+	assert.Equal(t, forms[0], forms[2])
+	other, _, err := lower(`sparse:
+  - {inputs: [c_0, list], as: a, ops: [cartesian, positive_modulus: 5]}
+  - {inputs: [c_0, list], as: b, ops: [cartesian, sigrid_hash: {max: 7}]}`, zoo())
+	require.NoError(t, err)
+	assert.NotEqual(t, forms[0], string(other.Canonical()), "the order of inputs counts")
+}
+
+// TestValuesOfOneColumnAreChains checks that a value that one column makes leaves no trace: neither in the program nor
+// in the digest.
+func TestValuesOfOneColumnAreChains(t *testing.T) {
+	r, p, err := lower(`values: [{as: v, from: w, ops: [clamp: {min: 0}]}, {as: w, from: i_null, ops: [fill_null: 3]}]
+dense: [{columns: [v], as: d, ops: [log: {add: 1}]}]
+sparse: [{columns: [v], as: s, ops: [positive_modulus: 9]}]`, zoo())
+	require.NoError(t, err)
+	r2, p2, err := lower(`dense: [{columns: [i_null], as: d, ops: [fill_null: 3, clamp: {min: 0}, log: {add: 1}]}]
+sparse: [{columns: [i_null], as: s, ops: [fill_null: 3, clamp: {min: 0}, positive_modulus: 9]}]`, zoo())
+	require.NoError(t, err)
+	assert.Empty(t, p.Graphs)
+	assert.Equal(t, string(r2.Canonical()), string(r.Canonical()))
+	assert.Equal(t, p2.Marshal(), p.Marshal())
+}
+
+// TestManyStepsOfSteps checks that a value that takes each value before it twice stays small: its tree has 2^60 leaves.
+func TestManyStepsOfSteps(t *testing.T) {
+	var doc strings.Builder
+	doc.WriteString("values:\n  - {as: v0, from: c_0}\n")
+	names := []string{"v0"}
+	for i := range 60 {
+		name := "w" + strings.Repeat("x", i)
+		last := names[len(names)-1]
+		doc.WriteString("  - {as: " + name + ", inputs: [" + last + ", " + last + "], ops: [cartesian]}\n")
+		names = append(names, name)
+	}
+	doc.WriteString("sparse: [{columns: [" + names[len(names)-1] + "], as: f, ops: [positive_modulus: 5]}]\n")
+	r, p, err := lower(doc.String(), zoo())
+	require.NoError(t, err)
+	require.Len(t, p.Graphs[0].Steps, 60)
+	assert.Less(t, len(r.Canonical()), 20_000)
+}
+
+// TestGraphsHaveRoom checks that a feature that shares a step goes to a new graph if the columns of both are too many.
+func TestGraphsHaveRoom(t *testing.T) {
+	schema := make([]ColumnInfo, 2*program.MaxGraphColumns)
+	var doc strings.Builder
+	doc.WriteString("values:\n  - {as: v, inputs: [c0, c1], ops: [cartesian]}\n")
+	name := func(i int) string {
+		return "c" + strings.Repeat("0", 0) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
+	}
+	for i := range schema {
+		schema[i] = ColumnInfo{Name: name(i), Kind: program.Int64}
+	}
+	schema[0].Name, schema[1].Name = "c0", "c1"
+	doc.WriteString("sparse:\n")
+	for i := 2; i < len(schema); i++ {
+		doc.WriteString("  - {inputs: [v, " + name(i) + "], as: f" + name(i) + ", ops: [cartesian, positive_modulus: 5]}\n")
+	}
+	_, p, err := lower(doc.String(), schema)
+	require.NoError(t, err)
+	require.Len(t, p.Graphs, 3)
+	assert.Equal(t, program.MaxGraphColumns, p.Parts(0))
+}
+
+func TestBadValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		doc  string
+		is   error
+		want string
+	}{
+		"unused": {"values: [{as: v, from: i}]\nsparse: [{columns: [i]}]", ErrUnused,
+			`line 1:10: values[0]: value is not used: no group and no other value names "v"; remove it`},
+		"a cycle": {"values:\n - {as: v, from: w}\n - {as: w, inputs: [c_0, v], ops: [cartesian]}\nsparse: [{columns: [v]}]",
+			ErrCycle, `line 3:26: values[1].inputs[1]: column "w": values form a cycle: "v" is made of itself`},
+		"itself": {"values: [{as: v, from: v}]\nsparse: [{columns: [v]}]", ErrCycle,
+			`line 1:24: values[0].from: column "v": values form a cycle: "v" is made of itself`},
+		"a column's name": {"values: [{as: i, from: c_0}]\nsparse: [{columns: [i]}]", ErrDuplicate,
+			`line 1:10: values[0].as: given twice: "i" is a column of the dataset; give the value another name`},
+		"two of a name": {"values: [{as: v, from: i}, {as: v, from: i}]\nsparse: [{columns: [v]}]", ErrDuplicate,
+			`line 1:28: values[1].as: given twice: a second value named "v"`},
+		"no name": {"values: [{from: i}]\nsparse: [{columns: [i]}]", ErrMissing,
+			`line 1:10: values[0]: missing: as: the name of the value`},
+		"of nothing": {"values: [{as: v}]\nsparse: [{columns: [v]}]", ErrMissing,
+			`line 1:10: values[0]: missing: from: a column or value, or inputs: several of them`},
+		"of both": {"values: [{as: v, from: i, inputs: [i, i], ops: [cartesian]}]\nsparse: [{columns: [v]}]", ErrValue,
+			`line 1:10: values[0]: wrong value: from and inputs, want one of them`},
+		"an unknown key": {"values: [{as: v, form: i}]\nsparse: [{columns: [v]}]", ErrUnknownKey,
+			`line 1:18: values[0].form: unknown key: "form"; did you mean "from"?`},
+		"a missing column": {"values: [{as: v, from: labl}]\nsparse: [{columns: [v]}]", ErrMissingColumn,
+			`line 1:24: values[0].from: column "v": missing column: "labl" is not in the dataset; did you mean "label"?`},
+		"several columns": {`values: [{as: v, from: "c_*"}]` + "\nsparse: [{columns: [v]}]", ErrPattern,
+			`line 1:24: values[0].from: column "v": wrong column pattern: "c_*" names 4 columns, want one`},
+		"columns and inputs": {"sparse: [{columns: [i], inputs: [i, i], as: x, ops: [cartesian]}]", ErrValue,
+			`line 1:10: sparse[0]: wrong value: columns and inputs, want one of them: columns make a feature each, inputs ` +
+				`one together`},
+		"no name of inputs": {"sparse: [{inputs: [i, i], ops: [cartesian]}]", ErrMissing,
+			`line 1:10: sparse[0]: missing: as: the name of the feature that the inputs make`},
+		"a name with braces": {`sparse: [{inputs: [i, i], as: "{i}", ops: [cartesian]}]`, ErrValue,
+			`line 1:10: sparse[0].as: wrong value: "{i}": inputs make one feature, whose name has no braces`},
+		"no operators": {"sparse: [{inputs: [i, i], as: x}]", ErrMissing,
+			`line 1:10: sparse[0]: missing: ops: the first operator takes the inputs together, as cartesian`},
+		"a chain of inputs": {"sparse: [{inputs: [i, i], as: x, ops: [fill_null: 0]}]", ErrValue,
+			`line 1:40: sparse[0].ops[0]: wrong value: fill_null takes one value; the first operator of inputs takes them ` +
+				`together: cartesian (2 inputs), id_list_transform (2 inputs)`},
+		"three inputs": {"sparse: [{inputs: [i, i, i], as: x, ops: [cartesian]}]", ErrValue,
+			`line 1:43: sparse[0].ops[0]: wrong value: cartesian takes 2 inputs, and these are 3`},
+		"in a chain": {"sparse: [{columns: [i], ops: [cartesian]}]", ErrValue,
+			`line 1:31: sparse[0].ops[0]: wrong value: cartesian takes several inputs: write inputs: [a, b] instead of ` +
+				`columns, or name a value, and put cartesian first`},
+		"behind another": {"sparse: [{inputs: [i, i], as: x, ops: [cartesian, cartesian]}]", ErrValue,
+			`line 1:51: sparse[0].ops[1]: wrong value: cartesian takes several inputs: write inputs: [a, b] instead of ` +
+				`columns, or name a value, and put cartesian first`},
+		"of real numbers": {"sparse: [{inputs: [i, f], as: x, ops: [cartesian]}]", ErrColumnType,
+			`line 1:23: sparse[0].inputs[1]: column "x": wrong type of column: cartesian takes ids (int64), and these are float32; ` +
+				`bucketize makes ids of real numbers`},
+		"of text": {"sparse: [{inputs: [s, i], as: x, ops: [cartesian]}]", ErrColumnType,
+			`line 1:20: sparse[0].inputs[0]: column "x": wrong type of column: cartesian takes numbers, and these are strings; begin ` +
+				`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+		"too long": {"sparse: [{inputs: [i, i], as: x, ops: [cartesian: {max_length: 65537}]}]", ErrValue,
+			`line 1:64: sparse[0].ops[0].cartesian.max_length: wrong value: 65537, want at most 65536`},
+		"a list that is dense": {"dense: [{inputs: [list, i], as: x, ops: [cartesian]}]", ErrColumnType,
+			`line 1:9: dense[0]: column "x": wrong type of column: a list cannot be dense: only sparse features have ` +
+				`several values a row`},
+		"a null that is dense": {"dense: [{inputs: [i_null, i], as: x, ops: [cartesian]}]", ErrNull,
+			`line 1:9: dense[0]: column "x": null can reach the output: the column may be null and dense features have no ` +
+				`place for one; put fill_null first`},
+		"ids that do not fit": {"ids: int32\nsparse: [{inputs: [i, i], as: x, ops: [cartesian]}]", ErrIDs,
+			`line 2:10: sparse[0]: column "x": ids do not fit int32: ids of "x" may be -9223372036854775808 to ` +
+				`9223372036854775807; end with sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
+		"scores dropped": {"sparse: [{inputs: [i, i], as: x, scores: drop, ops: [cartesian]}]", ErrColumnType,
+			`line 1:10: sparse[0]: column "x": wrong type of column: scores: drop, and it has none`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := lower(c.doc, zoo())
+			require.ErrorIs(t, err, c.is)
+			assert.EqualError(t, err, "pipeline: "+c.want)
+		})
+	}
+	_, _, err := lower(`sparse: [{inputs: ["id_list_features[1]", "id_list_features[2]"], as: x, ops: [cartesian]}]`,
+		mapSchema())
+	require.ErrorIs(t, err, ErrUnsupported)
+	assert.ErrorContains(t, err, "is a feature of a map")
+}
