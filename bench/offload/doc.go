@@ -12,7 +12,8 @@
 // an input queue, and whole splits that two counters divide between the sides. The policies get only the noisy
 // measurements that a profile of 50 to 100 mini-batches would make; Extended also observes the job while it runs.
 // [SimulateOptions].Queues draws cases on a second simulator, [Cluster], which shares no code with the first one,
-// [Machine]. [Run] does the same with processes under quotas on this machine.
+// [Machine]. [Run] does the same with processes under quotas on this machine, and over a link of limited bandwidth
+// where a network namespace is permitted.
 //
 // # Concurrency
 //

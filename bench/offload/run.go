@@ -3,19 +3,16 @@ package offload
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
@@ -26,6 +23,8 @@ type Options struct {
 	// Env is added to the environment of Command.
 	Env []string
 
+	Cuts          []offload.Cut // empty: all three
+	Bandwidths    []float64     // bytes a second of the link between trainer and workers; 0: no limit; empty: no limit
 	Cores         []float64     // shares of a step in which the trainer uses a CPU; empty: 0.3, 0.7, 1
 	TrainerCores  float64       // quota of the trainer's machine; 0 means 1
 	DriveCores    float64       // quota of the drive; 0 means 0.5
@@ -40,21 +39,31 @@ type Options struct {
 const (
 	MaxSteps = 100
 	MaxCores = 1024
+
+	MinBandwidth = 100_000
+	MaxBandwidth = 100_000_000_000
 )
+
+// errNoNetwork says that this process cannot have a network of limited bandwidth, and why.
+var errNoNetwork = errors.New("no network namespace")
 
 // waitDelay bounds the wait for the rest of a killed command's output: a process that the command started may hold
 // the output open.
 const waitDelay = 5 * time.Second
 
-// Measured holds the measurements for one trainer.
+// Measured holds the measurements for one trainer at one cut and one bandwidth.
 type Measured struct {
-	TrainerCPU   float64   `json:"trainer_cpu"`   // share of the trainer's step in which it uses a CPU
-	TrainerQuota float64   `json:"trainer_cores"` // 0: no quota was permitted
-	DriveQuota   float64   `json:"drive_cores"`
-	Sweep        []Point   `json:"sweep"`
-	Best         Point     `json:"best"`
-	Outcomes     []Outcome `json:"outcomes"`
-	Note         string    `json:"note,omitempty"` // deviations from the options
+	Cut          offload.Cut `json:"cut"`
+	Bandwidth    float64     `json:"link_bytes_per_second"` // 0: no limit, or none was permitted
+	TrainerCPU   float64     `json:"trainer_cpu"`           // share of the trainer's step in which it uses a CPU
+	TrainerQuota float64     `json:"trainer_cores"`         // 0: no quota was permitted
+	DriveQuota   float64     `json:"drive_cores"`
+	Sweep        []Point     `json:"sweep"`
+	Best         Point       `json:"best"`
+	Outcomes     []Outcome   `json:"outcomes"`
+	// BestOfCuts is the distance of this cut's best from the best of all cuts for the same trainer and bandwidth.
+	BestOfCuts float64 `json:"best_of_cuts_distance_share"`
+	Note       string  `json:"note,omitempty"` // deviations from the options
 }
 
 // Point is one share of the sweep.
@@ -64,6 +73,12 @@ type Point struct {
 }
 
 func (o *Options) defaults() error {
+	if len(o.Cuts) == 0 {
+		o.Cuts = []offload.Cut{offload.Transforms, offload.ReadAndTransforms, offload.All}
+	}
+	if len(o.Bandwidths) == 0 {
+		o.Bandwidths = []float64{0}
+	}
 	if len(o.Cores) == 0 {
 		o.Cores = []float64{0.3, 0.7, 1}
 	}
@@ -87,6 +102,17 @@ func (o *Options) defaults() error {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	for _, cut := range o.Cuts {
+		if cut < offload.Transforms || cut > offload.All {
+			return fmt.Errorf("%w: %v offloads nothing", ErrOptions, cut)
+		}
+	}
+	for _, b := range o.Bandwidths {
+		if b != 0 && !(b >= MinBandwidth && b <= MaxBandwidth) {
+			return fmt.Errorf("%w: a link of %v bytes/s: want %d to %d, or 0 for no limit", ErrOptions, b, MinBandwidth,
+				int64(MaxBandwidth))
+		}
+	}
 	for _, share := range o.Cores {
 		if !(share >= 0 && share <= 1) {
 			return fmt.Errorf("%w: a trainer that uses %v of a CPU: want 0 to 1", ErrOptions, share)
@@ -105,9 +131,10 @@ func (o *Options) defaults() error {
 	return nil
 }
 
-// Run serves a drive from one process and trains in another, each under its quota of CPU, at every share of a sweep
-// and under the policies. If quotas are not permitted, it runs without them and adds a note. The trainer is a
-// stand-in.
+// Run serves a worker from processes of their own and trains in another process, each side under its quota of CPU: for
+// every cut, bandwidth and trainer at every share of a sweep and under the policies. The trainer is a stand-in. A limit
+// of the bandwidth wants a network namespace. If quotas or namespaces are not permitted, Run goes on without them and
+// adds a note.
 func Run(ctx context.Context, o Options) (results []Measured, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -122,41 +149,52 @@ func Run(ctx context.Context, o Options) (results []Measured, err error) {
 	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
-	for _, share := range o.Cores {
-		m, err := b.measure(ctx, share)
+	for _, bandwidth := range o.Bandwidths {
+		measured, err := b.measureLink(ctx, bandwidth)
 		if err != nil {
 			return nil, err
 		}
-		results = append(results, m)
+		compareCuts(measured)
+		results = append(results, measured...)
 	}
 	return results, nil
 }
 
-// bench is the state of Run: a drive that is served, and the groups of the two sides.
-type bench struct {
-	Options
-	dir     string
-	uri     string
-	drive   *exec.Cmd
-	trainer *quota // nil: not permitted
-	worker  *quota
-	note    string
+// compareCuts fills in the distance of each cut's best from the best of all cuts for the same trainer.
+func compareCuts(measured []Measured) {
+	best := map[float64]float64{}
+	for _, m := range measured {
+		best[m.TrainerCPU] = max(best[m.TrainerCPU], m.Best.RowsPerSecond)
+	}
+	for i := range measured {
+		m := &measured[i]
+		m.BestOfCuts = 1 - m.Best.RowsPerSecond/best[m.TrainerCPU]
+	}
 }
 
-// start makes data, groups and the drive.
+// bench is the state of Run: the data, the processes of the workers, and the groups of the two sides.
+type bench struct {
+	Options
+	dir       string
+	bandwidth float64 // in force now; 0: no limit
+	trainer   *quota  // nil: not permitted
+	worker    *quota
+	notes     []string // deviations from the options
+}
+
+// start makes the data, the drive and the groups.
 func (b *bench) start(ctx context.Context) (err error) {
 	b.Progress("making the data and the drive")
-	data := filepath.Join(b.dir, "data")
 	if _, err := b.run(ctx, nil, "dataset", "generate", "--model", "rm1", "--rows", strconv.Itoa(b.Rows),
-		"--partitions", "4", "--out", data); err != nil {
+		"--partitions", "4", "--out", b.data()); err != nil {
 		return err
 	}
-	flash := "file:" + filepath.Join(b.dir, "d0.flash")
+	flash := "file:" + b.flash()
 	if _, err := b.run(ctx, nil, "drive", "create", fmt.Sprintf("%s?size=%dB", flash, flashBytes(b.Rows))); err != nil {
 		return err
 	}
 	put := []string{"drive", "put", flash}
-	files, err := filepath.Glob(filepath.Join(data, "*.parquet"))
+	files, err := filepath.Glob(filepath.Join(b.data(), "*.parquet"))
 	if err != nil {
 		return err
 	}
@@ -168,70 +206,60 @@ func (b *bench) start(ctx context.Context) (err error) {
 		b.worker, err = newQuota(name+"-drive", b.DriveCores)
 	}
 	if err != nil {
-		b.note = fmt.Sprintf("quotas of CPU are not permitted here, so every process uses what it can: %v", err)
-		b.Progress(b.note)
-	}
-	return b.serve(ctx, filepath.Join(b.dir, "d0.flash"))
-}
-
-// serve starts the drive and waits until it is ready.
-func (b *bench) serve(ctx context.Context, flash string) error {
-	args := append(b.Command[1:len(b.Command):len(b.Command)], "drive", "serve", "--flash", flash, "--slm", "256MiB",
-		"--listen", "127.0.0.1:0", "--nqn", "nqn.2024-01.io.millrace:bench", "--output", "json", "--log-level", "error")
-	b.drive = exec.CommandContext(ctx, b.Command[0], args...)
-	b.drive.Env = append(os.Environ(), b.Env...)
-	b.drive.WaitDelay = waitDelay
-	out, err := b.drive.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	var said bytes.Buffer
-	b.drive.Stderr = &said
-	if err := b.drive.Start(); err != nil {
-		b.drive = nil
-		return fmt.Errorf("drive serve: %w", err)
-	}
-	var ready struct {
-		URI string `json:"uri"`
-	}
-	if err := json.NewDecoder(io.LimitReader(out, 1<<16)).Decode(&ready); err != nil || ready.URI == "" {
-		err = errors.Join(err, b.stopDrive())
-		return fmt.Errorf("drive serve: it ended before it was ready: %w: %s", err, strings.TrimSpace(said.String()))
-	}
-	b.uri = ready.URI
-	if b.worker != nil {
-		return b.worker.add(b.drive.Process.Pid)
+		err = errors.Join(err, b.close())
+		b.trainer, b.worker = nil, nil
+		b.deviate(fmt.Sprintf("quotas of CPU are not permitted here, so every process uses what it can: %v", err))
 	}
 	return nil
 }
 
-// stopDrive ends the drive's process.
-func (b *bench) stopDrive() error {
-	if b.drive == nil {
-		return nil
+// deviate notes a deviation from the options, once.
+func (b *bench) deviate(note string) {
+	if !slices.Contains(b.notes, note) {
+		b.notes = append(b.notes, note)
+		b.Progress(note)
 	}
-	drive := b.drive
-	b.drive = nil
-	err := drive.Process.Signal(syscall.SIGTERM)
-	if errors.Is(err, os.ErrProcessDone) {
-		err = nil
-	}
-	var exit *exec.ExitError
-	if waitErr := drive.Wait(); waitErr != nil && !errors.As(waitErr, &exit) {
-		err = errors.Join(err, waitErr)
-	}
-	return err
 }
 
-// close ends the drive and removes the groups.
+func (b *bench) data() string { return filepath.Join(b.dir, "data") }
+
+func (b *bench) flash() string { return filepath.Join(b.dir, "d0.flash") }
+
+// close removes the groups.
 func (b *bench) close() error {
-	err := b.stopDrive()
+	var err error
 	for _, q := range []*quota{b.trainer, b.worker} {
 		if q != nil {
 			err = errors.Join(err, q.close())
 		}
 	}
 	return err
+}
+
+// measureLink measures every cut and every trainer over a link of a bandwidth.
+func (b *bench) measureLink(ctx context.Context, bandwidth float64) (results []Measured, err error) {
+	measure := func() error {
+		for _, cut := range b.Cuts {
+			measured, err := b.measureCut(ctx, cut)
+			if err != nil {
+				return fmt.Errorf("cut %v: %w", cut, err)
+			}
+			results = append(results, measured...)
+		}
+		return nil
+	}
+	if b.bandwidth = 0; bandwidth == 0 {
+		return results, measure()
+	}
+	err = inLimitedNetwork(ctx, bandwidth, func() error {
+		b.bandwidth = bandwidth
+		return measure()
+	})
+	if errors.Is(err, errNoNetwork) {
+		b.deviate(fmt.Sprintf("a link of limited bandwidth is not permitted here, so none is measured: %v", err))
+		return nil, nil
+	}
+	return results, err
 }
 
 // run runs a command to its end, in a group if group is not nil, and returns the command's output.
@@ -262,52 +290,48 @@ func (b *bench) run(ctx context.Context, group *quota, args ...string) ([]byte, 
 	return out.Bytes(), nil
 }
 
-// train runs a job and returns its report. offloading is a share or the name of a policy.
-func (b *bench) train(ctx context.Context, cpuShare float64, offloading string) (*trainmgr.Report, error) {
-	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	b.Progress(fmt.Sprintf("a trainer that uses %g of a CPU, offloading %s", cpuShare, offloading))
-	out, err := b.run(ctx, b.trainer, "train", "--pipeline", "rm1", "--batch", "4096", "--split-batches", "4",
-		"--epochs", "3", "--drive", b.uri, "--local", filepath.Join(b.dir, "data"), "--offload", offloading,
-		"--trainer-rows-per-second", number(b.RowsPerSecond), "--trainer-cpu", number(cpuShare), "--measure", "200ms",
-		"--output", "json", "--progress", "none")
+// measureCut starts the workers of a cut, and runs the sweep and the policies for every trainer.
+func (b *bench) measureCut(ctx context.Context, cut offload.Cut) (results []Measured, err error) {
+	w, err := b.startWorkers(ctx, cut)
 	if err != nil {
 		return nil, err
 	}
-	var report trainmgr.Report
-	if err := json.Unmarshal(out, &report); err != nil {
-		return nil, fmt.Errorf("report of train: %w", err)
+	defer func() { err = errors.Join(err, w.close()) }()
+	for _, share := range b.Cores {
+		m, err := b.measure(ctx, w, share)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, m)
 	}
-	if report.Offload == nil {
-		return nil, errors.New("report of train: it does not say how splits were shared")
-	}
-	return &report, nil
+	return results, nil
 }
 
 // measure runs the sweep and the policies for one trainer.
-func (b *bench) measure(ctx context.Context, cpuShare float64) (Measured, error) {
-	m := Measured{TrainerCPU: cpuShare, Note: b.note}
-	if b.note == "" {
+func (b *bench) measure(ctx context.Context, w *workers, cpuShare float64) (Measured, error) {
+	m := Measured{Cut: w.cut, Bandwidth: b.bandwidth, TrainerCPU: cpuShare, Note: strings.Join(b.notes, "; ")}
+	if b.trainer != nil {
 		m.TrainerQuota, m.DriveQuota = b.TrainerCores, b.DriveCores
 	}
 	for i := range b.Steps + 1 {
 		ratio := float64(i) / float64(b.Steps)
-		r, err := b.train(ctx, cpuShare, strconv.FormatFloat(ratio, 'f', -1, 64))
+		trained, err := b.train(ctx, w, cpuShare, strconv.FormatFloat(ratio, 'f', -1, 64))
 		if err != nil {
 			return m, err
 		}
-		p := Point{ratio, r.RowsPerSecond}
+		p := Point{ratio, trained.rowsPerSecond}
 		m.Sweep = append(m.Sweep, p)
 		if p.RowsPerSecond > m.Best.RowsPerSecond {
 			m.Best = p
 		}
 	}
 	for _, policy := range []offload.Policy{offload.Extended, offload.Paper} {
-		r, err := b.train(ctx, cpuShare, policy.String())
+		trained, err := b.train(ctx, w, cpuShare, policy.String())
 		if err != nil {
 			return m, err
 		}
-		m.Outcomes = append(m.Outcomes, Outcome{policy.String(), r.Offload.Decision, r.RowsPerSecond,
-			1 - r.RowsPerSecond/m.Best.RowsPerSecond})
+		m.Outcomes = append(m.Outcomes, Outcome{policy.String(), trained.decision, trained.rowsPerSecond,
+			1 - trained.rowsPerSecond/m.Best.RowsPerSecond})
 	}
 	return m, nil
 }

@@ -2,10 +2,13 @@ package offload
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/trainmgr/offload"
 )
 
 func TestOptionsAreChecked(t *testing.T) {
@@ -18,6 +21,10 @@ func TestOptionsAreChecked(t *testing.T) {
 		"rows":       {Command: []string{"x"}, Rows: -1},
 		"steps":      {Command: []string{"x"}, Steps: MaxSteps + 1},
 		"timeout":    {Command: []string{"x"}, Timeout: -1},
+		"cut":        {Command: []string{"x"}, Cuts: []offload.Cut{offload.None}},
+		"slow link":  {Command: []string{"x"}, Bandwidths: []float64{MinBandwidth - 1}},
+		"fast link":  {Command: []string{"x"}, Bandwidths: []float64{MaxBandwidth * 2}},
+		"no link":    {Command: []string{"x"}, Bandwidths: []float64{math.NaN()}},
 	} {
 		_, err := Run(t.Context(), o)
 		require.ErrorIs(t, err, ErrOptions, name)

@@ -23,6 +23,8 @@ func (c benchCommands) offload() *cobra.Command {
 		replay string
 		trains bool
 		run    bench.Options
+		cuts   []string
+		links  []string
 	)
 	cmd := &cobra.Command{
 		Use:   "offload",
@@ -38,10 +40,13 @@ With --queues the cases run on a second simulator, which shares no code with the
 queues with random service times, quotas that are spent in periods, several ranks that step together,
 and workers that other tenants slow down.
 
-With --real it trains on this machine instead: a drive is served by one process, and a stand-in
-trainer that uses 0.3, 0.7 and 1 of a CPU runs in another, each under a quota of CPU (cpu.max, or
-cpu.cfs_quota_us), at several shares and under the policies. Where quotas are not permitted it says
-so and runs without.
+With --real it trains on this machine instead, at each of the three cuts: a drive without flash, a
+drive, or a storage node with its control plane is served by processes of their own, and a stand-in
+trainer that uses 0.3, 0.7 and 1 of a CPU runs in another, at several shares and under the policies.
+Each side has a quota of CPU (cpu.max, or cpu.cfs_quota_us). Then all of it again over a link of
+--bandwidth, the loopback device of a network namespace without a name (for which the capability
+CAP_SYS_ADMIN and the commands ip and tc are wanted). Where quotas or namespaces are not permitted it
+says so and leaves them out. The namespace, the processes and the data end with the command.
 
 With --replay FILE it computes the decisions of a log of train --offload-log again and compares.`,
 		Example: "  millrace bench offload --cases 50\n" +
@@ -52,6 +57,9 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 				return c.replayOffload(replay)
 			}
 			if trains {
+				if err := parseReal(&run, cuts, links); err != nil {
+					return err
+				}
 				return c.measureOffload(cmd.Context(), run)
 			}
 			s, err := bench.Simulate(cmd.Context(), o)
@@ -71,6 +79,11 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 	f.BoolVar(&o.Queues, "queues", false, "run the cases on the second simulator, a network of queues")
 	f.Float64Var(&o.Noise, "noise", 0.01, "standard deviation of what a profile measures, as a share; negative: none")
 	f.BoolVar(&trains, "real", false, "train on this machine, for minutes, instead of drawing cases")
+	f.StringSliceVar(&cuts, "cuts", []string{"transforms", "read_and_transforms", "all"},
+		"with --real: the cuts to measure")
+	f.StringSliceVar(&links, "bandwidth", []string{"unlimited", "50MB"},
+		"with --real: bytes a second of the link between trainer and workers, both directions together, or unlimited")
+	f.IntVar(&run.Rows, "rows", 400_000, "with --real: rows of the data")
 	f.Float64SliceVar(&run.Cores, "trainer-cpu", []float64{0.3, 0.7, 1}, "with --real: shares of a CPU of the trainers")
 	f.Float64Var(&run.TrainerCores, "trainer-cores", 1, "with --real: quota of the trainer's machine")
 	f.Float64Var(&run.DriveCores, "drive-cores", 0.5, "with --real: quota of the drive")
@@ -79,6 +92,29 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 	f.Var(quantity.RateFlag{To: &run.RowsPerSecond}, "trainer-rows-per-second", "with --real: speed of the trainer")
 	f.StringVar(&replay, "replay", "", "check a log of train --offload-log")
 	return cmd
+}
+
+// parseReal turns the flags for cuts and links into options.
+func parseReal(o *bench.Options, cuts, links []string) error {
+	for _, name := range cuts {
+		var cut offload.Cut
+		if err := cut.UnmarshalText([]byte(name)); err != nil {
+			return usagef("--cuts: %w", err)
+		}
+		o.Cuts = append(o.Cuts, cut)
+	}
+	for _, link := range links {
+		if link == "unlimited" {
+			o.Bandwidths = append(o.Bandwidths, 0)
+			continue
+		}
+		bytes, err := quantity.Bytes(link)
+		if err != nil || bytes == 0 {
+			return usagef("--bandwidth %q: want bytes a second, as 50MB, or unlimited", link)
+		}
+		o.Bandwidths = append(o.Bandwidths, float64(bytes))
+	}
+	return nil
 }
 
 // measureOffload trains on this machine and prints the result.
@@ -96,16 +132,22 @@ func (c benchCommands) measureOffload(ctx context.Context, o bench.Options) erro
 		return err
 	}
 	return c.print(results, func(w io.Writer) {
-		fmt.Fprintf(w, "trainer's CPU\tbest of the sweep\tat\textended\tat\tdistance\tpaper\tat\tdistance\n")
+		fmt.Fprintf(w, "link MB/s\ttrainer's CPU\tcut\tbest of the sweep\tat\tbelow the best cut\textended\tat\tdistance\t"+
+			"paper\tat\tdistance\n")
 		for _, r := range results {
-			fmt.Fprintf(w, "%g\t%.0f\t%.2f", r.TrainerCPU, r.Best.RowsPerSecond, r.Best.Ratio)
+			link := "unlimited"
+			if r.Bandwidth > 0 {
+				link = fmt.Sprintf("%g", r.Bandwidth/1e6)
+			}
+			fmt.Fprintf(w, "%s\t%g\t%v\t%.0f\t%.2f\t%.1f%%", link, r.TrainerCPU, r.Cut, r.Best.RowsPerSecond, r.Best.Ratio,
+				100*r.BestOfCuts)
 			for _, outcome := range r.Outcomes {
 				fmt.Fprintf(w, "\t%.0f\t%.2f\t%.1f%%", outcome.RowsPerSecond, outcome.Decision.Ratio,
 					100*outcome.Distance)
 			}
 			fmt.Fprintln(w)
 		}
-		for _, r := range results[:min(1, len(results))] {
+		for _, r := range results[max(0, len(results)-1):] {
 			if r.Note != "" {
 				fmt.Fprintf(w, "\nnote\t%s\n", r.Note)
 			}

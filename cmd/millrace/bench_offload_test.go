@@ -8,22 +8,47 @@ import (
 	"github.com/stretchr/testify/require"
 
 	bench "github.com/millrace/millrace/bench/offload"
+	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// TestBenchOffloadTrains runs the whole of bench offload --real with little data: a drive that is served, trainers in
-// processes of their own, a sweep, and both policies.
+// TestBenchOffloadTrains runs the whole of bench offload --real with little data: at each cut the workers in processes
+// of their own, trainers in others, a sweep, and both policies; then one cut over a link of limited bandwidth, where a
+// network namespace is permitted.
 func TestBenchOffloadTrains(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	results, err := bench.Run(t.Context(), bench.Options{
+	o := bench.Options{
 		Command: []string{self}, Env: []string{asCommand + "=1"}, Cores: []float64{0.3}, Rows: 20_000, Steps: 2,
 		TrainerCores: 2, DriveCores: 2, RowsPerSecond: 1e6,
-	})
+	}
+	results, err := bench.Run(t.Context(), o)
 	require.NoError(t, err)
-	require.Len(t, results, 1)
-	m := results[0]
+	require.Len(t, results, 3)
+	for i, cut := range []offload.Cut{offload.Transforms, offload.ReadAndTransforms, offload.All} {
+		assert.Equal(t, cut, results[i].Cut)
+		checkMeasured(t, results[i])
+	}
+	o.Cuts, o.Bandwidths, o.Steps = []offload.Cut{offload.ReadAndTransforms}, []float64{20e6}, 1
+	notes := ""
+	o.Progress = func(line string) { notes += line + "\n" }
+	results, err = bench.Run(t.Context(), o)
+	require.NoError(t, err)
+	if len(results) == 0 {
+		assert.Contains(t, notes, "a link of limited bandwidth is not permitted here")
+	} else {
+		assert.InDelta(t, 20e6, results[0].Bandwidth, 0)
+		require.Len(t, results[0].Sweep, 2)
+	}
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	assert.Empty(t, left, "the data is gone")
+}
+
+// checkMeasured checks the measurements of one trainer at one cut.
+func checkMeasured(t *testing.T, m bench.Measured) {
+	t.Helper()
 	require.Len(t, m.Sweep, 3)
 	for i, p := range m.Sweep {
 		assert.InDelta(t, float64(i)/2, p.Ratio, 0)
@@ -34,14 +59,21 @@ func TestBenchOffloadTrains(t *testing.T) {
 	for i, policy := range []string{"extended", "paper"} {
 		assert.Equal(t, policy, m.Outcomes[i].Policy)
 		assert.Positive(t, m.Outcomes[i].RowsPerSecond)
-		assert.NotEmpty(t, m.Outcomes[i].Decision.Why)
+		assert.NotEmpty(t, m.Outcomes[i].Decision.Why, "%v", m.Cut)
 	}
+	assert.GreaterOrEqual(t, m.BestOfCuts, 0.0)
+	assert.Zero(t, m.Bandwidth)
 	if m.Note == "" {
 		assert.InDelta(t, 2, m.TrainerQuota, 0)
 	} else {
 		assert.Zero(t, m.TrainerQuota)
 	}
-	left, err := os.ReadDir(temporary)
-	require.NoError(t, err)
-	assert.Empty(t, left, "the data is gone")
+}
+
+func TestBenchOffloadRefuses(t *testing.T) {
+	for _, args := range [][]string{{"--cuts", "none"}, {"--cuts", "half"}, {"--bandwidth", "fast"}, {"--bandwidth", "0"},
+		{"--bandwidth", "1KB"}, {"--rows", "-1"}} {
+		code, _, errs := millrace(t, append([]string{"bench", "offload", "--real"}, args...)...)
+		assert.Equal(t, exitUsage, code, "%q: %s", args, errs)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -229,7 +230,34 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	if err != nil {
 		return err
 	}
-	return c.print(r, func(w io.Writer) { printReport(w, r) })
+	shared, err := job.Sharing(ctx)
+	if err != nil {
+		return err
+	}
+	return c.print(rankReport{r, shared}, func(w io.Writer) {
+		printReport(w, r)
+		printSharing(w, shared)
+	})
+}
+
+// rankReport is the report of a rank of a control plane's job.
+type rankReport struct {
+	*trainmgr.Report
+	Sharing *remote.Sharing `json:"sharing,omitempty"`
+}
+
+// printSharing prints how the splits of a rank were shared.
+func printSharing(w io.Writer, s *remote.Sharing) {
+	if s == nil {
+		return
+	}
+	if s.Elsewhere >= 0 {
+		fmt.Fprintf(w, "share of the other workers\t%.1f%% of the splits: %s\n", 100*s.Elsewhere, dash(s.Why))
+	}
+	fmt.Fprintf(w, "made\t%d rows by the own CPUs, %d rows by all other workers\n", s.OwnRows, s.OthersRows)
+	if s.ProfileFrom != "" {
+		fmt.Fprintf(w, "profile\t%s, %.2f s, %.1f%% of the whole\n", s.ProfileFrom, s.Profile, 100*s.ProfileShare)
+	}
 }
 
 // readSealed reads a token of a control plane; it returns nil if the file does not exist.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/trainmgr/remote"
 )
 
 // filledDrive makes a drive that holds generated rows in two partitions. It returns the drive's URI and the folder with
@@ -167,9 +168,14 @@ func TestTrainKeepsItsProfile(t *testing.T) {
 			"--offload-model", model, "--offload-metrics", metrics, "--stop-after", steps)
 		require.Zero(t, code, errs)
 		var r struct {
-			Notes []string `json:"notes"`
+			Notes   []string       `json:"notes"`
+			Sharing remote.Sharing `json:"sharing"`
 		}
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
+		if epochs != "1" {
+			assert.Positive(t, r.Sharing.ProfileShare)
+			assert.Positive(t, r.Sharing.OwnRows+r.Sharing.OthersRows)
+		}
 		var job jobView
 		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "--control", at, name, "--output", "json")), &job))
 		require.Len(t, job.Ranks, 1)

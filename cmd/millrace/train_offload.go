@@ -29,8 +29,8 @@ type offloadFlags struct {
 func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.files, "local", nil,
-		"with --drive, or with --offload for a job of the service: the same partitions as files of this machine, whose "+
-			"CPUs preprocess what drives and nodes do not")
+		"with --drive or --accelerator, or with --offload for a job of the service: the same partitions as files of "+
+			"this machine, whose CPUs preprocess what drives and nodes do not")
 	f.StringVar(&o.policy, "offload", "extended",
 		"with --local, or for a job of the service: share of the splits for the drives and all other workers elsewhere: "+
 			"extended, paper, fastflow-code, or a number from 0 to 1")
@@ -49,10 +49,13 @@ func (o *offloadFlags) given() bool { return len(o.files) > 0 }
 // closes the returned value.
 func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Config,
 	job *trainmgr.Options) (drives *local.Elsewhere, closeAll func() error, err error) {
-	if len(in.drives) == 0 {
-		return nil, nil, usagef("--local is for jobs over drives: name them with --drive")
+	if len(in.drives) == 0 && in.card == "" {
+		return nil, nil, usagef("--local is for jobs over drives: name them with --drive, or with --in and --accelerator")
 	}
 	share := &job.Offload
+	if in.card != "" && len(in.drives) == 0 { // this machine reads, and the accelerator transforms
+		share.Cut = offload.Transforms
+	}
 	if ratio, numeric := strconv.ParseFloat(o.policy, 64); numeric == nil {
 		if !(ratio >= 0 && ratio <= 1) {
 			return nil, nil, usagef("--offload %s: a share is from 0 to 1", o.policy)

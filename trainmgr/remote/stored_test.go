@@ -122,8 +122,8 @@ func TestEveryKeyIsCompared(t *testing.T) {
 	r.stored.put(r, &apiv1.OffloadMetrics{Gthp: 5, Lthp: 4, Pcycle: 0.3, Rthp: 2, Ocycle: 0.1, Tcycle: 0.5, Cores: 8})
 	r.stored.writing.Wait()
 
-	all, own, model := offload.Known{Model: true, Pipeline: true, Remote: true}, offload.Known{Model: true, Pipeline: true},
-		offload.Known{Model: true}
+	all, own := offload.Known{Model: true, Pipeline: true, Remote: true}, offload.Known{Model: true, Pipeline: true}
+	model := offload.Known{Model: true}
 	reads, other := o, o
 	reads.OwnReads, other.Model = "nodes", "forest"
 	for name, v := range map[string]struct {

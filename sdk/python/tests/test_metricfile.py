@@ -123,7 +123,8 @@ class Stores(Files):
     def test_damaged_tables_are_refused(self) -> None:
         candidate = '{"cut":"all"},'
         for text in (
-            "", "{", "[]", "null", '{"version":2}', '{"version":0}', '{"version":true}', '{"version":1.5}', '{"models":[]}',
+            "", "{", "[]", "null", '{"version":2}', '{"version":0}', '{"version":true}', '{"version":1.5}',
+            '{"models":[]}',
             '{"version":1,"extra":1}', '{"version":1,"models":{}}', '{"version":1,"models":[1]}',
             '{"version":1,"models":[{"key":"00"}]}', '{"version":1,"models":[{"key":"' + "z" * 64 + '"}]}',
             '{"version":1,"models":[{"key":"' + "0 " * 32 + '"}]}',
@@ -240,7 +241,8 @@ class Sessions(Files):
         """The first job stores its profile. The next one, of any length, reports that profile at once. After a change
         of the other workers only these are measured.
         """
-        keys = {name: millrace.control.b64(d) for name, d in zip(("pipeline", "ownWorkers", "otherWorkers"), Kept.DIGESTS)}
+        names = ("pipeline", "ownWorkers", "otherWorkers")
+        keys = {name: millrace.control.b64(digest) for name, digest in zip(names, Kept.DIGESTS)}
 
         def run(total: int = 5000, **changed: str) -> tuple[list[str], list[dict[str, Any]]]:
             with Cluster(nodes=2, total=total, split=4, rows=4, order="fastest") as c:
@@ -281,9 +283,8 @@ class Sessions(Files):
         kept.wait()
         with Cluster(nodes=1, total=40, split=4, rows=4) as c:
             c.ledger.offload = "extended"
-            c.ledger.profile_keys = {
-                name: millrace.control.b64(d) for name, d in zip(("pipeline", "ownWorkers", "otherWorkers"), Kept.DIGESTS)
-            }
+            names = ("pipeline", "ownWorkers", "otherWorkers")
+            c.ledger.profile_keys = {name: millrace.control.b64(digest) for name, digest in zip(names, Kept.DIGESTS)}
             with Job(c.urls, "rm1") as job:
                 job._session.begin_profile(float, KeptProfile("dlrm", self.path), 32)
                 list(job)

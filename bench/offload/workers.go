@@ -1,0 +1,194 @@
+package offload
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/offload"
+)
+
+// workers are the processes that preprocess beside the trainer at one cut:
+//
+//	transforms           a drive without flash, to which the trainer's process streams what it reads
+//	read_and_transforms  a drive over NVMe/TCP, whose mini-batches the trainer's process gathers
+//	all                  a storage node with the drive, and a control plane
+type workers struct {
+	cut       offload.Cut
+	at        string // URI of the drive, or URL of the control plane
+	processes []*server
+}
+
+// server is a process that runs until it is ended.
+type server struct {
+	what string
+	cmd  *exec.Cmd
+	said *bytes.Buffer // on standard error
+}
+
+// trained is the result of one job.
+type trained struct {
+	rowsPerSecond float64
+	decision      offload.Decision // of the policy when the job began, or of the leader when the job ended
+}
+
+// startWorkers starts the processes of a cut.
+func (b *bench) startWorkers(ctx context.Context, cut offload.Cut) (w *workers, err error) {
+	w = &workers{cut: cut}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+			w = nil
+		}
+	}()
+	const nqn = "nqn.2024-01.io.millrace:bench"
+	var ready struct {
+		URI, URL string
+		URLs     []string
+	}
+	serve := func(group *quota, args ...string) error {
+		s, err := b.serve(ctx, group, &ready, args...)
+		if s != nil {
+			w.processes = append(w.processes, s)
+		}
+		return err
+	}
+	switch cut {
+	case offload.Transforms:
+		err = serve(b.worker, "drive", "serve", "--diskless", "--slm", "256MiB", "--listen", "127.0.0.1:0", "--nqn", nqn,
+			"--output", "json", "--log-level", "error")
+		w.at = ready.URI
+	case offload.ReadAndTransforms:
+		err = serve(b.worker, "drive", "serve", "--flash", b.flash(), "--slm", "256MiB", "--listen", "127.0.0.1:0", "--nqn",
+			nqn, "--output", "json", "--log-level", "error")
+		w.at = ready.URI
+	default:
+		if err = serve(nil, "control", "run", "--listen", "127.0.0.1:0", "--data", b.folder("control"), "--output", "json",
+			"--log-level", "error"); err != nil {
+			return w, err
+		}
+		w.at = ready.URL
+		config, err := json.Marshal(map[string]any{ // YAML contains JSON
+			"name": "n0", "listen": []string{"127.0.0.1:0"}, "control": []string{w.at}, "state_dir": b.folder("node"),
+			"drives": []any{map[string]string{"name": "d0", "uri": "file:" + b.flash() + "?slm=256MiB"}},
+			"log":    map[string]string{"level": "error"},
+		})
+		if err == nil {
+			err = os.WriteFile(b.folder("node.yaml"), config, 0o600)
+		}
+		if err == nil {
+			// The rank's own worker serves on a socket, so that a limit of the network is one of the other workers alone.
+			err = os.WriteFile(b.folder("own.yaml"), []byte("threads: 1\nlisten: [\"unix:"+b.folder("own.sock")+"\"]\n"), 0o600)
+		}
+		if err != nil {
+			return w, err
+		}
+		if err = serve(b.worker, "node", "run", "--config", b.folder("node.yaml"), "--output", "json"); err != nil {
+			return w, err
+		}
+	}
+	return w, err
+}
+
+// folder returns a path in the measurement's folder.
+func (b *bench) folder(name string) string { return filepath.Join(b.dir, name) }
+
+// serve starts a process and waits until it writes on standard output that it is ready. The server is not nil if a
+// process was started.
+func (b *bench) serve(ctx context.Context, group *quota, ready any, args ...string) (*server, error) {
+	s := &server{what: strings.Join(args[:2], " "), said: &bytes.Buffer{}}
+	s.cmd = exec.CommandContext(ctx, b.Command[0], slices.Concat(b.Command[1:], args)...)
+	s.cmd.Env, s.cmd.WaitDelay, s.cmd.Stderr = append(os.Environ(), b.Env...), waitDelay, s.said
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.what, err)
+	}
+	if group != nil {
+		if err := group.add(s.cmd.Process.Pid); err != nil {
+			return s, fmt.Errorf("%s: quota: %w", s.what, err)
+		}
+	}
+	if err := json.NewDecoder(io.LimitReader(out, 1<<16)).Decode(ready); err != nil {
+		return s, fmt.Errorf("%s: it ended before it was ready: %w", s.what, err)
+	}
+	return s, nil
+}
+
+// close ends the processes, the last one first, and adds what a process that failed has written.
+func (w *workers) close() error {
+	var errs []error
+	for _, s := range slices.Backward(w.processes) {
+		if err := s.stop(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w: %s", s.what, err, strings.TrimSpace(s.said.String())))
+		}
+	}
+	w.processes = nil
+	return errors.Join(errs...)
+}
+
+// stop ends the process. A process that had ended with an error is one of the errors.
+func (s *server) stop() error {
+	err := s.cmd.Process.Signal(syscall.SIGTERM)
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
+	}
+	return errors.Join(err, s.cmd.Wait())
+}
+
+// train runs a job. offloading is a share or the name of a policy.
+func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offloading string) (trained, error) {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	b.Progress(fmt.Sprintf("cut %v, a trainer that uses %g of a CPU, offloading %s", w.cut, cpuShare, offloading))
+	args := []string{"train", "--pipeline", "rm1", "--batch", "4096", "--split-batches", "4", "--epochs", "3", "--local",
+		b.data(), "--offload", offloading, "--trainer-rows-per-second", number(b.RowsPerSecond), "--trainer-cpu",
+		number(cpuShare), "--measure", "200ms", "--output", "json", "--progress", "none"}
+	switch w.cut {
+	case offload.Transforms:
+		args = append(args, "--in", b.data(), "--accelerator", w.at)
+	case offload.ReadAndTransforms:
+		args = append(args, "--drive", w.at)
+	default:
+		args = append(args, "--control", w.at, "--own-worker", b.folder("own.yaml"))
+	}
+	out, err := b.run(ctx, b.trainer, args...)
+	if err != nil {
+		return trained{}, err
+	}
+	var report struct {
+		trainmgr.Report
+		Sharing *struct { // of a rank of a control plane's job
+			Share float64 `json:"elsewhere_share"`
+			Why   string  `json:"offload"`
+		} `json:"sharing"`
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		return trained{}, fmt.Errorf("report of train: %w", err)
+	}
+	result := trained{rowsPerSecond: report.RowsPerSecond}
+	switch shared := report.Sharing; {
+	case report.Offload != nil:
+		result.decision = report.Offload.Decision
+	case shared != nil:
+		share := max(shared.Share, 0)
+		result.decision = offload.Decision{Offload: share > 0, Cut: w.cut, Ratio: share,
+			Why: cmp.Or(shared.Why, "the job ended before the control plane decided")}
+	default:
+		return trained{}, errors.New("report of train: it does not say how splits were shared")
+	}
+	return result, nil
+}

@@ -1,0 +1,36 @@
+package remote
+
+import "context"
+
+// Sharing describes how the splits of a rank are divided between the rank's own CPUs and all other workers.
+type Sharing struct {
+	Elsewhere   float64 `json:"elsewhere_share"` // of the splits, for all other workers; -1: these come first
+	Why         string  `json:"offload"`         // the reason for the share; empty: the control plane has not decided
+	OwnRows     int64   `json:"own_rows"`        // that came from the rank's own CPUs
+	OthersRows  int64   `json:"others_rows"`     // that came from all other workers
+	ProfileFrom string  `json:"profile_from"`    // measured, stored by an earlier job, or empty: there is none
+	Profile     float64 `json:"profile_seconds"` // that the profile took
+	// ProfileShare is the share of the training time that the profile took, 0 to 1.
+	ProfileShare float64 `json:"profile_share"`
+}
+
+// Sharing asks the control plane for the share of this rank. It returns nil if the job does not share splits.
+func (j *Job) Sharing(ctx context.Context) (*Sharing, error) {
+	r := j.rank
+	status, err := r.client.Get(ctx, r.id)
+	if err != nil || status.GetSpec().GetOffload() == "" {
+		return nil, err
+	}
+	s := &Sharing{Elsewhere: -1, OwnRows: r.ownMade.Read().Rows, OthersRows: r.othersMade.Read().Rows}
+	for _, rank := range status.GetRanks() {
+		if rank.Rank == r.options.Rank {
+			s.Elsewhere, s.Why = rank.ShareElsewhere, rank.Offload
+		}
+	}
+	profile := r.profiler.status()
+	s.ProfileFrom, s.Profile = profile.From, profile.Seconds
+	if profile.Training > 0 {
+		s.ProfileShare = min(profile.Seconds/profile.Training, 1)
+	}
+	return s, nil
+}
