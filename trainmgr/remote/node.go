@@ -172,6 +172,7 @@ type batchRequest struct {
 	job    [32]byte // digest
 	epoch  uint64
 	number uint64
+	rows   int    // that the plan gives the mini-batch
 	until  uint64 // end of the piece's numbers
 	drive  string
 	ticket *string // in base64; nil: none
@@ -235,6 +236,9 @@ func readBatch(buf []byte, crc uint32, q *batchRequest, schema *tensor.Schema,
 	got, err := tensor.ReadFrameOf(buf, crc, want, schema)
 	if err != nil {
 		return nil, err
+	}
+	if got.Rows != q.rows {
+		return nil, fmt.Errorf("mini-batch %d has %d rows, the plan gives it %d", q.number, got.Rows, q.rows)
 	}
 	mb := tensor.New(schema, got.Rows, func() { pool.put(buf) })
 	mb.Name = got.Name

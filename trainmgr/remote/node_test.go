@@ -31,6 +31,12 @@ func TestANodeThatMisbehaves(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
+	ofRows := func(r *http.Request, number uint64, rows int) []byte {
+		name := tensor.Name{Job: [32]byte(mustHex(r.URL.Query().Get("job"))), Number: number}
+		b, err := tensor.AppendFrame(nil, makeBatch(name, rows))
+		assert.NoError(t, err)
+		return b
+	}
 	label := tensor.New(&tensor.Schema{Label: true}, 10, nil)
 	label.Label = make([]float32, 10)
 	for name, serve := range map[string]func(n uint64, w http.ResponseWriter, r *http.Request, frame []byte) bool{
@@ -48,6 +54,28 @@ func TestANodeThatMisbehaves(t *testing.T) {
 			mb.Name = tensor.Name{Job: [32]byte(mustHex(r.URL.Query().Get("job"))), Number: n}
 			b, _ := tensor.AppendFrame(nil, mb)
 			send(w, b)
+			return true
+		},
+		"it leaves a row out": func(n uint64, w http.ResponseWriter, r *http.Request, _ []byte) bool {
+			send(w, ofRows(r, n, 9))
+			return true
+		},
+		"it adds a row": func(n uint64, w http.ResponseWriter, r *http.Request, _ []byte) bool {
+			send(w, ofRows(r, n, 11))
+			return true
+		},
+		"it sends a byte now and then": func(_ uint64, w http.ResponseWriter, r *http.Request, frame []byte) bool {
+			w.Header().Set("Content-Type", apiv1.FrameType)
+			w.Header().Set("Content-Length", strconv.Itoa(len(frame)))
+			for i := range frame {
+				_, _ = w.Write(frame[i : i+1])
+				w.(http.Flusher).Flush()
+				select {
+				case <-r.Context().Done():
+					return true
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
 			return true
 		},
 		"it hangs up in the middle": func(_ uint64, w http.ResponseWriter, _ *http.Request, frame []byte) bool {
@@ -313,8 +341,8 @@ func TestNoMemoryIsAllocatedForTensors(t *testing.T) {
 	n := &node{name: "n", http: http.DefaultClient}
 	pool := newBuffers(64 << 20)
 	get := func() {
-		mb, err := n.fetchFrame(t.Context(), "http://"+l.Addr().String(), &batchRequest{job: name.Job, until: 1}, pool,
-			testSchema)
+		q := &batchRequest{job: name.Job, rows: rows, until: 1}
+		mb, err := n.fetchFrame(t.Context(), "http://"+l.Addr().String(), q, pool, testSchema)
 		require.NoError(t, err)
 		mb.Release()
 	}

@@ -102,8 +102,13 @@ func (s *stream) startFetches() {
 func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 	l, node := s.piece.leases, s.piece.node
 	r := l.rank
+	planned, err := l.epoch.Plan.MiniBatch(number)
+	if err != nil {
+		return nil, err
+	}
 	request := &batchRequest{
-		job: r.digest, epoch: l.epoch.Number, number: number, until: s.piece.numbers.To, drive: s.piece.drive,
+		job: r.digest, epoch: l.epoch.Number, number: number, rows: planned.Rows, until: s.piece.numbers.To,
+		drive: s.piece.drive,
 	}
 	begin := time.Now()
 	for try := 1; ; {

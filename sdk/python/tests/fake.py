@@ -266,6 +266,7 @@ class Ledger:
     def __init__(
         self, nodes: list[Node], total: int, split: int, epochs: int, ranks: int, order: str, schema: Schema
     ) -> None:
+        self.manifest = b'{"partitions":[]}'
         self.nodes, self.total, self.split, self.epochs, self.ranks, self.order, self.schema = (
             nodes,
             total,
@@ -349,7 +350,7 @@ class Ledger:
             "job": self.status(),
             "session": b64(session),
             "tensorSchema": b64(self.schema.to_json().encode()),
-            "manifest": b64(b'{"partitions":[]}'),
+            "manifest": b64(self.manifest),
             "meanLength": {"cat_1": 1.5},
             "epoch": str(self.epoch),
             "token": b64(p.token().to_bytes()),

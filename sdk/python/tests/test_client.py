@@ -32,6 +32,7 @@ from millrace import (
     UnreachableError,
 )
 from millrace.control import _PLAN, _SPEC
+from millrace.nodes import planned_rows
 from millrace.token import Ranges
 
 from .fake import JOB, SCHEMA, Cluster, content
@@ -439,6 +440,38 @@ class Faults(unittest.TestCase):
                 for b in job:
                     self.assertEqual(bytes(b.data), c.expected(0, b.name.number)[-len(b.data) :])
             self.assertRegex(" ".join(c.ledger.released), "CRC32C")
+
+    def test_rows_that_no_plan_gives_are_noticed(self) -> None:
+        """A node leaves rows out of a whole frame, or adds some: another node makes the mini-batch."""
+        for rows in (31, 33):
+
+            def lie(h: Any, epoch: int, number: int, rows: int = rows) -> bool:
+                if number == 2 and c.nodes[0].faults:
+                    c.nodes[0].faults.clear()
+                    h.answer(200, content(0, 2, rows))
+                    return True
+                return False
+
+            with self.subTest(rows), Cluster(nodes=1, total=12) as c:
+                c.ledger.manifest = b'{"partitions":[{"rows":320},{"rows":71}]}'
+                c.nodes[0].faults.append(lie)
+                with Job(c.urls, "rm1") as job:
+                    self.assertEqual({b.rows for b in job}, {32})
+                self.assertRegex(" ".join(c.ledger.released), f"has {rows} rows, which no plan gives it")
+
+    def test_the_rows_that_a_plan_can_give(self) -> None:
+        for manifest, batch, want in (
+            (b'{"partitions":[{"rows":320},{"rows":71}]}', 32, {32, 7}),
+            (b'{"partitions":[{"rows":"7"}]}', 32, {7}),
+            (b'{"partitions":[{"rows":0},{}]}', 32, set()),
+            (b'{"partitions":[]}', 32, set()),
+            (b"", 32, set()),
+            (b'{"partitions":[{"rows":320}]}', 0, set()),
+        ):
+            self.assertEqual(planned_rows(manifest, batch), want)
+        for wrong in (b'{"partitions":[{"rows":-1}]}', b'{"partitions":[{"rows":"x"}]}', b"x"):
+            with self.assertRaises(ValueError):
+                planned_rows(wrong, 32)
 
     def test_what_would_fail_anywhere_ends_the_job(self) -> None:
         for status, code, words in (

@@ -18,7 +18,6 @@ Failures, and what follows from them:
 
 from __future__ import annotations
 
-import re
 import warnings
 import weakref
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
@@ -28,9 +27,9 @@ from .contexts import resolve
 from .consumption import Consumption
 from .control import Control, b64, unb64
 from .errors import JobEndedError, MillraceError, NoMiniBatchWarning, OtherJobError, TokenError
-from .frame import MAX_ROWS, MiniBatch, Name
+from .frame import MiniBatch, Name
 from .metricfile import KeptProfile
-from .nodes import Nodes
+from .nodes import Nodes, batch_of
 from .own import OwnWorker
 from .run import default_run
 from .schema import Schema
@@ -182,12 +181,7 @@ class Job:
     @property
     def batch(self) -> int:
         """Rows of a mini-batch; the last of a partition may have fewer. 0 if the job does not give it."""
-        spec = self._session.spec
-        said = integer((spec.get("plan") or {}).get("batch") or 0, "batch of the job", MAX_ROWS)
-        if not said:
-            found = re.search(rb"^batch:\s*([0-9]{1,9})\b", unb64(spec.get("pipeline")), re.MULTILINE)
-            said = int(found[1]) if found else 0
-        return said
+        return batch_of(self._session.spec)
 
     @property
     def manifest(self) -> dict[str, Any]:

@@ -61,12 +61,12 @@ class Fetchers:
                     work = s.intake.next_fetch(lambda lease: self._sick.get(lease.node, (0.0, 0.0))[0] <= now)
                     if work is None:
                         s.cond.wait(0.1 if self._sick else 1.0)
-                job, schema = s.digest, s.schema
+                job, schema, rows = s.digest, s.schema, s.rows
                 meter = s.sides.meter(work.lease.own)
                 meter.enter(time.monotonic())
             spent = time.thread_time()
             try:
-                batch = s.nodes.fetch(job, schema, work)
+                batch = s.nodes.fetch(job, schema, work, rows)
             except Failed as e:
                 self._failed(work, e)
                 continue

@@ -7,20 +7,23 @@ frame of the requested mini-batch, with the job's schema.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any, Optional
 from urllib.parse import quote
 
-from .bounds import document, read_all, seconds
+from .bounds import document, integer, read_all, seconds
+from .control import unb64
 from .errors import FrameError
-from .frame import MiniBatch, decode
+from .frame import MAX_ROWS, MiniBatch, decode
 from .intake import Lease, Work
 from .pool import Pool
 from .schema import Schema
 from .wire import BROKEN, TLS, Connections
 
-__all__ = ["Failed", "Nodes"]
+__all__ = ["Failed", "Nodes", "batch_of", "planned_rows"]
 
 _MAX_FRAME = 2 << 30
 _MAX_DESCRIPTION = 256 << 20
@@ -43,6 +46,31 @@ class Failed(Exception):
         self.code = code
         self.retry_after = retry_after
         self.final = code in ("data_loss", "failed_precondition")
+
+
+def batch_of(spec: Mapping[str, Any]) -> int:
+    """Returns the rows of a job's mini-batches; 0 if the job does not give it."""
+    said = integer((spec.get("plan") or {}).get("batch") or 0, "batch of the job", MAX_ROWS)
+    if not said:
+        found = re.search(rb"^batch:\s*([0-9]{1,9})\b", unb64(spec.get("pipeline")), re.MULTILINE)
+        said = int(found[1]) if found else 0
+    return said
+
+
+def planned_rows(manifest: bytes, batch: int) -> frozenset[int]:
+    """Returns every number of rows that a mini-batch of the job can have: ``batch``, and what is left at a partition's
+    end. Empty if the manifest or ``batch`` is not known.
+
+    Raises:
+        ValueError: the manifest makes no sense.
+    """
+    if not manifest or not batch:
+        return frozenset()
+    found = set()
+    for partition in document(manifest).get("partitions") or ():
+        rows = integer(partition.get("rows"), "rows of a partition")
+        found |= {min(rows, batch), rows % batch}
+    return frozenset(found - {0})
 
 
 class Nodes:
@@ -68,11 +96,14 @@ class Nodes:
         self._stop.set()
         self._connections.close()
 
-    def fetch(self, job: str, schema: Schema, work: Work) -> MiniBatch:
+    def fetch(self, job: str, schema: Schema, work: Work, rows: frozenset[int] = frozenset()) -> MiniBatch:
         """Gets a mini-batch from a node of its lease.
 
+        Args:
+            rows: the numbers of rows that it can have; empty: any.
+
         Raises:
-            Failed: no URL of the node gave the mini-batch, or its name or schema is another one's.
+            Failed: no URL of the node gave the mini-batch, or its name, schema or number of rows is another one's.
         """
         lease = work.lease
         urls = [u for u in lease.urls if u.startswith("unix:") and self._is_near(u, lease.node)]
@@ -93,6 +124,9 @@ class Nodes:
                 raise Failed("internal", f"{url}: asked for {work.number} of epoch {lease.epoch}, got {batch.name}")
             if batch.schema != schema:
                 raise Failed("internal", f"{url}: mini-batch {batch.name.number} has another schema than the job")
+            if rows and batch.rows not in rows:
+                number = batch.name.number
+                raise Failed("internal", f"{url}: mini-batch {number} has {batch.rows} rows, which no plan gives it")
             return batch
         raise failure
 

@@ -30,7 +30,7 @@ from .fetching import Fetchers
 from .frame import MiniBatch
 from .intake import Intake, Lease
 from .metricfile import KeptProfile, is_whole
-from .nodes import Nodes
+from .nodes import Nodes, batch_of, planned_rows
 from .profiling import Profiler, Sample, available_processors
 from .schema import Schema
 from .sides import Sides
@@ -160,6 +160,7 @@ class Session(Consumption):
         self._session = b64(unb64(answer.get("session")))
         # In a job that follows a growing data set these change with the next edition.
         self.manifest = unb64(answer.get("manifest"))
+        self.rows = planned_rows(self.manifest, batch_of(self.spec))
         self.mean_length = {
             str(k): real(v, f"mean length of {k!r}", _MAX_MEAN) for k, v in (answer.get("meanLength") or {}).items()
         }
