@@ -1,6 +1,6 @@
 """Millrace beside the ways in which PyTorch is fed from Parquet: rows a second of whole mini-batches as tensors.
 
-    loaders.py [--rows N] [--cores N] [--turns N] [--models rm1,rm5,criteo] [--output table|json]
+    loaders.py [--rows N,N,N] [--cores N] [--turns N] [--models rm1,rm5,criteo] [--criteo FILE] [--output table|json]
 
 Each side hands the training process the same mini-batches: label, dense and ids of a pipeline as tensors of torch. A
 turn is a process of its own, bound to the same cores as the turns of the other sides; imports do not count, and the
@@ -11,6 +11,9 @@ Millrace's mini-batches: label, ids and lengths to the bit, dense to the units o
 Each peer is written as somebody would who knows it: whole columns, no loop over rows in Python, memory-mapped files,
 pyarrow's own threads where processes do not take their place. Row groups hold whole mini-batches, so that the peers
 need not cut across them. A peer that does not import is listed with the reason.
+
+Criteo's rows come from a file of yours, as Parquet or as text separated by tabs. Its rows are repeated to the number
+asked for. The sides read the rows as Parquet; if the file is text, Millrace reads the text, too, as a side of its own.
 """
 
 import argparse
@@ -41,6 +44,11 @@ def millrace_open(job, cores):
         data.close()
 
     return turn
+
+
+def millrace_text(job, cores):
+    """millrace.open of Criteo's rows as text; the peers have no reader for them that gives the same columns."""
+    return millrace_open({**job, "file": job["text"]}, cores)
 
 
 def tensors_of(t):
@@ -158,6 +166,15 @@ SIDES = {
 }
 
 
+# Sides of models whose rows are there as text.
+TEXT_SIDES = {"Millrace, from TSV": millrace_text}
+
+
+def sides_of(job):
+    """The sides that can be compared on a job's file."""
+    return {**SIDES, **(TEXT_SIDES if "text" in job else {})}
+
+
 def digest(batch):
     """What names a mini-batch among others: its label, ids and lengths, which must be equal to the bit."""
     h = hashlib.sha256()
@@ -173,7 +190,7 @@ def one_turn(name, job, cores, keep):
 
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     torch.set_num_threads(cores)
-    turn = SIDES[name](job, cores)
+    turn = sides_of(job)[name](job, cores)
     first, rows, found = None, 0, []
     before, begun = cpu_seconds(), time.perf_counter()
     for batch in turn():
@@ -195,9 +212,12 @@ def cpu_seconds():
 
 
 def in_a_process(name, job, cores, keep=""):
-    """Runs a turn in a process of its own. Returns its answer, or the text of its error."""
-    command = [sys.executable, os.path.abspath(__file__), "--turn", json.dumps([name, job, cores, keep])]
-    done = subprocess.run(command, capture_output=True, text=True)
+    """Runs a turn in a process of its own. Returns its answer, or the text of its error. The job comes as the input,
+    since RM5's pipeline is longer than an argument may be.
+    """
+    command = [sys.executable, os.path.abspath(__file__), "--turn"]
+    turn = json.dumps([name, job, cores, keep])
+    done = subprocess.run(command, input=turn, capture_output=True, text=True)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
         return None, lines[-1]
@@ -220,29 +240,52 @@ def difference(ours, theirs, one, other):
     return greatest
 
 
+def program(*arguments):
+    """Runs the millrace program."""
+    import millrace
+
+    subprocess.run([millrace.binary.find(), *arguments, "--progress", "none"], check=True, stdout=subprocess.DEVNULL)
+
+
+def repeated(path, rows, to):
+    """Writes the lines of a text so often that there are at least ``rows`` of them; each line ends."""
+    with open(path, "rb") as f:
+        text = f.read()
+    text += b"" if text.endswith(b"\n") else b"\n"
+    with open(to, "wb") as f:
+        for _ in range(max(1, -(-rows // text.count(b"\n")))):
+            f.write(text)
+
+
 def make(model, rows, folder, criteo):
-    """Makes a model's file; its row groups hold whole mini-batches."""
+    """Makes a model's file; its row groups hold whole mini-batches. Rows of Criteo's are repeated: nothing larger is at
+    hand. If they are text, the repeated text is the job's, too.
+    """
     import millrace
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = f"{folder}/{model}.parquet"
-    if model == "criteo":
-        # Criteo's own rows, repeated: nothing larger is at hand.
+    path, text = f"{folder}/{model}.parquet", ""
+    if model == "criteo" and criteo.endswith(".parquet"):
         table = pq.read_table(criteo)
-        table = pa.concat_tables([table] * max(1, rows // table.num_rows))
+        table = pa.concat_tables([table] * max(1, -(-rows // table.num_rows)))
     else:
-        program = millrace.binary.find()
-        command = [program, "dataset", "generate", "--model", model, "--rows", str(rows), "--partitions", "1"]
-        subprocess.run([*command, "--out", f"{folder}/{model}", "--progress", "none"], check=True,
-                       stdout=subprocess.DEVNULL)  # fmt: skip
-        table = pq.read_table(f"{folder}/{model}/part-00000.parquet")
+        if model == "criteo":
+            text = f"{folder}/criteo.tsv"
+            repeated(criteo, rows, text)
+            program("dataset", "import", text, "--input-format", "criteo-tsv", "--out", f"{folder}/{model}")
+        else:
+            program("dataset", "generate", "--model", model, "--rows", str(rows), "--partitions", "1",
+                    "--out", f"{folder}/{model}")  # fmt: skip
+        parts = sorted(name for name in os.listdir(f"{folder}/{model}") if name.endswith(".parquet"))
+        table = pa.concat_tables([pq.read_table(f"{folder}/{model}/{name}") for name in parts])
     fields = [f.with_nullable(f.nullable and f.name != "label") for f in table.schema]
     table = table.replace_schema_metadata().cast(pa.schema(fields))
     group = BATCH * max(1, min(8, rows // BATCH // 8))  # several for each process, however short the file
     pq.write_table(table, path, row_group_size=group, compression="snappy")
     checked = millrace.Pipeline.from_yaml(model).check(path)
-    return {"file": path, "pipeline": model, "canonical": checked.canonical}, table.num_rows, os.path.getsize(path)
+    job = {"file": path, "pipeline": model, "canonical": checked.canonical, **({"text": text} if text else {})}
+    return job, table.num_rows, os.path.getsize(path)
 
 
 def say(line):
@@ -250,14 +293,17 @@ def say(line):
     print(line, file=sys.stderr, flush=True)
 
 
-def compare(model, rows, cores, turns, criteo):
-    """All sides on one model. Returns the row of each side, and why the others are not there."""
+def compare(model, rows, cores, turns, criteo, without):
+    """All sides on one model but those to leave out. Returns the row of each side, and why the others are not there."""
     found, skipped = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         job, rows, size = make(model, rows, folder, criteo)
         say(f"{model}: {rows:,} rows, {size / 1e6:,.0f} MB")
         ours, ulps = None, {}
-        for i, name in enumerate(SIDES):
+        for i, name in enumerate(sides_of(job)):
+            if name in without:
+                skipped[name] = "left out (--without)"
+                continue
             keep = f"{folder}/{i}"
             os.mkdir(keep)
             answer, error = in_a_process(name, job, cores, keep)
@@ -320,12 +366,13 @@ def main():
     p.add_argument("--rows", default="1000000,50000,1000000", help="of each model")
     p.add_argument("--cores", default=str(os.cpu_count()), help="for each side; several separated by commas")
     p.add_argument("--turns", type=int, default=3)
-    p.add_argument("--criteo", default=os.environ.get("MILLRACE_CRITEO", ""), help="Parquet with rows of Criteo's")
+    p.add_argument("--criteo", default=os.environ.get("MILLRACE_CRITEO", ""), help="rows of Criteo's: Parquet, or text (TSV)")
+    p.add_argument("--without", action="append", default=[], choices=list(SIDES)[1:], help="a side to leave out")
     p.add_argument("--output", choices=("table", "json"), default="table")
-    p.add_argument("--turn", help=argparse.SUPPRESS)
+    p.add_argument("--turn", action="store_true", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.turn:
-        print(json.dumps(one_turn(*json.loads(a.turn))))
+        print(json.dumps(one_turn(*json.load(sys.stdin))))
         return
     results, skipped = [], {}
     for model, rows in zip(a.models.split(","), a.rows.split(",")):
@@ -333,9 +380,9 @@ def main():
             skipped["criteo"] = "no file of Criteo's rows: --criteo FILE"
             continue
         for cores in a.cores.split(","):
-            found, without = compare(model, int(rows), int(cores), a.turns, a.criteo)
+            found, missing = compare(model, int(rows), int(cores), a.turns, a.criteo, a.without)
             results += found
-            skipped.update({f"{name} ({model})": why for name, why in without.items()})
+            skipped.update({f"{name} ({model})": why for name, why in missing.items()})
     if a.output == "json":
         print(json.dumps({"results": results, "skipped": skipped}, indent=2))
     else:
