@@ -303,6 +303,9 @@ func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Des
 	case len(name) > maxName:
 		r.add(a, ErrValue, "a feature's name of %d bytes, want at most %d", len(name), maxName)
 		return nil
+	case c.List && to == program.ToDense && o.step != nil && !makesDense(ops):
+		r.add(a, ErrColumnType, "a list cannot be dense: only sparse features have several values a row")
+		return nil
 	case c.List && to == program.ToDense && !makesDense(ops):
 		r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row; fixed_length makes "+
 			"dense columns of lists of one length", to)
