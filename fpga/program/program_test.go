@@ -436,6 +436,8 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(mapProgram().Marshal())
 	f.Add(bfloatProgram().Marshal())
 	f.Add(graphProgram().Marshal())
+	f.Add(annotated().Marshal())
+	f.Add(embeddings().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= headerSize {
 			b = reseal(bytes.Clone(b)) // else the fuzzer would never get past the checksum

@@ -73,8 +73,11 @@ func FuzzPage(f *testing.F) {
 		body []byte) {
 		ct := (parquettest.Shape(s) % parquettest.PageShapes).ColumnType()
 		ct.Physical, ct.Unsigned, ct.RowsUncounted = format.Type(physical%8), mix&1 != 0, mix&4 != 0
-		if ct.Physical == format.FixedLenByteArray {
+		switch ct.Physical {
+		case format.FixedLenByteArray:
 			ct.TypeLength = 1 + int32(mix>>4)
+		case format.Int96:
+			ct.TypeLength = 12
 		}
 		if ct.Validate() != nil || len(body) > 1<<16 {
 			return
@@ -164,8 +167,11 @@ func FuzzDictionary(f *testing.F) {
 	f.Add(byte(format.ByteArray), uint16(1), []byte{1, 0, 0, 0, 'a'}, open)
 	f.Fuzz(func(t *testing.T, physical byte, n uint16, page, decoded []byte) {
 		ct := format.ColumnType{Physical: format.Type(physical % 8)}
-		if ct.Physical == format.FixedLenByteArray {
+		switch ct.Physical {
+		case format.FixedLenByteArray:
 			ct.TypeLength = 1 + int32(physical>>3)
+		case format.Int96:
+			ct.TypeLength = 12
 		}
 		if ct.Validate() != nil || len(page) > 1<<16 {
 			return

@@ -18,7 +18,7 @@ func drawColumn(t *rapid.T, maxRows int) *parquettest.Column {
 	c := &parquettest.Column{
 		Shape: parquettest.Shape(rapid.IntRange(0, parquettest.Shapes-1).Draw(t, "shape")),
 		Physical: rapid.SampledFrom([]format.Type{format.Boolean, format.Int32, format.Int64, format.Float,
-			format.Double, format.ByteArray, format.FixedLenByteArray}).Draw(t, "type"),
+			format.Double, format.ByteArray, format.FixedLenByteArray, format.Int96}).Draw(t, "type"),
 		Codec: rapid.SampledFrom([]format.Codec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli,
 			format.LZ4, format.Zstd, format.LZ4Raw}).Draw(t, "codec"),
 		V2:       rapid.Bool().Draw(t, "v2"),
@@ -36,6 +36,9 @@ func drawColumn(t *rapid.T, maxRows int) *parquettest.Column {
 	}
 	if c.Physical == format.FixedLenByteArray {
 		c.Length = int32(rapid.IntRange(1, 20).Draw(t, "length"))
+	}
+	if c.Physical == format.Int96 {
+		c.Length = 12
 	}
 	c.OmitEmptyDeltas = rapid.Bool().Draw(t, "bare pages of nulls")
 	if !c.V2 {

@@ -27,7 +27,7 @@ func (c *Column) RandomValue(r *rand.Rand, few bool) any {
 		return math.Float32frombits(uint32(x))
 	case format.Double:
 		return math.Float64frombits(x)
-	case format.FixedLenByteArray:
+	case format.FixedLenByteArray, format.Int96:
 		b := make([]byte, c.Length)
 		rand.New(rand.NewSource(int64(x))).Read(b)
 		return b
