@@ -400,8 +400,8 @@ func TestNoGoroutineOutlivesAJob(t *testing.T) {
 		j := c.attach(t, client, AttachOptions{QueueBytes: 3000})
 		require.NoError(t, take(t, c, j, 10, nil).err)
 		require.NoError(t, j.Close())
-		client.http.CloseIdleConnections()
-		if i == 0 { // connections of the servers' side are theirs
+		require.NoError(t, client.Close()) // which closes idle connections; the client can be used on
+		if i == 0 {                        // connections of the servers' side are theirs
 			time.Sleep(20 * time.Millisecond)
 			before = runtime.NumGoroutine()
 		}
