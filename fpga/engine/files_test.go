@@ -37,6 +37,17 @@ type levels struct{ def, rep, element, entry int }
 
 func (c *testColumn) kind() program.Kind { return parquetcolumn.KindOf(c.physical.Kind()) }
 
+// typeLength returns the bytes of each value of a type whose values are equally long, and 0 for other types.
+func (c *testColumn) typeLength() int {
+	switch c.physical {
+	case format.Int96:
+		return 12
+	case format.FixedLenByteArray:
+		return 2
+	}
+	return 0
+}
+
 var codecs = map[string]compress.Codec{
 	"": &pq.Uncompressed, "snappy": &pq.Snappy, "gzip": &pq.Gzip, "zstd": &pq.Zstd, "lz4": &pq.Lz4Raw,
 }
@@ -57,7 +68,7 @@ func (c *testColumn) node() pq.Node {
 	case format.Int96:
 		n = pq.Leaf(pq.Int96Type)
 	case format.FixedLenByteArray:
-		n = pq.Leaf(pq.FixedLenByteArrayType(2))
+		n = pq.Leaf(pq.FixedLenByteArrayType(c.typeLength()))
 	default:
 		n = pq.Leaf(pq.ByteArrayType)
 	}

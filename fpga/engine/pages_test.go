@@ -112,7 +112,9 @@ func plainValues(c *testColumn, e []levelEntry) []byte {
 		case float64:
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
 		case []byte:
-			b = binary.LittleEndian.AppendUint32(b, uint32(len(v)))
+			if c.typeLength() == 0 {
+				b = binary.LittleEndian.AppendUint32(b, uint32(len(v)))
+			}
 			b = append(b, v...)
 		}
 	}
@@ -254,7 +256,7 @@ func assembleFile(rng *rand.Rand, cols []testColumn, groupRows, mean int) ([]byt
 		c := &cols[i]
 		def, rep := c.maxLevels()
 		l := format.Leaf{Path: c.name, Name: c.name, Index: i, Physical: c.physical, List: c.list, MaxDef: uint8(def),
-			MaxRep: uint8(rep)}
+			MaxRep: uint8(rep), TypeLength: c.typeLength()}
 		if c.list {
 			l.RepDef = uint8(def)
 			if c.elements {

@@ -275,10 +275,16 @@ func randomTable(rng *rand.Rand) program.Op {
 	return &program.MapID{Values: values, Default: rng.Int64N(3) - 1}
 }
 
-// randomDenseList returns a column that makes dense columns of a list: as long as the longest lists, or, if risky, of
-// any length.
+// randomDenseList returns a column that makes dense columns of a list: as long as the longest list, or, if risky, of any
+// length.
 func randomDenseList(rng *rand.Rand, c *testColumn, out *program.Output, risky bool) program.Column {
-	fixed := program.FixedLength{Length: 16, Pads: true, Pad: float32(rng.IntN(5)) / 3}
+	longest := 1
+	for _, row := range c.rows {
+		if list, ok := row.([]any); ok {
+			longest = max(longest, len(list))
+		}
+	}
+	fixed := program.FixedLength{Length: uint32(longest), Pads: true, Pad: float32(rng.IntN(5)) / 3}
 	ops := randomChain(rng, c, program.Float32, false, risky)
 	switch {
 	case risky && rng.IntN(3) == 0:
