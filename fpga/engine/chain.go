@@ -44,6 +44,7 @@ type buffers struct {
 	int64s      []int64
 	float32s    []float32
 	float64s    []float64
+	grown       grownLists
 	valid       []byte
 	lengths     []int32
 	droppedRows []byte
@@ -243,6 +244,8 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 		return b.widenHalves(v)
 	case program.UnitFirstX:
 		return b.firstX(s.keepFirst, v)
+	case program.UnitListSlice:
+		return b.sliceLists(s, v)
 	case program.UnitNGram:
 		b.ownValues(v)
 		b.ownLengths(v)

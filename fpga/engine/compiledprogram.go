@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
 	"github.com/millrace/millrace/fpga/unit/int96"
+	"github.com/millrace/millrace/fpga/unit/listslice"
 	"github.com/millrace/millrace/fpga/unit/localhour"
 	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/mapid"
@@ -82,6 +83,8 @@ type step struct {
 	logit               logit.Range
 	boxCox              *boxcox.Transform
 	normalize           *normalize.Transform
+	slice               program.ListSlice
+	sliceLength         int64 // list_slice: of padded lists
 	minMax              *minmax.Transform
 	logLow, logHigh     float32 // log: the bounds to which it clamps its values first
 	hasher              *sigridhash.Hasher
@@ -272,6 +275,10 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 		st.logit, err = logit.Bounds(o.Eps)
 	case program.BoxCox:
 		st.boxCox, err = boxcox.New(boxCoxParams(o))
+	case program.ListSlice:
+		if st.slice = o; o.Padded {
+			st.sliceLength, err = listslice.Length(o.Start, o.End)
+		}
 	case program.Normalize:
 		st.normalize, err = normalize.New(o.Mean, o.Deviation)
 	case program.MinMax:

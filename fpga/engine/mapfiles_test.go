@@ -272,8 +272,10 @@ func (m *mapColumn) columns(rng *rand.Rand, p *program.Program, f *format.File, 
 			}
 			p.Output.Keys++
 			keys = true
-			windows := slices.ContainsFunc(s.Ops, func(op program.Op) bool { return op.Unit() == program.UnitNGram })
-			pick.Scored = m.scored && rng.IntN(3) > 0 && !windows // windows have no scores
+			windows := slices.ContainsFunc(s.Ops, func(op program.Op) bool {
+				return op.Unit() == program.UnitNGram || op.Unit() == program.UnitListSlice
+			})
+			pick.Scored = m.scored && rng.IntN(3) > 0 && !windows // what windows and parts hold has no scores
 			scored = scored || pick.Scored
 		}
 		values.Sinks, values.Picks = append(values.Sinks, s), append(values.Picks, pick)

@@ -188,7 +188,11 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		add(randomReading(rng, c, risky))
 	}
 	for range rng.IntN(4) {
-		switch rng.IntN(16) {
+		switch rng.IntN(18) {
+		case 16, 17:
+			if c.list && kind != program.Bytes {
+				add(randomSlice(rng))
+			}
 		case 15:
 			toFloat32()
 			add([]program.Op{program.Normalize{Mean: rng.NormFloat64(), Deviation: float64(rng.IntN(3)) / 3},
@@ -325,6 +329,18 @@ func randomRescale(rng *rand.Rand, risky bool) program.Rescale {
 		return program.Rescale{Multiplier: 1 + rng.Int64N(1<<(1+rng.IntN(40))), Divisor: 1}
 	}
 	return program.Rescale{Multiplier: 1, Divisor: 1 + rng.Int64N(1<<(1+rng.IntN(40)))}
+}
+
+// randomSlice makes a part of lists that may be empty, longer than the lists, or filled up.
+func randomSlice(rng *rand.Rand) program.ListSlice {
+	s := program.ListSlice{Start: rng.Int64N(12) - 6, End: rng.Int64N(12) - 6, PadInt: rng.Int64N(9), PadFloat: 0.5}
+	if rng.IntN(3) == 0 {
+		s.End = program.NoEnd
+	}
+	if _, err := s.Length(); err == nil {
+		s.Padded = rng.IntN(2) == 0
+	}
+	return s
 }
 
 func randomBoxCox(rng *rand.Rand) program.BoxCox {

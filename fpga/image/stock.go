@@ -105,6 +105,8 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"max_length", "overflow"}, in: []string{"int64", "int64"}, out: "int64"}
 	case program.UnitLogit:
 		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
+	case program.UnitListSlice:
+		return stockUnit{args: []string{"start", "end", "pad", "padded"}, in: numbers, out: "same"}
 	case program.UnitNormalize:
 		return stockUnit{args: []string{"mean", "deviation"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitMinMax:
@@ -197,8 +199,10 @@ func chunksVector() Vector {
 				Ops: []program.Op{program.FirstX{N: 2}}}}},
 			{Name: "windows", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 2,
 				Ops: []program.Op{program.NGram{N: 2}}}}},
+			{Name: "parts", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 3,
+				Ops: []program.Op{program.ListSlice{Start: -2, End: program.NoEnd, Padded: true, PadInt: 9}}}}},
 		},
-		Output: program.Output{Keys: 3, IDs: program.IDs64},
+		Output: program.Output{Keys: 4, IDs: program.IDs64},
 	}
 	le := binary.LittleEndian
 	var hex []byte
@@ -217,10 +221,10 @@ func chunksVector() Vector {
 	ids, windows := listPage(5, 6, 7, -8), listPage(1, 2, 3, -8)
 
 	place := p.Output.Layout(rows)
-	// Of the list 1, 2, 3 the windows of two ids; of the list of one id, none.
-	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8, -5286723046509945304, -5814142665615228097}
+	// Of the list 1, 2, 3 the windows of two ids, and of the list of one id none; then the last two ids of both, or 9.
+	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8, -5286723046509945304, -5814142665615228097, 2, 3, -8, 9}
 	out := make([]byte, place.Values+uint64(len(values))*8)
-	for i, n := range []uint32{1, 1, 2, 1, 2, 0} { // lengths, key by key
+	for i, n := range []uint32{1, 1, 2, 1, 2, 0, 2, 2} { // lengths, key by key
 		le.PutUint32(out[place.Lengths+uint64(i)*4:], n)
 	}
 	for i, v := range values {
@@ -236,6 +240,8 @@ func chunksVector() Vector {
 			{Column: 1, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
 				Window: program.Span{Off: h, Len: n}, ChunkLen: n},
 			{Column: 2, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
+				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
+			{Column: 3, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
 				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
 		},
 	}

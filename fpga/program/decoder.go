@@ -211,7 +211,8 @@ var paramSize = map[Unit]uint32{
 	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
 	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
 	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16, UnitNormalize: 16, UnitMinMax: 16,
-	UnitRescale: 16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,
+	UnitListSlice: 40,
+	UnitRescale:   16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,
 }
 
 func readOp(r *reader, tables *tableSet) Op {
@@ -276,6 +277,10 @@ func readOp(r *reader, tables *tableSet) Op {
 		return FixedLength{Length: le.Uint32(b), Pads: r.readBool(b[4], "pads"), Pad: float32At(b[8:])}
 	case UnitLogit:
 		return Logit{Eps: float32At(b)}
+	case UnitListSlice:
+		r.checkZeros(b[33:], "list_slice")
+		return ListSlice{Start: int64(le.Uint64(b)), End: int64(le.Uint64(b[8:])), PadInt: int64(le.Uint64(b[16:])),
+			PadFloat: float64At(b[24:]), Padded: r.readBool(b[32], "padded")}
 	case UnitNormalize:
 		return Normalize{Mean: float64At(b), Deviation: float64At(b[8:])}
 	case UnitMinMax:

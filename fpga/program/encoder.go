@@ -157,6 +157,10 @@ func appendOp(b []byte, op Op, tables []Table) []byte {
 		b = append(b, o.Scale, byte(o.To))
 	case Logit:
 		b = appendFloat32(b, o.Eps)
+	case ListSlice:
+		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Start)), uint64(o.End))
+		b = appendFloat64(le.AppendUint64(b, uint64(o.PadInt)), o.PadFloat)
+		b = append(b, boolBit(o.Padded), 0, 0, 0, 0, 0, 0, 0)
 	case Normalize:
 		b = appendFloat64(appendFloat64(b, o.Mean), o.Deviation)
 	case MinMax:

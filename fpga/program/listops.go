@@ -1,5 +1,10 @@
 package program
 
+import (
+	"fmt"
+	"math"
+)
+
 // MaxNGram is the greatest length of NGram's windows.
 const MaxNGram = 16
 
@@ -43,4 +48,59 @@ func (s *Sink) denseColumns() uint32 {
 		return f.Length
 	}
 	return 1
+}
+
+// MaxListLength is the greatest length to which ListSlice fills lists up.
+const MaxListLength = 1024
+
+// NoEnd as the end of a ListSlice is the end of the list.
+const NoEnd = math.MaxInt64
+
+// ListSlice keeps list[Start:End] of a list, as Python has it: numbers below 0 count from the list's end. If Padded, lists
+// that are shorter are filled up at their end to the length of the part, and a null list, or one that holds a null, counts
+// as an empty list. PadInt is used for Int64, PadFloat otherwise (exactly representable for Float32). It takes lists whose
+// scores are not used.
+type ListSlice struct {
+	Start, End int64
+	Padded     bool
+	PadInt     int64
+	PadFloat   float64
+}
+
+// Unit implements [Op].
+func (ListSlice) Unit() Unit { return UnitListSlice }
+
+// Out implements [Op].
+func (ListSlice) Out(in Kind) Kind { return numericKind(in) }
+
+// Length returns the length of the part in every list that is long enough. The length of a part must not depend on the
+// list, and is at most MaxListLength.
+func (s ListSlice) Length() (int64, error) {
+	start, end := s.Start, s.End
+	if start < 0 && end == NoEnd {
+		end = 0 // behind the last element, which is -1
+	} else if (start < 0) != (end < 0) {
+		return 0, fmt.Errorf("the length of the part depends on the list")
+	}
+	if end <= start {
+		return 0, nil
+	}
+	if uint64(end)-uint64(start) > MaxListLength {
+		return 0, fmt.Errorf("a part of more than %d elements", MaxListLength)
+	}
+	return end - start, nil
+}
+
+// check checks the operator for values of a kind.
+func (s ListSlice) check(in Kind) error {
+	if !s.Padded {
+		return nil
+	}
+	if _, err := s.Length(); err != nil {
+		return fmt.Errorf("from %d to %d, padded: %w", s.Start, s.End, err)
+	}
+	if in == Float32 && !isFloat32(s.PadFloat) {
+		return fmt.Errorf("pads with %v, which is no float32", s.PadFloat)
+	}
+	return nil
 }

@@ -174,8 +174,8 @@ func (p *Program) validatePart(i int) error {
 			if c.Picks[j].Scored && (behind != MapScores || !p.Output.Weights) {
 				return fmt.Errorf("sink %d: scores that are not read, or have no tensor", j)
 			}
-			if c.Picks[j].Scored && slices.ContainsFunc(c.Sinks[j].Ops, makesWindows) {
-				return fmt.Errorf("sink %d: ngram of scored ids", j)
+			if at := slices.IndexFunc(c.Sinks[j].Ops, movesIDs); c.Picks[j].Scored && at >= 0 {
+				return fmt.Errorf("sink %d: %v of scored ids", j, c.Sinks[j].Ops[at].Unit())
 			}
 		}
 	case MapScores:
@@ -260,9 +260,12 @@ func (p *Program) readMaps(r *reader) {
 	}
 }
 
-// makesWindows reports whether an operator makes each id from several ids. The scores of those would belong to no
-// id.
-func makesWindows(op Op) bool {
-	_, is := op.(NGram)
-	return is
+// movesIDs reports whether an operator makes each id from several ids, or leaves out others than the last ids of a list.
+// The scores would belong to no id, or to another.
+func movesIDs(op Op) bool {
+	switch op.(type) {
+	case NGram, ListSlice:
+		return true
+	}
+	return false
 }

@@ -149,6 +149,8 @@ func TestMapsValidate(t *testing.T) {
 		"scores not there": {func(p *Program) { p.Columns[4].Picks[0].Scored = true }, "sink 0: scores that are not read"},
 		"windows of scored ids": {func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = NGram{N: 2} },
 			"sink 0: ngram of scored ids"},
+		"parts of scored ids": {func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = ListSlice{End: 2} },
+			"sink 0: list_slice of scored ids"},
 		"scores of scalars": {func(p *Program) { p.Columns[1].List = false; p.Columns[1].Sinks[0].Ops = nil },
 			"scores of a map without"},
 		"scores alone": {func(p *Program) { p.Columns[0].Part = MapScores }, "scores of a map without"},

@@ -148,7 +148,7 @@ func (o Output) Layout(rows uint32) OutputLayout {
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
 // PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram, HashBytes, LocalHour, MapID,
-// Normalize, MinMax, Rescale, Int96Time, Decimal, Float16 and FixedLength.
+// Normalize, MinMax, ListSlice, Rescale, Int96Time, Decimal, Float16 and FixedLength.
 type Op interface {
 	Unit() Unit
 	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
@@ -178,6 +178,7 @@ const (
 	UnitMapID           Unit = 16
 	UnitNormalize       Unit = 17
 	UnitMinMax          Unit = 18
+	UnitListSlice       Unit = 19
 	UnitRescale         Unit = 30
 	UnitInt96Time       Unit = 31
 	UnitDecimal         Unit = 32

@@ -107,6 +107,22 @@ func windows() *Program {
 	}
 }
 
+// parts is a program with list_slice.
+func parts() *Program {
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{
+			{Name: "ids", Kind: Int64, List: true, Sinks: []Sink{
+				{To: ToSparse, Ops: []Op{ListSlice{Start: -5, End: NoEnd, Padded: true, PadInt: -1}, ListSlice{Start: 1, End: -1}}},
+			}},
+			{Name: "reals", Kind: Float32, List: true, Sinks: []Sink{
+				{To: ToSparse, Index: 1, Ops: []Op{ListSlice{End: 3, Padded: true, PadFloat: 0.5}, &Bucketize{Borders32: []float32{1}}}},
+			}},
+		},
+		Output: Output{Keys: 2},
+	}
+}
+
 // categories is a program with hash_bytes.
 func categories() *Program {
 	p := &Program{Source: Parquet, Output: Output{Keys: 3}}
@@ -187,13 +203,15 @@ func TestProgramGolden(t *testing.T) {
 	golden(t, "ngram.v1.hex", windows().Marshal())
 	golden(t, "hash_bytes.v1.hex", categories().Marshal())
 	golden(t, "tables.v1.hex", tables().Marshal())
+	golden(t, "list_slice.v1.hex", parts().Marshal())
 	golden(t, "scaled.v1.hex", scaled().Marshal())
 	golden(t, "annotated.v1.hex", annotated().Marshal())
 	golden(t, "fixed_length.v1.hex", embeddings().Marshal())
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(), annotated(), embeddings()} {
+	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(), annotated(), embeddings(),
+		parts()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
 		q, err := Unmarshal(b)
@@ -407,7 +425,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 28)
+	assert.Len(t, known, 29)
 }
 
 func TestProgramString(t *testing.T) {

@@ -191,6 +191,15 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("decimal scale %d to %v", o.Scale, o.To)
 	case Logit:
 		return fmt.Sprintf("logit eps %v", o.Eps)
+	case ListSlice:
+		text := fmt.Sprintf("list_slice %d..%s", o.Start, boundString(o.End))
+		switch {
+		case o.Padded && kind == Int64:
+			text += fmt.Sprintf(" pad %d", o.PadInt)
+		case o.Padded:
+			text += fmt.Sprintf(" pad %v", o.PadFloat)
+		}
+		return text
 	case Normalize:
 		return fmt.Sprintf("normalize mean %v deviation %v", o.Mean, o.Deviation)
 	case MinMax:

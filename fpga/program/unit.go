@@ -28,6 +28,7 @@ var units = map[Unit]struct {
 	UnitMapID:           {"map_id", 1},
 	UnitNormalize:       {"normalize", 1},
 	UnitMinMax:          {"min_max", 1},
+	UnitListSlice:       {"list_slice", 1},
 	UnitRescale:         {"rescale", 1},
 	UnitInt96Time:       {"int96_time", 1},
 	UnitDecimal:         {"decimal", 1},

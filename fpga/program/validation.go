@@ -326,6 +326,13 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		if !isFinite(float64(o.Eps)) || o.Eps > 0.5 {
 			return bad("eps %v, want a finite number of at most 0.5", o.Eps)
 		}
+	case ListSlice:
+		if !list {
+			return bad("takes a list")
+		}
+		if err := o.check(in); err != nil {
+			return bad("%w", err)
+		}
 	case Normalize:
 		if !InNormalRange(o.Mean) || !InNormalRange(o.Deviation) || o.Deviation < 0 {
 			return bad("mean %v, deviation %v: want 0 or normal float32 numbers, the deviation not below 0", o.Mean,

@@ -14,6 +14,9 @@ func TestValidate(t *testing.T) {
 	dense := func(ops ...Op) func(*Program) {
 		return func(p *Program) { p.Columns[5].Sinks[1].Ops = ops } // y, Float32
 	}
+	list := func(ops ...Op) func(*Program) {
+		return func(p *Program) { p.Columns[1].Sinks[0].Ops = ops }
+	}
 	sparse := func(ops ...Op) func(*Program) {
 		return func(p *Program) { p.Columns[0].Sinks[0].Ops = ops } // cat_0, Int64
 	}
@@ -116,6 +119,17 @@ func TestValidate(t *testing.T) {
 			`min_max: from 1 to 0: want 0 or normal float32 numbers that do not descend`},
 		"min_max to infinity": {dense(MinMax{Max: math.Inf(1)}), `column 5 "y": sink 1 (dense 0): operator 0: ` +
 			`min_max: from 0 to +Inf: want 0 or normal float32 numbers that do not descend`},
+		"list_slice of a scalar": {sparse(ListSlice{End: 1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: list_slice: takes a list`},
+		"list_slice to a length of each list's own": {list(ListSlice{End: -1, Padded: true}), `column 1 ` +
+			`"tags.list.element": sink 0 (sparse 1): operator 0: list_slice: from 0 to -1, padded: the length of the part ` +
+			`depends on the list`},
+		"list_slice to the end, padded": {list(ListSlice{End: NoEnd, Padded: true}), `column 1 ` +
+			`"tags.list.element": sink 0 (sparse 1): operator 0: list_slice: from 0 to 9223372036854775807, padded: a part of ` +
+			`more than 1024 elements`},
+		"list_slice above the limit": {list(ListSlice{Start: -1025, End: NoEnd, Padded: true}), `column 1 ` +
+			`"tags.list.element": sink 0 (sparse 1): operator 0: list_slice: from -1025 to 9223372036854775807, padded: a ` +
+			`part of more than 1024 elements`},
 		"ngram of a scalar": {sparse(NGram{N: 1}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: takes a list`},
 		"ngram of nothing": {sparse(NGram{}),
@@ -245,6 +259,12 @@ func TestValidateTakes(t *testing.T) {
 		"the least deviation": func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Normalize{Deviation: 0x1p-126} },
 		"the widest bounds": func(p *Program) {
 			p.Columns[5].Sinks[1].Ops[0] = MinMax{Min: -math.MaxFloat32, Max: math.MaxFloat32}
+		},
+		"list_slice at limit": func(p *Program) {
+			p.Columns[1].Sinks[0].Ops[0] = ListSlice{Start: -MaxListLength, End: NoEnd, Padded: true, PadInt: -1}
+		},
+		"list_slice of each list's own length": func(p *Program) {
+			p.Columns[1].Sinks[0].Ops[0] = ListSlice{Start: 5, End: math.MinInt64}
 		},
 		"logit to a half":  func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Logit{Eps: 0.5} },
 		"clamp to a point": func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Clamp{} },

@@ -174,6 +174,11 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		c.str(`"scale":`).int(int64(o.Scale)).str(`,"to":"` + o.To.String() + `"`)
 	case program.Logit:
 		c.str(`"eps":`).number(program.Float32, 0, float64(o.Eps))
+	case program.ListSlice:
+		c.str(`"start":`).int(o.Start).str(`,"end":`).int(o.End)
+		if o.Padded {
+			c.str(`,"pad":`).number(kind, o.PadInt, o.PadFloat)
+		}
 	case program.Normalize:
 		c.str(`"mean":`).number(program.Float64, 0, o.Mean).str(`,"deviation":`).number(program.Float64, 0, o.Deviation)
 	case program.MinMax:

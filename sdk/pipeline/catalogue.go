@@ -349,6 +349,25 @@ func Catalogue() []Operator {
 				"is not here",
 		},
 		{
+			Name: "list_slice", Unit: program.UnitListSlice, apply: applyListSlice,
+			Summary: "Keeps a part of a list, which is Python's `list[start:end]`: numbers below 0 count from the list's end. " +
+				"With `pad`, lists whose part is shorter are filled up at their end, so that all lists have one length.",
+			Params: []Param{
+				{Name: "start", Type: ParamInteger, Default: Int(0), Min: anyInteger, Summary: "first element of the part"},
+				{Name: "end", Type: ParamInteger, Optional: true, Min: anyInteger,
+					Summary: "the element behind the part; the list's end when left out"},
+				{Name: "pad", Type: ParamNumber, Optional: true, Summary: "what fills lists up, to at most 1024 elements; nothing " +
+					"does when left out"},
+			},
+			Takes: "lists of int64, float32, float64", Yields: "the same",
+			Nulls: "a null list stays null; with `pad` it counts as an empty one, and so does a list with a null element",
+			Lists: "lists only",
+			Errors: "the column is no list; `pad` and a part whose length depends on the list, as from 0 to -1; `pad` is not " +
+				"whole for an int64 column; the ids have scores: say `scores: drop`",
+			Source: "NVTabular `ListSlice`: its one number n is `end: n`, or `start: n` where it is below 0, and its " +
+				"`pad_value` is `pad`",
+		},
+		{
 			Name: localHourName, Unit: program.UnitLocalHour, apply: applyLocalHour, check: checkLocalHour,
 			Summary: "The hour of the day, 0 to 23, of a time in seconds since 1970-01-01 00:00:00 UTC, at a place: " +
 				"floorMod(t + offset, 86400) / 3600. `zone` is a name of the IANA database, whose rules for the years " +

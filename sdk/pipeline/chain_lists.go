@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"math"
-	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -24,7 +23,44 @@ func applyNGram(c *chain, o *Op, a location) {
 	}
 }
 
-// mixesScores reports whether an operator of the feature makes ids of several, whose scores would belong to no id.
-func (f *Feature) mixesScores() bool {
-	return f.scored() && slices.ContainsFunc(f.Ops, func(op program.Op) bool { return op.Unit() == program.UnitNGram })
+func applyListSlice(c *chain, o *Op, a location) {
+	if !c.column.List {
+		c.refuse(a, ErrColumnType, "list_slice takes lists, and this column has one value a row")
+		return
+	}
+	if !c.requireNumbers(o, a) {
+		return
+	}
+	slice := program.ListSlice{Start: c.number(o, "start").Int, End: program.NoEnd}
+	if end, ok := o.arg("end"); ok {
+		slice.End = end.Value.(Number).Int
+	}
+	if pad, ok := o.arg("pad"); ok {
+		slice.Padded = true
+		if n := pad.Value.(Number); c.kind == program.Int64 {
+			slice.PadInt = c.wholeNumber(o, n, "pad", a)
+			c.ids = idRange{min(c.ids.lo, slice.PadInt), max(c.ids.hi, slice.PadInt)}
+		} else {
+			slice.PadFloat = c.realNumber(o, n, "pad", a)
+		}
+		if _, err := slice.Length(); err != nil {
+			c.refuse(a, ErrValue, "pad: %v; lists are filled up to at most %d elements, as of start 0 and end 10, or of "+
+				"start -10", err, program.MaxListLength)
+		}
+	}
+	c.appendOp(slice)
+}
+
+// movesIDs returns the name of an operator of the feature that makes ids of several ids with scores, which would belong to
+// no id, or leaves out others than the last ids of a list; empty: none.
+func (f *Feature) movesIDs() string {
+	if f.scored() {
+		for _, op := range f.Ops {
+			switch op.Unit() {
+			case program.UnitNGram, program.UnitListSlice:
+				return op.Unit().String()
+			}
+		}
+	}
+	return ""
 }

@@ -31,7 +31,7 @@ Rules that hold for all of them:
   of length 0. Dense features and the label have no place for a null: a pipeline that lets one through is refused.
 - Scored lists: operators work on the ids, and the scores, which become weights, stay with the ids that are left. ` +
 		"`firstx`" + `
-  cuts both, and ` + "`ngram`" + ` refuses them; a list with a null among its scores becomes length 0 before the first
+  cuts both, and ` + "`ngram`" + ` and ` + "`list_slice`" + ` refuse them; a list with a null among its scores becomes length 0 before the first
   operator.
 
 `)
@@ -90,6 +90,7 @@ func (o *Operator) example() string {
 		"firstx":           "- firstx: {n: 20}",
 		"normalize":        "- normalize: {mean: 12.5, deviation: 3}",
 		"min_max":          "- min_max: {min: 0, max: 255}",
+		"list_slice":       "- list_slice: {start: -20, pad: 0}",
 		"ngram":            "- ngram: {n: 2}",
 		"cartesian":        "- cartesian: {max_length: 100}",
 		"hash_bytes":       "- hash_bytes: {function: xxh3}",

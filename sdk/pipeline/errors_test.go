@@ -205,6 +205,21 @@ var badDocuments = []struct {
 	{"min_max of text", "dense: [{columns: [s], ops: [min_max: {min: 1, max: 1}]}]", ErrColumnType,
 		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: min_max takes numbers, and these are strings; begin ` +
 			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+	{"list_slice of a scalar", "sparse: [{columns: [i], ops: [list_slice: {end: 2}]}]", ErrColumnType,
+		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: list_slice takes lists, and this column has one ` +
+			`value a row`},
+	{"list_slice of text", "sparse: [{columns: [slist], ops: [list_slice: {end: 2}]}]", ErrColumnType,
+		`line 1:35: sparse[0].ops[0]: column "slist": wrong type of column: list_slice takes numbers, and these are strings; ` +
+			`begin with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+	{"list_slice filled up to any length", "sparse: [{columns: [list], ops: [list_slice: {end: -1, pad: 0}]}]", ErrValue,
+		`line 1:34: sparse[0].ops[0]: column "list": wrong value: pad: the length of the part depends on the list; lists are ` +
+			`filled up to at most 1024 elements, as of start 0 and end 10, or of start -10`},
+	{"list_slice filled up with a real number", "sparse: [{columns: [list], ops: [list_slice: {end: 1, pad: 0.5}]}]",
+		ErrValue, `line 1:34: sparse[0].ops[0]: column "list": wrong value: pad 0.5 of list_slice must be whole: the values ` +
+			`are int64`},
+	{"ids of what fills up in 32 bits", "ids: int32\nsparse: [{columns: [list], ops: [positive_modulus: 5, list_slice: " +
+		"{end: 1, pad: 2147483648}]}]", ErrIDs, `line 2:10: sparse[0]: column "list": ids do not fit int32: ids of "list" ` +
+		`may be 0 to 2147483648; end with sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
 	{"ngram of nothing", "sparse: [{columns: [list], ops: [ngram: 0]}]", ErrValue,
 		"line 1:41: sparse[0].ops[0].ngram.n: wrong value: 0, want at least 1"},
 	{"ngram of many", "sparse: [{columns: [list], ops: [ngram: {n: 17}]}]", ErrValue,

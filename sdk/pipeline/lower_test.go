@@ -142,6 +142,12 @@ sparse:
 dense:
   - {columns: [i_null], ops: [fill_null: 0, get_local_hour: {offset: +00:00}]}
 `},
+	{"parts", `
+sparse:
+  - {columns: [list], ops: [list_slice: {start: -20, pad: -1}, list_slice: {end: 5}]}
+  - {columns: [flist], ops: [list_slice: {start: 1, end: 4, pad: 0.1}, bucketize: {borders: [1]}]}
+  - {columns: [list], as: all, ops: [list_slice]}
+`},
 	{"windows", `
 sparse: [{columns: [list], ops: [firstx: 20, ngram: 2, positive_modulus: 1000]}]
 `},

@@ -246,9 +246,9 @@ func (r *resolver) groups(k groupList) []Feature {
 						r.add(here, ErrColumnType, "scores: drop, and it has none")
 						continue
 					}
-					if f.mixesScores() {
+					if name := f.movesIDs(); name != "" {
 						here.column = column
-						r.add(here, ErrColumnType, "ngram makes one id of several, and each of them has a score; say scores: drop")
+						r.add(here, ErrColumnType, "%s moves ids, and each of them has a score; say scores: drop", name)
 						continue
 					}
 					features = append(features, *f)

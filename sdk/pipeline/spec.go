@@ -209,6 +209,12 @@ func BoxCox(lambda1 Number, options ...Arg) Op {
 	return op("box_cox", append([]Arg{arg("lambda1", lambda1)}, options...)...)
 }
 
+// ListSlice returns the operator that keeps list[start:end] of lists, as Python has it. Options are given as Arg{Name:
+// "pad", Value: Int(0)}; without the option end the part ends with the list.
+func ListSlice(start int64, options ...Arg) Op {
+	return op("list_slice", append([]Arg{arg("start", Int(start))}, options...)...)
+}
+
 // Normalize returns the operator (x - mean) / deviation.
 func Normalize(mean, deviation Number) Op {
 	return op("normalize", arg("mean", mean), arg("deviation", deviation))

@@ -218,7 +218,8 @@ func fittingGroup(t *rapid.T, dense bool) (columns string, ops []Op) {
 	case kind == "real":
 		ops = append(ops, Bucketize(Borders{LogSpaced: &LogSpaced{From: 0.5, To: 100, Count: int(whole("count", 2, 20))}}))
 	case kind == "list" && rapid.Bool().Draw(t, "of few"):
-		ops = append(ops, FirstX(whole("x", 1, 9)))
+		ops = append(ops, rapid.SampledFrom([]Op{FirstX(whole("x", 1, 9)), ListSlice(-whole("x", 1, 9), Arg{Name: "pad",
+			Value: Int(0)})}).Draw(t, "part"))
 	}
 	return columns, append(ops, rapid.SampledFrom([]Op{SigridHash(whole("salt", 0, 9), whole("max", 1, 1<<30)),
 		PositiveModulus(whole("modulus", 1, 1<<30)), LocalHour("Europe/Berlin"),
@@ -255,7 +256,10 @@ func randomSpec(t *rapid.T) *Spec {
 		return IDTable{Keys: keys, Values: values}
 	})
 	operator := rapid.Custom(func(t *rapid.T) Op {
-		switch rapid.IntRange(0, 18).Draw(t, "operator") {
+		switch rapid.IntRange(0, 20).Draw(t, "operator") {
+		case 19:
+			return ListSlice(rapid.Int64Range(-9, 9).Draw(t, "start"), Arg{Name: "end", Value: Int(rapid.Int64Range(-9,
+				9).Draw(t, "end"))}, Arg{Name: "pad", Value: number.Draw(t, "pad")})
 		case 15:
 			return Normalize(number.Draw(t, "mean"), number.Draw(t, "deviation"))
 		case 16:

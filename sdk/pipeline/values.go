@@ -220,8 +220,8 @@ func (r *resolver) groupFeature(f *Feature, g *Group, here location) *Feature {
 	case g.DropScores && f.Column.Map.Scores == "":
 		r.add(here, ErrColumnType, "scores: drop, and it has none")
 		return nil
-	case f.mixesScores():
-		r.add(here, ErrColumnType, "ngram makes one id of several, and each of them has a score; say scores: drop")
+	case f.movesIDs() != "":
+		r.add(here, ErrColumnType, "%s moves ids, and each of them has a score; say scores: drop", f.movesIDs())
 		return nil
 	}
 	return f

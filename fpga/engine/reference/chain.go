@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/firstx"
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
 	"github.com/millrace/millrace/fpga/unit/hextoint"
+	"github.com/millrace/millrace/fpga/unit/listslice"
 	"github.com/millrace/millrace/fpga/unit/localhour"
 	"github.com/millrace/millrace/fpga/unit/logit"
 	"github.com/millrace/millrace/fpga/unit/logn"
@@ -63,12 +64,14 @@ func (e *evaluator) runChain(ops []program.Op, c *program.Column, row any) (any,
 		if fixed, ok := op.(program.FixedLength); ok {
 			return fixLength(row, fixed)
 		}
-		if c.List && row == nil {
-			continue
+		if slice, ok := op.(program.ListSlice); ok && slice.Padded && c.List && (row == nil || holdsNull(row.([]any))) {
+			row = []any{} // is filled up
 		}
-		var err error
-		if row, err = e.applyOperator(op, kind, row); err != nil {
-			return nil, fmt.Errorf("%v: %w", op.Unit(), err)
+		if !c.List || row != nil {
+			var err error
+			if row, err = e.applyOperator(op, kind, row); err != nil {
+				return nil, fmt.Errorf("%v: %w", op.Unit(), err)
+			}
 		}
 		kind = op.Out(kind)
 	}
@@ -85,6 +88,9 @@ func (e *evaluator) applyOperator(op program.Op, kind program.Kind, row any) (an
 	}
 	if first, ok := op.(program.FirstX); ok {
 		return firstx.Reference(list, first.N), nil
+	}
+	if slice, ok := op.(program.ListSlice); ok {
+		return partOfList(slice, kind, list)
 	}
 	if windows, ok := op.(program.NGram); ok {
 		return windowIDs(list, windows.N), nil
@@ -107,6 +113,19 @@ func keepsNulls(op program.Op) bool {
 		return true
 	}
 	return false
+}
+
+// partOfList returns what list_slice makes of a list without nulls.
+func partOfList(slice program.ListSlice, kind program.Kind, list []any) ([]any, error) {
+	if !slice.Padded {
+		return listslice.Reference(list, slice.Start, slice.End, 0, nil), nil
+	}
+	length, err := slice.Length()
+	if err != nil {
+		return nil, err
+	}
+	pad := fillValue(program.FillNull{Int: slice.PadInt, Float: slice.PadFloat}, kind)
+	return listslice.Reference(list, slice.Start, slice.End, length, pad), nil
 }
 
 // windowIDs returns what ngram makes of a list of ids without nulls.

@@ -36,6 +36,7 @@ from millrace.operators import (
     get_local_hour,
     hash_bytes,
     hex_to_int,
+    list_slice,
     log,
     logit,
     map_id,
@@ -123,6 +124,8 @@ def everything() -> Pipeline:
         .sparse("list", name="windows", ops=[ngram(2), hashed])
         .sparse("list", name="three", ops=[ngram(3)])
         .sparse("text", ops=[hex_to_int()])
+        .sparse("list", name="last", ops=[list_slice(start=-2, pad=7)])
+        .sparse("list", name="inner", ops=[list_slice(start=1, end=-1)])
         .sparse("list", name="mapped", ops=[map_id([4, 5, 6], default=9)])
         .sparse("list", name="pairs", ops=[positive_modulus(50), map_id({7: 1, 3: 2, 49: 3})])
         .sparse("list", name="hours", ops=[get_local_hour(zone="America/St_Johns")])
@@ -190,7 +193,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 23, 35, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 23, 37, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

@@ -236,6 +236,24 @@ class Transform:
         c.values, c.lengths = h.view(np.int64), windows.astype(np.int32)
         return kind
 
+    def _list_slice(self, c: _Column, kind: str, start: int, end: int, pad: Union[int, str, None] = None) -> str:
+        assert c.lengths is not None  # the check of the pipeline says so
+        n = c.lengths.astype(np.int64)
+        first = np.maximum(n + start, 0) if start < 0 else np.minimum(n, start)
+        behind = np.maximum(np.maximum(n + end, 0) if end < 0 else np.minimum(n, end), first)
+        kept = behind - first
+        starts = np.cumsum(n) - n + first
+        at = np.arange(kept.sum()) + np.repeat(starts - (np.cumsum(kept) - kept), kept)
+        values = c.values[at]
+        if pad is not None:
+            length = max((0 if start < 0 and end == 2**63 - 1 else end) - start, 0)
+            filled = np.full(len(n) * length, _number_of(pad, kind), values.dtype)
+            rows = np.repeat(np.arange(len(n)) * length - (np.cumsum(kept) - kept), kept)
+            filled[np.arange(len(values)) + rows] = values
+            values, kept = filled, np.full(len(n), length)
+        c.values, c.lengths = values, kept.astype(np.int32)
+        return kind
+
     def _logit(self, c: _Column, kind: str, eps: str) -> str:
         t, low = c.values.astype(np.float32), _number_of(eps, "float32")
         if low >= 0:

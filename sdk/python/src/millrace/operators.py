@@ -36,6 +36,7 @@ __all__ = [
     "normalize",
     "min_max",
     "ngram",
+    "list_slice",
     "get_local_hour",
     "map_id",
     "cartesian",
@@ -279,6 +280,21 @@ def ngram(n: int) -> Operator:
         n: ids of a window, at most 16
     """
     return Operator("ngram", given(n=n))
+
+
+def list_slice(*, start: int = 0, end: Union[int, None] = None, pad: Union[Number, None] = None) -> Operator:
+    """Keeps a part of a list, which is Python's ``list[start:end]``: numbers below 0 count from the list's end. With
+    ``pad``, lists whose part is shorter are filled up at their end, so that all lists have one length.
+
+    Takes lists of int64, float32, float64; yields the same. Nulls: a null list stays null; with ``pad`` it counts as an
+    empty one, and so does a list with a null element.
+
+    Args:
+        start: first element of the part
+        end: the element behind the part; the list's end when left out
+        pad: what fills lists up, to at most 1024 elements; nothing does when left out
+    """
+    return Operator("list_slice", given({"start": 0}, start=start, end=end, pad=pad))
 
 
 def get_local_hour(*, zone: Union[str, None] = None, offset: Union[str, None] = None, changes: Union[Table, None] = None) -> Operator:
