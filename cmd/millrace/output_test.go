@@ -43,6 +43,7 @@ func everyCommand(t *testing.T) map[string]string {
 	do("dataset", "inspect", data)
 	do("pipeline", "init", data)
 	do("pipeline", "check", "rm1", "--in", data)
+	do("pipeline", "show", "rm1")
 	do("drive", "create", drive+"?size=8MiB&slm=64MiB")
 	do("drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet")
 	do("drive", "ls", drive)

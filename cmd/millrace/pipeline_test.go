@@ -161,6 +161,24 @@ func TestPipelineCheck(t *testing.T) {
 	assert.Contains(t, must(t, "pipeline", "check", "rm1"), "no errors")
 }
 
+func TestPipelineShow(t *testing.T) {
+	text := must(t, "pipeline", "show", "rm1")
+	assert.Contains(t, text, "sparse <- cat_0..cat_25")
+	assert.Contains(t, text, "sigrid_hash {salt: 0, max: 500000}")
+	assert.Contains(t, must(t, "pipeline", "show", "rm1", "--format", "dot"), "digraph pipeline {")
+	var picture pipeline.Picture
+	b := must(t, "pipeline", "show", "rm1", "--format", "json")
+	require.NoError(t, json.Unmarshal([]byte(b), &picture))
+	assert.Len(t, picture.Groups, 4)
+	assert.Equal(t, b, must(t, "pipeline", "show", "rm1", "--output", "json"))
+	code, _, errs := millrace(t, "pipeline", "show", "rm1", "--format", "svg")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "--format svg: want text, dot or json")
+	code, _, errs = millrace(t, "pipeline", "show", "rm6")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "rm6")
+}
+
 func TestPipelineCheckReadsStandardInput(t *testing.T) {
 	var out, errs strings.Builder
 	in := strings.NewReader("sparse: [{columns: [a]}]")

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// show draws a pipeline.
+func (c pipelineCommands) show() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "show PIPELINE",
+		Short: "Draw a pipeline, with the estimated cost of each step",
+		Long: `Draws a pipeline: a YAML file, the name of a built-in pipeline, or - for standard input. Each group of columns
+is shown on its way through the operators to its tensor, and each operator with the nanoseconds of one core that
+a value is estimated to cost, by docs/performance.md. Nothing is measured. --format dot is for Graphviz.`,
+		Example: "  millrace pipeline show rm1\n" +
+			"  millrace pipeline show pipeline.yaml --format dot | dot -Tsvg > pipeline.svg",
+		Args: exactArgs("PIPELINE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if format != "text" && format != "dot" && format != "json" {
+				return usagef("--format %s: want text, dot or json", format)
+			}
+			spec, err := c.loadPipeline(args[0])
+			if err != nil {
+				return c.reportProblems(err)
+			}
+			picture := spec.Draw()
+			switch {
+			case format == "json" || format == "text" && c.output == "json":
+				asJSON := *c.console
+				asJSON.output = "json"
+				return asJSON.print(picture, nil)
+			case format == "dot":
+				_, err = c.out.Write(picture.DOT())
+			default:
+				_, err = c.out.Write(picture.Text())
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text, dot or json")
+	return cmd
+}
