@@ -92,6 +92,7 @@ var statuses = map[string]commandStatus{
 	"nodes show":  {"n --control ftp://x", "n" + nobody},
 
 	"pipeline check": {"--output xml TEXT", "TEXT"},
+	"pipeline show":  {"--output xml TEXT", "TEXT"},
 	"pipeline init":  {"NONE --output xml", "NONE"},
 	"pki init":       {"--output xml", "--dir TEXT"},
 	"pki issue":      {"--role node --name n --dir NONE", "--role operator --name ann --dir NONE"},
