@@ -105,7 +105,10 @@ func TestMapsOnEveryEngine(t *testing.T) {
 	info := decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", data, "--output", "json"))
 	types := map[string]string{}
 	for _, c := range info[0].Columns {
-		types[c.Name] = c.Type
+		if types[c.Name] = c.Type; c.Name == "names" { // has no features; its keys and values are lists
+			assert.NotEmpty(t, c.Refused)
+			continue
+		}
 		assert.Empty(t, c.Refused, c.Name)
 		assert.Positive(t, c.Compressed)
 		assert.Equal(t, "SNAPPY", c.Codec)
