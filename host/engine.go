@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -10,7 +11,10 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
 // Engine names the computing engine. The reference engine is slow: it computes by the definition.
@@ -147,16 +151,32 @@ func (o *DriveOptions) FileDriveEngine(u sdk.URI) (threads int, memory int64) {
 	return threads, max(memory, csd.DefaultSLM)
 }
 
-// newProcessor makes a job's processor on the drive.
-func (d *Drive) newProcessor(ctx context.Context, l lowered) (processor.Processor, error) {
+// newProcessor makes a job's processor on the drive. Whichever engine makes the mini-batches, this host looks their ids
+// up in the pipeline's vocabularies.
+func (d *Drive) newProcessor(ctx context.Context, l *pipeline.Lowered) (processor.Processor, error) {
+	p, err := d.newEngineProcessor(ctx, l.Program, l.Made)
+	if err != nil || l.Lookups == nil {
+		return p, err
+	}
+	applier, err := vocabulary.NewApplier(l.Made, l.Schema, l.Lookups)
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return processor.WithLookups(p, applier), nil
+}
+
+// newEngineProcessor makes a processor on the drive's engine.
+func (d *Drive) newEngineProcessor(
+	ctx context.Context, prog *program.Program, schema *tensor.Schema,
+) (processor.Processor, error) {
 	switch d.engine {
 	case EngineReference:
-		return cpu.NewReference(l.program, l.schema)
+		return cpu.NewReference(prog, schema)
 	case EngineCPU:
 		o := processor.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}
-		return cpu.New(ctx, l.program, l.schema, cpu.Options{Threads: d.threads(), Processor: o})
+		return cpu.New(ctx, prog, schema, cpu.Options{Threads: d.threads(), Processor: o})
 	}
 	o := processor.Options{SLM: d.memory(), StreamMemory: d.o.StreamMemory, Streams: d.streams(), Coalesce: d.o.Coalesce,
 		FromHost: d.card != nil}
-	return sdk.NewProcessor(ctx, d.computer(), l.program, l.schema, o)
+	return sdk.NewProcessor(ctx, d.computer(), prog, schema, o)
 }

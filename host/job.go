@@ -6,20 +6,18 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/processor"
-	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // job is a prepared job.
 type job struct {
 	api.Job
 	manager     *Manager
-	lowered     lowered
+	lowered     *pipeline.Lowered
 	pipeline    dataset.Digest // of its canonical form
 	hasManifest bool           // the job named its manifest, which may have partitions that lie elsewhere
 	elsewhere   Elsewhere      // reads the partitions that no drive here holds; nil: the job has none
@@ -29,12 +27,6 @@ type job struct {
 	mu         sync.Mutex
 	processors map[string]*driveProcessor // by drive
 	plans      map[uint64]*dataset.Plan
-}
-
-// lowered is a pipeline in its lowered form: the program that drives run, and the schema of its mini-batches.
-type lowered struct {
-	program *program.Program
-	schema  *tensor.Schema
 }
 
 // driveProcessor is a job's processor on one drive, and its measured P. job.mu guards its fields.
@@ -94,7 +86,7 @@ func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*j
 		}
 	}
 	j.Manifest, j.pipeline = data.Manifest, resolved.Digest()
-	if j.lowered.program, j.lowered.schema, err = pipeline.Lower(resolved); err != nil {
+	if j.lowered, err = pipeline.LowerWithLookups(resolved); err != nil {
 		return nil, nil, err
 	}
 	if j.hasManifest {

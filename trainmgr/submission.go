@@ -58,9 +58,11 @@ func (s *storageSource) plan(ctx context.Context) (schema *tensor.Schema, err er
 		return nil, err
 	}
 	resolved.Malformed = s.data.Malformed
-	if _, schema, err = pipeline.Lower(resolved); err != nil {
+	lowered, err := pipeline.LowerWithLookups(resolved)
+	if err != nil {
 		return nil, err
 	}
+	schema = lowered.Schema
 	manifest, err := s.data.Manifest.Digest()
 	if err != nil {
 		return nil, err

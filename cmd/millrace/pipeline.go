@@ -130,7 +130,10 @@ type pipelineProblem struct {
 }
 
 func (c pipelineCommands) check() *cobra.Command {
-	var in input
+	var (
+		in   input
+		have vocabularyFlags
+	)
 	cmd := &cobra.Command{
 		Use:   "check PIPELINE",
 		Short: "Check a pipeline, by itself or against files",
@@ -154,6 +157,9 @@ as JSON, with their place in the document.`,
 			}
 			result := checkedPipeline{Name: spec.Name, Document: string(spec.JSON()), Label: spec.Label != nil,
 				Errors: []pipelineProblem{}}
+			if spec, err = have.bind(spec, args[0]); err != nil {
+				return c.reportProblems(err)
+			}
 			if len(in.in) > 0 {
 				if err := in.checkAgainstFiles(cmd, spec, &result); err != nil {
 					return c.reportProblems(namePipeline(err, args[0]))
@@ -166,6 +172,7 @@ as JSON, with their place in the document.`,
 	f.StringSliceVar(&in.in, "in", nil, "files, folders or patterns to check the pipeline against")
 	in.formatFlags(f, "what the files of --in are by name and content")
 	in.commands, in.threads = "vendor", 1
+	have.addFlag(f)
 	return cmd
 }
 
@@ -227,10 +234,11 @@ func (i *input) checkAgainstFiles(cmd *cobra.Command, spec *pipeline.Spec, resul
 		return err
 	}
 	resolved.Malformed = data.Malformed
-	_, schema, err := pipeline.Lower(resolved)
+	lowered, err := pipeline.LowerWithLookups(resolved)
 	if err != nil {
 		return err
 	}
+	schema := lowered.Schema
 	digest := resolved.Digest()
 	result.Canonical = string(resolved.Canonical())
 	result.Digest, result.Dense, result.Notes = hex.EncodeToString(digest[:]), schema.Dense, resolved.Notes()

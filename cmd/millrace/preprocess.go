@@ -26,16 +26,17 @@ type tensorWriter interface {
 
 // preprocessResult is what `millrace preprocess` prints.
 type preprocessResult struct {
-	Out            string            `json:"out"`
-	Format         string            `json:"format"`
-	Job            string            `json:"job"`
-	Rows           int64             `json:"rows"`
-	MiniBatches    int64             `json:"mini_batches"`
-	Bytes          int64             `json:"bytes"`
-	ElapsedSeconds float64           `json:"elapsed_seconds"`
-	RowsPerSecond  float64           `json:"rows_per_second"`
-	RowsDropped    int64             `json:"rows_dropped"`
-	PerDrive       []api.DriveReport `json:"per_drive"`
+	Out            string              `json:"out"`
+	Format         string              `json:"format"`
+	Job            string              `json:"job"`
+	Rows           int64               `json:"rows"`
+	MiniBatches    int64               `json:"mini_batches"`
+	Bytes          int64               `json:"bytes"`
+	ElapsedSeconds float64             `json:"elapsed_seconds"`
+	RowsPerSecond  float64             `json:"rows_per_second"`
+	RowsDropped    int64               `json:"rows_dropped"`
+	PerDrive       []api.DriveReport   `json:"per_drive"`
+	Vocabularies   []appliedVocabulary `json:"vocabularies"`
 }
 
 func preprocessCommand(c *console) *cobra.Command {
@@ -45,6 +46,8 @@ func preprocessCommand(c *console) *cobra.Command {
 		format    string
 		plan      planFlags
 		queue     string
+		have      vocabularyFlags
+		build     []string
 	)
 	cmd := &cobra.Command{
 		Use:   "preprocess",
@@ -52,12 +55,16 @@ func preprocessCommand(c *console) *cobra.Command {
 		Long: `Runs a pipeline over files, or over the members of a drive's volume, in dataset order (partitions by
 name, rows by number), and writes train-ready tensors: --format npy makes a folder (dense.npy,
 labels.npy, values.npy, lengths.npy or sparse.npy, keys.json), --format arrow an Arrow IPC file of
-one mini-batch a record batch. Output has its name only when it is whole.`,
+one mini-batch a record batch. Output has its name only when it is whole.
+
+A pipeline with vocabularies wants their files: --vocabulary names one that is there, --build-vocabulary
+one that a first pass over the same data builds, so that one command runs both of Piper's loops.`,
 		Example: "  millrace preprocess --pipeline rm1 --in data/ --out tensors --format npy\n" +
 			"  millrace preprocess --pipeline criteo --in day_0.tsv --input-format criteo-tsv --engine cpu --out " +
 			"day_0.arrow --format arrow\n" +
 			"  millrace preprocess --pipeline p.yaml --drive 'file:d0.flash?commands=standard' --in 'part-*' --out " +
-			"tensors",
+			"tensors\n" +
+			"  millrace preprocess --pipeline p.yaml --in day_*.parquet --build-vocabulary piper=criteo.vocab --out tensors",
 		Args: in.takeArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			spec, err := loadPipeline(pipe)
@@ -70,9 +77,14 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 			if format != "npy" && format != "arrow" {
 				return usagef("--format %q: want npy or arrow", format)
 			}
-			o := trainmgr.Options{
-				Pipeline: spec, Order: dataset.Deterministic, AllDrives: true,
+			toBuild, err := namedFiles("--build-vocabulary", build)
+			if err != nil {
+				return err
 			}
+			if spec, err = have.bind(spec, pipe); err != nil {
+				return err
+			}
+			o := trainmgr.Options{Order: dataset.Deterministic, AllDrives: true}
 			if err := plan.set(&o); err != nil {
 				return err
 			}
@@ -89,6 +101,13 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, manager.Close()) }()
+			built, err := c.buildVocabularies(cmd, spec, toBuild, manager, o.QueueBytes)
+			if err != nil {
+				return namePipeline(err, pipe)
+			}
+			if o.Pipeline, err = local.BindVocabularies(spec, toBuild); err != nil {
+				return namePipeline(err, pipe)
+			}
 			job, err := trainmgr.Submit(ctx, manager, o)
 			if err != nil {
 				return namePipeline(err, pipe)
@@ -116,7 +135,8 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 			elapsed := time.Since(begin).Seconds()
 			r := preprocessResult{Out: out, Format: format, Job: report.Job, Rows: report.Rows,
 				MiniBatches: report.MiniBatches, Bytes: report.Bytes,
-				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive}
+				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive,
+				Vocabularies: appliedVocabularies(o.Pipeline, built)}
 			for _, d := range report.PerDrive {
 				r.RowsDropped += d.RowsDropped
 			}
@@ -125,6 +145,9 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 					r.Format, r.Rows, r.MiniBatches, r.RowsPerSecond, r.Bytes)
 				if r.RowsDropped > 0 {
 					fmt.Fprintf(w, "dropped\t%d malformed rows\n", r.RowsDropped)
+				}
+				for _, v := range r.Vocabularies {
+					fmt.Fprintf(w, "vocabulary\t%s: ids looked up by this machine, not in the drive\n", tableCell(v.Name))
 				}
 				for _, d := range r.PerDrive {
 					fmt.Fprintf(w, "%s\tby the %s\n", d.Name, d.Engine)
@@ -138,6 +161,9 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 	f.StringVar(&out, "out", "", "folder (npy) or file (arrow) to write; must not exist")
 	f.StringVar(&format, "format", "npy", "npy or arrow")
 	plan.addCutFlags(f)
+	have.addFlag(f)
+	f.StringArrayVar(&build, "build-vocabulary", nil, "build one of the pipeline's vocabularies by a pass over the data "+
+		"first, and write it to a file that does not exist, as piper=criteo.vocab; may be given again")
 	f.StringVar(&queue, "queue", "", "bound of the queue, as 256MiB")
 	return cmd
 }

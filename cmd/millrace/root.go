@@ -108,6 +108,7 @@ func newRoot(s streams) *cobra.Command {
 		driveCommands{c}.command(),
 		imageCommands{c}.command(),
 		pipelineCommands{c}.command(),
+		vocabularyCommands{c}.command(),
 		trainCommand{c}.command(),
 		planCommand(c),
 		benchCommands{c}.command(),

@@ -102,6 +102,7 @@ func (c trainCommand) command() *cobra.Command {
 		share      offloadFlags
 		service    serviceFlags
 		pipe       string
+		have       vocabularyFlags
 		checkpoint string
 		stopAfter  int
 		verbose    bool
@@ -154,6 +155,10 @@ there when it ends.`,
 				log = logger(c.err, "info", "auto")
 			}
 			if onService {
+				if len(have.files) > 0 {
+					return usagef("--vocabulary is for drives of this machine: the nodes of a control plane do not fetch " +
+						"vocabularies yet")
+				}
 				own := ownFlags{files: share.files, model: share.model, metrics: share.metrics}
 				if cmd.Flags().Changed("offload") {
 					own.offload = share.policy
@@ -162,6 +167,9 @@ there when it ends.`,
 			}
 			spec, err := loadPipeline(pipe)
 			if err != nil {
+				return err
+			}
+			if spec, err = have.bind(spec, pipe); err != nil {
 				return err
 			}
 			o, trainer, err := jf.options()
@@ -230,6 +238,7 @@ there when it ends.`,
 	service.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
+	have.addFlag(f)
 	f.StringVar(&checkpoint, "checkpoint", "", "file with the job's token: resumed from, and written at the end")
 	f.IntVar(&stopAfter, "stop-after", 0, "stop after so many mini-batches, as a trainer that crashes would")
 	f.IntVar(&in.spread, "spread", 0, "with --in: deal the files to so many in-process drives")

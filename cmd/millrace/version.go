@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/tensor/arrowipc"
+	"github.com/millrace/millrace/sdk/vocabulary"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
@@ -55,6 +56,7 @@ type formatsOfData struct {
 	Frame        string `json:"frame"`
 	Arrow        string `json:"arrow"`
 	Npy          string `json:"npy"`
+	Vocabulary   string `json:"vocabulary"`
 	JournalEntry string `json:"journal_record"`
 	ControlStore string `json:"control_store"`
 	API          string `json:"api"`
@@ -80,6 +82,7 @@ func currentFormats() formatsOfData {
 		Frame:        tensor.FrameFormat3,
 		Arrow:        arrowipc.Format2,
 		Npy:          strconv.Itoa(tensor.NpyVersion),
+		Vocabulary:   minor(vocabulary.Major, vocabulary.Minor),
 		JournalEntry: strconv.Itoa(ledger.RecordVersion),
 		ControlStore: store.Format,
 		API:          strconv.Itoa(apiv1.Protocol),

@@ -39,9 +39,7 @@ func (r *Resolved) Canonical() []byte {
 		c.str(`]`)
 	}
 	c.str(`,"borders":[`)
-	for i, t := range c.tables {
-		c.comma(i).borders(t)
-	}
+	c.bordersOfTables()
 	c.str(`]}`)
 	return c.b
 }
@@ -95,6 +93,13 @@ func (c *canonical) text(s string) *canonical {
 	return c
 }
 
+// bordersOfTables writes the lists of borders that operators named.
+func (c *canonical) bordersOfTables() {
+	for i, t := range c.tables {
+		c.comma(i).borders(t)
+	}
+}
+
 func (c *canonical) features(name string, list []Feature) {
 	c.str(`,"` + name + `":[`)
 	for i := range list {
@@ -112,12 +117,23 @@ func (c *canonical) feature(f *Feature) {
 	if f.Set > 0 {
 		c.str(`,"set":`).int(int64(f.Set))
 	}
-	c.str(`,`).chain(f.Column.Kind, f.Column.List, f.Ops).str(`}`)
+	c.str(`,"kind":"` + f.Column.Kind.String() + `","list":`).bool(f.Column.List).str(`,"ops":[`)
+	n := c.ops(f.Column.Kind, f.Ops)
+	if l := f.lookup; l != nil {
+		c.comma(n).str(`{"vocabulary":{"sha256":"` + l.digest.String() + `","unknown":"` + l.unknown.String() + `"}}`)
+	}
+	c.str(`]}`)
 }
 
 // chain writes the type of a value and the operators that it passes.
 func (c *canonical) chain(kind program.Kind, list bool, ops []program.Op) *canonical {
 	c.str(`"kind":"` + kind.String() + `","list":`).bool(list).str(`,"ops":[`)
+	c.ops(kind, ops)
+	return c.str(`]`)
+}
+
+// ops writes operators but conversions, and returns how many it wrote.
+func (c *canonical) ops(kind program.Kind, ops []program.Op) int {
 	n := 0
 	for _, op := range ops {
 		if _, ok := op.(program.Convert); !ok {
@@ -126,7 +142,7 @@ func (c *canonical) chain(kind program.Kind, list bool, ops []program.Op) *canon
 		}
 		kind = op.Out(kind)
 	}
-	return c.str(`]`)
+	return n
 }
 
 // op writes an operator whose values are of a kind.

@@ -434,6 +434,20 @@ func Catalogue() []Operator {
 			Source: "DPP IdListTransform; Presto's and Velox' `array_intersect`: order and single ids are theirs",
 		},
 		{
+			Name: vocabularyOperator, apply: applyVocabulary,
+			Summary: "Replaces an id by its place in a vocabulary that `millrace vocabulary build` made of the data: Piper's " +
+				"ApplyVocab. The host looks ids up, behind the drive, on every engine.",
+			Params: []Param{{Name: "name", Type: ParamText, Summary: "one of the document's `vocabularies`"}},
+			Takes:  "int64; the last operator of a sparse feature",
+			Yields: "int64 from the vocabulary's `base` on, or one of its special ids",
+			Nulls:  "become `null_id` if the vocabulary has one and the column has one value a row, and stay null otherwise",
+			Lists:  "element by element",
+			Errors: "an id that the vocabulary lacks fails the split, unless the vocabulary says `unknown: id`, `bucket` or " +
+				"`drop`; a vocabulary that was built with other operators, other rules or without the column is refused",
+			Source: "DLRM, Piper and MiniPipe (`order: first_seen`), TorchRec `sparse_to_contiguous`, NVTabular Categorify " +
+				"(`order: count`), TFT `vocabulary` (`order: count_text`)",
+		},
+		{
 			Name: "identity", apply: func(*chain, *Op, location) {},
 			Summary: "Changes nothing; it says on purpose that a column goes as it is.",
 			Takes:   "anything", Yields: "the same",

@@ -20,6 +20,8 @@ type chain struct {
 	failed  bool
 	// denseList says that the values are elements of lists that become dense columns.
 	denseList bool
+
+	vocabulary *Vocabulary // that ends the chain; nil: none
 }
 
 // idRange is a range of integers, both ends included.

@@ -42,6 +42,7 @@ func (s *Spec) check(p *problems) {
 		checkOperators(p, s.Label.Ops, nil, a)
 	}
 	s.checkValues(p)
+	s.checkVocabularies(p)
 	for _, kind := range s.groupLists() {
 		if len(kind.groups) > maxGroups {
 			p.add(location{path: kind.name}, ErrValue, "%d groups of columns, want at most %d", len(kind.groups),

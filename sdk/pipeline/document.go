@@ -101,6 +101,7 @@ func (o *Operator) example() string {
 		"decimal":          "- decimal: float32",
 		"fixed_length":     "- fixed_length: {length: 64}",
 		"logit":            "- logit: {eps: 1.0e-6}",
+		vocabularyOperator: "- vocabulary: piper",
 		"box_cox":          "- box_cox: {lambda1: 0.5, lambda2: 1}",
 	}
 	return examples[o.Name]
@@ -165,6 +166,7 @@ func JSONSchema() []byte {
 		}),
 		"values": m{"type": "array", "maxItems": maxGroups, "items": m{"$ref": "#/$defs/value"}},
 		"dense":  groups, "sparse": groups, "generated": groups,
+		"vocabularies": vocabulariesSchema(),
 	})
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Millrace pipeline"

@@ -50,7 +50,11 @@ func TestCatalogueIsComplete(t *testing.T) {
 			if o.Inputs > 0 {
 				from = "as: f\n    inputs: [x" + strings.Repeat(", x", o.Inputs-1) + "]"
 			}
-			s, err := Parse([]byte("sparse:\n  - " + from + "\n    ops:\n      " + o.example()))
+			document := "sparse:\n  - " + from + "\n    ops:\n      " + o.example()
+			if o.Name == vocabularyOperator {
+				document += "\nvocabularies: {piper: {}}"
+			}
+			s, err := Parse([]byte(document))
 			require.NoError(t, err, "the example in the manual")
 			assert.Equal(t, o.Name, s.Sparse[0].Ops[0].Name)
 		})
@@ -62,7 +66,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/pipelines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 6)
+	require.Len(t, blocks, 7)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
 	fromName, err := Named("rm1")

@@ -52,6 +52,7 @@ func (s *Spec) JSON() []byte {
 		}
 		w.end(']')
 	}
+	w.vocabularies(s.Vocabularies)
 	w.end('}')
 	return []byte(w.b.String())
 }
@@ -153,6 +154,25 @@ func (w *jsonWriter) ops(ops []Op) {
 		w.end('}')
 	}
 	w.end(']')
+}
+
+// vocabularies writes the member "vocabularies" if there are any.
+func (w *jsonWriter) vocabularies(list []Vocabulary) {
+	if len(list) == 0 {
+		return
+	}
+	w.key("vocabularies").begin('{')
+	for i := range list {
+		w.key(list[i].Name).begin('{')
+		list[i].declarations(func(key string, value any) {
+			w.key(key)
+			if b, err := json.Marshal(value); err == nil { // strings, numbers and truth values always marshal
+				w.b.Write(b)
+			}
+		})
+		w.end('}')
+	}
+	w.end('}')
 }
 
 func (w *jsonWriter) value(v Value) {

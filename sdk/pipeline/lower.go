@@ -8,6 +8,7 @@ import (
 )
 
 // Lower turns a resolved pipeline into the program that a drive runs and the schema of the mini-batches that it makes.
+// It refuses a pipeline with vocabularies, which [LowerWithLookups] takes.
 // The error is of type [Errors], or wraps program.ErrInvalid if the pipeline exceeds a limit of programs.
 //
 // The columns of features that several columns make become graphs. A graph makes the features that share a step, if
@@ -33,6 +34,7 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 	if r.Label == nil && len(r.Dense) == 0 && len(r.Keys) == 0 {
 		p.add(location{}, ErrEmpty, "")
 	}
+	r.refuseLookups(&p)
 	if err := p.err(); err != nil {
 		return nil, nil, err
 	}

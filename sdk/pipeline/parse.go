@@ -326,6 +326,8 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 			s.Sparse = p.groups(v, a)
 		case "generated":
 			s.Generated = p.groups(v, a)
+		case "vocabularies":
+			s.Vocabularies = p.vocabularies(v, a)
 		}
 	})
 	return s
@@ -333,7 +335,8 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 
 // The keys of the document's mappings.
 var (
-	specKeys  = []string{"name", "batch", "ids", "dense_type", "label", "values", "dense", "sparse", "generated"}
+	specKeys = []string{"name", "batch", "ids", "dense_type", "label", "values", "dense", "sparse", "generated",
+		"vocabularies"}
 	labelKeys = []string{"column", "null", "ops"}
 	valueKeys = []string{"as", "from", "inputs", "ops"}
 	groupKeys = []string{"columns", "inputs", "ops", "as", "scores", "deduplicate"}

@@ -46,6 +46,7 @@ type Feature struct {
 	group    *Group // of the spec; nil for the label
 	nulls    nullness
 	ids      idRange
+	lookup   *featureLookup // nil: no vocabulary ends the chain
 }
 
 // nullness says how nulls pass through a chain of operators.
@@ -60,8 +61,8 @@ func (f *Feature) null(m program.Malformed) bool {
 	return o.null(m)
 }
 
-// jagged reports whether a row can have no id, or more than one.
-func (f *Feature) jagged(m program.Malformed) bool { return f.Column.List || f.null(m) }
+// jaggedFromDrive reports whether a row of what the drive makes can have no id, or more than one.
+func (f *Feature) jaggedFromDrive(m program.Malformed) bool { return f.Column.List || f.null(m) }
 
 // Fixed reports whether every row has exactly one id of every key.
 func (r *Resolved) Fixed() bool {
@@ -86,7 +87,10 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 	}
 	r := &resolver{
 		problems: &p, schema: schema, byName: make(map[string]int, len(schema)), twice: make(map[string]bool),
-		tables: make(map[tableKey]*program.Bucketize),
+		tables: make(map[tableKey]*program.Bucketize), vocabularies: make(map[string]*Vocabulary, len(s.Vocabularies)),
+	}
+	for i := range s.Vocabularies {
+		r.vocabularies[s.Vocabularies[i].Name] = &s.Vocabularies[i]
 	}
 	out := &Resolved{Name: s.Name, Batch: s.Batch, IDs: s.IDs, Source: program.Parquet}
 	if out.Batch == 0 {
@@ -163,6 +167,8 @@ type resolver struct {
 	counted map[*int64]bool // tables of ids, by their first value
 	values  map[string]*valueState
 	order   []*valueState // in the order of the document
+
+	vocabularies map[string]*Vocabulary
 }
 
 // stopped reports whether the most errors were found, after which the rest is not checked.
@@ -334,13 +340,16 @@ func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Des
 	if to == program.ToSparse {
 		f.NumEmbeddings = ch.embeddings()
 	}
+	if r.lookUp(f, ch, to, a); ch.failed {
+		return nil
+	}
 	return f
 }
 
 // wouldTake reports whether a column can be made a feature without an error.
 func (r *resolver) wouldTake(name string, ops []Op, to program.Dest, a location) bool {
 	trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
-		tables: make(map[tableKey]*program.Bucketize)}
+		tables: make(map[tableKey]*program.Bucketize), vocabularies: r.vocabularies}
 	f := trial.feature(columnRef{column: r.byName[name]}, name, ops, to, a)
 	return f != nil && (to == program.ToSparse || !f.null(program.MalformedFail))
 }

@@ -23,6 +23,8 @@ type Spec struct {
 	Dense     []Group
 	Sparse    []Group
 	Generated []Group // sparse features made from other columns; their keys come after those of Sparse
+	// Vocabularies are those that operators name, in the order of the document.
+	Vocabularies []Vocabulary
 }
 
 // Label is the column that the model is to predict.

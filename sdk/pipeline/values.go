@@ -9,15 +9,16 @@ import (
 
 // operand is a value on its way to steps and features: a column or a step's value, behind a chain of operators.
 type operand struct {
-	column  ColumnInfo // the column, or a description of the step's value
-	key     int64      // of the map, if the column is a map
-	step    *step      // nil: the value is the column's
-	ops     []program.Op
-	shared  int // how many of the first ops belong to a named value
-	kind    program.Kind
-	nulls   nullness
-	ids     idRange
-	bounded bool
+	vocabulary *Vocabulary // that ended the operators; nil: none
+	column     ColumnInfo  // the column, or a description of the step's value
+	key        int64       // of the map, if the column is a map
+	step       *step       // nil: the value is the column's
+	ops        []program.Op
+	shared     int // how many of the first ops belong to a named value
+	kind       program.Kind
+	nulls      nullness
+	ids        idRange
+	bounded    bool
 }
 
 // step is an operator of several inputs with its inputs. Steps are compared by their content, not by their place.
@@ -127,7 +128,7 @@ func (r *resolver) operandOf(p Pattern, a location, ops []Op) *operand {
 // dense tensor. It returns nil after an error.
 func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, denseList bool) *chain {
 	ch := &chain{r: r, column: &o.column, kind: o.kind, nulls: o.nulls, ids: o.ids, bounded: o.bounded,
-		ops: slices.Clone(o.ops), denseList: denseList}
+		ops: slices.Clone(o.ops), denseList: denseList, vocabulary: o.vocabulary}
 	for i := from; i < len(ops); i++ {
 		if i > 0 && ops[i-1].Name == "fixed_length" {
 			r.add(a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)), ErrValue, "%s behind fixed_length, which ends the "+
@@ -147,6 +148,7 @@ func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, dens
 func (c *chain) operand(o *operand) *operand {
 	end := *o
 	end.ops, end.kind, end.nulls, end.ids, end.bounded = c.ops, c.kind, c.nulls, c.ids, c.bounded
+	end.vocabulary = c.vocabulary
 	return &end
 }
 

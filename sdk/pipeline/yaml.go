@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -75,6 +76,15 @@ func (s *Spec) YAML() []byte {
 				w.WriteString("    ops: " + yamlOps(g.Ops) + "\n")
 			}
 		}
+	}
+	for i := range s.Vocabularies {
+		v := &s.Vocabularies[i]
+		if i == 0 {
+			w.WriteString("vocabularies:\n")
+		}
+		var members []string
+		v.declarations(func(key string, value any) { members = append(members, fmt.Sprintf("%s: %v", key, value)) })
+		w.WriteString("  " + yamlText(v.Name) + ": {" + strings.Join(members, ", ") + "}\n")
 	}
 	return w.Bytes()
 }

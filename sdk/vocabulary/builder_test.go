@@ -305,7 +305,7 @@ func TestRulesThatCannotHold(t *testing.T) {
 		{"null id among keys", Rules{Base: 3, Null: SomeID(3)}, "null_id 3, want -2147483648 to 2"},
 		{"rare id among keys", Rules{Rare: SomeID(0)}, "rare_id 0"},
 		{"null id in a bucket", Rules{Base: 3, Buckets: 2, Null: SomeID(1)}, "null_id 1 is one of the 2 oov_buckets"},
-		{"rare id too small", Rules{Rare: SomeID(leastID - 1)}, "rare_id"},
+		{"rare id too small", Rules{Rare: SomeID(LeastID - 1)}, "rare_id"},
 		{"id without being given", Rules{Null: OptionalID{ID: 1}, Base: 2}, "not given"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestRulesThatCannotHold(t *testing.T) {
 		})
 	}
 	for _, rules := range []Rules{
-		{Base: MaxBase}, {Base: 4, Buckets: 4}, {Base: 4, Buckets: 2, Null: SomeID(1)}, {Rare: SomeID(leastID)},
+		{Base: MaxBase}, {Base: 4, Buckets: 4}, {Base: 4, Buckets: 2, Null: SomeID(1)}, {Rare: SomeID(LeastID)},
 	} {
 		_, err := NewBuilder(columnsNamed(1), rules, BuilderOptions{})
 		assert.NoError(t, err)

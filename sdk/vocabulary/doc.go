@@ -16,8 +16,8 @@
 //	F          the vocabulary: keys in the order of their ids
 //	F.counts   the sidecar: first position and count of every key that was seen, kept or not
 //
-// [Extend] begins a Builder with both, so that keys keep their ids, new ones are appended, and a least count counts over
-// all generations of the data.
+// [Extend] begins a Builder with both, so that keys keep their ids, new ones are appended, and a least count counts
+// over all generations of the data.
 //
 // A [Lookup] is a vocabulary's table for one key of a pipeline, and an [Applier] replaces the ids of mini-batches by
 // lookups.

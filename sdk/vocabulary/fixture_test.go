@@ -110,7 +110,9 @@ func batchOf(t require.TestingT, ids tensor.DType, columns []testColumn) *tensor
 }
 
 // apply looks columns up in a vocabulary. lists says that the columns are lists.
-func apply(t require.TestingT, v *Vocabulary, unknown Unknown, lists bool, columns ...testColumn) (*tensor.MiniBatch, error) {
+func apply(
+	t require.TestingT, v *Vocabulary, unknown Unknown, lists bool, columns ...testColumn,
+) (*tensor.MiniBatch, error) {
 	in := batchOf(t, tensor.Int64, columns)
 	out := *in.Schema
 	out.Keys = append([]tensor.Key{}, in.Schema.Keys...)

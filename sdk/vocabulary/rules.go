@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Order says in which order keys get their ids.
@@ -54,9 +55,9 @@ func SomeID(id int64) OptionalID { return OptionalID{ID: id, Given: true} }
 
 // Bounds of the rules.
 const (
-	MaxBase    = 1 << 40 // Rules.Base
-	MaxBuckets = 1 << 30 // Rules.Buckets
-	leastID    = math.MinInt32
+	MaxBase    = 1 << 40       // Rules.Base
+	MaxBuckets = 1 << 30       // Rules.Buckets
+	LeastID    = math.MinInt32 // of Rules.Null and Rules.Rare
 )
 
 // ErrRules says that rules contradict each other or are out of range.
@@ -109,8 +110,8 @@ func (r Rules) Check() error {
 		case !special.id.Given && id != 0:
 			return fail("%s %d, and it is not given", special.name, id)
 		case !special.id.Given:
-		case id < leastID || id >= r.Base && id >= 0:
-			return fail("%s %d, want %d to %d: keys have the ids from base on", special.name, id, leastID, r.Base-1)
+		case id < LeastID || id >= r.Base && id >= 0:
+			return fail("%s %d, want %d to %d: keys have the ids from base on", special.name, id, LeastID, r.Base-1)
 		case r.Buckets > 0 && id >= r.Base-int64(r.Buckets):
 			return fail("%s %d is one of the %d oov_buckets below base %d", special.name, id, r.Buckets, r.Base)
 		}
@@ -172,4 +173,22 @@ func (r Rules) Policy(u Unknown) (Unknown, error) {
 		return 0, fmt.Errorf("%w: %v", ErrRules, u)
 	}
 	return u, nil
+}
+
+// String renders the rules as a pipeline's document does, without defaults.
+func (r Rules) String() string {
+	words := []string{"order: " + r.Order.String()}
+	add := func(given bool, format string, value any) {
+		if given {
+			words = append(words, fmt.Sprintf(format, value))
+		}
+	}
+	add(r.Joint, "joint: %v", true)
+	add(r.Base != 0, "base: %d", r.Base)
+	add(r.Null.Given, "null_id: %d", r.Null.ID)
+	add(r.Rare.Given, "rare_id: %d", r.Rare.ID)
+	add(r.Buckets != 0, "oov_buckets: %d", r.Buckets)
+	add(r.MinCount > 1, "min_count: %d", r.MinCount)
+	add(r.MaxSize != 0, "max_size: %d", r.MaxSize)
+	return "{" + strings.Join(words, ", ") + "}"
 }

@@ -52,7 +52,7 @@ func criteoLine(label, decimal, hexadecimal string) string {
 // TestThePipelineComputesWhatPiperSays takes sentences of Piper, sections 2.3 to 3.2, and checks for each what becomes
 // of Criteo's text rows in the named pipeline criteo-5k, on every engine. The paper's processing elements are not
 // modelled: its initiation intervals, its four bytes a cycle and its rates are not tested here. GenVocab and ApplyVocab
-// are not implemented: TestPipersVocabularyIsNotHere.
+// are in TestTheTwoLoopsOfPiper.
 func TestThePipelineComputesWhatPiperSays(t *testing.T) {
 	rows := []struct{ label, decimal, hexadecimal string }{
 		{"1", "7", "0000002a"},
@@ -107,14 +107,29 @@ func TestThePipelineComputesWhatPiperSays(t *testing.T) {
 	})
 }
 
-// TestPipersVocabularyIsNotHere takes the sentence of Piper that is not implemented: "In the first loop, Piper reads
-// the whole dataset and generates the corresponding vocabulary table." (3.1). No operator of the catalogue is stateful,
-// and a pipeline that asks for a vocabulary is refused. Whoever adds one replaces this test by the sentence's own.
-func TestPipersVocabularyIsNotHere(t *testing.T) {
-	for _, operator := range []string{"vocabulary", "gen_vocab", "apply_vocab"} {
-		document := fmt.Sprintf("name: v\nlabel: {column: label}\nsparse: [{columns: [cat_0], ops: [%s: piper]}]\n", operator)
-		_, err := pipeline.Parse([]byte(document))
-		require.Error(t, err)
-		assert.ErrorContains(t, err, operator)
+// TestTheTwoLoopsOfPiper takes the sentences of Piper about vocabularies, over text rows on every engine.
+func TestTheTwoLoopsOfPiper(t *testing.T) {
+	ids := []string{"2a", "7", "2a", "", "1388", "ffffffff", "7"}
+	var text strings.Builder
+	for _, id := range ids {
+		text.WriteString(criteoLine("1", "7", id))
 	}
+	path := filepath.Join(t.TempDir(), "day_0.tsv")
+	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o644))
+	spec := criteoVocabulary(t, 100, "fill_null: 0, positive_modulus: 5000, ", "")
+
+	// 3.1: "In the first loop, Piper reads the whole dataset and generates the corresponding vocabulary table."
+	out := filepath.Join(t.TempDir(), "piper.vocab")
+	buildVocabulary(t, Config{Files: []string{path}, DriveOptions: host.DriveOptions{Source: program.CriteoTSV}},
+		VocabularyPass{Pipeline: spec, Name: "v", Path: out})
+	bound, err := BindVocabularies(spec, map[string]string{"v": out})
+	require.NoError(t, err)
+	keys := bound.Vocabularies[0].File.Tables[25]
+	assert.Equal(t, []int64{0x2a, 7, 0, 0xffffffff % 5000}, keys, "an empty cell and 1388h are both 0 behind the modulus")
+
+	// 3.1: the second loop maps every sparse feature by its vocabulary; the indices are those of first appearance.
+	onEveryEngine(t, path, program.CriteoTSV, bound, func(t *testing.T, mb *tensor.MiniBatch) {
+		assert.Equal(t, []int64{0, 1, 0, 2, 2, 3, 1}, mb.Values64[25*len(ids):])
+		assert.EqualValues(t, len(keys), mb.Schema.Keys[25].NumEmbeddings)
+	})
 }

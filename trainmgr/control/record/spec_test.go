@@ -10,6 +10,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
 )
 
 const document = "name: test\nbatch: 10\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 1000}]\n"
@@ -113,4 +114,13 @@ func TestPlansTravelWhole(t *testing.T) {
 	got, err = PlanOptions(&apiv1.PlanOptions{}, 5)
 	require.NoError(t, err)
 	assert.Equal(t, dataset.Options{Batch: 5}, got)
+}
+
+// TestVocabulariesAreOfOneMachine checks that a pipeline with vocabularies is refused, because nodes do not fetch them.
+func TestVocabulariesAreOfOneMachine(t *testing.T) {
+	_, _, err := Check(&apiv1.JobSpec{Name: "job", Pipeline: []byte("sparse:\n  - {columns: [cat_0], ops: [vocabulary: " +
+		"piper]}\nvocabularies: {piper: {}}\n")}, nil)
+	require.ErrorIs(t, err, ErrSpec)
+	require.ErrorIs(t, err, pipeline.ErrVocabulary)
+	assert.ErrorContains(t, err, "--vocabulary piper=FILE")
 }

@@ -41,6 +41,7 @@ __all__ = [
     "map_id",
     "cartesian",
     "id_list_transform",
+    "vocabulary",
     "identity",
 ]
 
@@ -351,6 +352,20 @@ def id_list_transform() -> Operator:
     no ids, so that the row keeps none.
     """
     return Operator("id_list_transform", given())
+
+
+def vocabulary(name: str) -> Operator:
+    """Replaces an id by its place in a vocabulary that ``millrace vocabulary build`` made of the data: Piper's
+    ApplyVocab. The host looks ids up, behind the drive, on every engine.
+
+    Takes int64; the last operator of a sparse feature; yields int64 from the vocabulary's ``base`` on, or one of its
+    special ids. Nulls: become ``null_id`` if the vocabulary has one and the column has one value a row, and stay null
+    otherwise.
+
+    Args:
+        name: one of the document's ``vocabularies``
+    """
+    return Operator("vocabulary", given(name=name))
 
 
 def identity() -> Operator:

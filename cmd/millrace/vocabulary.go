@@ -1,0 +1,448 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/vocabulary"
+	"github.com/millrace/millrace/trainmgr/local"
+)
+
+// vocabularyFlags name the files of a pipeline's vocabularies.
+type vocabularyFlags struct{ files []string }
+
+func (v *vocabularyFlags) addFlag(f *pflag.FlagSet) {
+	f.StringArrayVar(&v.files, "vocabulary", nil,
+		"the file of one of the pipeline's vocabularies, as piper=criteo.vocab; may be given again")
+}
+
+// bind gives the pipeline its vocabularies.
+func (v *vocabularyFlags) bind(spec *pipeline.Spec, document string) (*pipeline.Spec, error) {
+	files, err := namedFiles("--vocabulary", v.files)
+	if err != nil {
+		return nil, err
+	}
+	bound, err := local.BindVocabularies(spec, files)
+	return bound, namePipeline(err, document)
+}
+
+// appliedVocabulary is a vocabulary in which this machine looked ids up.
+type appliedVocabulary struct {
+	Name         string  `json:"name"`
+	Digest       string  `json:"sha256"`
+	LookedUpBy   string  `json:"looked_up_by"` // "host": not by a drive
+	BuildSeconds float64 `json:"build_seconds,omitempty"`
+	BuiltFile    string  `json:"built_file,omitempty"` // that --build-vocabulary wrote
+}
+
+// appliedVocabularies lists the vocabularies of a pipeline that was run, and which of them were built.
+func appliedVocabularies(spec *pipeline.Spec, built []*builtVocabulary) []appliedVocabulary {
+	list := []appliedVocabulary{}
+	for i := range spec.Vocabularies {
+		v := &spec.Vocabularies[i]
+		applied := appliedVocabulary{Name: v.Name, Digest: v.File.Digest.String(), LookedUpBy: "host"}
+		for _, b := range built {
+			if b.Digest == applied.Digest {
+				applied.BuildSeconds, applied.BuiltFile = b.ElapsedSeconds, b.Out
+			}
+		}
+		list = append(list, applied)
+	}
+	return list
+}
+
+// namedFiles reads NAME=FILE, several times.
+func namedFiles(flag string, given []string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, text := range given {
+		name, path, ok := strings.Cut(text, "=")
+		if !ok || name == "" || path == "" {
+			return nil, usagef("%s %q: want NAME=FILE, as piper=criteo.vocab", flag, text)
+		}
+		if files[name] != "" {
+			return nil, usagef("%s names %q twice", flag, name)
+		}
+		files[name] = path
+	}
+	return files, nil
+}
+
+// vocabularyCommands are the commands about vocabularies.
+type vocabularyCommands struct{ *console }
+
+func (c vocabularyCommands) command() *cobra.Command {
+	return group("vocabulary", "Vocabularies: build one of a data set, extend, show and compare them",
+		c.build(), c.extend(), c.info(), c.diff())
+}
+
+// passFlags are the flags of a pass that ends in a vocabulary.
+type passFlags struct {
+	in       input
+	pipeline string
+	name     string
+	out      string
+	replace  bool
+	memory   string
+	folder   string
+	queue    string
+}
+
+func (p *passFlags) addFlags(cmd *cobra.Command) {
+	p.in.noTrainer = true
+	p.in.addFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&p.pipeline, "pipeline", "", "the YAML file of the pipeline that declares the vocabulary")
+	f.StringVar(&p.name, "name", "", "name of the vocabulary in the pipeline (default: the only one)")
+	f.StringVar(&p.out, "out", "", "file to write; FILE"+vocabulary.CountsSuffix+" beside it holds the counts of all keys")
+	f.BoolVar(&p.replace, "overwrite", false, "replace the file of --out")
+	f.StringVar(&p.memory, "memory", "", "memory for keys; more keys go to disk and are merged (default 512MiB)")
+	f.StringVar(&p.folder, "temporary", "", "folder for keys that do not fit into memory (default: the system's)")
+	f.StringVar(&p.queue, "queue", "", "bound of the mini-batches that wait, as 256MiB")
+}
+
+// builtVocabulary is what `millrace vocabulary build` and `extend` print.
+type builtVocabulary struct {
+	Out            string        `json:"out"`
+	Digest         string        `json:"sha256"`
+	Bytes          int64         `json:"bytes"`
+	Rows           int64         `json:"rows"`
+	ElapsedSeconds float64       `json:"elapsed_seconds"`
+	RowsPerSecond  float64       `json:"rows_per_second"`
+	Keys           int64         `json:"keys"`
+	Seen           int64         `json:"seen_keys"`
+	Appended       int64         `json:"appended_keys"`
+	Columns        []builtColumn `json:"columns"`
+}
+
+// builtColumn is a column of a vocabulary. Columns of a joint vocabulary share a table.
+type builtColumn struct {
+	Name     string `json:"name"`
+	Table    int    `json:"table"`
+	Keys     int64  `json:"keys"`
+	Seen     int64  `json:"seen_keys"`
+	Appended int64  `json:"appended_keys"`
+}
+
+func (c vocabularyCommands) build() *cobra.Command {
+	var p passFlags
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build a vocabulary of a data set, for the operator vocabulary of a pipeline",
+		Long: `Makes one pass over a data set (Piper's first loop): the pipeline's operators before the operator vocabulary
+run as in millrace preprocess, and every id that comes out gets its place in the vocabulary, by the rules
+that the pipeline declares under vocabularies. The file is the same bytes whichever engine and however many
+drives made the ids. FILE.counts beside it holds the counts of all keys, which millrace vocabulary extend
+goes on from.`,
+		Example: "  millrace vocabulary build --pipeline p.yaml --in day_*.parquet --out criteo.vocab\n" +
+			"  millrace vocabulary build --pipeline p.yaml --name users --drive file:d0.flash --out users.vocab",
+		Args: p.in.takeArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.pass(cmd, &p, "") },
+	}
+	p.addFlags(cmd)
+	return cmd
+}
+
+func (c vocabularyCommands) extend() *cobra.Command {
+	var p passFlags
+	cmd := &cobra.Command{
+		Use:   "extend VOCABULARY",
+		Short: "Append the new keys of more data to a vocabulary; its keys keep their ids",
+		Long: `Makes a pass over more data. Keys of the vocabulary keep their ids, and new keys are appended by the rules of
+the vocabulary, which must be those of the pipeline. VOCABULARY.counts is read, too, so that min_count counts
+over all data so far. A model's tables grow at their ends.`,
+		Example: "  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet --out criteo-1.vocab\n" +
+			"  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet --out criteo.vocab --overwrite",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 && len(p.in.in) > 0 { // an unquoted pattern behind --in
+				p.in.in = append(p.in.in, args[1:]...)
+				return nil
+			}
+			return exactArgs("VOCABULARY")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.pass(cmd, &p, args[0]) },
+	}
+	p.addFlags(cmd)
+	return cmd
+}
+
+// pass makes the pass of build and extend.
+func (c vocabularyCommands) pass(cmd *cobra.Command, p *passFlags, extend string) (err error) {
+	spec, err := loadPipeline(p.pipeline)
+	if err != nil {
+		return err
+	}
+	if p.out == "" {
+		return usagef("--out is wanted")
+	}
+	pass := local.VocabularyPass{Pipeline: spec, Path: p.out, Replace: p.replace, Extend: extend,
+		Builder: vocabulary.BuilderOptions{Folder: p.folder}}
+	if pass.Name, err = theVocabulary(spec, p.name); err != nil {
+		return err
+	}
+	if p.memory != "" {
+		if pass.Builder.Memory, err = quantity.Bytes(p.memory); err != nil {
+			return usagef("--memory: %w", err)
+		}
+	}
+	if pass.QueueBytes, err = parseQueue(p.queue); err != nil {
+		return err
+	}
+	config, err := p.in.localConfig(cmd)
+	if err != nil {
+		return err
+	}
+	manager, err := local.Open(cmd.Context(), config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, manager.Close()) }()
+	built, err := c.runPass(cmd, &pass, manager)
+	if err != nil {
+		return namePipeline(err, p.pipeline)
+	}
+	return c.print(built, built.table)
+}
+
+// runPass makes a pass with progress.
+func (c *console) runPass(
+	cmd *cobra.Command, pass *local.VocabularyPass, storage api.Storage,
+) (*builtVocabulary, error) {
+	begin := time.Now()
+	var shown *progress
+	pass.Started = func(rows int64) { shown = c.newProgress("vocabulary "+pass.Name, "rows", rows) }
+	pass.Progress = func(rows int64) { shown.add(rows) }
+	made, err := pass.Run(cmd.Context(), storage)
+	if shown != nil {
+		shown.finish()
+	}
+	if err != nil {
+		return nil, err
+	}
+	elapsed := time.Since(begin).Seconds()
+	v := &builtVocabulary{Out: pass.Path, Digest: made.Digest.String(), Bytes: made.Bytes, Rows: made.Rows,
+		ElapsedSeconds: elapsed, RowsPerSecond: float64(made.Rows) / elapsed}
+	for _, t := range made.Tables {
+		v.Keys, v.Seen, v.Appended = v.Keys+t.Keys, v.Seen+t.Seen, v.Appended+t.Appended
+	}
+	for _, column := range made.Columns {
+		t := made.Tables[0]
+		if !made.Rules.Joint {
+			t = made.Tables[len(v.Columns)]
+		}
+		v.Columns = append(v.Columns, builtColumn{Name: column.Name, Table: column.Table, Keys: t.Keys, Seen: t.Seen,
+			Appended: t.Appended})
+	}
+	return v, nil
+}
+
+// table writes the result for people.
+func (v *builtVocabulary) table(w io.Writer) {
+	fmt.Fprintf(w, "wrote\t%s, %d bytes\nsha256\t%s\nrows\t%d, %.0f a second\n", v.Out, v.Bytes, v.Digest, v.Rows,
+		v.RowsPerSecond)
+	fmt.Fprintf(w, "keys\t%d of %d that were seen, %d of them new\n", v.Keys, v.Seen, v.Appended)
+	for _, column := range v.Columns {
+		fmt.Fprintf(w, "%s\t%d of %d\n", tableCell(column.Name), column.Keys, column.Seen)
+	}
+}
+
+// theVocabulary returns the name of a vocabulary of the pipeline: the one that is asked for, or the only one.
+func theVocabulary(spec *pipeline.Spec, name string) (string, error) {
+	if name != "" {
+		return name, nil
+	}
+	switch len(spec.Vocabularies) {
+	case 0:
+		return "", errors.New("the pipeline declares no vocabularies, see millrace's docs/pipelines.md")
+	case 1:
+		return spec.Vocabularies[0].Name, nil
+	}
+	names := make([]string, len(spec.Vocabularies))
+	for i := range spec.Vocabularies {
+		names[i] = spec.Vocabularies[i].Name
+	}
+	return "", usagef("say --name: the pipeline declares the vocabularies %s", strings.Join(names, ", "))
+}
+
+// vocabularyInfo is what `millrace vocabulary info` prints.
+type vocabularyInfo struct {
+	Path    string             `json:"path"`
+	Digest  string             `json:"sha256"`
+	Version string             `json:"version"`
+	Rules   string             `json:"rules"`
+	Keys    int64              `json:"keys"`
+	Columns []vocabularyColumn `json:"columns"`
+	Counts  *vocabularyCounts  `json:"counts"` // absent: there is no file of counts
+}
+
+// vocabularyColumn is a column of a vocabulary's file.
+type vocabularyColumn struct {
+	Name  string `json:"name"`
+	Table int    `json:"table"`
+	Keys  int64  `json:"keys"`
+	Chain string `json:"chain_sha256"`
+	Seen  int64  `json:"seen_keys,omitempty"`
+}
+
+// vocabularyCounts is the sidecar of a vocabulary.
+type vocabularyCounts struct {
+	Rows    int64 `json:"rows"`
+	Matches bool  `json:"matches"` // it was written with the vocabulary
+}
+
+func (c vocabularyCommands) info() *cobra.Command {
+	return &cobra.Command{
+		Use:     "info VOCABULARY",
+		Short:   "Show a vocabulary's rules, columns and sizes, and check both of its files",
+		Example: "  millrace vocabulary info criteo.vocab\n  millrace vocabulary info criteo.vocab --output json",
+		Args:    exactArgs("VOCABULARY"),
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			v, err := vocabulary.Load(args[0])
+			if err != nil {
+				return err
+			}
+			info := vocabularyInfo{Path: args[0], Digest: v.Digest.String(),
+				Version: fmt.Sprintf("%d.%d", vocabulary.Major, vocabulary.Minor), Rules: v.Rules.String(), Keys: v.Keys()}
+			counts, err := vocabulary.OpenCounts(args[0] + vocabulary.CountsSuffix)
+			switch {
+			case err == nil:
+				defer func() { err = errors.Join(err, counts.Close()) }()
+				info.Counts = &vocabularyCounts{Rows: int64(counts.Rows), Matches: counts.Vocabulary == v.Digest}
+			case !errors.Is(err, os.ErrNotExist):
+				return err
+			}
+			for _, column := range v.Columns {
+				shown := vocabularyColumn{Name: column.Name, Table: column.Table, Keys: int64(len(v.Tables[column.Table])),
+					Chain: column.Chain.String()}
+				if info.Counts != nil && info.Counts.Matches {
+					shown.Seen = counts.Keys(column.Table)
+				}
+				info.Columns = append(info.Columns, shown)
+			}
+			return c.print(info, info.table)
+		},
+	}
+}
+
+// table writes the result for people.
+func (v *vocabularyInfo) table(w io.Writer) {
+	fmt.Fprintf(w, "%s\tversion %s\nsha256\t%s\nrules\t%s\nkeys\t%d\n", tableCell(v.Path), v.Version, v.Digest, v.Rules,
+		v.Keys)
+	switch {
+	case v.Counts == nil:
+		fmt.Fprintf(w, "counts\tnone: it cannot be extended\n")
+	case !v.Counts.Matches:
+		fmt.Fprintf(w, "counts\tof another vocabulary: it cannot be extended\n")
+	default:
+		fmt.Fprintf(w, "counts\tof %d rows\n", v.Counts.Rows)
+	}
+	for _, column := range v.Columns {
+		seen := ""
+		if column.Seen > 0 {
+			seen = fmt.Sprintf(" of %d that were seen", column.Seen)
+		}
+		fmt.Fprintf(w, "%s\t%d keys%s\n", tableCell(column.Name), column.Keys, seen)
+	}
+}
+
+// vocabularyDifference is what `millrace vocabulary diff` prints.
+type vocabularyDifference struct {
+	Same    bool               `json:"same"` // the files are the same bytes
+	Rules   []string           `json:"rules"`
+	Columns []columnDifference `json:"columns"`
+}
+
+// columnDifference compares a column of two vocabularies.
+type columnDifference struct {
+	Name       string `json:"name"`
+	OtherChain bool   `json:"other_chain"` // other operators make its keys
+	Before     int64  `json:"before_keys"`
+	After      int64  `json:"after_keys"`
+	SameIDs    int64  `json:"same_keys"`
+	Moved      int64  `json:"moved_keys"`
+	Added      int64  `json:"added_keys"`
+	Removed    int64  `json:"removed_keys"`
+}
+
+func (c vocabularyCommands) diff() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff BEFORE AFTER",
+		Short: "Compare two vocabularies: keys that kept their ids, moved, came and went",
+		Long: `Compares two vocabularies, column by column. A model that was trained with BEFORE can go on with AFTER where
+no key moved and none was removed. The exit status is 0 if the vocabularies are the same, and 1 otherwise.`,
+		Example: "  millrace vocabulary diff criteo.vocab criteo-1.vocab",
+		Args:    exactArgs("BEFORE", "AFTER"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			before, err := vocabulary.Load(args[0])
+			if err != nil {
+				return err
+			}
+			after, err := vocabulary.Load(args[1])
+			if err != nil {
+				return err
+			}
+			columns, err := vocabulary.Compare(before, after)
+			if err != nil {
+				return err
+			}
+			d := vocabularyDifference{Same: before.Digest == after.Digest,
+				Rules: slices.Compact([]string{before.Rules.String(), after.Rules.String()})}
+			for _, column := range columns {
+				d.Columns = append(d.Columns, columnDifference{Name: column.Column, OtherChain: column.OtherChain,
+					Before: column.Before, After: column.After, SameIDs: column.Same, Moved: column.Moved,
+					Added: column.Added, Removed: column.Removed})
+			}
+			if err := c.print(d, d.table); err != nil || d.Same {
+				return err
+			}
+			return errReported
+		},
+	}
+}
+
+// table writes the result for people.
+func (d *vocabularyDifference) table(w io.Writer) {
+	if d.Same {
+		fmt.Fprintf(w, "the same\t%s\n", d.Rules[0])
+		return
+	}
+	if len(d.Rules) == 2 {
+		fmt.Fprintf(w, "rules\t%s, then %s\n", d.Rules[0], d.Rules[1])
+	}
+	fmt.Fprintf(w, "column\tbefore\tafter\tsame\tmoved\tadded\tremoved\n")
+	for _, column := range d.Columns {
+		other := ""
+		if column.OtherChain {
+			other = "\tother operators"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d%s\n", tableCell(column.Name), column.Before, column.After,
+			column.SameIDs, column.Moved, column.Added, column.Removed, other)
+	}
+}
+
+// buildVocabularies builds the vocabularies of --build-vocabulary and returns the files by name.
+func (c *console) buildVocabularies(
+	cmd *cobra.Command, spec *pipeline.Spec, files map[string]string, storage api.Storage, queue int64,
+) ([]*builtVocabulary, error) {
+	var all []*builtVocabulary
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		built, err := c.runPass(cmd, &local.VocabularyPass{Pipeline: spec, Name: name, Path: files[name],
+			QueueBytes: queue}, storage)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, built)
+	}
+	return all, nil
+}

@@ -1,0 +1,157 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/vocabulary"
+)
+
+// featureLookup is what a vocabulary does to the ids of a key, behind the drive.
+type featureLookup struct {
+	*vocabulary.Lookup
+	digest  vocabulary.Digest
+	unknown vocabulary.Unknown
+	keys    idRange // of the ids that the drive makes
+}
+
+// applyVocabulary ends a chain with a lookup.
+func applyVocabulary(c *chain, o *Op, a location) {
+	if c.requireIntegers(o, a) {
+		c.vocabulary = c.r.vocabularies[o.vocabularyName()]
+	}
+}
+
+// lookUp gives a key the lookup of the vocabulary that ends its chain.
+func (r *resolver) lookUp(f *Feature, c *chain, to program.Dest, a location) {
+	v := c.vocabulary
+	fail := func(err error, format string, args ...any) {
+		c.refuse(a, err, format, args...)
+	}
+	switch {
+	case v == nil:
+		return
+	case to != program.ToSparse:
+		fail(ErrColumnType, "a vocabulary makes ids, and %v has none: use it in sparse or generated", to)
+		return
+	case v.File == nil:
+		fail(ErrVocabulary, "there is no file for %q: build it with millrace vocabulary build and name it with "+
+			"--vocabulary %s=FILE; the nodes of a control plane do not fetch vocabularies yet", shorten(v.Name), shorten(v.Name))
+		return
+	}
+	if have, want := v.File.Rules, v.Rules.Normalize(); have != want {
+		fail(ErrVocabulary, "the file for %q was made with %v, and the pipeline says %v: build it again", shorten(v.Name),
+			have, want)
+		return
+	}
+	l, err := v.File.Lookup(vocabulary.Column{Name: f.Name, Chain: keyChain(f)}, v.Unknown, f.Column.List)
+	if err != nil {
+		fail(ErrVocabulary, "the file for %q: %s: build it with this pipeline", shorten(v.Name),
+			strings.TrimPrefix(err.Error(), "vocabulary: "))
+		return
+	}
+	unknown, _ := v.File.Rules.Policy(v.Unknown) // Lookup refused what it refuses
+	f.lookup = &featureLookup{Lookup: l, digest: v.File.Digest, unknown: unknown, keys: f.ids}
+	least, greatest := l.Range()
+	f.ids = idRange{least, greatest}
+	f.NumEmbeddings = 0
+	if least >= 0 {
+		f.NumEmbeddings = greatest + 1
+	}
+}
+
+// keyChain returns the digest of what makes a feature's keys: the kind of its column's values and the operators before
+// the vocabulary. Names are left out.
+func keyChain(f *Feature) vocabulary.Digest {
+	c := canonical{}
+	c.str(`{"keys":`).int(CanonicalVersion)
+	if f.step != nil { // names of columns that are combined are kept
+		c.str(`,` + c.source(&f.Column, f.step))
+	}
+	c.str(`,"kind":"` + f.Column.Kind.String() + `","ops":[`)
+	c.ops(f.Column.Kind, f.Ops)
+	c.str(`]`)
+	for i, s := range c.steps.list {
+		if i == 0 {
+			c.str(`,"steps":[`)
+		}
+		c.comma(i).str(s)
+		if i == len(c.steps.list)-1 {
+			c.str(`]`)
+		}
+	}
+	c.str(`,"borders":[`)
+	c.bordersOfTables()
+	c.str(`]}`)
+	return vocabulary.Digest(sha256.Sum256(c.b))
+}
+
+// hasLookups reports whether ids are looked up behind the drive.
+func (r *Resolved) hasLookups() bool {
+	for i := range r.Keys {
+		if r.Keys[i].lookup != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// jagged reports whether a row of the mini-batch can have no id, or more than one.
+func (f *Feature) jagged(m program.Malformed) bool {
+	if f.lookup == nil {
+		return f.jaggedFromDrive(m)
+	}
+	return f.jaggedFromDrive(m) && !f.lookup.Fills() || f.lookup.Drops()
+}
+
+// Lowered is a pipeline in its lowered form.
+type Lowered struct {
+	Program *program.Program
+	Made    *tensor.Schema // of the mini-batches that the program makes
+	Schema  *tensor.Schema // of the job's mini-batches
+	// Lookups turn the first mini-batches into the second, see vocabulary.NewApplier: a lookup of each key, or nil where
+	// its ids stay. Without lookups Lookups is nil, and Schema is Made.
+	Lookups []*vocabulary.Lookup
+}
+
+// LowerWithLookups is Lower for callers that apply vocabularies.
+func LowerWithLookups(r *Resolved) (*Lowered, error) {
+	l := &Lowered{}
+	var err error
+	if !r.hasLookups() {
+		l.Program, l.Made, err = Lower(r)
+		l.Schema = l.Made
+		return l, err
+	}
+	drive := *r // what the drive makes: the keys before their lookups
+	drive.Keys = make([]Feature, len(r.Keys))
+	for i := range r.Keys {
+		f := r.Keys[i]
+		l.Lookups = append(l.Lookups, nil)
+		if f.lookup != nil {
+			l.Lookups[i] = f.lookup.Lookup
+			f.ids, f.NumEmbeddings, f.lookup = f.lookup.keys, 0, nil
+		}
+		if !f.ids.fitInt32() {
+			drive.IDs = program.IDs64
+		}
+		drive.Keys[i] = f
+	}
+	if l.Program, l.Made, err = Lower(&drive); err != nil {
+		return nil, err
+	}
+	l.Schema = r.schema()
+	return l, nil
+}
+
+// refuseLookups refuses a pipeline with vocabularies where ids would stay as the drive made them.
+func (r *Resolved) refuseLookups(p *problems) {
+	for i := range r.Keys {
+		if r.Keys[i].lookup != nil {
+			p.add(r.Keys[i].location, ErrVocabulary, "vocabularies are not applied here: preprocess, train and "+
+				"millrace.open of one machine apply them")
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package pipeline
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace/millrace/sdk/vocabulary"
+)
+
+// ErrVocabulary says that a vocabulary is not there, or is not of this pipeline.
+var ErrVocabulary = errors.New("vocabulary does not fit")
+
+// vocabularyOperator is the name of the operator that looks ids up.
+const vocabularyOperator = "vocabulary"
+
+// maxVocabularies bounds the vocabularies of a spec.
+const maxVocabularies = 1 << 10
+
+// Vocabulary declares a vocabulary that the operator `vocabulary` names.
+type Vocabulary struct {
+	Name    string
+	Rules   vocabulary.Rules
+	Unknown vocabulary.Unknown // 0: as the rules imply, see vocabulary.Rules.Policy
+	Pos     Pos
+
+	// File is the vocabulary that was built for the declaration; nil: none is at hand. It is no part of a document. See
+	// [Spec.Bind].
+	File *vocabulary.Vocabulary
+}
+
+// VocabularyLookup returns the operator that replaces ids by their places in a vocabulary. It ends a chain.
+func VocabularyLookup(name string) Op { return op(vocabularyOperator, arg("name", Text(name))) }
+
+// Bind returns the spec with a file for one of its vocabularies. The receiver does not change.
+func (s *Spec) Bind(name string, file *vocabulary.Vocabulary) (*Spec, error) {
+	i := slices.IndexFunc(s.Vocabularies, func(v Vocabulary) bool { return v.Name == name })
+	if i < 0 {
+		var p problems
+		p.add(location{path: "vocabularies"}, ErrVocabulary, "the pipeline has no vocabulary %q%s", shorten(name),
+			suggestAccepted(name, s.vocabularyNames(), func(string) bool { return true }))
+		return nil, p.err()
+	}
+	bound := *s
+	bound.Vocabularies = slices.Clone(s.Vocabularies)
+	bound.Vocabularies[i].File = file
+	return &bound, nil
+}
+
+func (s *Spec) vocabularyNames() []string {
+	names := make([]string, len(s.Vocabularies))
+	for i := range s.Vocabularies {
+		names[i] = s.Vocabularies[i].Name
+	}
+	return names
+}
+
+// VocabularyKeys returns the spec of the pass that a vocabulary is built of: its mini-batches hold the keys of the
+// vocabulary, as int64, and nothing else. It also returns the vocabulary's declaration.
+func (s *Spec) VocabularyKeys(name string) (*Spec, *Vocabulary, error) {
+	bound, err := s.Bind(name, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(bound.Vocabularies, func(v Vocabulary) bool { return v.Name == name })
+	keys := &Spec{Name: s.Name, Batch: s.Batch}
+	for _, list := range []struct{ from, to *[]Group }{{&s.Sparse, &keys.Sparse}, {&s.Generated, &keys.Generated}} {
+		for _, g := range *list.from {
+			if g.vocabulary() == name {
+				g.Ops, g.Deduplicate = g.Ops[:len(g.Ops)-1], false
+				*list.to = append(*list.to, g)
+			}
+		}
+	}
+	keys.Values = keys.reachableValues(s.Values)
+	return keys, &bound.Vocabularies[i], nil
+}
+
+// reachableValues returns the values of a list that the spec's groups name, themselves or through other values.
+func (s *Spec) reachableValues(list []NamedValue) (reachable []NamedValue) {
+	named := map[string]bool{}
+	name := func(patterns []Pattern) {
+		for _, p := range patterns {
+			named[p.Text] = true
+		}
+	}
+	for _, k := range s.groupLists() {
+		for i := range k.groups {
+			name(k.groups[i].Columns)
+			name(k.groups[i].Inputs)
+		}
+	}
+	for before := -1; before != len(named); {
+		before = len(named)
+		for i := range list {
+			if named[list[i].As] {
+				name(append([]Pattern{list[i].From}, list[i].Inputs...))
+			}
+		}
+	}
+	for i := range list {
+		if named[list[i].As] {
+			reachable = append(reachable, list[i])
+		}
+	}
+	return reachable
+}
+
+// vocabulary returns the name of the vocabulary that ends the group's chain, or "".
+func (g *Group) vocabulary() string {
+	if len(g.Ops) == 0 || g.Ops[len(g.Ops)-1].Name != vocabularyOperator {
+		return ""
+	}
+	return g.Ops[len(g.Ops)-1].vocabularyName()
+}
+
+// vocabularyName returns the parameter of the operator `vocabulary`, or "" if it has none.
+func (o *Op) vocabularyName() string {
+	if a, ok := o.arg("name"); ok {
+		if name, ok := a.Value.(Text); ok {
+			return string(name)
+		}
+	}
+	return ""
+}
+
+// VocabularyColumns returns the columns of a vocabulary, of a spec that VocabularyKeys returned.
+func (r *Resolved) VocabularyColumns() []vocabulary.Column {
+	columns := make([]vocabulary.Column, len(r.Keys))
+	for i := range r.Keys {
+		columns[i] = vocabulary.Column{Name: r.Keys[i].Name, Chain: keyChain(&r.Keys[i])}
+	}
+	return columns
+}
+
+// The keys of a vocabulary's declaration.
+var vocabularyKeys = []string{"order", "joint", "base", "null_id", "rare_id", "oov_buckets", "min_count", "max_size",
+	"unknown"}
+
+// vocabularies reads the declarations.
+func (p *parser) vocabularies(n *yaml.Node, a location) []Vocabulary {
+	n = p.follow(n, a)
+	if n.Kind != yaml.MappingNode {
+		p.add(a, ErrValue, "%s, want a mapping of names to vocabularies", describe(n))
+		return nil
+	}
+	if len(n.Content)/2 > maxVocabularies {
+		p.add(a, ErrValue, "%d vocabularies, want at most %d", len(n.Content)/2, maxVocabularies)
+		return nil
+	}
+	var list []Vocabulary
+	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
+		at := location{pos: position(n.Content[i]), path: a.path}
+		name := p.text(n.Content[i], at, "the name of a vocabulary")
+		if name == "" {
+			continue
+		}
+		here := a.key(shorten(name), position(n.Content[i]))
+		v := p.vocabulary(n.Content[i+1], here)
+		v.Name, v.Pos = name, here.pos
+		list = append(list, v)
+	}
+	return list
+}
+
+// vocabulary reads one declaration. Nothing is a declaration of defaults.
+func (p *parser) vocabulary(n *yaml.Node, a location) Vocabulary {
+	var v Vocabulary
+	if value := p.follow(n, a); value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
+		return v
+	}
+	p.members(n, a, ErrUnknownKey, vocabularyKeys, func(key string, n *yaml.Node, a location) {
+		r := &v.Rules
+		var err error
+		switch key {
+		case "order":
+			if t := p.text(n, a, strings.Join(vocabulary.OrderNames(), ", ")); t != "" {
+				r.Order, err = vocabulary.ParseOrder(t)
+			}
+		case "unknown":
+			if t := p.text(n, a, strings.Join(vocabulary.UnknownNames(), ", ")); t != "" {
+				v.Unknown, err = vocabulary.ParseUnknown(t)
+			}
+		case "joint":
+			r.Joint = p.truth(n, a)
+		case "base":
+			r.Base = p.whole(n, a, 0, vocabulary.MaxBase)
+		case "null_id":
+			r.Null = vocabulary.SomeID(p.whole(n, a, vocabulary.LeastID, vocabulary.MaxBase))
+		case "rare_id":
+			r.Rare = vocabulary.SomeID(p.whole(n, a, vocabulary.LeastID, vocabulary.MaxBase))
+		case "oov_buckets":
+			r.Buckets = uint32(p.whole(n, a, 0, vocabulary.MaxBuckets))
+		case "min_count":
+			r.MinCount = uint64(p.whole(n, a, 1, 1<<62))
+		case "max_size":
+			r.MaxSize = uint64(p.whole(n, a, 1, 1<<62))
+		}
+		if err != nil {
+			p.add(a, ErrValue, "%v", err)
+		}
+	})
+	return v
+}
+
+// whole reads a whole number from least to greatest.
+func (p *parser) whole(n *yaml.Node, a location, least, greatest int64) int64 {
+	x, ok := p.number(n, a)
+	if !ok {
+		return least
+	}
+	if !x.Integer || x.Int < least || x.Int > greatest {
+		p.add(a, ErrValue, "%s, want a whole number from %d to %d", x, least, greatest)
+		return least
+	}
+	return x.Int
+}
+
+// checkVocabularies checks the declarations, and that operators and declarations name each other.
+func (s *Spec) checkVocabularies(p *problems) {
+	declared := map[string]bool{}
+	if len(s.Vocabularies) > maxVocabularies {
+		p.add(location{path: "vocabularies"}, ErrValue, "%d vocabularies, want at most %d", len(s.Vocabularies),
+			maxVocabularies)
+		return
+	}
+	for i := range s.Vocabularies {
+		v := &s.Vocabularies[i]
+		a := location{path: "vocabularies"}.key(shorten(v.Name), v.Pos)
+		switch {
+		case v.Name == "" || len(v.Name) > maxName:
+			p.add(a, ErrValue, "a name of %d bytes, want 1 to %d", len(v.Name), maxName)
+		case declared[v.Name]:
+			p.add(a, ErrDuplicate, "%q", shorten(v.Name))
+		}
+		declared[v.Name] = true
+		rules := v.Rules.Normalize()
+		if err := rules.Check(); err != nil {
+			p.add(a, ErrValue, "%s", strings.TrimPrefix(err.Error(), vocabulary.ErrRules.Error()+": "))
+		} else if _, err := rules.Policy(v.Unknown); err != nil {
+			p.add(a, ErrValue, "%s", strings.TrimPrefix(err.Error(), vocabulary.ErrRules.Error()+": "))
+		}
+	}
+	used := map[string]bool{}
+	check := func(ops []Op, a location) {
+		a = a.key("ops", a.pos)
+		for i := range ops {
+			if ops[i].Name != vocabularyOperator {
+				continue
+			}
+			here, name := a.index(i, ops[i].Pos), ops[i].vocabularyName()
+			_, named := ops[i].arg("name")
+			used[name] = true
+			switch {
+			case named && !declared[name]:
+				p.add(here, ErrVocabulary, "%q is not among vocabularies%s", shorten(name),
+					suggestAccepted(name, s.vocabularyNames(), func(string) bool { return true }))
+			case i != len(ops)-1:
+				p.add(here, ErrValue, "a vocabulary ends the chain: move the operators behind it before it")
+			}
+		}
+	}
+	if s.Label != nil {
+		check(s.Label.Ops, location{path: "label", pos: s.Label.Pos})
+	}
+	for i := range s.Values {
+		for j := range s.Values[i].Ops {
+			if o := &s.Values[i].Ops[j]; o.Name == vocabularyOperator {
+				used[o.vocabularyName()] = true
+				p.add(location{path: "values"}.index(i, s.Values[i].Pos).key("ops", o.Pos).index(j, o.Pos), ErrValue,
+					"a vocabulary ends the chain of a key: put it to the group that names the value")
+			}
+		}
+	}
+	for _, kind := range s.groupLists() {
+		for i := range kind.groups {
+			check(kind.groups[i].Ops, location{path: kind.name}.index(i, kind.groups[i].Pos))
+		}
+	}
+	for i := range s.Vocabularies {
+		if v := &s.Vocabularies[i]; !used[v.Name] {
+			p.add(location{path: "vocabularies"}.key(shorten(v.Name), v.Pos), ErrVocabulary, "no group uses it")
+		}
+	}
+}
+
+// declarations returns the members of a vocabulary's declaration that are not defaults, in the order of the document.
+func (v *Vocabulary) declarations(add func(key string, value any)) {
+	r := &v.Rules
+	if r.Order != 0 {
+		add("order", r.Order.String())
+	}
+	if r.Joint {
+		add("joint", true)
+	}
+	if r.Base != 0 {
+		add("base", r.Base)
+	}
+	if r.Null.Given {
+		add("null_id", r.Null.ID)
+	}
+	if r.Rare.Given {
+		add("rare_id", r.Rare.ID)
+	}
+	if r.Buckets != 0 {
+		add("oov_buckets", int64(r.Buckets))
+	}
+	if r.MinCount != 0 {
+		add("min_count", int64(r.MinCount))
+	}
+	if r.MaxSize != 0 {
+		add("max_size", int64(r.MaxSize))
+	}
+	if v.Unknown != 0 {
+		add("unknown", v.Unknown.String())
+	}
+}
+
+// vocabulariesSchema is the JSON Schema of the declarations.
+func vocabulariesSchema() any {
+	type m = map[string]any
+	whole := func(least, greatest int64) m { return m{"type": "integer", "minimum": least, "maximum": greatest} }
+	return m{"type": "object", "maxProperties": maxVocabularies,
+		"propertyNames": m{"minLength": 1, "maxLength": maxName},
+		"additionalProperties": m{"type": []string{"object", "null"}, "additionalProperties": false, "properties": m{
+			"order":       m{"enum": vocabulary.OrderNames(), "default": vocabulary.FirstSeen.String()},
+			"joint":       m{"type": "boolean", "default": false},
+			"base":        whole(0, vocabulary.MaxBase),
+			"null_id":     whole(vocabulary.LeastID, vocabulary.MaxBase),
+			"rare_id":     whole(vocabulary.LeastID, vocabulary.MaxBase),
+			"oov_buckets": whole(0, vocabulary.MaxBuckets),
+			"min_count":   m{"type": "integer", "minimum": 1},
+			"max_size":    m{"type": "integer", "minimum": 1},
+			"unknown":     m{"enum": vocabulary.UnknownNames()},
+		}},
+	}
+}

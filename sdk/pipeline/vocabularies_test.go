@@ -1,0 +1,260 @@
+package pipeline
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/vocabulary"
+)
+
+// vocabularyDocument is a pipeline with two vocabularies and every key of a declaration.
+const vocabularyDocument = `ids: auto
+sparse:
+  - {columns: [i, u32], ops: [positive_modulus: 5000, vocabulary: piper]}
+  - {columns: [i_null], ops: [vocabulary: rare]}
+  - {columns: [list], as: "l_{column}", ops: [fill_null: 7, vocabulary: {name: rare}]}
+  - {columns: [i8]}
+generated:
+  - {columns: [f], ops: [bucketize: {borders: [1, 2]}, vocabulary: piper], as: "b_{column}"}
+vocabularies:
+  piper:
+  rare: {order: count, joint: true, base: 9, null_id: 1, rare_id: -2, oov_buckets: 4, min_count: 2, max_size: 100,
+    unknown: bucket}
+`
+
+// vocabularyOf builds the vocabulary of a pipeline over zoo: every table has the keys 3, 1, 4, each twice.
+func vocabularyOf(t *testing.T, s *Spec, name string) *vocabulary.Vocabulary {
+	t.Helper()
+	keys, declared, err := s.VocabularyKeys(name)
+	require.NoError(t, err)
+	r, err := keys.Resolve(zoo())
+	require.NoError(t, err)
+	columns := r.VocabularyColumns()
+	b, err := vocabulary.NewBuilder(columns, declared.Rules, vocabulary.BuilderOptions{})
+	require.NoError(t, err)
+	for i := range columns {
+		require.NoError(t, b.Add(i, 0, []int64{3, 1, 4, 3, 1, 4}, nil))
+	}
+	path := filepath.Join(t.TempDir(), "v")
+	_, err = b.Finish(path)
+	require.NoError(t, err)
+	v, err := vocabulary.Load(path)
+	require.NoError(t, err)
+	return v
+}
+
+// bindAll binds the vocabularies of the document.
+func bindAll(t *testing.T, s *Spec) *Spec {
+	t.Helper()
+	for _, name := range []string{"piper", "rare"} {
+		bound, err := s.Bind(name, vocabularyOf(t, s, name))
+		require.NoError(t, err)
+		s = bound
+	}
+	return s
+}
+
+func TestVocabulariesOfADocument(t *testing.T) {
+	s, err := Parse([]byte(vocabularyDocument))
+	require.NoError(t, err)
+	require.Len(t, s.Vocabularies, 2)
+	assert.Equal(t, Vocabulary{Name: "piper", Pos: s.Vocabularies[0].Pos}, s.Vocabularies[0])
+	assert.Equal(t, Vocabulary{Name: "rare", Pos: s.Vocabularies[1].Pos, Unknown: vocabulary.UnknownBucket,
+		Rules: vocabulary.Rules{Order: vocabulary.ByCount, Joint: true, Base: 9, Null: vocabulary.SomeID(1),
+			Rare: vocabulary.SomeID(-2), Buckets: 4, MinCount: 2, MaxSize: 100}}, s.Vocabularies[1])
+	for _, written := range [][]byte{s.YAML(), s.JSON()} {
+		again, err := Parse(written)
+		require.NoError(t, err, "%s", written)
+		assert.Equal(t, string(s.YAML()), string(again.YAML()))
+		assert.Equal(t, s.Vocabularies[1].Rules, again.Vocabularies[1].Rules)
+	}
+	assert.Equal(t, VocabularyLookup("piper").Args[0].Value, s.Sparse[0].Ops[1].Args[0].Value)
+}
+
+// TestBadVocabularies checks every refusal of a document, with its place.
+func TestBadVocabularies(t *testing.T) {
+	const group = "sparse: [{columns: [i], ops: [vocabulary: v]}]\nvocabularies: "
+	for _, c := range []struct {
+		name, doc string
+		is        error
+		want      string
+	}{
+		{"no mapping", group + "[v]", ErrValue, "line 2:15: vocabularies: wrong value: a list"},
+		{"name of nothing", group + "{'': {}, v: {}}", ErrValue, "line 2:16: vocabularies: wrong value: text of 0 bytes"},
+		{"unknown key", group + "{v: {bas: 1}}", ErrUnknownKey, `did you mean "base"?`},
+		{"order", group + "{v: {order: seen}}", ErrValue,
+			`line 2:27: vocabularies.v.order: wrong value: order "seen": want first_seen, count or count_text`},
+		{"unknown", group + "{v: {unknown: skip}}", ErrValue, "want error, id, bucket or drop"},
+		{"joint", group + "{v: {joint: 1}}", ErrValue, "want true or false"},
+		{"base", group + "{v: {base: -1}}", ErrValue, "base: wrong value: -1, want a whole number from 0 to 1099511627776"},
+		{"base that is real", group + "{v: {base: 1.5}}", ErrValue, "want a whole number"},
+		{"null id", group + "{v: {null_id: -2147483649}}", ErrValue, "null_id: wrong value"},
+		{"null id among keys", group + "{v: {null_id: 0}}", ErrValue, "line 2:16: vocabularies.v: wrong value: null_id 0"},
+		{"buckets without base", group + "{v: {oov_buckets: 3}}", ErrValue, "3 oov_buckets and base 0"},
+		{"min_count", group + "{v: {min_count: 0}}", ErrValue, "min_count: wrong value: 0"},
+		{"max_size", group + "{v: {max_size: 0}}", ErrValue, "max_size: wrong value: 0"},
+		{"id without rare_id", group + "{v: {unknown: id}}", ErrValue, "unknown: id, and no rare_id"},
+		{"bucket without buckets", group + "{v: {unknown: bucket}}", ErrValue, "unknown: bucket, and no oov_buckets"},
+		{"not declared", group + "{w: {}, v: {}}", ErrVocabulary,
+			"line 2:16: vocabularies.w: vocabulary does not fit: no group"},
+		{"not used", "sparse: [{columns: [i], ops: [vocabulary: piper]}]\nvocabularies: {piping: {}}", ErrVocabulary,
+			`line 1:31: sparse[0].ops[0]: vocabulary does not fit: "piper" is not among vocabularies`},
+		{"not the last", "sparse: [{columns: [i], ops: [vocabulary: v, clamp: {min: 0}]}]\nvocabularies: {v: {}}", ErrValue,
+			"line 1:31: sparse[0].ops[0]: wrong value: a vocabulary ends the chain"},
+		{"name that is a number", "sparse: [{columns: [i], ops: [vocabulary: 3]}]", ErrValue, "want a word"},
+		{"of a value", "values: [{as: w, from: i, ops: [vocabulary: v]}]\nsparse: [{columns: [w]}]\nvocabularies: {v: {}}",
+			ErrValue, "line 1:33: values[0].ops[0]: wrong value: a vocabulary ends the chain of a key"},
+		{"no name", "sparse: [{columns: [i], ops: [vocabulary]}]", ErrMissing, "name: one of the document's"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse([]byte(c.doc))
+			require.ErrorIs(t, err, c.is)
+			assert.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// TestLookupsAreLowered lowers a pipeline with vocabularies: the drive makes the keys, the host the ids.
+func TestLookupsAreLowered(t *testing.T) {
+	s, err := Parse([]byte(vocabularyDocument))
+	require.NoError(t, err)
+	r, err := bindAll(t, s).Resolve(zoo())
+	require.NoError(t, err)
+	assert.Equal(t, program.IDs32, r.IDs)
+	_, _, err = Lower(r)
+	require.ErrorIs(t, err, ErrVocabulary)
+	l, err := LowerWithLookups(r)
+	require.NoError(t, err)
+	assert.Equal(t, program.IDs64, l.Program.Output.IDs, "the keys of i_null are of 64 bits")
+	assert.Equal(t, []tensor.Key{{Name: "i"}, {Name: "u32"}, {Name: "i_null", List: true}, {Name: "l_list", List: true},
+		{Name: "i8"}, {Name: "b_f"}}, bareKeys(l.Made))
+	assert.Equal(t, tensor.Int32, l.Schema.IDs)
+	assert.Equal(t, []tensor.Key{{Name: "i", NumEmbeddings: 3}, {Name: "u32", NumEmbeddings: 3}, {Name: "i_null",
+		NumEmbeddings: 12}, {Name: "l_list", NumEmbeddings: 12, List: true}, {Name: "i8"}, {Name: "b_f", NumEmbeddings: 3}},
+		l.Schema.Keys)
+	require.Len(t, l.Lookups, 6)
+	assert.Nil(t, l.Lookups[4])
+	_, err = vocabulary.NewApplier(l.Made, l.Schema, l.Lookups)
+	require.NoError(t, err)
+
+	// Without vocabularies both forms are one.
+	plain, err := Named("rm1")
+	require.NoError(t, err)
+	r, err = plain.Resolve(TextSchema(false))
+	require.NoError(t, err)
+	l, err = LowerWithLookups(r)
+	require.NoError(t, err)
+	assert.Nil(t, l.Lookups)
+	assert.Same(t, l.Made, l.Schema)
+}
+
+// bareKeys returns a schema's keys without the sizes of tables, which lookups change.
+func bareKeys(s *tensor.Schema) []tensor.Key {
+	keys := append([]tensor.Key{}, s.Keys...)
+	for i := range keys {
+		keys[i].NumEmbeddings = 0
+	}
+	return keys
+}
+
+// TestTheDigestNamesTheVocabulary checks that a pipeline's identity contains the file and the policy, and that a
+// pipeline without vocabularies keeps its identity.
+func TestTheDigestNamesTheVocabulary(t *testing.T) {
+	s, err := Parse([]byte(vocabularyDocument))
+	require.NoError(t, err)
+	s = bindAll(t, s)
+	r, err := s.Resolve(zoo())
+	require.NoError(t, err)
+	canonical := string(r.Canonical())
+	assert.Contains(t, canonical, `{"positive_modulus":{"modulus":5000}},{"vocabulary":{"sha256":"`+
+		s.Vocabularies[0].File.Digest.String()+`","unknown":"error"}}`)
+	other := *s.Vocabularies[0].File
+	other.Digest[0] ^= 1
+	bound, err := s.Bind("piper", &other)
+	require.NoError(t, err)
+	r2, err := bound.Resolve(zoo())
+	require.NoError(t, err)
+	assert.NotEqual(t, r.Digest(), r2.Digest())
+	_, err = s.Bind("pipe", &other)
+	require.ErrorIs(t, err, ErrVocabulary)
+	assert.ErrorContains(t, err, `did you mean "piper"?`)
+}
+
+// TestVocabulariesOfOtherPipelines checks files that are absent, of other rules, other operators or other columns.
+func TestVocabulariesOfOtherPipelines(t *testing.T) {
+	parse := func(doc string) *Spec {
+		s, err := Parse([]byte(doc))
+		require.NoError(t, err)
+		return s
+	}
+	s := parse("sparse: [{columns: [i], ops: [positive_modulus: 5000, vocabulary: v]}]\nvocabularies: {v: {base: 1}}")
+	file := vocabularyOf(t, s, "v")
+	for _, c := range []struct{ name, doc, want string }{
+		{"rules", "sparse: [{columns: [i], ops: [positive_modulus: 5000, vocabulary: v]}]\nvocabularies: {v: {}}",
+			`the file for "v" was made with {order: first_seen, base: 1}, and the pipeline says {order: first_seen}`},
+		{"operators", "sparse: [{columns: [i], ops: [positive_modulus: 5001, vocabulary: v]}]\nvocabularies: {v: {base: 1}}",
+			`column "i": the operators before the vocabulary are not those that made its keys`},
+		{"column", "sparse: [{columns: [i, i8], ops: [positive_modulus: 5000, vocabulary: v]}]\nvocabularies: {v: {base: 1}}",
+			`it has no column "i8"`},
+		{"dense", "dense: [{columns: [i], ops: [positive_modulus: 5000, vocabulary: v]}]\nvocabularies: {v: {base: 1}}",
+			"a vocabulary makes ids"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bound, err := parse(c.doc).Bind("v", file)
+			require.NoError(t, err)
+			_, err = bound.Resolve(zoo())
+			require.Error(t, err)
+			assert.ErrorContains(t, err, c.want)
+		})
+	}
+	_, err := s.Resolve(zoo())
+	require.ErrorIs(t, err, ErrVocabulary)
+	assert.ErrorContains(t, err, "--vocabulary v=FILE")
+	_, err = parse("sparse: [{columns: [f], ops: [vocabulary: v]}]\nvocabularies: {v: {}}").Resolve(zoo())
+	require.ErrorIs(t, err, ErrColumnType)
+	_, _, err = s.VocabularyKeys("w")
+	require.ErrorIs(t, err, ErrVocabulary)
+}
+
+// TestVocabulariesOfValues builds and applies a vocabulary of values that several columns make, and leaves the values
+// out that make none of its keys.
+func TestVocabulariesOfValues(t *testing.T) {
+	const document = `values:
+  - {as: inner, from: i, ops: [positive_modulus: %d]}
+  - {as: unused, from: i8, ops: [fill_null: 0]}
+sparse:
+  - {inputs: [inner, u32], as: cross, ops: [cartesian, positive_modulus: 100, vocabulary: v]}
+  - {columns: [inner], as: single, ops: [vocabulary: v]}
+  - {columns: [unused]}
+vocabularies: {v: {}}
+`
+	s, err := Parse(fmt.Appendf(nil, document, 10))
+	require.NoError(t, err)
+	keys, _, err := s.VocabularyKeys("v")
+	require.NoError(t, err)
+	require.NoError(t, keys.Check())
+	require.Len(t, keys.Values, 1)
+	file := vocabularyOf(t, s, "v")
+	assert.NotEqual(t, file.Columns[0].Chain, file.Columns[1].Chain)
+	bound, err := s.Bind("v", file)
+	require.NoError(t, err)
+	r, err := bound.Resolve(zoo())
+	require.NoError(t, err)
+	l, err := LowerWithLookups(r)
+	require.NoError(t, err)
+	assert.Equal(t, int64(3), l.Schema.Keys[0].NumEmbeddings)
+
+	other, err := Parse(fmt.Appendf(nil, document, 11))
+	require.NoError(t, err)
+	bound, err = other.Bind("v", file)
+	require.NoError(t, err)
+	_, err = bound.Resolve(zoo())
+	require.ErrorIs(t, err, ErrVocabulary)
+	assert.ErrorContains(t, err, "not those that made its keys")
+}
