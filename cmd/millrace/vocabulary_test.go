@@ -106,7 +106,8 @@ func TestBadVocabularyCalls(t *testing.T) {
 	criteoRows(t, in("day_0.tsv"), "2a", "7")
 	criteoRows(t, in("day_1.tsv"), "7", "8")
 	pipe := vocabularyPipeline(t, dir, "")
-	must(t, "vocabulary", "build", "--progress", "none", "--pipeline", pipe, "--in", in("day_0.tsv"), "--out", in("a.vocab"))
+	must(t, "vocabulary", "build", "--progress", "none", "--pipeline", pipe, "--in", in("day_0.tsv"), "--out",
+		in("a.vocab"))
 	require.NoError(t, os.MkdirAll(in("other"), 0o700))
 	other := vocabularyPipeline(t, in("other"), "base: 1")
 	good, err := os.ReadFile(in("a.vocab"))

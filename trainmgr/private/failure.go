@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/vocabulary"
 	"github.com/millrace/millrace/trainmgr"
 )
 
@@ -59,6 +60,10 @@ func describeFailure(err error) *Failed {
 			f.Page = &data.Page
 		}
 		f.Row = &data.Row
+	}
+	var lacking *vocabulary.UnknownError
+	if errors.As(err, &lacking) {
+		f.File, f.Column, f.Row = lacking.Partition, lacking.Column, &lacking.Row
 	}
 	var changed *host.ChangedError
 	if errors.As(err, &changed) {
@@ -116,6 +121,7 @@ func failureCode(err error) string {
 		ranks    *RanksError
 		wrong    pipeline.Errors
 		data     *partition.DataError
+		lacking  *vocabulary.UnknownError
 		missing  *fs.PathError
 		mixed    *partitionfile.MixedFormatsError
 		unknown  *partitionfile.UnknownFormatError
@@ -133,7 +139,7 @@ func failureCode(err error) string {
 		return CodeRanks
 	case errors.As(err, &wrong), errors.As(err, &noName):
 		return CodePipeline
-	case errors.As(err, &data), errors.Is(err, host.ErrChanged):
+	case errors.As(err, &data), errors.As(err, &lacking), errors.Is(err, host.ErrChanged):
 		return CodeData
 	case errors.Is(err, dataset.ErrOtherJob):
 		return CodeOtherJob

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,7 +50,8 @@ func TestEveryMessageComesBack(t *testing.T) {
 func TestMembersOfAnOpen(t *testing.T) {
 	b, err := json.Marshal(&Open{
 		Version: 1,
-		Source:  Source{Files: []string{"f"}, InputFormat: "i", Label: "l", Malformed: "m", Pipeline: "p"},
+		Source: Source{Files: []string{"f"}, InputFormat: "i", Label: "l", Malformed: "m", Pipeline: "p",
+			Vocabularies: map[string]string{"v": "w"}},
 		Plan: Plan{
 			Batch: 2, Tail: "t", Shuffle: "s", Seed: 3, SplitBatches: 4, Window: 5, Epochs: 6, Order: "o",
 		},
@@ -58,7 +60,7 @@ func TestMembersOfAnOpen(t *testing.T) {
 		Token:  "k",
 	})
 	require.NoError(t, err)
-	assert.Equal(t, `{"version":1,"files":["f"],"input_format":"i","label":"l","malformed":"m","pipeline":"p",`+
+	assert.Equal(t, `{"version":1,"files":["f"],"input_format":"i","label":"l","malformed":"m","pipeline":"p","vocabularies":{"v":"w"},`+
 		`"batch":2,"tail":"t","shuffle":"s","seed":3,"split_batches":4,"window":5,"epochs":6,"order":"o",`+
 		`"queue_bytes":7,"engine_bytes":8,"threads":9,"trainer_cores":10,`+
 		`"rank":11,"ranks":12,"rank_tail":"r","local_ranks":13,"listen":"n","patience":14,"token":"k"}`, string(b))
@@ -86,6 +88,15 @@ func TestWhatIsNoMessage(t *testing.T) {
 	}
 }
 
+// manyVocabularies names n files of vocabularies.
+func manyVocabularies(n int) map[string]string {
+	files := make(map[string]string, n)
+	for i := range n {
+		files[strconv.Itoa(i)] = "f"
+	}
+	return files
+}
+
 func TestLimitsOfAnOpen(t *testing.T) {
 	base := func() *Open {
 		return &Open{
@@ -94,6 +105,8 @@ func TestLimitsOfAnOpen(t *testing.T) {
 	}
 	require.NoError(t, base().validate())
 	for name, c := range map[string]struct{ good, bad func(*Open) }{
+		"vocabularies": {func(o *Open) { o.Vocabularies = manyVocabularies(maxVocabularies) },
+			func(o *Open) { o.Vocabularies = manyVocabularies(maxVocabularies + 1) }},
 		"files": {func(o *Open) { o.Files = make([]string, maxFiles) },
 			func(o *Open) { o.Files = make([]string, maxFiles+1) }},
 		"no files":      {func(*Open) {}, func(o *Open) { o.Files = nil }},

@@ -7,11 +7,12 @@ import (
 
 // Bounds of the values of an Open.
 const (
-	maxRanks  = 1 << 16
-	maxFiles  = 1 << 20
-	maxEpochs = 1 << 32
-	maxBuffer = 1 << 40 // bytes
-	maxEngine = 1 << 38 // bytes
+	maxRanks        = 1 << 16
+	maxFiles        = 1 << 20
+	maxVocabularies = 1 << 10
+	maxEpochs       = 1 << 32
+	maxBuffer       = 1 << 40 // bytes
+	maxEngine       = 1 << 38 // bytes
 )
 
 // Open asks for the mini-batches of one rank. It is a trainer's first message. The groups exist in Go only: the message
@@ -32,6 +33,8 @@ type Source struct {
 	Label       string   `json:"label,omitempty"`        // of text: "present" (default) or "absent"
 	Malformed   string   `json:"malformed,omitempty"`    // of text: "fail" (default), "drop" or "null"
 	Pipeline    string   `json:"pipeline"`               // a YAML document, or the name of a built-in pipeline
+	// Vocabularies are the files of the pipeline's vocabularies, by name.
+	Vocabularies map[string]string `json:"vocabularies,omitempty"`
 }
 
 // Plan says which rows make which mini-batch, and in which order they come.
@@ -88,6 +91,8 @@ func (s *Source) validate() error {
 		return wrongOption("no files: name at least one")
 	case len(s.Files) > maxFiles:
 		return wrongOption("%d names of files, at most %d: use a folder or a pattern", len(s.Files), maxFiles)
+	case len(s.Vocabularies) > maxVocabularies:
+		return wrongOption("%d files of vocabularies, at most %d", len(s.Vocabularies), maxVocabularies)
 	}
 	return nil
 }

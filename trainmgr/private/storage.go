@@ -108,6 +108,9 @@ func (o *Open) jobOptions() (j trainmgr.Options, err error) {
 	if j.Pipeline, err = o.pipelineSpec(); err != nil {
 		return j, err
 	}
+	if j.Pipeline, err = local.BindVocabularies(j.Pipeline, o.Vocabularies); err != nil {
+		return j, wrapOption("vocabularies", err)
+	}
 	j.Batch, j.Seed, j.SplitBatches, j.Window = o.Batch, o.Seed, o.SplitBatches, o.Window
 	j.Epochs = int(max(o.Epochs, 1))
 	j.AllDrives, j.QueueBytes = true, 1 // the buffers are the queue

@@ -141,6 +141,26 @@ class Open(unittest.TestCase):
         # The loop's object is gone. The process and the memory go soon after it.
         wait_for(lambda: shared_memory() == before, "shared memory is left")
 
+    def test_a_vocabulary(self) -> None:
+        document = PIPELINE.replace("sigrid_hash: {salt: 0, max: 1000}", "vocabulary: items")
+        self.document.write_text(document + "vocabularies: {items: {base: 5}}\n")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "items.vocab"
+            command = [MILLRACE, "vocabulary", "build", "--pipeline", self.document, "--in", self.files, "--out", path]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            with self.open(tensors="views", vocabularies={"items": path}, batch=100) as job:
+                size = job.schema.keys[0].num_embeddings
+                seen = {int(value) for batch in job for value in batch.values}
+            self.assertEqual(seen, set(range(5, size)))
+            with self.assertRaises(OptionsError):
+                self.open(vocabularies={"items": str(path) + ".counts"})
+        with self.assertRaises(PipelineError) as caught:
+            self.open()
+        self.assertIn("--vocabulary items=FILE", str(caught.exception))
+        for wrong in ("items", {"items": 3}, {"": "x"}, [("items", "x")]):
+            with self.assertRaises(OptionsError):
+                self.open(vocabularies=wrong)
+
     def test_views_without_torch(self) -> None:
         with self.open(tensors="views", order="deterministic", shuffle="none", epochs=2) as job:
             names = [b.name.number for b in job]

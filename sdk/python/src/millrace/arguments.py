@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any, Iterable, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from .errors import OptionsError, PipelineError, PipelineProblem
 
-__all__ = ["choice", "document", "name", "paths", "whole"]
+__all__ = ["choice", "document", "name", "named_paths", "paths", "whole"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -68,6 +68,22 @@ def paths(files: Union[Path, Iterable[Path]]) -> tuple[str, ...]:
     if not names:
         raise OptionsError("files: the list is empty: name at least one file, folder or pattern", "files")
     return names
+
+
+def named_paths(name: str, files: Optional[Mapping[str, Path]]) -> Optional[dict[str, str]]:
+    """Returns the names of files as text, by the names that they are given, or None for None.
+
+    Raises:
+        OptionsError: ``files`` is no mapping of text to paths.
+    """
+    if files is None:
+        return None
+    if not isinstance(files, Mapping):
+        raise OptionsError(f"{name}={files!r}: want a mapping of names to files", name)
+    given = {key: os.fspath(path) if isinstance(path, (str, os.PathLike)) else None for key, path in files.items()}
+    if not all(isinstance(key, str) and key and isinstance(path, str) and path for key, path in given.items()):
+        raise OptionsError(f"{name}={files!r}: want a mapping of names to files", name)
+    return {key: str(path) for key, path in given.items()}
 
 
 def document(pipeline: Any) -> tuple[str, str]:

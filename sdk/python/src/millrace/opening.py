@@ -194,6 +194,7 @@ def open(  # noqa: A001
     input_format: Optional[Literal["parquet", "criteo-tsv", "criteo-bin"]] = None,
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
+    vocabularies: Optional[Mapping[str, arguments.Path]] = None,
     queue_bytes: Optional[int] = None,
     engine_bytes: Optional[int] = None,
     threads: Optional[int] = None,
@@ -237,6 +238,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     input_format: Optional[Literal["parquet", "criteo-tsv", "criteo-bin"]] = None,
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
+    vocabularies: Optional[Mapping[str, arguments.Path]] = None,
     queue_bytes: Optional[int] = None,
     engine_bytes: Optional[int] = None,
     threads: Optional[int] = None,
@@ -284,6 +286,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         run, resume: as in :class:`millrace.client.Job`. Ranks that were started one by one need the same ``run``.
         input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents.
         label, malformed: for files of text, as the flags of the command ``preprocess``.
+        vocabularies: the files of the pipeline's vocabularies, by name; ``millrace vocabulary build`` makes them.
         queue_bytes: the most bytes of mini-batches that wait.
         engine_bytes: the most bytes of memory that the engine uses (192 MiB). More of them let more engine threads work
             at once, and faster.
@@ -341,6 +344,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         input_format=input_format,
         label=label,
         malformed=malformed,
+        vocabularies=arguments.named_paths("vocabularies", vocabularies),
         engine_bytes=engine_bytes,
         threads=threads,
         trainer_cores=trainer_cores,
