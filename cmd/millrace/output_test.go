@@ -44,6 +44,12 @@ func everyCommand(t *testing.T) map[string]string {
 	do("pipeline", "init", data)
 	do("pipeline", "check", "rm1", "--in", data)
 	do("pipeline", "show", "rm1")
+	vocabularies := t.TempDir()
+	pass := []string{"--pipeline", vocabularyPipeline(t, vocabularies, ""), "--in", data, "--out"}
+	do(append([]string{"vocabulary", "build"}, append(pass, vocabularies+"/a")...)...)
+	do(append([]string{"vocabulary", "extend", vocabularies + "/a"}, append(pass, vocabularies+"/b")...)...)
+	do("vocabulary", "info", vocabularies+"/a")
+	do("vocabulary", "diff", vocabularies+"/a", vocabularies+"/a")
 	do("drive", "create", drive+"?size=8MiB&slm=64MiB")
 	do("drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet")
 	do("drive", "ls", drive)
@@ -108,6 +114,8 @@ var counts = map[string]bool{
 	"workers": true, "workers_ready": true, "splits_held": true, "splits_any": true, "splits_own": true,
 	"own_workers": true, "leases_failed": true,
 	"cases": true, "seed": true, "mean_workers": true,
+	"keys": true, "seen_keys": true, "appended_keys": true, "table": true, "before_keys": true, "after_keys": true,
+	"same_keys": true, "moved_keys": true, "added_keys": true, "removed_keys": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {

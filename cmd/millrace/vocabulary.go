@@ -283,7 +283,7 @@ type vocabularyInfo struct {
 	Rules   string             `json:"rules"`
 	Keys    int64              `json:"keys"`
 	Columns []vocabularyColumn `json:"columns"`
-	Counts  *vocabularyCounts  `json:"counts"` // absent: there is no file of counts
+	Counts  *vocabularyCounts  `json:"counts,omitempty"` // absent: there is no file of counts
 }
 
 // vocabularyColumn is a column of a vocabulary's file.
