@@ -35,18 +35,19 @@ func (b *buffers) convertDecimals(s *step, v *chainValues) error {
 		return err
 	}
 	var err error
+	valid := b.validOutsideNullLists(v)
 	switch s.outputKind {
 	case program.Int64:
 		if v.int64s = b.intDestination(v.count); v.count > 0 {
-			err = decimal.BytesToInt64(v.int64s, v.offsets, v.data, v.valid)
+			err = decimal.BytesToInt64(v.int64s, v.offsets, v.data, valid)
 		}
 	case program.Float64:
 		if v.float64s = resize(&b.float64s, v.count); v.count > 0 {
-			err = decimal.BytesToFloat64(v.float64s, v.offsets, v.data, v.valid, s.scale)
+			err = decimal.BytesToFloat64(v.float64s, v.offsets, v.data, valid, s.scale)
 		}
 	default:
 		if v.float32s = b.floatDestination(v.count); v.count > 0 {
-			err = decimal.BytesToFloat32(v.float32s, v.offsets, v.data, v.valid, s.scale)
+			err = decimal.BytesToFloat32(v.float32s, v.offsets, v.data, valid, s.scale)
 		}
 	}
 	if err != nil {
@@ -54,6 +55,19 @@ func (b *buffers) convertDecimals(s *step, v *chainValues) error {
 	}
 	b.endBytes(s.outputKind, v)
 	return nil
+}
+
+// validOutsideNullLists returns the validity of v's values, in which all values of a list that holds a null are null, so
+// that no value of such a list can fail: the list becomes empty. v's validity comes from the decoder.
+func (b *buffers) validOutsideNullLists(v *chainValues) []byte {
+	if !v.list || v.valid == nil {
+		return v.valid
+	}
+	valid := resize(&b.valid, v.count)
+	copy(valid, v.valid)
+	b.flagNullLists(v)
+	b.nullFlaggedLists(v, valid)
+	return valid
 }
 
 // endBytes notes that bytes have become numbers in memory of the chain. A list that holds a null becomes empty.
