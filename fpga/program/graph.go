@@ -210,6 +210,35 @@ func (s *Step) validateStep(values []ValueType, used []bool, seen *coverage) (Va
 	return ValueType{kind, v.List}, err
 }
 
+// checkTextLists checks a graph over rows of text, whose output has room for one value of a row for each key: no
+// operator may fill lists up to more.
+func (g *Graph) checkTextLists() error {
+	for i := range g.Steps {
+		if err := checkTextOps(g.Steps[i].Ops); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	for i := range g.Sinks {
+		if err := checkTextOps(g.Sinks[i].Sink.Ops); err != nil {
+			return fmt.Errorf("sink %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func checkTextOps(ops []Op) error {
+	for _, op := range ops {
+		slice, ok := op.(ListSlice)
+		if !ok || !slice.Padded {
+			continue
+		}
+		if length, err := slice.Length(); err == nil && length > 1 {
+			return fmt.Errorf("list_slice: fills lists up to %d, and a row of text makes at most one value a key", length)
+		}
+	}
+	return nil
+}
+
 // checkCombiner checks the parameters of an operator of several inputs.
 func checkCombiner(c Combiner) error {
 	switch o := c.(type) {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -139,6 +140,52 @@ output label false, dense 2, keys 3, ids int64, fixed false
 `, graphProgram().String())
 	assert.Equal(t, "overflow(2)", Overflow(2).String())
 	assert.Equal(t, "graph graph, continued", GraphFirst.String()+" "+GraphNext.String())
+}
+
+// TestListsOfTextAreNotFilledUp checks both sides of the limit for a sink and for a step.
+func TestListsOfTextAreNotFilledUp(t *testing.T) {
+	for _, c := range []struct {
+		source  Source
+		slice   ListSlice
+		refused bool
+	}{
+		{CriteoTSV, ListSlice{End: 1, Padded: true}, false},
+		{CriteoTSV, ListSlice{End: 2, Padded: true}, true},
+		{CriteoBinary, ListSlice{Start: -2, End: NoEnd, Padded: true}, true},
+		{CriteoBinary, ListSlice{Start: -2, End: NoEnd}, false},
+		{Parquet, ListSlice{End: 2, Padded: true}, false},
+	} {
+		inSink := &Program{
+			Source: c.source,
+			Columns: []Column{
+				{Name: "a", Kind: Int64, Field: 1, Part: GraphFirst}, {Name: "b", Kind: Int64, Field: 2, Part: GraphNext},
+			},
+			Graphs: []Graph{{
+				Steps: []Step{{Inputs: []uint32{0, 1}, Combine: IDListTransform{}}},
+				Sinks: []GraphSink{{Value: 2, Sink: Sink{To: ToSparse, Ops: []Op{c.slice}}}},
+			}},
+			Output: Output{Keys: 1},
+		}
+		inStep := *inSink
+		inStep.Graphs = []Graph{{
+			Steps: []Step{{Inputs: []uint32{0, 1}, Combine: IDListTransform{}, Ops: []Op{c.slice}}},
+			Sinks: []GraphSink{{Value: 2, Sink: Sink{To: ToSparse}}},
+		}}
+		for i, p := range []*Program{inSink, &inStep} {
+			if c.source == Parquet {
+				p.Columns = slices.Clone(p.Columns)
+				p.Columns[0].Field, p.Columns[1].Field = 0, 0
+			}
+			err := p.Validate()
+			if !c.refused {
+				require.NoError(t, err, "%+v", c)
+				continue
+			}
+			require.ErrorIs(t, err, ErrInvalid, "%+v", c)
+			require.ErrorContains(t, err, []string{"sink 0: ", "step 0: "}[i]+
+				"list_slice: fills lists up to 2, and a row of text makes at most one value a key")
+		}
+	}
 }
 
 func TestGraphsValidate(t *testing.T) {

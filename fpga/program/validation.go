@@ -69,6 +69,9 @@ func (p *Program) validate() error {
 				return fmt.Errorf("column %d %q: begins graph %d of %d", i, c.Name, graphs-1, len(p.Graphs))
 			}
 			err = p.Graphs[graphs-1].validateGraph(p.Columns[i:][:p.Parts(i)], &seen)
+			if err == nil && p.Source != Parquet {
+				err = p.Graphs[graphs-1].checkTextLists()
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("column %d %q: %w", i, c.Name, err)

@@ -43,9 +43,14 @@ func applyListSlice(c *chain, o *Op, a location) {
 		} else {
 			slice.PadFloat = c.realNumber(o, n, "pad", a)
 		}
-		if _, err := slice.Length(); err != nil {
+		length, err := slice.Length()
+		if err != nil {
 			c.refuse(a, ErrValue, "pad: %v; lists are filled up to at most %d elements, as of start 0 and end 10, or of "+
 				"start -10", err, program.MaxListLength)
+		}
+		if length > 1 && c.column.Source > program.Parquet {
+			c.refuse(a, ErrColumnType, "pad: a row of text makes at most one id a key, and this fills lists up to %d; "+
+				"leave pad out, or import the rows as Parquet (millrace dataset import)", length)
 		}
 	}
 	c.appendOp(slice)

@@ -386,6 +386,16 @@ func TestTextSchema(t *testing.T) {
 	assert.True(t, p.Output.Fixed)
 }
 
+// TestListsOfTextAreNotFilledUp checks both sides of the limit: a row of text has room for one id a key.
+func TestListsOfTextAreNotFilledUp(t *testing.T) {
+	const doc = "sparse: [{inputs: [cat_0, cat_1], as: x, ops: [id_list_transform, list_slice: {start: -%d, pad: 0}]}]"
+	_, _, err := lower(fmt.Sprintf(doc, 1), TextSchema(true))
+	require.NoError(t, err)
+	_, _, err = lower(fmt.Sprintf(doc, 2), TextSchema(true))
+	require.ErrorIs(t, err, ErrColumnType)
+	require.ErrorContains(t, err, "a row of text makes at most one id a key, and this fills lists up to 2; leave pad out, or")
+}
+
 func TestMalformedRows(t *testing.T) {
 	s, err := Parse([]byte("label: {column: label}\nsparse: [{columns: [cat_0], ops: [fill_null: 0]}]"))
 	require.NoError(t, err)
