@@ -162,7 +162,7 @@ func TestTrainKeepsItsProfile(t *testing.T) {
 	conf := file(t, "worker.yaml", "threads: 1\nmeasure: 1ms\n")
 	train := func(name, model, epochs, steps string) (v rankView, notes, said string) {
 		t.Helper()
-		code, out, errs := millrace(t, "train", "--control", at, "--trainer-rows-per-second", "1e7", "--measure", "10ms",
+		code, out, errs := millrace(t, "train", "--control", at, "--trainer-rows-per-second", "5e3", "--measure", "10ms",
 			"--output", "json", "--progress", "plain", "--pipeline", "rm1", "--batch", "20", "--split-batches", "2",
 			"--epochs", epochs, "--offload", "extended", "--local", data, "--own-worker", conf, "--name", name,
 			"--offload-model", model, "--offload-metrics", metrics, "--stop-after", steps)
@@ -181,7 +181,7 @@ func TestTrainKeepsItsProfile(t *testing.T) {
 		require.Len(t, job.Ranks, 1)
 		return job.Ranks[0], strings.Join(r.Notes, "\n"), errs
 	}
-	v, notes, said := train("first", "dlrm", "20", "2500") // of 6000 mini-batches
+	v, notes, said := train("first", "dlrm", "20", "2500") // of 6000 mini-batches: 10 s, several times a profile's
 	require.Equal(t, "measured", v.ProfileFrom, notes)
 	assert.Positive(t, v.ProfileSeconds)
 	assert.Positive(t, v.ProfileShare)
