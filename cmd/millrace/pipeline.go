@@ -20,7 +20,8 @@ import (
 type pipelineCommands struct{ *console }
 
 func (c pipelineCommands) command() *cobra.Command {
-	return group("pipeline", "Pipelines: draft one from what files hold, check one, draw one", c.draftPipeline(), c.check(),
+	return group("pipeline", "Pipelines: draft one from what files hold, check one, draw one", c.draftPipeline(),
+		c.check(),
 		c.show())
 }
 

@@ -51,7 +51,8 @@ func (p *securePlane) issue(role, name string, hosts ...string) []string {
 // train returns the arguments of a job whose splits are shared with the rank's own CPUs.
 func (p *securePlane) train(name string, more ...string) []string {
 	return append([]string{"train", "--control", p.url, "--trainer-rows-per-second", "1e6", "--measure", "10ms",
-		"--output", "json", "--progress", "none", "--pipeline", "rm1", "--batch", "100", "--split-batches", "1", "--name", name,
+		"--output", "json", "--progress", "none", "--pipeline", "rm1", "--batch", "100", "--split-batches", "1", "--name",
+		name,
 		"--offload", "0.5", "--local", p.data}, more...)
 }
 

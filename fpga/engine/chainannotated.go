@@ -57,8 +57,8 @@ func (b *buffers) convertDecimals(s *step, v *chainValues) error {
 	return nil
 }
 
-// validOutsideNullLists returns the validity of v's values, in which all values of a list that holds a null are null, so
-// that no value of such a list can fail: the list becomes empty. v's validity comes from the decoder.
+// validOutsideNullLists returns the validity of v's values, in which all values of a list that holds a null are null,
+// so that no value of such a list can fail: the list becomes empty. v's validity comes from the decoder.
 func (b *buffers) validOutsideNullLists(v *chainValues) []byte {
 	if !v.list || v.valid == nil {
 		return v.valid

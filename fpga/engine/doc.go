@@ -25,8 +25,8 @@
 //
 // The leaves of a map are read side by side (mapplan.go, mapreader.go, mapfeatures.go), and their ids are put in the
 // order of keys at the end of the mini-batch (staging.go). The columns of a graph are read in the same way; the steps
-// are computed for as many rows of a block as the second-level cache holds (graphplan.go, graphvalues.go, combiners.go). Text and binary rows have one task for all columns
-// (textsource.go).
+// are computed for as many rows of a block as the second-level cache holds (graphplan.go, graphvalues.go,
+// combiners.go). Text and binary rows have one task for all columns (textsource.go).
 //
 // The check may pass whole pages that the cursor skips; the returned cursor then stands behind them. It may also decode
 // a dictionary into its room if no other task of the slice names that room. Neither is output.

@@ -380,7 +380,8 @@ func TestGraphTasks(t *testing.T) {
 		"the first alone":  {func(s *program.Slice) { s.Tasks = s.Tasks[:1] }, "have not all one"},
 		"the second alone": {func(s *program.Slice) { s.Tasks = s.Tasks[1:] }, "has no task before"},
 		"in another order": {func(s *program.Slice) { slices.Reverse(s.Tasks) }, "has no task before"},
-		"other rows":       {func(s *program.Slice) { s.Tasks[1].Count = 9 }, `rows 0+9, read together with column 0 in rows 0+10`},
+		"other rows": {func(s *program.Slice) { s.Tasks[1].Count = 9 },
+			`rows 0+9, read together with column 0 in rows 0+10`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.editSlice = c.edit

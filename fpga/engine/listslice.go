@@ -5,8 +5,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/listslice"
 )
 
-// grownLists is the memory for lists that are longer than those they are made of. It changes places with the chain's own
-// buffer once it is written.
+// grownLists is the memory for lists that are longer than those they are made of. It changes places with the chain's
+// own buffer once it is written.
 type grownLists struct {
 	int64s   []int64
 	float32s []float32

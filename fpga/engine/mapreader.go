@@ -18,9 +18,9 @@ const (
 // mapBlockPlaces bounds how many places a block should have: rows times different keys.
 const mapBlockPlaces = 1 << 18
 
-// mapReader reads columns side by side: the leaves of a map, or the columns of a graph. Each leaf has a decoder, a block and a dictionary of its own, in an executor
-// that does nothing else. The leaves' cursors move only after a block of all leaves was written, so they always
-// stand before the same row.
+// mapReader reads columns side by side: the leaves of a map, or the columns of a graph. Each leaf has a decoder, a
+// block and a dictionary of its own, in an executor that does nothing else. The leaves' cursors move only after a block
+// of all leaves was written, so they always stand before the same row.
 type mapReader struct {
 	leaves      []*executor
 	scans       []rowScan

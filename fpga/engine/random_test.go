@@ -279,8 +279,8 @@ func randomTable(rng *rand.Rand) program.Op {
 	return &program.MapID{Values: values, Default: rng.Int64N(3) - 1}
 }
 
-// randomDenseList returns a column that makes dense columns of a list: as long as the longest list, or, if risky, of any
-// length.
+// randomDenseList returns a column that makes dense columns of a list: as long as the longest list, or, if risky, of
+// any length.
 func randomDenseList(rng *rand.Rand, c *testColumn, out *program.Output, risky bool) program.Column {
 	longest := 1
 	for _, row := range c.rows {

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// graphVector is a known answer for a graph: the pairs of two fields of binary rows, and what both hold. Every expected value is written
-// down, none computed.
+// graphVector is a known answer for a graph: the pairs of two fields of binary rows, and what both hold. Every expected
+// value is written down, none computed.
 func graphVector() Vector {
 	const rows, fields = 3, 40
 	p := &program.Program{

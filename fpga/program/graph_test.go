@@ -203,12 +203,13 @@ func TestGraphsValidate(t *testing.T) {
 			"a further column of a graph without the first"},
 		"a column with sinks": {func(p *Program) { p.Columns[2].Sinks = []Sink{{To: ToDense}} },
 			`column 2 "b": a column of a graph feeds 1 sinks, want none`},
-		"no sinks":      {func(p *Program) { p.Graphs[1].Sinks = nil }, "a graph without sinks"},
-		"itself":        {step(func(s *Step) { s.Inputs[1] = 4 }), "step 1: takes value 4, want one before it (below 4)"},
-		"a later step":  {step(func(s *Step) { s.Inputs[1] = 5 }), "step 1: takes value 5, want one before it"},
-		"no inputs":     {step(func(s *Step) { s.Inputs = nil }), "step 1: 0 inputs, want 1 to 8"},
-		"nine inputs":   {step(func(s *Step) { s.Inputs = make([]uint32, 9) }), "step 1: 9 inputs, want 1 to 8"},
-		"no combiner":   {step(func(s *Step) { s.Combine = nil }), "step 1: 2 inputs and no operator that takes them together"},
+		"no sinks":     {func(p *Program) { p.Graphs[1].Sinks = nil }, "a graph without sinks"},
+		"itself":       {step(func(s *Step) { s.Inputs[1] = 4 }), "step 1: takes value 4, want one before it (below 4)"},
+		"a later step": {step(func(s *Step) { s.Inputs[1] = 5 }), "step 1: takes value 5, want one before it"},
+		"no inputs":    {step(func(s *Step) { s.Inputs = nil }), "step 1: 0 inputs, want 1 to 8"},
+		"nine inputs":  {step(func(s *Step) { s.Inputs = make([]uint32, 9) }), "step 1: 9 inputs, want 1 to 8"},
+		"no combiner": {step(func(s *Step) { s.Combine = nil }), "step 1: 2 inputs and no operator that takes them " +
+			"together"},
 		"nothing to do": {func(p *Program) { p.Graphs[0].Steps[0].Ops = nil }, "step 0: does nothing"},
 		"one input": {step(func(s *Step) { s.Inputs = s.Inputs[:1] }),
 			"step 1: cartesian does not take [list<int64>]"},
@@ -222,8 +223,9 @@ func TestGraphsValidate(t *testing.T) {
 		"an unused step": {func(p *Program) { p.Graphs[0].Sinks[1].Value = 4 }, "nothing takes step 2"},
 		"an unused column": {func(p *Program) { p.Graphs[1].Steps[0].Inputs[1] = 0 },
 			`nothing takes column "e" of the graph`},
-		"a sink of no value":   {func(p *Program) { p.Graphs[0].Sinks[1].Value = 6 }, "sink 1 takes value 6 of 6"},
-		"a list that is dense": {func(p *Program) { p.Graphs[0].Sinks[1].Sink = Sink{To: ToDense} }, "a list cannot be dense"},
+		"a sink of no value": {func(p *Program) { p.Graphs[0].Sinks[1].Value = 6 }, "sink 1 takes value 6 of 6"},
+		"a list that is dense": {func(p *Program) { p.Graphs[0].Sinks[1].Sink = Sink{To: ToDense} },
+			"a list cannot be dense"},
 		"a key behind dense": {func(p *Program) {
 			p.Columns[6].Sinks[0] = Sink{To: ToSparse, Index: 3, Ops: []Op{&Bucketize{Borders32: []float32{1}}}}
 			p.Output.Keys, p.Output.Dense = 4, 1

@@ -56,10 +56,10 @@ const MaxListLength = 1024
 // NoEnd as the end of a ListSlice is the end of the list.
 const NoEnd = math.MaxInt64
 
-// ListSlice keeps list[Start:End] of a list, as Python has it: numbers below 0 count from the list's end. If Padded, lists
-// that are shorter are filled up at their end to the length of the part, and a null list, or one that holds a null, counts
-// as an empty list. PadInt is used for Int64, PadFloat otherwise (exactly representable for Float32). It takes lists whose
-// scores are not used.
+// ListSlice keeps list[Start:End] of a list, as Python has it: numbers below 0 count from the list's end. If Padded,
+// lists that are shorter are filled up at their end to the length of the part, and a null list, or one that holds a
+// null, counts as an empty list. PadInt is used for Int64, PadFloat otherwise (exactly representable for Float32). It
+// takes lists whose scores are not used.
 type ListSlice struct {
 	Start, End int64
 	Padded     bool

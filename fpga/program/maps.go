@@ -260,8 +260,8 @@ func (p *Program) readMaps(r *reader) {
 	}
 }
 
-// movesIDs reports whether an operator makes each id from several ids, or leaves out others than the last ids of a list.
-// The scores would belong to no id, or to another.
+// movesIDs reports whether an operator makes each id from several ids, or leaves out others than the last ids of a
+// list. The scores would belong to no id, or to another.
 func movesIDs(op Op) bool {
 	switch op.(type) {
 	case NGram, ListSlice:

@@ -116,7 +116,8 @@ func parts() *Program {
 				{To: ToSparse, Ops: []Op{ListSlice{Start: -5, End: NoEnd, Padded: true, PadInt: -1}, ListSlice{Start: 1, End: -1}}},
 			}},
 			{Name: "reals", Kind: Float32, List: true, Sinks: []Sink{
-				{To: ToSparse, Index: 1, Ops: []Op{ListSlice{End: 3, Padded: true, PadFloat: 0.5}, &Bucketize{Borders32: []float32{1}}}},
+				{To: ToSparse, Index: 1, Ops: []Op{ListSlice{End: 3, Padded: true, PadFloat: 0.5},
+					&Bucketize{Borders32: []float32{1}}}},
 			}},
 		},
 		Output: Output{Keys: 2},
@@ -142,7 +143,8 @@ func tables() *Program {
 		Columns: []Column{{Name: "id", Kind: Int64, Sinks: []Sink{
 			{To: ToSparse, Ops: []Op{&MapID{Keys: keys, Values: values, Default: -1}}},
 			{To: ToSparse, Index: 1, Ops: []Op{&MapID{Values: values}}},
-			{To: ToSparse, Index: 2, Ops: []Op{&LocalHour{Starts: []int64{math.MinInt64, 1711846800}, Offsets: []int64{3600, 7200}}}},
+			{To: ToSparse, Index: 2, Ops: []Op{&LocalHour{Starts: []int64{math.MinInt64, 1711846800}, Offsets: []int64{3600,
+				7200}}}},
 		}}},
 		Output: Output{Keys: 3, Fixed: true},
 	}
@@ -210,7 +212,8 @@ func TestProgramGolden(t *testing.T) {
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(), annotated(), embeddings(),
+	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(),
+		annotated(), embeddings(),
 		parts()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()

@@ -134,12 +134,12 @@ func (t *tableSet) integers(r *reader, unit Unit, i uint32) []int64 {
 	return table.Int64s
 }
 
-// shared returns the operator of a key, which make makes if there is none.
-func (t *tableSet) shared(r *reader, key operatorKey, make func() Op) Op {
+// shared returns the operator of a key, which newOp makes if there is none.
+func (t *tableSet) shared(r *reader, key operatorKey, newOp func() Op) Op {
 	if o := t.made[key]; o != nil {
 		return o
 	}
-	o := make()
+	o := newOp()
 	if r.err != nil {
 		return nil
 	}

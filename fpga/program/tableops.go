@@ -12,8 +12,8 @@ const MaxZoneChanges = 4096
 const MaxZoneOffset = 24*60*60 - 1
 
 // LocalHour yields the hour of the day, 0 to 23, of a time in seconds since 1970-01-01 00:00:00 UTC, at a place whose
-// clocks are Offsets[i] seconds ahead of UTC from Starts[i] on. Starts begins with the least int64 and ascends. Takes and
-// yields Int64.
+// clocks are Offsets[i] seconds ahead of UTC from Starts[i] on. Starts begins with the least int64 and ascends. Takes
+// and yields Int64.
 type LocalHour struct{ Starts, Offsets []int64 }
 
 // MapID replaces an id by the value of its key, and by Default if no key is the id. Without keys, values are those of

@@ -39,8 +39,8 @@ func localHours(t *testing.T, c goldenCase) {
 	}
 }
 
-// The table of a zone is made by package pipeline, whose tests run these cases with whole tables; here it is what package
-// time says of the case's moment.
+// The table of a zone is made by package pipeline, whose tests run these cases with whole tables; here it is what
+// package time says of the case's moment.
 func zoneHours(t *testing.T, c goldenCase) {
 	var v struct {
 		Rows []struct {

@@ -60,8 +60,8 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestExamineALaunchersCertificate checks what is found of a worker with the certificate of a launcher: it is enough for
-// one rank, if it is for a server and the worker announces no partitions.
+// TestExamineALaunchersCertificate checks what is found of a worker with the certificate of a launcher: it is enough
+// for one rank, if it is for a server and the worker announces no partitions.
 func TestExamineALaunchersCertificate(t *testing.T) {
 	for name, c := range map[string]struct {
 		hosts, partitions []string

@@ -103,7 +103,8 @@ func (c *Config) checkRole(own identity.Identity) error {
 }
 
 // errLauncherPartitions refuses partitions in the configuration of a worker with a launcher's certificate.
-var errLauncherPartitions = errors.New("partitions: with a launcher's certificate a worker announces none: name files " +
+var errLauncherPartitions = errors.New("partitions: with a launcher's certificate a worker announces none: name " +
+	"files " +
 	"of this machine in local, or give the worker a certificate of the role node")
 
 // controlHere reports whether every member of the control plane is on this machine.
@@ -116,10 +117,10 @@ func (c *Config) controlHere() bool {
 	return true
 }
 
-// listenAsCertified chooses the address at which a worker with a launcher's certificate listens and is called: a host of
-// the certificate, at any free port. It takes a host of this machine alone if the control plane is here. A worker whose
-// certificate has a name listens at every address of the machine, because its own hosts file often gives a machine's
-// name another address than other machines know; callers show a certificate in any case.
+// listenAsCertified chooses the address at which a worker with a launcher's certificate listens and is called: a host
+// of the certificate, at any free port. It takes a host of this machine alone if the control plane is here. A worker
+// whose certificate has a name listens at every address of the machine, because its own hosts file often gives a
+// machine's name another address than other machines know; callers show a certificate in any case.
 func (c *Config) listenAsCertified() error {
 	hosts, err := c.identity().Hosts()
 	if err != nil {

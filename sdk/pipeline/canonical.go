@@ -15,8 +15,8 @@ const CanonicalVersion = 1
 
 // Canonical returns the pipeline's part of a job's identity: JSON without spaces, keys in a fixed order, patterns
 // expanded, defaults filled in, parameters in the type in which they are used, real numbers and tables as the
-// hexadecimal digits of their bits, every table once, under the key borders. Conversions, which follow from the types, are left
-// out, and so are the pipeline's name and its batch, which a job's identity holds beside it.
+// hexadecimal digits of their bits, every table once, under the key borders. Conversions, which follow from the types,
+// are left out, and so are the pipeline's name and its batch, which a job's identity holds beside it.
 func (r *Resolved) Canonical() []byte {
 	c := canonical{}
 	c.str(`{"pipeline":`).int(CanonicalVersion).str(`,"ids":"` + r.IDs.String() + `","fixed":`).bool(r.Fixed())

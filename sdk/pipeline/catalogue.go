@@ -356,7 +356,8 @@ func Catalogue() []Operator {
 				{Name: "start", Type: ParamInteger, Default: Int(0), Min: anyInteger, Summary: "first element of the part"},
 				{Name: "end", Type: ParamInteger, Optional: true, Min: anyInteger,
 					Summary: "the element behind the part; the list's end when left out"},
-				{Name: "pad", Type: ParamNumber, Optional: true, Summary: "what fills lists up, to at most 1024 elements; nothing " +
+				{Name: "pad", Type: ParamNumber, Optional: true, Summary: "what fills lists up, to at most 1024 elements; " +
+					"nothing " +
 					"does when left out"},
 			},
 			Takes: "lists of int64, float32, float64", Yields: "the same",

@@ -56,8 +56,8 @@ func applyListSlice(c *chain, o *Op, a location) {
 	c.appendOp(slice)
 }
 
-// movesIDs returns the name of an operator of the feature that makes ids of several ids with scores, which would belong to
-// no id, or leaves out others than the last ids of a list; empty: none.
+// movesIDs returns the name of an operator of the feature that makes ids of several ids with scores, which would belong
+// to no id, or leaves out others than the last ids of a list; empty: none.
 func (f *Feature) movesIDs() string {
 	if f.scored() {
 		for _, op := range f.Ops {

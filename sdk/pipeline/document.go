@@ -31,8 +31,9 @@ Rules that hold for all of them:
   of length 0. Dense features and the label have no place for a null: a pipeline that lets one through is refused.
 - Scored lists: operators work on the ids, and the scores, which become weights, stay with the ids that are left. ` +
 		"`firstx`" + `
-  cuts both, and ` + "`ngram`" + ` and ` + "`list_slice`" + ` refuse them; a list with a null among its scores becomes length 0 before the first
-  operator.
+  cuts both, and ` + "`ngram`" + ` and ` + "`list_slice`" + ` refuse them; a list with a null among its scores ` +
+		`becomes length 0
+  before the first operator.
 
 `)
 	list := Catalogue()
@@ -172,7 +173,8 @@ func JSONSchema() []byte {
 	root["title"] = "Millrace pipeline"
 	group := object(nil, m{
 		"columns": patterns, "inputs": patterns, "ops": m{"$ref": "#/$defs/ops"}, "as": str,
-		"scores": m{"enum": []string{"keep", "drop"}, "default": "keep"}, "deduplicate": m{"type": "boolean", "default": false},
+		"scores": m{"enum": []string{"keep", "drop"}, "default": "keep"}, "deduplicate": m{"type": "boolean",
+			"default": false},
 	})
 	group["oneOf"] = oneOf("columns", "inputs")
 	value := object([]string{"as"}, m{"as": str, "from": m{"type": "string", "maxLength": maxName}, "inputs": patterns,

@@ -163,7 +163,8 @@ var badDocuments = []struct {
 	{"hour of late changes", "sparse: [{columns: [i], ops: [get_local_hour: {changes: {0: 3600}}]}]", ErrValue,
 		"line 1:57: sparse[0].ops[0].get_local_hour.changes: wrong value: the first time is 0, want -9223372036854775808: " +
 			"the offset before every change"},
-	{"hour of changes by days", "sparse: [{columns: [i], ops: [get_local_hour: {changes: {-9223372036854775808: 86400}}]}]",
+	{"hour of changes by days", "sparse: [{columns: [i], ops: [get_local_hour: {changes: {-9223372036854775808: " +
+		"86400}}]}]",
 		ErrValue, "line 1:57: sparse[0].ops[0].get_local_hour.changes: wrong value: from -9223372036854775808 on an offset " +
 			"of 86400 seconds, want less than a day"},
 	{"hour of a list of changes", "sparse: [{columns: [i], ops: [get_local_hour: {changes: [0]}]}]", ErrValue,
@@ -177,7 +178,8 @@ var badDocuments = []struct {
 	{"map_id by nothing", "sparse: [{columns: [i], ops: [map_id: {table: {}}]}]", ErrValue,
 		"line 1:47: sparse[0].ops[0].map_id.table: wrong value: 0 values, want 1 to 1048576"},
 	{"map_id by a word", "sparse: [{columns: [i], ops: [map_id: {table: x}]}]", ErrValue,
-		`line 1:47: sparse[0].ops[0].map_id.table: wrong value: the text "x", want a mapping of ids to ids, or a list of ids`},
+		`line 1:47: sparse[0].ops[0].map_id.table: wrong value: the text "x", want a mapping of ids to ids, or a list of ` +
+			`ids`},
 	{"map_id of a key twice", "sparse: [{columns: [i], ops: [map_id: {table: {5: 1, 0x5: 2}}]}]", ErrDuplicate,
 		"line 1:54: sparse[0].ops[0].map_id.table.5: given twice: key 5"},
 	{"map_id of a word", "sparse: [{columns: [i], ops: [map_id: {table: {x: 1}}]}]", ErrValue,
@@ -209,13 +211,16 @@ var badDocuments = []struct {
 		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: list_slice takes lists, and this column has one ` +
 			`value a row`},
 	{"list_slice of text", "sparse: [{columns: [slist], ops: [list_slice: {end: 2}]}]", ErrColumnType,
-		`line 1:35: sparse[0].ops[0]: column "slist": wrong type of column: list_slice takes numbers, and these are strings; ` +
+		`line 1:35: sparse[0].ops[0]: column "slist": wrong type of column: list_slice takes numbers, and these are ` +
+			`strings; ` +
 			`begin with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
 	{"list_slice filled up to any length", "sparse: [{columns: [list], ops: [list_slice: {end: -1, pad: 0}]}]", ErrValue,
-		`line 1:34: sparse[0].ops[0]: column "list": wrong value: pad: the length of the part depends on the list; lists are ` +
+		`line 1:34: sparse[0].ops[0]: column "list": wrong value: pad: the length of the part depends on the list; lists ` +
+			`are ` +
 			`filled up to at most 1024 elements, as of start 0 and end 10, or of start -10`},
 	{"list_slice filled up with a real number", "sparse: [{columns: [list], ops: [list_slice: {end: 1, pad: 0.5}]}]",
-		ErrValue, `line 1:34: sparse[0].ops[0]: column "list": wrong value: pad 0.5 of list_slice must be whole: the values ` +
+		ErrValue, `line 1:34: sparse[0].ops[0]: column "list": wrong value: pad 0.5 of list_slice must be whole: the ` +
+			`values ` +
 			`are int64`},
 	{"ids of what fills up in 32 bits", "ids: int32\nsparse: [{columns: [list], ops: [positive_modulus: 5, list_slice: " +
 		"{end: 1, pad: 2147483648}]}]", ErrIDs, `line 2:10: sparse[0]: column "list": ids do not fit int32: ids of "list" ` +

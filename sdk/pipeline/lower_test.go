@@ -393,7 +393,8 @@ func TestListsOfTextAreNotFilledUp(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = lower(fmt.Sprintf(doc, 2), TextSchema(true))
 	require.ErrorIs(t, err, ErrColumnType)
-	require.ErrorContains(t, err, "a row of text makes at most one id a key, and this fills lists up to 2; leave pad out, or")
+	require.ErrorContains(t, err, "a row of text makes at most one id a key, and this fills lists up to 2; leave pad "+
+		"out, or")
 }
 
 func TestMalformedRows(t *testing.T) {

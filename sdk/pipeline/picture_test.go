@@ -15,7 +15,9 @@ batch: 100
 label: {column: label}
 dense: [{columns: [i, f], as: "{column}_log", ops: [clamp: {min: 0}, log: {add: 1}]}]
 values: [{as: few, from: list, ops: [firstx: 3]}]
-sparse: [{inputs: [few, i], as: cross, ops: [cartesian, positive_modulus: 9]}, {columns: [list], ops: [map_id: {table: {5: 1}}, positive_modulus: 50]}]
+sparse:
+  - {inputs: [few, i], as: cross, ops: [cartesian, positive_modulus: 9]}
+  - {columns: [list], ops: [map_id: {table: {5: 1}}, positive_modulus: 50]}
 generated: [{columns: [f], ops: [bucketize: {borders: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]}]}]
 `
 

@@ -116,7 +116,8 @@ type LogSpaced struct {
 	Count    int     // at least 2
 }
 
-// IDTable is pairs of integers: keys that ascend, each with its value. Without keys (nil) the keys are 0, 1, 2 and so on.
+// IDTable is pairs of integers: keys that ascend, each with its value. Without keys (nil) the keys are 0, 1, 2 and so
+// on.
 type IDTable struct{ Keys, Values []int64 }
 
 func (IDTable) value() {}

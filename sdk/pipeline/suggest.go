@@ -10,11 +10,11 @@ func suggest(got string, names []string) string {
 	return suggestAccepted(got, names, func(string) bool { return true })
 }
 
-// suggestOperator is suggest for an operator that would be accepted in the place of got. It lists all operators if none is
-// close.
+// suggestOperator is suggest for an operator that would be accepted in the place of got. It lists all operators if none
+// is close.
 func suggestOperator(got string, accepts func(name string) bool) string {
-	if close := suggestAccepted(got, operatorNames(), accepts); strings.Contains(close, "did you mean") {
-		return close
+	if near := suggestAccepted(got, operatorNames(), accepts); strings.Contains(near, "did you mean") {
+		return near
 	}
 	return "; want one of " + strings.Join(operatorNames(), ", ")
 }

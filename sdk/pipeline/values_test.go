@@ -152,10 +152,12 @@ func TestBadValues(t *testing.T) {
 			`line 1:51: sparse[0].ops[1]: wrong value: cartesian takes several inputs: write inputs: [a, b] instead of ` +
 				`columns, or name a value, and put cartesian first`},
 		"of real numbers": {"sparse: [{inputs: [i, f], as: x, ops: [cartesian]}]", ErrColumnType,
-			`line 1:23: sparse[0].inputs[1]: column "x": wrong type of column: cartesian takes ids (int64), and these are float32; ` +
+			`line 1:23: sparse[0].inputs[1]: column "x": wrong type of column: cartesian takes ids (int64), and these are ` +
+				`float32; ` +
 				`bucketize makes ids of real numbers`},
 		"of text": {"sparse: [{inputs: [s, i], as: x, ops: [cartesian]}]", ErrColumnType,
-			`line 1:20: sparse[0].inputs[0]: column "x": wrong type of column: cartesian takes numbers, and these are strings; begin ` +
+			`line 1:20: sparse[0].inputs[0]: column "x": wrong type of column: cartesian takes numbers, and these are ` +
+				`strings; begin ` +
 				`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
 		"too long": {"sparse: [{inputs: [i, i], as: x, ops: [cartesian: {max_length: 65537}]}]", ErrValue,
 			`line 1:64: sparse[0].ops[0].cartesian.max_length: wrong value: 65537, want at most 65536`},

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// Clocks are taken from a zone's rules for the years from firstZoneYear to lastZoneYear. The offset of the first of them
-// holds before, and the offset of the last behind.
+// Clocks are taken from a zone's rules for the years from firstZoneYear to lastZoneYear. The offset of the first of
+// them holds before, and the offset of the last behind.
 const (
 	firstZoneYear = 1900
 	lastZoneYear  = 2100

@@ -98,19 +98,21 @@ func TestOffsets(t *testing.T) {
 		require.NoError(t, err, s)
 		assert.Equal(t, want, got, s)
 	}
-	for _, s := range []string{"", "Z", "+24:00", "+01:60", "01:00", "+1:00", "+01:0", "+01.00", "+0x:00", "++1:00", "+01:-1",
+	for _, s := range []string{"", "Z", "+24:00", "+01:60", "01:00", "+1:00", "+01:0", "+01.00", "+0x:00", "++1:00",
+		"+01:-1",
 		"+01:00 ", "+01:000"} {
 		_, err := readOffset(s)
 		assert.Error(t, err, s)
 	}
 }
 
-// The digest of a pipeline with a zone is that of the zone's table, so a document with the table makes the same job on a
-// machine that has other rules, or no such zone.
+// The digest of a pipeline with a zone is that of the zone's table, so a document with the table makes the same job on
+// a machine that has other rules, or no such zone.
 func TestPinnedZones(t *testing.T) {
 	const doc = "label: {column: label, ops: [get_local_hour: {zone: Asia/Kathmandu}]}\n" +
 		"dense: [{columns: [f]}, {columns: [i], ops: [get_local_hour: {offset: +01:00}]}]\n" +
-		"sparse: [{columns: [i, c_0], ops: [get_local_hour: {zone: Europe/Berlin}, map_id: {table: [1, 2]}]}, {columns: [v]}]\n" +
+		"sparse: [{columns: [i, c_0], ops: [get_local_hour: {zone: Europe/Berlin}, map_id: {table: [1, 2]}]}, {columns: " +
+		"[v]}]\n" +
 		"values: [{as: v, inputs: [i, c_0], ops: [cartesian, get_local_hour: {zone: Asia/Tokyo}]}]"
 	s, err := Parse([]byte(doc))
 	require.NoError(t, err)

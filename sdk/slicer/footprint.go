@@ -32,8 +32,9 @@ type surveyor struct {
 }
 
 // groupSize returns how many portions from portion i on form one group: those of a map's leaves or of a graph's
-// columns, or 1. The leaves of a map are columns like others, with chunks, cursors and windows of their own, but the engine reads them side by
-// side: their portions, which follow each other, are in one slice or in none, and for the same rows.
+// columns, or 1. The leaves of a map are columns like others, with chunks, cursors and windows of their own, but the
+// engine reads them side by side: their portions, which follow each other, are in one slice or in none, and for the
+// same rows.
 func (s *surveyor) groupSize(i int) int {
 	return s.columns.program.Parts(s.batch.portions[i].chunk.column)
 }

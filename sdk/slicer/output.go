@@ -230,7 +230,8 @@ func (o *output) guessValues(rows uint32) uint64 {
 // guessListLength guesses the mean length of a column's lists in a row group, from above.
 func (o *output) guessListLength(leaf *format.Leaf, group int) uint64 {
 	p := o.columns.partition
-	values, held := uint64(p.File.RowGroups[group].Columns[leaf.Index].NumValues), uint64(max(p.RowGroups()[group].Rows, 1))
+	values, held := uint64(p.File.RowGroups[group].Columns[leaf.Index].NumValues), uint64(max(p.RowGroups()[group].Rows,
+		1))
 	mean := values/held + 1
 	return min(mean+mean/4+1, 1<<31)
 }

@@ -78,8 +78,9 @@ func drawFile(t *rapid.T) *fakeFile {
 }
 
 // maxSlicesWithoutProgress bounds the consecutive slices that write nothing and reach no page. The bound is the sum of
-// the slices until portions are placed one by one, of the six needs of each of the three columns that a map or graph may have, of the pages in
-// which a task's rows lie (this engine requests one page after another), and of halving the rows.
+// the slices until portions are placed one by one, of the six needs of each of the three columns that a map or graph
+// may have, of the pages in which a task's rows lie (this engine requests one page after another), and of halving the
+// rows.
 func (r *fakeRun) maxSlicesWithoutProgress() int {
 	pages := 0
 	for i := range r.engine.file.columns {

@@ -38,10 +38,12 @@ func TestFormOfTheFiles(t *testing.T) {
 	vocabulary, counts := exampleFiles(t)
 	goldenfile.Bytes(t, "testdata/vocabulary.v1.hex", vocabulary)
 	goldenfile.Bytes(t, "testdata/counts.v1.hex", counts)
-	v, err := Decode(vocabulary)
+	v, err := decodeVocabulary(vocabulary)
 	require.NoError(t, err)
 	assert.Equal(t, [][]int64{{9, 7}, {-1, 1 << 40}}, v.Tables)
 }
+
+func decodeVocabulary(b []byte) (*Vocabulary, error) { return Read(bytes.NewReader(b), int64(len(b))) }
 
 // resum sets the checksum of a file that was changed.
 func resum(b []byte) []byte {
@@ -57,13 +59,13 @@ func TestDamagedVocabularies(t *testing.T) {
 		for _, flip := range []byte{1, 0x80} {
 			b := append([]byte{}, good...)
 			b[i] ^= flip
-			_, err := Decode(b)
+			_, err := decodeVocabulary(b)
 			require.Error(t, err, "byte %d", i)
 		}
-		_, err := Decode(good[:i])
+		_, err := decodeVocabulary(good[:i])
 		require.ErrorIs(t, err, ErrDamaged, "%d bytes", i)
 	}
-	_, err := Decode(append(append([]byte{}, good...), 0))
+	_, err := decodeVocabulary(append(append([]byte{}, good...), 0))
 	require.ErrorIs(t, err, ErrDamaged)
 	tables := len(good) - 4 - 16 - 4*8
 	for _, c := range []struct {
@@ -88,7 +90,7 @@ func TestDamagedVocabularies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := append([]byte{}, good...)
 			c.change(b)
-			_, err := Decode(resum(b))
+			_, err := decodeVocabulary(resum(b))
 			require.ErrorIs(t, err, c.want)
 		})
 	}
@@ -136,7 +138,7 @@ func TestDamagedCounts(t *testing.T) {
 // TestExtendRefusesOthers checks vocabularies and counts that do not belong together, or to the pipeline.
 func TestExtendRefusesOthers(t *testing.T) {
 	vocabulary, counts := exampleFiles(t)
-	v, err := Decode(vocabulary)
+	v, err := decodeVocabulary(vocabulary)
 	require.NoError(t, err)
 	c, err := openCounts(counts)
 	require.NoError(t, err)
@@ -172,7 +174,7 @@ func FuzzDecode(f *testing.F) {
 		if len(b) > 4 { // most inputs have a checksum that holds
 			b = resum(append([]byte{}, b...))
 		}
-		v, err := Decode(b)
+		v, err := decodeVocabulary(b)
 		if err != nil {
 			return
 		}

@@ -13,8 +13,8 @@ type partial struct {
 
 const leastSlots = 1 << 10
 
-// add folds one value in. It reports whether the key is new.
-func (p *partial) add(key int64, position uint64) bool {
+// add folds one value in.
+func (p *partial) add(key int64, position uint64) {
 	if 2*(p.used+1) > len(p.slots) {
 		p.grow()
 	}
@@ -24,11 +24,11 @@ func (p *partial) add(key int64, position uint64) bool {
 		if s.count == 0 {
 			*s = entry{key: key, position: position, count: 1}
 			p.used++
-			return true
+			return
 		}
 		if s.key == key {
 			s.fold(entry{position: position, count: 1})
-			return false
+			return
 		}
 	}
 }

@@ -2,7 +2,6 @@ package vocabulary
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -33,9 +32,6 @@ func Load(path string) (v *Vocabulary, err error) {
 	}
 	return v, nil
 }
-
-// Decode reads a vocabulary from the bytes of its file.
-func Decode(b []byte) (*Vocabulary, error) { return Read(bytes.NewReader(b), int64(len(b))) }
 
 // Read reads a vocabulary of size bytes. It takes no more memory than a small multiple of the bytes that r has.
 func Read(r io.Reader, size int64) (*Vocabulary, error) {

@@ -60,10 +60,11 @@ func TestMembersOfAnOpen(t *testing.T) {
 		Token:  "k",
 	})
 	require.NoError(t, err)
-	assert.Equal(t, `{"version":1,"files":["f"],"input_format":"i","label":"l","malformed":"m","pipeline":"p","vocabularies":{"v":"w"},`+
-		`"batch":2,"tail":"t","shuffle":"s","seed":3,"split_batches":4,"window":5,"epochs":6,"order":"o",`+
-		`"queue_bytes":7,"engine_bytes":8,"threads":9,"trainer_cores":10,`+
-		`"rank":11,"ranks":12,"rank_tail":"r","local_ranks":13,"listen":"n","patience":14,"token":"k"}`, string(b))
+	assert.Equal(t,
+		`{"version":1,"files":["f"],"input_format":"i","label":"l","malformed":"m","pipeline":"p","vocabularies":{"v":"w"},`+
+			`"batch":2,"tail":"t","shuffle":"s","seed":3,"split_batches":4,"window":5,"epochs":6,"order":"o",`+
+			`"queue_bytes":7,"engine_bytes":8,"threads":9,"trainer_cores":10,`+
+			`"rank":11,"ranks":12,"rank_tail":"r","local_ranks":13,"listen":"n","patience":14,"token":"k"}`, string(b))
 }
 
 func TestWhatIsNoMessage(t *testing.T) {

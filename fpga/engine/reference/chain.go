@@ -105,8 +105,8 @@ func (e *evaluator) applyOperator(op program.Op, kind program.Kind, row any) (an
 	return out, nil
 }
 
-// keepsNulls reports whether an operator takes lists that hold a null: fill_null fills it, and the conversion of FLOAT16
-// passes it on.
+// keepsNulls reports whether an operator takes lists that hold a null: fill_null fills it, and the conversion of
+// FLOAT16 passes it on.
 func keepsNulls(op program.Op) bool {
 	switch op.(type) {
 	case program.FillNull, program.Float16:

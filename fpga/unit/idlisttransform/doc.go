@@ -6,8 +6,9 @@
 // Velox' array_intersect make: the ids of the first list that occur in the second, each once, in the order in which
 // they first occur in the first list.
 //
-// [Intersection.Lists] takes a row's ids from lists; a scalar is a list of one id, or of none if it is null. Short lists
-// are compared id by id, and long ones by a sorted copy of the second list, so that no input takes quadratic time.
+// [Intersection.Lists] takes a row's ids from lists; a scalar is a list of one id, or of none if it is null. Short
+// lists are compared id by id, and long ones by a sorted copy of the second list, so that no input takes quadratic
+// time.
 //
 // # Concurrency
 //

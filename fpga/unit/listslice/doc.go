@@ -2,8 +2,9 @@
 //
 // # Overview
 //
-// The part is that of Python's list[start:end]: numbers below 0 count from the list's end, and what lies outside the list
-// is left out. NVTabular's ListSlice(n) is start 0 and end n, or start n alone where n is below 0. Cut keeps the part.
+// The part is that of Python's list[start:end]: numbers below 0 count from the list's end, and what lies outside the
+// list is left out. NVTabular's ListSlice(n) is start 0 and end n, or start n alone where n is below 0. Cut keeps the
+// part.
 //
 // Pad appends a value to lists until each has one length, which is the length of the part: Length says which that is.
 // Lists grow by padding, so MaxLength bounds it.

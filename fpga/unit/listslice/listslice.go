@@ -84,8 +84,8 @@ func Cut[T any](lengths []int32, values []T, start, end int64) (kept int, err er
 	return kept, nil
 }
 
-// Pad writes the lists to dst, each followed by pad until it has length elements, and sets lengths to length. No list may
-// be longer than that, dst has length elements for each, and is not the memory of values.
+// Pad writes the lists to dst, each followed by pad until it has length elements, and sets lengths to length. No list
+// may be longer than that, dst has length elements for each, and is not the memory of values.
 func Pad[T any](dst []T, lengths []int32, values []T, length int64, pad T) error {
 	if err := checkLengths(lengths, len(values)); err != nil {
 		return err

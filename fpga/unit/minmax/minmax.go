@@ -28,8 +28,8 @@ func New(low, high float64) (*Transform, error) {
 	return &Transform{exact: affine.New(low, high, low)}, nil
 }
 
-// Apply sets dst[i] to where src[i] lies between the bounds, for every i of src. dst must be at least as long as src and
-// may be src.
+// Apply sets dst[i] to where src[i] lies between the bounds, for every i of src. dst must be at least as long as src
+// and may be src.
 func (t *Transform) Apply(dst, src []float32) {
 	if !t.point {
 		t.exact.Apply(dst, src)

@@ -19,7 +19,8 @@ func TestValues(t *testing.T) {
 		want      float32
 	}{
 		{-3, -3, 5, 0}, {1, -3, 5, 0.5}, {5, -3, 5, 1}, {9, -3, 5, 1.5}, {-11, -3, 5, -1}, {1, 0, 3, 0x1.555556p-2},
-		{5, 5, 5, 0.5}, {7, 5, 5, 0.5}, {-7, 5, 5, 0.5}, {0, 5, 5, nan}, {inf, 5, 5, nan}, {-inf, 0, 0, nan}, {nan, 5, 5, nan},
+		{5, 5, 5, 0.5}, {7, 5, 5, 0.5}, {-7, 5, 5, 0.5}, {0, 5, 5, nan}, {inf, 5, 5, nan}, {-inf, 0, 0, nan}, {nan, 5, 5,
+			nan},
 		{nan, 1, 2, nan}, {inf, 1, 2, inf}, {-inf, 1, 2, -inf}, {math.MaxFloat32, 0, 0.5, inf},
 	} {
 		transform, err := minmax.New(c.low, c.high)

@@ -187,8 +187,8 @@ func Mapped() (*program.Program, *tensor.Schema) {
 	}, s
 }
 
-// Crossed is a program over generated files with two graphs: one of lists and scalars, a step of which is taken twice, and one
-// of scalars that feeds dense columns.
+// Crossed is a program over generated files with two graphs: one of lists and scalars, a step of which is taken twice,
+// and one of scalars that feeds dense columns.
 func Crossed() (*program.Program, *tensor.Schema) {
 	s := &tensor.Schema{Dense: []string{"cross", "int_1"}, IDs: tensor.Int64}
 	key := func(name string, value int, ops ...program.Op) program.GraphSink {

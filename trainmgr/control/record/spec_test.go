@@ -46,7 +46,8 @@ func TestTimeZonesAreWrittenOut(t *testing.T) {
 	again, _, err := Check(s.Job, testKey)
 	require.NoError(t, err)
 	assert.True(t, proto.Equal(s.Job, again.Job))
-	_, _, err = Check(&apiv1.JobSpec{Name: "job", Pipeline: []byte("sparse: [{columns: [a], ops: [get_local_hour: {zone: " +
+	_, _, err = Check(&apiv1.JobSpec{Name: "job", Pipeline: []byte("sparse: [{columns: [a], ops: [get_local_hour: " +
+		"{zone: " +
 		"Mars/Olympus}]}]")}, testKey)
 	require.ErrorIs(t, err, ErrSpec)
 }

@@ -43,7 +43,8 @@ func TestMiddles(t *testing.T) {
 		{-math.MaxFloat32, 0, 1, 0x1p-25}, {-math.MaxFloat32, 0x1p100, 1, 0},
 		{math.SmallestNonzeroFloat32, 0, 2, 0}, {math.SmallestNonzeroFloat32, 0, 2, 0x1p-80}, // underflow
 		{-math.SmallestNonzeroFloat32, 0, 2, 0}, {3 * math.SmallestNonzeroFloat32, 0, 2, 0},
-		{-math.SmallestNonzeroFloat32, 0, math.MaxFloat32, 0}, {5, 5, 3, 0}, {0, 0, 3, 0}, {float32(math.Copysign(0, -1)), 0, 3, 0},
+		{-math.SmallestNonzeroFloat32, 0, math.MaxFloat32, 0}, {5, 5, 3, 0}, {0, 0, 3, 0}, {float32(math.Copysign(0, -1)),
+			0, 3, 0},
 	} {
 		same(t, c.x, c.a, c.plus, c.minus)
 		same(t, -c.x, -c.a, c.plus, c.minus)

@@ -222,7 +222,7 @@ type schemaBranch struct {
 	definition, repetition, elementDefinition uint8
 	parent                                    *schemaElement
 	listDepth                                 int    // of the path's names that name the list; 0: no list yet
-	structDepth                               int    // of the path's names that name the group of a list's elements; 0: none
+	structDepth                               int    // of the path's names down to the group of a list's elements; 0: none
 	inList                                    bool   // below a list's repeated node
 	inMap                                     bool   // below a map that is read
 	entryDefinition                           uint8  // below a map that is read: the definition level of an entry
