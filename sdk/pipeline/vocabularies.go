@@ -78,6 +78,22 @@ func (s *Spec) VocabularyKeys(name string) (*Spec, *Vocabulary, error) {
 	return keys, &bound.Vocabularies[i], nil
 }
 
+// WithoutVocabularies returns the spec without the groups that use vocabularies; it reports whether a group is left. A
+// pass that builds a vocabulary checks it first, so that an error in the rest of the pipeline is not found after a pass
+// over all data.
+func (s *Spec) WithoutVocabularies() (*Spec, bool) {
+	rest := *s
+	rest.Vocabularies = nil
+	usesVocabulary := func(g Group) bool { return g.vocabulary() != "" }
+	left := len(rest.Dense)
+	for _, list := range []*[]Group{&rest.Sparse, &rest.Generated} {
+		*list = slices.DeleteFunc(slices.Clone(*list), usesVocabulary)
+		left += len(*list)
+	}
+	rest.Values = rest.reachableValues(s.Values)
+	return &rest, left > 0
+}
+
 // reachableValues returns the values of a list that the spec's groups name, themselves or through other values.
 func (s *Spec) reachableValues(list []NamedValue) (reachable []NamedValue) {
 	named := map[string]bool{}

@@ -40,7 +40,7 @@ type VocabularyReport struct {
 	Report  *trainmgr.Report
 }
 
-// Run makes the pass: the drives make the keys of the vocabulary, and this machine folds them. The mini-batches come in
+// Run checks the whole pipeline and makes the pass: the drives make the keys of the vocabulary, and this machine folds them. The mini-batches come in
 // the order of the data set, unshuffled, and cover all of it.
 func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *VocabularyReport, err error) {
 	keys, declared, err := p.Pipeline.VocabularyKeys(p.Name)
@@ -50,10 +50,25 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 	if err := p.checkPath(); err != nil {
 		return nil, err
 	}
-	columns, err := keyColumns(ctx, storage, keys)
+	data, err := storage.Dataset(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the data set: %w", err)
+	}
+	if rest, ok := p.Pipeline.WithoutVocabularies(); ok {
+		resolved, err := rest.Resolve(data.Columns)
+		if err != nil {
+			return nil, err
+		}
+		resolved.Malformed = data.Malformed
+		if _, _, err := pipeline.Lower(resolved); err != nil {
+			return nil, err
+		}
+	}
+	resolved, err := keys.Resolve(data.Columns)
 	if err != nil {
 		return nil, err
 	}
+	columns := resolved.VocabularyColumns()
 	builder, closeBuilder, err := p.builder(columns, declared.Rules)
 	if err != nil {
 		return nil, err
@@ -88,19 +103,6 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 	}
 	made.Report, err = job.Report(ctx)
 	return made, err
-}
-
-// keyColumns returns the columns of a vocabulary, as the pipeline of its pass makes them of a data set.
-func keyColumns(ctx context.Context, storage api.Storage, keys *pipeline.Spec) ([]vocabulary.Column, error) {
-	data, err := storage.Dataset(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the data set: %w", err)
-	}
-	resolved, err := keys.Resolve(data.Columns)
-	if err != nil {
-		return nil, err
-	}
-	return resolved.VocabularyColumns(), nil
 }
 
 // foldMiniBatch folds the keys of a mini-batch in, whose rows begin at a row of the data set. Goroutines take one

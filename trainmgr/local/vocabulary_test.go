@@ -234,9 +234,22 @@ func TestAPassThatFails(t *testing.T) {
 	require.ErrorIs(t, err, ErrConfig)
 	_, err = (&VocabularyPass{Pipeline: spec, Name: "v", Path: path, Extend: path}).Run(t.Context(), m)
 	require.ErrorIs(t, err, os.ErrNotExist)
+	for doc, want := range map[string]error{
+		"dense: [{columns: [nowhere]}]":                             pipeline.ErrMissingColumn,
+		"generated: [{columns: [cat_0], ops: [log]}]":               pipeline.ErrColumnType,
+		"dense: [{columns: [int_0]}]":                               pipeline.ErrNull,
+		"sparse: [{columns: [cat_0], ops: [hex_to_int]}]":           pipeline.ErrColumnType,
+		"values: [{as: x, from: nowhere}]\ndense: [{columns: [x]}]": pipeline.ErrMissingColumn,
+	} {
+		whole, err := pipeline.Parse([]byte(doc + "\n"))
+		require.NoError(t, err, doc)
+		whole.Sparse, whole.Vocabularies = append(whole.Sparse, spec.Sparse...), spec.Vocabularies
+		_, err = (&VocabularyPass{Pipeline: whole, Name: "v", Path: path}).Run(t.Context(), m)
+		require.ErrorIs(t, err, want, doc)
+	}
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	assert.Empty(t, left)
+	assert.Empty(t, left, "the whole pipeline is checked before the pass")
 
 	made, err := (&VocabularyPass{Pipeline: spec, Name: "v", Path: path}).Run(t.Context(), m)
 	require.NoError(t, err)
