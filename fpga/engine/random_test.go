@@ -288,8 +288,14 @@ func randomDenseList(rng *rand.Rand, c *testColumn, out *program.Output, risky b
 			longest = max(longest, len(list))
 		}
 	}
-	fixed := program.FixedLength{Length: uint32(longest), Pads: true, Pad: float32(rng.IntN(5)) / 3}
 	ops := randomChain(rng, c, program.Float32, false, risky)
+	for _, op := range ops {
+		if slice, ok := op.(program.ListSlice); ok && slice.Padded {
+			length, _ := slice.Length() // randomSlice pads what has a length
+			longest = max(longest, int(length))
+		}
+	}
+	fixed := program.FixedLength{Length: uint32(longest), Pads: true, Pad: float32(rng.IntN(5)) / 3}
 	switch {
 	case risky && rng.IntN(3) == 0:
 		fixed = program.FixedLength{Length: 1 + rng.Uint32N(3)}
