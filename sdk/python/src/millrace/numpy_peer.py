@@ -453,7 +453,8 @@ def _decoded(array: pa.Array, kind: str, lengths: Optional[NDArray[Any]]) -> _Co
 def _unscaled(array: pa.Array) -> NDArray[Any]:
     """Returns the integers that times and decimals count, INT96 as nanoseconds, or the values of float16. A null is 0."""
     if pa.types.is_float16(array.type):
-        return np.nan_to_num(array.to_numpy(zero_copy_only=False), copy=True) if array.null_count else array.to_numpy()
+        halves: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        return np.where(pc.is_valid(array).to_numpy(zero_copy_only=False), halves, np.float16(0))
     if not pa.types.is_decimal(array.type):
         narrow = pa.types.is_date32(array.type) or pa.types.is_time32(array.type)
         whole: NDArray[Any] = pc.fill_null(array.cast(pa.int32() if narrow else pa.int64()), 0).to_numpy()
