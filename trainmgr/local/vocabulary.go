@@ -40,8 +40,8 @@ type VocabularyReport struct {
 	Report  *trainmgr.Report
 }
 
-// Run checks the whole pipeline and makes the pass: the drives make the keys of the vocabulary, and this machine folds them. The mini-batches come in
-// the order of the data set, unshuffled, and cover all of it.
+// Run checks the whole pipeline and makes the pass: the drives make the keys of the vocabulary, and this machine folds
+// them. The mini-batches come in the order of the data set, unshuffled, and cover all of it.
 func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *VocabularyReport, err error) {
 	keys, declared, err := p.Pipeline.VocabularyKeys(p.Name)
 	if err != nil {
