@@ -41,8 +41,12 @@ func TestDense(t *testing.T) {
 }
 
 func TestKeysThatAreRefused(t *testing.T) {
+	tooMany := make([]int64, mapid.MaxKeys+1)
+	for i := range tooMany {
+		tooMany[i] = int64(i)
+	}
 	for name, keys := range map[string][]int64{
-		"equal": {1, 1}, "descending": {0, 2, 1}, "too many": make([]int64, mapid.MaxKeys+1),
+		"equal": {1, 1}, "descending": {0, 2, 1}, "too many": tooMany,
 	} {
 		_, err := mapid.New(keys)
 		require.ErrorIs(t, err, mapid.ErrKeys, name)

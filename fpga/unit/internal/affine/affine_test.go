@@ -45,6 +45,7 @@ func TestMiddles(t *testing.T) {
 		{-math.SmallestNonzeroFloat32, 0, 2, 0}, {3 * math.SmallestNonzeroFloat32, 0, 2, 0},
 		{-math.SmallestNonzeroFloat32, 0, math.MaxFloat32, 0}, {5, 5, 3, 0}, {0, 0, 3, 0}, {float32(math.Copysign(0, -1)),
 			0, 3, 0},
+		{0x1p76, -(1<<52 + 1<<24 + 1), 1<<52 + 1, 0}, // a tie, whose difference has more bits than a float64
 	} {
 		same(t, c.x, c.a, c.plus, c.minus)
 		same(t, -c.x, -c.a, c.plus, c.minus)
