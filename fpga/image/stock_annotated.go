@@ -1,7 +1,6 @@
 package image
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"math"
 
@@ -11,7 +10,6 @@ import (
 // annotatedVector is a known answer for the operators that read times, decimals and FLOAT16, and for lists of a
 // fixed length: Parquet pages of two rows each. Every expected value is written down, none computed.
 func annotatedVector() Vector {
-	const rows = 2
 	le := binary.LittleEndian
 	var times, stamps []byte
 	for _, x := range []int64{1_999, -1} { // milliseconds
@@ -29,13 +27,7 @@ func annotatedVector() Vector {
 		lists = le.AppendUint32(lists, math.Float32bits(x))
 	}
 
-	columns := []struct {
-		name   string
-		kind   program.Kind
-		chunk  program.ChunkType
-		values []byte
-		sink   program.Sink
-	}{
+	columns := []pageColumn{
 		{"time", program.Int64, program.ChunkType{Physical: 2}, times,
 			program.Sink{To: program.ToSparse, Ops: []program.Op{program.Rescale{Multiplier: 1, Divisor: 1000}}}},
 		{"stamp", program.Bytes, program.ChunkType{Physical: 3, TypeLength: 12}, stamps,
@@ -48,37 +40,6 @@ func annotatedVector() Vector {
 			program.Sink{To: program.ToDense, Index: 2,
 				Ops: []program.Op{program.FixedLength{Length: 2, Pads: true, Pad: -1}}}},
 	}
-	p := &program.Program{
-		Source: program.Parquet,
-		Output: program.Output{Dense: 4, Keys: 2, IDs: program.IDs64, Fixed: true},
-	}
-	place := p.Output.Layout(rows)
-	ids := []int64{1, -1, 86400 + 43200, -43200}
-	slice := &program.Slice{Rows: rows, Layout: place, ValueCap: uint64(len(ids))}
-	var input []byte
-	for i, c := range columns {
-		p.Columns = append(p.Columns, program.Column{Name: c.name, Kind: c.kind, List: c.chunk.MaxRep > 0,
-			Sinks: []program.Sink{c.sink}})
-		if c.chunk.Values == 0 {
-			c.chunk.Values = rows
-		}
-		page := dataPage(c.values, int(c.chunk.Values))
-		window := program.Span{Off: uint64(len(input)), Len: uint64(len(page))}
-		input = append(input, page...)
-		slice.Tasks = append(slice.Tasks, program.Task{Column: uint32(i), Count: rows, Chunk: c.chunk, Window: window,
-			ChunkLen: window.Len})
-	}
-	out := make([]byte, place.Values)
-	for i, x := range []float32{12.34, 1.5, 0.5, 2, -0.01, -0x1p-24, 3, -1} { // dense, row by row
-		le.PutUint32(out[place.Dense+uint64(i)*4:], math.Float32bits(x))
-	}
-	for _, id := range ids {
-		out = le.AppendUint64(out, uint64(id))
-	}
-	body := p.Marshal()
-	slice.Digest, slice.Program = sha256.Sum256(body), uint64(len(body))
-	return Vector{
-		Name: "times and decimals", Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096,
-		Dict: 4096, State: uint64(program.Done), Output: out,
-	}
+	dense := []float32{12.34, 1.5, 0.5, 2, -0.01, -0x1p-24, 3, -1} // row by row
+	return pagesVector("times and decimals", 2, columns, dense, []int64{1, -1, 86400 + 43200, -43200})
 }

@@ -1,7 +1,6 @@
 package image
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"math"
 
@@ -24,33 +23,16 @@ func tablesVector() Vector {
 			[rows]int64{2, 9}},
 		{"list", &program.MapID{Values: []int64{10, 11, 12, 13}}, [rows]int64{3, -1}, [rows]int64{13, 0}},
 	}
-	p := &program.Program{
-		Source: program.Parquet,
-		Output: program.Output{Keys: uint32(len(cases)), IDs: program.IDs64, Fixed: true},
-	}
-	place := p.Output.Layout(rows)
-	le := binary.LittleEndian
-	var input []byte
-	out := make([]byte, place.Values)
-	slice := &program.Slice{Rows: rows, Layout: place, ValueCap: uint64(len(cases)) * rows}
+	var columns []pageColumn
+	var ids []int64
 	for i, c := range cases {
-		p.Columns = append(p.Columns, program.Column{Name: c.name, Kind: program.Int64,
-			Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{c.op}}}})
 		var values []byte
-		for row, x := range c.in {
-			values = le.AppendUint64(values, uint64(x))
-			out = le.AppendUint64(out, uint64(c.out[row]))
+		for _, x := range c.in {
+			values = binary.LittleEndian.AppendUint64(values, uint64(x))
 		}
-		page := dataPage(values, rows)
-		window := program.Span{Off: uint64(len(input)), Len: uint64(len(page))}
-		input = append(input, page...)
-		slice.Tasks = append(slice.Tasks, program.Task{Column: uint32(i), Count: rows,
-			Chunk: program.ChunkType{Physical: 2, Values: rows}, Window: window, ChunkLen: window.Len})
+		columns = append(columns, pageColumn{c.name, program.Int64, program.ChunkType{Physical: 2}, values,
+			program.Sink{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{c.op}}})
+		ids = append(ids, c.out[:]...)
 	}
-	body := p.Marshal()
-	slice.Digest, slice.Program = sha256.Sum256(body), uint64(len(body))
-	return Vector{
-		Name: "tables", Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096,
-		Dict: 4096, State: uint64(program.Done), Output: out,
-	}
+	return pagesVector("tables", rows, columns, nil, ids)
 }
