@@ -215,22 +215,27 @@ var paramSize = map[Unit]uint32{
 	UnitRescale:   16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,
 }
 
-func readOp(r *reader, tables *tableSet) Op {
+// readParameters reads an operator up to its parameters, whose length must be that of its unit in sizes.
+func readParameters(r *reader, sizes map[Unit]uint32) (Unit, []byte) {
 	head := r.takeBytes(opSize, "operator")
 	if r.err != nil {
-		return nil
+		return 0, nil
 	}
 	unit, version, n := Unit(le.Uint16(head)), le.Uint16(head[2:]), le.Uint32(head[4:])
-	want, known := paramSize[unit]
+	want, known := sizes[unit]
 	if !known || version != unit.Version() {
 		r.err = &UnknownError{Unit: unit, Version: version}
-		return nil
+		return 0, nil
 	}
 	if n != want {
 		r.failCorrupt("%v has %d bytes of parameters, want %d", unit, n, want)
-		return nil
+		return 0, nil
 	}
-	b := r.takePadded(uint64(n), "parameters")
+	return unit, r.takePadded(uint64(n), "parameters")
+}
+
+func readOp(r *reader, tables *tableSet) Op {
+	unit, b := readParameters(r, paramSize)
 	if r.err != nil {
 		return nil
 	}

@@ -62,19 +62,7 @@ func TestGraphsRoundTrip(t *testing.T) {
 }
 
 func TestGraphsDamage(t *testing.T) {
-	good := graphProgram().Marshal()
-	for n := headerSize; n < len(good); n++ {
-		_, err := Unmarshal(reseal(bytes.Clone(good[:n])))
-		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
-	}
-	b := bytes.Clone(good)
-	for i := 8 * headerSize; i < 8*len(b); i++ {
-		b[i/8] ^= 1 << (i % 8)
-		if p, err := Unmarshal(reseal(b)); err == nil {
-			require.NotEqual(t, good, p.Marshal(), "bit %d is not read", i)
-		}
-		b[i/8] ^= 1 << (i % 8)
-	}
+	checkDamage(t, graphProgram())
 	empty := graphProgram()
 	empty.Columns, empty.Graphs, empty.Output = empty.Columns[:1], nil, Output{Keys: 1}
 	require.NoError(t, empty.Validate())

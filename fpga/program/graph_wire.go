@@ -166,21 +166,7 @@ const cartesianSize = 9
 var combinerSize = map[Unit]uint32{UnitCartesian: cartesianSize, UnitIDListTransform: 0}
 
 func readCombiner(r *reader) Combiner {
-	head := r.takeBytes(opSize, "operator")
-	if r.err != nil {
-		return nil
-	}
-	unit, version, n := Unit(le.Uint16(head)), le.Uint16(head[2:]), le.Uint32(head[4:])
-	want, known := combinerSize[unit]
-	if !known || version != unit.Version() {
-		r.err = &UnknownError{Unit: unit, Version: version}
-		return nil
-	}
-	if n != want {
-		r.failCorrupt("%v has %d bytes of parameters, want %d", unit, n, want)
-		return nil
-	}
-	b := r.takePadded(uint64(n), "parameters")
+	unit, b := readParameters(r, combinerSize)
 	if r.err != nil {
 		return nil
 	}
