@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -215,37 +214,9 @@ func TestGraphsAreReference(t *testing.T) {
 		f := readFooter(t, data)
 		p := randomProgram(rng, cols, risky, l.groupRows >= rows)
 		addGraphs(rng, p, cols, nil, risky)
-		if len(p.Columns) == 0 {
-			t.Skip("no column fits a program of fixed lengths")
-		}
 		require.NoError(t, p.Validate(), p)
-		ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
-		require.NoError(t, err)
-		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{1, 7, 64, 0}).Draw(t, "block")}), p,
-			f, data, seed)
-		switch rapid.IntRange(0, 3).Draw(t, "host") {
-		case 0:
-			h.wholeChunks = true
-		case 1:
-			h.smallestWindows = true
-		}
-		for first := 0; first < rows; first += batch {
-			n := min(batch, rows-first)
-			if rng.IntN(5) == 0 {
-				continue
-			}
-			want, wantErr := ref.MiniBatch(int64(first), n)
-			got, err := h.miniBatch(int64(first), n)
-			if wantErr != nil {
-				require.ErrorIs(t, wantErr, reference.ErrData)
-				var bad *sliceFailure
-				require.ErrorAs(t, err, &bad)
-				require.Equal(t, program.BadData, bad.state, bad.message)
-				return
-			}
-			require.NoError(t, err, p)
-			requireSame(t, want, got)
-		}
+		block := rapid.SampledFrom([]int{1, 7, 64, 0}).Draw(t, "block")
+		compareMiniBatches(t, p, f, data, compared{seed: seed, rows: rows, batch: batch, block: block}, rng)
 	})
 }
 
