@@ -84,7 +84,8 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 			"this one alone")
 	f.StringSliceVar(&o.Etcd, "etcd", nil, "endpoints of an etcd that runs elsewhere, instead of embedding one")
 	f.StringVar(&o.EtcdClient, "etcd-client", "",
-		"URL at which the embedded etcd lets etcdctl in, as http://127.0.0.1:2379 or unix:///PATH (default: nowhere)")
+		"URL at which the embedded etcd lets etcdctl in, as http://127.0.0.1:2379, unix:///PATH or, for certificates "+
+			"with the role control, https://HOST:PORT (default: nowhere)")
 	f.Var(quantity.BytesFlag[int64]{To: &o.EtcdQuota}, "etcd-quota",
 		"what the embedded etcd holds at most, as 4GiB (default 2 GiB)")
 	f.StringVar(&o.Listen, "listen", control.DefaultListen, "HOST:PORT or unix:PATH to serve at; port 0 picks one")

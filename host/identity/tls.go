@@ -18,9 +18,17 @@ type Options struct {
 // On reports whether TLS is wanted.
 func (o Options) On() bool { return o != Options{} }
 
-// Server returns the configuration of a listening side: TLS 1.3, and a client certificate of the authority that carries
-// an identity. It returns nil for the zero value. The error wraps ErrCertificate.
+// Server returns the configuration of a listening side that speaks HTTP/1.1 with every identity of the authority:
+// ServerOf with all roles.
 func (o Options) Server() (*tls.Config, error) {
+	return o.ServerOf(func(s tls.ConnectionState) error { return Require(&s, roles...) }, "http/1.1")
+}
+
+// ServerOf returns the configuration of a listening side: TLS 1.3, one of the protocols (ALPN), and a client
+// certificate of the authority. verify is called with every connection, and its error ends the connection; the caller
+// then learns only that its certificate is refused. ServerOf returns nil for the zero value. The error wraps
+// ErrCertificate.
+func (o Options) ServerOf(verify func(tls.ConnectionState) error, protocols ...string) (*tls.Config, error) {
 	f, err := o.open()
 	if f == nil || err != nil {
 		return nil, err
@@ -28,7 +36,7 @@ func (o Options) Server() (*tls.Config, error) {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		ClientAuth: tls.RequireAndVerifyClientCert,
-		NextProtos: []string{"http/1.1"},
+		NextProtos: protocols,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			cert, pool, err := f.load()
 			if err != nil {
@@ -36,9 +44,9 @@ func (o Options) Server() (*tls.Config, error) {
 			}
 			return &tls.Config{
 				MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert,
-				NextProtos:   []string{"http/1.1"},
+				NextProtos:   protocols,
 				Certificates: []tls.Certificate{*cert}, ClientCAs: pool,
-				VerifyConnection: func(s tls.ConnectionState) error { return Require(&s, roles...) },
+				VerifyConnection: verify,
 			}, nil
 		},
 	}, nil

@@ -24,9 +24,11 @@ type Options struct {
 	Join bool
 	// External are the endpoints of an etcd that runs elsewhere; then nothing is embedded.
 	External []string
-	// Cert, Key and CA are PEM files for TLS between members, and to an external etcd. Empty: in clear.
+	// Cert, Key and CA are PEM files for TLS between members, and to an external etcd. Members accept each other only
+	// with the role control. Empty: in clear.
 	Cert, Key, CA string
-	// ClientURL lets etcdctl in: http://127.0.0.1:2379, unix:///PATH. Empty: no client from outside.
+	// ClientURL lets etcdctl in: http://127.0.0.1:2379, unix:///PATH, https://HOST:PORT for certificates with the role
+	// control. Empty: no client from outside.
 	ClientURL string
 	Prefix    string        // of every key; empty means DefaultPrefix
 	Quota     int64         // bytes that an embedded member holds at most; 0 means DefaultQuota
@@ -137,7 +139,7 @@ func (o *Options) config() (*embed.Config, error) {
 	}
 	c.AdvertisePeerUrls = []url.URL{own}
 	c.ListenPeerUrls = nil
-	if len(o.Peers) > 0 {
+	if len(o.Peers) > 0 && own.Scheme != "https" { // doors serves the secure addresses
 		c.ListenPeerUrls = []url.URL{own}
 	}
 	c.ListenClientUrls, c.AdvertiseClientUrls = nil, nil
@@ -146,13 +148,14 @@ func (o *Options) config() (*embed.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("etcd: client URL %q: %w", o.ClientURL, err)
 		}
-		c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{*u}, []url.URL{*u}
+		c.AdvertiseClientUrls = []url.URL{*u}
+		if u.Scheme != "https" {
+			c.ListenClientUrls = c.AdvertiseClientUrls
+		}
 	}
-	if o.Cert != "" {
-		// Members are hosts of the same kind: each presents its certificate and checks that of the other.
+	if o.Cert != "" { // for the connections that this member makes to others
 		c.PeerTLSInfo = transport.TLSInfo{CertFile: o.Cert, KeyFile: o.Key, TrustedCAFile: o.CA, ClientCertAuth: true,
 			SkipClientSANVerify: true}
-		c.ClientTLSInfo = c.PeerTLSInfo
 	}
 	c.QuotaBackendBytes = o.Quota
 	c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", o.Compact.String()

@@ -32,7 +32,8 @@ var (
 type Store struct {
 	o      Options
 	logger *slog.Logger
-	server *embed.Etcd // nil: external
+	server *embed.Etcd    // nil: external
+	secure *secureServers // of server
 	client *clientv3.Client
 
 	stop context.CancelFunc
@@ -61,8 +62,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	if err := s.reachable(ctx); err != nil {
 		s.client.Close()
-		s.server.Close()
-		return nil, err
+		return nil, errors.Join(err, s.secure.end(s.server))
 	}
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -80,24 +80,28 @@ func (s *Store) embed(ctx context.Context) error {
 		return fmt.Errorf("etcd: data folder: %w", err)
 	}
 	var e *embed.Etcd
+	var secure *secureServers
 	if err = examine(c.Dir, zapLogger(s.o.Logger)); err == nil {
-		e, err = startEtcd(c)
+		if secure, err = s.o.listenSecure(c.AdvertisePeerUrls[0]); err == nil {
+			e, err = startEtcd(c)
+		}
 	}
 	if errors.Is(err, ErrDamaged) {
 		err = fmt.Errorf("%w; %s", err, s.o.recovery())
 	}
 	if err != nil {
-		return fmt.Errorf("start etcd in %s: %w", c.Dir, err)
+		return errors.Join(fmt.Errorf("start etcd in %s: %w", c.Dir, err), secure.end(e))
+	}
+	secure.serve(e)
+	fail := func(err error) error {
+		return errors.Join(fmt.Errorf("start etcd in %s: %w", c.Dir, err), secure.end(e))
 	}
 	select {
 	case <-e.Server.ReadyNotify():
 	case err := <-e.Err():
-		e.Close()
-		return fmt.Errorf("start etcd in %s: %w", c.Dir, err)
+		return fail(err)
 	case <-ctx.Done():
-		e.Close()
-		return fmt.Errorf("start etcd in %s: no majority of its %d members is up: %w", c.Dir, max(1, len(s.o.Peers)),
-			ctx.Err())
+		return fail(fmt.Errorf("no majority of its %d members is up: %w", max(1, len(s.o.Peers)), ctx.Err()))
 	}
 	for _, u := range c.ListenClientUrls {
 		if u.Scheme != "unix" {
@@ -105,11 +109,10 @@ func (s *Store) embed(ctx context.Context) error {
 		}
 		// A client that connects may change everything, so that the socket admits no group.
 		if err := os.Chmod(u.Host+u.Path, 0o600); err != nil {
-			e.Close()
-			return fmt.Errorf("start etcd in %s: client socket: %w", c.Dir, err)
+			return fail(fmt.Errorf("client socket: %w", err))
 		}
 	}
-	s.server, s.client = e, v3client.New(e.Server)
+	s.server, s.secure, s.client = e, secure, v3client.New(e.Server)
 	return nil
 }
 
@@ -143,7 +146,7 @@ func (s *Store) Close() error {
 		err = nil // the error of a client that has no connection and is closed
 	}
 	if s.server != nil {
-		s.server.Close()
+		err = errors.Join(err, s.secure.end(s.server))
 	}
 	return err
 }
