@@ -18,6 +18,9 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 	}()
 	row := uint64(s.task.Row) + uint64(s.rowsWritten)
 	b := &x.block
+	if s.widens {
+		b.WidenToFloat64()
+	}
 	v := chainValues{kind: s.column.kind, count: b.Values(), int64s: b.I64, float32s: b.F32, float64s: b.F64,
 		offsets: b.Offsets, data: b.Data, list: s.columnType.List}
 	if b.Nulls > 0 {

@@ -44,6 +44,7 @@ type column struct {
 	list       bool
 	sparseKeys int // number of sinks that feed keys
 	part       program.Part
+	absent     bool      // partitions may lack the column
 	group      groupPlan // the plan of the column's map or graph, if it belongs to one
 	// passes are the sinks of each pass over the column's rows. There is one pass, unless the column feeds several keys
 	// whose values are appended: all values of a key lie behind those of the key before, so each key takes a pass of
@@ -119,7 +120,7 @@ func compileProgram(p *program.Program, units []program.UnitRef) (*compiledProgr
 	graphs := 0
 	for i := range p.Columns {
 		from, to := &p.Columns[i], &c.columns[i]
-		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List}
+		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List, absent: from.Absent}
 		switch to.part = from.Part; {
 		case to.part == program.MapKeys:
 			to.group = &mapPlan{columnGroup: columnGroup{leaves: p.Parts(i), valuesLeaf: 1}}

@@ -75,6 +75,10 @@ type compared struct {
 func compareMiniBatches(
 	t *rapid.T, p *program.Program, f *format.File, data []byte, c compared, rng *rand.Rand,
 ) {
+	if rng.IntN(3) == 0 {
+		lackColumns(rng, p)
+		require.NoError(t, p.Validate(), p)
+	}
 	ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
 	require.NoError(t, err)
 	h := newHost(engine.New(engine.Options{BlockRows: c.block}), p, f, data, c.seed)

@@ -26,6 +26,7 @@ type testColumn struct {
 	encoding string
 	codec    string
 	text     bool    // any bytes, which only hash_bytes takes
+	widens   bool    // float32 that a program reads as float64, since other partitions have float64
 	noCRC    bool    // pages written by hand
 	nested   *levels // pages of a map's leaf, written by hand
 	rows     []any   // nil, int64, float32, float64, []byte, or []any of those
@@ -35,7 +36,13 @@ type testColumn struct {
 // exist.
 type levels struct{ def, rep, element, entry int }
 
-func (c *testColumn) kind() program.Kind { return parquetcolumn.KindOf(c.physical.Kind()) }
+// kind returns the kind in which a program reads the column.
+func (c *testColumn) kind() program.Kind {
+	if c.widens {
+		return program.Float64
+	}
+	return parquetcolumn.KindOf(c.physical.Kind())
+}
 
 // typeLength returns the bytes of each value of a type whose values are equally long, and 0 for other types.
 func (c *testColumn) typeLength() int {

@@ -43,6 +43,10 @@ func stages(t testing.TB) []stage {
 		h.wholeChunks, h.firstCapacity = true, 2000
 		out = append(out, h.stage(t, 40))
 	}
+	absent, _ := benchmarkProgram(t, 40, 1, 0, 0, 0, false, "", "")
+	lacking := newHost(engine.New(engine.Options{}), absentProgram(), readFooter(t, absent), absent, 9)
+	lacking.wholeChunks, lacking.firstCapacity = true, 200
+	out = append(out, lacking.stage(t, 40))
 	for i, codec := range []string{"", "snappy"} {
 		rng := rand.New(rand.NewPCG(uint64(i), 6))
 		maps := randomMaps(rng, 3, 30)

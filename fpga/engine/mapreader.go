@@ -208,6 +208,7 @@ func (m *mapReader) decodeLeaves(n int) (rows, failedLeaf int, err error) {
 			}
 		}
 		if !tooLong {
+			m.widenBlocks()
 			return n, 0, nil
 		}
 		// The rows are longer than the rows before them: decode fewer at a time.
@@ -216,6 +217,15 @@ func (m *mapReader) decodeLeaves(n int) (rows, failedLeaf int, err error) {
 			if err := m.leaves[i].rewindDecoder(&m.scans[i]); err != nil {
 				return 0, i, err
 			}
+		}
+	}
+}
+
+// widenBlocks makes float64 of the values of leaves whose columns are float64 and whose chunks are float32.
+func (m *mapReader) widenBlocks() {
+	for i := range m.scans {
+		if m.scans[i].widens {
+			m.leaves[i].block.WidenToFloat64()
 		}
 	}
 }

@@ -31,6 +31,8 @@ func randomColumns(rng *rand.Rand, columns, n int) []testColumn {
 				c.unsigned = 64
 			case format.ByteArray:
 				c.text = true
+			case format.Float:
+				c.widens = true
 			}
 		}
 		few := rng.IntN(2) == 0 // repeat values, so that dictionaries are short

@@ -123,6 +123,9 @@ func (x *executor) checkTask(t *program.Task) (taskState, error) {
 
 // setColumnType reads the chunk's type, which must be one that the unit decodes and the program expects.
 func (t *taskState) setColumnType(chunk *program.ChunkType) error {
+	if chunk.Absent {
+		return t.setAbsentType(chunk)
+	}
 	if chunk.TypeLength > 1<<30 {
 		return sliceError("a type length of %d", chunk.TypeLength)
 	}
@@ -139,8 +142,9 @@ func (t *taskState) setColumnType(chunk *program.ChunkType) error {
 		}
 		return sliceError("column %q: %w", t.column.name, err)
 	}
-	if got, rep := parquetcolumn.KindOf(t.columnType.Kind()), t.column.repetitionLevel(); got != t.column.kind ||
-		t.columnType.MaxRep != rep {
+	got, rep := parquetcolumn.KindOf(t.columnType.Kind()), t.column.repetitionLevel()
+	t.widens = parquetcolumn.Widens(got, t.column.kind)
+	if got != t.column.kind && !t.widens || t.columnType.MaxRep != rep {
 		return sliceError("column %q: the chunk holds %v (repetition level %d), the program reads %v (%d)",
 			t.column.name, got, t.columnType.MaxRep, t.column.kind, rep)
 	}

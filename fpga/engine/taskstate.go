@@ -22,6 +22,9 @@ type taskState struct {
 	rowsInWindow       uint32         // how many of the task's rows the window is known to hold
 	cursorPageBytes    uint64         // size of the page that the cursor is inside of, else 0
 	verifyWhileReading bool           // verify the checksums of uncompressed pages while reading them
+	widens             bool           // the chunk's float32 values become the column's float64
+	isAbsent           bool           // the partition lacks the column; see setAbsentType
+	absentLevels       [absentPageBytes]byte
 }
 
 // releaseTasks drops the tasks' references to the memory of their slice. It returns an empty list that reuses tasks.
@@ -60,6 +63,10 @@ func (t *taskState) windowReachesEnd() bool {
 // readHeader reads the header of the page at a cursor, from the window or from scratch if the page lies unpacked there.
 // ok is false if the window ends inside the header.
 func (t *taskState) readHeader(at *program.Cursor, p *page) (ok bool, err error) {
+	if t.isAbsent {
+		t.readAbsentPage(at, p)
+		return true, nil
+	}
 	if at.Unpacked = at.Unpacked && t.findPageInScratch(at, p); !at.Unpacked {
 		*p = page{offset: at.Page}
 		if have := t.windowBytesFrom(at.Page); have > 0 {
@@ -92,6 +99,9 @@ func (t *taskState) readHeader(at *program.Cursor, p *page) (ok bool, err error)
 
 // payload returns the page's bytes as they lie in the window, or nil if not all of them do.
 func (t *taskState) payloadInWindow(p *page) []byte {
+	if t.isAbsent {
+		return p.unpacked
+	}
 	have := t.windowBytesFrom(p.offset)
 	if have < p.size {
 		return nil
@@ -102,7 +112,7 @@ func (t *taskState) payloadInWindow(p *page) []byte {
 
 // chunkEnded reports whether no value is left behind the cursor.
 func (t *taskState) chunkEnded(at *program.Cursor) bool {
-	return at.Page >= t.task.ChunkLen || at.Seen >= t.task.Chunk.Values
+	return at.Page >= t.task.ChunkLen && !t.isAbsent || at.Seen >= t.task.Chunk.Values
 }
 
 // chunkEndError is the error of a chunk that ends before the task's rows do.

@@ -162,7 +162,11 @@ func (c *Column) decodeFrom(r *reader, tables *tableSet) {
 		return
 	}
 	c.Kind, c.List, c.Field = Kind(b[0]), r.readBool(b[1], "list"), le.Uint16(b[2:])
-	r.checkZeros(b[12:], "column")
+	if b[12]&^columnAbsent != 0 {
+		r.failCorrupt("column flags are %#x, want at most %#x", b[12], columnAbsent)
+	}
+	c.Absent = b[12]&columnAbsent != 0
+	r.checkZeros(b[13:], "column")
 	n := uint64(le.Uint32(b[4:]))
 	if n > MaxName {
 		r.failCorrupt("a name of %d bytes, want at most %d", n, MaxName)

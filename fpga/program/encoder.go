@@ -1,5 +1,7 @@
 package program
 
+import "slices"
+
 // Marshal returns the program's wire form. The program must be valid; Unmarshal refuses the bytes of an invalid
 // program.
 func (p *Program) Marshal() []byte { return p.AppendTo(nil) }
@@ -19,6 +21,9 @@ func (p *Program) AppendTo(b []byte) []byte {
 	}
 	if p.hasGraphs() {
 		minor, sections = 3, sections+1
+	}
+	if p.mayLackColumns() {
+		minor = 4
 	}
 	b = le.AppendUint16(b, minor)
 	b = le.AppendUint32(b, sections)
@@ -81,12 +86,17 @@ func appendSection(b []byte, id uint16, payload func([]byte) []byte) []byte {
 	return padTo8Bytes(b, start)
 }
 
+// mayLackColumns reports whether partitions may lack a column.
+func (p *Program) mayLackColumns() bool {
+	return slices.ContainsFunc(p.Columns, func(c Column) bool { return c.Absent })
+}
+
 func (c *Column) appendTo(b []byte, tables []Table) []byte {
 	b = append(b, byte(c.Kind), boolBit(c.List))
 	b = le.AppendUint16(b, c.Field)
 	b = le.AppendUint32(b, uint32(len(c.Name)))
 	b = le.AppendUint32(b, uint32(len(c.Sinks)))
-	b = le.AppendUint32(b, 0)
+	b = append(b, boolBit(c.Absent)*columnAbsent, 0, 0, 0)
 	start := len(b)
 	b = padTo8Bytes(append(b, c.Name...), start)
 	for i := range c.Sinks {

@@ -153,6 +153,9 @@ func (p *Program) validatePart(i int) error {
 	case c.Part == GraphNext && before != GraphFirst && before != GraphNext:
 		return fmt.Errorf("a further column of a graph without the first")
 	}
+	if c.Part.OfMap() && c.Part.Continues() && i > 0 && c.Absent != p.Columns[i-1].Absent {
+		return fmt.Errorf("a map of which partitions may lack a part")
+	}
 	switch c.Part {
 	case MapKeys:
 		switch {

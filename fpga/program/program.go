@@ -52,6 +52,8 @@ type Column struct {
 	Sinks []Sink // at least one; at most one of them is sparse, unless the column is a scalar; see Part for maps
 	Part  Part   // which leaf of a map it is, or its place in a graph
 	Picks []Pick // MapValues: of each sink, the key whose value it takes
+	// Absent says that partitions may lack the column, whose rows are null there: its tasks then have an absent chunk.
+	Absent bool
 }
 
 // Dest is a tensor that a sink writes.

@@ -457,6 +457,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(mapProgram().Marshal())
 	f.Add(bfloatProgram().Marshal())
 	f.Add(graphProgram().Marshal())
+	f.Add(absentColumns().Marshal())
 	f.Add(annotated().Marshal())
 	f.Add(embeddings().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {

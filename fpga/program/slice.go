@@ -54,6 +54,9 @@ type ChunkType struct {
 	RowsUncounted bool
 	// AlwaysCompressed: v2 pages are in Codec, even if their headers say that they are not compressed.
 	AlwaysCompressed bool
+	// Absent: the partition lacks the column, and each of the chunk's Values rows is null. The task has no window, and
+	// the chunk no length and no other type. Only for a Column that is Absent.
+	Absent bool
 }
 
 // Cursor is a place in a column chunk between two rows.

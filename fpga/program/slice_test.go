@@ -245,6 +245,7 @@ func requireFlipsMatter(t *testing.T, good []byte, from, to int, read func([]byt
 func FuzzUnmarshalSlice(f *testing.F) {
 	f.Add(someSlice().Marshal())
 	f.Add(someSlice11().Marshal())
+	f.Add(someSlice14().Marshal())
 	f.Add(new(Slice).Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := UnmarshalSlice(b)

@@ -15,13 +15,14 @@ import (
 //	128  tasks, 128 bytes each:
 //	       0  column u32, row u32, count u32, type length u32
 //	      16  physical, codec, max def, max rep, element def, flags (bit 0 unsigned, 1 rows uncounted,
-//	          2 always compressed), bit width, entry def u8 each
+//	          2 always compressed, 3 absent), bit width, entry def u8 each
 //	      24  values u64
 //	      32  window (offset u64, length u64), window at u64, chunk length u64
 //	      64  cursor: page u64, skip u64, seen u64, ordinal u32, flags u32 (bit 0 unpacked, 1 dict, 2 checked)
 //	      96  dict (offset u64, length u64), scratch (offset u64, length u64)
 
-// Place of weights and entry def are zero before version 1.2, the chunk's flags 1 and 2 before version 1.3.
+// Place of weights and entry def are zero before version 1.2, the chunk's flags 1 and 2 before version 1.3,
+// flag 3 before version 1.4.
 
 // Marshal returns the slice's wire form, SliceHeader + SliceTask * len(Tasks) bytes.
 func (s *Slice) Marshal() []byte { return s.AppendTo(nil) }
@@ -60,10 +61,12 @@ func (s *Slice) leastMinorVersion() int {
 	for i := range s.Tasks {
 		c := &s.Tasks[i].Chunk
 		switch {
+		case c.Absent:
+			return 4
 		case c.RowsUncounted || c.AlwaysCompressed:
-			return 3
+			minor = 3
 		case c.EntryDef != 0:
-			minor = 2
+			minor = max(minor, 2)
 		case s.Tasks[i].Cursor.Checked:
 			minor = max(minor, 1)
 		}
@@ -159,15 +162,15 @@ func (t *Task) encodeTo(b []byte) {
 // packFlags returns the byte of a chunk's type that holds its booleans.
 func (c *ChunkType) packFlags() byte {
 	return boolBit(c.Unsigned)*chunkUnsigned | boolBit(c.RowsUncounted)*chunkRowsUncounted |
-		boolBit(c.AlwaysCompressed)*chunkAlwaysCompressed
+		boolBit(c.AlwaysCompressed)*chunkAlwaysCompressed | boolBit(c.Absent)*chunkAbsent
 }
 
 func (c *ChunkType) unpackFlags(r *reader, flags byte) {
-	if flags&^(chunkUnsigned|chunkRowsUncounted|chunkAlwaysCompressed) != 0 {
-		r.failCorrupt("chunk flags are %#x, want at most %#x", flags, chunkUnsigned|chunkRowsUncounted|chunkAlwaysCompressed)
+	if flags&^chunkFlags != 0 {
+		r.failCorrupt("chunk flags are %#x, want at most %#x", flags, chunkFlags)
 	}
 	c.Unsigned, c.RowsUncounted = flags&chunkUnsigned != 0, flags&chunkRowsUncounted != 0
-	c.AlwaysCompressed = flags&chunkAlwaysCompressed != 0
+	c.AlwaysCompressed, c.Absent = flags&chunkAlwaysCompressed != 0, flags&chunkAbsent != 0
 }
 
 func (t *Task) decodeFrom(r *reader) {

@@ -30,6 +30,9 @@ func (p *Program) String() string {
 		if p.Source != Parquet {
 			fmt.Fprintf(&b, " field %d", c.Field)
 		}
+		if c.Absent {
+			b.WriteString(" may be absent")
+		}
 		b.WriteByte('\n')
 		for j := range c.Sinks {
 			b.WriteString("  ")

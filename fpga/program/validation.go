@@ -93,6 +93,8 @@ func (p *Program) validateColumn(c *Column, seen *coverage) error {
 		return fmt.Errorf("field %d with source %v", c.Field, p.Source)
 	case p.Source != Parquet && (c.Kind != Int64 || c.List):
 		return fmt.Errorf("source %v has int64 scalars only", p.Source)
+	case p.Source != Parquet && c.Absent:
+		return fmt.Errorf("source %v lacks no column", p.Source)
 	case c.Field >= textFields:
 		return fmt.Errorf("field %d, want 0 to %d", c.Field, textFields-1)
 	case p.Source == CriteoTSV && c.Field == 0 && !p.Label:

@@ -8,12 +8,14 @@ import (
 
 // The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least
 // minor version that can express the content: a slice is 1.1 only if it has a cursor that is Checked, a program is
-// 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, and 1.3 only if it has graphs.
+// 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, 1.3 only if it has graphs, and 1.4 only if
+// partitions may lack columns.
 const (
 	Major = 1
-	Minor = 3 // of programs. 1: maps. 2: Output.DenseType. 3: graphs
-	// 1: Cursor.Checked. 2: ChunkType.EntryDef, OutputLayout.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed
-	SliceMinor  = 3
+	Minor = 4 // of programs. 1: maps. 2: Output.DenseType. 3: graphs. 4: Column.Absent
+	// 1: Cursor.Checked. 2: ChunkType.EntryDef, OutputLayout.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed. 4:
+	// ChunkType.Absent
+	SliceMinor  = 4
 	ResultMinor = 1 // 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page
 )
 
@@ -46,6 +48,10 @@ const (
 	chunkUnsigned         = 1
 	chunkRowsUncounted    = 2
 	chunkAlwaysCompressed = 4
+	chunkAbsent           = 8
+	chunkFlags            = chunkUnsigned | chunkRowsUncounted | chunkAlwaysCompressed | chunkAbsent
+
+	columnAbsent = 1
 )
 
 // Sections of a program, in the order in which they are written. A section begins with id u16, flags u16 (bit 0:
@@ -61,7 +67,8 @@ const (
 //
 //	table    kind u8, 3 reserved, count u32; numbers of 4 or 8 bytes, padded. Each list is written once, however many
 //	         operators use it, in order of first use
-//	column   kind u8, list u8, field u16, length of name u32, sinks u32, 4 reserved; name, padded; then sinks
+//	column   kind u8, list u8, field u16, length of name u32, sinks u32, flags u8 (bit 0: absent), 3 reserved; name,
+//	         padded; then sinks
 //	sink     to u8, 3 reserved, index u32, operators u32, 4 reserved; then operators
 //	part     column u32, part u8, 3 reserved, keys u32, 4 reserved; then for each of the column's sinks key i64,
 //	         scored u8, 7 reserved

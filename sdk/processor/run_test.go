@@ -71,7 +71,7 @@ func TestEnginesAgree(t *testing.T) {
 // TestAnyMemory runs files of many shapes in memories of many sizes, from extents on a device of blocks. The
 // mini-batches are the same everywhere, and the device moves as many bytes as were planned.
 func TestAnyMemory(t *testing.T) {
-	kinds := []string{"fixed", "jagged", "mapped"}
+	kinds := []string{"fixed", "jagged", "mapped", "lacking"}
 	rapid.Check(t, func(rt *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		l := processortest.Layout{

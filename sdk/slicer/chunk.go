@@ -88,15 +88,19 @@ type window struct {
 	lastAttempt uint64 // number of the attempt that planned the last of its moves
 }
 
-// describeChunk describes the chunk of a row group for a program's column, nil leaf for text, with the cursor before a
-// row of it.
+// describeChunk describes the chunk of a row group for a program's column, with the cursor before a row of it. The leaf
+// is nil for text, and for a column that the partition lacks.
 func describeChunk(p *partition.Partition, column int, leaf *format.Leaf, group int, row int64) *chunk {
 	place := p.RowGroups()[group]
 	c := &chunk{}
 	c.column, c.group, c.firstRow, c.rows = column, group, place.First, place.Rows
 	c.startAtRow(row, p)
-	if leaf == nil {
+	switch {
+	case p.File == nil:
 		c.length = uint64(p.Size)
+		return c
+	case leaf == nil:
+		c.kind = program.ChunkType{Absent: true, Values: uint64(place.Rows)}
 		return c
 	}
 	m := &p.File.RowGroups[group].Columns[leaf.Index]
@@ -140,6 +144,9 @@ func (c *chunk) startAtRow(row int64, p *partition.Partition) {
 
 // isFinished reports whether all rows of the chunk are in mini-batches.
 func (c *chunk) isFinished() bool { return c.row >= c.rows }
+
+// isAbsent reports whether the partition lacks the column. Such a chunk has no bytes.
+func (c *chunk) isAbsent() bool { return c.kind.Absent }
 
 // isCompressed reports whether the chunk's pages are unpacked into scratch.
 func (c *chunk) isCompressed() bool { return format.Codec(c.kind.Codec) != format.Uncompressed }

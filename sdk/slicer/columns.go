@@ -13,7 +13,7 @@ import (
 type columns struct {
 	program   *Program
 	partition *partition.Partition
-	leaves    []*format.Leaf // by program column
+	leaves    []*format.Leaf // by program column; nil for a column that the partition lacks, and for text
 	begun     [][]*chunk     // by program column: chunks begun and not ended
 	learned   Learned
 }
@@ -32,11 +32,29 @@ func (cs *columns) bindLeaves(first, end int64) error {
 		}
 		cs.leaves = append(cs.leaves, leaf)
 	}
+	if err := cs.checkMaps(first); err != nil {
+		return err
+	}
 	cs.begun = make([][]*chunk, len(cs.leaves))
 	return nil
 }
 
-// bindColumn finds the leaf of one column.
+// checkMaps checks that the partition has all columns of each map or none. first is the row that an error names.
+func (cs *columns) checkMaps(first int64) error {
+	for i := 1; i < len(cs.leaves); i++ {
+		part := cs.program.Columns[i].Part
+		if part.OfMap() && part.Continues() && (cs.leaves[i] == nil) != (cs.leaves[i-1] == nil) {
+			return &partition.DataError{
+				Partition: cs.partition.Name, RowGroup: -1, Column: cs.program.Columns[i].Name, Page: -1, Row: first,
+				Err:     partition.ErrSchema,
+				Message: fmt.Sprintf("the partition has a part of a map, and not all of it; see %q", cs.program.Columns[i-1].Name),
+			}
+		}
+	}
+	return nil
+}
+
+// bindColumn finds the leaf of one column. It returns nil for a column that the partition lacks and may lack.
 func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Leaf, error) {
 	p := cs.partition
 	fail := func(kind error, format string, args ...any) (*format.Leaf, error) {
@@ -46,6 +64,9 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 		}
 	}
 	leaf, ok := p.File.Leaf(col.Name)
+	if !ok && col.Absent {
+		return nil, nil
+	}
 	if !ok {
 		return fail(partition.ErrSchema, "the partition has no such column")
 	}
@@ -53,7 +74,7 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 		return fail(partition.ErrUnsupported, "%v", leaf.Unsupported)
 	}
 	kind, list := parquetcolumn.KindOf(leaf.Physical.Kind()), parquetcolumn.IsList(leaf)
-	if kind != col.Kind || list != col.List || leaf.Part != parquetcolumn.LeafPart(col.Part) {
+	if kind != col.Kind && !parquetcolumn.Widens(kind, col.Kind) || list != col.List || leaf.Part != parquetcolumn.LeafPart(col.Part) {
 		return fail(partition.ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)",
 			kind, list, col.Kind, col.List)
 	}

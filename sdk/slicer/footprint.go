@@ -47,6 +47,9 @@ func (s *surveyor) groupFrom(i int) []portion { return s.batch.portions[i:][:s.g
 // for both, the slicer would undo and repeat the division forever.
 func (s *surveyor) portionFootprint(p *portion) (f footprint) {
 	c := p.chunk
+	if c.isAbsent() {
+		return f
+	}
 	learned := s.columns.learnedPages(c)
 	if !s.direct {
 		f.input = s.windowSize(c, c.wantedInput(int64(p.taskRows), learned))

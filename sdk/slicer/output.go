@@ -243,7 +243,7 @@ func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (
 	var means []uint64
 	for _, leaf := range cs.leaves[i:][:cs.program.Parts(i)] {
 		mean := uint64(1)
-		if leaf.List {
+		if leaf != nil && leaf.List {
 			mean = o.guessListLength(leaf, group)
 		}
 		means = append(means, mean)

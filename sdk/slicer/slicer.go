@@ -256,6 +256,9 @@ func (s *Slicer) ColumnsAt(device uint64) string {
 	group := 0
 	for _, i := range s.builder.placed {
 		c := s.batch.portions[i].chunk
+		if c.isAbsent() {
+			continue
+		}
 		lo, hi := s.surveyor.geometry.Cover(c.start, c.start+c.length)
 		for _, r := range s.surveyor.geometry.AppendRuns(nil, lo, hi) {
 			if name := s.columns.columnName(c); r.From <= device && device-r.From < r.Len && !slices.Contains(names, name) {

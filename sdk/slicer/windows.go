@@ -14,6 +14,9 @@ func (b *builder) placeWindow(i int, learned *pageSizes) bool {
 	}
 	p, g := &b.batch.portions[i], &b.surveyor.geometry
 	c := p.chunk
+	if c.isAbsent() {
+		return true
+	}
 	n := c.wantedInput(int64(p.taskRows), learned)
 	page, from := c.start+c.cursor.Page, c.start+c.windowStart()
 	if page+n <= from || c.cursor.Unpacked && c.inputBytes == 0 && c.rowsLeftInPage(learned) >= int64(p.taskRows) {
@@ -91,7 +94,7 @@ func (b *builder) gatherWindows(i int, lo, hi uint64) bool {
 		}
 		n := c.wantedInput(int64(p.taskRows), b.surveyor.columns.learnedPages(c))
 		from, to := g.Cover(c.start+c.windowStart(), c.start+max(c.cursor.Page+n, c.windowStart()))
-		if c.window != nil || c.cursor.Page+n != c.length || from < start || from > hi+b.joining.gap ||
+		if c.isAbsent() || c.window != nil || c.cursor.Page+n != c.length || from < start || from > hi+b.joining.gap ||
 			max(to, hi)-lo > b.joining.coalesce {
 			break
 		}
@@ -183,7 +186,9 @@ func (b *builder) undoPlannedMoves(to plannedMoves) {
 // windowOfTask returns where in the input range the chunk's bytes lie from chunk offset from on: the cursor's page
 // or, if that page lies unpacked in scratch and not in the window, the bytes behind it.
 func (b *builder) windowOfTask(c *chunk) (s program.Span, from uint64) {
-	from = c.cursor.Page
+	if from = c.cursor.Page; c.isAbsent() {
+		return program.Span{}, from
+	}
 	if b.surveyor.direct {
 		return program.Span{Off: c.start + from, Len: c.length - from}, from
 	}

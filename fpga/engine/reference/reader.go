@@ -17,7 +17,7 @@ type Reader struct {
 	eval    evaluator
 	file    *format.File
 	data    io.ReaderAt
-	leaves  []int          // of each column of the program
+	leaves  []int          // of each column of the program; absentLeaf: the file lacks the column
 	chunks  []decodedChunk // the last one decoded, of each column of the program
 	rows    []text.Row     // of a text partition, all of them
 	counts  text.Counts    // of a text partition
@@ -27,6 +27,31 @@ type Reader struct {
 type decodedChunk struct {
 	group int // row group; -1: none
 	rows  []any
+}
+
+// absentLeaf stands for the leaf of a column that the file lacks.
+const absentLeaf = -1
+
+// mayRead reports whether a column of a program takes the values of a leaf: values of its kind or, if its kind is
+// float64, float32.
+func mayRead(l *format.Leaf, c *program.Column) bool {
+	kind := parquetcolumn.KindOf(l.Physical.Kind())
+	return kind == c.Kind || kind == program.Float32 && c.Kind == program.Float64
+}
+
+// widenFloats makes float64 of the float32 values of a row.
+func widenFloats(row any) any {
+	switch v := row.(type) {
+	case float32:
+		return float64(v)
+	case []any:
+		wide := make([]any, len(v))
+		for i := range v {
+			wide[i] = widenFloats(v[i])
+		}
+		return wide
+	}
+	return row
 }
 
 // NewParquet returns a reader of a Parquet file whose footer was read from r. The program must be valid.
@@ -40,11 +65,14 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 		c := &p.Columns[i]
 		l, ok := f.Leaf(c.Name)
 		switch {
+		case !ok && c.Absent:
+			d.leaves = append(d.leaves, absentLeaf)
+			continue
 		case !ok:
 			return nil, fmt.Errorf("reference: the file has no column %q", c.Name)
 		case l.Unsupported != nil:
 			return nil, fmt.Errorf("reference: column %q: %w", c.Name, l.Unsupported)
-		case parquetcolumn.KindOf(l.Physical.Kind()) != c.Kind || parquetcolumn.IsList(l) != c.List ||
+		case !mayRead(l, c) || parquetcolumn.IsList(l) != c.List ||
 			l.Part != parquetcolumn.LeafPart(c.Part):
 			return nil, fmt.Errorf("reference: column %q is %v (list: %t), the program reads %v (list: %t)",
 				c.Name, l.Physical, parquetcolumn.IsList(l), c.Kind, c.List)
@@ -101,6 +129,9 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 		}
 		return cell.Value, nil
 	}
+	if r.leaves[i] == absentLeaf {
+		return nil, nil
+	}
 	group := 0
 	for row >= r.file.RowGroups[group].Rows {
 		row -= r.file.RowGroups[group].Rows
@@ -113,6 +144,9 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 			return nil, err
 		}
 		*c = decodedChunk{group, column.Rows}
+	}
+	if r.program.Columns[i].Kind == program.Float64 {
+		return widenFloats(c.rows[row]), nil
 	}
 	return c.rows[row], nil
 }

@@ -40,3 +40,8 @@ func IsList(l *format.Leaf) bool {
 	}
 	return l.List
 }
+
+// Widens reports whether a column of one kind reads chunks of another: float32 values are float64 values.
+func Widens(chunk, column program.Kind) bool {
+	return chunk == program.Float32 && column == program.Float64
+}

@@ -19,6 +19,13 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
+func TestWidens(t *testing.T) {
+	assert.True(t, Widens(program.Float32, program.Float64))
+	assert.False(t, Widens(program.Float64, program.Float32))
+	assert.False(t, Widens(program.Int64, program.Float64))
+	assert.False(t, Widens(program.Float64, program.Float64))
+}
+
 func TestLeafPart(t *testing.T) {
 	for name, c := range map[string]struct {
 		part program.Part

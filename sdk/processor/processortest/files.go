@@ -233,8 +233,49 @@ func Crossed() (*program.Program, *tensor.Schema) {
 	}, s
 }
 
+// Lacking returns a program over generated files that lacks columns: a map, a list, scalars that feed a key and a dense
+// column, and a column of a graph. The columns between these are there.
+func Lacking() (*program.Program, *tensor.Schema) {
+	s := &tensor.Schema{Dense: []string{"int_1", "absent rate"}, IDs: tensor.Int64}
+	sparse := func(name string, ops ...program.Op) []program.Sink {
+		s.Keys = append(s.Keys, tensor.Key{Name: name, List: true})
+		return []program.Sink{{To: program.ToSparse, Index: uint32(len(s.Keys) - 1), Ops: ops}}
+	}
+	p := &program.Program{Source: program.Parquet}
+	add := func(name string, kind program.Kind, list bool, part program.Part, sinks []program.Sink) *program.Column {
+		p.Columns = append(p.Columns, program.Column{Name: name, Kind: kind, List: list, Part: part, Sinks: sinks,
+			Absent: part != program.GraphNext})
+		return &p.Columns[len(p.Columns)-1]
+	}
+	add("absent list", program.Int64, true, program.NoPart, sparse("absent list"))
+	add("list_0", program.Int64, true, program.NoPart, sparse("list_0", program.FirstX{N: 3}))
+	add("absent.key", program.Int64, false, program.MapKeys, nil)
+	values := add("absent.value", program.Int64, true, program.MapValues, append(sparse("absent 1"),
+		sparse("absent 2", program.NGram{N: 2})...))
+	values.Picks = []program.Pick{{Key: 1}, {Key: 2}}
+	add("absent id", program.Int64, false, program.NoPart, sparse("absent id", program.FillNull{Int: 4}))
+	add("absent other", program.Int64, false, program.GraphFirst, nil)
+	add("list_1", program.Int64, true, program.GraphNext, nil)
+	add("cat_1", program.Int64, false, program.GraphNext, nil)
+	crossed := sparse("crossed")[0]
+	p.Graphs = []program.Graph{{
+		Steps: []program.Step{
+			{Inputs: []uint32{0}, Ops: []program.Op{program.FillNull{Int: 2}}},
+			{Inputs: []uint32{3, 1}, Combine: program.Cartesian{MaxLength: 9}},
+			{Inputs: []uint32{4, 2}, Combine: program.Cartesian{MaxLength: 9}},
+		},
+		Sinks: []program.GraphSink{{Value: 5, Sink: crossed}},
+	}}
+	add("cat_0", program.Int64, false, program.NoPart, sparse("cat_0"))
+	add("int_1", program.Float32, false, program.NoPart, []program.Sink{{To: program.ToDense}})
+	fill := []program.Op{program.FillNull{Float: 0.25}, program.Log{Add: 1}}
+	add("absent rate", program.Float32, false, program.NoPart, []program.Sink{{To: program.ToDense, Index: 1, Ops: fill}})
+	p.Output = program.Output{Dense: 2, Keys: uint32(len(s.Keys))}
+	return p, s
+}
+
 // Programs returns the programs over generated files by their names.
 func Programs() map[string]func() (*program.Program, *tensor.Schema) {
 	return map[string]func() (*program.Program, *tensor.Schema){"jagged": Jagged, "fixed": Fixed, "mapped": Mapped,
-		"crossed": Crossed}
+		"crossed": Crossed, "lacking": Lacking}
 }

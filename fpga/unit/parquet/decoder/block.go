@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/millrace/millrace/fpga/unit/convert"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -104,6 +105,18 @@ func lendValues[T fixedWidth](b *Block, values *[]T, src []byte, n int) (ok bool
 	}
 	*values = unsafe.Slice((*T)(first), n)
 	return true
+}
+
+// WidenToFloat64 makes a block of float64 of a block of float32. Rows can be appended again after Reset.
+func (b *Block) WidenToFloat64() {
+	if b.Kind != format.KindFloat32 {
+		return
+	}
+	values := b.F32
+	b.returnLent()
+	b.F64 = growSlice(b.F64[:0], len(values))
+	convert.Float32ToFloat64(b.F64, values)
+	b.Kind = format.KindFloat64
 }
 
 // Values is the number of elements in the block.

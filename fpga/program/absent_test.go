@@ -1,0 +1,77 @@
+package program
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// absentColumns is a program whose partitions may lack a map and a column.
+func absentColumns() *Program {
+	p := mapProgram()
+	for i := range p.Columns {
+		p.Columns[i].Absent = p.Columns[i].Part.OfMap()
+	}
+	p.Columns[len(p.Columns)-1].Absent = true
+	return p
+}
+
+// someSlice14 is a slice that only version 1.4 can express.
+func someSlice14() *Slice {
+	s := someSlice13()
+	s.Tasks = append(s.Tasks, Task{Column: 5, Row: 1, Count: 2, Chunk: ChunkType{Absent: true, Values: 1 << 33},
+		Cursor: Cursor{Skip: 7}})
+	return s
+}
+
+func TestAbsentGolden(t *testing.T) {
+	golden(t, "absent.v1.4.hex", absentColumns().Marshal())
+	golden(t, "slice.v1.4.hex", someSlice14().Marshal())
+	for _, p := range []*Program{mapProgram(), graphProgram(), everyOp()} {
+		assert.Less(t, le.Uint16(p.Marshal()[10:]), uint16(4), "a program without absent columns")
+	}
+}
+
+func TestAbsentRoundTrip(t *testing.T) {
+	p := absentColumns()
+	require.NoError(t, p.Validate())
+	b := p.Marshal()
+	assert.Equal(t, uint16(4), le.Uint16(b[10:]), "the minor version")
+	q, err := Unmarshal(b)
+	require.NoError(t, err)
+	assert.Equal(t, p, q)
+	assert.Contains(t, p.String(), " may be absent\n")
+	checkDamage(t, p)
+
+	s, err := UnmarshalSlice(someSlice14().Marshal())
+	require.NoError(t, err)
+	assert.Equal(t, someSlice14(), s)
+	assert.Equal(t, uint16(4), le.Uint16(s.Marshal()[6:]), "the minor version")
+}
+
+func TestAbsentRefused(t *testing.T) {
+	part := absentColumns()
+	for i := range part.Columns {
+		if part.Columns[i].Part == MapValues {
+			part.Columns[i].Absent = false
+			break
+		}
+	}
+	require.ErrorContains(t, part.Validate(), "a map of which partitions may lack a part")
+	text := textProgram()
+	text.Columns[0].Absent = true
+	require.ErrorContains(t, text.Validate(), "lacks no column")
+
+	b := someSlice14().Marshal()
+	b[len(b)-SliceTask+21] = 2 * chunkAbsent
+	_, err := UnmarshalSlice(b)
+	require.ErrorContains(t, err, "chunk flags are 0x10, want at most 0xf")
+	p := absentColumns()
+	p.Columns = p.Columns[len(p.Columns)-1:]
+	flags := p.Columns[0].appendTo(nil, nil)
+	flags[12] = 2 * columnAbsent
+	r := reader{what: "program", b: flags}
+	new(Column).decodeFrom(&r, &tableSet{})
+	require.ErrorContains(t, r.err, "column flags are 0x2, want at most 0x1")
+}
