@@ -1,6 +1,7 @@
 package vocabulary
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -8,7 +9,6 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -32,10 +32,11 @@ type Builder struct {
 	tables  []*builderTable
 	base    *generation // what an earlier generation left; nil: this is the first
 
-	parent   string // folder in which the builder makes its own
-	mostKeys int64  // in memory, over all tables
-	keys     atomic.Int64
-	rows     atomic.Uint64 // most rows seen
+	parent string // folder in which the builder makes its own
+	memory int64
+	hashed atomic.Int64  // keys in the hash tables of all tables
+	dense  atomic.Int64  // bytes of the arrays of all tables
+	rows   atomic.Uint64 // most rows seen
 
 	mu     sync.Mutex // guards folder
 	folder string
@@ -65,10 +66,12 @@ func NewBuilder(columns []Column, rules Rules, o BuilderOptions) (*Builder, erro
 	if memory == 0 {
 		memory = DefaultMemory
 	}
-	// A key takes up to four slots of a hash table when the table has just grown, and while it grows six.
-	b.mostKeys = max(memory, 1<<20) / (6 * entrySize)
-	for range tablesOf(b.columns) {
+	b.memory = max(memory, 1<<20)
+	tables := tablesOf(b.columns)
+	mostDense := denseLength(b.memory * 5 / 8 / int64(tables))
+	for range tables {
 		table := &builderTable{elementBits: placeBits, runs: runs{compare: byKey}}
+		table.seen.mostDense = mostDense
 		if rules.Joint {
 			table.elementBits -= bits.Len(uint(len(columns) - 1))
 		}
@@ -76,6 +79,25 @@ func NewBuilder(columns []Column, rules Rules, o BuilderOptions) (*Builder, erro
 	}
 	return b, nil
 }
+
+// denseLength returns the length of the longest array that a table may have, in some bytes of memory.
+func denseLength(bytes int64) int {
+	length := 1 << maxDenseWidth
+	for length > 0 && int64(length)*denseBytes > bytes {
+		length /= 2
+	}
+	return length
+}
+
+// mostHashed returns how many keys the hash tables hold before one of them is written to disk. Hash tables take half of
+// the memory less what arrays take, and at least an eighth: arrays take up to five eighths, and a quarter is left for
+// the sorting of a table. A key takes up to four slots when its hash table has just grown, and six while it grows.
+func (b *Builder) mostHashed() int64 {
+	return max(b.memory/2-b.dense.Load(), b.memory/8) / (6 * entrySize)
+}
+
+// mostOrdered returns how many entries are held in memory while they are brought in the order of ids.
+func (b *Builder) mostOrdered() int { return int(b.memory / (12 * entrySize)) }
 
 // RangeError says that a value has no position: its row lies too far behind the data set's first, or its list is too
 // long.
@@ -114,11 +136,9 @@ func (b *Builder) Add(column int, first uint64, ids []int64, lengths []int32) er
 	if b.rules.Joint {
 		place = uint64(column) << t.elementBits
 	}
-	before := t.seen.used
+	hashed, dense := t.seen.hashed.used, t.seen.dense.bytes()
 	if lengths == nil {
-		for i, id := range ids {
-			t.seen.add(id, (first+uint64(i))<<placeBits|place)
-		}
+		t.seen.addColumn(ids, first<<placeBits|place)
 	} else if err := t.addLists(c.Name, first, place, ids, lengths); err != nil {
 		return err
 	}
@@ -129,8 +149,9 @@ func (b *Builder) Add(column int, first uint64, ids []int64, lengths []int32) er
 		}
 	}
 	// The table that grows writes its keys to disk when all tables together hold too many, unless it is a small one.
-	if b.keys.Add(int64(t.seen.used-before)) > b.mostKeys/2 &&
-		int64(t.seen.used) >= b.mostKeys/2/int64(len(b.tables)) {
+	b.dense.Add(t.seen.dense.bytes() - dense)
+	if most := b.mostHashed(); b.hashed.Add(int64(t.seen.hashed.used-hashed)) > most &&
+		int64(t.seen.hashed.used) >= most/int64(len(b.tables)) {
 		return b.spill(t)
 	}
 	return nil
@@ -145,9 +166,7 @@ func (t *builderTable) addLists(name string, first, place uint64, ids []int64, l
 		if int64(n) > 1<<t.elementBits {
 			return &RangeError{Column: name, Row: row, Length: int64(n)}
 		}
-		for j, id := range ids[:n] {
-			t.seen.add(id, row<<placeBits|place|uint64(j))
-		}
+		t.seen.addList(ids[:n], row<<placeBits|place)
 		ids = ids[n:]
 	}
 	if len(ids) > 0 {
@@ -156,10 +175,10 @@ func (t *builderTable) addLists(name string, first, place uint64, ids []int64, l
 	return nil
 }
 
-// spill writes the keys of a table to disk. The table is locked.
+// spill writes the keys of a table's hash table to disk. The table is locked.
 func (b *Builder) spill(t *builderTable) error {
-	sorted := t.seen.take()
-	b.keys.Add(-int64(len(sorted)))
+	sorted := t.seen.takeHashed()
+	b.hashed.Add(-int64(len(sorted)))
 	if err := b.makeFolder(t); err != nil {
 		return err
 	}
@@ -230,6 +249,7 @@ func (b *Builder) Finish(path string) (*Built, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.sum = sha256.New()
 	counts, err := newCountsWriter(path+CountsSuffix, len(b.tables), max(b.rows.Load(), b.rowsBefore()))
 	if err != nil {
 		return nil, errors.Join(err, w.abandon())
@@ -270,8 +290,9 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 	t := b.tables[index]
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	b.hashed.Add(-int64(t.seen.hashed.used))
+	b.dense.Add(-t.seen.dense.bytes())
 	sorted := t.seen.take()
-	b.keys.Add(-int64(len(sorted)))
 	var had *oldKeys
 	if b.base != nil {
 		if err := b.makeFolder(t); err != nil {
@@ -286,7 +307,7 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 		}
 		made.Keys = int64(len(b.base.vocabulary.Tables[index]))
 	}
-	kept := &orderedKeys{runs: runs{compare: b.rules.Order.compareEntries()}, most: int(b.mostKeys / 2),
+	kept := &orderedKeys{runs: runs{compare: b.rules.Order.compareEntries()}, order: b.rules.Order, most: b.mostOrdered(),
 		makeFolder: func() (string, error) {
 			if err := b.makeFolder(t); err != nil {
 				return "", err
@@ -334,6 +355,7 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 // orderedKeys sorts the entries that get ids, on disk where memory is short.
 type orderedKeys struct {
 	runs       runs
+	order      Order
 	memory     []entry
 	most       int // entries in memory
 	makeFolder func() (string, error)
@@ -355,7 +377,7 @@ func (k *orderedKeys) add(e entry) (err error) {
 	return err
 }
 
-func (k *orderedKeys) sortMemory() { slices.SortFunc(k.memory, k.runs.compare) }
+func (k *orderedKeys) sortMemory() { k.order.sortEntries(k.memory) }
 
 // sorted returns all entries in order.
 func (k *orderedKeys) sorted() iter.Seq2[entry, error] {

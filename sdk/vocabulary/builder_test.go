@@ -243,8 +243,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		column = append(column, ids...)
 		require.NoError(t, b.Add(0, uint64(first), ids, nil))
-		require.LessOrEqual(t, b.keys.Load(), b.mostKeys)
-		require.Less(t, int64(b.tables[0].seen.used), b.mostKeys)
+		require.LessOrEqual(t, b.hashed.Load(), b.mostHashed()+block)
+		require.EqualValues(t, b.tables[0].seen.hashed.used, b.hashed.Load())
 	}
 	require.Greater(t, len(b.tables[0].runs.files), maxOpenRuns)
 	v := finish(t, b, filepath.Join(dir, "v.vocab"))
@@ -258,7 +258,7 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestRunsThatChangeAreFound(t *testing.T) {
 	b, err := NewBuilder(columnsNamed(1), Rules{}, BuilderOptions{Folder: t.TempDir()})
 	require.NoError(t, err)
-	addAll(t, b, []testColumn{scalars(3, 1, 2)})
+	addAll(t, b, []testColumn{scalars(3<<30, 1<<30, 2<<30)})
 	require.NoError(t, b.spill(b.tables[0]))
 	run := b.tables[0].runs.files[0].path
 	bytes, err := os.ReadFile(run)

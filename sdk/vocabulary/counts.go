@@ -23,7 +23,6 @@ const (
 type countsWriter struct {
 	file  *fileWriter
 	sizes []uint64
-	b     []byte
 }
 
 func newCountsWriter(path string, tables int, rows uint64) (*countsWriter, error) {
@@ -43,8 +42,7 @@ func (w *countsWriter) beginTable() { w.sizes = append(w.sizes, 0) }
 
 // add appends an entry to the last table. Entries come in the order of their keys.
 func (w *countsWriter) add(e entry) {
-	w.b = e.appendTo(w.b[:0])
-	w.file.write(w.b)
+	w.file.writeEntry(e)
 	w.sizes[len(w.sizes)-1]++
 }
 
@@ -54,8 +52,7 @@ func (w *countsWriter) commit(vocabulary Digest) error {
 		w.file.writeUint64(n)
 	}
 	w.file.write(vocabulary[:])
-	_, err := w.file.commit()
-	return err
+	return w.file.commit()
 }
 
 // CountsReader reads a vocabulary's sidecar: first position and count of every key that was seen. All numbers are

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -31,12 +32,73 @@ func entryOf(b []byte) entry {
 // greatest value instead of overflowing.
 func (e *entry) fold(o entry) {
 	e.position = min(e.position, o.position)
-	if e.count += o.count; e.count < o.count {
-		e.count = math.MaxUint64
+	e.count = addCounts(e.count, o.count)
+}
+
+// addCounts returns the sum of two counts, or the greatest count if the sum is greater.
+func addCounts(a, b uint64) uint64 {
+	if a+b < a {
+		return math.MaxUint64
 	}
+	return a + b
 }
 
 func byKey(a, b entry) int { return cmp.Compare(a.key, b.key) }
+
+// leastSorted is how many entries are sorted by their digits. Comparisons are faster for fewer.
+const leastSorted = 1 << 10
+
+// sortByKey sorts entries by key.
+func sortByKey(list []entry) {
+	if len(list) < leastSorted {
+		slices.SortFunc(list, byKey)
+		return
+	}
+	sortByDigits(list, func(e *entry) uint64 { return uint64(e.key) ^ 1<<63 })
+}
+
+// sortEntries brings entries, which are sorted by key, in the order of ids.
+func (o Order) sortEntries(list []entry) {
+	if o == FirstSeen && len(list) >= leastSorted {
+		// Entries of one position keep their order, which is that of the keys.
+		sortByDigits(list, func(e *entry) uint64 { return e.position })
+		return
+	}
+	slices.SortFunc(list, o.compareEntries())
+}
+
+// sortByDigits sorts entries by numbers, and keeps the order of entries with the same number. It sorts by one byte of
+// the numbers after the other, and leaves out bytes that all numbers share.
+func sortByDigits(list []entry, number func(e *entry) uint64) {
+	var differing uint64
+	first := number(&list[0])
+	for i := range list {
+		differing |= number(&list[i]) ^ first
+	}
+	from, to := list, make([]entry, len(list))
+	for shift := 0; shift < 64; shift += 8 {
+		if differing>>shift&0xff == 0 {
+			continue
+		}
+		var next [256]int
+		for i := range from {
+			next[byte(number(&from[i])>>shift)]++
+		}
+		begin := 0
+		for digit, n := range next {
+			next[digit], begin = begin, begin+n
+		}
+		for i := range from {
+			digit := byte(number(&from[i]) >> shift)
+			to[next[digit]] = from[i]
+			next[digit]++
+		}
+		from, to = to, from
+	}
+	if &from[0] != &list[0] {
+		copy(list, from)
+	}
+}
 
 // compareEntries returns the order of ids. No two keys are equal in it.
 func (o Order) compareEntries() func(a, b entry) int {

@@ -1,69 +1,100 @@
 package vocabulary
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
-// partial is what was seen of one table since its last run: a hash table with open addressing.
+// partial is what was seen of one table since its last run: small integers in an array, and other keys in a hash
+// table. No key is in both.
 type partial struct {
-	slots []entry // count 0: the slot is free
-	used  int
+	dense    denseKeys
+	hashed   hashedKeys
+	greatest uint64 // position that was added
+
+	// mostDense bounds the array's elements. It is a power of two, or 0 for no array.
+	mostDense int
+
+	// The keys of one block that are not in the array, and their places in the block.
+	others      [foldBlock]int64
+	otherPlaces [foldBlock]uint16
 }
 
-const leastSlots = 1 << 10
+// foldBlock is how many keys are folded in at once: 2 KiB of keys stay in the first-level cache.
+const foldBlock = 256
 
-// add folds one value in.
-func (p *partial) add(key int64, position uint64) {
-	if 2*(p.used+1) > len(p.slots) {
-		p.grow()
-	}
-	mask := uint64(len(p.slots) - 1)
-	for at := p.home(key); ; at = (at + 1) & mask {
-		s := &p.slots[at]
-		if s.count == 0 {
-			*s = entry{key: key, position: position, count: 1}
-			p.used++
-			return
-		}
-		if s.key == key {
-			s.fold(entry{position: position, count: 1})
-			return
-		}
+// addColumn folds keys in, one of each row. position is that of the first key.
+func (p *partial) addColumn(keys []int64, position uint64) {
+	for len(keys) > 0 {
+		block := keys[:min(len(keys), foldBlock)]
+		p.addBlock(block, position, 1<<placeBits)
+		keys, position = keys[len(block):], position+uint64(len(block))<<placeBits
 	}
 }
 
-func (p *partial) home(key int64) uint64 {
-	x := uint64(key)
-	x = (x ^ x>>32) * 0xd6e8feb86659fd93
-	return (x ^ x>>29) * 0x9e3779b97f4a7c15 >> (64 - uint(bits.TrailingZeros(uint(len(p.slots)))))
-}
-
-func (p *partial) grow() {
-	old := p.slots
-	p.slots = make([]entry, max(2*len(old), leastSlots))
-	mask := uint64(len(p.slots) - 1)
-	for i := range old {
-		if old[i].count == 0 {
-			continue
-		}
-		at := p.home(old[i].key)
-		for p.slots[at].count != 0 {
-			at = (at + 1) & mask
-		}
-		p.slots[at] = old[i]
+// addList folds the keys of one row in. position is that of the first key.
+func (p *partial) addList(keys []int64, position uint64) {
+	for len(keys) > 0 {
+		block := keys[:min(len(keys), foldBlock)]
+		p.addBlock(block, position, 1)
+		keys, position = keys[len(block):], position+uint64(len(block))
 	}
 }
 
-// take returns the entries, sorted by key, and empties the table.
-func (p *partial) take() []entry {
-	sorted := p.slots[:0]
-	for _, e := range p.slots {
-		if e.count != 0 {
-			sorted = append(sorted, e)
+// addBlock folds up to foldBlock keys in, whose positions are step apart.
+func (p *partial) addBlock(keys []int64, position, step uint64) {
+	inOrder := position > p.greatest
+	p.greatest = max(p.greatest, position+uint64(len(keys)-1)*step)
+	others := p.dense.addBlock(keys, position, step, inOrder, &p.others, &p.otherPlaces)
+	if others > 0 && p.hashed.addBlock(p.others[:others], p.otherPlaces[:others], position, step, inOrder) {
+		p.growDense()
+	}
+}
+
+// denseShare is the least share of an array's elements that have keys when the array is made: one of 16.
+const denseShare = 16
+
+// leastDense is the length up to which an array is made however few keys it has: 48 KiB.
+const leastDense = 1 << 12
+
+// growDense moves small keys from the hash table to the array if there are enough of them.
+func (p *partial) growDense() {
+	keys := p.dense.used
+	length := 0
+	for width, n := range p.hashed.smallByWidth {
+		span := 1 << width
+		if span > p.mostDense {
+			break
+		}
+		if keys += n; n > 0 && (span <= leastDense || keys >= span/denseShare) {
+			length = span
 		}
 	}
-	p.slots, p.used = nil, 0
-	slices.SortFunc(sorted, byKey)
+	if length <= len(p.dense.counts) {
+		return
+	}
+	p.dense.grow(length)
+	for _, e := range p.hashed.takeBelow(int64(length)) {
+		p.dense.set(e)
+	}
+}
+
+// takeHashed returns the entries of the hash table, sorted by key, and empties it.
+func (p *partial) takeHashed() []entry {
+	sorted := p.hashed.take()
+	sortByKey(sorted)
 	return sorted
+}
+
+// take returns all entries, sorted by key, and empties the partial.
+func (p *partial) take() []entry {
+	sorted := p.takeHashed()
+	if p.dense.used == 0 {
+		p.dense = denseKeys{}
+		return sorted
+	}
+	negative, _ := slices.BinarySearchFunc(sorted, 0, func(e entry, key int64) int { return byKey(e, entry{key: key}) })
+	all := make([]entry, 0, len(sorted)+p.dense.used)
+	all = append(all, sorted[:negative]...)
+	all = p.dense.appendTo(all) // the other keys are beyond the array
+	all = append(all, sorted[negative:]...)
+	p.dense = denseKeys{}
+	return all
 }

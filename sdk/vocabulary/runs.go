@@ -75,6 +75,14 @@ func (r *runs) merge(sorted []entry) iter.Seq2[entry, error] {
 				return
 			}
 		}
+		if len(r.files) == 0 { // entries in memory are of different keys
+			for _, e := range sorted {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			return
+		}
 		r.mergeAll(r.files, sorted, yield)
 	}
 }

@@ -1,8 +1,6 @@
 package vocabulary
 
 import (
-	"bufio"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,11 +20,14 @@ const (
 type fileWriter struct {
 	path   string
 	file   *os.File
-	buffer *bufio.Writer
-	sum    hash.Hash
+	buffer []byte    // not yet summed and written
+	sum    hash.Hash // nil: the file has no digest
 	crc    uint32
 	err    error
 }
+
+// fileBuffer is how many bytes are summed and written at once.
+const fileBuffer = 1 << 20
 
 // createFile begins a file.
 func createFile(path string) (*fileWriter, error) {
@@ -34,40 +35,48 @@ func createFile(path string) (*fileWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fileWriter{path: path, file: f, buffer: bufio.NewWriterSize(f, 1<<20), sum: sha256.New()}, nil
+	return &fileWriter{path: path, file: f, buffer: make([]byte, 0, fileBuffer)}, nil
 }
 
-// write appends bytes. The first error is kept until commit.
-func (w *fileWriter) write(b []byte) {
-	if w.err != nil {
-		return
+// write appends bytes.
+func (w *fileWriter) write(b []byte) { w.appended(append(w.buffer, b...)) }
+
+func (w *fileWriter) writeUint64(x uint64) { w.appended(binary.LittleEndian.AppendUint64(w.buffer, x)) }
+
+func (w *fileWriter) writeEntry(e entry) { w.appended(e.appendTo(w.buffer)) }
+
+// appended takes the buffer with more bytes in it.
+func (w *fileWriter) appended(buffer []byte) {
+	if w.buffer = buffer; len(buffer) > fileBuffer-entrySize {
+		w.flush()
 	}
-	w.crc = crc32c.Update(w.crc, b)
-	_, _ = w.sum.Write(b) // it never fails
-	_, w.err = w.buffer.Write(b)
 }
 
-func (w *fileWriter) writeUint64(x uint64) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], x)
-	w.write(b[:])
+// flush sums and writes what is in the buffer. The first error is kept until the file is sealed.
+func (w *fileWriter) flush() {
+	if w.err == nil {
+		w.crc = crc32c.Update(w.crc, w.buffer)
+		if w.sum != nil {
+			_, _ = w.sum.Write(w.buffer) // it never fails
+		}
+		_, w.err = w.file.Write(w.buffer)
+	}
+	w.buffer = w.buffer[:0]
 }
 
 // commit ends the file and gives it its name.
-func (w *fileWriter) commit() (Digest, error) {
-	digest, err := w.seal()
-	if err != nil {
-		return digest, err
+func (w *fileWriter) commit() error {
+	if _, err := w.seal(); err != nil {
+		return err
 	}
-	return digest, w.rename()
+	return w.rename()
 }
 
-// seal appends the checksum and brings the file to the disk. If it fails, it removes the file.
+// seal appends the checksum, brings the file to the disk, and returns its digest. If it fails, it removes the file.
 func (w *fileWriter) seal() (Digest, error) {
-	w.write(binary.LittleEndian.AppendUint32(nil, w.crc))
-	if w.err == nil {
-		w.err = w.buffer.Flush()
-	}
+	w.flush()
+	w.buffer = binary.LittleEndian.AppendUint32(w.buffer, w.crc)
+	w.flush()
 	if w.err == nil {
 		w.err = w.file.Chmod(0o644)
 	}
@@ -76,6 +85,9 @@ func (w *fileWriter) seal() (Digest, error) {
 	}
 	if err := errors.Join(w.err, w.file.Close()); err != nil {
 		return Digest{}, errors.Join(fmt.Errorf("write %s: %w", w.path, err), removeFile(w.file.Name()))
+	}
+	if w.sum == nil {
+		return Digest{}, nil
 	}
 	return Digest(w.sum.Sum(nil)), nil
 }

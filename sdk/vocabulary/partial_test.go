@@ -1,0 +1,191 @@
+package vocabulary
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// seenKeys is what was seen of keys, as the definition reads.
+type seenKeys map[int64]entry
+
+func (s seenKeys) add(key int64, position uint64) {
+	e, ok := s[key]
+	if !ok {
+		e = entry{key: key, position: position}
+	}
+	e.position, e.count = min(e.position, position), e.count+1
+	s[key] = e
+}
+
+// sorted returns the entries in the order of their keys.
+func (s seenKeys) sorted() []entry {
+	list := []entry{}
+	for _, e := range s {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, byKey)
+	return list
+}
+
+// drawKeys draws a source of keys: behind a modulus, few of many, everywhere, around an array's ends.
+func drawKeys(t *rapid.T, random *rand.Rand) func() int64 {
+	switch rapid.IntRange(0, 4).Draw(t, "keys") {
+	case 0:
+		modulus := rapid.SampledFrom([]int64{1, 2, 5000, leastDense, leastDense + 1, 1 << 16, 100_000}).Draw(t, "modulus")
+		return func() int64 { return random.Int64N(modulus) }
+	case 1:
+		step := rapid.Int64Range(1, 1<<40).Draw(t, "step")
+		return func() int64 { return random.Int64N(3000) * step }
+	case 2:
+		return func() int64 { return int64(random.Uint64()) }
+	case 3:
+		return func() int64 { return random.Int64N(1<<15) - 1<<14 }
+	}
+	edges := []int64{0, leastDense - 1, leastDense, 1<<maxDenseWidth - 1, 1 << maxDenseWidth, -1, math.MinInt64,
+		math.MaxInt64}
+	return func() int64 { return edges[random.IntN(len(edges))] }
+}
+
+// TestAPartialIsTheDefinition folds blocks of columns and lists in, in and out of order, and compares with a map. The
+// keys change on the way, so that arrays begin and grow while their keys are in the hash table.
+func TestAPartialIsTheDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		p := partial{mostDense: rapid.SampledFrom([]int{0, 1 << 13, 1 << 17, 1 << maxDenseWidth}).Draw(t, "longest array")}
+		want, hashed := seenKeys{}, seenKeys{}
+		row := uint64(0)
+		for range rapid.IntRange(1, 12).Draw(t, "blocks") {
+			next := drawKeys(t, random)
+			keys := make([]int64, rapid.IntRange(0, 3000).Draw(t, "keys of a block"))
+			for i := range keys {
+				keys[i] = next()
+			}
+			if rapid.Bool().Draw(t, "out of order") {
+				row = random.Uint64N(row + 1)
+			}
+			step := uint64(1)
+			if rapid.Bool().Draw(t, "column") {
+				p.addColumn(keys, row<<placeBits)
+				step <<= placeBits
+			} else {
+				p.addList(keys, row<<placeBits)
+			}
+			for i, key := range keys {
+				want.add(key, row<<placeBits+uint64(i)*step)
+			}
+			row += uint64(len(keys))
+			if rapid.IntRange(0, 5).Draw(t, "write to disk") == 0 {
+				for _, e := range p.takeHashed() {
+					before, ok := hashed[e.key]
+					if ok {
+						e.fold(before)
+					}
+					hashed[e.key] = e
+				}
+			}
+			require.LessOrEqual(t, len(p.dense.counts), p.mostDense)
+			require.EqualValues(t, len(p.dense.counts)*denseBytes, p.dense.bytes())
+		}
+		last := p.take()
+		assert.True(t, slices.IsSortedFunc(last, byKey))
+		for _, e := range last {
+			if before, ok := hashed[e.key]; ok {
+				e.fold(before)
+			}
+			hashed[e.key] = e
+		}
+		assert.Equal(t, want.sorted(), hashed.sorted())
+		assert.Empty(t, p.take())
+	})
+}
+
+// TestSmallKeysGetAnArray checks when keys move to an array, from both sides.
+func TestSmallKeysGetAnArray(t *testing.T) {
+	p := partial{mostDense: 1 << 20}
+	p.addColumn([]int64{leastDense}, 1<<placeBits)
+	assert.Empty(t, p.dense.counts, "one key beyond the least array")
+	p.addColumn([]int64{leastDense - 1}, 2<<placeBits)
+	assert.Len(t, p.dense.counts, leastDense)
+	assert.Equal(t, 1, p.hashed.used)
+
+	keys := make([]int64, 1<<16/denseShare-2)
+	for i := range keys {
+		keys[i] = 1<<15 + int64(i)
+	}
+	p.addColumn(keys[1:], 3<<placeBits)
+	assert.Len(t, p.dense.counts, leastDense, "one key is missing")
+	p.addColumn(keys[:1], 4<<placeBits)
+	assert.Len(t, p.dense.counts, 1<<16)
+	assert.Zero(t, p.hashed.used)
+	assert.Equal(t, []entry{{leastDense - 1, 2 << placeBits, 1}, {leastDense, 1 << placeBits, 1}}, p.take()[:2])
+}
+
+// TestCountsBeyondTheirField carries counts of an array over, in the array and on the way into it.
+func TestCountsBeyondTheirField(t *testing.T) {
+	p := partial{mostDense: leastDense}
+	p.hashed.addBlock([]int64{7, 8}, []uint16{0, 1}, 0, 1, true)
+	for i := range p.hashed.slots {
+		if s := &p.hashed.slots[i]; s.key == 7 && s.count > 0 {
+			s.count = 1 << 40
+		} else if s.key == 8 {
+			s.count = math.MaxUint64
+		}
+	}
+	p.addList([]int64{7, 8, 9}, 2)
+	p.dense.room = foldBlock - 1
+	p.addList([]int64{7, 8, 9}, 5)
+	p.dense.room = foldBlock
+	p.addList([]int64{7, 9}, 8)
+	p.addList([]int64{7, 9}, 10)
+	assert.Equal(t, []entry{{7, 0, 1<<40 + 4}, {8, 1, math.MaxUint64}, {9, 4, 4}}, p.take())
+
+	h := hashedKeys{}
+	h.addBlock([]int64{3}, []uint16{0}, 0, 1, true)
+	i := slices.IndexFunc(h.slots, func(s hashedSlot) bool { return s.count > 0 })
+	h.slots[i].count = math.MaxUint64
+	h.addBlock([]int64{3}, []uint16{0}, 0, 1, true)
+	assert.Equal(t, []entry{{3, 0, math.MaxUint64}}, h.take(), "a count stays at its greatest value")
+}
+
+// TestTheLongestArrayFitsIntoMemory checks the bound of an array from both sides.
+func TestTheLongestArrayFitsIntoMemory(t *testing.T) {
+	assert.Equal(t, 1<<maxDenseWidth, denseLength(1<<40))
+	assert.Equal(t, 1<<20, denseLength(denseBytes<<20))
+	assert.Equal(t, 1<<19, denseLength(denseBytes<<20-1))
+	assert.Equal(t, 1, denseLength(denseBytes))
+	assert.Zero(t, denseLength(denseBytes-1))
+	b, err := NewBuilder(columnsNamed(26), Rules{}, BuilderOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, 1<<20, b.tables[0].seen.mostDense, "26 columns behind a modulus of a million")
+}
+
+// TestEntriesAreSortedByDigits compares with a sort by comparisons, for every order and length around the least.
+func TestEntriesAreSortedByDigits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		mask := rapid.Uint64().Draw(t, "bits")
+		list := make([]entry, leastSorted+rapid.IntRange(-2, 500).Draw(t, "entries"))
+		for i := range list {
+			list[i] = entry{int64(random.Uint64() & mask), random.Uint64() & mask, random.Uint64N(9)}
+		}
+		byBoth := func(a, b entry) int { return cmp.Or(byKey(a, b), cmp.Compare(a.position, b.position)) }
+		slices.SortFunc(list, byBoth)
+		want := slices.Clone(list)
+		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		sortByKey(list)
+		assert.True(t, slices.IsSortedFunc(list, byKey))
+		list = want
+		for _, order := range []Order{FirstSeen, ByCount, ByCountText} {
+			sorted := slices.Clone(list)
+			order.sortEntries(sorted)
+			assert.True(t, slices.IsSortedFunc(sorted, order.compareEntries()), order)
+		}
+	})
+}
