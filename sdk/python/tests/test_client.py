@@ -423,6 +423,67 @@ class Faults(unittest.TestCase):
             with Job(c.urls, "rm1") as job:
                 self.assertEqual(numbers(job), list(range(12)))
 
+    def test_a_node_that_drips_is_given_up(self) -> None:
+        """A node sends one byte at a time, each before the socket's timeout: three answers are not whole in time, and
+        the other node makes the mini-batch. It makes no difference which part of the answer drips.
+        """
+        good = content(0, 2)
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.millrace.minibatch\r\n"
+        whole = head + f"Content-Length: {len(good)}\r\n\r\n".encode() + good
+        refusal = b"HTTP/1.1 503 Gone\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+        for name, text, at_once in (
+            ("status line", whole, 0),
+            ("headers", whole, len(head)),
+            ("body", whole, len(whole) - len(good) + 64),
+            ("refusal", refusal + b" " * 100000, len(refusal)),
+        ):
+            with self.subTest(name), Cluster(nodes=2, total=12) as c:
+                sick: list[str] = []  # the node that is asked for mini-batch 2 first, once for each answer that drips
+
+                def drip(h: Any, number: int, node: str) -> bool:
+                    if number != 2 or sick and sick[0] != node:
+                        return False
+                    sick.append(node)
+                    h.close_connection = True
+                    try:
+                        h.wfile.write(text[:at_once])
+                        for i in range(at_once, len(text)):
+                            h.wfile.write(text[i : i + 1])
+                            time.sleep(0.05)
+                    except OSError:
+                        pass  # the launcher has given the answer up
+                    return True
+
+                for n in c.nodes:
+                    n.faults.append(lambda h, epoch, number, node=n.name: drip(h, number, node))
+                with Job(c.urls, "rm1", timeout=0.7) as job:
+                    self.assertEqual(numbers(job), list(range(12)))
+                self.assertRegex(" ".join(c.ledger.released), "node: unavailable: .*no whole answer within 0.7 s")
+                self.assertGreaterEqual(len(sick), 3)
+
+    def test_a_slow_answer_that_is_whole_in_time(self) -> None:
+        """The bytes of an answer come in pieces; the whole takes longer than a tenth of the limit, and less than it."""
+
+        def pieces(h: Any, epoch: int, number: int) -> bool:
+            if number != 2:
+                return False
+            good = content(epoch, number)
+            h.send_response(200)
+            h.send_header("Content-Type", "application/vnd.millrace.minibatch")
+            h.send_header("Content-Length", str(len(good)))
+            h.end_headers()
+            for i in range(8):
+                h.wfile.write(good[i * len(good) // 8 : (i + 1) * len(good) // 8])
+                time.sleep(0.5)
+            return True
+
+        with Cluster(nodes=1, total=12) as c:
+            c.nodes[0].faults.append(pieces)
+            with Job(c.urls, "rm1", timeout=30.0) as job:
+                self.assertEqual(numbers(job), list(range(12)))
+            self.assertEqual(c.nodes[0].asked.count((0, 2)), 1)
+            self.assertEqual(c.ledger.released, ["detach"])
+
     def test_a_flipped_bit_is_noticed(self) -> None:
         bad = bytearray(content(0, 2))
         bad[-3] ^= 1

@@ -29,7 +29,7 @@ from .control import Control, b64, unb64
 from .errors import JobEndedError, MillraceError, NoMiniBatchWarning, OtherJobError, TokenError
 from .frame import MiniBatch, Name
 from .metricfile import KeptProfile
-from .nodes import Nodes, batch_of
+from .nodes import ANSWER_SECONDS, Nodes, batch_of
 from .own import OwnWorker
 from .run import default_run
 from .schema import Schema
@@ -71,7 +71,8 @@ class Job:
             ends); ``manual`` leaves it to :meth:`acknowledge`.
         tls: ``ssl.SSLContext`` or PEM files (certificate, key, authority); None takes the environment's, or the
             context's.
-        timeout: seconds without a byte from a node after which its answer is given up.
+        timeout: seconds that an answer of a node may take, from the request to its last byte. After three answers that
+            take longer, another node makes the mini-batch.
         patience: seconds without a leader after which iteration fails.
         run: names the training run of this rank. All ranks of a run give the same name, and no two runs have the same
             name. None finds a name: see :mod:`millrace.run`.
@@ -104,7 +105,7 @@ class Job:
         check: Optional[bool] = None,
         acknowledge: str = "auto",
         tls: TLS = None,
-        timeout: float = 60.0,
+        timeout: float = ANSWER_SECONDS,
         patience: float = 60.0,
         run: Optional[str] = None,
         resume: bool = False,

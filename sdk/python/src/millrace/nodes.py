@@ -23,12 +23,15 @@ from .pool import Pool
 from .schema import Schema
 from .wire import BROKEN, TLS, Connections
 
-__all__ = ["Failed", "Nodes", "batch_of", "planned_rows"]
+__all__ = ["ANSWER_SECONDS", "Failed", "Nodes", "batch_of", "planned_rows"]
+
+ANSWER_SECONDS = 15.0  # that an answer of a node may take, from the request to its last byte; as in the Go launcher
 
 _MAX_FRAME = 2 << 30
 _MAX_DESCRIPTION = 256 << 20
 _MAX_REFUSAL = 1 << 20
 _CREDIBLE = 16 << 20  # bytes that a node may claim before any has come; more once it has sent more
+_ATTEMPTS = 3  # answers of a node that come too late, before the node is given up; as in the Go launcher
 _CONTENT = "application/vnd.millrace.minibatch"
 
 
@@ -78,12 +81,13 @@ class Nodes:
 
     Args:
         check: see :func:`millrace.frame.decode`.
-        timeout: seconds without a byte after which a node is given up, and seconds for which it may be busy.
+        timeout: seconds that an answer of a node may take, from the request to its last byte, and seconds for which a
+            node may be busy.
     """
 
     def __init__(self, tls: TLS, check: Optional[bool], timeout: float) -> None:
         self.pool = Pool()
-        self._connections = Connections(tls, workers=True)
+        self._connections = Connections(tls, workers=True, whole=True)
         self._check = check
         self._timeout = timeout
         self._stop = threading.Event()
@@ -111,9 +115,18 @@ class Nodes:
         path = f"/v1/minibatch?job={job}&epoch={lease.epoch}&drive={quote(lease.drive, safe='')}"
         path += f"&number={work.number}&until={lease.end}"
         failure = Failed("unavailable", f"node {lease.node} is not reached at any of {list(lease.urls)}")
-        for url in urls:
+        late = 0  # answers that did not come in time: the node may be slow, and has the mini-batch ready the next time
+        while urls:
+            url = urls.pop(0)
             try:
                 batch = self._patiently(url, path, lease)
+            except TimeoutError as e:
+                failure = Failed("unavailable", f"{url}: {e}")
+                late += 1
+                if late >= _ATTEMPTS:
+                    raise failure from e
+                urls.append(url)
+                continue
             except ValueError as e:
                 failure = Failed("unavailable", f"{url}: {e}")
                 continue

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
+import io
 import re
 import select
 import socket
@@ -121,6 +123,49 @@ class _TCP(http.client.HTTPConnection):
     def connect(self) -> None:
         super().connect()
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads an answer that has to be whole ``limit`` seconds after its request. The socket's own timeout bounds only the
+    wait for the next bytes, so that a server which sends one byte before each timeout would never be given up.
+    """
+
+    def __init__(self, raw: Any, sock: Any, end: float, limit: float) -> None:
+        self._raw = raw
+        self._sock = sock
+        self._end = end
+        self._limit = limit
+        self._timeout = limit  # of the socket; it is lowered in steps, since each change is a system call
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        left = self._end - time.monotonic()
+        late = f"no whole answer within {self._limit:g} s"
+        if left <= 0:
+            raise TimeoutError(late)
+        if left < 0.9 * self._timeout:
+            self._sock.settimeout(left)
+            self._timeout = left
+        try:
+            count: Optional[int] = self._raw.readinto(buffer)
+        except TimeoutError as e:
+            raise TimeoutError(late) from e
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    """An answer that has to be whole at ``end``, ``limit`` seconds after its request."""
+
+    def __init__(self, sock: Any, *args: Any, end: float, limit: float, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        raw: Any = self.fp
+        self.fp = io.BufferedReader(_TimedReader(raw.detach(), sock, end, limit))
 
 
 class _RoleError(ssl.SSLError):
@@ -278,10 +323,12 @@ class Connections:
     Args:
         workers: whether workers of launchers are accepted as servers, beside nodes and members of the control plane.
             Only those of this launcher's own owner are.
+        whole: whether the timeout of :meth:`take` bounds a whole answer, and not only the wait for its next bytes.
     """
 
-    def __init__(self, tls: TLS = None, *, workers: bool = False) -> None:
+    def __init__(self, tls: TLS = None, *, workers: bool = False, whole: bool = False) -> None:
         self._context = context(tls)
+        self._whole = whole
         self._owner = owner(tls) if workers else ""
         self._lock = threading.Lock()
         self._free: dict[str, list[http.client.HTTPConnection]] = {}
@@ -293,7 +340,8 @@ class Connections:
         not connected yet.
 
         Args:
-            timeout: seconds without a byte after which a call on the connection fails.
+            timeout: seconds without a byte after which a call on the connection fails, also while the connection is
+                made. With ``whole``, a call fails if its answer is not whole so many seconds from now, too.
 
         Raises:
             OSError: :meth:`close` was called, or the URL is https and there is no certificate.
@@ -311,6 +359,9 @@ class Connections:
         if used and conn.sock is not None:
             conn.timeout = timeout
             conn.sock.settimeout(timeout)
+        if self._whole:
+            timed: Any = functools.partial(_TimedResponse, end=time.monotonic() + timeout, limit=timeout)
+            conn.response_class = timed
         return conn, used
 
     def _new(self, a: Address, timeout: float) -> http.client.HTTPConnection:
