@@ -35,9 +35,9 @@ func (c siteCommands) up() *cobra.Command {
 		Short: "A control plane and a storage node with a drive on this machine, ready to use",
 		Long: `Makes what a small cluster on this machine needs, and runs it: an authority and certificates, a drive, a
 control plane, a storage node, and the context by which every command and the Python package find
-them without a flag. It runs until it is interrupted; with --detach it goes on in the background, and
-with --systemd (as root) systemd runs it, also after the machine is started again. millrace down ends
-it.
+them without a flag; beside it a context whose certificate is a training launcher's. It runs until it
+is interrupted; with --detach it goes on in the background, and with --systemd (as root) systemd runs
+it, also after the machine is started again. millrace down ends it.
 
 It may be run again at any time: what is there stays as it is, what is missing is made, what does not
 run is started. It touches nothing that it did not make: a folder, a context or a unit of the same
@@ -58,8 +58,8 @@ what is on it.`,
 	fl.StringVar(&f.node, "node-listen", "", "HOST:PORT of the storage node; port 0 picks one and keeps it (default "+
 		site.DefaultNode+")")
 	fl.StringVar(&f.size, "drive-size", "", "capacity of the drive, as 500GiB (default 16GiB)")
-	fl.StringVar(&f.context, "context", "", "name of the context that is made, and made the current one (default "+
-		site.DefaultContext+")")
+	fl.StringVar(&f.context, "context", "", "name of the context that is made, and made the current one; that of "+
+		"launchers is NAME-launcher (default "+site.DefaultContext+")")
 	fl.BoolVar(&f.detach, "detach", false, "return when it is ready, and let it go on in the background")
 	fl.BoolVar(&f.systemd, "systemd", false, "have systemd run it; wants root")
 	return cmd

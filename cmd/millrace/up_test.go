@@ -85,7 +85,8 @@ func TestUp(t *testing.T) {
 	parts := map[string]site.Did{
 		"folder": site.Made, "authority and certificates": site.Made, "drive d0": site.Made,
 		"configuration of the node": site.Made,
-		"context local":             site.Made, "control plane": site.Started, "node node0": site.Started,
+		"context local":             site.Made, "context local-launcher": site.Made,
+		"control plane": site.Started, "node node0": site.Started,
 	}
 	assert.Equal(t, parts, d)
 	assert.Equal(t, dir, v.Dir)
@@ -111,6 +112,34 @@ func TestUp(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	assert.Equal(t, 2000, r.Rows)
 	assert.Contains(t, must(t, "jobs", "list"), "ads")
+
+	// A launcher elsewhere has three files and a context of its own.
+	far := t.TempDir()
+	for to, from := range map[string]string{"l.pem": "launcher-*.pem", "l.key": "launcher-*.key", "ca.pem": "ca.pem"} {
+		found, err := filepath.Glob(filepath.Join(dir, "pki", from))
+		require.NoError(t, err)
+		require.Len(t, found, 1, from)
+		b, err := os.ReadFile(found[0])
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(far, to), b, 0o600))
+	}
+	must(t, "context", "add", "far", "--control", v.Control, "--cert", filepath.Join(far, "l.pem"), "--key",
+		filepath.Join(far, "l.key"), "--ca", filepath.Join(far, "ca.pem"))
+	for job, from := range map[string]string{"near": "local-launcher", "away": "far"} {
+		out := must(t, "train", "--context", from, "--pipeline", "rm1", "--batch", "100", "--name", job,
+			"--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none")
+		require.NoError(t, json.Unmarshal([]byte(out), &r))
+		assert.Equal(t, 2000, r.Rows, job)
+		var shown struct {
+			Owner string `json:"owner"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", job, "--output", "json")), &shown))
+		assert.NotEmpty(t, shown.Owner, "the job is the launcher's")
+		code, _, errs := millrace(t, "nodes", "drain", "node0", "--context", from)
+		assert.Equal(t, exitFailed, code, "a launcher drains no node")
+		assert.Contains(t, errs, "may not do this")
+	}
+	must(t, "context", "remove", "far")
 
 	files := func() map[string]time.Time {
 		m := map[string]time.Time{}

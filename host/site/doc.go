@@ -1,6 +1,6 @@
 // Package site sets up a whole cluster on one machine and takes it down again: an authority with certificates, a
-// control plane, a storage node with a drive, and the context by which commands find them. `millrace up` and `millrace
-// down` are this package.
+// control plane, a storage node with a drive, and the contexts by which commands and launchers find them. `millrace up`
+// and `millrace down` are this package.
 //
 // # Overview
 //
@@ -11,7 +11,7 @@
 // them, and [Site.Purge] removes the folder.
 //
 //	up.json              what the site was made with
-//	pki/                 authority, and certificates of the control plane, the node and the user
+//	pki/                 authority; certificates of the control plane, the node, the user, the user's launchers
 //	node.yaml            the node's configuration; edits are kept
 //	drives/d0.flash      the drive
 //	control/, node/      the state of the daemons

@@ -46,10 +46,10 @@ func (s *Site) Make(ctx context.Context) error {
 	if err := s.makeConfig(); err != nil {
 		return err
 	}
-	return s.makeContext()
+	return s.makeContexts()
 }
 
-// makeIdentities makes the authority and the three certificates. It replaces a certificate that is there only if it
+// makeIdentities makes the authority and the certificates. It replaces a certificate that is there only if it
 // cannot be used or ends soon.
 func (s *Site) makeIdentities() error {
 	dir := s.path("pki")
@@ -158,12 +158,19 @@ func (s *Site) requests() []identity.Request {
 		{Identity: identity.Identity{Role: identity.Control, Name: controlName}, Hosts: hosts(s.rec.Control)},
 		{Identity: identity.Identity{Role: identity.Node, Name: nodeName}, Hosts: hosts(s.rec.Node)},
 		{Identity: s.operator()},
+		// With hosts, the rank's own CPUs on this machine may be a worker.
+		{Identity: s.launcher(), Hosts: hosts(s.rec.Control)},
 	}
 }
 
 // operator returns the identity of the site's user.
 func (s *Site) operator() identity.Identity {
 	return identity.Identity{Role: identity.Operator, Name: s.rec.Operator}
+}
+
+// launcher returns the identity of the training launchers of the site's user.
+func (s *Site) launcher() identity.Identity {
+	return identity.Identity{Role: identity.Launcher, Name: s.rec.Operator}
 }
 
 // hosts returns the names by which a daemon of this machine is called.
@@ -253,32 +260,53 @@ func (s *Site) makeConfig() error {
 	return nil
 }
 
-// context returns the site's context for contexts.yaml.
-func (s *Site) context() contexts.Context {
-	id := s.Identity()
-	return contexts.Context{Control: []string{s.ControlURL()}, Cert: id.Cert, Key: id.Key, CA: id.CA}
+// namedContext is a context of the site in contexts.yaml.
+type namedContext struct {
+	name string
+	contexts.Context
 }
 
-// makeContext adds the context and makes it the current one. It leaves a different context of the name alone.
-func (s *Site) makeContext() error {
-	name, before := s.rec.Context, s.rec.Before
-	did := There
+// contexts returns the contexts of the site: that of its user first, then that of the user's launchers.
+func (s *Site) contexts() []namedContext {
+	of := func(name string, id identity.Options) namedContext {
+		return namedContext{name, contexts.Context{Control: []string{s.ControlURL()}, Cert: id.Cert, Key: id.Key,
+			CA: id.CA}}
+	}
+	return []namedContext{
+		of(s.rec.Context, s.Identity()), of(launcherContext(s.rec.Context), s.identityOf(s.launcher())),
+	}
+}
+
+// launcherContext returns the name of the context of a site's launchers.
+func launcherContext(name string) string { return name + "-launcher" }
+
+// makeContexts adds the contexts, and makes that of the site's user the current one if it was missing. It leaves a
+// different context of one of the names alone.
+func (s *Site) makeContexts() error {
+	before := s.rec.Before
+	did := map[string]Did{}
 	err := contexts.Update(s.rec.Contexts, func(f *contexts.File) error {
-		have, ok := f.Contexts[name]
-		if ok && !have.Equal(s.context()) {
-			return fmt.Errorf("context %s in %s: %w: it names %s: give another name with --context, or remove it "+
-				"(millrace context remove %s)",
-				name, s.rec.Contexts, ErrForeign, strings.Join(have.Control, ", "), name)
+		for _, c := range s.contexts() {
+			have, ok := f.Contexts[c.name]
+			if ok && !have.Equal(c.Context) {
+				return fmt.Errorf("context %s in %s: %w: it names %s: give another name with --context, or remove it "+
+					"(millrace context remove %s)",
+					c.name, s.rec.Contexts, ErrForeign, strings.Join(have.Control, ", "), c.name)
+			}
+			if ok {
+				did[c.name] = There
+				continue // another context that was made current stays so
+			}
+			did[c.name] = Made
+			f.Contexts[c.name] = c.Context
+			if c.name != s.rec.Context {
+				continue
+			}
+			if f.Current != "" {
+				before = f.Current
+			}
+			f.Current = c.name
 		}
-		if ok {
-			return nil // another context that was made current stays so
-		}
-		did = Made
-		f.Contexts[name] = s.context()
-		if f.Current != "" {
-			before = f.Current
-		}
-		f.Current = name
 		return nil
 	})
 	if err != nil {
@@ -290,33 +318,39 @@ func (s *Site) makeContext() error {
 			return err
 		}
 	}
-	s.did(did, "context "+name, "%s", s.rec.Contexts)
+	for _, c := range s.contexts() {
+		s.did(did[c.name], "context "+c.name, "%s", s.rec.Contexts)
+	}
 	return nil
 }
 
-// removeContext removes the context and makes the previous context current again. It does not touch a context that was
-// changed meanwhile.
-func (s *Site) removeContext() error {
-	name := s.rec.Context
-	did := Absent
+// removeContexts removes the contexts and makes the previous context current again. It does not touch a context that
+// was changed meanwhile.
+func (s *Site) removeContexts() error {
+	did := map[string]Did{}
 	err := contexts.Update(s.rec.Contexts, func(f *contexts.File) error {
-		if have, ok := f.Contexts[name]; !ok || !have.Equal(s.context()) {
-			return nil
-		}
-		did = Removed
-		delete(f.Contexts, name)
-		if f.Current != name {
-			return nil
-		}
-		f.Current = ""
-		if _, ok := f.Contexts[s.rec.Before]; ok {
-			f.Current = s.rec.Before
+		for _, c := range s.contexts() {
+			did[c.name] = Absent
+			if have, ok := f.Contexts[c.name]; !ok || !have.Equal(c.Context) {
+				continue
+			}
+			did[c.name] = Removed
+			delete(f.Contexts, c.name)
+			if f.Current != c.name {
+				continue
+			}
+			f.Current = ""
+			if _, ok := f.Contexts[s.rec.Before]; ok {
+				f.Current = s.rec.Before
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	s.did(did, "context "+name, "%s", s.rec.Contexts)
+	for _, c := range s.contexts() {
+		s.did(did[c.name], "context "+c.name, "%s", s.rec.Contexts)
+	}
 	return nil
 }

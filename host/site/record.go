@@ -172,7 +172,10 @@ func (r *record) check() error {
 	if r.DriveSize <= 0 || !filepath.IsAbs(r.Contexts) {
 		return errors.New("drive_bytes or contexts make no sense")
 	}
-	return contexts.CheckName(r.Context)
+	if err := contexts.CheckName(r.Context); err != nil {
+		return err
+	}
+	return contexts.CheckName(launcherContext(r.Context))
 }
 
 // CheckAddress returns an error unless daemons of a site can listen at an address.

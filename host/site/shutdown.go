@@ -23,7 +23,7 @@ func (s *Site) Stop() error {
 	return nil
 }
 
-// Down ends the daemons, whether systemd runs them or not, and removes the context. Data stays.
+// Down ends the daemons, whether systemd runs them or not, and removes the contexts. Data stays.
 func (s *Site) Down(sd Systemd) error {
 	var err error
 	if s.rec.Systemd {
@@ -34,7 +34,7 @@ func (s *Site) Down(sd Systemd) error {
 	if err != nil {
 		return err
 	}
-	return s.removeContext()
+	return s.removeContexts()
 }
 
 // Purge removes everything that the site made, and its folder if nothing else is in it. The daemons must have ended.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk"
 )
@@ -42,6 +43,16 @@ func (s *Site) outcome(what string) Did {
 		}
 	}
 	return ""
+}
+
+// lastOutcome returns what happened to a part last.
+func (s *Site) lastOutcome(what string) (last Did) {
+	for _, step := range s.Steps {
+		if step.What == what {
+			last = step.Did
+		}
+	}
+	return last
 }
 
 func TestMakeReplacesWhatCannotBeUsed(t *testing.T) {
@@ -90,6 +101,74 @@ func TestMakeReplacesWhatCannotBeUsed(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(s.path("node.yaml"), []byte("name: [\n"), 0o600))
 	require.ErrorContains(t, s.Make(t.Context()), "mend it, or remove it")
+}
+
+// TestALaunchersIdentity: a site has a certificate and a context for launchers. A site that was made before it had them
+// gets them; the context that is current stays so; and a context of the name that is another's is left alone.
+func TestALaunchersIdentity(t *testing.T) {
+	o := options(t)
+	require.NoError(t, contexts.Update(o.Contexts, func(f *contexts.File) error {
+		f.Contexts["mine"] = contexts.Context{Control: []string{"unix:/s"}}
+		return nil
+	}))
+	s := made(t, o)
+	require.Equal(t, Made, s.outcome("context here"))
+	require.Equal(t, Made, s.outcome("context here-launcher"))
+	read := func() *contexts.File {
+		f, err := contexts.Read(o.Contexts)
+		require.NoError(t, err)
+		return f
+	}
+	assert.Equal(t, "here", read().Current)
+	launcher := read().Contexts["here-launcher"]
+	assert.Equal(t, []string{s.ControlURL()}, launcher.Control)
+	id, err := launcher.Identity().Own()
+	require.NoError(t, err)
+	assert.Equal(t, identity.Identity{Role: identity.Launcher, Name: operatorName()}, id)
+	served, err := launcher.Identity().Hosts()
+	require.NoError(t, err)
+	assert.Contains(t, served, "127.0.0.1", "the worker of a rank's own CPUs on this machine is called so")
+
+	// The site as an earlier program made it.
+	files := s.identityOf(s.launcher())
+	require.NoError(t, removeFiles(files.Cert, files.Key))
+	require.NoError(t, contexts.Update(o.Contexts, func(f *contexts.File) error {
+		delete(f.Contexts, "here-launcher")
+		f.Current = "mine"
+		return nil
+	}))
+	require.NoError(t, s.Close())
+	s = made(t, o)
+	assert.Equal(t, Repaired, s.outcome("authority and certificates"))
+	assert.Equal(t, There, s.outcome("context here"))
+	assert.Equal(t, Made, s.outcome("context here-launcher"))
+	assert.False(t, s.renewed, "the daemons go on")
+	assert.Equal(t, "mine", read().Current)
+
+	foreign := contexts.Context{Control: []string{"unix:/theirs"}}
+	require.NoError(t, contexts.Update(o.Contexts, func(f *contexts.File) error {
+		f.Contexts["here-launcher"], f.Current = foreign, "here-launcher"
+		return nil
+	}))
+	err = s.Make(t.Context())
+	require.ErrorIs(t, err, ErrForeign)
+	assert.ErrorContains(t, err, "millrace context remove here-launcher")
+	require.NoError(t, s.removeContexts())
+	assert.Equal(t, Removed, s.lastOutcome("context here"))
+	assert.Equal(t, Absent, s.lastOutcome("context here-launcher"))
+	assert.Equal(t, map[string]contexts.Context{"mine": {Control: []string{"unix:/s"}}, "here-launcher": foreign},
+		read().Contexts)
+	assert.Equal(t, "here-launcher", read().Current)
+	require.NoError(t, s.Close())
+
+	o.Dir, o.Context = o.Dir+"2", strings.Repeat("a", 63)
+	_, err = Open(o)
+	assert.ErrorContains(t, err, "context name", "the name leaves no room for the launchers' context")
+	o.Context = strings.Repeat("a", 63-len(launcherContext("")))
+	s = made(t, o)
+	require.NoError(t, s.removeContexts())
+	assert.Equal(t, "here-launcher", read().Current, "the context that was current before")
+	require.NoError(t, s.Close())
 }
 
 func TestFindRefuses(t *testing.T) {

@@ -133,7 +133,7 @@ class NewUser(unittest.TestCase):
         (self.home / "pipeline.yaml").write_text(PIPELINE)
         self.millrace("dataset", "place", "day_0.parquet")
         said = []
-        for more in ("", ", control=os.environ['CONTEXT']"):
+        for more in ("", ", control=os.environ['CONTEXT']", ", control=os.environ['CONTEXT'] + '-launcher'"):
             script = (
                 "import millrace, os, zlib\n"
                 f"data = millrace.open('day_*.parquet', 'pipeline.yaml', order='deterministic', seed=3{more})\n"
@@ -152,6 +152,7 @@ class NewUser(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             said.append(done.stdout)
         self.assertEqual(said[0], said[1], "names, tensors and token are the same")
+        self.assertEqual(said[0], said[2], "with a launcher's certificate, too")
         self.assertIn("/0/15", said[0])
 
     def context(self) -> str:
