@@ -212,6 +212,10 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 		dst := b.intDestination(v.count)
 		s.modulus.Mod(dst, v.int64s)
 		v.int64s, v.ownsValues = dst, true
+	case program.UnitHashBucket:
+		dst := b.intDestination(v.count)
+		s.bucketHasher.Buckets(dst, v.int64s[:v.count])
+		v.int64s, v.ownsValues = dst, true
 	case program.UnitLocalHour:
 		dst := b.intDestination(v.count)
 		s.zone.Hours(dst, v.int64s[:v.count])

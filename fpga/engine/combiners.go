@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/cartesian"
+	"github.com/millrace/millrace/fpga/unit/hashcross"
 	"github.com/millrace/millrace/fpga/unit/idlisttransform"
 )
 
@@ -45,6 +46,23 @@ func (intersectionCombiner) combine(to *graphValue, inputs []*chainValues, _ int
 		return err
 	}
 	to.setLists(lengths, ids)
+	return nil
+}
+
+// crossCombiner is the operator hash_cross.
+type crossCombiner struct{ hasher hashcross.Hasher }
+
+// mostElements implements combiner.
+func (*crossCombiner) mostElements([]int64) int64 { return 1 }
+
+// combine implements combiner.
+func (c *crossCombiner) combine(to *graphValue, inputs []*chainValues, rows int) error {
+	to.beginScalars(rows, inputs...)
+	var columns [program.MaxInputs][]int64
+	for i, in := range inputs {
+		columns[i] = in.int64s
+	}
+	c.hasher.Cross(to.int64s, columns[:len(inputs)])
 	return nil
 }
 

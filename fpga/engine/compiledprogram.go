@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/boxcox"
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
+	"github.com/millrace/millrace/fpga/unit/hashcross"
 	"github.com/millrace/millrace/fpga/unit/int96"
 	"github.com/millrace/millrace/fpga/unit/listslice"
 	"github.com/millrace/millrace/fpga/unit/localhour"
@@ -90,6 +91,7 @@ type step struct {
 	logLow, logHigh     float32 // log: the bounds to which it clamps its values first
 	hasher              *sigridhash.Hasher
 	modulus             *positivemodulus.Modulus
+	bucketHasher        hashcross.Hasher
 	table               *bucketize.Table
 	zone                *localhour.Zone
 	mapKeys             *mapid.Index // map_id; nil: the table is dense
@@ -254,6 +256,8 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 		st.hasher, err = sigridhash.New(sigridhash.Params{Salt: o.Salt, Max: o.Max})
 	case program.PositiveModulus:
 		st.modulus, err = positivemodulus.New(o.M)
+	case program.HashBucket:
+		st.bucketHasher, err = hashcross.New(o.Buckets)
 	case program.FirstX:
 		st.keepFirst = o.N
 	case program.Convert:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/cartesian"
+	"github.com/millrace/millrace/fpga/unit/hashcross"
 )
 
 // graphPlan is the compiled form of a graph. The columns are read side by side, a block of rows at a time (mapReader).
@@ -189,6 +190,9 @@ func compileCombiner(c program.Combiner) (combiner, error) {
 			nil
 	case program.IDListTransform:
 		return intersectionCombiner{}, nil
+	case program.HashCross:
+		hasher, err := hashcross.New(o.Buckets)
+		return &crossCombiner{hasher: hasher}, err
 	}
 	return nil, fmt.Errorf("%T is no operator of this engine", c)
 }

@@ -128,6 +128,14 @@ func (m *graphMaker) addCombination() {
 	if m.rng.IntN(3) == 0 && !m.p.Output.Fixed {
 		combine = program.IDListTransform{}
 	}
+	if m.rng.IntN(3) == 0 {
+		if n, ok := m.crossInputs(); ok {
+			inputs, types, combine = n, nil, program.HashCross{Buckets: 1 + m.rng.Int64N(1<<(1+m.rng.IntN(40)))}
+			for _, i := range n {
+				types = append(types, m.types[i])
+			}
+		}
+	}
 	of, _ := combine.Yield(types)
 	s := program.Step{Inputs: inputs, Combine: combine}
 	for range m.rng.IntN(3) {
@@ -149,6 +157,23 @@ func (m *graphMaker) addCombination() {
 		}
 	}
 	m.addStep(s, of)
+}
+
+// crossInputs returns 2 to 4 values that are scalars of ids; ok is false if there are none.
+func (m *graphMaker) crossInputs() (inputs []uint32, ok bool) {
+	var scalars []uint32
+	for i, of := range m.types {
+		if of == (program.ValueType{Kind: program.Int64}) {
+			scalars = append(scalars, uint32(i))
+		}
+	}
+	if len(scalars) == 0 {
+		return nil, false
+	}
+	for range 2 + m.rng.IntN(3) {
+		inputs = append(inputs, scalars[m.rng.IntN(len(scalars))])
+	}
+	return inputs, true
 }
 
 // addSink adds a sink of a value.

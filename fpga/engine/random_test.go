@@ -242,7 +242,8 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 			add(randomBuckets(rng, kind, risky))
 		case 5:
 			if kind == program.Int64 {
-				add(program.PositiveModulus{M: 1 + rng.Int64N(1<<31)})
+				add([]program.Op{program.PositiveModulus{M: 1 + rng.Int64N(1<<31)},
+					program.HashBucket{Buckets: 1 + rng.Int64N(1<<(1+rng.IntN(40)))}}[rng.IntN(2)])
 			}
 		case 6:
 			if kind == program.Int64 {

@@ -141,6 +141,8 @@ func appendOp(b []byte, op Op, tables []Table) []byte {
 		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Salt)), uint64(o.Max))
 	case PositiveModulus:
 		b = le.AppendUint64(b, uint64(o.M))
+	case HashBucket:
+		b = le.AppendUint64(b, uint64(o.Buckets))
 	case FirstX:
 		b = le.AppendUint64(b, uint64(o.N))
 	case Convert:

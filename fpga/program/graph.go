@@ -41,8 +41,8 @@ type ValueType struct {
 	List bool
 }
 
-// Combiner is an operator that takes several values of a row and yields one. The concrete types are Cartesian
-// and IDListTransform.
+// Combiner is an operator that takes several values of a row and yields one. The concrete types are Cartesian,
+// IDListTransform and HashCross.
 type Combiner interface {
 	Unit() Unit
 	// Yield returns the type of the value that the operator makes of inputs; ok is false if the operator does not take
@@ -243,6 +243,8 @@ func checkTextOps(ops []Op) error {
 func checkCombiner(c Combiner) error {
 	switch o := c.(type) {
 	case IDListTransform:
+	case HashCross:
+		return checkBuckets(o.Buckets)
 	case Cartesian:
 		if o.MaxLength < 1 || o.MaxLength > MaxCartesian {
 			return fmt.Errorf("a length of %d, want 1 to %d", o.MaxLength, MaxCartesian)

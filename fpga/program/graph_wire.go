@@ -62,8 +62,11 @@ func appendCombiner(b []byte, c Combiner) []byte {
 	b = le.AppendUint16(b, c.Unit().Version())
 	b = le.AppendUint32(b, 0)
 	start := len(b)
-	if o, ok := c.(Cartesian); ok {
+	switch o := c.(type) {
+	case Cartesian:
 		b = append(le.AppendUint64(b, uint64(o.MaxLength)), byte(o.Overflow))
+	case HashCross:
+		b = le.AppendUint64(b, uint64(o.Buckets))
 	}
 	le.PutUint32(b[start-4:], uint32(len(b)-start))
 	return padTo8Bytes(b, start)
@@ -163,15 +166,18 @@ func (s *Step) decodeFrom(r *reader, tables *tableSet) {
 const cartesianSize = 9
 
 // combinerSize is the length of each operator's parameters, which is fixed for a version.
-var combinerSize = map[Unit]uint32{UnitCartesian: cartesianSize, UnitIDListTransform: 0}
+var combinerSize = map[Unit]uint32{UnitCartesian: cartesianSize, UnitIDListTransform: 0, UnitHashCross: 8}
 
 func readCombiner(r *reader) Combiner {
 	unit, b := readParameters(r, combinerSize)
 	if r.err != nil {
 		return nil
 	}
-	if unit == UnitIDListTransform {
+	switch unit {
+	case UnitIDListTransform:
 		return IDListTransform{}
+	case UnitHashCross:
+		return HashCross{Buckets: int64(le.Uint64(b))}
 	}
 	return Cartesian{MaxLength: int64(le.Uint64(b)), Overflow: Overflow(b[8])}
 }

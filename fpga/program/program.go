@@ -150,7 +150,7 @@ func (o Output) Layout(rows uint32) OutputLayout {
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
 // PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram, HashBytes, LocalHour, MapID,
-// Normalize, MinMax, ListSlice, Rescale, Int96Time, Decimal, Float16 and FixedLength.
+// Normalize, MinMax, ListSlice, Rescale, Int96Time, Decimal, Float16, FixedLength and HashBucket.
 type Op interface {
 	Unit() Unit
 	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
@@ -188,6 +188,8 @@ const (
 	UnitFixedLength     Unit = 34
 	UnitCartesian       Unit = 50
 	UnitIDListTransform Unit = 51
+	UnitHashCross       Unit = 52
+	UnitHashBucket      Unit = 53
 )
 
 // The units of decoding: no operators, but listed by the image.

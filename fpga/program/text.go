@@ -129,8 +129,11 @@ func (g *Graph) write(b *strings.Builder, columns []Column) {
 }
 
 func combinerString(c Combiner) string {
-	if o, ok := c.(Cartesian); ok {
+	switch o := c.(type) {
+	case Cartesian:
 		return fmt.Sprintf("cartesian max_length %d overflow %v", o.MaxLength, o.Overflow)
+	case HashCross:
+		return fmt.Sprintf("hash_cross %d", o.Buckets)
 	}
 	return c.Unit().String()
 }
@@ -160,6 +163,8 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("sigrid_hash salt %d max %d", o.Salt, o.Max)
 	case PositiveModulus:
 		return fmt.Sprintf("positive_modulus %d", o.M)
+	case HashBucket:
+		return fmt.Sprintf("hash_bucket %d", o.Buckets)
 	case FirstX:
 		return fmt.Sprintf("firstx %d", o.N)
 	case Convert:

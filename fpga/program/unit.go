@@ -36,6 +36,8 @@ var units = map[Unit]struct {
 	UnitFixedLength:     {"fixed_length", 1},
 	UnitCartesian:       {"cartesian", 1},
 	UnitIDListTransform: {"id_list_transform", 1},
+	UnitHashCross:       {"hash_cross", 1},
+	UnitHashBucket:      {"hash_bucket", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},

@@ -277,6 +277,10 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		if o.M <= 0 {
 			return bad("modulus %d, want more than 0", o.M)
 		}
+	case HashBucket:
+		if err := checkBuckets(o.Buckets); err != nil {
+			return bad("%w", err)
+		}
 	case FirstX:
 		if o.N < 0 {
 			return bad("n %d, want at least 0", o.N)

@@ -162,6 +162,8 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		c.str(`"salt":`).int(o.Salt).str(`,"max":`).int(o.Max)
 	case program.PositiveModulus:
 		c.str(`"modulus":`).int(o.M)
+	case program.HashBucket:
+		c.str(`"buckets":`).int(o.Buckets)
 	case program.FirstX:
 		c.str(`"n":`).int(o.N)
 	case program.NGram:

@@ -18,7 +18,9 @@ type Operator struct {
 	Errors  string
 	Source  string // where the definition comes from
 	Unit    program.Unit
-	Inputs  int // how many inputs an operator of several takes; 0: it takes one value
+	Inputs  int // how many inputs an operator of several takes at least; 0: it takes one value
+	// MaxInputs is how many inputs the operator takes at most; 0: as many as Inputs.
+	MaxInputs int
 
 	// check checks what the parameters' types do not say; nil: they say everything. The parameters have their types.
 	check func(p *problems, o *Op, a location)
@@ -433,6 +435,35 @@ func Catalogue() []Operator {
 			Lists:  "a scalar is a list of one id",
 			Errors: "an input is not int64",
 			Source: "DPP IdListTransform; Presto's and Velox' `array_intersect`: order and single ids are theirs",
+		},
+		{
+			Name: "hash_cross", Unit: program.UnitHashCross, Inputs: 2, MaxInputs: program.MaxInputs,
+			combine: combineHashCross,
+			Summary: "Takes several inputs and hashes an id of each together into [0, `buckets`): the exclusive or of their " +
+				"hashes, each SplitMix64's finaliser of the id's 64 bits, and the remainder of that unsigned number. The order " +
+				"of the inputs does not count, and equal ids cancel: `cartesian` has neither property.",
+			Params: []Param{{Name: "buckets", Type: ParamInteger, Min: 1,
+				Summary: "number of ids that come out: the rows of the embedding table"}},
+			Takes: "2 to 8 inputs of int64, one value a row", Yields: "int64 in [0, `buckets`)",
+			Nulls:  "null if one of the inputs is",
+			Lists:  "refused",
+			Errors: "an input is not int64, or is a list; `buckets` is not above 0",
+			Source: "NVTabular `HashedCross`, whose hash on CPUs is pandas' of the id and the row's index: ours leaves the " +
+				"index out, so that a row's place does not matter. pandas hashes an int32 as 32 bits: `zero_extend` first gives " +
+				"its hashes of ids below 0",
+		},
+		{
+			Name: "hash_bucket", Unit: program.UnitHashBucket, apply: applyHashBucket,
+			Summary: "Hashes an id into [0, `buckets`): SplitMix64's finaliser of the id's 64 bits, and the remainder of that " +
+				"unsigned number.",
+			Params: []Param{{Name: "buckets", Type: ParamInteger, Min: 1,
+				Summary: "number of ids that come out: the rows of the embedding table"}},
+			Takes: "int64", Yields: "int64 in [0, `buckets`)",
+			Nulls:  "stay null",
+			Lists:  "element by element",
+			Errors: "`buckets` is not above 0",
+			Source: "NVTabular `HashBucket`, without the row's index that it mixes into the hash on CPUs; pandas " +
+				"`hash_array`",
 		},
 		{
 			Name: vocabularyOperator, apply: applyVocabulary,

@@ -27,3 +27,23 @@ func combineCartesian(c *combination, o *Op, _ location) {
 			idRange{math.MinInt64, math.MaxInt64}, false)
 	}
 }
+
+func combineHashCross(c *combination, o *Op, _ location) {
+	for i := range c.inputs {
+		if c.inputs[i].column.List {
+			c.refuse(c.places[i], ErrColumnType, "hash_cross takes one value a row, and these are lists; cartesian takes lists")
+		}
+	}
+	if !c.failed && c.requireIDs(o) {
+		n := c.number(o, "buckets").Int
+		c.yield(program.HashCross{Buckets: n}, idRange{0, n - 1}, true)
+	}
+}
+
+func applyHashBucket(c *chain, o *Op, a location) {
+	if c.requireIntegers(o, a) {
+		n := c.number(o, "buckets").Int
+		c.appendOp(program.HashBucket{Buckets: n})
+		c.ids, c.bounded = idRange{0, n - 1}, true
+	}
+}

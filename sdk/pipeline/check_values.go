@@ -65,8 +65,8 @@ func (at place) check(p *problems, o *Op, entry *Operator, a location) {
 	case entry.Inputs > 0 && behind:
 		p.add(a, ErrValue, "%s takes several inputs: write inputs: [a, b] instead of columns, or name a value, and put %s "+
 			"first", o.Name, o.Name)
-	case entry.Inputs > 0 && len(at.inputs) != entry.Inputs:
-		p.add(a, ErrValue, "%s takes %d inputs, and these are %d", o.Name, entry.Inputs, len(at.inputs))
+	case entry.Inputs > 0 && (len(at.inputs) < entry.Inputs || len(at.inputs) > entry.mostInputs()):
+		p.add(a, ErrValue, "%s takes %s, and these are %d", o.Name, entry.inputsText(), len(at.inputs))
 	}
 }
 
@@ -75,8 +75,19 @@ func combinersText() string {
 	var names []string
 	for _, o := range Catalogue() {
 		if o.Inputs > 0 {
-			names = append(names, fmt.Sprintf("%s (%d inputs)", o.Name, o.Inputs))
+			names = append(names, fmt.Sprintf("%s (%s)", o.Name, o.inputsText()))
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// mostInputs returns how many inputs the operator takes at most.
+func (o *Operator) mostInputs() int { return max(o.Inputs, o.MaxInputs) }
+
+// inputsText says how many inputs the operator takes.
+func (o *Operator) inputsText() string {
+	if o.mostInputs() > o.Inputs {
+		return fmt.Sprintf("%d to %d inputs", o.Inputs, o.mostInputs())
+	}
+	return fmt.Sprintf("%d inputs", o.Inputs)
 }

@@ -94,6 +94,8 @@ func (o *Operator) example() string {
 		"list_slice":       "- list_slice: {start: -20, pad: 0}",
 		"ngram":            "- ngram: {n: 2}",
 		"cartesian":        "- cartesian: {max_length: 100}",
+		"hash_cross":       "- hash_cross: {buckets: 100000}",
+		"hash_bucket":      "- hash_bucket: {buckets: 100000}",
 		"hash_bytes":       "- hash_bytes: {function: xxh3}",
 		"get_local_hour":   "- get_local_hour: {zone: Europe/Berlin}",
 		"map_id":           "- map_id: {table: {5: 1, 7: 2}, default: 0}",

@@ -60,7 +60,9 @@ func (l *lowering) addStepFeature(f *Feature, s program.Sink) {
 	from := g.addStep(l, f.step)
 	if f.shared > 0 {
 		from = g.addChain(l, from, f.step.of(), f.Ops[:f.shared])
-		s.Ops = f.Ops[f.shared:]
+		if s.Ops = f.Ops[f.shared:]; len(s.Ops) == 0 {
+			s.Ops = nil // as a program that is read has it
+		}
 	}
 	g.sinks = append(g.sinks, nodeSink{from, s})
 }

@@ -170,6 +170,15 @@ sparse:
   - {columns: [both], ops: [ngram: 2]}
   - {inputs: [c_0, both], as: one, ops: [id_list_transform]}
 `},
+	{"buckets", `
+ids: int32
+values: [{as: cross, inputs: [c_0, i_null, c_1], ops: [hash_cross: 1000, fill_null: 0]}]
+sparse:
+  - {columns: [cross]}
+  - {inputs: [cross, c_2], as: again, ops: [hash_cross: {buckets: 2147483648}]}
+  - {columns: [c_1], ops: [hash_bucket: 5]}
+dense: [{columns: [cross], ops: [log: {add: 1}]}]
+`},
 	{"fixed_crosses", `
 ids: int32
 sparse:

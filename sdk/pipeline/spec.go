@@ -236,6 +236,12 @@ func Cartesian(options ...Arg) Op { return op("cartesian", options...) }
 // IDListTransform returns the operator of two inputs that keeps the ids of the first that are in the second.
 func IDListTransform() Op { return op("id_list_transform") }
 
+// HashCross returns the operator of several inputs that hashes an id of each together into [0, buckets).
+func HashCross(buckets int64) Op { return op("hash_cross", arg("buckets", Int(buckets))) }
+
+// HashBucket returns the operator that hashes an id into [0, buckets).
+func HashBucket(buckets int64) Op { return op("hash_bucket", arg("buckets", Int(buckets))) }
+
 // Identity returns the operator that changes nothing.
 func Identity() Op { return op("identity") }
 

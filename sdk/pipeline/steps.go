@@ -50,7 +50,10 @@ func (c *canonical) step(s *step) int {
 // combiner writes an operator of several inputs with its parameters.
 func (c *canonical) combiner(o program.Combiner) *canonical {
 	c.str(`"` + o.Unit().String() + `":{`)
-	if x, ok := o.(program.Cartesian); ok {
+	switch x := o.(type) {
+	case program.HashCross:
+		c.str(`"buckets":`).int(x.Buckets)
+	case program.Cartesian:
 		c.str(`"max_length":`).int(x.MaxLength).str(`,"overflow":"` + x.Overflow.String() + `"`)
 	}
 	return c.str(`}`)

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/clamp"
 	"github.com/millrace/millrace/fpga/unit/firstx"
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
+	"github.com/millrace/millrace/fpga/unit/hashcross"
 	"github.com/millrace/millrace/fpga/unit/hextoint"
 	"github.com/millrace/millrace/fpga/unit/listslice"
 	"github.com/millrace/millrace/fpga/unit/localhour"
@@ -192,6 +193,8 @@ func (e *evaluator) applyScalar(op program.Op, kind program.Kind, v any) (any, e
 		return sigridhash.Reference(v.(int64), o.Salt, o.Max), nil
 	case program.PositiveModulus:
 		return positivemodulus.Reference(v.(int64), o.M), nil
+	case program.HashBucket:
+		return hashcross.Reference([]int64{v.(int64)}, o.Buckets), nil
 	case program.ZeroExtend:
 		return zeroextend.Reference(v.(int64)), nil
 	case program.HexToInt:

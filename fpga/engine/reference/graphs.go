@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/cartesian"
+	"github.com/millrace/millrace/fpga/unit/hashcross"
 	"github.com/millrace/millrace/fpga/unit/idlisttransform"
 )
 
@@ -69,6 +70,9 @@ func (e *evaluator) runStep(s *program.Step, values []any, types []program.Value
 
 // combineValues applies an operator of several inputs to a row, which yields a value of a type.
 func combineValues(c program.Combiner, inputs []any, of program.ValueType) (any, error) {
+	if cross, is := c.(program.HashCross); is {
+		return crossOf(cross, inputs), nil
+	}
 	a, b := idsOf(inputs[0]), idsOf(inputs[1])
 	if _, is := c.(program.IDListTransform); is {
 		return listOfIDs(idlisttransform.Reference(a, b)), nil
@@ -88,6 +92,18 @@ func combineValues(c program.Combiner, inputs []any, of program.ValueType) (any,
 		return ids[0], nil
 	}
 	return listOfIDs(ids), nil
+}
+
+// crossOf returns what hash_cross makes of a row's ids: nothing if one is null.
+func crossOf(o program.HashCross, inputs []any) any {
+	var ids []int64
+	for _, in := range inputs {
+		if in == nil {
+			return nil
+		}
+		ids = append(ids, in.(int64))
+	}
+	return hashcross.Reference(ids, o.Buckets)
 }
 
 // listOfIDs returns ids as a row's value.

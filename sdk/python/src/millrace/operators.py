@@ -41,6 +41,8 @@ __all__ = [
     "map_id",
     "cartesian",
     "id_list_transform",
+    "hash_cross",
+    "hash_bucket",
     "vocabulary",
     "identity",
 ]
@@ -352,6 +354,32 @@ def id_list_transform() -> Operator:
     no ids, so that the row keeps none.
     """
     return Operator("id_list_transform", given())
+
+
+def hash_cross(buckets: int) -> Operator:
+    """Takes several inputs and hashes an id of each together into [0, ``buckets``): the exclusive or of their hashes,
+    each SplitMix64's finaliser of the id's 64 bits, and the remainder of that unsigned number. The order of the inputs
+    does not count, and equal ids cancel: ``cartesian`` has neither property.
+
+    Takes 2 to 8 inputs of int64, one value a row; yields int64 in [0, ``buckets``). Nulls: null if one of the inputs
+    is.
+
+    Args:
+        buckets: number of ids that come out: the rows of the embedding table
+    """
+    return Operator("hash_cross", given(buckets=buckets))
+
+
+def hash_bucket(buckets: int) -> Operator:
+    """Hashes an id into [0, ``buckets``): SplitMix64's finaliser of the id's 64 bits, and the remainder of that
+    unsigned number.
+
+    Takes int64; yields int64 in [0, ``buckets``). Nulls: stay null.
+
+    Args:
+        buckets: number of ids that come out: the rows of the embedding table
+    """
+    return Operator("hash_bucket", given(buckets=buckets))
 
 
 def vocabulary(name: str) -> Operator:
