@@ -190,6 +190,8 @@ func compileCombiner(c program.Combiner) (combiner, error) {
 			nil
 	case program.IDListTransform:
 		return intersectionCombiner{}, nil
+	case program.ComputeScore:
+		return newScoreCombiner(o)
 	case program.HashCross:
 		hasher, err := hashcross.New(o.Buckets)
 		return &crossCombiner{hasher: hasher}, err

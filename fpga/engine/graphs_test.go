@@ -87,6 +87,12 @@ func randomGraph(rng *rand.Rand, p *program.Program, cols []testColumn, fields [
 			}
 		}
 	}
+	for i, c := range from {
+		if c.kind() == program.Int64 && rng.IntN(3) == 0 { // scores
+			m.addStep(program.Step{Inputs: []uint32{uint32(i)}, Ops: []program.Op{program.Convert{To: program.Float32}}},
+				program.ValueType{Kind: program.Float32, List: c.list})
+		}
+	}
 	for range 1 + rng.IntN(3) {
 		m.addCombination()
 	}
@@ -114,6 +120,9 @@ func (m *graphMaker) addStep(s program.Step, of program.ValueType) {
 func (m *graphMaker) addCombination() {
 	var inputs []uint32
 	var types []program.ValueType
+	if !slices.ContainsFunc(m.types, func(of program.ValueType) bool { return of.Kind == program.Int64 }) {
+		return
+	}
 	for len(inputs) < 2 {
 		n := m.rng.IntN(len(m.types))
 		if m.types[n].Kind == program.Int64 {
@@ -127,6 +136,10 @@ func (m *graphMaker) addCombination() {
 	var combine program.Combiner = o
 	if m.rng.IntN(3) == 0 && !m.p.Output.Fixed {
 		combine = program.IDListTransform{}
+	}
+	if score, ok := m.scoreStep(); ok && m.rng.IntN(3) == 0 {
+		m.addStep(score, program.ValueType{Kind: program.Float32})
+		return
 	}
 	if m.rng.IntN(3) == 0 {
 		if n, ok := m.crossInputs(); ok {
@@ -157,6 +170,51 @@ func (m *graphMaker) addCombination() {
 		}
 	}
 	m.addStep(s, of)
+}
+
+// scoreStep returns a step that compares lists; ok is false if there are no scores for it.
+func (m *graphMaker) scoreStep() (s program.Step, ok bool) {
+	o := program.ComputeScore{Function: program.ScoreFunction(m.rng.IntN(8))}
+	if o.Function == program.ScoreCosine && !(m.risky && m.rng.IntN(2) == 0) {
+		o.ZeroNorm = program.ZeroNormZero
+	}
+	byKind := map[program.Kind][]uint32{}
+	for i, of := range m.types {
+		byKind[of.Kind] = append(byKind[of.Kind], uint32(i))
+	}
+	s.Combine = o
+	for i, kind := range o.Function.Inputs() {
+		values := byKind[kind]
+		if kind == program.Float32 {
+			// Other values than those made of the ids have other lengths, which is an error.
+			values = values[:0:0]
+			for _, n := range byKind[kind] {
+				if m.risky || m.sameLengths(n, s.Inputs[i-1]) {
+					values = append(values, n)
+				}
+			}
+		}
+		if len(values) == 0 {
+			return s, false
+		}
+		s.Inputs = append(s.Inputs, values[m.rng.IntN(len(values))])
+	}
+	return s, true
+}
+
+// sameLengths reports whether two values have as many elements as each other in all rows where both have some: scalars,
+// and a list and what one of its steps converted.
+func (m *graphMaker) sameLengths(a, b uint32) bool {
+	if !m.types[a].List && !m.types[b].List {
+		return true
+	}
+	columns := uint32(len(m.types) - len(m.graph.Steps))
+	return a >= columns && m.types[a].List && m.graph.Steps[a-columns].Combine == nil &&
+		m.graph.Steps[a-columns].Inputs[0] == b && m.keepsLengths(m.graph.Steps[a-columns].Ops)
+}
+
+func (m *graphMaker) keepsLengths(ops []program.Op) bool {
+	return len(ops) == 1 && ops[0] == program.Op(program.Convert{To: program.Float32})
 }
 
 // crossInputs returns 2 to 4 values that are scalars of ids; ok is false if there are none.

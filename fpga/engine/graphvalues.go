@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/computescore"
 	"github.com/millrace/millrace/fpga/unit/idlisttransform"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -18,6 +19,9 @@ const (
 	// maxRowLists bounds the values that the columns and steps of a graph have for one row, in longest lists.
 	maxRowLists = 4
 )
+
+// maxListInputs is the most inputs of an operator that takes lists.
+const maxListInputs = 4
 
 // graphValues holds the values of a graph for the rows that are computed together.
 type graphValues struct {
@@ -39,18 +43,23 @@ type graphValue struct {
 	valid    []byte
 	lengths  []int32
 
-	listLengths [2][]int32 // of inputs that are scalars and become lists
-	listIDs     [2][]int64
+	// Inputs that are scalars and become lists, by their number.
+	listLengths [maxListInputs][]int32
+	listIDs     [maxListInputs][]int64
+	listScores  [maxListInputs][]float32
 
 	intersection idlisttransform.Intersection
+	scorer       computescore.Scorer
 }
 
 // bufferBytes returns the size of the buffers that grow with the data.
 func (g *graphValues) bufferBytes() (n int) {
 	for i := range g.values {
 		v := &g.values[i]
-		n += 8*(cap(v.int64s)+cap(v.float64s)+cap(v.listIDs[0])+cap(v.listIDs[1])) + cap(v.valid) +
-			4*(cap(v.float32s)+cap(v.lengths)+cap(v.listLengths[0])+cap(v.listLengths[1]))
+		n += 8*(cap(v.int64s)+cap(v.float64s)) + cap(v.valid) + 4*(cap(v.float32s)+cap(v.lengths))
+		for k := range maxListInputs {
+			n += 8*cap(v.listIDs[k]) + 4*(cap(v.listScores[k])+cap(v.listLengths[k]))
+		}
 	}
 	return n
 }

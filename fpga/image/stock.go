@@ -32,7 +32,7 @@ func Stock() ([]byte, error) {
 		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
 		Partition: Partition{Slots: 2},
 		SelfTest: []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector(), textVector(), tablesVector(),
-			annotatedVector(), graphVector(), crossVector()},
+			annotatedVector(), graphVector(), crossVector(), scoresVector()},
 		Build: BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
@@ -103,6 +103,9 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{in: []string{"int64", "int64"}, out: "int64"}
 	case program.UnitCartesian:
 		return stockUnit{args: []string{"max_length", "overflow"}, in: []string{"int64", "int64"}, out: "int64"}
+	case program.UnitComputeScore:
+		return stockUnit{args: []string{"function", "zero_norm"}, in: []string{"int64", "float32", "int64", "float32"},
+			out: "float32"}
 	case program.UnitHashCross:
 		return stockUnit{args: []string{"buckets"}, in: []string{"int64", "int64"}, out: "int64"}
 	case program.UnitHashBucket:

@@ -5,8 +5,8 @@ import "fmt"
 // HashBucket hashes an id by SplitMix64's finaliser into [0, Buckets). Takes and yields Int64.
 type HashBucket struct{ Buckets int64 }
 
-// HashCross hashes one id of each of 2 to MaxInputs inputs together into [0, Buckets): the exclusive or of their hashes,
-// which are those of HashBucket. Takes scalars of Int64 and yields one, which is null if an input is.
+// HashCross hashes one id of each of 2 to MaxInputs inputs together into [0, Buckets): the exclusive or of their
+// hashes, which are those of HashBucket. Takes scalars of Int64 and yields one, which is null if an input is.
 type HashCross struct{ Buckets int64 }
 
 // Unit implements [Op].

@@ -42,7 +42,7 @@ type ValueType struct {
 }
 
 // Combiner is an operator that takes several values of a row and yields one. The concrete types are Cartesian,
-// IDListTransform and HashCross.
+// IDListTransform, HashCross and ComputeScore.
 type Combiner interface {
 	Unit() Unit
 	// Yield returns the type of the value that the operator makes of inputs; ok is false if the operator does not take
@@ -243,6 +243,8 @@ func checkTextOps(ops []Op) error {
 func checkCombiner(c Combiner) error {
 	switch o := c.(type) {
 	case IDListTransform:
+	case ComputeScore:
+		return o.check()
 	case HashCross:
 		return checkBuckets(o.Buckets)
 	case Cartesian:

@@ -65,6 +65,8 @@ func appendCombiner(b []byte, c Combiner) []byte {
 	switch o := c.(type) {
 	case Cartesian:
 		b = append(le.AppendUint64(b, uint64(o.MaxLength)), byte(o.Overflow))
+	case ComputeScore:
+		b = append(b, byte(o.Function), byte(o.ZeroNorm))
 	case HashCross:
 		b = le.AppendUint64(b, uint64(o.Buckets))
 	}
@@ -166,7 +168,8 @@ func (s *Step) decodeFrom(r *reader, tables *tableSet) {
 const cartesianSize = 9
 
 // combinerSize is the length of each operator's parameters, which is fixed for a version.
-var combinerSize = map[Unit]uint32{UnitCartesian: cartesianSize, UnitIDListTransform: 0, UnitHashCross: 8}
+var combinerSize = map[Unit]uint32{UnitCartesian: cartesianSize, UnitIDListTransform: 0, UnitHashCross: 8,
+	UnitComputeScore: 2}
 
 func readCombiner(r *reader) Combiner {
 	unit, b := readParameters(r, combinerSize)
@@ -176,6 +179,8 @@ func readCombiner(r *reader) Combiner {
 	switch unit {
 	case UnitIDListTransform:
 		return IDListTransform{}
+	case UnitComputeScore:
+		return ComputeScore{Function: ScoreFunction(b[0]), ZeroNorm: ZeroNorm(b[1])}
 	case UnitHashCross:
 		return HashCross{Buckets: int64(le.Uint64(b))}
 	}

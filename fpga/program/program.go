@@ -190,6 +190,7 @@ const (
 	UnitIDListTransform Unit = 51
 	UnitHashCross       Unit = 52
 	UnitHashBucket      Unit = 53
+	UnitComputeScore    Unit = 54
 )
 
 // The units of decoding: no operators, but listed by the image.

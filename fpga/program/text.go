@@ -132,6 +132,12 @@ func combinerString(c Combiner) string {
 	switch o := c.(type) {
 	case Cartesian:
 		return fmt.Sprintf("cartesian max_length %d overflow %v", o.MaxLength, o.Overflow)
+	case ComputeScore:
+		text := "compute_score " + o.Function.String()
+		if o.ZeroNorm != ZeroNormFail {
+			text += " zero norm " + o.ZeroNorm.String()
+		}
+		return text
 	case HashCross:
 		return fmt.Sprintf("hash_cross %d", o.Buckets)
 	}

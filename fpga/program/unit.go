@@ -38,6 +38,7 @@ var units = map[Unit]struct {
 	UnitIDListTransform: {"id_list_transform", 1},
 	UnitHashCross:       {"hash_cross", 1},
 	UnitHashBucket:      {"hash_bucket", 1},
+	UnitComputeScore:    {"compute_score", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},

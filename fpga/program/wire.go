@@ -97,6 +97,7 @@ const (
 //	min_max           min f64, max f64
 //	cartesian         max length i64, overflow u8
 //	hash_cross        buckets i64
+//	compute_score     function u8, zero norm u8
 //	hash_bucket       buckets i64
 //	list_slice        start i64, end i64, pad int i64, pad float f64, padded u8, 7 reserved
 //	box_cox           lambda1 f32, lambda2 f32, mode u8, 3 reserved

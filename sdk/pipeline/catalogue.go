@@ -437,6 +437,34 @@ func Catalogue() []Operator {
 			Source: "DPP IdListTransform; Presto's and Velox' `array_intersect`: order and single ids are theirs",
 		},
 		{
+			Name: "compute_score", Unit: program.UnitComputeScore, Inputs: 2, MaxInputs: 4, check: checkComputeScore,
+			combine: combineComputeScore,
+			Summary: "Compares two lists of ids, which may have scores, and makes one number a row. The functions are " +
+				"TorchArrow's. `has_id_overlap`: 1 if an id is in both lists, else 0. `id_overlap_count`: how many ids are in " +
+				"both, each as often as in the list that has it less often; `get_max_count`: as often as in the list that has it " +
+				"more often. `get_jaccard_similarity`: c / (n + m - c) of the overlap count c and the lists' lengths, NaN if " +
+				"both are empty. `get_cosine_similarity`: of the sums of the scores of each id. `get_score_sum`, `get_score_min`, " +
+				"`get_score_max`: of the matching scores whose ids are in the first list, 0 without one.",
+			Params: []Param{
+				{Name: "function", Type: ParamChoice, Choices: scoreFunctionNames(), Summary: "what is computed"},
+				{Name: "zero_norm", Type: ParamChoice, Choices: []string{"fail", "zero"}, Default: Text("fail"),
+					Summary: "what becomes of a row without a cosine, since the scores of a side have the norm 0, as of an empty " +
+						"list: `fail` fails the split, `zero` makes it 0"},
+			},
+			Takes: "ids, matching ids; `get_score_sum`, `get_score_min` and `get_score_max`: ids, matching ids, matching " +
+				"scores; `get_cosine_similarity`: ids, scores, matching ids, matching scores. Ids are int64; scores float32, or " +
+				"int64 and float64, which become float32",
+			Yields: "float32: the nearest to the exact value of the whole expression, ties to even. No order of ids changes it",
+			Nulls: "a null, or a list that holds a null, has no ids or scores; a side whose ids or scores are none has " +
+				"neither. The result is never null",
+			Lists: "a scalar is a list of one value",
+			Errors: "another number of inputs than the function takes; inputs that are no numbers. A row with another number " +
+				"of scores than ids, or, with `zero_norm: fail`, with a norm of 0, fails the split. A NaN among the scores that " +
+				"count makes the result NaN (7fc00000h), and so does an infinite score of a cosine",
+			Source: "DPP ComputeScore; TorchArrow `rec/compute_score.h`, which rounds each step in the order of a hash table: " +
+				"one rounding is ours, and so are `zero`, which it refuses, and the rule for nulls, which it hands on",
+		},
+		{
 			Name: "hash_cross", Unit: program.UnitHashCross, Inputs: 2, MaxInputs: program.MaxInputs,
 			combine: combineHashCross,
 			Summary: "Takes several inputs and hashes an id of each together into [0, `buckets`): the exclusive or of their " +

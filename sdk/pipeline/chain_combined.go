@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -46,4 +48,70 @@ func applyHashBucket(c *chain, o *Op, a location) {
 		c.appendOp(program.HashBucket{Buckets: n})
 		c.ids, c.bounded = idRange{0, n - 1}, true
 	}
+}
+
+// scoreFunctionNames returns the functions of compute_score in the order of their numbers.
+func scoreFunctionNames() []string {
+	var names []string
+	for f := program.ScoreHasOverlap; f <= program.ScoreMax; f++ {
+		names = append(names, f.String())
+	}
+	return names
+}
+
+// scoreFunction returns the function of compute_score.
+func scoreFunction(o *Op) (program.ScoreFunction, bool) {
+	word, ok := o.arg("function")
+	if !ok {
+		return 0, false
+	}
+	i := slices.Index(scoreFunctionNames(), string(word.Value.(Text)))
+	return program.ScoreFunction(i), i >= 0
+}
+
+// zeroNorms are the meanings of compute_score's words.
+var zeroNorms = map[string]program.ZeroNorm{"fail": program.ZeroNormFail, "zero": program.ZeroNormZero}
+
+func checkComputeScore(p *problems, o *Op, a location) {
+	f, _ := scoreFunction(o)
+	if zero, ok := o.arg("zero_norm"); ok && zeroNorms[string(zero.Value.(Text))] != program.ZeroNormFail &&
+		f != program.ScoreCosine {
+		p.add(a.key("zero_norm", firstPos(zero.Pos, a.pos)), ErrValue, "%v has no norm; leave zero_norm out", f)
+	}
+}
+
+func combineComputeScore(c *combination, o *Op, a location) {
+	f, _ := scoreFunction(o)
+	kinds := f.Inputs()
+	if len(c.inputs) != len(kinds) {
+		words := map[program.Kind][]string{program.Int64: {"ids", "matching ids"},
+			program.Float32: {"scores", "matching scores"}}
+		if len(kinds) == 3 {
+			words[program.Float32] = words[program.Float32][1:]
+		}
+		var want []string
+		for _, kind := range kinds {
+			want = append(want, words[kind][0])
+			words[kind] = words[kind][1:]
+		}
+		c.refuse(a, ErrValue, "%v takes %d inputs (%s), and these are %d", f, len(kinds), strings.Join(want, ", "),
+			len(c.inputs))
+		return
+	}
+	for i, kind := range kinds {
+		in := chain{r: c.r, column: &c.inputs[i].column, kind: c.inputs[i].kind, ops: slices.Clone(c.inputs[i].ops)}
+		if kind == program.Int64 {
+			in.requireIntegers(o, c.places[i])
+		} else if in.requireNumbers(o, c.places[i]) {
+			in.convert(program.Float32)
+			c.inputs[i].ops, c.inputs[i].kind = in.ops, in.kind
+		}
+		c.failed = c.failed || in.failed
+	}
+	if c.failed {
+		return
+	}
+	c.yield(program.ComputeScore{Function: f, ZeroNorm: zeroNorms[c.word(o, "zero_norm")]},
+		idRange{math.MinInt64, math.MaxInt64}, false)
+	c.value.step.nullable, c.value.step.nullableIfMalformed = false, false
 }

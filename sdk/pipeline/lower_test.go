@@ -179,6 +179,18 @@ sparse:
   - {columns: [c_1], ops: [hash_bucket: 5]}
 dense: [{columns: [cross], ops: [log: {add: 1}]}]
 `},
+	{"scores", `
+values:
+  - as: alike
+    inputs: [list, flist, list, list]
+    ops: [compute_score: {function: get_cosine_similarity, zero_norm: zero}]
+sparse:
+  - {columns: [alike], as: bucket, ops: [bucketize: {borders: [0.5]}]}
+dense:
+  - {columns: [alike]}
+  - {inputs: [i_null, list, f], as: sum, ops: [compute_score: {function: get_score_sum}, clamp: {min: 0}]}
+  - {inputs: [i_null, list], as: both, ops: [compute_score: {function: has_id_overlap}]}
+`},
 	{"fixed_crosses", `
 ids: int32
 sparse:

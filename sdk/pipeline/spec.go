@@ -236,6 +236,12 @@ func Cartesian(options ...Arg) Op { return op("cartesian", options...) }
 // IDListTransform returns the operator of two inputs that keeps the ids of the first that are in the second.
 func IDListTransform() Op { return op("id_list_transform") }
 
+// ComputeScore returns the operator of two to four inputs that compares lists of ids by a function, as
+// "get_jaccard_similarity". Options are given as Arg{Name: "zero_norm", Value: Text("zero")}.
+func ComputeScore(function string, options ...Arg) Op {
+	return op("compute_score", append([]Arg{arg("function", Text(function))}, options...)...)
+}
+
 // HashCross returns the operator of several inputs that hashes an id of each together into [0, buckets).
 func HashCross(buckets int64) Op { return op("hash_cross", arg("buckets", Int(buckets))) }
 

@@ -51,6 +51,8 @@ func (c *canonical) step(s *step) int {
 func (c *canonical) combiner(o program.Combiner) *canonical {
 	c.str(`"` + o.Unit().String() + `":{`)
 	switch x := o.(type) {
+	case program.ComputeScore:
+		c.str(`"function":"` + x.Function.String() + `","zero_norm":"` + x.ZeroNorm.String() + `"`)
 	case program.HashCross:
 		c.str(`"buckets":`).int(x.Buckets)
 	case program.Cartesian:

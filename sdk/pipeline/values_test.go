@@ -142,7 +142,36 @@ func TestBadValues(t *testing.T) {
 			`line 1:10: sparse[0]: missing: ops: the first operator takes the inputs together, as cartesian`},
 		"a chain of inputs": {"sparse: [{inputs: [i, i], as: x, ops: [fill_null: 0]}]", ErrValue,
 			`line 1:40: sparse[0].ops[0]: wrong value: fill_null takes one value; the first operator of inputs takes them ` +
-				`together: cartesian (2 inputs), id_list_transform (2 inputs), hash_cross (2 to 8 inputs)`},
+				`together: cartesian (2 inputs), id_list_transform (2 inputs), compute_score (2 to 4 inputs), ` +
+				`hash_cross (2 to 8 inputs)`},
+		"scores of too few inputs": {"dense: [{inputs: [list, i], as: x, " +
+			"ops: [compute_score: {function: get_cosine_similarity}]}]", ErrValue,
+			`line 1:42: dense[0].ops[0]: column "x": wrong value: get_cosine_similarity takes 4 inputs (ids, scores, ` +
+				`matching ids, matching scores), and these are 2`},
+		"scores of too many inputs": {"dense: [{inputs: [list, i, i], as: x, " +
+			"ops: [compute_score: {function: get_max_count}]}]", ErrValue,
+			`line 1:45: dense[0].ops[0]: column "x": wrong value: get_max_count takes 2 inputs (ids, matching ids), ` +
+				`and these are 3`},
+		"an unknown score": {"dense: [{inputs: [list, i], as: x, ops: [compute_score: {function: jaccard}]}]", ErrValue,
+			`line 1:68: dense[0].ops[0].compute_score.function: wrong value: the text "jaccard", want one of ` +
+				`has_id_overlap, id_overlap_count, get_max_count, get_jaccard_similarity, get_cosine_similarity, ` +
+				`get_score_sum, get_score_min, get_score_max`},
+		"a norm of counts": {"dense: [{inputs: [list, i], as: x, ops: [compute_score: {function: get_max_count, " +
+			"zero_norm: zero}]}]", ErrValue,
+			`line 1:94: dense[0].ops[0].compute_score.zero_norm: wrong value: get_max_count has no norm; leave ` +
+				`zero_norm out`},
+		"scores of text": {"dense: [{inputs: [list, i, s], as: x, ops: [compute_score: {function: get_score_sum}]}]",
+			ErrColumnType,
+			`line 1:28: dense[0].inputs[2]: column "x": wrong type of column: compute_score takes numbers, and these ` +
+				`are strings; begin with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+		"scores in place of ids": {"dense: [{inputs: [list, f, i], as: x, ops: [compute_score: {function: get_score_sum}]}]",
+			ErrColumnType,
+			`line 1:25: dense[0].inputs[1]: column "x": wrong type of column: compute_score takes ids (int64), and ` +
+				`these are float32; bucketize makes ids of real numbers`},
+		"scores that are keys": {"sparse: [{inputs: [list, i], as: x, ops: [compute_score: {function: get_max_count}]}]",
+			ErrColumnType,
+			`line 1:10: sparse[0]: column "x": wrong type of column: sparse values are ids (int64), and these are ` +
+				`float32; bucketize makes ids of real numbers`},
 		"one of several inputs": {"sparse: [{inputs: [i], as: x, ops: [hash_cross: 5]}]", ErrValue,
 			`line 1:37: sparse[0].ops[0]: wrong value: hash_cross takes 2 to 8 inputs, and these are 1`},
 		"nine inputs": {"sparse: [{inputs: [i, i, i, i, i, i, i, i, i], as: x, ops: [hash_cross: 5]}]", ErrValue,

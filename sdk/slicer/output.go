@@ -254,6 +254,8 @@ func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (
 		switch c := s.Combine.(type) {
 		case program.Cartesian:
 			mean = min(mean*means[s.Inputs[1]], uint64(c.MaxLength))
+		case program.ComputeScore:
+			mean = 1
 		case program.IDListTransform:
 			mean = min(mean, means[s.Inputs[1]])
 		}

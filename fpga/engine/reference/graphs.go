@@ -73,6 +73,9 @@ func combineValues(c program.Combiner, inputs []any, of program.ValueType) (any,
 	if cross, is := c.(program.HashCross); is {
 		return crossOf(cross, inputs), nil
 	}
+	if scores, is := c.(program.ComputeScore); is {
+		return scoreOf(scores, inputs)
+	}
 	a, b := idsOf(inputs[0]), idsOf(inputs[1])
 	if _, is := c.(program.IDListTransform); is {
 		return listOfIDs(idlisttransform.Reference(a, b)), nil

@@ -7,11 +7,11 @@
 // NVTabular's HashBucket, and with several its HashedCross, both without the row's index, which NVTabular on CPUs mixes
 // into the hash, so that the same id has another bucket in another row.
 //
-// Exclusive or is symmetric, and equal ids cancel: the bucket of (1, 2) is that of (2, 1), and that of (1, 1) is 0. Package
-// cartesian makes pairs whose order counts.
+// Exclusive or is symmetric, and equal ids cancel: the bucket of (1, 2) is that of (2, 1), and that of (1, 1) is 0.
+// Package cartesian makes pairs whose order counts.
 //
-// An id is hashed as 64 bits. pandas hashes an int32 column by its 32 bits, so that only ids below 0 differ: zero_extend
-// first gives its hashes.
+// An id is hashed as 64 bits. pandas hashes an int32 column by its 32 bits, so that only ids below 0 differ:
+// zero_extend first gives its hashes.
 //
 // # Concurrency
 //

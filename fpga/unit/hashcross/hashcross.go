@@ -71,8 +71,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// reduce replaces hashes by their remainders. The highest bit of a hash, which makes it negative as an int64, is divided
-// apart from the other 63.
+// reduce replaces hashes by their remainders. The highest bit of a hash, which makes it negative as an int64, is
+// divided apart from the other 63.
 func (h Hasher) reduce(hashes []int64) {
 	if h.buckets == 1 {
 		clear(hashes)

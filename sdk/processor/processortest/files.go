@@ -211,11 +211,13 @@ func Crossed() (*program.Program, *tensor.Schema) {
 			step(program.Cartesian{MaxLength: 8}, 3, 2, program.SigridHash{Max: 1 << 30}),
 			{Inputs: []uint32{0}, Ops: []program.Op{program.NGram{N: 2}}},
 			step(program.HashCross{Buckets: 1000}, 2, 2),
+			step(program.ComputeScore{Function: program.ScoreJaccard}, 0, 1, program.FillNull{},
+				&program.Bucketize{Borders32: []float32{0.1, 0.5}}),
 		},
 		Sinks: []program.GraphSink{
 			key("lists", 3, program.SigridHash{Max: 1 << 20}), key("with cat_0", 4), key("some", 4, program.FirstX{N: 2}),
 			key("windows", 5, program.PositiveModulus{M: 1000}), key("list_1", 1),
-			key("bucket", 6, program.HashBucket{Buckets: 77}),
+			key("bucket", 6, program.HashBucket{Buckets: 77}), key("alike", 7),
 		},
 	}
 	scalars := program.Graph{

@@ -41,6 +41,7 @@ __all__ = [
     "map_id",
     "cartesian",
     "id_list_transform",
+    "compute_score",
     "hash_cross",
     "hash_bucket",
     "vocabulary",
@@ -354,6 +355,28 @@ def id_list_transform() -> Operator:
     no ids, so that the row keeps none.
     """
     return Operator("id_list_transform", given())
+
+
+def compute_score(function: Literal["has_id_overlap", "id_overlap_count", "get_max_count", "get_jaccard_similarity", "get_cosine_similarity", "get_score_sum", "get_score_min", "get_score_max"], *, zero_norm: Literal["fail", "zero"] = "fail") -> Operator:
+    """Compares two lists of ids, which may have scores, and makes one number a row. The functions are TorchArrow's.
+    ``has_id_overlap``: 1 if an id is in both lists, else 0. ``id_overlap_count``: how many ids are in both, each as
+    often as in the list that has it less often; ``get_max_count``: as often as in the list that has it more often.
+    ``get_jaccard_similarity``: c / (n + m - c) of the overlap count c and the lists' lengths, NaN if both are empty.
+    ``get_cosine_similarity``: of the sums of the scores of each id. ``get_score_sum``, ``get_score_min``,
+    ``get_score_max``: of the matching scores whose ids are in the first list, 0 without one.
+
+    Takes ids, matching ids; ``get_score_sum``, ``get_score_min`` and ``get_score_max``: ids, matching ids, matching
+    scores; ``get_cosine_similarity``: ids, scores, matching ids, matching scores. Ids are int64; scores float32, or
+    int64 and float64, which become float32; yields float32: the nearest to the exact value of the whole expression,
+    ties to even. No order of ids changes it. Nulls: a null, or a list that holds a null, has no ids or scores; a side
+    whose ids or scores are none has neither. The result is never null.
+
+    Args:
+        function: what is computed
+        zero_norm: what becomes of a row without a cosine, since the scores of a side have the norm 0, as of an empty
+            list: ``fail`` fails the split, ``zero`` makes it 0
+    """
+    return Operator("compute_score", given({"zero_norm": "fail"}, function=function, zero_norm=zero_norm))
 
 
 def hash_cross(buckets: int) -> Operator:
