@@ -443,8 +443,8 @@ func Catalogue() []Operator {
 				"TorchArrow's. `has_id_overlap`: 1 if an id is in both lists, else 0. `id_overlap_count`: how many ids are in " +
 				"both, each as often as in the list that has it less often; `get_max_count`: as often as in the list that has it " +
 				"more often. `get_jaccard_similarity`: c / (n + m - c) of the overlap count c and the lists' lengths, NaN if " +
-				"both are empty. `get_cosine_similarity`: of the sums of the scores of each id. `get_score_sum`, `get_score_min`, " +
-				"`get_score_max`: of the matching scores whose ids are in the first list, 0 without one.",
+				"both are empty. `get_cosine_similarity`: of the sums of the scores of each id. `get_score_sum`, " +
+				"`get_score_min`, `get_score_max`: of the matching scores whose ids are in the first list, 0 without one.",
 			Params: []Param{
 				{Name: "function", Type: ParamChoice, Choices: scoreFunctionNames(), Summary: "what is computed"},
 				{Name: "zero_norm", Type: ParamChoice, Choices: []string{"fail", "zero"}, Default: Text("fail"),

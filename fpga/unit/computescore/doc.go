@@ -16,8 +16,8 @@
 //
 // A result is the float32 nearest to the exact value of the whole expression, ties to even. TorchArrow rounds each
 // step, in the order of its hash table. So a result depends on no order of the ids. A NaN that is made is 7fc00000h.
-// ScoreMin takes -0 as less than 0, and so does ScoreMax. A NaN among the scores that ScoreSum, ScoreMin or ScoreMax takes makes
-// the result NaN; a NaN or infinite score makes a CosineSimilarity NaN.
+// ScoreMin takes -0 as less than 0, and so does ScoreMax. A NaN among the scores that ScoreSum, ScoreMin or ScoreMax
+// takes makes the result NaN; a NaN or infinite score makes a CosineSimilarity NaN.
 //
 // A side whose ids or whose scores are empty has neither ids nor scores.
 //
