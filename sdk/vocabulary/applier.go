@@ -3,7 +3,9 @@ package vocabulary
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
+	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -40,7 +42,8 @@ func NewApplier(made, schema *tensor.Schema, lookups []*Lookup) (*Applier, error
 func (a *Applier) Schema() *tensor.Schema { return a.schema }
 
 // Apply returns a mini-batch with the ids of the lookups, and takes over the one it is given: label and dense features
-// are shared. If it fails, it releases that mini-batch.
+// are shared. Ids are written over the keys where no row gets or loses one; their memory is then that of the mini-batch
+// that came in. If Apply fails, it releases that mini-batch.
 func (a *Applier) Apply(in *tensor.MiniBatch) (*tensor.MiniBatch, error) {
 	var release func()
 	if in.Lent() {
@@ -51,11 +54,11 @@ func (a *Applier) Apply(in *tensor.MiniBatch) (*tensor.MiniBatch, error) {
 	var err error
 	switch {
 	case a.schema.IDs == tensor.Int64:
-		out.Values64, err = applyIDs[int64, int64](a, in, out, in.Values64)
+		out.Values64, err = applyIDs(a, in, out, in.Values64, in.Values64[:0])
 	case a.made.IDs == tensor.Int64:
-		out.Values32, err = applyIDs[int64, int32](a, in, out, in.Values64)
+		out.Values32, err = applyIDs(a, in, out, in.Values64, narrowed(in.Values64))
 	default:
-		out.Values32, err = applyIDs[int32, int32](a, in, out, in.Values32)
+		out.Values32, err = applyIDs(a, in, out, in.Values32, in.Values32[:0])
 	}
 	if err != nil {
 		in.Release()
@@ -64,14 +67,23 @@ func (a *Applier) Apply(in *tensor.MiniBatch) (*tensor.MiniBatch, error) {
 	return out, nil
 }
 
-// id is the type of a mini-batch's ids.
-type id interface{ int32 | int64 }
+// narrowed returns no int32 ids in the memory of int64 keys. The id of a key lies in no later memory than the key.
+func narrowed(keys []int64) []int32 {
+	if len(keys) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(keys))), len(keys))[:0]
+}
 
-// applyIDs makes the ids of a mini-batch, its lengths and its weights.
-func applyIDs[From, To id](a *Applier, in, out *tensor.MiniBatch, keys []From) ([]To, error) {
-	fills := 0
+// applyIDs makes the ids of a mini-batch, its lengths and its weights. inPlace is an empty slice of the keys' memory.
+func applyIDs[From, To unit.ID](a *Applier, in, out *tensor.MiniBatch, keys []From, inPlace []To) ([]To, error) {
+	fills, oneEach := 0, true // oneEach: every key has one id
 	for i, l := range a.lookups {
+		if l != nil && l.Drops() {
+			oneEach = false
+		}
 		if l != nil && l.filled && in.Lengths != nil {
+			oneEach = false
 			for _, n := range in.Lengths[i*in.Rows:][:in.Rows] {
 				if n == 0 {
 					fills++
@@ -79,12 +91,15 @@ func applyIDs[From, To id](a *Applier, in, out *tensor.MiniBatch, keys []From) (
 			}
 		}
 	}
-	w := &columnWriter[From, To]{ids: make([]To, 0, len(keys)+fills), rows: in.Rows}
-	if !a.schema.Fixed() {
-		w.lengths = make([]int32, 0, len(a.lookups)*in.Rows)
-	}
-	if a.schema.Weights {
-		w.weights = make([]float32, 0, len(keys)+fills)
+	w := &columnWriter[From, To]{ids: inPlace, rows: in.Rows, inPlace: oneEach}
+	if !oneEach {
+		w.ids = make([]To, 0, len(keys)+fills)
+		if !a.schema.Fixed() {
+			w.lengths = make([]int32, 0, len(a.lookups)*in.Rows)
+		}
+		if a.schema.Weights {
+			w.weights = make([]float32, 0, len(keys)+fills)
+		}
 	}
 	weights := in.Weights
 	for i, l := range a.lookups {
@@ -105,19 +120,23 @@ func applyIDs[From, To id](a *Applier, in, out *tensor.MiniBatch, keys []From) (
 		}
 		keys = keys[count:]
 	}
+	if oneEach {
+		w.lengths, w.weights = in.Lengths, in.Weights
+	}
 	out.Lengths, out.Weights = w.lengths, w.weights
 	return w.ids, nil
 }
 
 // columnWriter appends the ids of one column after the other.
-type columnWriter[From, To id] struct {
+type columnWriter[From, To unit.ID] struct {
 	rows    int
 	ids     []To
+	inPlace bool      // ids lie in the memory of the keys, and lengths and weights stay as they are
 	lengths []int32   // nil: every row has one id of every key
 	weights []float32 // nil: the mini-batch has none
 
 	// One block of a column.
-	keys    [lookupBlock]int64
+	keys    [lookupBlock]From
 	indices [lookupBlock]int32
 }
 
@@ -138,6 +157,9 @@ func (w *columnWriter[From, To]) column(l *Lookup, keys []From, lengths []int32,
 			return locate(err, at, lengths)
 		}
 	}
+	if w.inPlace {
+		return nil
+	}
 	w.weights = append(w.weights, scores...)
 	if w.lengths == nil {
 		return nil
@@ -152,39 +174,33 @@ func (w *columnWriter[From, To]) column(l *Lookup, keys []From, lengths []int32,
 	return nil
 }
 
-// block looks up to lookupBlock keys up.
-func (w *columnWriter[From, To]) block(l *Lookup, keys []From) []int32 {
-	wide := w.keys[:len(keys)]
-	if same, ok := any(keys).([]int64); ok {
-		wide = same
-	} else {
-		for i, key := range keys {
-			wide[i] = int64(key)
-		}
-	}
-	indices := w.indices[:len(keys)]
-	l.table.Lookup(indices, wide)
-	return indices
-}
-
 // lookup appends the ids of keys, one each. With an error it returns which key it is about.
 func (w *columnWriter[From, To]) lookup(l *Lookup, keys []From) (int, error) {
-	base := l.rules.Base
+	base := To(l.rules.Base)
 	for begin := 0; begin < len(keys); begin += lookupBlock {
-		part := keys[begin:min(begin+lookupBlock, len(keys))]
+		block := w.keys[:min(len(keys)-begin, lookupBlock)]
+		copy(block, keys[begin:]) // ids may lie in their memory
 		first := len(w.ids)
-		w.ids = w.ids[:first+len(part)]
+		w.ids = w.ids[:first+len(block)]
 		ids := w.ids[first:]
-		for i, index := range w.block(l, part) {
-			if index < 0 {
-				id, _, err := l.absent(int64(part[i]))
+		switch complete := unit.Lookup(l.table, ids, block); {
+		case complete && base == 0:
+		case complete:
+			for i := range ids {
+				ids[i] += base
+			}
+		default:
+			for i, index := range ids {
+				if index >= 0 {
+					ids[i] += base
+					continue
+				}
+				id, _, err := l.absent(int64(block[i]))
 				if err != nil {
 					return begin + i, err
 				}
 				ids[i] = To(id)
-				continue
 			}
-			ids[i] = To(base + int64(index))
 		}
 	}
 	return 0, nil
@@ -220,7 +236,9 @@ func (w *columnWriter[From, To]) rowByRow(l *Lookup, keys []From, lengths []int3
 	next()
 	for begin := 0; begin < len(keys); begin += lookupBlock {
 		part := keys[begin:min(begin+lookupBlock, len(keys))]
-		for i, index := range w.block(l, part) {
+		indices := w.indices[:len(part)]
+		unit.Lookup(l.table, indices, part)
+		for i, index := range indices {
 			id, keep := l.rules.Base+int64(index), true
 			if index < 0 {
 				var err error

@@ -122,6 +122,78 @@ func TestAppliedMiniBatches(t *testing.T) {
 	assert.Equal(t, 2, released)
 }
 
+// idAt returns an id of a mini-batch.
+func idAt(mb *tensor.MiniBatch, i int) int64 {
+	if mb.Schema.IDs == tensor.Int64 {
+		return mb.Values64[i]
+	}
+	return int64(mb.Values32[i])
+}
+
+// TestIDsLieInTheMemoryOfKeys looks up columns of several blocks between columns that stay, for all types of ids, dense
+// and scattered keys, in place and without an allocation for the ids.
+func TestIDsLieInTheMemoryOfKeys(t *testing.T) {
+	const rows = 2*lookupBlock + 5
+	for _, types := range [][2]tensor.DType{
+		{tensor.Int64, tensor.Int64}, {tensor.Int64, tensor.Int32}, {tensor.Int32, tensor.Int32},
+	} {
+		for _, step := range []int64{1, 1 << 13} {
+			for _, base := range []int64{0, 3} {
+				var keys testColumn
+				for i := range int64(rows) {
+					keys = append(keys, []int64{(i * 7 % rows) * step})
+				}
+				v := build(t, Rules{Base: base, Rare: SomeID(-5)}, keys[1:], keys[1:])
+				made := &tensor.Schema{IDs: types[0],
+					Keys: []tensor.Key{{Name: "a"}, {Name: "cat_0"}, {Name: "b"}, {Name: "cat_1"}}}
+				schema := *made
+				schema.IDs = types[1]
+				lookups := make([]*Lookup, 4)
+				for i, c := range columnsNamed(2) {
+					l, err := v.Lookup(c, UnknownRare, false)
+					require.NoError(t, err)
+					lookups[2*i+1] = l
+				}
+				a, err := NewApplier(made, &schema, lookups)
+				require.NoError(t, err)
+				in := tensor.New(made, rows, nil)
+				for column := range 4 {
+					for _, key := range keys {
+						if types[0] == tensor.Int64 {
+							in.Values64 = append(in.Values64, key[0]+int64(column/2))
+						} else {
+							in.Values32 = append(in.Values32, int32(key[0])+int32(column/2))
+						}
+					}
+				}
+				before := in.Clone()
+				mb, err := a.Apply(in)
+				require.NoError(t, err)
+				require.NoError(t, mb.Validate())
+				have := map[int64]int64{}
+				for i, key := range v.Tables[0] {
+					have[key] = base + int64(i)
+				}
+				for i := range 4 * rows {
+					key, id := idAt(before, i), idAt(mb, i)
+					want, ok := have[key]
+					switch {
+					case i/rows%2 == 0:
+						want = key
+					case !ok:
+						want = -5
+					}
+					if id != want {
+						require.Equal(t, want, id, "types %v, step %d, base %d: key %d at %d", types, step, base, key, i)
+					}
+				}
+				size := testing.AllocsPerRun(5, func() { _, _ = a.Apply(in) })
+				assert.LessOrEqual(t, size, 2.0, "the mini-batch, and nothing for its ids")
+			}
+		}
+	}
+}
+
 // TestShapesThatLookupsCannotMake checks the refusals of NewApplier and of Lookup.
 func TestShapesThatLookupsCannotMake(t *testing.T) {
 	v := build(t, Rules{}, scalars(1, 2))

@@ -47,7 +47,7 @@ func (d *ColumnDifference) compareKeys(before, after []int64, shift int64) error
 	var indices [lookupBlock]int32
 	for begin := 0; begin < len(before); begin += lookupBlock {
 		part := before[begin:min(begin+lookupBlock, len(before))]
-		table.Lookup(indices[:], part)
+		unit.Lookup(table, indices[:len(part)], part)
 		for i := range part {
 			switch index := indices[i]; {
 			case index < 0:

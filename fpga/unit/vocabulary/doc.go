@@ -3,7 +3,7 @@
 // # Overview
 //
 // A vocabulary is a list of different keys, and a key's index is its place in the list. [NewTable] prepares a list for
-// lookups, and [Table.Lookup] replaces a column of keys by their indices, [Absent] for a key that is not in the list.
+// lookups, and [Lookup] replaces a column of keys by their indices, [Absent] for a key that is not in the list.
 // What becomes of an index, and of an absent key, is the matter of package sdk/vocabulary.
 //
 // [Reference] is the definition: a Go map. [Table] shares nothing with it. A table is an array of indices where the

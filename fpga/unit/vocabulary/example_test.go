@@ -14,7 +14,7 @@ func Example() {
 		return
 	}
 	indices := make([]int32, 4)
-	table.Lookup(indices, []int64{0, 17, 9, 5})
-	fmt.Println(indices)
-	// Output: [1 2 0 -1]
+	complete := vocabulary.Lookup(table, indices, []int64{0, 17, 9, 5})
+	fmt.Println(indices, complete)
+	// Output: [1 2 0 -1] false
 }

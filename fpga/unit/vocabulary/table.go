@@ -90,32 +90,65 @@ func (t *Table) home(key int64) uint64 {
 	return (x ^ x>>29) * 0x9e3779b97f4a7c15 >> t.shift
 }
 
-// Lookup sets each element of indices to the index of the key at the same place, or to Absent. Both slices have the
-// same length.
-func (t *Table) Lookup(indices []int32, keys []int64) {
+// ID is the type of a column's keys, or of their indices.
+type ID interface{ int32 | int64 }
+
+// Lookup sets each element of indices to the index of the key at the same place, or to Absent, and reports whether all
+// keys have an index. Both slices have the same length, and may be the same memory if their types are the same.
+func Lookup[Index, Key ID](t *Table, indices []Index, keys []Key) (complete bool) {
 	indices = indices[:len(keys)]
-	if t.dense != nil {
-		dense, least := t.dense, uint64(t.least)
-		for i, key := range keys {
-			next := uint32(0)
-			if at := uint64(key) - least; at < uint64(len(dense)) {
-				next = dense[at]
-			}
-			indices[i] = int32(next) - 1
-		}
-		return
+	if t.dense == nil {
+		return lookupHashed(t, indices, keys)
 	}
+	dense, least := t.dense, uint64(t.least)
+	lowest := Index(0)
+	for i, key := range keys {
+		next := uint32(0)
+		if at := uint64(int64(key)) - least; at < uint64(len(dense)) {
+			next = dense[at]
+		}
+		index := Index(int32(next) - 1)
+		indices[i] = index
+		lowest |= index
+	}
+	return lowest >= 0
+}
+
+// hashedBlock is how many slots are loaded before the first is compared, so that the processor waits for all of them
+// at once.
+const hashedBlock = 64
+
+// lookupHashed is Lookup of a hash table.
+func lookupHashed[Index, Key ID](t *Table, indices []Index, keys []Key) (complete bool) {
 	slots := t.slots
 	mask := uint64(len(slots) - 1)
-	for i, key := range keys {
-		at := t.home(key)
-		s := &slots[at&mask]
-		for s.key != key && s.next != 0 {
-			at++
-			s = &slots[at&mask]
+	lowest := Index(0)
+	var homes [hashedBlock]uint64
+	for len(keys) > 0 {
+		n := min(len(keys), hashedBlock)
+		loaded := uint32(0)
+		for i, key := range keys[:n] {
+			at := t.home(int64(key)) & mask
+			homes[i] = at
+			loaded |= slots[at].next
 		}
-		indices[i] = int32(s.next) - 1
+		if loaded == 0 { // every slot is free: the table has none of the keys
+			lowest = Index(Absent)
+		}
+		for i, key := range keys[:n] {
+			at := homes[i]
+			s := &slots[at&mask]
+			for s.key != int64(key) && s.next != 0 {
+				at++
+				s = &slots[at&mask]
+			}
+			index := Index(int32(s.next) - 1)
+			indices[i] = index
+			lowest |= index
+		}
+		keys, indices = keys[n:], indices[n:]
 	}
+	return lowest >= 0
 }
 
 // Bytes returns the memory of the table.

@@ -3,6 +3,7 @@ package vocabulary
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,9 +28,25 @@ func TestTableIsTheReference(t *testing.T) {
 		sought := append(append([]int64{}, edges...), keys...)
 		sought = append(sought, rapid.SliceOfN(key, 0, 100).Draw(t, "others")...)
 		got, want := make([]int32, len(sought)), make([]int32, len(sought))
-		table.Lookup(got, sought)
+		complete := Lookup(table, got, sought)
 		reference.Lookup(want, sought)
 		assert.Equal(t, want, got)
+		assert.Equal(t, !slices.Contains(want, Absent), complete)
+
+		// In place, and narrower keys.
+		inPlace := slices.Clone(sought)
+		assert.Equal(t, complete, Lookup(table, inPlace, inPlace))
+		narrow, narrowAsWide := []int32{}, []int64{}
+		for i, key := range sought {
+			assert.EqualValues(t, want[i], inPlace[i])
+			narrow, narrowAsWide = append(narrow, int32(key)), append(narrowAsWide, int64(int32(key)))
+		}
+		reference.Lookup(want, narrowAsWide)
+		assert.Equal(t, !slices.Contains(want, Absent), Lookup(table, narrow, narrow))
+		assert.Equal(t, want, narrow)
+		for i := range keys {
+			assert.True(t, Lookup(table, got[:i+1], keys[:i+1]))
+		}
 	})
 }
 
@@ -98,7 +115,7 @@ func BenchmarkLookup(b *testing.B) {
 			}
 			b.SetBytes(int64(len(column)))
 			for b.Loop() {
-				table.Lookup(indices, column)
+				Lookup(table, indices, column)
 			}
 		})
 	}
