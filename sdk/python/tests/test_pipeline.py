@@ -26,6 +26,7 @@ from millrace.operators import (
     log,
     positive_modulus,
     sigrid_hash,
+    vocabulary,
 )
 from millrace.pipeline import LogSpaced, Operator
 
@@ -95,6 +96,30 @@ class Documents(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "an input is 3, want text"):
             Pipeline().sparse(inputs=["x", 3])  # type: ignore[list-item]
 
+        p = Pipeline()
+        with self.assertRaisesRegex(TypeError, "name is 3, want text"):
+            p.vocabulary(3)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "joint is 1, want True or False"):
+            p.vocabulary("v", joint=1)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "base is True, want a whole number"):
+            p.vocabulary("v", base=True)
+        with self.assertRaisesRegex(TypeError, "rare_id is 1.5, want a whole number"):
+            p.vocabulary("v", rare_id=1.5)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "unknown is 0, want text"):
+            p.vocabulary("v", unknown=0)  # type: ignore[arg-type]
+        self.assertEqual(p.vocabularies, [], "what is refused is not added")
+
+    def test_vocabularies_are_written_without_their_defaults(self) -> None:
+        p = Pipeline().vocabulary("all", order="count", joint=True, base=5, null_id=-1, rare_id=0, oov_buckets=3)
+        p.vocabulary("rest", min_count=2, max_size=7, unknown="drop").vocabulary("a b").vocabulary("no", min_count=1)
+        self.assertEqual(
+            p.to_yaml(),
+            "batch: 8192\nvocabularies:\n"
+            "  all: {order: count, joint: true, base: 5, null_id: -1, rare_id: 0, oov_buckets: 3}\n"
+            "  rest: {min_count: 2, max_size: 7, unknown: drop}\n"
+            '  "a b": {}\n  "no": {}\n',
+        )
+
     def test_every_operator_is_a_documented_function(self) -> None:
         self.assertGreaterEqual(len(operators.__all__), 10)
         for name in operators.__all__:
@@ -116,6 +141,12 @@ class Documents(unittest.TestCase):
             f"pipeline: {__file__}:{line}: dense[0].ops[0]: wrong; pipeline: {__file__}:{line - 1}: label.column: y; "
             "sparse[7]: ?",
         )
+        p.vocabulary("v").vocabulary("v.w").vocabulary("a b")
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+        for path in ("vocabularies.v", "vocabularies.v.base", "vocabularies.v.w.base", "vocabularies.a b"):
+            self.assertEqual(p.explain(f"line 7:3: {path}: no"), f"{__file__}:{line}: {path}: no")
+        for path in ("vocabularies.vw", "vocabularies.u", "vocabularies"):
+            self.assertEqual(p.explain(f"{path}: no"), f"{path}: no")
         p.value("v", "x")
         line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
         self.assertEqual(p.explain("values[0].from: no; values[1]: ?"), f"{__file__}:{line}: values[0].from: no; values[1]: ?")
@@ -224,6 +255,10 @@ class Checked(unittest.TestCase):
                 ]
                 crossed = {"as": "crossed", "inputs": ["pairs", "small"]}
                 by_hand["sparse"].append({**crossed, "ops": ["cartesian", {"positive_modulus": {"modulus": modulus}}]})
+            if draw.random() < 0.5:
+                count = draw.randrange(1, 4)
+                p.sparse("cat_3", ops=[fill_null(0), vocabulary("seen")], name="place")
+                p.vocabulary("seen", order="count", min_count=count, unknown="drop", joint=draw.random() < 0.5)
             borders = sorted(draw.choice([-1.5, 0, 3, 1e10, float("inf")]) for _ in range(draw.randrange(1, 6)))
             side = draw.choice(["left", "right"])
             p.generated("int_0", name="b", ops=[fill_null(0), bucketize(borders, side=side)])  # type: ignore[arg-type]
@@ -236,9 +271,70 @@ class Checked(unittest.TestCase):
                         "ops": [{"fill_null": {"value": 0}}, {"bucketize": {"borders": borders, "side": side}}],
                     }
                 ]
+            if finite == borders and not p.vocabularies:
                 by_hand_digest = self.job_digest(json.dumps(by_hand))
                 self.assertEqual(self.job_digest(p.to_yaml()), by_hand_digest, p.to_yaml())
             self.assertEqual(Pipeline.from_yaml(p.to_yaml()), p)
+
+    def test_vocabularies_are_those_of_the_document_written_by_hand(self) -> None:
+        document = """\
+label: {column: label}
+sparse:
+  - columns: [cat_0..cat_2]
+    ops: [fill_null: 0, positive_modulus: 7, vocabulary: seen]
+  - columns: [cat_3]
+    ops: [fill_null: 0, vocabulary: counted]
+vocabularies:
+  seen:
+  counted: {order: count, base: 2, rare_id: 1, min_count: 2}
+"""
+        p = Pipeline().label("label")
+        p.sparse("cat_0..cat_2", ops=[fill_null(0), positive_modulus(7), vocabulary("seen")])
+        p.sparse("cat_3", ops=[fill_null(0), vocabulary("counted")])
+        p.vocabulary("seen").vocabulary("counted", order="count", base=2, rare_id=1, min_count=2)
+        self.assertEqual(Pipeline.from_yaml(document), p)
+        path = self.home / "vocabularies.yaml"
+        path.write_text(p.to_yaml())
+        files = {}
+        for name in ("seen", "counted"):
+            files[name] = str(self.home / f"{name}.vocab")
+            self.run_binary(
+                "vocabulary", "build", "--pipeline", str(path), "--name", name, f'--in="{self.data}"',
+                "--out", files[name], "--progress", "none",
+            )  # fmt: skip
+        read = []
+        for pipeline in (p, document):
+            with millrace.open([self.data], pipeline, batch=60, vocabularies=files, tensors="views") as job:
+                read += [(str(mb.name), mb.values.tolist()) for mb in job]
+        self.assertEqual(len(read), 2)
+        self.assertEqual(read[0], read[1])
+        self.assertLess(max(read[0][1][:180]), 7)
+        checked = p.check(self.data, vocabularies=files)
+        self.assertEqual([key.name for key in checked.keys], ["cat_0", "cat_1", "cat_2", "cat_3"])
+        self.assertEqual(checked, Pipeline.from_yaml(document).check(self.data, vocabularies=files))
+        with self.assertRaisesRegex(PipelineError, "vocabular"):
+            p.check(self.data, vocabularies={"seen": files["seen"]})
+        with self.assertRaisesRegex(millrace.OptionsError, "want a mapping of names to files"):
+            p.check(self.data, vocabularies=[files["seen"]])  # type: ignore[arg-type]
+
+    def test_errors_name_the_line_of_a_vocabulary(self) -> None:
+        p = Pipeline().sparse("cat_0", ops=[fill_null(0), vocabulary("seen")])
+        p.vocabulary("seen", base=-1)
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+        p.vocabulary("unused")
+        with self.assertRaises(PipelineError) as caught:
+            p.check()
+        found = [(problem.path, problem.file, problem.line) for problem in caught.exception.problems]
+        self.assertIn(("vocabularies.seen.base", __file__, line), found)
+        p.vocabularies.pop(0)
+        p.vocabulary("seen", unknown="bucket")
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+        with self.assertRaises(PipelineError) as caught:
+            p.check()
+        found = [(problem.path, problem.file, problem.line) for problem in caught.exception.problems]
+        self.assertEqual(
+            sorted(found), [("vocabularies.seen", __file__, line), ("vocabularies.unused", __file__, line - 6)]
+        )
 
     def test_features_are_known_before_the_first_mini_batch(self) -> None:
         found = rm1().check(self.data)

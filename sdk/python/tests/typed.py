@@ -33,4 +33,5 @@ def wrong() -> None:
     millrace.open("x", "rm1", bach=64)  # type: ignore[call-overload]
     millrace.open("x", "rm1", batch="64")  # type: ignore[call-overload]
     millrace.open("x")  # type: ignore[call-overload]
+    millrace.Pipeline().vocabulary("v", order="last")  # type: ignore[arg-type]
     sigrid_hash(maximum=10)  # type: ignore[call-arg]

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 import re
 import subprocess
@@ -36,10 +37,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Callable, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple, Union
 
-from . import binary
+from . import arguments, binary
 from .errors import PipelineError, PipelineProblem
 
-__all__ = ["Checked", "CheckedKey", "Group", "Label", "LogSpaced", "NamedValue", "Operator", "Pipeline"]
+__all__ = ["Checked", "CheckedKey", "Group", "Label", "LogSpaced", "NamedValue", "Operator", "Pipeline", "Vocabulary"]
 
 _Number = Union[int, float]
 _Value = Union[int, float, str, "LogSpaced", "Pairs", Tuple[Any, ...]]
@@ -155,6 +156,19 @@ class NamedValue:
 
 
 @dataclass(frozen=True)
+class Vocabulary:
+    """A vocabulary that operators name; the attributes are the arguments of :meth:`Pipeline.vocabulary`.
+
+    Attributes:
+        place: the line of Python that added the vocabulary; None for a vocabulary of a document.
+    """
+
+    name: str
+    rules: Tuple[Tuple[str, Union[int, str, bool]], ...] = ()
+    place: Optional[Place] = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class CheckedKey:
     """A key of the mini-batches that a pipeline makes of files.
 
@@ -220,6 +234,7 @@ class Pipeline:
         self.dense_groups: List[Group] = []
         self.sparse_groups: List[Group] = []
         self.generated_groups: List[Group] = []
+        self.vocabularies: List[Vocabulary] = []
 
     def label(self, column: str, *, null: Optional[_Number] = None, ops: Iterable[Operator] = ()) -> "Pipeline":
         """Sets the column that becomes the label, float32 [B].
@@ -321,6 +336,60 @@ class Pipeline:
         self.generated_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate, inputs))
         return self
 
+    def vocabulary(
+        self,
+        name: str,
+        *,
+        order: Literal["first_seen", "count", "count_text"] = "first_seen",
+        joint: bool = False,
+        base: int = 0,
+        null_id: Optional[int] = None,
+        rare_id: Optional[int] = None,
+        oov_buckets: int = 0,
+        min_count: int = 1,
+        max_size: Optional[int] = None,
+        unknown: Optional[Literal["error", "id", "bucket", "drop"]] = None,
+    ) -> "Pipeline":
+        """Adds a vocabulary, which the operator :func:`~millrace.operators.vocabulary` names. ``millrace vocabulary build``
+        makes its file, and ``millrace.open(vocabularies=)`` takes the file.
+
+        Args:
+            name: the name of the vocabulary.
+            order: ``"first_seen"``: ids by first appearance; ``"count"``: the most frequent first, ties by the lesser
+                value; ``"count_text"``: ties by the greater decimal text, as TensorFlow Transform has it.
+            joint: whether all columns share one table of ids.
+            base: the id of the first place.
+            null_id: the id of a row without a value, in a column that has one value a row; None gives such a row no id.
+            rare_id: the id of values that the vocabulary lacks.
+            oov_buckets: how many ids just below ``base`` values that the vocabulary lacks are hashed to.
+            min_count: how often a value occurs that gets a place.
+            max_size: the most places of a table; None does not bound them.
+            unknown: what becomes of a value that the vocabulary lacks: ``"error"`` fails the split, ``"id"`` gives
+                ``rare_id``, ``"bucket"`` one of ``oov_buckets``, ``"drop"`` leaves it out. None: ``"bucket"`` if there
+                are buckets, else ``"id"`` if there is a ``rare_id``, else ``"error"``.
+
+        Raises:
+            TypeError: an argument is of another type.
+        """
+        if not isinstance(joint, bool):
+            raise TypeError(f"joint is {joint!r}, want True or False")
+        rules: List[Tuple[str, Union[int, str, bool]]] = []
+        for key, default, value in (
+            ("order", "first_seen", _text(order, "order")),
+            ("joint", False, joint),
+            ("base", 0, _whole(base, "base")),
+            ("null_id", None, None if null_id is None else _whole(null_id, "null_id")),
+            ("rare_id", None, None if rare_id is None else _whole(rare_id, "rare_id")),
+            ("oov_buckets", 0, _whole(oov_buckets, "oov_buckets")),
+            ("min_count", 1, _whole(min_count, "min_count")),
+            ("max_size", None, None if max_size is None else _whole(max_size, "max_size")),
+            ("unknown", None, None if unknown is None else _text(unknown, "unknown")),
+        ):
+            if value is not None and value != default:
+                rules.append((key, value))
+        self.vocabularies.append(Vocabulary(_text(name, "name"), tuple(rules), _caller()))
+        return self
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pipeline):
             return NotImplemented
@@ -385,6 +454,11 @@ class Pipeline:
                 lines.append("    deduplicate: true")
             if group.ops:
                 lines.append(f"    ops: {_yaml_ops(group.ops)}")
+        for i, vocabulary in enumerate(self.vocabularies):
+            if i == 0:
+                lines.append("vocabularies:")
+            rules = ", ".join(f"{key}: {_yaml_rule(value)}" for key, value in vocabulary.rules)
+            lines.append(f"  {_yaml_text(vocabulary.name)}: {{{rules}}}")
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -440,20 +514,30 @@ class Pipeline:
                         inputs=tuple(g.get("inputs", ())),
                     )
                 )
+        for name, rules in (document.get("vocabularies") or {}).items():
+            p.vocabularies.append(Vocabulary(name, tuple((rules or {}).items())))
         return p
 
-    def check(self, *files: Union[str, "os.PathLike[str]"]) -> Checked:
+    def check(
+        self,
+        *files: Union[str, "os.PathLike[str]"],
+        vocabularies: Optional[Mapping[str, arguments.Path]] = None,
+    ) -> Checked:
         """Checks the pipeline with the ``millrace`` binary: by itself, or against files.
 
         Args:
             files: files, folders or patterns of one data set; none checks the pipeline by itself.
+            vocabularies: the files of the pipeline's vocabularies, by name. A check against files needs all of them.
 
         Raises:
             PipelineError: the pipeline has errors, each with the line of Python that added the group; or the files
                 cannot be read.
+            OptionsError: ``vocabularies`` is no mapping of names to files.
             BinaryError: there is no ``millrace`` binary.
         """
+        built = arguments.named_paths("vocabularies", vocabularies) or {}
         named = ["--in=" + _csv(os.fspath(f)) for f in files]
+        named += [f"--vocabulary={name}={path}" for name, path in built.items()]
         answer = _ask(["-", *named], self.to_yaml())
         _raise_problems(answer, self.locate)
         return Checked(
@@ -473,6 +557,9 @@ class Pipeline:
         if re.match(r"label\b", path) and self.label_column is not None:
             return self.label_column.place
         found = re.match(r"(values|dense|sparse|generated)\[(\d+)\]", path)
+        for vocabulary in sorted(self.vocabularies, key=lambda v: -len(v.name)):  # a name may hold a dot
+            if (path + ".").startswith(f"vocabularies.{vocabulary.name}."):
+                return vocabulary.place
         if found and found[1] == "values" and int(found[2]) < len(self.values):
             return self.values[int(found[2])].place
         for kind, i, group in self._groups():
@@ -489,7 +576,8 @@ class Pipeline:
             place = self.locate(found[1])
             return f"{place}: {found[1]}" if place else found[0]
 
-        path = r"(?:line \d+:\d+: )?\b((?:label\b|(?:values|dense|sparse|generated)\[\d+\])[\w\[\].]*)"
+        names = "".join(rf"|vocabularies\.{re.escape(v.name)}(?![\w-])" for v in self.vocabularies)
+        path = rf"(?:line \d+:\d+: )?\b((?:label\b|(?:values|dense|sparse|generated)\[\d+\]{names})[\w\[\].]*)"
         return re.sub(path, with_place, message)
 
 
@@ -505,6 +593,12 @@ def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{what} is {value!r}, want text")
     return value
+
+
+def _whole(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} is {value!r}, want a whole number")
+    return operator.index(value)
 
 
 def _operators(ops: Iterable[Operator]) -> Tuple[Operator, ...]:
@@ -578,6 +672,13 @@ def _yaml(value: Any) -> str:
     if isinstance(value, float) or hasattr(value, "__float__"):
         return _yaml_real(float(value))
     raise TypeError(f"{value!r} as a parameter: want a number, text, borders or a table")
+
+
+def _yaml_rule(value: Union[int, str, bool]) -> str:
+    """Returns the value of a vocabulary's rule as YAML."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _yaml(value)
 
 
 def _yaml_real(x: float) -> str:
