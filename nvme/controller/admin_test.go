@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
@@ -143,19 +144,19 @@ func TestLogPages(t *testing.T) {
 	assert.Equal(t, uint8(1), fw.Active)
 	assert.Equal(t, "1.0", fw.Revisions[0])
 
-	for csi, want := range map[uint8][]int{0: {0, 1, 2, 5, 8, 9, 0x81, 0x82, 0x85}, 3: {1, 2, 4, 5}, 4: {1}} {
-		var e nvme.EffectsLog
-		admin(t, c, nvme.GetLogCSI(nvme.LogEffects, csi, 0, 4096), b, nvme.Success)
-		require.NoError(t, e.Unmarshal(b))
-		var got []int
-		for op, v := range e.IO {
-			if v != 0 {
-				got = append(got, op)
+	for commandSet, want := range map[uint8][]int{0: {0, 1, 2, 5, 8, 9, 0x81, 0x82, 0x85}, 3: {1, 2, 4, 5}, 4: {1}} {
+		var log nvme.EffectsLog
+		admin(t, c, nvme.GetLogCSI(nvme.LogEffects, commandSet, 0, 4096), b, nvme.Success)
+		require.NoError(t, log.Unmarshal(b))
+		var supported []int
+		for opcode, effects := range log.IO {
+			if effects != 0 {
+				supported = append(supported, opcode)
 			}
-			assert.Zero(t, v&^3, "opcode %02xh has effects that make Linux freeze queues", op)
+			assert.Zero(t, effects&^3, "opcode %02xh has effects that make Linux freeze queues", opcode)
 		}
-		assert.Equal(t, want, got)
-		assert.Equal(t, uint32(1), e.Admin[nvme.AdminLoadProgram])
+		assert.Equal(t, want, supported)
+		assert.Equal(t, uint32(1), log.Admin[nvme.AdminLoadProgram])
 	}
 	admin(t, c, nvme.GetLogCSI(nvme.LogEffects, 2, 0, 4096), b, nvme.InvalidField)
 
@@ -177,25 +178,29 @@ func TestLogPageOffsetsAtTheirLimits(t *testing.T) {
 	c := newDrive(t).connect()
 	whole := make([]byte, 512)
 	admin(t, c, nvme.GetLog(nvme.LogFirmware, 0, 0, 512), whole, nvme.Success)
-	for _, x := range []struct {
-		off  uint64
-		n    uint32
-		want nvme.Status
+	for _, test := range []struct {
+		name   string
+		offset uint64
+		length uint32
+		want   nvme.Status
 	}{
-		{8, 8, nvme.Success}, {508, 4, nvme.Success}, {508, 8, nvme.Success}, {512, 4, nvme.Success}, {516, 4,
-			nvme.InvalidField},
-		{510, 4, nvme.InvalidField}, {^uint64(3), 4, nvme.InvalidField},
+		{"inside", 8, 8, nvme.Success},
+		{"the last dword", 508, 4, nvme.Success},
+		{"past the end", 508, 8, nvme.Success},
+		{"at the end", 512, 4, nvme.Success},
+		{"beyond the end", 516, 4, nvme.InvalidField},
+		{"an odd offset", 510, 4, nvme.InvalidField},
+		{"the greatest offset", ^uint64(3), 4, nvme.InvalidField},
 	} {
-		b := make([]byte, x.n)
-		for i := range b {
-			b[i] = 0xee
-		}
-		admin(t, c, nvme.GetLog(nvme.LogFirmware, 0, x.off, x.n), b, x.want)
-		if x.want.OK() {
-			want := make([]byte, x.n)
-			copy(want, whole[x.off:])
-			assert.Equal(t, want, b, "%d bytes at %d", x.n, x.off)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			got := bytes.Repeat([]byte{0xee}, int(test.length))
+			admin(t, c, nvme.GetLog(nvme.LogFirmware, 0, test.offset, test.length), got, test.want)
+			if test.want.OK() {
+				want := make([]byte, test.length)
+				copy(want, whole[test.offset:])
+				assert.Equal(t, want, got)
+			}
+		})
 	}
 	cmd := nvme.GetLog(nvme.LogFirmware, 0, 1, 4)
 	cmd.SetDW(14, 1<<23) // offset in entries
@@ -216,28 +221,33 @@ func TestFeatures(t *testing.T) {
 		out := admin(t, c, nvme.GetFeature(fid), nil, nvme.Success)
 		return out.DW0()
 	}
-	for fid, v := range map[uint8][2]uint32{ // default, and what is set
-		nvme.FeatureArbitration: {0, 0x01020307}, nvme.FeatureTemperature: {warningTemperature,
-			350}, nvme.FeatureErrorRecovery: {0, 7},
-		nvme.FeatureWriteCache: {1, 0}, nvme.FeatureWriteAtomicity: {0, 1}, nvme.FeatureAsyncEvents: {0, 0x300},
-		nvme.FeatureKeepAlive: {0, 5000}, nvme.FeatureSoftwareProgress: {0, 3}, nvme.FeaturePowerManagement: {0, 0},
-		nvme.FeatureCommandSets: {0, 0},
+	for fid, value := range map[uint8]struct{ initial, changed uint32 }{
+		nvme.FeatureArbitration:      {0, 0x01020307},
+		nvme.FeatureTemperature:      {warningTemperature, 350},
+		nvme.FeatureErrorRecovery:    {0, 7},
+		nvme.FeatureWriteCache:       {1, 0},
+		nvme.FeatureWriteAtomicity:   {0, 1},
+		nvme.FeatureAsyncEvents:      {0, 0x300},
+		nvme.FeatureKeepAlive:        {0, 5000},
+		nvme.FeatureSoftwareProgress: {0, 3},
+		nvme.FeaturePowerManagement:  {0, 0},
+		nvme.FeatureCommandSets:      {0, 0},
 	} {
-		assert.Equal(t, v[0], get(fid), "feature %02xh", fid)
-		admin(t, c, nvme.SetFeature(fid, v[1]), nil, nvme.Success)
-		assert.Equal(t, v[1], get(fid), "feature %02xh", fid)
+		assert.Equal(t, value.initial, get(fid), "feature %02xh", fid)
+		admin(t, c, nvme.SetFeature(fid, value.changed), nil, nvme.Success)
+		assert.Equal(t, value.changed, get(fid), "feature %02xh", fid)
 		cmd := nvme.GetFeature(fid)
-		for sel := uint32(selectDefault); sel <= selectSaved; sel++ {
-			cmd.SetDW(10, uint32(fid)|sel<<8)
+		for selected := uint32(selectDefault); selected <= selectSaved; selected++ {
+			cmd.SetDW(10, uint32(fid)|selected<<8)
 			out := admin(t, c, cmd, nil, nvme.Success)
-			assert.Equal(t, v[0], out.DW0(), "feature %02xh default", fid)
+			assert.Equal(t, value.initial, out.DW0(), "feature %02xh default", fid)
 		}
 		cmd.SetDW(10, uint32(fid)|selectCapabilities<<8)
 		out := admin(t, c, cmd, nil, nvme.Success)
 		assert.NotZero(t, out.DW0()&capChangeable)
 		cmd.SetDW(10, uint32(fid)|4<<8)
 		admin(t, c, cmd, nil, nvme.InvalidField)
-		cmd = nvme.SetFeature(fid, v[1])
+		cmd = nvme.SetFeature(fid, value.changed)
 		cmd.SetDW(10, uint32(fid)|1<<31)
 		admin(t, c, cmd, nil, nvme.FeatureNotSaveable)
 	}
@@ -247,10 +257,10 @@ func TestFeatures(t *testing.T) {
 			admin(t, c, nvme.GetFeature(uint8(fid)), nil, nvme.InvalidField)
 		}
 	}
-	for name, x := range map[string]struct {
-		fid  uint8
-		v    uint32
-		want nvme.Status
+	for name, test := range map[string]struct {
+		fid   uint8
+		value uint32
+		want  nvme.Status
 	}{
 		"a power state that is not there":     {nvme.FeaturePowerManagement, 1, nvme.InvalidField},
 		"errors for deallocated blocks":       {nvme.FeatureErrorRecovery, 1 << 16, nvme.InvalidField},
@@ -260,7 +270,7 @@ func TestFeatures(t *testing.T) {
 		"queues after one is open":            {nvme.FeatureQueues, 0, nvme.CommandSequenceError},
 		"another combination of command sets": {nvme.FeatureCommandSets, 1, nvme.CommandSetRejected},
 	} {
-		t.Run(name, func(t *testing.T) { admin(t, c, nvme.SetFeature(x.fid, x.v), nil, x.want) })
+		t.Run(name, func(t *testing.T) { admin(t, c, nvme.SetFeature(test.fid, test.value), nil, test.want) })
 	}
 	cmd := nvme.SetFeature(nvme.FeatureKeepAlive, 4001)
 	admin(t, c, cmd, nil, nvme.Success)
@@ -306,25 +316,38 @@ func TestHostIdentifierCameWithTheConnection(t *testing.T) {
 
 func TestNumberOfQueues(t *testing.T) {
 	d := newDrive(t)
-	for _, x := range []struct {
-		v    uint32
-		want int // queues, 0: refused
-	}{{0, 1}, {3 | 7<<16, 4}, {7 | 3<<16, 4}, {62 | 62<<16, 63}, {63 | 63<<16, 64}, {64 | 64<<16, 64}, {0x3ff03ff,
-		64}, {0xfffe, 1}, {0xffff, 0}, {0xffff0000, 0}} {
-		c, err := d.Connect(HostID{}, 0)
-		require.NoError(t, err)
-		require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
-		cmd := nvme.SetFeature(nvme.FeatureQueues, x.v)
-		out := c.Execute(t.Context(), 0, &cmd, nil)
-		if x.want == 0 {
-			assert.ErrorIs(t, out.Status(), nvme.InvalidField)
-		} else {
+	for _, test := range []struct {
+		name                    string
+		submission, completions uint32 // the numbers that the host asks for, less one
+		granted                 int    // queues; 0: refused
+	}{
+		{"one of each", 0, 0, 1},
+		{"fewer submission queues", 3, 7, 4},
+		{"fewer completion queues", 7, 3, 4},
+		{"one less than the most", 62, 62, 63},
+		{"the most", 63, 63, 64},
+		{"one more than the most", 64, 64, 64},
+		{"many more", 0x3ff, 0x3ff, 64},
+		{"the greatest number of submission queues", 0xfffe, 0, 1},
+		{"no number of submission queues", 0xffff, 0, 0},
+		{"no number of completion queues", 0, 0xffff, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := d.Connect(HostID{}, 0)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, c.Close()) }()
+			require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
+			cmd := nvme.SetFeature(nvme.FeatureQueues, test.submission|test.completions<<16)
+			out := c.Execute(t.Context(), 0, &cmd, nil)
+			if test.granted == 0 {
+				assert.ErrorIs(t, out.Status(), nvme.InvalidField)
+				return
+			}
 			require.True(t, out.Status().OK())
-			assert.Equal(t, uint32(x.want-1)*0x10001, out.DW0())
-			assert.True(t, c.OpenQueue(uint16(x.want), 2).OK())
-			assert.ErrorIs(t, c.OpenQueue(uint16(x.want+1), 2), nvme.InvalidQueueID)
-		}
-		require.NoError(t, c.Close())
+			assert.Equal(t, uint32(test.granted-1)*0x10001, out.DW0())
+			assert.True(t, c.OpenQueue(uint16(test.granted), 2).OK())
+			assert.ErrorIs(t, c.OpenQueue(uint16(test.granted+1), 2), nvme.InvalidQueueID)
+		})
 	}
 }
 
@@ -363,7 +386,7 @@ func TestHealth(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	long := func(n int) string { return string(make([]byte, n)) }
-	for name, o := range map[string]Options{
+	for name, options := range map[string]Options{
 		"no flash":        {},
 		"block size":      {Flash: newFlash(8192), BlockSize: 1024},
 		"tiny flash":      {Flash: newFlash(511)},
@@ -374,7 +397,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"associations":    {Flash: newFlash(512), MaxAssociations: 1025},
 		"no associations": {Flash: newFlash(512), MaxAssociations: -1},
 	} {
-		_, err := New(o)
+		_, err := New(options)
 		assert.Error(t, err, name)
 	}
 	s, err := New(Options{Flash: newFlash(512)})

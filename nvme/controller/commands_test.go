@@ -14,7 +14,7 @@ import (
 func TestParseTellsTheTransferOrTheStatus(t *testing.T) {
 	c := newDrive(t).enabled()
 	assert.Equal(t, HostID{NQN: "test", ID: [16]byte{1, 2, 3}}, c.Host())
-	for name, x := range map[string]struct {
+	for name, test := range map[string]struct {
 		queue  uint16
 		cmd    nvme.Command
 		change func(*nvme.Command)
@@ -48,15 +48,15 @@ func TestParseTellsTheTransferOrTheStatus(t *testing.T) {
 		"bidirectional":   {1, nvme.New(0x83, 1), nil, Transfer{}, nvme.InvalidOpcode},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if x.change != nil {
-				x.change(&x.cmd)
+			if test.change != nil {
+				test.change(&test.cmd)
 			}
-			tr, st := c.Parse(x.queue, &x.cmd)
-			assert.Equal(t, x.want, tr)
-			assert.Equal(t, x.status.Final(), st)
-			if !st.OK() {
-				out := c.Execute(context.Background(), x.queue, &x.cmd, make([]byte, x.cmd.DataLength()))
-				assert.Equal(t, st, out.Status(), "executing what Parse refused")
+			transfer, status := c.Parse(test.queue, &test.cmd)
+			assert.Equal(t, test.want, transfer)
+			assert.Equal(t, test.status.Final(), status)
+			if !status.OK() {
+				out := c.Execute(context.Background(), test.queue, &test.cmd, make([]byte, test.cmd.DataLength()))
+				assert.Equal(t, status, out.Status(), "executing what Parse refused")
 			}
 		})
 	}

@@ -25,9 +25,9 @@ func preprocess(t testing.TB, c nvme.Conn, p cs.Preprocess, want nvme.Status) ui
 
 func execute(t testing.TB, c nvme.Conn, slot uint16, ranges []cs.Range, args []byte, want nvme.Status) uint64 {
 	t.Helper()
-	x, err := cs.Execute(slot, ranges, args)
+	request, err := cs.Execute(slot, ranges, args)
 	require.NoError(t, err)
-	out := io(t, c, x.Command, x.Data, want)
+	out := io(t, c, request.Command, request.Data, want)
 	return out.Result()
 }
 
@@ -66,10 +66,10 @@ func vendorLog(t testing.TB, c nvme.Conn) cs.Log {
 func TestMemoryAccessAtItsLimits(t *testing.T) {
 	c := newDrive(t).connect()
 	reserve(t, c, testSLM)
-	for _, x := range []struct {
+	for _, test := range []struct {
 		name             string
-		addr             uint64
-		n                uint32
+		address          uint64
+		length           uint32
 		vendor, standard nvme.Status
 	}{
 		{"last dword", testSLM - 4, 4, nvme.Success, nvme.Success},
@@ -80,13 +80,13 @@ func TestMemoryAccessAtItsLimits(t *testing.T) {
 		{"odd length", 0, 5, nvme.Success, nvme.InvalidField},
 		{"odd address", 1, 4, nvme.Success, nvme.InvalidField},
 	} {
-		t.Run(x.name, func(t *testing.T) {
-			b := make([]byte, x.n)
-			io(t, c, cs.Fetch(x.addr, x.n), b, x.vendor)
-			io(t, c, cs.Store(x.addr, x.n), b, x.vendor)
-			io(t, c, cs.MemoryRead(x.addr, x.n), b, x.standard)
-			io(t, c, cs.MemoryWrite(x.addr, x.n), b, x.standard)
-			io(t, c, cs.MemoryFill(x.addr, x.n, 1), nil, x.standard)
+		t.Run(test.name, func(t *testing.T) {
+			data := make([]byte, test.length)
+			io(t, c, cs.Fetch(test.address, test.length), data, test.vendor)
+			io(t, c, cs.Store(test.address, test.length), data, test.vendor)
+			io(t, c, cs.MemoryRead(test.address, test.length), data, test.standard)
+			io(t, c, cs.MemoryWrite(test.address, test.length), data, test.standard)
+			io(t, c, cs.MemoryFill(test.address, test.length, 1), nil, test.standard)
 		})
 	}
 }
@@ -95,15 +95,15 @@ func TestMemoryFillRepeatsItsPattern(t *testing.T) {
 	d := newDrive(t)
 	c := d.connect()
 	at := reserve(t, c, 8192)
-	for _, n := range []uint32{4, 12, 4096, 4100} {
+	for _, length := range []uint32{4, 12, 4096, 4100} {
 		clear(d.compute.slm)
-		io(t, c, cs.MemoryFill(at+4, n, 0x44332211), nil, nvme.Success)
+		io(t, c, cs.MemoryFill(at+4, length, 0x44332211), nil, nvme.Success)
 		for i := range uint32(8192) {
 			want := byte(0)
-			if i >= 4 && i < 4+n {
+			if i >= 4 && i < 4+length {
 				want = []byte{0x11, 0x22, 0x33, 0x44}[i%4]
 			}
-			require.Equal(t, want, d.compute.slm[at+uint64(i)], "byte %d of a fill of %d", i, n)
+			require.Equal(t, want, d.compute.slm[at+uint64(i)], "byte %d of a fill of %d", i, length)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestMemoryCopyFromBlocks(t *testing.T) {
 	assert.Equal(t, uint64(5*512), l.FlashToDRAM.Bytes)
 	assert.Equal(t, uint64(5), d.Counters().SectorsRead)
 
-	for name, x := range map[string]struct {
+	for name, test := range map[string]struct {
 		change func(*cs.MemoryCopy)
 		data   []byte
 		want   nvme.Status
@@ -144,11 +144,11 @@ func TestMemoryCopyFromBlocks(t *testing.T) {
 			nvme.LBAOutOfRange},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := m
-			if x.change != nil {
-				x.change(&m)
+			changed := m
+			if test.change != nil {
+				test.change(&changed)
 			}
-			io(t, c, m.Command(), x.data, x.want)
+			io(t, c, changed.Command(), test.data, test.want)
 		})
 	}
 }
@@ -158,7 +158,9 @@ func TestMemoryCopyInsideMemory(t *testing.T) {
 	c := d.connect()
 	at := reserve(t, c, 64<<10)
 	copy(d.compute.slm[at:], pattern(8192, 7))
-	src := func(addr uint64, n uint32) []byte { return cs.MemorySource{NSID: 2, Addr: addr, Len: n}.AppendTo(nil) }
+	src := func(address uint64, length uint32) []byte {
+		return cs.MemorySource{NSID: 2, Addr: address, Len: length}.AppendTo(nil)
+	}
 	m := cs.MemoryCopy{Len: 12, Dest: at + 16384, Sources: 2, Format: cs.CopyFormatMemory}
 	io(t, c, m.Command(), append(src(at+8, 8), src(at, 4)...), nvme.Success)
 	want := append(append([]byte(nil), d.compute.slm[at+8:at+16]...), d.compute.slm[at:at+4]...)
@@ -194,7 +196,13 @@ func TestPreprocessEqualsCopyAndExecute(t *testing.T) {
 		}
 		p.Args = rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(rt, "args")
 
-		run := func(do func(nvme.Conn) uint64) (uint64, []byte, Counters, cs.Movement) {
+		type outcome struct {
+			result   uint64
+			memory   []byte
+			counters Counters
+			moved    cs.Movement
+		}
+		run := func(do func(nvme.Conn) uint64) outcome {
 			slm := newStub(testSLM)
 			d, err := New(Options{Flash: &memFlash{data: image}, Compute: slm})
 			require.NoError(t, err)
@@ -202,22 +210,22 @@ func TestPreprocessEqualsCopyAndExecute(t *testing.T) {
 			require.NoError(t, err)
 			defer c.Close()
 			reserve(t, c, testSLM)
-			v := do(c)
-			return v, slm.slm, d.Counters(), vendorLog(t, c).FlashToDRAM
+			result := do(c)
+			return outcome{result, slm.slm, d.Counters(), vendorLog(t, c).FlashToDRAM}
 		}
-		v1, m1, n1, moved1 := run(func(c nvme.Conn) uint64 { return preprocess(t, c, p, nvme.Success) })
-		v2, m2, n2, moved2 := run(func(c nvme.Conn) uint64 {
-			all, err := cs.MemoryCopies(p.Copies, 512)
+		vendor := run(func(c nvme.Conn) uint64 { return preprocess(t, c, p, nvme.Success) })
+		standard := run(func(c nvme.Conn) uint64 {
+			copies, err := cs.MemoryCopies(p.Copies, 512)
 			require.NoError(t, err)
-			for _, x := range all {
-				io(t, c, x.Command, x.Data, nvme.Success)
+			for _, request := range copies {
+				io(t, c, request.Command, request.Data, nvme.Success)
 			}
 			return execute(t, c, 0, p.Ranges, p.Args, nvme.Success)
 		})
-		require.Equal(rt, v1, v2)
-		require.True(rt, bytes.Equal(m1, m2))
-		require.Equal(rt, n1.SectorsRead, n2.SectorsRead)
-		require.Equal(rt, moved1.Bytes, moved2.Bytes)
+		require.Equal(rt, vendor.result, standard.result)
+		require.True(rt, bytes.Equal(vendor.memory, standard.memory))
+		require.Equal(rt, vendor.counters.SectorsRead, standard.counters.SectorsRead)
+		require.Equal(rt, vendor.moved.Bytes, standard.moved.Bytes)
 	})
 }
 
@@ -227,9 +235,9 @@ func TestPreprocessChecksEverythingBeforeItMoves(t *testing.T) {
 	copy(d.flash.data, pattern(testFlash, 1))
 	at := reserve(t, c, 64<<10)
 	ok := cs.Copy{NSID: 1, NLB: 1, SLBA: 0, Dest: at}
-	for name, x := range map[string]struct {
-		p    cs.Preprocess
-		want nvme.Status
+	for name, test := range map[string]struct {
+		descriptor cs.Preprocess
+		want       nvme.Status
 	}{
 		"range past the memory": {cs.Preprocess{Ranges: []cs.Range{{Addr: testSLM - 1, Len: 2}}},
 			nvme.InvalidMemoryRangeSet},
@@ -253,7 +261,7 @@ func TestPreprocessChecksEverythingBeforeItMoves(t *testing.T) {
 			nvme.SizeLimitExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			preprocess(t, c, x.p, x.want)
+			preprocess(t, c, test.descriptor, test.want)
 			assert.Equal(t, make([]byte, testSLM), d.compute.slm)
 		})
 	}
@@ -262,20 +270,20 @@ func TestPreprocessChecksEverythingBeforeItMoves(t *testing.T) {
 
 func TestNumberOfRangesAtItsLimits(t *testing.T) {
 	c := newDrive(t).connect()
-	for n, want := range map[int]nvme.Status{
+	for ranges, want := range map[int]nvme.Status{
 		cs.MaxRanges - 1: nvme.Success, cs.MaxRanges: nvme.Success, cs.MaxRanges + 1: nvme.MemoryRangesExceeded,
 	} {
-		p := cs.Preprocess{Args: make([]byte, 16*n)} // the builder does not make more than eight
-		b, err := p.Marshal()
+		descriptor := cs.Preprocess{Args: make([]byte, 16*ranges)} // the builder does not make more than eight
+		b, err := descriptor.Marshal()
 		require.NoError(t, err)
-		b[2], b[8], b[9] = byte(n), 0, 0 // so what were arguments are ranges of no bytes
+		b[2], b[8], b[9] = byte(ranges), 0, 0 // so what were arguments are ranges of no bytes
 		io(t, c, cs.PreprocessCommand(uint32(len(b))), b, want)
-		e := cs.Execution{Ranges: uint32(n), DataLen: uint32(n) * cs.MemoryRangeSize}
-		data := make([]byte, e.DataLen)
-		for i := range n {
+		execution := cs.Execution{Ranges: uint32(ranges), DataLen: uint32(ranges) * cs.MemoryRangeSize}
+		data := make([]byte, execution.DataLen)
+		for i := range ranges {
 			data[i*cs.MemoryRangeSize] = cs.NamespaceSLM
 		}
-		io(t, c, e.Command(), data, want)
+		io(t, c, execution.Command(), data, want)
 	}
 	short := make([]byte, cs.PreprocessHeader)
 	short[0] = cs.PreprocessVersion
@@ -313,25 +321,25 @@ func TestExecuteOverInlineRangesOrASet(t *testing.T) {
 	at := reserve(t, c, 64<<10)
 	copy(d.compute.slm[at:], pattern(4096, 1))
 	ranges := []cs.Range{{Addr: at, Len: 100}, {Addr: at + 100, Len: 200}, {Addr: at + 300, Len: 8}}
-	v := execute(t, c, 0, ranges, []byte("args"), nvme.Success)
+	want := execute(t, c, 0, ranges, []byte("args"), nvme.Success)
 
-	x, err := cs.Execute(0, ranges, []byte("args"))
+	inline, err := cs.Execute(0, ranges, []byte("args"))
 	require.NoError(t, err)
-	x.Command.SetDW(4, 0) // as Linux's passthrough leaves it
-	out := io(t, c, x.Command, x.Data, nvme.Success)
-	assert.Equal(t, v, out.Result())
+	inline.Command.SetDW(4, 0) // as Linux's passthrough leaves it
+	out := io(t, c, inline.Command, inline.Data, nvme.Success)
+	assert.Equal(t, want, out.Result())
 
 	set, err := cs.CreateRangeSet(ranges)
 	require.NoError(t, err)
-	id := admin(t, c, set.Command, set.Data, nvme.Success)
-	y := cs.ExecuteSet(0, uint16(id.DW0()), []byte("args"))
-	out = io(t, c, y.Command, y.Data, nvme.Success)
-	assert.Equal(t, v, out.Result())
+	created := admin(t, c, set.Command, set.Data, nvme.Success)
+	overSet := cs.ExecuteSet(0, uint16(created.DW0()), []byte("args"))
+	out = io(t, c, overSet.Command, overSet.Data, nvme.Success)
+	assert.Equal(t, want, out.Result())
 
-	for name, z := range map[string]struct {
-		e    cs.Execution
-		n    int
-		want nvme.Status
+	for name, test := range map[string]struct {
+		execution cs.Execution
+		dataBytes int
+		want      nvme.Status
 	}{
 		"both a set and ranges":     {cs.Execution{Set: 1, Ranges: 1, DataLen: 32}, 32, nvme.InvalidField},
 		"no such set":               {cs.Execution{Set: 2, DataLen: 4}, 4, nvme.InvalidMemoryRangeSetID},
@@ -341,32 +349,34 @@ func TestExecuteOverInlineRangesOrASet(t *testing.T) {
 		"no program there":          {cs.Execution{Slot: 1, DataLen: 4}, 4, nvme.NoProgram},
 		"last slot and one past it": {cs.Execution{Slot: 4, DataLen: 4}, 4, nvme.InvalidProgramIndex},
 	} {
-		t.Run(name, func(t *testing.T) { io(t, c, z.e.Command(), make([]byte, z.n), z.want) })
+		t.Run(name, func(t *testing.T) {
+			io(t, c, test.execution.Command(), make([]byte, test.dataBytes), test.want)
+		})
 	}
 }
 
 func TestMemoryRangeSets(t *testing.T) {
 	d := newDrive(t)
 	a, b := d.connect(), d.connect()
-	mk := func(c nvme.Conn, want nvme.Status, ranges ...cs.Range) uint16 {
+	createSet := func(c nvme.Conn, want nvme.Status, ranges ...cs.Range) uint16 {
 		t.Helper()
-		x, err := cs.CreateRangeSet(ranges)
+		request, err := cs.CreateRangeSet(ranges)
 		require.NoError(t, err)
-		out := admin(t, c, x.Command, x.Data, want)
+		out := admin(t, c, request.Command, request.Data, want)
 		return uint16(out.DW0())
 	}
-	id := mk(a, nvme.Success, cs.Range{Addr: 0, Len: 4096}, cs.Range{Addr: 8192, Len: 4096})
+	id := createSet(a, nvme.Success, cs.Range{Addr: 0, Len: 4096}, cs.Range{Addr: 8192, Len: 4096})
 	assert.Equal(t, uint16(1), id)
 	io(t, a, cs.Store(8192, 4096), make([]byte, 4096), nvme.Success) // creating it reserved the memory
 	io(t, a, cs.Store(4096, 4), make([]byte, 4), nvme.AccessDenied)
 	io(t, b, cs.Store(0, 4), make([]byte, 4), nvme.AccessDenied)
-	mk(b, nvme.InsufficientResources, cs.Range{Addr: 4092, Len: 8})
-	mk(b, nvme.Success, cs.Range{Addr: 4096, Len: 4})
-	mk(a, nvme.OverlappingMemoryRanges, cs.Range{Addr: 0, Len: 8}, cs.Range{Addr: 4, Len: 8})
-	mk(a, nvme.InvalidMemoryRangeSet, cs.Range{Addr: 2, Len: 4})
-	mk(a, nvme.InvalidMemoryRangeSet, cs.Range{Addr: 0, Len: 2})
-	mk(a, nvme.InvalidMemoryRangeSet, cs.Range{Addr: testSLM - 4, Len: 8})
-	second := mk(a, nvme.Success, cs.Range{Addr: 0, Len: 16}) // sets of one association may share memory
+	createSet(b, nvme.InsufficientResources, cs.Range{Addr: 4092, Len: 8})
+	createSet(b, nvme.Success, cs.Range{Addr: 4096, Len: 4})
+	createSet(a, nvme.OverlappingMemoryRanges, cs.Range{Addr: 0, Len: 8}, cs.Range{Addr: 4, Len: 8})
+	createSet(a, nvme.InvalidMemoryRangeSet, cs.Range{Addr: 2, Len: 4})
+	createSet(a, nvme.InvalidMemoryRangeSet, cs.Range{Addr: 0, Len: 2})
+	createSet(a, nvme.InvalidMemoryRangeSet, cs.Range{Addr: testSLM - 4, Len: 8})
+	second := createSet(a, nvme.Success, cs.Range{Addr: 0, Len: 16}) // sets of one association may share memory
 	admin(t, b, cs.DeleteRangeSet(second), nil, nvme.InvalidMemoryRangeSetID)
 
 	page := make([]byte, 4096)
@@ -383,9 +393,9 @@ func TestMemoryRangeSets(t *testing.T) {
 	io(t, a, cs.Store(0, 16), make([]byte, 16), nvme.Success) // the second set still holds it
 	io(t, a, cs.Store(0, 20), make([]byte, 20), nvme.AccessDenied)
 	for n := 1; n < MaxRangeSets; n++ {
-		mk(a, nvme.Success, cs.Range{Addr: 0, Len: 16})
+		createSet(a, nvme.Success, cs.Range{Addr: 0, Len: 16})
 	}
-	mk(a, nvme.MemoryRangeSetsExceeded, cs.Range{Addr: 0, Len: 16})
+	createSet(a, nvme.MemoryRangeSetsExceeded, cs.Range{Addr: 0, Len: 16})
 
 	bad := cs.RangeSet{}
 	cmd := cs.DeleteRangeSet(0)
@@ -410,9 +420,9 @@ func TestWhatAnExecutionUsesIsNotGivenBack(t *testing.T) {
 	c := d.connect()
 	at := reserve(t, c, 8192)
 	other := reserve(t, c, 4096)
-	x, err := cs.CreateRangeSet([]cs.Range{{Addr: at, Len: 4096}})
+	create, err := cs.CreateRangeSet([]cs.Range{{Addr: at, Len: 4096}})
 	require.NoError(t, err)
-	set := admin(t, c, x.Command, x.Data, nvme.Success)
+	set := admin(t, c, create.Command, create.Data, nvme.Success)
 	done := make(chan uint64)
 	go func() { done <- preprocess(t, c, cs.Preprocess{Ranges: []cs.Range{{Addr: at, Len: 4}}}, nvme.Success) }()
 	<-d.compute.started
@@ -431,7 +441,7 @@ func TestWhatAnExecutionUsesIsNotGivenBack(t *testing.T) {
 // One of two claims can give back memory that both hold, but a set that an execution names stays until the execution
 // ends.
 func TestWhatIsSharedIsInUseByItsLastHolder(t *testing.T) {
-	for name, byName := range map[string]bool{"execution over ranges": false, "execution over the set": true} {
+	for name, overSet := range map[string]bool{"execution over ranges": false, "execution over the set": true} {
 		t.Run(name, func(t *testing.T) {
 			d := newDrive(t)
 			d.compute.started, d.compute.hold = make(chan struct{}), make(chan struct{})
@@ -439,24 +449,26 @@ func TestWhatIsSharedIsInUseByItsLastHolder(t *testing.T) {
 			at := reserve(t, c, 8192)
 			var sets []uint16
 			for range 2 {
-				x, err := cs.CreateRangeSet([]cs.Range{{Addr: at, Len: 4096}, {Addr: at + 8192, Len: 64}})
+				set, err := cs.CreateRangeSet([]cs.Range{{Addr: at, Len: 4096}, {Addr: at + 8192, Len: 64}})
 				require.NoError(t, err)
-				made := admin(t, c, x.Command, x.Data, nvme.Success)
-				sets = append(sets, uint16(made.DW0()))
+				created := admin(t, c, set.Command, set.Data, nvme.Success)
+				sets = append(sets, uint16(created.DW0()))
 			}
 			done := make(chan error, 1)
 			go func() {
 				cmd, data := cs.ExecuteSet(0, sets[0], nil).Command, []byte(nil)
-				if !byName {
-					x, _ := cs.Execute(0, []cs.Range{{Addr: at, Len: 64}, {Addr: at + 8192, Len: 64}}, nil)
-					cmd, data = x.Command, x.Data
+				if !overSet {
+					inline, _ := cs.Execute(0, []cs.Range{{Addr: at, Len: 64}, {Addr: at + 8192, Len: 64}}, nil)
+					cmd, data = inline.Command, inline.Data
 				}
 				_, err := c.IO(context.Background(), &cmd, data)
 				done <- err
 			}()
 			<-d.compute.started
 			admin(t, c, cs.SLMRelease(at, 8192), nil, nvme.Success)
-			if byName {
+			kept := sets[1] // the memory of an execution over ranges stays in use by the last set that holds it
+			if overSet {
+				kept = sets[0]
 				admin(t, c, cs.DeleteRangeSet(sets[0]), nil, nvme.MemoryRangeSetInUse)
 				admin(t, c, cs.DeleteRangeSet(sets[1]), nil, nvme.Success)
 			} else {
@@ -465,7 +477,7 @@ func TestWhatIsSharedIsInUseByItsLastHolder(t *testing.T) {
 			}
 			close(d.compute.hold)
 			require.NoError(t, <-done)
-			admin(t, c, cs.DeleteRangeSet(sets[map[bool]int{true: 0, false: 1}[byName]]), nil, nvme.Success)
+			admin(t, c, cs.DeleteRangeSet(kept), nil, nvme.Success)
 			require.Zero(t, d.slm.reserved())
 		})
 	}

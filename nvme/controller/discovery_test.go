@@ -44,9 +44,10 @@ func TestDiscovery(t *testing.T) {
 	assert.NotZero(t, id.KeepAliveGranularity)
 
 	for name, cmd := range map[string]nvme.Command{
-		"identify namespace": nvme.Identify(nvme.CNSNamespace, 1,
-			0), "namespace list": nvme.Identify(nvme.CNSActiveNamespaces, 0, 0),
-		"queues feature": nvme.SetFeature(nvme.FeatureQueues, 0), "SMART": nvme.GetLog(nvme.LogSMART, 0, 0, 512),
+		"identify namespace": nvme.Identify(nvme.CNSNamespace, 1, 0),
+		"namespace list":     nvme.Identify(nvme.CNSActiveNamespaces, 0, 0),
+		"queues feature":     nvme.SetFeature(nvme.FeatureQueues, 0),
+		"SMART":              nvme.GetLog(nvme.LogSMART, 0, 0, 512),
 	} {
 		cpl, _ := do(cmd)
 		assert.False(t, cpl.Status().OK(), name)

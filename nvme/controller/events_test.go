@@ -143,15 +143,21 @@ func TestAbort(t *testing.T) {
 	again := c.Execute(context.Background(), 1, &cmd, b)
 	assert.ErrorIs(t, again.Status(), nvme.CommandIDConflict)
 
-	for _, x := range []struct {
-		queue, cid uint16
-		found      bool
-	}{{1, 8, false}, {2, 7, false}, {0, 7, false}, {1, 7, true}} {
-		abort := nvme.Abort(x.queue, x.cid)
+	for _, test := range []struct {
+		name             string
+		queue, commandID uint16
+		aborted          bool
+	}{
+		{"another command", 1, 8, false},
+		{"another queue", 2, 7, false},
+		{"the admin queue", 0, 7, false},
+		{"the command", 1, 7, true},
+	} {
+		abort := nvme.Abort(test.queue, test.commandID)
 		abort.SetCID(99)
 		out := c.Execute(context.Background(), 0, &abort, nil)
-		require.True(t, out.Status().OK())
-		assert.Equal(t, x.found, out.DW0() == 0, "queue %d cid %d", x.queue, x.cid)
+		require.True(t, out.Status().OK(), test.name)
+		assert.Equal(t, test.aborted, out.DW0() == 0, test.name)
 	}
 	out := <-done
 	assert.ErrorIs(t, out.Status(), nvme.CommandAborted)

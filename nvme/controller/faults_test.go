@@ -74,45 +74,45 @@ func (f *brokenParts) wrapCompute(c Compute) Compute { return faultyCompute{c, f
 
 type faultyFlash struct {
 	Flash
-	f *brokenParts
+	parts *brokenParts
 }
 
 // first is the fault that a transfer of [off, off+n) meets first.
 func first(faults []flashFault, off, n int64) (at int64, err error) {
-	for _, x := range faults {
-		if lo := max(off, x.off); lo < min(off+n, x.end) && (err == nil || lo < at) {
-			at, err = lo, x.err
+	for _, fault := range faults {
+		if begin := max(off, fault.off); begin < min(off+n, fault.end) && (err == nil || begin < at) {
+			at, err = begin, fault.err
 		}
 	}
 	return at, err
 }
 
-func (x faultyFlash) ReadAt(p []byte, off int64) (int, error) {
-	x.f.mu.Lock()
-	delay := x.f.delay
-	at, fault := first(x.f.reads, off, int64(len(p)))
-	x.f.mu.Unlock()
+func (f faultyFlash) ReadAt(p []byte, off int64) (int, error) {
+	f.parts.mu.Lock()
+	delay := f.parts.delay
+	at, fault := first(f.parts.reads, off, int64(len(p)))
+	f.parts.mu.Unlock()
 	if delay > 0 {
 		time.Sleep(delay)
 	}
 	if fault == nil {
-		return x.Flash.ReadAt(p, off)
+		return f.Flash.ReadAt(p, off)
 	}
-	n, err := x.Flash.ReadAt(p[:at-off], off)
+	n, err := f.Flash.ReadAt(p[:at-off], off)
 	if err != nil {
 		return n, err
 	}
 	return n, fault
 }
 
-func (x faultyFlash) WriteAt(p []byte, off int64) (int, error) {
-	x.f.mu.Lock()
-	at, fault := first(x.f.writes, off, int64(len(p)))
-	x.f.mu.Unlock()
+func (f faultyFlash) WriteAt(p []byte, off int64) (int, error) {
+	f.parts.mu.Lock()
+	at, fault := first(f.parts.writes, off, int64(len(p)))
+	f.parts.mu.Unlock()
 	if fault == nil {
-		return x.Flash.WriteAt(p, off)
+		return f.Flash.WriteAt(p, off)
 	}
-	n, err := x.Flash.WriteAt(p[:at-off], off)
+	n, err := f.Flash.WriteAt(p[:at-off], off)
 	if err != nil {
 		return n, err
 	}
@@ -121,22 +121,22 @@ func (x faultyFlash) WriteAt(p []byte, off int64) (int, error) {
 
 type faultyCompute struct {
 	Compute
-	f *brokenParts
+	parts *brokenParts
 }
 
-func (x faultyCompute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
-	x.f.mu.Lock()
-	for i := range x.f.execute {
-		e := &x.f.execute[i]
-		if e.skip > 0 {
-			e.skip--
+func (f faultyCompute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+	f.parts.mu.Lock()
+	for i := range f.parts.execute {
+		planned := &f.parts.execute[i]
+		if planned.skip > 0 {
+			planned.skip--
 			continue
 		}
-		fault := *e
-		x.f.execute = append(x.f.execute[:i:i], x.f.execute[i+1:]...)
-		x.f.mu.Unlock()
+		fault := *planned
+		f.parts.execute = append(f.parts.execute[:i:i], f.parts.execute[i+1:]...)
+		f.parts.mu.Unlock()
 		return fault.result, fault.status
 	}
-	x.f.mu.Unlock()
-	return x.Compute.Execute(ctx, ranges, args)
+	f.parts.mu.Unlock()
+	return f.Compute.Execute(ctx, ranges, args)
 }

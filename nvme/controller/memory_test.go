@@ -21,17 +21,18 @@ func TestReservationsOfTwoAssociationsAreApart(t *testing.T) {
 	secret := pattern(64<<10, 1)
 	io(t, a, cs.Store(atA, 64<<10), secret, nvme.Success)
 	buf := make([]byte, 512)
-	for name, cmd := range map[string]nvme.Command{
-		"fetch": cs.Fetch(atA, 512), "store": cs.Store(atA, 512), "read": cs.MemoryRead(atA,
-			512), "write": cs.MemoryWrite(atA, 512),
-		"half": cs.Store(atA+64<<10-256, 512),
+	for _, test := range []struct {
+		name   string
+		caller nvme.Conn
+		cmd    nvme.Command
+	}{
+		{"fetch", b, cs.Fetch(atA, 512)},
+		{"store", b, cs.Store(atA, 512)},
+		{"read", b, cs.MemoryRead(atA, 512)},
+		{"write", b, cs.MemoryWrite(atA, 512)},
+		{"the second half is the other's", a, cs.Store(atA+64<<10-256, 512)},
 	} {
-		switch name {
-		case "half":
-			io(t, a, cmd, buf, nvme.AccessDenied) // the second half is b's
-		default:
-			io(t, b, cmd, buf, nvme.AccessDenied)
-		}
+		t.Run(test.name, func(t *testing.T) { io(t, test.caller, test.cmd, buf, nvme.AccessDenied) })
 	}
 	io(t, b, cs.MemoryFill(atA, 512, 0), nil, nvme.AccessDenied)
 	src := cs.MemorySource{NSID: 2, Addr: atA, Len: 512}.AppendTo(nil)
@@ -57,30 +58,30 @@ func TestReservationsOfTwoAssociationsAreApart(t *testing.T) {
 
 func TestReserveAtItsLimits(t *testing.T) {
 	c := newDrive(t).connect()
-	const g = cs.ReserveGranularity
-	for _, x := range []struct {
-		name    string
-		addr, n uint64
-		want    nvme.Status
+	const page = cs.ReserveGranularity
+	for _, test := range []struct {
+		name            string
+		address, length uint64
+		want            nvme.Status
 	}{
 		{"nothing", 0, 0, nvme.InvalidField},
-		{"odd length", 0, g + 1, nvme.InvalidField},
-		{"odd address", 1, g, nvme.InvalidField},
-		{"past the end", testSLM - g, 2 * g, nvme.LBAOutOfRange},
-		{"wraps", ^uint64(g - 1), g, nvme.LBAOutOfRange},
-		{"more than there is, anywhere", cs.AnyAddress, testSLM + g, nvme.InsufficientResources},
-		{"last page", testSLM - g, g, nvme.Success},
-		{"the same again", testSLM - g, g, nvme.OverlappingMemoryRanges},
-		{"around it", testSLM - 2*g, 2 * g, nvme.OverlappingMemoryRanges},
+		{"odd length", 0, page + 1, nvme.InvalidField},
+		{"odd address", 1, page, nvme.InvalidField},
+		{"past the end", testSLM - page, 2 * page, nvme.LBAOutOfRange},
+		{"wraps", ^uint64(page - 1), page, nvme.LBAOutOfRange},
+		{"more than there is, anywhere", cs.AnyAddress, testSLM + page, nvme.InsufficientResources},
+		{"last page", testSLM - page, page, nvme.Success},
+		{"the same again", testSLM - page, page, nvme.OverlappingMemoryRanges},
+		{"around it", testSLM - 2*page, 2 * page, nvme.OverlappingMemoryRanges},
 		{"one page more than is left, anywhere", cs.AnyAddress, testSLM, nvme.InsufficientResources},
-		{"all that is left, anywhere", cs.AnyAddress, testSLM - g, nvme.Success},
-		{"nothing is left", cs.AnyAddress, g, nvme.InsufficientResources},
+		{"all that is left, anywhere", cs.AnyAddress, testSLM - page, nvme.Success},
+		{"nothing is left", cs.AnyAddress, page, nvme.InsufficientResources},
 	} {
-		t.Run(x.name, func(t *testing.T) { admin(t, c, cs.SLMReserve(x.addr, x.n), nil, x.want) })
+		t.Run(test.name, func(t *testing.T) { admin(t, c, cs.SLMReserve(test.address, test.length), nil, test.want) })
 	}
-	admin(t, c, cs.SLMRelease(0, g), nil, nvme.AccessDenied) // not as it was reserved
-	admin(t, c, cs.SLMRelease(0, testSLM-g), nil, nvme.Success)
-	admin(t, c, cs.SLMRelease(0, testSLM-g), nil, nvme.AccessDenied)
+	admin(t, c, cs.SLMRelease(0, page), nil, nvme.AccessDenied) // not as it was reserved
+	admin(t, c, cs.SLMRelease(0, testSLM-page), nil, nvme.Success)
+	admin(t, c, cs.SLMRelease(0, testSLM-page), nil, nvme.AccessDenied)
 }
 
 func TestTheNumberOfClaimsIsBounded(t *testing.T) {
@@ -101,11 +102,11 @@ func TestMemoryAgainstAModel(t *testing.T) {
 		const pages, g = 24, cs.ReserveGranularity
 		m := &memory{bytes: make([]byte, pages*g), accesses: map[*access]struct{}{}}
 		owners := []*Controller{{}, {}, {}}
-		type holding struct{ owner, page, n, set int }
+		type holding struct{ owner, page, count, set int }
 		var held []holding
 		holder := func(page int) int { // -1: no owner
 			for _, h := range held {
-				if page >= h.page && page < h.page+h.n {
+				if page >= h.page && page < h.page+h.count {
 					return h.owner
 				}
 			}
@@ -120,16 +121,16 @@ func TestMemoryAgainstAModel(t *testing.T) {
 			return true
 		}
 		type leasing struct {
-			owner, page, n int
-			l              *access
+			owner, page, count int
+			l                  *access
 		}
 		var leases []leasing
 		covered := func(held []holding) bool { // what is leased is held
 			for _, l := range leases {
-				for p := l.page; p < l.page+l.n; p++ {
+				for p := l.page; p < l.page+l.count; p++ {
 					if !slices.ContainsFunc(held, func(h holding) bool {
 						return h.owner == l.owner && p >= h.page &&
-							p < h.page+h.n
+							p < h.page+h.count
 					}) {
 						return false
 					}
@@ -167,7 +168,7 @@ func TestMemoryAgainstAModel(t *testing.T) {
 				if h.set != 0 {
 					st = m.releaseSet(owners[h.owner], uint16(h.set))
 				} else {
-					st = m.release(owners[h.owner], cs.Range{Addr: uint64(h.page) * g, Len: uint64(h.n) * g})
+					st = m.release(owners[h.owner], cs.Range{Addr: uint64(h.page) * g, Len: uint64(h.count) * g})
 				}
 				left := slices.Delete(slices.Clone(held), i, i+1)
 				require.Equal(rt, covered(left), st.OK(), "as far as nothing that is used is lost")

@@ -147,9 +147,9 @@ func TestRemoveNamespace(t *testing.T) {
 func TestNamespacesThatCannotBe(t *testing.T) {
 	d := newDrive(t)
 	d.add(4, 4096)
-	for name, c := range map[string]struct {
-		n    Namespace
-		want string
+	for name, test := range map[string]struct {
+		namespace Namespace
+		want      string
 	}{
 		"no flash":             {Namespace{}, "Flash is required"},
 		"the drive's own":      {Namespace{NSID: 1, Flash: newFlash(512)}, "from 4 to 128"},
@@ -159,8 +159,8 @@ func TestNamespacesThatCannotBe(t *testing.T) {
 		"one that is there":    {Namespace{NSID: 4, Flash: newFlash(512)}, ErrNamespaceExists.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := addNamespace(d.Subsystem, c.n)
-			require.ErrorContains(t, err, c.want)
+			_, err := addNamespace(d.Subsystem, test.namespace)
+			require.ErrorContains(t, err, test.want)
 		})
 	}
 	for nsid := uint32(FirstAddedNSID + 1); nsid <= MaxNSID; nsid++ {
@@ -264,9 +264,9 @@ func (f *heldFlash) Sync() error {
 // The removal of a namespace waits for the commands that run; a long command ends at its next step, and new commands
 // are refused meanwhile.
 func TestRemoveNamespaceWaits(t *testing.T) {
-	for name, c := range map[string]struct {
-		cmd  func(d *drive, c nvme.Conn, id uint32) (nvme.Command, []byte)
-		want nvme.Status
+	for name, test := range map[string]struct {
+		command func(d *drive, c nvme.Conn, id uint32) (nvme.Command, []byte)
+		want    nvme.Status
 	}{
 		"a read": {func(_ *drive, _ nvme.Conn, id uint32) (nvme.Command, []byte) {
 			return nvme.Read(id, 0, 8, 512), make([]byte, 4096)
@@ -288,7 +288,7 @@ func TestRemoveNamespaceWaits(t *testing.T) {
 			f := &heldFlash{memFlash: newFlash(4 << 20), t: t, entered: make(chan struct{}), hold: make(chan struct{})}
 			id, err := addNamespace(d.Subsystem, Namespace{Flash: f})
 			require.NoError(t, err)
-			cmd, data := c.cmd(d, conn, id)
+			cmd, data := test.command(d, conn, id)
 			done := make(chan error, 1)
 			go func() { _, err := conn.IO(context.Background(), &cmd, data); done <- err }()
 			<-f.entered
@@ -309,10 +309,10 @@ func TestRemoveNamespaceWaits(t *testing.T) {
 			}()
 			require.NoError(t, <-removed)
 			f.closed.Store(true)
-			if err := <-done; c.want.OK() {
+			if err := <-done; test.want.OK() {
 				require.NoError(t, err)
 			} else {
-				require.ErrorIs(t, err, c.want)
+				require.ErrorIs(t, err, test.want)
 			}
 			close(ns)
 		})
@@ -342,14 +342,16 @@ func TestNamespacesComeAndGo(t *testing.T) {
 					return
 				default:
 				}
-				for _, x := range []struct {
+				for _, request := range []struct {
 					cmd  nvme.Command
 					data []byte
 				}{
-					{nvme.Write(4, uint64(w), 1, 512, true), data}, {nvme.Read(4, uint64(w), 1, 512), make([]byte, 512)},
-					{nvme.Flush(nvme.AllNamespaces), nil}, {cs.PreprocessCommand(uint32(len(b))), b},
+					{nvme.Write(4, uint64(w), 1, 512, true), data},
+					{nvme.Read(4, uint64(w), 1, 512), make([]byte, 512)},
+					{nvme.Flush(nvme.AllNamespaces), nil},
+					{cs.PreprocessCommand(uint32(len(b))), b},
 				} {
-					_, err := c.IO(context.Background(), &x.cmd, x.data)
+					_, err := c.IO(context.Background(), &request.cmd, request.data)
 					if err == nil {
 						did.Add(1)
 						continue

@@ -35,11 +35,11 @@ func TestBlockRangesAtTheirLimits(t *testing.T) {
 	d := newDrive(t)
 	c := d.connect()
 	last := d.Blocks() - 1
-	for _, x := range []struct {
-		name string
-		slba uint64
-		n    uint32
-		want nvme.Status
+	for _, test := range []struct {
+		name   string
+		first  uint64
+		blocks uint32
+		want   nvme.Status
 	}{
 		{"last block", last, 1, nvme.Success},
 		{"up to the end", last - 1, 2, nvme.Success},
@@ -48,14 +48,14 @@ func TestBlockRangesAtTheirLimits(t *testing.T) {
 		{"sum wraps", ^uint64(0), 2, nvme.LBAOutOfRange},
 		{"shift wraps", 1 << 55, 1, nvme.LBAOutOfRange},
 	} {
-		t.Run(x.name, func(t *testing.T) {
-			buf := make([]byte, x.n*512)
-			io(t, c, nvme.Read(1, x.slba, x.n, 512), buf, x.want)
-			io(t, c, nvme.Write(1, x.slba, x.n, 512, false), buf, x.want)
-			io(t, c, nvme.Compare(1, x.slba, x.n, 512), buf, x.want)
-			io(t, c, nvme.WriteZeroes(1, x.slba, x.n, false), nil, x.want)
-			cmd, data := nvme.Deallocate(1, []nvme.DatasetRange{{SLBA: x.slba, Blocks: x.n}})
-			io(t, c, cmd, data, x.want)
+		t.Run(test.name, func(t *testing.T) {
+			buf := make([]byte, test.blocks*512)
+			io(t, c, nvme.Read(1, test.first, test.blocks, 512), buf, test.want)
+			io(t, c, nvme.Write(1, test.first, test.blocks, 512, false), buf, test.want)
+			io(t, c, nvme.Compare(1, test.first, test.blocks, 512), buf, test.want)
+			io(t, c, nvme.WriteZeroes(1, test.first, test.blocks, false), nil, test.want)
+			cmd, data := nvme.Deallocate(1, []nvme.DatasetRange{{SLBA: test.first, Blocks: test.blocks}})
+			io(t, c, cmd, data, test.want)
 		})
 	}
 }
@@ -64,34 +64,35 @@ func TestMDTSIsEnforced(t *testing.T) {
 	d := newDrive(t)
 	c := d.connect()
 	reserve(t, c, testSLM)
-	for _, x := range []struct {
-		blocks uint32
-		want   nvme.Status
-	}{{MDTS/512 - 1, nvme.Success}, {MDTS / 512, nvme.Success}, {MDTS/512 + 1, nvme.InvalidField}} {
-		buf := make([]byte, x.blocks*512)
-		io(t, c, nvme.Read(1, 0, x.blocks, 512), buf, x.want)
-		io(t, c, nvme.Write(1, 0, x.blocks, 512, false), buf, x.want)
-		io(t, c, nvme.Compare(1, 0, x.blocks, 512), buf, x.want)
-	}
-	for _, x := range []struct {
-		n    uint32
-		want nvme.Status
-	}{{MDTS - 4, nvme.Success}, {MDTS, nvme.Success}, {MDTS + 4, nvme.InvalidField}} {
-		buf := make([]byte, x.n)
-		io(t, c, cs.Store(0, x.n), buf, x.want)
-		io(t, c, cs.Fetch(0, x.n), buf, x.want)
-		io(t, c, cs.MemoryWrite(0, x.n), buf, x.want)
-		io(t, c, cs.MemoryRead(0, x.n), buf, x.want)
-	}
-	p := cs.Preprocess{Args: make([]byte, MDTS-cs.PreprocessHeader+1)}
-	for _, x := range []struct {
-		args int
-		want nvme.Status
-	}{{len(p.Args) - 2, nvme.Success}, {len(p.Args) - 1, nvme.Success}, {len(p.Args), nvme.InvalidField}} {
-		q := cs.Preprocess{Args: p.Args[:x.args]}
-		b, err := q.Marshal()
-		require.NoError(t, err)
-		io(t, c, cs.PreprocessCommand(uint32(len(b))), b, x.want)
+	for _, test := range []struct {
+		name            string
+		blocks          uint32 // of a command of the NVM set
+		memory          uint32 // bytes of a command over memory
+		descriptorBytes int    // of Preprocess
+		want            nvme.Status
+	}{
+		{"one unit below MDTS", MDTS/512 - 1, MDTS - 4, MDTS - 1, nvme.Success},
+		{"MDTS", MDTS / 512, MDTS, MDTS, nvme.Success},
+		{"one unit above MDTS", MDTS/512 + 1, MDTS + 4, MDTS + 1, nvme.InvalidField},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			buf := make([]byte, test.blocks*512)
+			io(t, c, nvme.Read(1, 0, test.blocks, 512), buf, test.want)
+			io(t, c, nvme.Write(1, 0, test.blocks, 512, false), buf, test.want)
+			io(t, c, nvme.Compare(1, 0, test.blocks, 512), buf, test.want)
+
+			buf = make([]byte, test.memory)
+			io(t, c, cs.Store(0, test.memory), buf, test.want)
+			io(t, c, cs.Fetch(0, test.memory), buf, test.want)
+			io(t, c, cs.MemoryWrite(0, test.memory), buf, test.want)
+			io(t, c, cs.MemoryRead(0, test.memory), buf, test.want)
+
+			descriptor := cs.Preprocess{Args: make([]byte, test.descriptorBytes-cs.PreprocessHeader)}
+			b, err := descriptor.Marshal()
+			require.NoError(t, err)
+			require.Len(t, b, test.descriptorBytes)
+			io(t, c, cs.PreprocessCommand(uint32(len(b))), b, test.want)
+		})
 	}
 	admin(t, c, nvme.GetLog(nvme.LogSMART, 0, 0, MDTS), make([]byte, MDTS), nvme.Success)
 	admin(t, c, nvme.GetLog(nvme.LogSMART, 0, 0, MDTS+4), make([]byte, MDTS+4), nvme.InvalidField)
@@ -124,7 +125,7 @@ func TestFlushAndForceUnitAccessReachTheFlash(t *testing.T) {
 	d := newDrive(t)
 	c := d.connect()
 	b := make([]byte, 512)
-	for _, x := range []struct {
+	for _, test := range []struct {
 		name  string
 		cmd   nvme.Command
 		data  []byte
@@ -137,8 +138,8 @@ func TestFlushAndForceUnitAccessReachTheFlash(t *testing.T) {
 		{"zeroes", nvme.WriteZeroes(1, 0, 1, false), nil, 0},
 	} {
 		before := d.flash.synced()
-		io(t, c, x.cmd, x.data, nvme.Success)
-		assert.Equal(t, before+x.syncs, d.flash.synced(), x.name)
+		io(t, c, test.cmd, test.data, nvme.Success)
+		assert.Equal(t, before+test.syncs, d.flash.synced(), test.name)
 	}
 	admin(t, c, nvme.SetFeature(nvme.FeatureWriteCache, 0), nil, nvme.Success)
 	before := d.flash.synced()
@@ -147,7 +148,7 @@ func TestFlushAndForceUnitAccessReachTheFlash(t *testing.T) {
 }
 
 func TestWriteZeroesAndDeallocate(t *testing.T) {
-	for name, cmd := range map[string]func() (nvme.Command, []byte){
+	for name, makeCommand := range map[string]func() (nvme.Command, []byte){
 		"write zeroes":            func() (nvme.Command, []byte) { return nvme.WriteZeroes(1, 1, 600, false), nil },
 		"write zeroes deallocate": func() (nvme.Command, []byte) { return nvme.WriteZeroes(1, 1, 600, true), nil },
 		"dataset management": func() (nvme.Command, []byte) {
@@ -161,8 +162,8 @@ func TestWriteZeroesAndDeallocate(t *testing.T) {
 			for i := range d.flash.data {
 				d.flash.data[i] = 0xee
 			}
-			x, data := cmd()
-			io(t, c, x, data, nvme.Success)
+			cmd, data := makeCommand()
+			io(t, c, cmd, data, nvme.Success)
 			want := make([]byte, testFlash)
 			for i := range want {
 				if i < 512 || i >= 601*512 {

@@ -20,11 +20,11 @@ func programList(t testing.TB, c nvme.Conn) []cs.Program {
 	return list
 }
 
-// both loads chunks by either command set: they fill the same slots.
-var both = map[string]func(cs.Chunk) nvme.Command{"vendor": cs.ImageDownload, "standard": cs.LoadProgram}
+// loadCommands are the commands of both command sets that load a chunk of a program: they fill the same slots.
+var loadCommands = map[string]func(cs.Chunk) nvme.Command{"vendor": cs.ImageDownload, "standard": cs.LoadProgram}
 
 func TestAnImageIsLoadedInChunks(t *testing.T) {
-	for name, load := range both {
+	for name, load := range loadCommands {
 		t.Run(name, func(t *testing.T) {
 			d := newDrive(t)
 			c := d.connect()
@@ -46,7 +46,7 @@ func TestAnImageIsLoadedInChunks(t *testing.T) {
 
 func TestAChunkThatDoesNotFitIsRefused(t *testing.T) {
 	const most = 2 << 20
-	for name, load := range both {
+	for name, load := range loadCommands {
 		t.Run(name, func(t *testing.T) {
 			d := newDrive(t)
 			c, other := d.connect(), d.connect()
@@ -82,7 +82,7 @@ func TestAChunkThatDoesNotFitIsRefused(t *testing.T) {
 func TestLoadProgramFields(t *testing.T) {
 	c := newDrive(t).connect()
 	ok := cs.LoadProgram(cs.Chunk{Slot: 1, Size: 4, Len: 4})
-	for name, x := range map[string]struct {
+	for name, test := range map[string]struct {
 		change func(*nvme.Command)
 		want   nvme.Status
 	}{
@@ -96,8 +96,8 @@ func TestLoadProgramFields(t *testing.T) {
 		"more than a command": {func(c *nvme.Command) { c.SetDW(14, MDTS+1) }, nvme.InvalidField},
 	} {
 		cmd := ok
-		x.change(&cmd)
-		t.Run(name, func(t *testing.T) { admin(t, c, cmd, make([]byte, cmd.DataLength()), x.want) })
+		test.change(&cmd)
+		t.Run(name, func(t *testing.T) { admin(t, c, cmd, make([]byte, cmd.DataLength()), test.want) })
 	}
 }
 

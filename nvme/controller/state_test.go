@@ -82,18 +82,20 @@ func TestEnableAndShutdownInTheOrderOfLinux(t *testing.T) {
 
 func TestConfigurationsThatCannotBe(t *testing.T) {
 	d := newDrive(t)
-	for name, v := range map[string]uint64{
-		"pages of 8 KiB": DefaultCC | 1<<7, "weighted arbitration": DefaultCC | 1<<11,
+	for name, configuration := range map[string]uint64{
+		"pages of 8 KiB":       DefaultCC | 1<<7,
+		"weighted arbitration": DefaultCC | 1<<11,
 		"entries of 128 bytes": DefaultCC + 1<<16,
-		"no entry size":        1 | 6<<4, "unknown command sets": DefaultCC&^(7<<4) | 1<<4,
+		"no entry size":        1 | 6<<4,
+		"unknown command sets": DefaultCC&^(7<<4) | 1<<4,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := d.Connect(HostID{}, 0)
 			require.NoError(t, err)
 			defer c.Close()
-			require.True(t, c.PropertySet(PropertyCC, 4, v).OK())
+			require.True(t, c.PropertySet(PropertyCC, 4, configuration).OK())
 			assert.Equal(t, uint64(2), csts(c), "fatal")
-			require.True(t, c.PropertySet(PropertyCC, 4, v&^1).OK())
+			require.True(t, c.PropertySet(PropertyCC, 4, configuration&^1).OK())
 			until(t, func() bool { return csts(c) == 0 })
 			require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
 			assert.Equal(t, uint64(1), csts(c), "a reset mends it")
@@ -103,13 +105,17 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 
 func TestCommandSetSelection(t *testing.T) {
 	d := newDrive(t)
-	for css, want := range map[uint64]struct {
+	for selected, want := range map[uint64]struct {
 		namespaces []uint32
 		queues     bool
-	}{cssNVM: {[]uint32{1}, true}, cssMany: {[]uint32{1, 2, 3}, true}, cssAdmin: {[]uint32{1, 2, 3}, false}} {
+	}{
+		cssNVM:   {[]uint32{1}, true},
+		cssMany:  {[]uint32{1, 2, 3}, true},
+		cssAdmin: {[]uint32{1, 2, 3}, false},
+	} {
 		c, err := d.Connect(HostID{}, 0)
 		require.NoError(t, err)
-		require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC&^(7<<4)|css<<4).OK())
+		require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC&^(7<<4)|selected<<4).OK())
 		require.Equal(t, uint64(1), csts(c))
 		list, st := c.identify(nvme.CNSActiveNamespaces, 0, 0, 0)
 		require.True(t, st.OK())
@@ -126,19 +132,28 @@ func TestCommandSetSelection(t *testing.T) {
 
 func TestProperties(t *testing.T) {
 	c := newDrive(t).enabled()
-	for _, x := range []struct {
-		offset uint32
-		size   int
-		ok     bool
+	for _, test := range []struct {
+		name     string
+		offset   uint32
+		size     int
+		readable bool
 	}{
-		{PropertyCAP, 8, true}, {PropertyCAP, 4, false}, {PropertyVS, 4, true}, {PropertyVS, 8, false}, {PropertyCC, 4,
-			true}, {PropertyCSTS, 4, true},
-		{PropertyNSSR, 4, true}, {PropertyCMBSZ, 4, true}, {PropertyPMR, 4, true}, {PropertyCRTO, 4, false}, {0x28, 4,
-			false}, {1, 4, false},
+		{"capabilities", PropertyCAP, 8, true},
+		{"half of the capabilities", PropertyCAP, 4, false},
+		{"version", PropertyVS, 4, true},
+		{"version in eight bytes", PropertyVS, 8, false},
+		{"configuration", PropertyCC, 4, true},
+		{"status", PropertyCSTS, 4, true},
+		{"subsystem reset", PropertyNSSR, 4, true},
+		{"controller memory buffer", PropertyCMBSZ, 4, true},
+		{"persistent memory region", PropertyPMR, 4, true},
+		{"ready timeouts", PropertyCRTO, 4, false},
+		{"admin submission queue", 0x28, 4, false},
+		{"an odd offset", 1, 4, false},
 	} {
-		_, st := c.PropertyGet(x.offset, x.size)
-		assert.Equal(t, x.ok, st.OK(), "property %#x of %d bytes", x.offset, x.size)
-		assert.Equal(t, !x.ok, st.DNR())
+		_, st := c.PropertyGet(test.offset, test.size)
+		assert.Equal(t, test.readable, st.OK(), test.name)
+		assert.Equal(t, !test.readable, st.DNR(), test.name)
 	}
 	for _, offset := range []uint32{PropertyCAP, PropertyVS, PropertyCSTS, PropertyNSSR, 0xffffffff} {
 		assert.ErrorIs(t, c.PropertySet(offset, 4, 0), nvme.InvalidField)
