@@ -45,6 +45,7 @@ type buffers struct {
 	float32s    []float32
 	float64s    []float64
 	grown       grownLists
+	classes     []int64
 	valid       []byte
 	lengths     []int32
 	droppedRows []byte
@@ -212,6 +213,8 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 		dst := b.intDestination(v.count)
 		s.modulus.Mod(dst, v.int64s)
 		v.int64s, v.ownsValues = dst, true
+	case program.UnitOneHot:
+		b.findClasses(s, v)
 	case program.UnitHashBucket:
 		dst := b.intDestination(v.count)
 		s.bucketHasher.Buckets(dst, v.int64s[:v.count])

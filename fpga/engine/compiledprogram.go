@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/mapid"
 	"github.com/millrace/millrace/fpga/unit/minmax"
 	"github.com/millrace/millrace/fpga/unit/normalize"
+	"github.com/millrace/millrace/fpga/unit/onehot"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/rescale"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
@@ -92,6 +93,8 @@ type step struct {
 	hasher              *sigridhash.Hasher
 	modulus             *positivemodulus.Modulus
 	bucketHasher        hashcross.Hasher
+	classes             onehot.Classes
+	classCount          uint32 // onehot
 	table               *bucketize.Table
 	zone                *localhour.Zone
 	mapKeys             *mapid.Index // map_id; nil: the table is dense
@@ -256,6 +259,12 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 		st.hasher, err = sigridhash.New(sigridhash.Params{Salt: o.Salt, Max: o.Max})
 	case program.PositiveModulus:
 		st.modulus, err = positivemodulus.New(o.M)
+	case program.OneHot:
+		if st.classCount = o.Classes; o.Ranges {
+			st.classes, err = onehot.NewRanges(int64(o.Classes), o.Lower, o.Upper)
+		} else {
+			st.classes, err = onehot.New(int64(o.Classes))
+		}
 	case program.HashBucket:
 		st.bucketHasher, err = hashcross.New(o.Buckets)
 	case program.FirstX:

@@ -250,7 +250,7 @@ func (m *graphMaker) addSink(value int) {
 	if !of.List && m.rng.IntN(3) == 0 {
 		s.Sink = program.Sink{To: program.ToDense, Index: out.Dense,
 			Ops: randomChain(m.rng, &fake, program.Float32, true, m.risky)}
-		out.Dense++
+		out.Dense += oneHotAtTimes(m.rng, &fake, &s.Sink)
 	} else {
 		s.Sink.Ops = randomChain(m.rng, &fake, program.Int64, out.Fixed, m.risky)
 		if m.p.Source != program.Parquet {

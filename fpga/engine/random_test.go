@@ -114,6 +114,20 @@ func randomCategory(rng *rand.Rand, few bool) []byte {
 	return b
 }
 
+// oneHotAtTimes makes classes of the values of some dense sinks, and returns how many columns a sink has.
+func oneHotAtTimes(rng *rand.Rand, c *testColumn, s *program.Sink) uint32 {
+	classes := uint32(1 + rng.IntN(20))
+	switch rng.IntN(8) {
+	case 0:
+		s.Ops = append(s.Ops, program.OneHot{Classes: classes, Ranges: true, Lower: -3, Upper: rng.Float32() * 50})
+	case 1:
+		s.Ops = append(randomChain(rng, c, program.Int64, false, false), program.OneHot{Classes: classes})
+	default:
+		return 1
+	}
+	return classes
+}
+
 // randomProgram makes a valid program over the columns. If risky, the program may refuse some of the data. If pairs,
 // a column may feed two keys although lengths are written.
 func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *program.Program {
@@ -149,7 +163,7 @@ func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *progra
 				if !p.Output.Label && rng.IntN(5) == 0 {
 					s.To, s.Index, p.Output.Label = program.ToLabel, 0, true
 				} else {
-					p.Output.Dense++
+					p.Output.Dense += oneHotAtTimes(rng, c, &s)
 				}
 				pc.Sinks = append(pc.Sinks, s)
 			}

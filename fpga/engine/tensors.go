@@ -86,6 +86,10 @@ func (o *tensors) storeScalars(s *sink, row uint64, v *chainValues) error {
 	case program.ToSparse:
 		return o.storeSparse(uint64(s.index), row, v)
 	case program.ToDense:
+		if n := len(s.steps); n > 0 && s.steps[n-1].unit == program.UnitOneHot {
+			o.storeOneHot(uint64(s.index), row, v, s.steps[n-1].classCount)
+			return nil
+		}
 		if err := rejectNulls(row, v, "dense"); err != nil {
 			return err
 		}

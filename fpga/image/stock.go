@@ -108,6 +108,9 @@ func stockKernel(u program.Unit) stockUnit {
 			out: "float32"}
 	case program.UnitHashCross:
 		return stockUnit{args: []string{"buckets"}, in: []string{"int64", "int64"}, out: "int64"}
+	case program.UnitOneHot:
+		return stockUnit{args: []string{"classes", "ranges", "lower", "upper"}, in: []string{"int64", "float32"},
+			out: "float32"}
 	case program.UnitHashBucket:
 		return stockUnit{args: []string{"buckets"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitLogit:

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// crossVector is a known answer for the hashes of buckets: two fields of binary rows, hashed together and alone. Every
-// expected value is written down, none computed.
+// crossVector is a known answer for the hashes of buckets: two fields of binary rows, hashed together and alone,
+// and for the classes of one. Every expected value is written down, none computed.
 func crossVector() Vector {
 	const rows, fields = 3, 40
 	p := &program.Program{
@@ -23,9 +23,10 @@ func crossVector() Vector {
 				{Value: 2, Sink: program.Sink{To: program.ToSparse}},
 				{Value: 0, Sink: program.Sink{To: program.ToSparse, Index: 1,
 					Ops: []program.Op{program.HashBucket{Buckets: 1000}}}},
+				{Value: 1, Sink: program.Sink{To: program.ToDense, Ops: []program.Op{program.OneHot{Classes: 2}}}},
 			},
 		}},
-		Output: program.Output{Keys: 2, Fixed: true},
+		Output: program.Output{Dense: 2, Keys: 2, Fixed: true},
 	}
 	le := binary.LittleEndian
 	input := make([]byte, rows*fields*4)
@@ -38,6 +39,9 @@ func crossVector() Vector {
 	// pandas' hashes of 1 and 2 are 6238072747940578789 and 15839785061582574730.
 	for i, bucket := range []uint64{191, 191, 0, 789, 730, 789} {
 		le.PutUint64(out[place.Values+uint64(i)*8:], bucket)
+	}
+	for i, hot := range []uint32{0, 0, 0, 0x3f800000, 0, 0x3f800000} { // 2 is neither of the classes 0 and 1
+		le.PutUint32(out[place.Dense+uint64(i)*4:], hot)
 	}
 	body := p.Marshal()
 	slice := &program.Slice{

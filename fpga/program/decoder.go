@@ -217,7 +217,7 @@ var paramSize = map[Unit]uint32{
 	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16, UnitNormalize: 16, UnitMinMax: 16,
 	UnitListSlice: 40,
 	UnitRescale:   16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,
-	UnitHashBucket: 8,
+	UnitHashBucket: 8, UnitOneHot: 16,
 }
 
 // readParameters reads an operator up to its parameters, whose length must be that of its unit in sizes.
@@ -264,6 +264,10 @@ func readOp(r *reader, tables *tableSet) Op {
 		return SigridHash{Salt: int64(le.Uint64(b)), Max: int64(le.Uint64(b[8:]))}
 	case UnitPositiveModulus:
 		return PositiveModulus{M: int64(le.Uint64(b))}
+	case UnitOneHot:
+		r.checkZeros(b[5:8], "onehot")
+		return OneHot{Classes: le.Uint32(b), Ranges: r.readBool(b[4], "ranges"), Lower: float32At(b[8:]),
+			Upper: float32At(b[12:])}
 	case UnitHashBucket:
 		return HashBucket{Buckets: int64(le.Uint64(b))}
 	case UnitHexToInt:

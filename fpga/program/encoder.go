@@ -141,6 +141,9 @@ func appendOp(b []byte, op Op, tables []Table) []byte {
 		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Salt)), uint64(o.Max))
 	case PositiveModulus:
 		b = le.AppendUint64(b, uint64(o.M))
+	case OneHot:
+		b = append(le.AppendUint32(b, o.Classes), boolBit(o.Ranges), 0, 0, 0)
+		b = appendFloat32(appendFloat32(b, o.Lower), o.Upper)
 	case HashBucket:
 		b = le.AppendUint64(b, uint64(o.Buckets))
 	case FirstX:

@@ -202,7 +202,8 @@ func (s *Step) validateStep(values []ValueType, used []bool, seen *coverage) (Va
 		}
 	}
 	for _, op := range s.Ops {
-		if _, ok := op.(FixedLength); ok {
+		switch op.(type) {
+		case FixedLength, OneHot:
 			return v, fmt.Errorf("%v in a step: it makes dense columns", op.Unit())
 		}
 	}

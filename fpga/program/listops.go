@@ -44,8 +44,13 @@ func (s *Sink) fixedLength() (FixedLength, bool) {
 
 // denseColumns returns how many neighbouring columns of dense a dense sink writes.
 func (s *Sink) denseColumns() uint32 {
-	if f, ok := s.fixedLength(); ok {
-		return f.Length
+	if len(s.Ops) > 0 {
+		switch o := s.Ops[len(s.Ops)-1].(type) {
+		case FixedLength:
+			return o.Length
+		case OneHot:
+			return o.Classes
+		}
 	}
 	return 1
 }

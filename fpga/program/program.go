@@ -150,7 +150,8 @@ func (o Output) Layout(rows uint32) OutputLayout {
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
 // PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram, HashBytes, LocalHour, MapID,
-// Normalize, MinMax, ListSlice, Rescale, Int96Time, Decimal, Float16, FixedLength and HashBucket.
+// Normalize, MinMax, ListSlice, Rescale, Int96Time, Decimal, Float16, FixedLength, HashBucket
+// and OneHot.
 type Op interface {
 	Unit() Unit
 	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
@@ -191,6 +192,7 @@ const (
 	UnitHashCross       Unit = 52
 	UnitHashBucket      Unit = 53
 	UnitComputeScore    Unit = 54
+	UnitOneHot          Unit = 56
 )
 
 // The units of decoding: no operators, but listed by the image.

@@ -428,7 +428,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 32)
+	assert.Len(t, known, 33)
 }
 
 func TestProgramString(t *testing.T) {

@@ -169,6 +169,11 @@ func opString(op Op, kind Kind) string {
 		return fmt.Sprintf("sigrid_hash salt %d max %d", o.Salt, o.Max)
 	case PositiveModulus:
 		return fmt.Sprintf("positive_modulus %d", o.M)
+	case OneHot:
+		if o.Ranges {
+			return fmt.Sprintf("onehot %d from %v to %v", o.Classes, o.Lower, o.Upper)
+		}
+		return fmt.Sprintf("onehot %d", o.Classes)
 	case HashBucket:
 		return fmt.Sprintf("hash_bucket %d", o.Buckets)
 	case FirstX:

@@ -39,6 +39,7 @@ var units = map[Unit]struct {
 	UnitHashCross:       {"hash_cross", 1},
 	UnitHashBucket:      {"hash_bucket", 1},
 	UnitComputeScore:    {"compute_score", 1},
+	UnitOneHot:          {"onehot", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
 	UnitMap:             {"map", 1},

@@ -209,6 +209,9 @@ func (s *Sink) validateOps(c *Column, checked map[tableKey]bool) error {
 		if _, ok := op.(FixedLength); ok && (i < len(s.Ops)-1 || s.To != ToDense || c.Part != NoPart) {
 			return fmt.Errorf("operator %d: %v: is not the last of a dense list", i, op.Unit())
 		}
+		if _, ok := op.(OneHot); ok && (i < len(s.Ops)-1 || s.To != ToDense) {
+			return fmt.Errorf("operator %d: %v: is not the last of a dense column", i, op.Unit())
+		}
 	}
 	kind, err := validateChain(s.Ops, c.Kind, c.List, checked)
 	if err != nil {
@@ -276,6 +279,10 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 	case PositiveModulus:
 		if o.M <= 0 {
 			return bad("modulus %d, want more than 0", o.M)
+		}
+	case OneHot:
+		if err := o.check(list); err != nil {
+			return bad("%w", err)
 		}
 	case HashBucket:
 		if err := checkBuckets(o.Buckets); err != nil {

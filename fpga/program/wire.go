@@ -99,6 +99,7 @@ const (
 //	hash_cross        buckets i64
 //	compute_score     function u8, zero norm u8
 //	hash_bucket       buckets i64
+//	onehot            classes u32, ranges u8, 3 reserved, lower f32, upper f32
 //	list_slice        start i64, end i64, pad int i64, pad float f64, padded u8, 7 reserved
 //	box_cox           lambda1 f32, lambda2 f32, mode u8, 3 reserved
 //	rescale           multiplier i64, divisor i64

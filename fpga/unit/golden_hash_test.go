@@ -244,6 +244,9 @@ func proposedVerdict(c goldenCase) verdict {
 	case strings.HasPrefix(fn, "MapId"):
 		return run(mapOfIDs)
 	}
+	if strings.HasPrefix(c.text("fn"), "Onehot") {
+		return run(classes)
+	}
 	if strings.HasPrefix(c.text("fn"), "Cartesian") {
 		return run(pairIDs)
 	}
@@ -251,7 +254,7 @@ func proposedVerdict(c goldenCase) verdict {
 		return run(commonIDs)
 	}
 	for _, prefix := range []string{
-		"Enumerate", "Sampling", "Onehot",
+		"Enumerate", "Sampling",
 	} {
 		if fn := c.text("fn"); len(fn) >= len(prefix) && fn[:len(prefix)] == prefix {
 			return notHere(prefix + " is not a unit of this image")

@@ -162,6 +162,12 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		c.str(`"salt":`).int(o.Salt).str(`,"max":`).int(o.Max)
 	case program.PositiveModulus:
 		c.str(`"modulus":`).int(o.M)
+	case program.OneHot:
+		c.str(`"classes":`).int(int64(o.Classes))
+		if o.Ranges {
+			c.str(`,"lower":`).number(program.Float32, 0, float64(o.Lower))
+			c.str(`,"upper":`).number(program.Float32, 0, float64(o.Upper))
+		}
 	case program.HashBucket:
 		c.str(`"buckets":`).int(o.Buckets)
 	case program.FirstX:

@@ -254,6 +254,30 @@ func Catalogue() []Operator {
 			Source: "ours; NVTabular's ListSlice with `pad`, Petastorm's fixed shapes",
 		},
 		{
+			Name: "onehot", Unit: program.UnitOneHot, apply: applyOneHot, check: checkOneHot,
+			Summary: "Makes `classes` neighbouring dense columns of a value: 1 for its class, and 0 for the others. The " +
+				"columns of a feature `x` are named `x.0`, `x.1` and so on. The class of an id is its number, and an id that is no " +
+				"class has none. With `lower` and `upper` the value is a real number, and its class the part that holds it of " +
+				"`classes` equal parts of that range: trunc((x - `lower`) / ((`upper` - `lower`) / `classes`)), each operation " +
+				"rounded to float32; what lies outside is of class 0. It ends the operators of a dense feature.",
+			Params: []Param{
+				{Name: "classes", Type: ParamInteger, Min: 1, Summary: "number of columns, at most 4096"},
+				{Name: "lower", Type: ParamReal, Optional: true, Summary: "where the range of class 0 begins; rounded to " +
+					"float32. When left out, values are ids"},
+				{Name: "upper", Type: ParamReal, Optional: true, Summary: "where the range of the last class ends; rounded to " +
+					"float32"},
+			},
+			Takes: "int64; with `lower` and `upper` float32, and int64 and float64, which become float32 (nearest, ties to " +
+				"even)",
+			Yields: "float32, `classes` for every row",
+			Nulls:  "are of no class",
+			Lists:  "refused",
+			Errors: "the group is not `dense`; another operator follows; real numbers without `lower` and `upper`; one bound " +
+				"without the other; bounds that do not ascend, or with no float32 between them. A NaN is of class 0",
+			Source: "DPP Onehot; no public exact definition: ids outside having no class is ours, as caffe2's " +
+				"`BatchOneHot` has it of values without a match. The ranges are RAP's, which does not define a NaN",
+		},
+		{
 			Name: "zero_extend", Unit: program.UnitZeroExtend, apply: applyZeroExtend,
 			Summary: "Re-reads an id as its low 32 bits, unsigned: for files that hold unsigned ids in an int32 " +
 				"column.",

@@ -44,8 +44,11 @@ func makesDense(ops []Op) bool {
 // Width returns how many neighbouring columns of the dense tensor a dense feature has.
 func (f *Feature) Width() int {
 	if n := len(f.Ops); n > 0 {
-		if fixed, ok := f.Ops[n-1].(program.FixedLength); ok {
-			return int(fixed.Length)
+		switch o := f.Ops[n-1].(type) {
+		case program.FixedLength:
+			return int(o.Length)
+		case program.OneHot:
+			return int(o.Classes)
 		}
 	}
 	return 1
@@ -54,8 +57,9 @@ func (f *Feature) Width() int {
 // columnNames returns the names of the feature's columns in the dense tensor, or of its key.
 func (f *Feature) columnNames() []string {
 	if n := len(f.Ops); n > 0 {
-		if fixed, ok := f.Ops[n-1].(program.FixedLength); ok {
-			names := make([]string, fixed.Length)
+		switch f.Ops[n-1].(type) {
+		case program.FixedLength, program.OneHot:
+			names := make([]string, f.Width())
 			for i := range names {
 				names[i] = f.Name + "." + strconv.Itoa(i)
 			}

@@ -95,6 +95,7 @@ func (o *Operator) example() string {
 		"ngram":            "- ngram: {n: 2}",
 		"cartesian":        "- cartesian: {max_length: 100}",
 		"compute_score":    "- compute_score: {function: get_jaccard_similarity}",
+		"onehot":           "- onehot: {classes: 24}",
 		"hash_cross":       "- hash_cross: {buckets: 100000}",
 		"hash_bucket":      "- hash_bucket: {buckets: 100000}",
 		"hash_bytes":       "- hash_bytes: {function: xxh3}",

@@ -191,6 +191,15 @@ dense:
   - {inputs: [i_null, list, f], as: sum, ops: [compute_score: {function: get_score_sum}, clamp: {min: 0}]}
   - {inputs: [i_null, list], as: both, ops: [compute_score: {function: has_id_overlap}]}
 `},
+	{"classes", `
+values: [{as: cross, inputs: [c_0, c_1], ops: [hash_cross: 3]}]
+dense:
+  - {columns: [i_null], ops: [onehot: {classes: 3}]}
+  - {columns: [f], ops: [onehot: {classes: 2, lower: -1, upper: 1.5}]}
+  - {columns: [cross], ops: [onehot: {classes: 3}]}
+  - {inputs: [c_0, i_null], as: bucket, ops: [hash_cross: 2, onehot: {classes: 2}]}
+  - {columns: [c_1]}
+`},
 	{"fixed_crosses", `
 ids: int32
 sparse:

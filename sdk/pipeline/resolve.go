@@ -327,6 +327,10 @@ func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Des
 	if ch == nil {
 		return nil
 	}
+	if endsInClasses(ch.ops) && to != program.ToDense {
+		r.add(a, ErrColumnType, "onehot makes dense columns; put it to a group of dense")
+		return nil
+	}
 	ch.end(to, a)
 	if ch.failed {
 		return nil

@@ -242,6 +242,12 @@ func ComputeScore(function string, options ...Arg) Op {
 	return op("compute_score", append([]Arg{arg("function", Text(function))}, options...)...)
 }
 
+// OneHot returns the operator that makes a dense column of each class. Options are given as Arg{Name: "lower", Value:
+// Real(0)}; without the options lower and upper, values are ids.
+func OneHot(classes int64, options ...Arg) Op {
+	return op("onehot", append([]Arg{arg("classes", Int(classes))}, options...)...)
+}
+
 // HashCross returns the operator of several inputs that hashes an id of each together into [0, buckets).
 func HashCross(buckets int64) Op { return op("hash_cross", arg("buckets", Int(buckets))) }
 

@@ -93,6 +93,10 @@ func (r *resolver) resolveValue(v *valueState, where location) *operand {
 			v.operand = ch.operand(o)
 		}
 	}
+	if v.operand != nil && endsInClasses(v.operand.ops) {
+		r.add(a, ErrValue, "onehot makes dense columns, and no value that others take; put it to a group of dense")
+		v.operand = nil
+	}
 	if v.operand != nil {
 		v.operand.shared = len(v.operand.ops)
 	}
@@ -133,6 +137,11 @@ func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, dens
 		if i > 0 && ops[i-1].Name == "fixed_length" {
 			r.add(a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)), ErrValue, "%s behind fixed_length, which ends the "+
 				"operators of a list", ops[i].Name)
+			return nil
+		}
+		if endsInClasses(ch.ops) {
+			r.add(a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)), ErrValue, "%s behind onehot, which ends the "+
+				"operators of a dense feature", ops[i].Name)
 			return nil
 		}
 		ch.entry = operators[ops[i].Name]

@@ -174,6 +174,43 @@ func TestBadValues(t *testing.T) {
 				`float32; bucketize makes ids of real numbers`},
 		"one of several inputs": {"sparse: [{inputs: [i], as: x, ops: [hash_cross: 5]}]", ErrValue,
 			`line 1:37: sparse[0].ops[0]: wrong value: hash_cross takes 2 to 8 inputs, and these are 1`},
+		"classes of a list": {"dense: [{columns: [list], ops: [onehot: {classes: 3}, fixed_length: {length: 2}]}]",
+			ErrColumnType,
+			`line 1:33: dense[0].ops[0]: column "list": wrong type of column: onehot takes one value a row, and ` +
+				`this column has lists`},
+		"classes of real numbers": {"dense: [{columns: [f], ops: [onehot: {classes: 3}]}]", ErrColumnType,
+			`line 1:30: dense[0].ops[0]: column "f": wrong type of column: onehot takes ids (int64), and these ` +
+				`are float32; bucketize makes ids of real numbers`},
+		"classes of text": {"dense: [{columns: [s], ops: [onehot: {classes: 3}]}]", ErrColumnType,
+			`line 1:30: dense[0].ops[0]: column "s": wrong type of column: onehot takes numbers, and these are ` +
+				`strings; begin with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+		"classes that are keys": {"sparse: [{columns: [i], ops: [onehot: {classes: 3}]}]", ErrColumnType,
+			`line 1:10: sparse[0]: column "i": wrong type of column: onehot makes dense columns; put it to a ` +
+				`group of dense`},
+		"classes that are a label": {"label: {column: i, ops: [onehot: {classes: 3}]}", ErrColumnType,
+			`line 1:8: label: column "i": wrong type of column: onehot makes dense columns; put it to a group ` +
+				`of dense`},
+		"classes as a value": {"values: [{as: v, from: i, ops: [onehot: {classes: 3}]}]\ndense: [{columns: [v]}]", ErrValue,
+			`line 1:10: values[0]: column "v": wrong value: onehot makes dense columns, and no value that ` +
+				`others take; put it to a group of dense`},
+		"an operator behind classes": {"dense: [{columns: [i], ops: [onehot: {classes: 3}, log: {add: 1}]}]", ErrValue,
+			`line 1:52: dense[0].ops[1]: column "i": wrong value: log behind onehot, which ends the operators ` +
+				`of a dense feature`},
+		"no classes": {"dense: [{columns: [i], ops: [onehot: {classes: 0}]}]", ErrValue,
+			`line 1:48: dense[0].ops[0].onehot.classes: wrong value: 0, want at least 1`},
+		"too many classes": {"dense: [{columns: [i], ops: [onehot: {classes: 4097}]}]", ErrValue,
+			`line 1:48: dense[0].ops[0].onehot.classes: wrong value: 4097, want at most 4096`},
+		"one bound": {"dense: [{columns: [f], ops: [onehot: {classes: 3, lower: 0}]}]", ErrMissing,
+			`line 1:30: dense[0].ops[0].onehot: missing: upper: the end of the range that begins at lower`},
+		"the other bound": {"dense: [{columns: [f], ops: [onehot: {classes: 3, upper: 0}]}]", ErrMissing,
+			`line 1:30: dense[0].ops[0].onehot: missing: lower: the beginning of the range that ends at upper`},
+		"bounds that descend": {"dense: [{columns: [f], ops: [onehot: {classes: 3, lower: 1, upper: 0}]}]", ErrValue,
+			`line 1:30: dense[0].ops[0].onehot: wrong value: lower 1, upper 0: want an upper bound above the ` +
+				`lower`},
+		"bounds of no width": {"dense: [{columns: [f], ops: [onehot: {classes: 3, lower: 16777216, upper: 16777217}]}]",
+			ErrValue,
+			`line 1:30: dense[0].ops[0]: column "f": wrong value: lower 16777216, upper 16777217: 3 classes ` +
+				`between them have no width in float32`},
 		"nine inputs": {"sparse: [{inputs: [i, i, i, i, i, i, i, i, i], as: x, ops: [hash_cross: 5]}]", ErrValue,
 			`line 1:61: sparse[0].ops[0]: wrong value: hash_cross takes 2 to 8 inputs, and these are 9`},
 		"a list that is hashed": {"sparse: [{inputs: [i, list], as: x, ops: [hash_cross: 5]}]", ErrColumnType,

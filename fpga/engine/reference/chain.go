@@ -65,6 +65,9 @@ func (e *evaluator) runChain(ops []program.Op, c *program.Column, row any) (any,
 		if fixed, ok := op.(program.FixedLength); ok {
 			return fixLength(row, fixed)
 		}
+		if hot, ok := op.(program.OneHot); ok {
+			return oneHotOf(hot, row), nil
+		}
 		if slice, ok := op.(program.ListSlice); ok && slice.Padded && c.List && (row == nil || holdsNull(row.([]any))) {
 			row = []any{} // is filled up
 		}

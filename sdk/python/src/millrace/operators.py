@@ -29,6 +29,7 @@ __all__ = [
     "to_days",
     "decimal",
     "fixed_length",
+    "onehot",
     "zero_extend",
     "firstx",
     "logit",
@@ -200,6 +201,24 @@ def fixed_length(length: int, *, pad: Union[Number, None] = None) -> Operator:
             values
     """
     return Operator("fixed_length", given(length=length, pad=pad))
+
+
+def onehot(classes: int, *, lower: Union[Number, None] = None, upper: Union[Number, None] = None) -> Operator:
+    """Makes ``classes`` neighbouring dense columns of a value: 1 for its class, and 0 for the others. The columns of a
+    feature ``x`` are named ``x.0``, ``x.1`` and so on. The class of an id is its number, and an id that is no class has
+    none. With ``lower`` and ``upper`` the value is a real number, and its class the part that holds it of ``classes``
+    equal parts of that range: trunc((x - ``lower``) / ((``upper`` - ``lower``) / ``classes``)), each operation rounded
+    to float32; what lies outside is of class 0. It ends the operators of a dense feature.
+
+    Takes int64; with ``lower`` and ``upper`` float32, and int64 and float64, which become float32 (nearest, ties to
+    even); yields float32, ``classes`` for every row. Nulls: are of no class.
+
+    Args:
+        classes: number of columns, at most 4096
+        lower: where the range of class 0 begins; rounded to float32. When left out, values are ids
+        upper: where the range of the last class ends; rounded to float32
+    """
+    return Operator("onehot", given(classes=classes, lower=lower, upper=upper))
 
 
 def zero_extend() -> Operator:
