@@ -5,10 +5,13 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // describe makes the data set of the partitions that drives hold: of those that selected names, or, if selected is
@@ -16,7 +19,7 @@ import (
 func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error) {
 	entries := map[string]dataset.Partition{}
 	first := map[string]*Drive{}
-	var schema schema
+	var held []heldPartition
 	data := &api.Dataset{Manifest: selected}
 	for _, d := range drives {
 		for _, p := range d.Partitions() {
@@ -38,9 +41,7 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 				continue
 			}
 			entries[e.Name], first[e.Name] = e, d
-			if err := schema.add(p, d.o.Text); err != nil {
-				return nil, err
-			}
+			held = append(held, heldPartition{p, d.o.Text})
 			if malformed := program.Malformed(d.o.Text.Policy); len(entries) == 1 {
 				data.Malformed = malformed
 			} else if data.Malformed != malformed {
@@ -61,7 +62,11 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 			return nil, err
 		}
 	}
-	data.Columns, data.MeanLength = schema.columns, schema.meanLength()
+	schema, err := unify(held)
+	if err != nil {
+		return nil, err
+	}
+	data.Columns, data.MeanLength = schema.union.Columns(), schema.meanLength()
 	for _, d := range drives {
 		ad := api.Drive{Name: d.name, Compute: d.Computes(), Threads: d.threads(), Streams: d.streams()}
 		for _, p := range d.Partitions() {
@@ -73,4 +78,23 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 		data.Drives = append(data.Drives, ad)
 	}
 	return data, nil
+}
+
+// heldPartition is a partition and how its text is read.
+type heldPartition struct {
+	*partition.Partition
+	text text.Options
+}
+
+// unify unifies the schemas of partitions in the order of their names, so that the order of columns does not depend on
+// which drive holds which partition.
+func unify(held []heldPartition) (*schema, error) {
+	slices.SortFunc(held, func(a, b heldPartition) int { return strings.Compare(a.Name, b.Name) })
+	s := &schema{}
+	for _, p := range held {
+		if err := s.add(p.Partition, p.text); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }

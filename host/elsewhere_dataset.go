@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/pipeline"
 )
 
 // maxDescribed bounds the partitions that are tried until the footer of one can be read. The footers of a job's
@@ -32,6 +33,9 @@ func describeElsewhere(ctx context.Context, drives []*Drive, spec *api.Job, notH
 // describeOne reads the columns of a job from the footer of one of its partitions. It tries the partitions whose
 // place is known first.
 func (d *Drive) describeOne(ctx context.Context, drives []*Drive, spec *api.Job) (*api.Dataset, error) {
+	if spec.Columns != nil {
+		return datasetElsewhere(spec, drives, spec.Columns, nil), nil
+	}
 	var errs []error
 	for _, index := range describedFirst(spec) {
 		open, err := d.elsewhere.acquire(ctx, spec.Digest, spec.Manifest.Partitions[index])
@@ -48,14 +52,21 @@ func (d *Drive) describeOne(ctx context.Context, drives []*Drive, spec *api.Job)
 		if err != nil {
 			return nil, err
 		}
-		data := &api.Dataset{Manifest: spec.Manifest, Columns: columns.columns, MeanLength: columns.meanLength()}
-		for _, other := range drives {
-			data.Drives = append(data.Drives, api.Drive{Name: other.name, Compute: other.Computes(),
-				Threads: other.threads(), Streams: other.streams()})
-		}
-		return data, nil
+		return datasetElsewhere(spec, drives, columns.union.Columns(), columns.meanLength()), nil
 	}
 	return nil, fmt.Errorf("read the columns of the job: %w", errors.Join(errs...))
+}
+
+// datasetElsewhere returns the data set of a job of which the drives hold nothing, if its columns are known.
+func datasetElsewhere(
+	spec *api.Job, drives []*Drive, columns []pipeline.ColumnInfo, meanLength map[string]float64,
+) *api.Dataset {
+	data := &api.Dataset{Manifest: spec.Manifest, Columns: columns, MeanLength: meanLength}
+	for _, other := range drives {
+		data.Drives = append(data.Drives, api.Drive{Name: other.name, Compute: other.Computes(),
+			Threads: other.threads(), Streams: other.streams()})
+	}
+	return data
 }
 
 // describedFirst returns the indices of the partitions whose footers are tried.

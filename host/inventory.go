@@ -124,7 +124,7 @@ func takeInventory(drives []*Drive) (*Inventory, error) {
 	})
 	for digest, s := range schemas {
 		inv.Schemas = append(inv.Schemas,
-			Schema{Digest: digest, Columns: s.columns, MeanLength: s.meanLength(), Malformed: malformed[digest]})
+			Schema{Digest: digest, Columns: s.union.Columns(), MeanLength: s.meanLength(), Malformed: malformed[digest]})
 	}
 	slices.SortFunc(inv.Schemas, func(a, b Schema) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
 	inv.Digest = inv.sum()

@@ -73,6 +73,9 @@ func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*j
 	if err != nil {
 		return nil, nil, err
 	}
+	if spec.Columns != nil { // those of all partitions, of which some may have columns that those here lack
+		data.Columns = spec.Columns
+	}
 	resolved, err := spec.Pipeline.Resolve(data.Columns)
 	if err != nil {
 		return nil, nil, err

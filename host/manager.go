@@ -13,10 +13,11 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
 )
 
 // ErrSchema says that partitions of one data set do not have the same columns of the same types.
-var ErrSchema = errors.New("partitions disagree")
+var ErrSchema = pipeline.ErrDisagree
 
 // Options configure a Manager. The zero value works.
 type Options struct {

@@ -14,84 +14,30 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// schema is the common schema of a data set's partitions while they are merged.
+// schema is the common schema of a data set's partitions while they are unified.
 type schema struct {
-	first   string // the partition whose columns began it
-	columns []pipeline.ColumnInfo
-	source  program.Source
-	values  map[string]float64 // elements of each list column
-	rows    float64
+	first  string // the partition that was added first
+	source program.Source
+	union  pipeline.Union
+	values map[string]float64 // elements of each list column
+	rows   float64
 }
 
-// add merges the schema of a partition. A column that is nullable in one partition is nullable. A column that some
-// partition lacks, or has as another type, cannot be used, and says why.
+// add unifies the schema of a partition with those of the partitions before it, whose names come before its name.
 func (s *schema) add(p *partition.Partition, o text.Options) error {
 	columns, values := Columns(p, o)
-	if s.columns == nil {
-		for i := range columns {
-			if c := &columns[i]; c.Unsupported != nil {
-				c.Unsupported = fmt.Errorf("%s: %w", p.Name, c.Unsupported)
-			}
-		}
-		s.first, s.columns, s.source, s.values = p.Name, columns, p.Source, map[string]float64{}
-	} else {
-		if s.source != p.Source {
-			return fmt.Errorf("%w: %s is %v, %s is %v", ErrSchema, s.first, s.source, p.Name, p.Source)
-		}
-		byName := make(map[string]*pipeline.ColumnInfo, len(columns))
-		for i := range columns {
-			byName[columns[i].Name] = &columns[i]
-		}
-		known := make(map[string]bool, len(s.columns))
-		for i := range s.columns {
-			c := &s.columns[i]
-			known[c.Name] = true
-			if err := s.merge(c, byName[c.Name], p.Name); c.Unsupported == nil {
-				c.Unsupported = err
-			}
-		}
-		for _, c := range columns {
-			if !known[c.Name] {
-				known[c.Name] = true
-				c.Unsupported = fmt.Errorf("%w: %s has the column, %s has not", ErrSchema, p.Name, s.first)
-				s.columns = append(s.columns, c)
-			}
-		}
+	switch {
+	case s.first == "":
+		s.first, s.source, s.values = p.Name, p.Source, map[string]float64{}
+	case s.source != p.Source:
+		return fmt.Errorf("%w: %s is %v, %s is %v", ErrSchema, s.first, s.source, p.Name, p.Source)
 	}
+	s.union.Add([]string{p.Name}, columns)
 	for name, n := range values {
 		s.values[name] += n
 	}
 	s.rows += float64(p.Rows)
 	return nil
-}
-
-// merge widens c by what another partition has for the column, and returns why that is impossible.
-func (s *schema) merge(c, other *pipeline.ColumnInfo, partition string) error {
-	switch {
-	case other == nil:
-		return fmt.Errorf("%w: %s has the column, %s has not", ErrSchema, s.first, partition)
-	case c.Unsupported != nil:
-		return nil // said already
-	case other.Unsupported != nil:
-		return fmt.Errorf("%s: %w", partition, other.Unsupported)
-	case other.Kind != c.Kind || other.List != c.List || other.Unsigned != c.Unsigned || other.Map != c.Map:
-		return fmt.Errorf("%w: it has another type in %s than in %s", ErrSchema, partition, s.first)
-	}
-	c.Nullable = c.Nullable || other.Nullable
-	c.ElementNullable = c.ElementNullable || other.ElementNullable
-	c.Logical = pipeline.UnifyLogical(c.Logical, other.Logical)
-	if c.Bits != other.Bits {
-		c.Bits = widest(c.Bits, other.Bits)
-	}
-	return nil
-}
-
-// widest returns the larger of two widths, where 0 is the full width.
-func widest(a, b uint8) uint8 {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return max(a, b)
 }
 
 // meanLength returns the mean number of elements a row of each list column.

@@ -89,6 +89,9 @@ type Job struct {
 	// Manifest is the job's, over all nodes: requests name its partitions, and those that the drives here hold must be
 	// the same files. nil: the job is over all partitions that are held here, which must have one schema.
 	Manifest *dataset.Manifest
+	// Columns are those of all partitions of the manifest, if their columns differ. nil: the partitions that are held
+	// here have the columns of all.
+	Columns []pipeline.ColumnInfo
 	// Sources say where partitions of the manifest can be read, for workers that hold none. They may name some
 	// partitions or none; a worker asks for the sources that it lacks.
 	Sources []Source

@@ -23,6 +23,13 @@ type column struct {
 	Logical         string         `json:"logical,omitempty"`
 	Unsupported     string         `json:"unsupported,omitempty"`
 	Map             *mapping       `json:"map,omitempty"`
+	Absent          *absence       `json:"absent,omitempty"`
+}
+
+// absence is a pipeline.Absence on the wire.
+type absence struct {
+	Partitions int    `json:"partitions"`
+	Names      string `json:"names"`
 }
 
 // mapping is a pipeline.MapInfo on the wire.
@@ -38,13 +45,17 @@ func EncodeColumns(columns []pipeline.ColumnInfo) ([]byte, error) {
 	list := make([]column, len(columns))
 	for i, c := range columns {
 		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned,
-			c.Logical, "", nil}
+			c.Logical, "", nil, nil}
 		if c.Unsupported != nil {
 			list[i].Unsupported = c.Unsupported.Error()
 		}
 		if c.Map.IsMap() {
 			m := mapping(c.Map)
 			list[i].Map = &m
+		}
+		if c.Absent.Partitions > 0 {
+			a := absence(c.Absent)
+			list[i].Absent = &a
 		}
 	}
 	b, err := json.Marshal(list)
@@ -72,6 +83,9 @@ func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
 		}
 		if c.Map != nil && c.Map.Keys != "" {
 			columns[i].Map = pipeline.MapInfo(*c.Map)
+		}
+		if c.Absent != nil && c.Absent.Partitions > 0 {
+			columns[i].Absent = pipeline.Absence(*c.Absent)
 		}
 	}
 	return columns, nil

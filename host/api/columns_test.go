@@ -18,6 +18,8 @@ func TestColumnsTravel(t *testing.T) {
 		pipeline.ColumnInfo{Name: "m", Source: program.Parquet, Kind: program.Int64, List: true, Nullable: true,
 			Map: pipeline.MapInfo{Keys: "m.key_value.key", Values: "m.v.key", Scores: "m.v.value",
 				ScoreKind: program.Float32}},
+		pipeline.ColumnInfo{Name: "new", Source: program.Parquet, Kind: program.Int64,
+			Absent: pipeline.Absence{Partitions: 9, Names: "a.parquet, b.parquet, c.parquet"}},
 		pipeline.ColumnInfo{Name: "bad", Kind: program.Bytes, Unsupported: errors.New("INT96")})
 	b, err := EncodeColumns(columns)
 	require.NoError(t, err)
@@ -41,6 +43,7 @@ func FuzzDecodeColumns(f *testing.F) {
 	f.Add([]byte(`[{"name":"a","kind":1,"unsupported":"x"}]`))
 	f.Add([]byte(`[{"name":"m","kind":1,"map":{"keys":"k","values":"v","scores":"s","score_kind":2}},` +
 		`{"name":"n","map":{"keys":""}}]`))
+	f.Add([]byte(`[{"name":"a","kind":1,"absent":{"partitions":2,"names":"x"}},{"name":"b","absent":{"partitions":-1}}]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		columns, err := DecodeColumns(b)
 		if err != nil {

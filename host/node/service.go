@@ -140,6 +140,11 @@ func readJob(r *apiv1.PrepareRequest) (*api.Job, error) {
 		return nil, fmt.Errorf("%w: %d sources: want at most %d", errorcode.ErrRequest, n, maxSources)
 	}
 	j.Sources = apiv1.ReadSources(r.GetSources())
+	if len(r.GetColumns()) > 0 {
+		if j.Columns, err = api.DecodeColumns(r.GetColumns()); err != nil {
+			return nil, fmt.Errorf("%w: %w", errorcode.ErrRequest, err)
+		}
+	}
 	return &j, nil
 }
 

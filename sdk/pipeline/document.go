@@ -178,11 +178,11 @@ func JSONSchema() []byte {
 	group := object(nil, m{
 		"columns": patterns, "inputs": patterns, "ops": m{"$ref": "#/$defs/ops"}, "as": str,
 		"scores": m{"enum": []string{"keep", "drop"}, "default": "keep"}, "deduplicate": m{"type": "boolean",
-			"default": false},
+			"default": false}, "absent": absentSchema(),
 	})
 	group["oneOf"] = oneOf("columns", "inputs")
 	value := object([]string{"as"}, m{"as": str, "from": m{"type": "string", "maxLength": maxName}, "inputs": patterns,
-		"ops": m{"$ref": "#/$defs/ops"}})
+		"ops": m{"$ref": "#/$defs/ops"}, "absent": absentSchema()})
 	value["oneOf"] = oneOf("from", "inputs")
 	root["$defs"] = m{
 		"group": group, "value": value,
@@ -194,6 +194,9 @@ func JSONSchema() []byte {
 	}
 	return append(b, '\n')
 }
+
+// absentSchema returns the values of the key absent.
+func absentSchema() any { return map[string]any{"enum": []string{"allow", "fail"}, "default": "fail"} }
 
 // jsonSchema returns the forms in which the operator may be written.
 func (o *Operator) jsonSchema() any {

@@ -114,6 +114,9 @@ func (w *jsonWriter) namedValue(v *NamedValue) {
 	} else {
 		w.key("from").text(v.From.Text)
 	}
+	if v.AllowAbsent {
+		w.key("absent").text("allow")
+	}
 	w.ops(v.Ops)
 	w.end('}')
 }
@@ -133,6 +136,9 @@ func (w *jsonWriter) group(g *Group) {
 	}
 	if g.Deduplicate {
 		w.key("deduplicate").raw("true")
+	}
+	if g.AllowAbsent {
+		w.key("absent").text("allow")
 	}
 	w.ops(g.Ops)
 	w.end('}')

@@ -72,6 +72,9 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 func (r *Resolved) refuseNulls(p *problems, f *Feature, what string) {
 	if f.null(r.Malformed) {
 		why := "the column may be null"
+		if f.absent {
+			why = "the column may be absent, which makes it null"
+		}
 		if f.Column.Map.IsMap() {
 			why = "a row may lack the key"
 		}
@@ -119,7 +122,7 @@ func (l *lowering) addFeature(f *Feature, to program.Dest, index int, share bool
 	}
 	if share && have && !f.Column.List {
 		c := &l.out.Columns[i]
-		c.Sinks = append(c.Sinks, s)
+		c.Sinks, c.Absent = append(c.Sinks, s), c.Absent || f.absent
 		return
 	}
 	if _, seen := l.first[f.Column.Name]; !seen && !f.Column.List {
@@ -127,6 +130,7 @@ func (l *lowering) addFeature(f *Feature, to program.Dest, index int, share bool
 	}
 	l.out.Columns = append(l.out.Columns, program.Column{
 		Name: f.Column.Name, Field: f.Column.Field, Kind: f.Column.Kind, List: f.Column.List, Sinks: []program.Sink{s},
+		Absent: f.absent,
 	})
 }
 

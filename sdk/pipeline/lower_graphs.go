@@ -118,7 +118,7 @@ func (g *graphBuilder) addStep(l *lowering, s *step) nodeRef {
 		if in.step != nil {
 			from = g.addStep(l, in.step)
 		} else {
-			from = g.addColumn(&in.column)
+			from = g.addColumn(&in.column, in.absent)
 		}
 		n.inputs = append(n.inputs, g.addChain(l, from, program.ValueType{Kind: in.column.Kind, List: in.column.List},
 			in.ops))
@@ -133,7 +133,7 @@ func (g *graphBuilder) addNode(form string, n graphNode) nodeRef {
 }
 
 // addColumn adds a column of the dataset.
-func (g *graphBuilder) addColumn(c *ColumnInfo) nodeRef {
+func (g *graphBuilder) addColumn(c *ColumnInfo, absent bool) nodeRef {
 	at, ok := g.byName[c.Name]
 	if !ok {
 		at = len(g.columns)
@@ -141,6 +141,7 @@ func (g *graphBuilder) addColumn(c *ColumnInfo) nodeRef {
 		g.columns = append(g.columns, program.Column{Name: c.Name, Field: c.Field, Kind: c.Kind, List: c.List,
 			Part: program.GraphNext})
 	}
+	g.columns[at].Absent = g.columns[at].Absent || absent
 	return nodeRef{column: true, at: at}
 }
 

@@ -120,9 +120,20 @@ func (l *lowering) addMapFeature(f *Feature, s program.Sink) {
 	}
 	c := &l.out.Columns[values]
 	c.Sinks = append(c.Sinks, s)
+	defer l.allowAbsentMap(values, f.absent)
 	c.Picks = append(c.Picks, program.Pick{Key: f.Key, Scored: f.scored()})
 	if f.scored() && values == len(l.out.Columns)-1 {
 		l.out.Columns = append(l.out.Columns, program.Column{Name: m.Scores, Kind: m.ScoreKind, List: true,
 			Part: program.MapScores})
+	}
+}
+
+// allowAbsentMap says of all columns of a map that partitions may lack them, if a feature of the map allows it. values
+// is the column of the map's values.
+func (l *lowering) allowAbsentMap(values int, absent bool) {
+	columns := l.out.Columns
+	absent = absent || columns[values].Absent
+	for i := values - 1; i < len(columns) && (i <= values || columns[i].Part == program.MapScores); i++ {
+		columns[i].Absent = absent
 	}
 }

@@ -338,8 +338,8 @@ var (
 	specKeys = []string{"name", "batch", "ids", "dense_type", "label", "values", "dense", "sparse", "generated",
 		"vocabularies"}
 	labelKeys = []string{"column", "null", "ops"}
-	valueKeys = []string{"as", "from", "inputs", "ops"}
-	groupKeys = []string{"columns", "inputs", "ops", "as", "scores", "deduplicate"}
+	valueKeys = []string{"as", "from", "inputs", "ops", "absent"}
+	groupKeys = []string{"columns", "inputs", "ops", "as", "scores", "deduplicate", "absent"}
 )
 
 // label reads the label. "null: VALUE" is a short way to begin its operators with fill_null, and the same pipeline.
@@ -394,11 +394,25 @@ func (p *parser) values(n *yaml.Node, a location) []NamedValue {
 				v.Inputs = p.patterns(node, a)
 			case "ops":
 				v.Ops = p.ops(node, a, n)
+			case "absent":
+				v.AllowAbsent = p.absent(node, a)
 			}
 		})
 		values = append(values, v)
 	})
 	return values
+}
+
+// absent reads whether partitions may lack a column.
+func (p *parser) absent(n *yaml.Node, a location) (allow bool) {
+	switch t := p.text(n, a, "allow or fail"); t {
+	case "allow":
+		return true
+	case "fail", "":
+	default:
+		p.add(a, ErrValue, "%q, want allow or fail", shorten(t))
+	}
+	return false
 }
 
 // patterns reads a list of names of columns.
@@ -433,6 +447,8 @@ func (p *parser) groups(n *yaml.Node, a location) []Group {
 				}
 			case "deduplicate":
 				g.Deduplicate = p.truth(v, a)
+			case "absent":
+				g.AllowAbsent = p.absent(v, a)
 			case "as":
 				g.As = p.text(v, a, "a name for the features")
 				checkName(&p.problems, g.As, a)

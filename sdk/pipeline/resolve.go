@@ -42,6 +42,7 @@ type Feature struct {
 
 	step     *step // what makes the feature, if several columns do; Column then describes the step's value
 	shared   int   // how many of the first Ops belong to a named value
+	absent   bool  // partitions may lack the column
 	location location
 	group    *Group // of the spec; nil for the label
 	nulls    nullness
@@ -194,7 +195,11 @@ func (r *resolver) label(l *Label) *Feature {
 		r.add(a.key("column", l.Pos), ErrPattern, "%q names %d features, want one", shorten(l.Column), len(found))
 		return nil
 	}
-	return r.feature(found[0], l.Column, l.Ops, program.ToLabel, a)
+	fills := len(l.Ops) > 0 && l.Ops[0].Name == "fill_null"
+	if i := found[0].column; r.schema[i].Absent.Partitions == 0 {
+		fills = false // the program is as it was before partitions could lack columns
+	}
+	return r.feature(found[0], l.Column, l.Ops, program.ToLabel, fills, a)
 }
 
 // groups resolves the features of a list of groups.
@@ -245,7 +250,7 @@ func (r *resolver) groups(k groupList) []Feature {
 					r.add(here, ErrPattern, "%s", wrong)
 					continue
 				}
-				if f := r.feature(c, name, g.Ops, k.to, a); f != nil {
+				if f := r.feature(c, name, g.Ops, k.to, g.AllowAbsent, a); f != nil {
 					f.group = g
 					if f.DropScores = g.DropScores; g.DropScores && f.Column.Map.Scores == "" {
 						here.column = column
@@ -265,18 +270,20 @@ func (r *resolver) groups(k groupList) []Feature {
 	return features
 }
 
-// feature applies a chain of operators to one column. It returns nil after an error.
-func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, a location) *Feature {
+// feature applies a chain of operators to one column. absent says that partitions may lack the column. It returns nil
+// after an error.
+func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, absent bool, a location) *Feature {
 	a.column, _ = n.name(r.schema)
-	o := r.columnOperand(n, a)
+	o := r.columnOperand(n, absent, a)
 	if o == nil {
 		return nil
 	}
 	return r.makeFeature(o, name, ops, to, a)
 }
 
-// columnOperand returns a column as a value. It returns nil after an error.
-func (r *resolver) columnOperand(n columnRef, a location) *operand {
+// columnOperand returns a column as a value. absent says that partitions may lack the column, whose rows are null there.
+// It returns nil after an error.
+func (r *resolver) columnOperand(n columnRef, absent bool, a location) *operand {
 	c := r.schema[n.column]
 	switch {
 	case c.Unsupported != nil:
@@ -291,8 +298,17 @@ func (r *resolver) columnOperand(n columnRef, a location) *operand {
 	case c.Kind < program.Int64 || c.Kind > program.Bytes:
 		r.add(a, ErrUnsupported, "it has no kind of values that pipelines know")
 		return nil
+	case c.Absent.Partitions > 0 && !absent && a.path == "label":
+		r.add(a, ErrMissingColumn, "%v: the label is absent there; write label: {column: %s, null: 0} with the value "+
+			"that these rows are to have, or leave the partitions out", c.Absent, yamlText(c.Name))
+		return nil
+	case c.Absent.Partitions > 0 && !absent:
+		r.add(a, ErrMissingColumn, "%v: it is absent there; write absent: allow to read it as null, or leave the "+
+			"partitions out", c.Absent)
+		return nil
 	}
-	o := &operand{column: c, key: n.key, kind: c.Kind, ids: rangeOfColumn(&c)}
+	c.Nullable = c.Nullable || absent
+	o := &operand{column: c, absent: absent, key: n.key, kind: c.Kind, ids: rangeOfColumn(&c)}
 	if c.Kind == program.Bytes && c.Logical == "FLOAT16" {
 		o.ops, o.kind = []program.Op{program.Float16{}}, program.Float32
 	}
@@ -340,7 +356,7 @@ func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Des
 		return nil
 	}
 	f := &Feature{Name: name, Column: *c, Key: o.key, Ops: ch.ops, location: a, nulls: ch.nulls, ids: ch.ids,
-		step: o.step, shared: o.shared}
+		step: o.step, shared: o.shared, absent: o.absent}
 	if to == program.ToSparse {
 		f.NumEmbeddings = ch.embeddings()
 	}
@@ -354,7 +370,7 @@ func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Des
 func (r *resolver) wouldTake(name string, ops []Op, to program.Dest, a location) bool {
 	trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
 		tables: make(map[tableKey]*program.Bucketize), vocabularies: r.vocabularies}
-	f := trial.feature(columnRef{column: r.byName[name]}, name, ops, to, a)
+	f := trial.feature(columnRef{column: r.byName[name]}, name, ops, to, false, a)
 	return f != nil && (to == program.ToSparse || !f.null(program.MalformedFail))
 }
 

@@ -24,6 +24,8 @@ type ColumnInfo struct {
 	// Map says that the column is a map: Kind, List, Bits and Unsigned are then those of its features, which a row may
 	// lack.
 	Map MapInfo
+	// Absent says which partitions of the data set lack the column. Groups that allow it read the column as null there.
+	Absent Absence
 	// Unsupported says why the column cannot be read; nil if it can be read. Only pipelines that name the column are
 	// refused.
 	Unsupported error

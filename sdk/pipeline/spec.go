@@ -40,7 +40,9 @@ type NamedValue struct {
 	From   Pattern   // one column or value; not given if there are Inputs
 	Inputs []Pattern // columns and values, one each, that the first operator takes together
 	Ops    []Op
-	Pos    Pos
+	// AllowAbsent makes a column of From or Inputs that a partition lacks a null column there.
+	AllowAbsent bool
+	Pos         Pos
 }
 
 // Group is columns that share a chain of operators, of which each becomes one feature; or the inputs of one feature.
@@ -55,6 +57,8 @@ type Group struct {
 	DropScores bool
 	// Deduplicate lets mini-batches hold each different row of the group's keys, taken together, once. Of keys only.
 	Deduplicate bool
+	// AllowAbsent makes a column that a partition lacks a null column there. Without it such a column is an error.
+	AllowAbsent bool
 	Pos         Pos
 }
 

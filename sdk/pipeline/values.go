@@ -14,7 +14,8 @@ type operand struct {
 	key        int64       // of the map, if the column is a map
 	step       *step       // nil: the value is the column's
 	ops        []program.Op
-	shared     int // how many of the first ops belong to a named value
+	shared     int  // how many of the first ops belong to a named value
+	absent     bool // partitions may lack the column
 	kind       program.Kind
 	nulls      nullness
 	ids        idRange
@@ -87,8 +88,9 @@ func (r *resolver) resolveValue(v *valueState, where location) *operand {
 	a := v.location
 	a.column = v.spec.As
 	if len(v.spec.Inputs) > 0 {
-		v.operand = r.combineInputs(v.spec.Inputs, v.spec.Ops, a)
-	} else if o := r.operandOf(v.spec.From, a.key("from", firstPos(v.spec.From.Pos, a.pos)), v.spec.Ops); o != nil {
+		v.operand = r.combineInputs(v.spec.Inputs, v.spec.Ops, v.spec.AllowAbsent, a)
+	} else if o := r.operandOf(v.spec.From, v.spec.AllowAbsent, a.key("from", firstPos(v.spec.From.Pos, a.pos)),
+		v.spec.Ops); o != nil {
 		if ch := r.runOperators(o, v.spec.Ops, 0, a, false); ch != nil {
 			v.operand = ch.operand(o)
 		}
@@ -104,16 +106,17 @@ func (r *resolver) resolveValue(v *valueState, where location) *operand {
 	return v.operand
 }
 
-// operandOf returns the one column or value that a pattern names. ops are applied to it afterwards: a column that they
-// do not take is not proposed in an error. It returns nil after an error.
-func (r *resolver) operandOf(p Pattern, a location, ops []Op) *operand {
+// operandOf returns the one column or value that a pattern names. absent says that partitions may lack the column. ops
+// are applied to it afterwards: a column that they do not take is not proposed in an error. It returns nil after an
+// error.
+func (r *resolver) operandOf(p Pattern, absent bool, a location, ops []Op) *operand {
 	if v := r.values[p.Text]; v != nil {
 		return r.resolveValue(v, a)
 	}
 	found, wrong := matchPattern(p.Text, r.schema, r.byName, func(name string) bool {
 		trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
 			tables: make(map[tableKey]*program.Bucketize)}
-		o := trial.columnOperand(columnRef{column: r.byName[name]}, a)
+		o := trial.columnOperand(columnRef{column: r.byName[name]}, absent, a)
 		return o != nil && trial.runOperators(o, ops, 0, a, false) != nil
 	})
 	switch {
@@ -125,7 +128,7 @@ func (r *resolver) operandOf(p Pattern, a location, ops []Op) *operand {
 		return nil
 	}
 	a.column, _ = found[0].name(r.schema)
-	return r.columnOperand(found[0], a)
+	return r.columnOperand(found[0], absent, a)
 }
 
 // runOperators applies ops from the given index on to a value. denseList says that the value is a list and goes to the
@@ -161,12 +164,13 @@ func (c *chain) operand(o *operand) *operand {
 	return &end
 }
 
-// combineInputs applies ops to inputs: the first operator takes them together. It returns nil after an error.
-func (r *resolver) combineInputs(inputs []Pattern, ops []Op, a location) *operand {
+// combineInputs applies ops to inputs: the first operator takes them together. absent says that partitions may lack
+// columns of them. It returns nil after an error.
+func (r *resolver) combineInputs(inputs []Pattern, ops []Op, absent bool, a location) *operand {
 	c := &combination{chain: chain{r: r, entry: operators[ops[0].Name]}}
 	for i, p := range inputs {
 		here := a.key("inputs", a.pos).index(i, firstPos(p.Pos, a.pos))
-		o := r.operandOf(p, here, nil)
+		o := r.operandOf(p, absent, here, nil)
 		if o == nil {
 			return nil
 		}
@@ -196,7 +200,7 @@ func (r *resolver) combineInputs(inputs []Pattern, ops []Op, a location) *operan
 // combinedFeature resolves a group of inputs, which makes one feature. It returns nil after an error.
 func (r *resolver) combinedFeature(g *Group, to program.Dest, a location) *Feature {
 	a.column = g.As
-	o := r.combineInputs(g.Inputs, g.Ops, a)
+	o := r.combineInputs(g.Inputs, g.Ops, g.AllowAbsent, a)
 	if o == nil {
 		return nil
 	}

@@ -47,6 +47,9 @@ func (s *Spec) YAML() []byte {
 		} else {
 			w.WriteString("    from: " + yamlText(v.From.Text) + "\n")
 		}
+		if v.AllowAbsent {
+			w.WriteString("    absent: allow\n")
+		}
 		if len(v.Ops) > 0 {
 			w.WriteString("    ops: " + yamlOps(v.Ops) + "\n")
 		}
@@ -71,6 +74,9 @@ func (s *Spec) YAML() []byte {
 			}
 			if g.Deduplicate {
 				w.WriteString("    deduplicate: true\n")
+			}
+			if g.AllowAbsent {
+				w.WriteString("    absent: allow\n")
 			}
 			if len(g.Ops) > 0 {
 				w.WriteString("    ops: " + yamlOps(g.Ops) + "\n")

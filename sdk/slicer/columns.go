@@ -74,7 +74,8 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 		return fail(partition.ErrUnsupported, "%v", leaf.Unsupported)
 	}
 	kind, list := parquetcolumn.KindOf(leaf.Physical.Kind()), parquetcolumn.IsList(leaf)
-	if kind != col.Kind && !parquetcolumn.Widens(kind, col.Kind) || list != col.List || leaf.Part != parquetcolumn.LeafPart(col.Part) {
+	if kind != col.Kind && !parquetcolumn.Widens(kind, col.Kind) || list != col.List ||
+		leaf.Part != parquetcolumn.LeafPart(col.Part) {
 		return fail(partition.ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)",
 			kind, list, col.Kind, col.List)
 	}

@@ -1,6 +1,9 @@
 package control
 
-import "fmt"
+import (
+	"fmt"
+	"reflect"
+)
 
 // findPartitions looks for partitions that a job does not have yet. l.mu is held.
 func (c *conductor) findPartitions() {
@@ -24,13 +27,25 @@ func (c *conductor) appeared() (*edition, error) {
 	if err != nil || data == nil {
 		return nil, err
 	}
-	if string(data.Schema) != string(c.job.latest().data.Schema) {
-		return nil, fmt.Errorf("new partitions (%s, ...) have other columns than the job's: exclude them, or submit "+
-			"a job for them",
-			data.Manifest.Partitions[0].Name)
+	latest := c.job.latest()
+	other := func(why string) error {
+		return fmt.Errorf("new partitions (%s, ...) have other columns than the job's%s: exclude them, or submit a job "+
+			"for them",
+			data.Manifest.Partitions[0].Name, why)
+	}
+	same := string(data.Schema) == string(latest.data.Schema)
+	if !same {
+		data.FollowColumns(latest.data)
 	}
 	number, first := c.job.NextEdition()
 	g, err := newEdition(c.job, data, number, first)
+	switch {
+	case same:
+	case err != nil:
+		return nil, other(": " + err.Error())
+	case !reflect.DeepEqual(g.schema, latest.schema):
+		return nil, other("")
+	}
 	if err == nil {
 		err = checkPlan(c.job, g, c.o.MaxSplits)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -151,6 +152,11 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 	}
 	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest,
 		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g)}
+	if g.data.Several {
+		if req.Columns, err = api.EncodeColumns(g.data.Columns); err != nil {
+			return err
+		}
+	}
 	incarnation := l.incarnation(node)
 	handing := l.handingLock(g.Digest)
 	handing.RLock()

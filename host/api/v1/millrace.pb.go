@@ -990,7 +990,10 @@ type PrepareRequest struct {
 	// For a node with workers of reach any: where the first partitions of the manifest, at most 1,024, can be read. A
 	// worker calls Control.Locate for a partition that is not listed here, and for a partition that it could not read
 	// at any known place.
-	Sources       []*PartitionSource `protobuf:"bytes,6,rep,name=sources,proto3" json:"sources,omitempty"`
+	Sources []*PartitionSource `protobuf:"bytes,6,rep,name=sources,proto3" json:"sources,omitempty"`
+	// The columns of all partitions of the manifest, JSON as in Schema.columns, if the partitions have several schemas.
+	// Absent: the partitions that the node holds have the columns of all.
+	Columns       []byte `protobuf:"bytes,7,opt,name=columns,proto3" json:"columns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1063,6 +1066,13 @@ func (x *PrepareRequest) GetWeight() float64 {
 func (x *PrepareRequest) GetSources() []*PartitionSource {
 	if x != nil {
 		return x.Sources
+	}
+	return nil
+}
+
+func (x *PrepareRequest) GetColumns() []byte {
+	if x != nil {
+		return x.Columns
 	}
 	return nil
 }
@@ -6260,14 +6270,15 @@ const file_millrace_proto_rawDesc = "" +
 	"\rclock_seconds\x18\x0e \x01(\x01R\fclockSeconds\x12%\n" +
 	"\x04load\x18\x0f \x01(\v2\x11.millrace.v1.LoadR\x04load\x126\n" +
 	"\asources\x18\x10 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\x12\x14\n" +
-	"\x05owner\x18\x11 \x01(\tR\x05owner\"\xd8\x01\n" +
+	"\x05owner\x18\x11 \x01(\tR\x05owner\"\xf2\x01\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1a\n" +
 	"\bmanifest\x18\x03 \x01(\fR\bmanifest\x12,\n" +
 	"\x04plan\x18\x04 \x01(\v2\x18.millrace.v1.PlanOptionsR\x04plan\x12\x16\n" +
 	"\x06weight\x18\x05 \x01(\x01R\x06weight\x126\n" +
-	"\asources\x18\x06 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\"\x11\n" +
+	"\asources\x18\x06 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\x12\x18\n" +
+	"\acolumns\x18\a \x01(\fR\acolumns\"\x11\n" +
 	"\x0fPrepareResponse\"\xa2\x01\n" +
 	"\vPlanOptions\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +

@@ -161,6 +161,40 @@ class Open(unittest.TestCase):
             with self.assertRaises(OptionsError):
                 self.open(vocabularies=wrong)
 
+    def test_files_that_lack_columns(self) -> None:
+        newer = {
+            "clicked": pa.array([None, 1, 0], pa.int8()),
+            "price": pa.array([0.5, 1.5, None], pa.float64()),  # float32 in the older files
+            "row": pa.array([2400.0, 2401.0, 2402.0], pa.float32()),
+            "city": pa.array(["a", None, "b"]),
+        }
+        pq.write_table(pa.table(newer), self.folder / "day_2.parquet")
+        document = PIPELINE + "  - columns: [city]\n    ops: [hash_bytes: xxh3, fill_null: 7]\n"
+        self.document.write_text(document)
+        with self.assertRaises(PipelineError) as caught:
+            self.open()
+        self.assertIn("day_2.parquet: it is absent there; write absent: allow", str(caught.exception))
+        self.assertIn("day_0.parquet, day_1.parquet: it is absent there", str(caught.exception))
+        for operator in ("sig", "hash"):
+            document = document.replace(f"    ops: [{operator}", f"    absent: allow\n    ops: [{operator}")
+        self.document.write_text(document)
+        labels, prices, items, cities = [], [], 0, []
+        with self.open(tensors="views", order="deterministic", shuffle="none") as job:
+            for batch in job:
+                n = len(batch.label)
+                labels += [float(v) for v in batch.label]
+                prices += [row[0] for row in batch.dense.tolist()]
+                lengths = batch.lengths.tolist()
+                items += sum(lengths[0])
+                cities += batch.values.tolist()[sum(lengths[0]) :]
+                self.assertEqual(lengths[1], [1] * n)
+        self.assertEqual(labels, [float(n % 2) for n in range(2400)] + [-1, 1, 0])
+        self.assertEqual(prices, [n / 8 for n in range(2400)] + [0.5, 1.5, 0])
+        self.assertEqual(items, sum(n % 3 for n in range(2400)))
+        self.assertEqual(cities[:2400], [7] * 2400)
+        self.assertEqual(cities[2401], 7)
+        self.assertEqual(len(set(cities)), 3)
+
     def test_views_without_torch(self) -> None:
         with self.open(tensors="views", order="deterministic", shuffle="none", epochs=2) as job:
             names = [b.name.number for b in job]

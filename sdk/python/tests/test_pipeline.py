@@ -241,18 +241,23 @@ class Checked(unittest.TestCase):
             ]
             modulus = draw.randrange(1, 10**6)
             together = draw.random() < 0.5
-            p.sparse(["cat_*"], ops=[positive_modulus(modulus)], deduplicate=together)
+            absent: Any = draw.choice(["allow", "fail"])
+            p.sparse(["cat_*"], ops=[positive_modulus(modulus)], deduplicate=together, absent=absent)
             by_hand["sparse"] = [{"columns": ["cat_*"], "ops": [{"positive_modulus": {"modulus": modulus}}]}]
             if together:
                 by_hand["sparse"][0]["deduplicate"] = True
+            if absent == "allow":
+                by_hand["sparse"][0]["absent"] = absent
             if draw.random() < 0.5:
-                p.value("pairs", inputs=["cat_0", "cat_1"], ops=[cartesian(max_length=7)])
+                p.value("pairs", inputs=["cat_0", "cat_1"], ops=[cartesian(max_length=7)], absent=absent)
                 p.value("small", "pairs", ops=[positive_modulus(10)])
                 p.sparse(inputs=["pairs", "small"], name="crossed", ops=[cartesian(), positive_modulus(modulus)])
                 by_hand["values"] = [
                     {"as": "pairs", "inputs": ["cat_0", "cat_1"], "ops": [{"cartesian": {"max_length": 7}}]},
                     {"as": "small", "from": "pairs", "ops": [{"positive_modulus": 10}]},
                 ]
+                if absent == "allow":
+                    by_hand["values"][0]["absent"] = absent
                 crossed = {"as": "crossed", "inputs": ["pairs", "small"]}
                 by_hand["sparse"].append({**crossed, "ops": ["cartesian", {"positive_modulus": {"modulus": modulus}}]})
             if draw.random() < 0.5:

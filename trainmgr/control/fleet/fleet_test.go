@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -299,7 +300,7 @@ func TestPartitionsThatDisagree(t *testing.T) {
 	assert.ErrorContains(t, err, "p0 on node a and on node b are different files")
 
 	for says, change := range map[string]func(*apiv1.NodeStatus){
-		"different columns":  func(s *apiv1.NodeStatus) { s.Partitions[1].Schema = []byte("another") },
+		"columns of schema":  func(s *apiv1.NodeStatus) { s.Partitions[1].Schema = []byte("another") },
 		"no node says what":  func(s *apiv1.NodeStatus) { s.Schemas = nil },
 		"decode columns":     func(s *apiv1.NodeStatus) { s.Schemas[0].Columns = []byte("{") },
 		"SHA-256":            func(s *apiv1.NodeStatus) { s.Partitions[0].FooterSha256 = []byte("short") },
@@ -346,4 +347,58 @@ func FuzzBeat(f *testing.F) {
 		}
 		fleet.Tick(after(100))
 	})
+}
+
+// TestPartitionsOfSeveralSchemas checks that the columns of partitions with several schemas are unified in the order of
+// the partitions' names, whichever nodes hold them, and that a job's later partitions are unified with the job's.
+func TestPartitionsOfSeveralSchemas(t *testing.T) {
+	column := func(name string, kind program.Kind) pipeline.ColumnInfo {
+		return pipeline.ColumnInfo{Name: name, Source: program.Parquet, Kind: kind}
+	}
+	narrow := []pipeline.ColumnInfo{column("id", program.Int64), column("rate", program.Float32)}
+	wide := []pipeline.ColumnInfo{column("new", program.Int64), column("rate", program.Float64)}
+	of := func(name string, columns []pipeline.ColumnInfo) *apiv1.Partition {
+		p := part(t, name, 10)
+		p.Schema = schemaOf(t, columns).Digest
+		return p
+	}
+	node := func(name string, columns []pipeline.ColumnInfo, parts ...*apiv1.Partition) *apiv1.NodeStatus {
+		s := agent(t, name, parts...)
+		s.Schemas = []*apiv1.Schema{schemaOf(t, columns)}
+		return s
+	}
+	for _, swap := range []bool{false, true} {
+		f := New(Options{})
+		names := []string{"a", "b"}
+		if swap {
+			names = []string{"b", "a"}
+		}
+		beat(t, f, after(0), node(names[0], narrow, of("p0", narrow), of("p2", narrow)))
+		beat(t, f, after(0), node(names[1], wide, of("p1", wide)))
+		s, err := f.Select(nil, nil)
+		require.NoError(t, err)
+		assert.True(t, s.Several)
+		require.Len(t, s.Columns, 3)
+		assert.Equal(t, pipeline.Absence{Partitions: 1, Names: "p1"}, s.Columns[0].Absent)
+		assert.Equal(t, program.Float64, s.Columns[1].Kind)
+		assert.Equal(t, "new", s.Columns[2].Name)
+		assert.Equal(t, pipeline.Absence{Partitions: 2, Names: "p0, p2"}, s.Columns[2].Absent)
+
+		beat(t, f, after(1), node("c", wide, of("p3", wide)))
+		later, err := f.SelectNew(nil, nil, func(name string) bool { return name < "p3" })
+		require.NoError(t, err)
+		assert.False(t, later.Several)
+		later.FollowColumns(s)
+		require.Len(t, later.Columns, 3)
+		assert.Equal(t, []string{"id", "rate", "new"}, []string{later.Columns[0].Name, later.Columns[1].Name,
+			later.Columns[2].Name})
+		assert.Equal(t, 2, later.Columns[0].Absent.Partitions)
+		assert.True(t, later.Several)
+	}
+	f := New(Options{})
+	text := node("t", pipeline.BinarySchema(), part(t, "p9", 10))
+	beat(t, f, after(0), node("a", narrow, of("p0", narrow)))
+	beat(t, f, after(0), text)
+	_, err := f.Select(nil, nil)
+	require.ErrorContains(t, err, "p0 and p9 are of different formats")
 }

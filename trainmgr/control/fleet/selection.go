@@ -28,9 +28,10 @@ type DriveID struct{ Node, Drive string }
 // Selection is a data set of partitions that live nodes hold.
 type Selection struct {
 	Manifest  *dataset.Manifest
-	Schema    []byte // digest, of every partition
+	Schema    []byte // digest of the partitions' schema; of the digests of their schemas, if they have several
 	Malformed uint32
-	Columns   []pipeline.ColumnInfo
+	Columns   []pipeline.ColumnInfo // of all partitions, unified
+	Several   bool                  // the partitions have several schemas
 	// MeanLength is the mean number of elements a row of each list column, over the nodes.
 	MeanLength map[string]float64
 	// Holders are the drives that hold each partition of the manifest, by node and drive. A partition without a holder
@@ -74,7 +75,7 @@ func matches(name string, patterns []string) bool {
 }
 
 // Select returns the data set of the partitions that match. A live node must hold each of them, copies must be the same
-// file, and all must have one schema. A partition that only a dead node holds is an error, unless the node is drained.
+// file, and all must be of one format. A partition that only a dead node holds is an error, unless the node is drained.
 // Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
 func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 	s, err := f.selectAll(patterns, exclude, nil)
@@ -104,10 +105,9 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 		return nil, err
 	}
 	var (
-		found  = map[string]*apiv1.Partition{}
-		first  = map[string]string{} // node where it was found first
-		schema *apiv1.Partition      // whose schema is the data set's
-		list   []dataset.Partition
+		found = map[string]*apiv1.Partition{}
+		first = map[string]string{} // node where it was found first
+		list  []dataset.Partition
 	)
 	for _, name := range f.names() {
 		n := f.nodes[name]
@@ -134,13 +134,6 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 				}
 				continue
 			}
-			if schema == nil {
-				schema = p
-			} else if !bytes.Equal(p.Schema, schema.Schema) {
-				return nil, fmt.Errorf("%w: %s and %s have different columns (schema %s and %s): choose by patterns "+
-					"those of one schema", ErrSelect,
-					schema.Name, p.Name, short(schema.Schema), short(p.Schema))
-			}
 			found[p.Name], first[p.Name] = p, name
 			e, err := entry(p)
 			if err != nil {
@@ -161,8 +154,8 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
 	}
-	s := &Selection{Manifest: m, Schema: schema.Schema, MeanLength: f.meanLength(schema.Schema)}
-	if s.Columns, s.Malformed, err = f.columns(schema.Schema); err != nil {
+	s := &Selection{Manifest: m}
+	if err := f.unifySchemas(s, found); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
 	}
 	s.Holders = f.Holders(m)

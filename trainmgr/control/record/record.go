@@ -90,6 +90,7 @@ type editionData struct {
 	Malformed  uint32             `json:"malformed,omitempty"`
 	MeanLength map[string]float64 `json:"mean_length,omitempty"`
 	Schema     []byte             `json:"schema"`
+	Several    bool               `json:"several_schemas,omitempty"`
 }
 
 // Bounds of an edition's data.
@@ -110,7 +111,7 @@ func Pack(s *fleet.Selection) ([][]byte, error) {
 		return nil, err
 	}
 	raw, err := json.Marshal(editionData{Manifest: manifest, Columns: columns, Malformed: s.Malformed,
-		MeanLength: s.MeanLength, Schema: s.Schema})
+		MeanLength: s.MeanLength, Schema: s.Schema, Several: s.Several})
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,8 @@ func Unpack(pieces [][]byte) (*fleet.Selection, error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return nil, err
 	}
-	s := &fleet.Selection{Schema: d.Schema, Malformed: d.Malformed, MeanLength: d.MeanLength}
+	s := &fleet.Selection{Schema: d.Schema, Malformed: d.Malformed, MeanLength: d.MeanLength,
+		Several: d.Several}
 	if s.Manifest, err = dataset.ReadManifest(d.Manifest); err != nil {
 		return nil, err
 	}

@@ -138,6 +138,7 @@ class Group:
     place: Optional[Place] = field(default=None, compare=False)
     deduplicate: bool = False
     inputs: Tuple[str, ...] = ()
+    absent: Literal["fail", "allow"] = "fail"
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ class NamedValue:
     inputs: Tuple[str, ...] = ()
     ops: Tuple[Operator, ...] = ()
     place: Optional[Place] = field(default=None, compare=False)
+    absent: Literal["fail", "allow"] = "fail"
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,13 @@ class Pipeline:
         return self
 
     def value(
-        self, name: str, column: str = "", *, inputs: Sequence[str] = (), ops: Iterable[Operator] = ()
+        self,
+        name: str,
+        column: str = "",
+        *,
+        inputs: Sequence[str] = (),
+        ops: Iterable[Operator] = (),
+        absent: Literal["fail", "allow"] = "fail",
     ) -> "Pipeline":
         """Adds an intermediate value, which groups and other values name as they name columns.
 
@@ -264,13 +272,16 @@ class Pipeline:
             inputs: instead, several columns and values, which the first operator takes together, such as
                 :func:`~millrace.operators.cartesian`.
             ops: operators, from the column or inputs to the value.
+            absent: ``"allow"`` makes a column that a file lacks a null column there; ``"fail"`` refuses such files.
 
         Raises:
             TypeError: an argument is of another type.
         """
         names = _names(inputs, "inputs")
         self.values.append(
-            NamedValue(_text(name, "name"), _text(column, "column"), names, _operators(ops), _caller())
+            NamedValue(
+                _text(name, "name"), _text(column, "column"), names, _operators(ops), _caller(), _absent(absent)
+            )
         )
         return self
 
@@ -281,6 +292,7 @@ class Pipeline:
         ops: Iterable[Operator] = (),
         name: str = "",
         inputs: Sequence[str] = (),
+        absent: Literal["fail", "allow"] = "fail",
     ) -> "Pipeline":
         """Adds columns that become columns of the dense tensor [B, D], of the pipeline's ``dense_type``.
 
@@ -291,11 +303,13 @@ class Pipeline:
                 map), ``{i}`` (the index in the group); the column's name if empty.
             inputs: instead of ``columns``, several columns and values of which one feature is made, called ``name``: the
                 first operator takes them together.
+            absent: ``"allow"`` makes a column that a file lacks a null column there, for which ``fill_null`` must have a
+                value; ``"fail"`` refuses such files.
 
         Raises:
             TypeError: an argument is of another type.
         """
-        self.dense_groups.append(_group(columns, ops, name, "keep", _caller(), inputs=inputs))
+        self.dense_groups.append(_group(columns, ops, name, "keep", _caller(), inputs=inputs, absent=absent))
         return self
 
     def sparse(
@@ -307,6 +321,7 @@ class Pipeline:
         scores: Literal["keep", "drop"] = "keep",
         deduplicate: bool = False,
         inputs: Sequence[str] = (),
+        absent: Literal["fail", "allow"] = "fail",
     ) -> "Pipeline":
         """Adds columns that become keys. The arguments are those of :meth:`dense`, and:
 
@@ -317,7 +332,7 @@ class Pipeline:
         Raises:
             TypeError: an argument is of another type.
         """
-        self.sparse_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate, inputs))
+        self.sparse_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate, inputs, absent))
         return self
 
     def generated(
@@ -329,11 +344,12 @@ class Pipeline:
         scores: Literal["keep", "drop"] = "keep",
         deduplicate: bool = False,
         inputs: Sequence[str] = (),
+        absent: Literal["fail", "allow"] = "fail",
     ) -> "Pipeline":
         """Adds keys that operators such as :func:`~millrace.operators.bucketize` make from columns of other kinds.
         These keys come after those of :meth:`sparse`. Arguments and errors are those of :meth:`sparse`.
         """
-        self.generated_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate, inputs))
+        self.generated_groups.append(_group(columns, ops, name, scores, _caller(), deduplicate, inputs, absent))
         return self
 
     def vocabulary(
@@ -435,6 +451,8 @@ class Pipeline:
                 lines.append(f"    inputs: [{', '.join(map(_yaml_text, value.inputs))}]")
             if value.column:
                 lines.append(f"    from: {_yaml_text(value.column)}")
+            if value.absent != "fail":
+                lines.append(f"    absent: {_yaml_text(value.absent)}")
             if value.ops:
                 lines.append(f"    ops: {_yaml_ops(value.ops)}")
         for kind, i, group in self._groups():
@@ -452,6 +470,8 @@ class Pipeline:
                 lines.append(f"    scores: {_yaml_text(group.scores)}")
             if group.deduplicate:
                 lines.append("    deduplicate: true")
+            if group.absent != "fail":
+                lines.append(f"    absent: {_yaml_text(group.absent)}")
             if group.ops:
                 lines.append(f"    ops: {_yaml_ops(group.ops)}")
         for i, vocabulary in enumerate(self.vocabularies):
@@ -497,7 +517,8 @@ class Pipeline:
             p.label_column = Label(label["column"], _read_ops(label))
         for v in document.get("values", ()):
             inputs = tuple(v.get("inputs", ()))
-            p.values.append(NamedValue(v["as"], v.get("from", ""), inputs, _read_ops(v)))
+            absent = v.get("absent", "fail")
+            p.values.append(NamedValue(v["as"], v.get("from", ""), inputs, _read_ops(v), absent=absent))
         for kind, groups in (
             ("dense", p.dense_groups),
             ("sparse", p.sparse_groups),
@@ -512,6 +533,7 @@ class Pipeline:
                         g.get("scores", "keep"),
                         deduplicate=g.get("deduplicate", False),
                         inputs=tuple(g.get("inputs", ())),
+                        absent=g.get("absent", "fail"),
                     )
                 )
         for name, rules in (document.get("vocabularies") or {}).items():
@@ -617,6 +639,7 @@ def _group(
     place: Optional[Place],
     deduplicate: bool = False,
     inputs: Sequence[str] = (),
+    absent: Any = "fail",
 ) -> Group:
     if not isinstance(deduplicate, bool):
         raise TypeError(f"deduplicate is {deduplicate!r}, want True or False")
@@ -625,7 +648,12 @@ def _group(
         _text(column, "a column")
     scores = _text(scores, "scores")
     together = _names(inputs, "inputs")
-    return Group(names, _operators(ops), _text(name, "name"), scores, place, deduplicate, together)
+    return Group(names, _operators(ops), _text(name, "name"), scores, place, deduplicate, together, _absent(absent))
+
+
+def _absent(absent: Any) -> Any:
+    """Returns whether partitions may lack columns."""
+    return _text(absent, "absent")
 
 
 def _names(names: Sequence[str], what: str) -> Tuple[str, ...]:

@@ -1,0 +1,194 @@
+package pipeline
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// lackingSchema is the columns of three partitions, the first of which lacks most.
+func lackingSchema() []ColumnInfo {
+	label := ColumnInfo{Name: "label", Source: program.Parquet, Kind: program.Int64, Bits: 32}
+	id := ColumnInfo{Name: "id", Source: program.Parquet, Kind: program.Int64}
+	rate := ColumnInfo{Name: "rate", Source: program.Parquet, Kind: program.Float32}
+	list := ColumnInfo{Name: "list", Source: program.Parquet, Kind: program.Int64, List: true}
+	mapped := ColumnInfo{Name: "map", Source: program.Parquet, Kind: program.Int64, List: true, Nullable: true,
+		Map: MapInfo{Keys: "map.k", Values: "map.v", Scores: "map.s", ScoreKind: program.Float32}}
+	var u Union
+	u.Add([]string{"a.parquet"}, []ColumnInfo{id})
+	u.Add([]string{"b.parquet"}, []ColumnInfo{label, id, rate, list, mapped})
+	u.Add([]string{"c.parquet"}, []ColumnInfo{label, id, rate})
+	return u.Columns()
+}
+
+// TestAbsentColumns checks that groups that allow it read columns that partitions lack, and how the program says so.
+func TestAbsentColumns(t *testing.T) {
+	const doc = `label: {column: label, null: -1}
+values:
+  - as: crossed
+    inputs: [id, list]
+    absent: allow
+    ops: [cartesian: {max_length: 10}]
+dense:
+  - columns: [rate]
+    absent: allow
+    ops: [fill_null: 0]
+sparse:
+  - columns: [list]
+    absent: allow
+  - columns: ["map[3, 4]"]
+    absent: allow
+  - columns: [id]
+  - columns: [crossed]
+`
+	s, err := Parse([]byte(doc))
+	require.NoError(t, err)
+	again, err := Parse(s.YAML())
+	require.NoError(t, err)
+	assert.Equal(t, string(s.YAML()), string(again.YAML()))
+	assert.Contains(t, string(s.JSON()), `"absent":"allow"`)
+	r, err := s.Resolve(lackingSchema())
+	require.NoError(t, err)
+	p, _, err := Lower(r)
+	require.NoError(t, err)
+	absent := map[string]bool{}
+	for i := range p.Columns {
+		absent[p.Columns[i].Name] = absent[p.Columns[i].Name] || p.Columns[i].Absent
+	}
+	assert.Equal(t, map[string]bool{"label": true, "rate": true, "list": true, "map.k": true, "map.v": true,
+		"map.s": true, "id": true}, absent, "id is an input of a value that allows it")
+	assert.False(t, p.Output.Fixed)
+}
+
+// TestAbsentColumnsRefused checks the errors about columns that partitions lack.
+func TestAbsentColumnsRefused(t *testing.T) {
+	for doc, c := range map[string]struct {
+		want error
+		says string
+	}{
+		"sparse: [{columns: [list]}]": {ErrMissingColumn,
+			"a.parquet, c.parquet: it is absent there; write absent: allow to read it as null"},
+		"sparse: [{inputs: [id, list], as: x, ops: [cartesian]}]": {ErrMissingColumn, "a.parquet, c.parquet: it is absent"},
+		"dense: [{columns: [rate]}]":                              {ErrMissingColumn, "a.parquet: it is absent"},
+		"dense: [{columns: [rate], absent: allow}]":               {ErrNull, "the column may be absent"},
+		"label: {column: label}":                                  {ErrMissingColumn, "write label: {column: label, null: 0}"},
+		"label: {column: label, ops: [clamp: {min: 0}]}":          {ErrMissingColumn, "a.parquet: the label is absent"},
+		"sparse: [{columns: [nowhere], absent: allow}]":           {ErrMissingColumn, `"nowhere" is not in the dataset`},
+		"sparse: [{columns: [id], absent: maybe}]":                {ErrValue, `"maybe", want allow or fail`},
+	} {
+		s, err := Parse([]byte(doc))
+		if err == nil {
+			var r *Resolved
+			if r, err = s.Resolve(lackingSchema()); err == nil {
+				_, _, err = Lower(r)
+			}
+		}
+		require.ErrorIs(t, err, c.want, doc)
+		assert.ErrorContains(t, err, c.says, doc)
+	}
+}
+
+// TestAbsentIsNoIdentity checks that a group that allows absent columns makes the same job whether partitions lack
+// them, and that an allowed column is nullable in any data set, so that new partitions do not change the tensors.
+func TestAbsentIsNoIdentity(t *testing.T) {
+	s, err := Parse([]byte("sparse: [{columns: [id], absent: allow, ops: [positive_modulus: 7]}]"))
+	require.NoError(t, err)
+	id := ColumnInfo{Name: "id", Source: program.Parquet, Kind: program.Int64}
+	whole, err := s.Resolve([]ColumnInfo{id})
+	require.NoError(t, err)
+	id.Absent = Absence{1, "a.parquet"}
+	lacking, err := s.Resolve([]ColumnInfo{id})
+	require.NoError(t, err)
+	assert.Equal(t, string(whole.Canonical()), string(lacking.Canonical()))
+	assert.False(t, whole.Fixed())
+	p, _, err := Lower(whole)
+	require.NoError(t, err)
+	assert.True(t, p.Columns[0].Absent)
+}
+
+func TestUnion(t *testing.T) {
+	column := func(kind program.Kind, change func(*ColumnInfo)) ColumnInfo {
+		c := ColumnInfo{Name: "c", Source: program.Parquet, Kind: kind}
+		if change != nil {
+			change(&c)
+		}
+		return c
+	}
+	bits := func(n uint8, unsigned bool) ColumnInfo {
+		return column(program.Int64, func(c *ColumnInfo) { c.Bits, c.Unsigned = n, unsigned })
+	}
+	null := column(program.Int64, func(c *ColumnInfo) { c.Nullable = true })
+	list := column(program.Int64, func(c *ColumnInfo) { c.List = true })
+	for name, c := range map[string]struct {
+		a, b, want ColumnInfo
+		says       string
+	}{
+		"float and double":    {column(program.Float32, nil), column(program.Float64, nil), column(program.Float64, nil), ""},
+		"int32 and int64":     {bits(32, false), bits(0, false), bits(0, false), ""},
+		"int8 and int16":      {bits(8, false), bits(16, false), bits(16, false), ""},
+		"required and not":    {column(program.Int64, nil), null, null, ""},
+		"uint8 and int8":      {bits(8, true), bits(8, false), bits(16, false), ""},
+		"uint16 and int8":     {bits(16, true), bits(8, false), bits(32, false), ""},
+		"uint32 and int32":    {bits(32, true), bits(32, false), bits(0, false), ""},
+		"uint8 and int64":     {bits(8, true), bits(0, false), bits(0, false), ""},
+		"boolean and uint8":   {bits(1, false), bits(8, true), bits(8, true), ""},
+		"boolean and int32":   {bits(1, false), bits(32, false), bits(32, false), ""},
+		"uint64 and int32":    {bits(0, true), bits(32, false), ColumnInfo{}, "it is uint64 in a and int32 in b"},
+		"integers and floats": {bits(32, false), column(program.Float32, nil), ColumnInfo{}, "it is int32 in a and float32 in b"},
+		"list and scalar":     {list, column(program.Int64, nil), ColumnInfo{}, "it is a list of int64 in a and int64 in b"},
+		"text and integers": {column(program.Bytes, nil), bits(16, true), ColumnInfo{},
+			"it is bytes in a and uint16 in b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, swap := range []bool{false, true} {
+				a, b := c.a, c.b
+				if swap && c.says == "" {
+					a, b = b, a
+				}
+				var u Union
+				u.Add([]string{"a"}, []ColumnInfo{a})
+				u.Add([]string{"b"}, []ColumnInfo{b})
+				got := u.Columns()
+				require.Len(t, got, 1)
+				if c.says == "" {
+					assert.Equal(t, c.want, got[0])
+					continue
+				}
+				require.ErrorIs(t, got[0].Unsupported, ErrDisagree)
+				assert.ErrorContains(t, got[0].Unsupported, c.says)
+			}
+		})
+	}
+}
+
+// TestUnionNamesAbsences checks which partitions an absence names, and the order of columns.
+func TestUnionNamesAbsences(t *testing.T) {
+	x, y, z := ColumnInfo{Name: "x", Kind: program.Int64}, ColumnInfo{Name: "y", Kind: program.Int64},
+		ColumnInfo{Name: "z", Kind: program.Int64, Unsupported: errors.New("too odd")}
+	var u Union
+	u.Add([]string{"a", "b"}, []ColumnInfo{x})
+	u.Add([]string{"c"}, []ColumnInfo{x})
+	u.Add([]string{"d", "e"}, []ColumnInfo{z, y, x})
+	u.Add([]string{"f", "g"}, []ColumnInfo{y})
+	got := u.Columns()
+	require.Len(t, got, 3)
+	assert.Equal(t, []string{"x", "z", "y"}, []string{got[0].Name, got[1].Name, got[2].Name})
+	assert.Equal(t, Absence{2, "f, g"}, got[0].Absent)
+	assert.Equal(t, Absence{5, "a, b, c"}, got[1].Absent)
+	assert.Equal(t, "a, b, c and 2 more", got[1].Absent.String())
+	assert.Equal(t, "no partition", Absence{}.String())
+	require.EqualError(t, got[1].Unsupported, "d: too odd")
+
+	var job Union // a union is added to another, as a job's new partitions are
+	job.Add([]string{"a", "b", "c", "d", "e", "f", "g"}, got)
+	job.Add([]string{"h"}, []ColumnInfo{x, {Name: "new", Kind: program.Float32}})
+	all := job.Columns()
+	assert.Equal(t, Absence{2, "f, g"}, all[0].Absent)
+	assert.Equal(t, 6, all[1].Absent.Partitions)
+	require.EqualError(t, all[1].Unsupported, "d: too odd")
+	assert.Equal(t, Absence{7, "a, b, c"}, all[3].Absent)
+}

@@ -1,0 +1,210 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// ErrDisagree says that partitions of one data set do not have the same columns of the same types.
+var ErrDisagree = errors.New("partitions disagree")
+
+// Absence says which partitions of a data set lack a column. The zero value says that all partitions have it.
+type Absence struct {
+	Partitions int    // how many partitions lack the column
+	Names      string // of the first of these partitions, at most mostAbsentNames, joined by commas
+}
+
+// mostAbsentNames is how many partitions an Absence names.
+const mostAbsentNames = 3
+
+// String names the partitions, as "a.parquet, b.parquet, c.parquet and 4 more".
+func (a Absence) String() string {
+	if a.Partitions == 0 {
+		return "no partition"
+	}
+	if named := strings.Count(a.Names, ", ") + 1; a.Partitions > named {
+		return fmt.Sprintf("%s and %d more", a.Names, a.Partitions-named)
+	}
+	return a.Names
+}
+
+// lackedBy adds partitions that lack the column.
+func (a *Absence) lackedBy(names []string, more Absence) {
+	a.Partitions += len(names) + more.Partitions
+	if more.Names != "" {
+		names = append(slices.Clone(names), more.Names)
+	}
+	for _, name := range names {
+		if a.Names == "" {
+			a.Names = name
+		} else if strings.Count(a.Names, ", ")+2 <= mostAbsentNames {
+			a.Names += ", " + name
+		}
+	}
+}
+
+// Union is the columns of a data set's partitions while they are unified. Columns come in the order in which
+// partitions were added and, within a partition, in its own order: partitions are added in the order of their names,
+// so that the order of columns does not depend on drives or nodes. The zero value has no partitions.
+//
+// A column that is null in one partition may be null; integers are as wide as the widest; float32 and float64 are
+// float64. A column whose types have nothing in common cannot be used, and says in which partitions. A column that
+// partitions lack has an [Absence].
+type Union struct {
+	columns    []ColumnInfo
+	typedBy    []string // by column: the partition that had it first
+	index      map[string]int
+	partitions []string // that were added
+	last       []ColumnInfo
+}
+
+// Add adds partitions that have the same columns. At least one partition must be named.
+func (u *Union) Add(partitions []string, columns []ColumnInfo) {
+	if u.index == nil {
+		u.index = make(map[string]int, len(columns))
+	}
+	if u.last != nil && slices.Equal(u.last, columns) && !slices.ContainsFunc(columns, hasProblem) {
+		u.lack(partitions, columns)
+		u.partitions = append(u.partitions, partitions...)
+		return
+	}
+	u.lack(partitions, columns)
+	first := make(map[string]bool, len(columns))
+	for i := range columns {
+		c := &columns[i]
+		at, known := u.index[c.Name]
+		switch {
+		case first[c.Name]: // of two columns with one name the first is kept, and both say why they cannot be read
+			if u.columns[at].Unsupported == nil && c.Unsupported != nil {
+				u.columns[at].Unsupported = namePartition(c.Unsupported, partitions)
+			}
+		case known:
+			u.merge(at, c, partitions)
+		default:
+			u.index[c.Name] = len(u.columns)
+			added := *c
+			added.Absent = Absence{}
+			added.Absent.lackedBy(u.partitions, c.Absent)
+			if added.Unsupported != nil {
+				added.Unsupported = namePartition(added.Unsupported, partitions)
+			}
+			u.columns, u.typedBy = append(u.columns, added), append(u.typedBy, partitions[0])
+		}
+		first[c.Name] = true
+	}
+	u.partitions, u.last = append(u.partitions, partitions...), columns
+}
+
+// hasProblem reports whether a column cannot be read, or is absent somewhere.
+func hasProblem(c ColumnInfo) bool { return c.Unsupported != nil || c.Absent.Partitions > 0 }
+
+// lack notes that partitions have these columns and no others.
+func (u *Union) lack(partitions []string, columns []ColumnInfo) {
+	have := make(map[string]bool, len(columns))
+	for i := range columns {
+		have[columns[i].Name] = true
+	}
+	for i := range u.columns {
+		if c := &u.columns[i]; !have[c.Name] {
+			c.Absent.lackedBy(partitions, Absence{})
+		}
+	}
+}
+
+// Columns returns the columns of all partitions.
+func (u *Union) Columns() []ColumnInfo { return slices.Clone(u.columns) }
+
+// merge widens a column by what partitions have for it, or says why that is impossible.
+func (u *Union) merge(at int, other *ColumnInfo, partitions []string) {
+	c := &u.columns[at]
+	c.Absent.lackedBy(nil, other.Absent)
+	switch {
+	case c.Unsupported != nil:
+		return // said already
+	case other.Unsupported != nil:
+		c.Unsupported = namePartition(other.Unsupported, partitions)
+		return
+	}
+	kind, kindsMeet := unifyKinds(c.Kind, other.Kind)
+	bits, unsigned, widthsMeet := unifyIntegers(c, other)
+	if !kindsMeet || !widthsMeet || other.List != c.List || other.Map != c.Map {
+		c.Unsupported = fmt.Errorf("%w: it is %s in %s and %s in %s", ErrDisagree, c.typeName(), u.typedBy[at],
+			other.typeName(), partitions[0])
+		return
+	}
+	c.Kind, c.Bits, c.Unsigned = kind, bits, unsigned
+	c.Nullable = c.Nullable || other.Nullable
+	c.ElementNullable = c.ElementNullable || other.ElementNullable
+	c.Logical = UnifyLogical(c.Logical, other.Logical)
+}
+
+// namePartition says in which partition a column cannot be read, unless the error names one of the partitions.
+func namePartition(why error, partitions []string) error {
+	place, _, _ := strings.Cut(why.Error(), ": ")
+	if slices.Contains(partitions, place) {
+		return why
+	}
+	return fmt.Errorf("%s: %w", partitions[0], why)
+}
+
+// unifyKinds returns the kind that holds values of two kinds. ok is false if there is none.
+func unifyKinds(a, b program.Kind) (kind program.Kind, ok bool) {
+	if a == program.Float32 && b == program.Float64 || a == program.Float64 && b == program.Float32 {
+		return program.Float64, true
+	}
+	return a, a == b
+}
+
+// unifyIntegers returns the width of integers that holds those of two columns. ok is false if only one of them is
+// unsigned and has 64 bits: some of its values are no int64.
+func unifyIntegers(a, b *ColumnInfo) (bits uint8, unsigned, ok bool) {
+	if a.Kind != program.Int64 || b.Kind != program.Int64 || a.Unsigned == b.Unsigned {
+		return widest(a.Bits, b.Bits), a.Unsigned, a.Unsigned == b.Unsigned
+	}
+	signed, other := a, b
+	if a.Unsigned {
+		signed, other = b, a
+	}
+	switch {
+	case other.Bits == 0:
+		return 0, false, false
+	case signed.Bits == 1: // a boolean
+		return other.Bits, true, true
+	case other.Bits > 16:
+		return 0, false, true
+	}
+	return widest(signed.Bits, 2*other.Bits), false, true
+}
+
+// widest returns the larger of two widths, where 0 is the full width.
+func widest(a, b uint8) uint8 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return max(a, b)
+}
+
+// typeName names the column's type for an error, as "a list of int64".
+func (c *ColumnInfo) typeName() string {
+	name := c.Kind.String()
+	switch {
+	case c.Kind == program.Int64 && c.Unsigned:
+		name = fmt.Sprintf("uint%d", cmp.Or(c.Bits, 64))
+	case c.Kind == program.Int64 && c.Bits > 1:
+		name = fmt.Sprintf("int%d", c.Bits)
+	case c.Kind == program.Int64 && c.Bits == 1:
+		name = "boolean"
+	}
+	if c.List {
+		name = "a list of " + name
+	}
+	if c.Map.IsMap() {
+		name = fmt.Sprintf("a map of %s (keys %s, values %s)", name, c.Map.Keys, c.Map.Values)
+	}
+	return name
+}
