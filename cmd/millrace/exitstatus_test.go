@@ -43,11 +43,13 @@ var statuses = map[string]commandStatus{
 	"control restore":        {"TEXT", "TEXT --data NONE"},
 	"control run":            {"--data NONE --request-memory much", "--data TEXT/data"},
 
+	"dataset drift":     {"TEXT TEXT --psi -1", "NONE NONE"},
 	"dataset generate":  {"--out NONE --model rm9", "--out TEXT --rows 10"},
 	"dataset import":    {"TEXT --out NONE --input-format csv", "NONE --out NONE"},
 	"dataset inspect":   {"TEXT --input-format csv", "NONE"},
 	"dataset place":     {"NONE --replicas 0", "NONE" + nobody},
 	"dataset replicate": {"[", nobody},
+	"dataset summarize": {"TEXT --input-format csv", "NONE"},
 	"dataset verify":    {"[", nobody},
 
 	"demo": {"--rows 0", "--rows 10 --dir TEXT"},

@@ -41,6 +41,8 @@ func everyCommand(t *testing.T) map[string]string {
 	do("dataset", "generate", "--rows", "100", "--out", dir+"/generated")
 	do("dataset", "import", "--input-format", "criteo-tsv", "--out", dir+"/imported", tsv)
 	do("dataset", "inspect", data)
+	do("dataset", "summarize", data)
+	do("dataset", "drift", data, data)
 	do("pipeline", "init", data)
 	do("pipeline", "check", "rm1", "--in", data)
 	do("pipeline", "show", "rm1")
@@ -116,6 +118,14 @@ var counts = map[string]bool{
 	"cases": true, "seed": true, "mean_workers": true,
 	"keys": true, "seen_keys": true, "appended_keys": true, "table": true, "before_keys": true, "after_keys": true,
 	"same_keys": true, "moved_keys": true, "added_keys": true, "removed_keys": true,
+	"values": true, "nan_values": true, "positive_infinite_values": true, "negative_infinite_values": true,
+	"distinct_values": true, "missed_count": true, "count": true, "drifted_columns": true,
+	// Values of columns, in the unit of the column, and numbers of values.
+	"least": true, "greatest": true, "mean": true, "deviation": true, "value": true,
+	// Moves of statistics: in deviations, relative, or indices without a unit.
+	"null_rate_difference": true, "mean_move_deviations": true, "greatest_quantile_move_deviations": true,
+	"distinct_values_change": true, "stability_index": true, "frequent_values_stability_index": true,
+	"mean_list_length_change": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {

@@ -10,12 +10,20 @@ import (
 
 // Write writes a file that only its owner may read (mode 0600). The bytes are on the disk before the file has its name,
 // and a file that had the name is replaced in one step. Where Write fails, that file is as it was.
-func Write(path string, b []byte) error {
+func Write(path string, b []byte) error { return writeMode(path, b, 0o600) }
+
+// WritePublic writes a file that everybody may read (mode 0644), as Write does.
+func WritePublic(path string, b []byte) error { return writeMode(path, b, 0o644) }
+
+func writeMode(path string, b []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // 0600
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
 	if err == nil {
 		err = f.Sync()
 	}

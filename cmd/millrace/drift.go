@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/summary"
+)
+
+// comparedSummary is one side of `millrace dataset drift`.
+type comparedSummary struct {
+	Path   string `json:"path"`
+	Digest string `json:"sha256,omitempty"` // of the summary; absent for data
+	Rows   int64  `json:"rows"`
+}
+
+// driftReport is what `millrace dataset drift` prints.
+type driftReport struct {
+	Before  comparedSummary `json:"before"`
+	After   comparedSummary `json:"after"`
+	Drifted int             `json:"drifted_columns"`
+	Columns []columnDrift   `json:"columns"`
+}
+
+// columnDrift is the moves of a column. An absent move has no meaning for the column.
+type columnDrift struct {
+	Name           string           `json:"name"`
+	Reasons        []summary.Reason `json:"drifted"`
+	NullRate       *float64         `json:"null_rate_difference,omitempty"`
+	Mean           *float64         `json:"mean_move_deviations,omitempty"`
+	Quantiles      *float64         `json:"greatest_quantile_move_deviations,omitempty"`
+	Distinct       *float64         `json:"distinct_values_change,omitempty"`
+	Stability      *float64         `json:"stability_index,omitempty"`
+	FrequentValues *float64         `json:"frequent_values_stability_index,omitempty"`
+	ListLength     *float64         `json:"mean_list_length_change,omitempty"`
+}
+
+func (c datasetCommands) drift() *cobra.Command {
+	var flags summaryFlags
+	limits := summary.DefaultThresholds()
+	cmd := &cobra.Command{
+		Use:   "drift BEFORE AFTER",
+		Short: "Columns whose statistics moved between two summaries or data sets, and by how much",
+		Long: `Compares the statistics of two data sets, column by column. BEFORE and AFTER are summaries, which
+millrace dataset summarize wrote, or data: a file, a folder, a quoted pattern or a URL, of which a pass makes a
+summary first. A column drifted if one of its moves is above its threshold, if it came or went, or if it has
+another type. The table lists these columns, and --output json all, with every move.
+
+The exit status is 0 if no column drifted. It is 1 if one did, and also if the comparison failed: a failure prints
+an error and no table. It is 2 for wrong flags.`,
+		Example: "  millrace dataset drift monday.summary tuesday.summary\n" +
+			"  millrace dataset drift monday.summary 'tuesday/*.parquet' --psi 0.1 --columns 'int_0..int_12'\n" +
+			"  millrace dataset drift monday.summary day_1.tsv --output json || echo 'look at the data'",
+		Args: exactArgs("BEFORE", "AFTER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, limit := range []float64{limits.NullRate, limits.Mean, limits.Quantiles, limits.Distinct,
+				limits.Stability, limits.ListLength} {
+				if limit < 0 || math.IsNaN(limit) {
+					return usagef("a threshold of %v: want 0 or more", limit)
+				}
+			}
+			before, first, err := c.summaryOf(cmd, args[0], flags)
+			if err != nil {
+				return err
+			}
+			after, second, err := c.summaryOf(cmd, args[1], flags)
+			if err != nil {
+				return err
+			}
+			report := driftReport{Before: first, After: second, Columns: []columnDrift{}}
+			for _, d := range summary.Compare(before, after, limits) {
+				if d.Reasons == nil {
+					d.Reasons = []summary.Reason{}
+				} else {
+					report.Drifted++
+				}
+				report.Columns = append(report.Columns, columnDrift(d))
+			}
+			if err := c.print(&report, report.table); err != nil || report.Drifted == 0 {
+				return err
+			}
+			return errReported
+		},
+	}
+	f := cmd.Flags()
+	flags.in.formatFlags(f, "what the files are by name and content")
+	flags.in.far.addFlags(f)
+	flags.in.commands, flags.in.noTrainer = "vendor", true
+	flags.addOwnFlags(f)
+	f.Float64Var(&limits.NullRate, "null-rate", limits.NullRate, "greatest difference of null rates")
+	f.Float64Var(&limits.Mean, "mean", limits.Mean, "greatest move of a mean, in deviations of BEFORE")
+	f.Float64Var(&limits.Quantiles, "quantiles", limits.Quantiles,
+		"greatest move of the quantiles 0.05, 0.25, 0.5, 0.75 and 0.95, in deviations of BEFORE")
+	f.Float64Var(&limits.Distinct, "distinct", limits.Distinct,
+		"greatest relative change of the number of distinct values")
+	f.Float64Var(&limits.Stability, "psi", limits.Stability,
+		"greatest population stability index, over classes between the deciles of BEFORE and over frequent values")
+	f.Float64Var(&limits.ListLength, "list-length", limits.ListLength, "greatest relative change of the mean list length")
+	return cmd
+}
+
+// summaryOf reads a summary, or makes one of data.
+func (c datasetCommands) summaryOf(
+	cmd *cobra.Command, path string, flags summaryFlags,
+) (*summary.Summary, comparedSummary, error) {
+	isSummary, err := beginsAsSummary(path)
+	if err != nil {
+		return nil, comparedSummary{}, err
+	}
+	if isSummary {
+		s, digest, err := summary.Load(path)
+		if err != nil {
+			return nil, comparedSummary{}, err
+		}
+		names := make([]string, len(s.Columns))
+		for i := range s.Columns {
+			names[i] = s.Columns[i].Name
+		}
+		columns, err := pipeline.MatchNames(names, flags.columns)
+		if err != nil {
+			return nil, comparedSummary{}, fmt.Errorf("%s: %w", path, namePipeline(err, "--columns"))
+		}
+		return s.Select(columns), comparedSummary{Path: path, Digest: digest.String(), Rows: s.Rows}, nil
+	}
+	flags.in.in = []string{path}
+	made, err := c.console.summarize(cmd, &flags, true)
+	if err != nil {
+		return nil, comparedSummary{}, fmt.Errorf("%s: %w", path, namePipeline(err, "--columns"))
+	}
+	return made.Summary, comparedSummary{Path: path, Rows: made.Rows}, nil
+}
+
+// beginsAsSummary reports whether a path is a file that begins as a summary.
+func beginsAsSummary(path string) (is bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false, nil // a pattern, a URL or a folder: what reads data says what is wrong with it
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	first := make([]byte, 64)
+	n, err := io.ReadFull(f, first)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return summary.LooksLikeSummary(first[:n]), nil
+}
+
+// table writes the result for people.
+func (d *driftReport) table(w io.Writer) {
+	fmt.Fprintf(w, "before\t%s, %d rows\nafter\t%s, %d rows\n", tableCell(d.Before.Path), d.Before.Rows,
+		tableCell(d.After.Path), d.After.Rows)
+	fmt.Fprintf(w, "drifted\t%d of %d columns\n", d.Drifted, len(d.Columns))
+	if d.Drifted == 0 {
+		return
+	}
+	shown := func(x *float64) string {
+		if x == nil {
+			return "-"
+		}
+		return strconv.FormatFloat(*x, 'f', 3, 64)
+	}
+	fmt.Fprint(w, "column\tdrifted\tnull rate\tmean\tquantiles\tdistinct\tpsi\tfrequent\tlist length\n")
+	for i := range d.Columns {
+		column := &d.Columns[i]
+		if len(column.Reasons) == 0 {
+			continue
+		}
+		reasons := make([]string, len(column.Reasons))
+		for j, reason := range column.Reasons {
+			reasons[j] = string(reason)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", tableCell(column.Name), strings.Join(reasons, " "),
+			shown(column.NullRate), shown(column.Mean), shown(column.Quantiles), shown(column.Distinct),
+			shown(column.Stability), shown(column.FrequentValues), shown(column.ListLength))
+	}
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/millrace/millrace/internal/wholefile"
+	"github.com/millrace/millrace/sdk/summary"
+	"github.com/millrace/millrace/trainmgr/local"
+	"github.com/millrace/millrace/trainmgr/local/summaries"
+)
+
+// summaryFlags are the flags of a pass that ends in a summary.
+type summaryFlags struct {
+	in      input
+	columns []string
+	queue   string
+}
+
+func (s *summaryFlags) addFlags(cmd *cobra.Command) {
+	s.in.noTrainer = true
+	s.in.elsewhere = ", or as arguments"
+	s.in.addFlags(cmd)
+	s.addOwnFlags(cmd.Flags())
+}
+
+func (s *summaryFlags) addOwnFlags(f *pflag.FlagSet) {
+	f.StringSliceVar(&s.columns, "columns", nil,
+		"columns to summarise, as int_0..int_12, cat_* or ids[101]; may be given again (default: all that can be read)")
+	f.StringVar(&s.queue, "queue", "", "bound of the mini-batches that wait, as 256MiB")
+}
+
+// takeFiles adds arguments to --in.
+func (s *summaryFlags) takeFiles(_ *cobra.Command, args []string) error {
+	s.in.in = append(s.in.in, args...)
+	return nil
+}
+
+// summarize makes a pass over the files or drives of the flags.
+func (c *console) summarize(cmd *cobra.Command, s *summaryFlags, wholeOnly bool) (_ *summaries.Report, err error) {
+	pass := summaries.Pass{Columns: s.columns, WholeOnly: wholeOnly}
+	if pass.QueueBytes, err = parseQueue(s.queue); err != nil {
+		return nil, err
+	}
+	config, err := s.in.localConfig(cmd)
+	if err != nil {
+		return nil, err
+	}
+	manager, err := local.Open(cmd.Context(), config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, manager.Close()) }()
+	var shown *progress
+	pass.Started = func(rows int64) { shown = c.newProgress("summarize", "rows", rows) }
+	pass.Progress = func(rows int64) { shown.add(rows) }
+	made, err := pass.Run(cmd.Context(), manager)
+	if shown != nil {
+		shown.finish()
+	}
+	return made, err
+}
+
+// summarized is what `millrace dataset summarize` prints.
+type summarized struct {
+	Out            string              `json:"out,omitempty"`
+	Digest         string              `json:"sha256,omitempty"` // of the file; absent without --out
+	Bytes          int64               `json:"bytes,omitempty"`
+	Manifest       string              `json:"manifest_sha256"`
+	Rows           int64               `json:"rows"`
+	ElapsedSeconds float64             `json:"elapsed_seconds"`
+	RowsPerSecond  float64             `json:"rows_per_second"`
+	Columns        []summary.Column    `json:"columns"`
+	Partitions     []summary.Partition `json:"partitions"`
+	Skipped        []skippedColumn     `json:"skipped_columns"`
+
+	byPartition bool
+}
+
+// skippedColumn is a column without statistics.
+type skippedColumn struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+func (c datasetCommands) summarize() *cobra.Command {
+	var (
+		flags              summaryFlags
+		out                string
+		replace, wholeOnly bool
+		byPartition        bool
+	)
+	cmd := &cobra.Command{
+		Use:   "summarize FILE...",
+		Short: "Statistics of a data set's columns, whole and for each partition, into a file",
+		Long: `Makes one pass over a data set and prints the statistics of its columns: rows without a value, the least and the
+greatest value, mean and deviation, quantiles, the number of distinct values and the most frequent ones, and the
+lengths of lists. Counts, means and deviations are exact; docs/summaries.md says when the others are. With --out
+they become a file, the summary. The file is the same bytes whichever engine, and however many drives and
+threads, read the columns; it gets its name when it is whole. The command keeps 0.3 to 1.3 MB of memory a column
+(5 MB for real numbers of every magnitude), whatever the number of rows.`,
+		Example: "  millrace dataset summarize data/part-00000.parquet --out monday.summary\n" +
+			"  millrace dataset summarize day_0.tsv --columns 'int_0..int_12,cat_*' --by-partition\n" +
+			"  millrace dataset summarize --drive file:d0.flash --out d0.summary --output json",
+		Args: flags.takeFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := os.Lstat(out); out != "" && err == nil && !replace {
+				return fmt.Errorf("%s: %w: name another file, or say --overwrite", out, os.ErrExist)
+			}
+			begin := time.Now()
+			made, err := c.console.summarize(cmd, &flags, wholeOnly)
+			if err != nil {
+				return namePipeline(err, "--columns")
+			}
+			elapsed := time.Since(begin).Seconds()
+			v := summarized{Out: out, Manifest: made.Manifest.String(), Rows: made.Rows, ElapsedSeconds: elapsed,
+				RowsPerSecond: float64(made.Rows) / elapsed, Columns: made.Columns, Partitions: made.Partitions,
+				Skipped: []skippedColumn{}, byPartition: byPartition}
+			if v.Partitions == nil {
+				v.Partitions = []summary.Partition{}
+			}
+			for _, column := range made.Skipped {
+				v.Skipped = append(v.Skipped, skippedColumn(column))
+			}
+			if out != "" {
+				b, err := made.Encode()
+				if err != nil {
+					return err
+				}
+				if err := wholefile.WritePublic(out, b); err != nil {
+					return err
+				}
+				v.Digest, v.Bytes = summary.Digest(sha256.Sum256(b)).String(), int64(len(b))
+			}
+			return c.print(&v, v.table)
+		},
+	}
+	flags.addFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&out, "out", "", "file to write")
+	f.BoolVar(&replace, "overwrite", false, "replace the file of --out")
+	f.BoolVar(&wholeOnly, "whole", false, "leave the statistics of the partitions out of the file")
+	f.BoolVar(&byPartition, "by-partition", false, "the table has the statistics of each partition, too")
+	return cmd
+}
+
+// table writes the result for people.
+func (v *summarized) table(w io.Writer) {
+	if v.Out != "" {
+		fmt.Fprintf(w, "wrote\t%s, %d bytes\nsha256\t%s\n", tableCell(v.Out), v.Bytes, v.Digest)
+	}
+	fmt.Fprintf(w, "rows\t%d, %.0f a second\n", v.Rows, v.RowsPerSecond)
+	for _, column := range v.Skipped {
+		fmt.Fprintf(w, "skipped\t%s: %s\n", tableCell(column.Name), tableCell(column.Reason))
+	}
+	fmt.Fprint(w, "column\ttype\tnull\tleast\tp50\tmean\tdeviation\tgreatest\tdistinct\tmost frequent\tlengths\n")
+	for i := range v.Columns {
+		writeStatistics(w, v.Columns[i].Name, &v.Columns[i], &v.Columns[i].Statistics)
+	}
+	if !v.byPartition {
+		return
+	}
+	for i := range v.Partitions {
+		p := &v.Partitions[i]
+		fmt.Fprintf(w, "%s\t%d rows\n", tableCell(p.Name), p.Rows)
+		for j := range p.Columns {
+			writeStatistics(w, v.Columns[j].Name, &v.Columns[j], &p.Columns[j])
+		}
+	}
+}
+
+// writeStatistics writes a line of the table.
+func writeStatistics(w io.Writer, name string, c *summary.Column, s *summary.Statistics) {
+	shown := func(x *float64) string {
+		if x == nil {
+			return "-"
+		}
+		return strconv.FormatFloat(*x, 'g', 6, 64)
+	}
+	value := func(v *summary.Value) string {
+		if v == nil {
+			return "-"
+		}
+		if v.Integer {
+			return v.String()
+		}
+		return strconv.FormatFloat(v.Float, 'g', 6, 64)
+	}
+	median, distinct, frequent, lengths := "-", "-", "-", "-"
+	if len(s.Quantiles) == summary.Quantiles {
+		median = value(&s.Quantiles[summary.Quantiles/2])
+	}
+	if c.Kind != summary.Lengths {
+		distinct = strconv.FormatInt(s.Distinct, 10)
+		if !s.Exact {
+			distinct = "about " + distinct
+		}
+	}
+	if len(s.TopValues) > 0 {
+		top := s.TopValues[0]
+		frequent = fmt.Sprintf("%s: %.3g %%", value(&top.Value), 100*float64(top.Count)/float64(max(s.Values, 1)))
+	}
+	if s.ListLengths != nil {
+		lengths = fmt.Sprintf("%d to %d, mean %.4g", s.ListLengths.Least, s.ListLengths.Greatest, s.ListLengths.Mean)
+	}
+	fmt.Fprintf(w, "%s\t%s\t%.4g %%\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", tableCell(name), tableCell(c.Type),
+		100*s.NullRate(), value(s.Least), median, shown(s.Mean), shown(s.Deviation), value(s.Greatest), distinct, frequent,
+		lengths)
+}

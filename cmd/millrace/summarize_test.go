@@ -1,0 +1,55 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/sdk/summary"
+)
+
+func TestSummarize(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	criteoRows(t, in("day_0.tsv"), "2a", "7", "2a", "", "ffffffff")
+	criteoRows(t, in("day_1.tsv"), "9")
+	files := []string{"dataset", "summarize", in("day_0.tsv"), in("day_1.tsv"), "--progress", "none"}
+	made := decode[summarized](t, must(t, append(files, "--out", in("a"), "--output", "json")...))
+	assert.EqualValues(t, 6, made.Rows)
+	require.Len(t, made.Columns, 40)
+	assert.Equal(t, "cat_0", made.Columns[14].Name)
+	assert.EqualValues(t, []int64{1, 4, 42}, []int64{made.Columns[14].NullRows, made.Columns[14].Distinct,
+		made.Columns[14].TopValues[0].Value.Int})
+	require.Len(t, made.Partitions, 2)
+	read, digest, err := summary.Load(in("a"))
+	require.NoError(t, err)
+	assert.Equal(t, made.Digest, digest.String())
+	assert.Equal(t, made.Columns, read.Columns)
+
+	for i, engine := range []string{"reference", "cpu", "drive"} {
+		other := in(engine)
+		must(t, append(files, "--out", other, "--engine", engine, "--threads", []string{"1", "2", "3"}[i])...)
+		assert.Equal(t, content(t, in("a"))["a"], content(t, other)[engine])
+	}
+	shown := must(t, append(files, "--columns", "cat_0,int_1", "--by-partition")...)
+	assert.Contains(t, shown, "day_1.tsv")
+	assert.Contains(t, shown, "16.67 %")
+	assert.NotContains(t, shown, "cat_1")
+	whole := decode[summarized](t, must(t, append(files, "--whole", "--output", "json")...))
+	assert.Empty(t, whole.Partitions)
+	assert.Equal(t, made.Columns, whole.Columns)
+
+	fails := func(status int, says string, args ...string) {
+		code, _, errs := millrace(t, args...)
+		assert.Equal(t, status, code, args)
+		assert.Contains(t, errs, says)
+	}
+	fails(exitFailed, "--overwrite", append(files, "--out", in("a"))...)
+	must(t, append(files, "--out", in("a"), "--overwrite")...)
+	fails(exitFailed, `"cat_99" is not in the dataset`, append(files, "--columns", "cat_99")...)
+	fails(exitUsage, "name files", "dataset", "summarize")
+	fails(exitUsage, "--queue", append(files, "--queue", "many")...)
+	fails(exitFailed, "nothing", "dataset", "summarize", in("nothing.tsv"))
+}
