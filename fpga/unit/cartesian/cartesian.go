@@ -3,9 +3,13 @@ package cartesian
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 )
+
+// maxMixed is the most ids of a second list whose part of the hash is computed once for all ids of the first.
+const maxMixed = 256
 
 // MaxLength bounds Params.MaxLength.
 const MaxLength = 1 << 16
@@ -40,21 +44,31 @@ func Lists(lengths []int32, ids []int64, a, b Input, p Params) ([]int32, []int64
 	if err := checkInputs(a, b, p); err != nil {
 		return lengths, ids, err
 	}
+	var mixed [maxMixed]uint64
 	fromA, fromB := 0, 0
 	for row, n := range a.Lengths {
 		listA, listB := a.IDs[fromA:][:n], b.IDs[fromB:][:b.Lengths[row]]
 		fromA, fromB = fromA+len(listA), fromB+len(listB)
-		left := int(p.MaxLength)
-		for _, x := range listA {
-			if left == 0 {
-				break
+		made := int(min(int64(len(listA))*int64(len(listB)), p.MaxLength))
+		ids = slices.Grow(ids, made)
+		dst := ids[len(ids):][:made]
+		ids = ids[:len(ids)+made]
+		if len(listB) <= maxMixed && len(listA) > 1 {
+			sigridhash.MixIDs(mixed[:len(listB)], listB)
+			for _, x := range listA {
+				n := min(len(dst), len(listB))
+				sigridhash.CombineMixed(dst[:n], mixed[:n], x)
+				dst = dst[n:]
 			}
-			for _, y := range listB[:min(left, len(listB))] {
-				ids = append(ids, sigridhash.Combine(y, x))
+		} else {
+			for _, x := range listA {
+				for i, y := range listB[:min(len(dst), len(listB))] {
+					dst[i] = sigridhash.Combine(y, x)
+				}
+				dst = dst[min(len(dst), len(listB)):]
 			}
-			left -= min(left, len(listB))
 		}
-		lengths = append(lengths, int32(p.MaxLength)-int32(left))
+		lengths = append(lengths, int32(made))
 	}
 	return lengths, ids, nil
 }

@@ -103,6 +103,29 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
+// TestListsOfAnyLength takes second lists up to and beyond the length whose hashes are computed once.
+func TestListsOfAnyLength(t *testing.T) {
+	for _, n := range []int{1, 2, 255, 256, 257, 300} {
+		for _, m := range []int{0, 1, 2, 3} {
+			for _, most := range []int64{1, 255, 256, 300, 511, 600, cartesian.MaxLength} {
+				a, b := make([]int64, m), make([]int64, n)
+				for i := range a {
+					a[i] = int64(i) - 1
+				}
+				for i := range b {
+					b[i] = int64(i)<<40 - 7
+				}
+				want, _ := cartesian.Reference(a, b, cartesian.Params{MaxLength: most})
+				lengths, ids, err := cartesian.Lists(nil, []int64{5}, cartesian.Input{Lengths: []int32{int32(m)}, IDs: a},
+					cartesian.Input{Lengths: []int32{int32(n)}, IDs: b}, cartesian.Params{MaxLength: most})
+				require.NoError(t, err)
+				require.Equal(t, []int32{int32(len(want))}, lengths)
+				require.Equal(t, append([]int64{5}, want...), ids)
+			}
+		}
+	}
+}
+
 func TestScalars(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SliceOf(rapid.Int64()).Draw(t, "a")

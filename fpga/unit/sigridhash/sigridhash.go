@@ -71,5 +71,20 @@ func (h *Hasher) Hash32Sum(dst []byte, src []int64, sum uint32) uint32 {
 	return checksum.Update(sum, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(src))), 8*len(src)))
 }
 
+// MixIDs computes the part of Combine's hash that depends on the ids alone. Both have the same length.
+func MixIDs(dst []uint64, ids []int64) {
+	for i, id := range ids[:len(dst)] {
+		dst[i] = mixID(uint64(id))
+	}
+}
+
+// CombineMixed sets dst[i] to what Combine returns for a salt and the id that MixIDs made mixed[i] of. Both have the
+// same length.
+func CombineMixed(dst []int64, mixed []uint64, salt int64) {
+	for i, id := range mixed[:len(dst)] {
+		dst[i] = int64(mixSalt(uint64(salt), id))
+	}
+}
+
 // Combine returns the hash of an id with a salt before the modulus, for units that fold ids.
 func Combine(id, salt int64) int64 { return int64(mix(uint64(salt), uint64(id))) }

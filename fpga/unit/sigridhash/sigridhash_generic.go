@@ -26,15 +26,22 @@ func hash32Generic(h *Hasher, dst []byte, src []int64) {
 // mulHash128 is the multiplier of folly's hash_128_to_64, which is CityHash's.
 const mulHash128 = 0x9ddfea08eb382d69
 
-// mix is hash_128_to_64(salt, twang_mix64(k)) with the sums of shifts folded into multiplications.
-func mix(salt, k uint64) uint64 {
+// mix is hash_128_to_64(salt, twang_mix64(k)).
+func mix(salt, k uint64) uint64 { return mixSalt(salt, mixID(k)) }
+
+// mixID is twang_mix64(k) with the sums of shifts folded into multiplications.
+func mixID(k uint64) uint64 {
 	k = ^k + k<<21
 	k ^= k >> 24
 	k *= 1 + 1<<3 + 1<<8
 	k ^= k >> 14
 	k *= 1 + 1<<2 + 1<<4
 	k ^= k >> 28
-	k += k << 31
+	return k + k<<31
+}
+
+// mixSalt is hash_128_to_64(salt, k).
+func mixSalt(salt, k uint64) uint64 {
 	a := (k ^ salt) * mulHash128
 	a ^= a >> 47
 	b := (salt ^ a) * mulHash128
