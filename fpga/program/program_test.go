@@ -460,6 +460,9 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(absentColumns().Marshal())
 	f.Add(annotated().Marshal())
 	f.Add(embeddings().Marshal())
+	f.Add(crosses().Marshal())
+	f.Add(scoring().Marshal())
+	f.Add(hotColumns().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= headerSize {
 			b = reseal(bytes.Clone(b)) // else the fuzzer would never get past the checksum

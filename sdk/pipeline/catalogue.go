@@ -256,8 +256,8 @@ func Catalogue() []Operator {
 		{
 			Name: "onehot", Unit: program.UnitOneHot, apply: applyOneHot, check: checkOneHot,
 			Summary: "Makes `classes` neighbouring dense columns of a value: 1 for its class, and 0 for the others. The " +
-				"columns of a feature `x` are named `x.0`, `x.1` and so on. The class of an id is its number, and an id that is no " +
-				"class has none. With `lower` and `upper` the value is a real number, and its class the part that holds it of " +
+				"columns of a feature `x` are named `x.0`, `x.1` and so on. The class of an id is its number, and an id that is " +
+				"no class has none. With `lower` and `upper` the value is a real number, and its class the part that holds it of " +
 				"`classes` equal parts of that range: trunc((x - `lower`) / ((`upper` - `lower`) / `classes`)), each operation " +
 				"rounded to float32; what lies outside is of class 0. It ends the operators of a dense feature.",
 			Params: []Param{

@@ -9,7 +9,8 @@
 //
 // [Classes.Ranges] takes real numbers, as RAP does: the range from Lower to Upper is divided into Count equal parts,
 // and the class is the part that holds the number: trunc((x - Lower) / step), step = (Upper - Lower) / Count, each
-// operation rounded to float32. What lies outside is of class 0, as there; so is a NaN, for which RAP has no definition.
+// operation rounded to float32. What lies outside is of class 0, as there; so is a NaN, for which RAP has no
+// definition.
 //
 // # Concurrency
 //
