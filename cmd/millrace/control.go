@@ -121,6 +121,11 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 		"connections at once; at most half of them and one more are of one address of another machine")
 	f.StringVar(&memory, "request-memory", "512MiB",
 		"memory of all requests at once, packed, unpacked and decoded; at most half of it is one peer's")
+	f.StringVar(&o.VocabularyFolder, "vocabularies", "",
+		"folder for the vocabularies that jobs name (default: a folder of --data)")
+	f.Var(quantity.BytesFlag[int64]{To: &o.VocabularyBytes}, "vocabulary-bytes",
+		"what all vocabularies may take there, as 64GiB; half of it for those of one owner that no job names "+
+			"(default 16 GiB)")
 	f.BoolVar(&o.Profile, "pprof", false, "serve /debug/pprof to callers on this machine")
 	log.addFlags(cmd)
 	return cmd

@@ -61,6 +61,8 @@ type jobView struct {
 	SplitsAny    uint64 `json:"splits_any"`    // granted to workers without data
 	SplitsOwn    uint64 `json:"splits_own"`    // of splits_any: granted to ranks' own CPUs
 	Offload      string `json:"offload"`       // how splits are shared with ranks' own CPUs; empty: not at all
+
+	Vocabularies []appliedVocabulary `json:"vocabularies"`
 }
 
 type rankView struct {
@@ -96,7 +98,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Abandon: s.GetAbandonAfterSeconds(), Owner: s.GetOwner(), Ranks: []rankView{},
 		Placement: s.GetSpec().GetPlacement(), Workers: s.GetWorkers(), WorkersReady: s.GetWorkersReady(),
 		SplitsHeld: s.GetSplitsHeld(), SplitsAny: s.GetSplitsAny(), SplitsOwn: s.GetSplitsOwn(),
-		Offload: s.GetSpec().GetOffload(),
+		Offload: s.GetSpec().GetOffload(), Vocabularies: viewVocabularies(s.GetSpec()),
 	}
 	last := 0.0
 	for _, r := range s.GetRanks() {
@@ -169,6 +171,7 @@ func printJob(w io.Writer, v jobView) {
 	if v.Offload != "" {
 		fmt.Fprintf(w, "offload\t%s\nsplits of ranks' own CPUs\t%d\n", v.Offload, v.SplitsOwn)
 	}
+	printVocabularies(w, v.Vocabularies)
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}
@@ -197,6 +200,14 @@ func printJob(w io.Writer, v jobView) {
 	}
 }
 
+// printVocabularies prints where ids of a job are looked up.
+func printVocabularies(w io.Writer, list []appliedVocabulary) {
+	for _, v := range list {
+		fmt.Fprintf(w, "vocabulary\t%s: %.12s, %d keys: ids looked up by the nodes and workers, not in the drives\n",
+			tableCell(v.Name), v.Digest, v.Keys)
+	}
+}
+
 // formatProfile returns what a rank's profile took, for a table.
 func (r *rankView) formatProfile() string {
 	switch {
@@ -221,6 +232,7 @@ func (c jobCommands) submit() *cobra.Command {
 		exclude    []string
 		abandon    time.Duration
 		owner      string
+		have       vocabularyFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "submit",
@@ -231,7 +243,10 @@ launchers attach to it, each as one rank (trainmgr/remote, millrace train --cont
 package). Submitting again, word for word the same, returns the job that runs.
 
 The partitions that one job excludes are what another takes: so training and validation are split.
-With --follow, partitions that appear later are taken when all that was there is delivered.`,
+With --follow, partitions that appear later are taken when all that was there is delivered.
+
+The files of --vocabulary are put to the control plane, unless it has them: they are named by their digest,
+which is part of the job's. Nodes fetch them, and look ids up in them.`,
 		Example: "  millrace jobs submit --pipeline rm1.yaml --name ads --partitions 'day-2026-11-*' --epochs 2 " +
 			"--ranks 8 --t 2.5e6\n" +
 			"  millrace jobs submit --pipeline rm1 --name validate --partitions 'day-2026-11-30*' --wait",
@@ -261,6 +276,7 @@ With --follow, partitions that appear later are taken when all that was there is
 	fl.StringVar(&owner, "owner", "",
 		"by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their "+
 			"certificates up to the first dot (default: every launcher may see it and attach)")
+	have.addFlag(fl)
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
 	plan.addFlags(fl)
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
@@ -282,7 +298,11 @@ With --follow, partitions that appear later are taken when all that was there is
 				return err
 			}
 		}
-		job, err := client.SubmitFor(ctx, owner, &spec)
+		files, err := have.named()
+		if err != nil {
+			return err
+		}
+		job, err := client.SubmitWith(ctx, owner, &spec, files)
 		if err != nil {
 			return err
 		}

@@ -155,9 +155,8 @@ there when it ends.`,
 				log = logger(c.err, "info", "auto")
 			}
 			if onService {
-				if len(have.files) > 0 {
-					return usagef("--vocabulary is for drives of this machine: the nodes of a control plane do not fetch " +
-						"vocabularies yet")
+				if service.vocabularies, err = have.named(); err != nil {
+					return err
 				}
 				own := ownFlags{files: share.files, model: share.model, metrics: share.metrics}
 				if cmd.Flags().Changed("offload") {

@@ -35,6 +35,8 @@ type serviceFlags struct {
 
 	placement string
 	ownWorker string
+
+	vocabularies map[string]string // paths by name
 }
 
 func (s *serviceFlags) addFlags(cmd *cobra.Command) {
@@ -72,7 +74,7 @@ var (
 	}
 	submitOnly = []string{
 		"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives",
-		"tail", "shuffle", "order", "seed", "placement", "offload",
+		"tail", "shuffle", "order", "seed", "placement", "offload", "vocabulary",
 	}
 )
 
@@ -185,7 +187,7 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	defer func() { err = errors.Join(err, client.Close()) }()
 	id := s.job
 	if id == "" {
-		status, err := client.Submit(ctx, spec)
+		status, err := client.SubmitWith(ctx, "", spec, s.vocabularies)
 		if err != nil {
 			return err
 		}
@@ -234,8 +236,10 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	if err != nil {
 		return err
 	}
-	return c.print(rankReport{r, shared}, func(w io.Writer) {
+	looked := viewVocabularies(job.Status().GetSpec())
+	return c.print(rankReport{r, shared, looked}, func(w io.Writer) {
 		printReport(w, r)
+		printVocabularies(w, looked)
 		printSharing(w, shared)
 	})
 }
@@ -244,6 +248,8 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 type rankReport struct {
 	*trainmgr.Report
 	Sharing *remote.Sharing `json:"sharing,omitempty"`
+
+	Vocabularies []appliedVocabulary `json:"vocabularies,omitempty"`
 }
 
 // printSharing prints how the splits of a rank were shared.

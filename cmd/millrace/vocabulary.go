@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/host/api"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
@@ -28,9 +30,14 @@ func (v *vocabularyFlags) addFlag(f *pflag.FlagSet) {
 		"the file of one of the pipeline's vocabularies, as piper=criteo.vocab; may be given again")
 }
 
+// named returns the paths by name.
+func (v *vocabularyFlags) named() (map[string]string, error) {
+	return namedFiles("--vocabulary", v.files)
+}
+
 // bind gives the pipeline its vocabularies.
 func (v *vocabularyFlags) bind(spec *pipeline.Spec, document string) (*pipeline.Spec, error) {
-	files, err := namedFiles("--vocabulary", v.files)
+	files, err := v.named()
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +49,8 @@ func (v *vocabularyFlags) bind(spec *pipeline.Spec, document string) (*pipeline.
 type appliedVocabulary struct {
 	Name         string  `json:"name"`
 	Digest       string  `json:"sha256"`
-	LookedUpBy   string  `json:"looked_up_by"` // "host": not by a drive
+	LookedUpBy   string  `json:"looked_up_by"` // "host": this machine, "node": nodes and workers; never a drive
+	Keys         int64   `json:"keys"`
 	BuildSeconds float64 `json:"build_seconds,omitempty"`
 	BuiltFile    string  `json:"built_file,omitempty"` // that --build-vocabulary wrote
 }
@@ -52,11 +60,25 @@ func appliedVocabularies(spec *pipeline.Spec, built []*builtVocabulary) []applie
 	list := []appliedVocabulary{}
 	for i := range spec.Vocabularies {
 		v := &spec.Vocabularies[i]
-		applied := appliedVocabulary{Name: v.Name, Digest: v.File.Digest.String(), LookedUpBy: "host"}
+		applied := appliedVocabulary{Name: v.Name, Digest: v.File.Digest.String(), LookedUpBy: "host",
+			Keys: v.File.Keys()}
 		for _, b := range built {
 			if b.Digest == applied.Digest {
 				applied.BuildSeconds, applied.BuiltFile = b.ElapsedSeconds, b.Out
 			}
+		}
+		list = append(list, applied)
+	}
+	return list
+}
+
+// viewVocabularies lists the vocabularies of a job of a control plane.
+func viewVocabularies(spec *apiv1.JobSpec) []appliedVocabulary {
+	list := []appliedVocabulary{}
+	for _, v := range spec.GetVocabularies() {
+		applied := appliedVocabulary{Name: v.GetName(), Digest: hex.EncodeToString(v.GetSha256()), LookedUpBy: "node"}
+		if d, err := vocabulary.ReadDescription(v.GetDescription(), vocabulary.Digest{}); err == nil {
+			applied.Keys = d.Keys()
 		}
 		list = append(list, applied)
 	}

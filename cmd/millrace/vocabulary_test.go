@@ -148,7 +148,7 @@ func TestBadVocabularyCalls(t *testing.T) {
 			in("day_1.tsv"), "--out", in("n.vocab")}, 1, "of another pipeline"},
 		{"info of a pipeline", []string{"vocabulary", "info", pipe}, 1, "damaged"},
 		{"a control plane", []string{"train", "--control", "http://127.0.0.1:1", "--pipeline", pipe, "--vocabulary",
-			"piper=" + in("a.vocab")}, 2, "do not fetch vocabularies"},
+			"piper"}, 2, "want NAME=FILE"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, _, errs := millrace(t, c.args...)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/exposition"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/machineload"
 	"github.com/millrace/millrace/host/node/delivery"
@@ -73,13 +74,15 @@ type Agent struct {
 	store       *partitions.Store
 	fence       *heartbeat.Fence
 	heartbeat   *heartbeat.Sender
-	tickets     *ticket.Verifier
-	drain       *drainSwitch
-	status      *statusReader
-	metrics     *metrics.Metrics
-	listeners   *listeners
-	server      *server
-	client      *http.Client // towards other nodes and the control plane
+
+	vocabularies *jobVocabularies
+	tickets      *ticket.Verifier
+	drain        *drainSwitch
+	status       *statusReader
+	metrics      *metrics.Metrics
+	listeners    *listeners
+	server       *server
+	client       *http.Client // towards other nodes and the control plane
 
 	ctx       context.Context // ends with Close
 	stop      context.CancelFunc
@@ -120,11 +123,14 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.listeners, err = openListeners(ctx, &c, tlsConfig, a.log); err != nil {
 		return nil, err
 	}
+	if a.vocabularies, err = openVocabularies(&c, a.client, a.heartbeat.Members, a.log); err != nil {
+		return nil, errors.Join(err, a.listeners.close())
+	}
 	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(ctx))
 	a.makeParts(&c, &o, image, list)
 	if err := a.makeServer(&c, &o); err != nil {
 		a.stop()
-		return nil, errors.Join(err, a.listeners.close())
+		return nil, errors.Join(err, a.listeners.close(), a.vocabularies.close())
 	}
 	a.startParts(&c)
 	if o.Given != nil && o.Redescribe != nil && o.Rescan > 0 {
@@ -191,7 +197,8 @@ func (a *Agent) makeServer(c *Config, o *Options) (err error) {
 		Registry: o.Registry, Version: o.Version, Identity: c.identity(), Log: a.log,
 		Status: func() (*apiv1.NodeStatus, error) { return a.status.read(false) },
 		Drives: a.drives.Statuses, Fence: a.fence.Get, TimeCommands: c.behindKernel(),
-		FreeBytes: func(d *host.Drive) int64 { return a.manager.Status(d).Free },
+		Vocabularies: exposition.Vocabularies(a.vocabularies.files, a.vocabularies.cache),
+		FreeBytes:    func(d *host.Drive) int64 { return a.manager.Status(d).Free },
 	})
 	if err != nil {
 		return err
@@ -203,7 +210,8 @@ func (a *Agent) makeServer(c *Config, o *Options) (err error) {
 	routes := &routes{
 		service: &service{
 			manager: a.manager, splits: a.splits, drives: a.drives, store: a.store, fence: a.fence, drain: a.drain,
-			status: a.status, changed: a.heartbeat.SendSoon, jobLimit: c.Limits.Jobs, log: a.log,
+			vocabularies: a.vocabularies,
+			status:       a.status, changed: a.heartbeat.SendSoon, jobLimit: c.Limits.Jobs, log: a.log,
 		},
 		delivery: delivery.New(delivery.Options{
 			Splits: a.splits, Plan: a.manager.Plan, Known: a.drives.Known, Tickets: tickets,
@@ -222,6 +230,7 @@ func (a *Agent) startParts(c *Config) {
 	a.server.serve(a.listeners.list)
 	a.background(func(ctx context.Context) { sweep(ctx, a.splits, c.Runs.sweepInterval()) })
 	a.background(a.heartbeat.Run)
+	a.background(a.vocabularies.sweep)
 	a.background(a.drives.RollOut)
 }
 
@@ -284,7 +293,7 @@ func (a *Agent) Close() error {
 		a.drives.Wait()
 		a.running.Wait()
 		a.client.CloseIdleConnections()
-		a.closeErr = errors.Join(serverErr, a.manager.Close(), a.metrics.Close())
+		a.closeErr = errors.Join(serverErr, a.manager.Close(), a.metrics.Close(), a.vocabularies.close())
 		a.log.Info("node closed", "node", a.name)
 	})
 	return a.closeErr

@@ -33,22 +33,23 @@ var ErrConfig = errors.New("node configuration")
 // Config is a node's configuration: the YAML document that `millrace node run --config` reads. DefaultConfig has the
 // values of fields that a document leaves out.
 type Config struct {
-	Name            string        `yaml:"name" doc:"name of the node, unique in the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
-	Listen          []string      `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
-	Advertise       []string      `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this node, best first: http(s)://HOST:PORT or unix:PATH, where port 0 is the port of the first address of listen; empty: those of listen"`
-	InsecureNetwork string        `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
-	TLS             TLSConfig     `yaml:"tls" doc:"identity of this node towards others; all three files or none (millrace pki)"`
-	Control         []string      `yaml:"control" doc:"URLs of the control plane's members; empty: the node works alone"`
-	StateDir        string        `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, checksums, the latest leader's fence; empty: nothing is kept"`
-	Drives          []DriveConfig `yaml:"drives" doc:"the node's drives"`
-	Text            TextConfig    `yaml:"text" doc:"how partitions of format criteo-tsv are read"`
-	Buffers         BufferConfig  `yaml:"buffers" doc:"mini-batches that are made and not yet written to a launcher"`
-	Runs            RunConfig     `yaml:"runs" doc:"splits that are open"`
-	Limits          LimitConfig   `yaml:"limits" doc:"what clients may ask for"`
-	Measure         Duration      `yaml:"measure" doc:"how long P of a drive is measured, at least"`
-	DrainTime       Duration      `yaml:"drain_time" doc:"how long running splits may go on when the node is told to stop"`
-	Log             LogConfig     `yaml:"log" doc:"the log, on standard error"`
-	Image           ImageConfig   `yaml:"image" doc:"FPGA image that the drives are kept at"`
+	Name            string           `yaml:"name" doc:"name of the node, unique in the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
+	Listen          []string         `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
+	Advertise       []string         `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this node, best first: http(s)://HOST:PORT or unix:PATH, where port 0 is the port of the first address of listen; empty: those of listen"`
+	InsecureNetwork string           `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
+	TLS             TLSConfig        `yaml:"tls" doc:"identity of this node towards others; all three files or none (millrace pki)"`
+	Control         []string         `yaml:"control" doc:"URLs of the control plane's members; empty: the node works alone"`
+	StateDir        string           `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, checksums, the latest leader's fence; empty: nothing is kept"`
+	Drives          []DriveConfig    `yaml:"drives" doc:"the node's drives"`
+	Text            TextConfig       `yaml:"text" doc:"how partitions of format criteo-tsv are read"`
+	Vocabularies    VocabularyConfig `yaml:"vocabularies" doc:"vocabularies of jobs, which the node fetches from the control plane"`
+	Buffers         BufferConfig     `yaml:"buffers" doc:"mini-batches that are made and not yet written to a launcher"`
+	Runs            RunConfig        `yaml:"runs" doc:"splits that are open"`
+	Limits          LimitConfig      `yaml:"limits" doc:"what clients may ask for"`
+	Measure         Duration         `yaml:"measure" doc:"how long P of a drive is measured, at least"`
+	DrainTime       Duration         `yaml:"drain_time" doc:"how long running splits may go on when the node is told to stop"`
+	Log             LogConfig        `yaml:"log" doc:"the log, on standard error"`
+	Image           ImageConfig      `yaml:"image" doc:"FPGA image that the drives are kept at"`
 }
 
 // TLSConfig names PEM files; see identity.Options.
@@ -77,6 +78,12 @@ type DriveConfig struct {
 type TextConfig struct {
 	LabelAbsent bool   `yaml:"label_absent" doc:"rows of 39 fields, without a label"`
 	Malformed   string `yaml:"malformed" doc:"what becomes of a malformed row" enum:"fail,drop,null"`
+}
+
+// VocabularyConfig bounds vocabularies.
+type VocabularyConfig struct {
+	Disk   Bytes `yaml:"disk" doc:"most bytes of their files, in the state folder; those that no job uses make room for others, and are removed after a day"`
+	Memory Bytes `yaml:"memory" doc:"most bytes of those that jobs use now; one needs up to 9 times its file while it is read"`
 }
 
 // BufferConfig bounds the memory of mini-batches.
@@ -133,6 +140,8 @@ func DefaultConfig() Config {
 		Listen:  []string{"127.0.0.1:7070"},
 		Text:    TextConfig{Malformed: "fail"},
 		Buffers: BufferConfig{Node: 1 << 30, Job: 512 << 20},
+
+		Vocabularies: VocabularyConfig{Disk: 16 << 30, Memory: 4 << 30},
 		Runs: RunConfig{Idle: Duration(30 * time.Second), Abandoned: Duration(3 * time.Second),
 			BusyWait: Duration(2 * time.Second), WriteTime: Duration(time.Minute)},
 		Limits: LimitConfig{RequestBytes: 64 << 20, RequestMemory: httpbody.DefaultMemory, Connections: 1024,
@@ -186,6 +195,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("name: %q is not 1 to 63 of a-z, 0-9, dot and hyphen", c.Name)
 	case len(c.Listen) == 0:
 		return errors.New("listen: name an address or a unix socket")
+	case c.Vocabularies.Disk < 0 || c.Vocabularies.Memory < 0:
+		return errors.New("vocabularies: disk and memory must not be below 0")
 	case c.Buffers.Node <= 0 || c.Buffers.Job <= 0 || c.Buffers.Owner < 0:
 		return errors.New("buffers: node and job must be above 0, owner not below")
 	case c.Runs.Idle <= 0 || c.Runs.Abandoned <= 0 || c.Runs.WriteTime <= 0 || c.Runs.BusyWait < 0:

@@ -40,6 +40,8 @@ type service struct {
 	jobLimit int    // jobs prepared at once
 	log      *slog.Logger
 
+	vocabularies *jobVocabularies
+
 	preparing sync.Mutex // held while a job is prepared or finished
 }
 
@@ -157,6 +159,13 @@ func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.
 	if err != nil {
 		return nil, err
 	}
+	var release []func()
+	if !slices.Contains(s.manager.Jobs(), j.Digest) { // other calls do not wait for a fetch
+		if j.Pipeline, release, err = s.vocabularies.bind(ctx, j.Pipeline, r.GetVocabularies()); err != nil {
+			return nil, err
+		}
+	}
+	defer func() { callAll(release) }()
 	s.preparing.Lock()
 	defer s.preparing.Unlock()
 	jobs := s.manager.Jobs()
@@ -172,6 +181,8 @@ func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.
 		}
 		return nil, err
 	}
+	s.vocabularies.keep(j.Digest, release)
+	release = nil
 	s.changed()
 	return &apiv1.PrepareResponse{}, nil
 }
@@ -230,6 +241,7 @@ func (s *service) Finish(ctx context.Context, r *apiv1.FinishRequest) (*apiv1.Fi
 	defer s.preparing.Unlock()
 	// Mini-batches that the job's processors lent are released before their memory goes.
 	err = s.splits.Finish(job, func() error { return s.manager.Finish(context.WithoutCancel(ctx), job) })
+	s.vocabularies.forget(job)
 	if err != nil && !errors.Is(err, api.ErrUnknownJob) {
 		// The job is forgotten all the same: a drive that is gone cannot take its memory back.
 		s.log.Warn("job did not finish well", "digest", host.ShortDigest(job), "error", err)

@@ -58,10 +58,12 @@ type Source struct {
 
 // Service bounds what a worker does for launchers.
 type Service struct {
-	Runs      node.RunConfig   `yaml:"runs" doc:"splits that are open"`
-	Limits    node.LimitConfig `yaml:"limits" doc:"what clients may ask for"`
-	Measure   node.Duration    `yaml:"measure" doc:"how long P is measured, at least"`
-	DrainTime node.Duration    `yaml:"drain_time" doc:"how long running splits may go on when the worker is told to stop"`
+	Runs   node.RunConfig   `yaml:"runs" doc:"splits that are open"`
+	Limits node.LimitConfig `yaml:"limits" doc:"what clients may ask for"`
+	// Vocabularies mean the same as a node's.
+	Vocabularies node.VocabularyConfig `yaml:"vocabularies" doc:"vocabularies of jobs, which the worker fetches from the control plane"`
+	Measure      node.Duration         `yaml:"measure" doc:"how long P is measured, at least"`
+	DrainTime    node.Duration         `yaml:"drain_time" doc:"how long running splits may go on when the worker is told to stop"`
 }
 
 // Bounds of a worker's memory.
@@ -86,7 +88,7 @@ func DefaultConfig() Config {
 			Requests: source.DefaultRequests, ReadTime: node.Duration(5 * time.Second), ReadTries: 8,
 			Rescan: node.Duration(5 * time.Minute),
 		},
-		Service: Service{Runs: n.Runs, Limits: n.Limits, Measure: n.Measure, DrainTime: n.DrainTime},
+		Service: Service{Runs: n.Runs, Limits: n.Limits, Vocabularies: n.Vocabularies, Measure: n.Measure, DrainTime: n.DrainTime},
 		Log:     n.Log,
 	}
 }
@@ -182,6 +184,6 @@ func (c *Config) nodeConfig() node.Config {
 	n.TLS, n.Control, n.StateDir = c.TLS, c.Control, c.StateDir
 	n.Buffers = node.BufferConfig{Node: node.Bytes(c.divideMemory().batches), Job: node.Bytes(c.divideMemory().batches)}
 	n.Runs, n.Limits, n.Measure, n.DrainTime, n.Log = c.Runs, c.Limits, c.Measure, c.DrainTime, c.Log
-	n.Limits.Jobs = c.Jobs
+	n.Limits.Jobs, n.Vocabularies = c.Jobs, c.Vocabularies
 	return n
 }

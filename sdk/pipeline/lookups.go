@@ -38,7 +38,7 @@ func (r *resolver) lookUp(f *Feature, c *chain, to program.Dest, a location) {
 		return
 	case v.File == nil:
 		fail(ErrVocabulary, "there is no file for %q: build it with millrace vocabulary build and name it with "+
-			"--vocabulary %s=FILE; the nodes of a control plane do not fetch vocabularies yet", shorten(v.Name), shorten(v.Name))
+			"--vocabulary %s=FILE", shorten(v.Name), shorten(v.Name))
 		return
 	}
 	if have, want := v.File.Rules, v.Rules.Normalize(); have != want {
@@ -151,7 +151,7 @@ func (r *Resolved) refuseLookups(p *problems) {
 	for i := range r.Keys {
 		if r.Keys[i].lookup != nil {
 			p.add(r.Keys[i].location, ErrVocabulary, "vocabularies are not applied here: preprocess, train and "+
-				"millrace.open of one machine apply them")
+				"millrace.open apply them")
 		}
 	}
 }

@@ -28,6 +28,9 @@ func NewApplier(made, schema *tensor.Schema, lookups []*Lookup) (*Applier, error
 	}
 	for i, l := range lookups {
 		list := made.Keys[i].List
+		if l != nil && l.table == nil {
+			return nil, fail(fmt.Sprintf("key %q: the keys of its vocabulary are not at hand", schema.Keys[i].Name))
+		}
 		if l != nil {
 			list = list && !l.filled || l.Drops()
 		}

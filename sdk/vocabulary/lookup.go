@@ -10,7 +10,7 @@ import (
 // Lookup gives the keys of one column their ids.
 type Lookup struct {
 	column  string
-	table   *unit.Table
+	table   *unit.Table // nil: the vocabulary's keys are not at hand, see Description
 	keys    int64
 	rules   Rules
 	unknown Unknown
@@ -32,8 +32,12 @@ func (v *Vocabulary) Lookup(column Column, unknown Unknown, list bool) (*Lookup,
 	if err != nil {
 		return nil, err
 	}
-	return &Lookup{column: c.Name, table: v.prepared[c.Table], keys: int64(len(v.Tables[c.Table])), rules: v.Rules,
-		unknown: unknown, filled: v.Rules.Null.Given && !list}, nil
+	l := &Lookup{column: c.Name, keys: v.keysOf(c.Table), rules: v.Rules, unknown: unknown,
+		filled: v.Rules.Null.Given && !list}
+	if v.prepared != nil {
+		l.table = v.prepared[c.Table]
+	}
+	return l, nil
 }
 
 // Range returns the least and the greatest id that can come out.

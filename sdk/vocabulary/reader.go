@@ -1,83 +1,39 @@
 package vocabulary
 
 import (
-	"bufio"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
-	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 	"github.com/millrace/millrace/internal/crc32c"
 )
 
 // Load reads a vocabulary's file.
 func Load(path string) (v *Vocabulary, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged)
-	}
-	if v, err = Read(bufio.NewReaderSize(f, 1<<20), info.Size()); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return v, nil
+	err = withFile(path, func(r io.Reader, size int64) error {
+		v, err = Read(r, size)
+		return err
+	})
+	return v, err
 }
 
 // Read reads a vocabulary of size bytes. It takes no more memory than a small multiple of the bytes that r has.
 func Read(r io.Reader, size int64) (*Vocabulary, error) {
-	in := &summedReader{r: r}
-	sum := sha256.New()
-	in.r = io.TeeReader(r, sum)
-	v, length, err := readHeader(in)
-	if err != nil {
-		return nil, err
-	}
-	tables := tablesOf(v.Columns)
-	keyBytes := size - length - 8*int64(tables) - 4
-	if keyBytes < 0 || keyBytes%8 != 0 {
-		return nil, damaged("%d bytes behind the header for %d tables", size-length, tables)
-	}
-	keys, err := readKeys(in, keyBytes/8)
-	if err != nil {
-		return nil, err
-	}
-	sizes, err := in.take(8 * tables)
-	if err != nil {
-		return nil, err
-	}
-	for i := range tables {
-		n := binary.LittleEndian.Uint64(sizes[8*i:])
-		if n > uint64(len(keys)) || n > unit.MaxKeys || v.Rules.MaxSize > 0 && n > v.Rules.MaxSize {
-			return nil, damaged("table %d has %d keys of %d that are left", i, n, len(keys))
+	keys := make([]int64, 0, min(max(size, 0), maxChunk)/8)
+	d, err := scan(r, size, func(raw []byte) {
+		for i := 0; i < len(raw); i += 8 {
+			keys = append(keys, int64(binary.LittleEndian.Uint64(raw[i:])))
 		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	v := &Vocabulary{Rules: d.Rules, Columns: d.Columns, Digest: d.Digest}
+	for _, n := range d.Sizes {
 		v.Tables = append(v.Tables, keys[:n:n])
 		keys = keys[n:]
 	}
-	if len(keys) > 0 {
-		return nil, damaged("%d keys of no table", len(keys))
-	}
-	want := in.crc
-	got, err := in.take(4)
-	if err != nil {
-		return nil, err
-	}
-	if binary.LittleEndian.Uint32(got) != want {
-		return nil, damaged("the CRC32C is %08x, want %08x", binary.LittleEndian.Uint32(got), want)
-	}
-	if n, err := r.Read(make([]byte, 1)); n > 0 || err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.Join(damaged("bytes behind its end"), err)
-	}
-	v.Digest = Digest(sum.Sum(nil))
 	if err := v.prepare(); err != nil {
 		return nil, err
 	}
@@ -115,23 +71,6 @@ func (r *summedReader) take(n int) ([]byte, error) {
 
 // maxChunk bounds the bytes that are allocated before they have been read.
 const maxChunk = 1 << 20
-
-// readKeys reads n keys. Memory grows with the keys that were read.
-func readKeys(in *summedReader, n int64) ([]int64, error) {
-	keys := make([]int64, 0, min(n, maxChunk/8))
-	chunk := make([]byte, min(n*8, maxChunk))
-	for left := n; left > 0; {
-		part := chunk[:min(left*8, maxChunk)]
-		if err := in.fill(part); err != nil {
-			return nil, err
-		}
-		for i := 0; i < len(part); i += 8 {
-			keys = append(keys, int64(binary.LittleEndian.Uint64(part[i:])))
-		}
-		left -= int64(len(part) / 8)
-	}
-	return keys, nil
-}
 
 // readHeader reads the header. It returns the vocabulary without tables, and the header's length.
 func readHeader(in *summedReader) (*Vocabulary, int64, error) {

@@ -52,6 +52,7 @@ type Vocabulary struct {
 	Digest  Digest    // of the file
 
 	prepared []*unit.Table // of each table, set when the file is read
+	sizes    []int64       // keys of each table, of a vocabulary without its keys, see Description
 }
 
 // Column returns the column of a name, or nil if the vocabulary lacks it.
@@ -64,9 +65,20 @@ func (v *Vocabulary) Column(name string) *Column {
 	return nil
 }
 
+// keysOf returns how many keys a table has.
+func (v *Vocabulary) keysOf(table int) int64 {
+	if v.sizes != nil {
+		return v.sizes[table]
+	}
+	return int64(len(v.Tables[table]))
+}
+
 // Keys returns how many keys all tables have.
 func (v *Vocabulary) Keys() int64 {
 	var n int64
+	for _, size := range v.sizes {
+		n += size
+	}
 	for _, keys := range v.Tables {
 		n += int64(len(keys))
 	}
@@ -118,4 +130,13 @@ func (v *Vocabulary) prepare() error {
 		v.prepared = append(v.prepared, table)
 	}
 	return nil
+}
+
+// MemoryBytes returns the memory of the keys and of the tables for lookups.
+func (v *Vocabulary) MemoryBytes() int64 {
+	n := 8 * v.Keys()
+	for _, table := range v.prepared {
+		n += table.Bytes()
+	}
+	return n
 }

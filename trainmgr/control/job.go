@@ -86,7 +86,7 @@ func newEdition(j *job, data *fleet.Selection, number int, first uint64) (*editi
 		return nil, fmt.Errorf("%w: the pipeline does not fit the partitions: %w", record.ErrSpec, err)
 	}
 	resolved.Malformed = program.Malformed(data.Malformed)
-	_, schema, err := pipeline.Lower(resolved)
+	lowered, err := pipeline.LowerWithLookups(resolved)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
@@ -100,7 +100,7 @@ func newEdition(j *job, data *fleet.Selection, number int, first uint64) (*editi
 	}
 	g := &edition{
 		Edition: record.Edition{Number: number, First: first, Digest: digest},
-		data:    data, resolved: resolved, schema: schema,
+		data:    data, resolved: resolved, schema: lowered.Schema,
 	}
 	for _, p := range data.Manifest.Partitions {
 		g.words = append(g.words, fleet.Word(p.Name, p.Footer[:]))

@@ -166,6 +166,8 @@ func (l *leader) wireError(err error) error {
 		code = connect.CodeFailedPrecondition
 	case errors.Is(err, fleet.ErrNotYet), errors.Is(err, store.ErrAway):
 		code = connect.CodeUnavailable
+	case isVocabularyError(err):
+		code = vocabularyCode(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		code = connect.CodeDeadlineExceeded
 	case errors.Is(err, context.Canceled):
@@ -245,7 +247,8 @@ func (l *leader) active() int {
 	return l.lives.Active()
 }
 
-// waitsFor describes the partitions with which a job cannot go on, and why. l.mu is held.
+// waitsFor describes the partitions with which a job cannot go on, and the nodes that are not prepared for the job, and
+// why. l.mu is held.
 func (l *leader) waitsFor(j *job) string {
 	const most = 4 // partitions that are named
 	words, n := l.ledger.Missing(j.ID, most)
@@ -256,7 +259,25 @@ func (l *leader) waitsFor(j *job) string {
 	if n > len(words) {
 		parts = append(parts, fmt.Sprintf("and %d partitions more", n-len(words)))
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, l.unprepared(j, most)...), "; ")
+}
+
+// unprepared describes the nodes that could not be prepared for the job's last edition. l.mu is held.
+func (l *leader) unprepared(j *job, most int) (parts []string) {
+	g := j.latest()
+	if g == nil {
+		return nil
+	}
+	for _, a := range l.nodes {
+		if why := a.unprepared[g.Digest]; why != "" && l.fleet.Alive(a.name) {
+			parts = append(parts, why)
+		}
+	}
+	slices.Sort(parts)
+	if n := len(parts); n > most {
+		parts = append(parts[:most], fmt.Sprintf("and %d nodes more", n-most))
+	}
+	return parts
 }
 
 // status describes a job. l.mu is held.

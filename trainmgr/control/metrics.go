@@ -19,7 +19,8 @@ type metrics struct {
 	registry *prometheus.Registry
 	flush    prometheus.Histogram
 	desc     map[string]*prometheus.Desc
-	daemon   func() // unregisters the metrics that every daemon exports
+	files    prometheus.Collector // of vocabularies; nil: the member keeps none
+	daemon   func()               // unregisters the metrics that every daemon exports
 }
 
 // described lists the metrics that are read on collection, with their labels. The number of labels is bounded: a
@@ -76,9 +77,18 @@ func newMetrics(s *Server, registry *prometheus.Registry) (*metrics, error) {
 	return m, err
 }
 
+// registerVocabularies adds the metrics of the member's vocabularies.
+func (m *metrics) registerVocabularies(v *vocabularyShare) error {
+	m.files = exposition.Vocabularies(v.files, v.cache)
+	return m.registry.Register(m.files)
+}
+
 func (m *metrics) unregister() {
 	m.registry.Unregister(m)
 	m.registry.Unregister(m.flush)
+	if m.files != nil {
+		m.registry.Unregister(m.files)
+	}
 	m.daemon()
 }
 

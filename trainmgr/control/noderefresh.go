@@ -65,6 +65,11 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 	var items []item
 	var over []dataset.Digest
 	k.mu.Lock()
+	for d := range a.unprepared {
+		if !k.lives.Uses(d) {
+			delete(a.unprepared, d)
+		}
+	}
 	status := k.fleet.Status(a.name)
 	for _, hexed := range status.GetJobs() {
 		if d, ok := digestOf(hexed); ok && !k.lives.Uses(d) {
@@ -151,7 +156,8 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 		return err
 	}
 	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest,
-		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g)}
+		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g),
+		Vocabularies: j.wireVocabularies()}
 	if g.data.Several {
 		if req.Columns, err = api.EncodeColumns(g.data.Columns); err != nil {
 			return err
@@ -161,11 +167,18 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 	handing := l.handingLock(g.Digest)
 	handing.RLock()
 	defer handing.RUnlock()
-	if err := l.calls.prepare(l.ctx, node, req); err != nil {
-		return err
-	}
+	err = l.calls.prepare(l.ctx, node, req)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if a := l.nodes[node]; a != nil {
+		delete(a.unprepared, g.Digest)
+		if err != nil {
+			a.unprepared[g.Digest] = err.Error()
+		}
+	}
+	if err != nil {
+		return err
+	}
 	if a, st := l.nodes[node], l.fleet.Status(node); a != nil && st != nil && st.Incarnation == incarnation {
 		a.preparedJobs[g.Digest] = true
 	}

@@ -18,13 +18,14 @@ import (
 // nodeState is the leader's view of a node, beside the fleet's. leader.mu guards it.
 type nodeState struct {
 	name         string
-	preparedJobs map[dataset.Digest]bool // by this incarnation of the node
-	drives       map[string]string       // by name: the state that the ledger knows
-	drivesListed bool                    // the ledger knows the node's drives
-	drainTold    bool                    // the node was asked to drain
-	refreshing   bool                    // the node's refreshLoop runs
-	refreshAgain bool                    // the refreshLoop has to run once more
-	returned     returns                 // leases on the node's drives whose tickets the node has to refuse
+	preparedJobs map[dataset.Digest]bool   // by this incarnation of the node
+	unprepared   map[dataset.Digest]string // why the node could not be prepared, when it was asked last
+	drives       map[string]string         // by name: the state that the ledger knows
+	drivesListed bool                      // the ledger knows the node's drives
+	drainTold    bool                      // the node was asked to drain
+	refreshing   bool                      // the node's refreshLoop runs
+	refreshAgain bool                      // the refreshLoop has to run once more
+	returned     returns                   // leases on the node's drives whose tickets the node has to refuse
 }
 
 // nodeKeeper keeps nodes prepared for the running jobs, and keeps the ledger's view of the nodes' drives up to date.
@@ -128,7 +129,8 @@ func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 	for _, e := range events {
 		a := k.nodes[e.Node]
 		if a == nil {
-			a = &nodeState{name: e.Node, preparedJobs: map[dataset.Digest]bool{}, drives: map[string]string{}}
+			a = &nodeState{name: e.Node, preparedJobs: map[dataset.Digest]bool{},
+				unprepared: map[dataset.Digest]string{}, drives: map[string]string{}}
 			k.nodes[e.Node] = a
 		}
 		switch e.Kind {

@@ -74,6 +74,10 @@ type Options struct {
 	MaxConnections int
 	// bytes of requests' messages at once, at most half of them of one peer; 0: httpbody.DefaultMemory
 	RequestMemory int64
+
+	// VocabularyFolder is where the member keeps the vocabularies of jobs; empty: a folder of Data, or nowhere.
+	VocabularyFolder string
+	VocabularyBytes  int64 // most bytes of them; 0: DefaultVocabularyBytes
 }
 
 // Defaults and bounds.
@@ -88,6 +92,8 @@ const (
 	DefaultRate        = 20_000
 	// DefaultMaxConnections is several times the number that a hundred nodes and as many ranks open.
 	DefaultMaxConnections = 4096
+	// DefaultVocabularyBytes is room for several vocabularies of the size of Criteo's largest.
+	DefaultVocabularyBytes = 16 << 30
 	// DefaultAbandonAfter leaves a night and a morning to resume a job whose script was interrupted.
 	DefaultAbandonAfter = 24 * time.Hour
 
@@ -144,7 +150,12 @@ func (o Options) withDefaults() (Options, error) {
 	if o.MaxConnections == 0 {
 		o.MaxConnections = DefaultMaxConnections
 	}
+	if o.VocabularyBytes == 0 {
+		o.VocabularyBytes = DefaultVocabularyBytes
+	}
 	switch {
+	case o.VocabularyBytes < 0:
+		return o, fmt.Errorf("control plane: %d bytes of vocabularies: want none below 0", o.VocabularyBytes)
 	case o.MaxJobs < 0 || o.MaxSplits < 0 || o.History < 0 || !(o.Rate > 0):
 		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: want none "+
 			"below 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)

@@ -30,11 +30,12 @@ const awayTime = 12
 // mayRetry reports whether a failed call may succeed later.
 func mayRetry(err error) bool {
 	code := connect.CodeOf(err)
-	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable
+	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable || code == connect.CodeAborted
 }
 
 // retryWhileBusy repeats a step of a job until the step succeeds or fails permanently, or until the job has ended.
-// It waits for room without limit, and for nodes that are away for a limited time.
+// It waits for room, and for vocabularies that nodes are fetching, without limit, and for nodes that are away for a
+// limited time.
 func (c *conductor) retryWhileBusy(do func() error) error {
 	var away time.Time // since when a node has been away
 	for {
@@ -43,7 +44,10 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 			return err
 		}
 		what := "for room: "
-		if connect.CodeOf(err) == connect.CodeUnavailable {
+		switch connect.CodeOf(err) {
+		case connect.CodeAborted: // a fetch that makes no progress ends with another error
+			what, away = "for a vocabulary: ", time.Time{}
+		case connect.CodeUnavailable:
 			what = "for a node: "
 			if away.IsZero() {
 				away = time.Now()
@@ -51,7 +55,7 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 			if time.Since(away) > awayTime*c.o.DeadAfter {
 				return err
 			}
-		} else {
+		default:
 			away = time.Time{}
 		}
 		c.mu.Lock()

@@ -32,6 +32,8 @@ type Server struct {
 	metrics *metrics
 	memory  *httpbody.Budget // of calls
 
+	vocabularies *vocabularyShare // nil: the member keeps none
+
 	connections connections
 
 	stop    context.CancelFunc
@@ -103,6 +105,11 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop
+	if err := s.openVocabularies(running); err != nil {
+		stop()
+		s.metrics.unregister()
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), l.Close(), st.Close())
+	}
 	s.wg.Go(func() { s.promote(running) })
 	s.wg.Add(3)
 	go func() {

@@ -37,6 +37,9 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if document, err := pipeline.Document(string(req.Spec.Pipeline)); err == nil {
 		req.Spec.Pipeline = document
 	}
+	if err := s.describeVocabularies(ctx, req.Spec.Vocabularies); err != nil {
+		return nil, l.wireError(err)
+	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(req.Spec)
 	if err != nil {
 		return nil, l.wireError(err)

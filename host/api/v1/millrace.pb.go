@@ -993,7 +993,10 @@ type PrepareRequest struct {
 	Sources []*PartitionSource `protobuf:"bytes,6,rep,name=sources,proto3" json:"sources,omitempty"`
 	// The columns of all partitions of the manifest, JSON as in Schema.columns, if the partitions have several schemas.
 	// Absent: the partitions that the node holds have the columns of all.
-	Columns       []byte `protobuf:"bytes,7,opt,name=columns,proto3" json:"columns,omitempty"`
+	Columns []byte `protobuf:"bytes,7,opt,name=columns,proto3" json:"columns,omitempty"`
+	// The files of the pipeline's vocabularies. The node fetches them by Control.ReadVocabulary, and looks ids up in them
+	// after a drive has made a mini-batch. While a file is being fetched the error is aborted: call again.
+	Vocabularies  []*JobVocabulary `protobuf:"bytes,8,rep,name=vocabularies,proto3" json:"vocabularies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1077,6 +1080,13 @@ func (x *PrepareRequest) GetColumns() []byte {
 	return nil
 }
 
+func (x *PrepareRequest) GetVocabularies() []*JobVocabulary {
+	if x != nil {
+		return x.Vocabularies
+	}
+	return nil
+}
+
 type PrepareResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1113,6 +1123,77 @@ func (*PrepareResponse) Descriptor() ([]byte, []int) {
 	return file_millrace_proto_rawDescGZIP(), []int{13}
 }
 
+// JobVocabulary names the file of one of a pipeline's vocabularies.
+type JobVocabulary struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`     // in the pipeline
+	Sha256 []byte                 `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"` // of the file, 32 bytes
+	Bytes  int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`  // of the file
+	// The file without its keys (sdk/vocabulary.Description). The control plane sets the field when a job is submitted,
+	// and ignores what the submitter sends.
+	Description   []byte `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobVocabulary) Reset() {
+	*x = JobVocabulary{}
+	mi := &file_millrace_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobVocabulary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobVocabulary) ProtoMessage() {}
+
+func (x *JobVocabulary) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobVocabulary.ProtoReflect.Descriptor instead.
+func (*JobVocabulary) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *JobVocabulary) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobVocabulary) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *JobVocabulary) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *JobVocabulary) GetDescription() []byte {
+	if x != nil {
+		return x.Description
+	}
+	return nil
+}
+
 type PlanOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Batch         int64                  `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
@@ -1127,7 +1208,7 @@ type PlanOptions struct {
 
 func (x *PlanOptions) Reset() {
 	*x = PlanOptions{}
-	mi := &file_millrace_proto_msgTypes[14]
+	mi := &file_millrace_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1220,7 @@ func (x *PlanOptions) String() string {
 func (*PlanOptions) ProtoMessage() {}
 
 func (x *PlanOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[14]
+	mi := &file_millrace_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1233,7 @@ func (x *PlanOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanOptions.ProtoReflect.Descriptor instead.
 func (*PlanOptions) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{14}
+	return file_millrace_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PlanOptions) GetBatch() int64 {
@@ -1210,7 +1291,7 @@ type MeasureRequest struct {
 
 func (x *MeasureRequest) Reset() {
 	*x = MeasureRequest{}
-	mi := &file_millrace_proto_msgTypes[15]
+	mi := &file_millrace_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1303,7 @@ func (x *MeasureRequest) String() string {
 func (*MeasureRequest) ProtoMessage() {}
 
 func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[15]
+	mi := &file_millrace_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1316,7 @@ func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureRequest.ProtoReflect.Descriptor instead.
 func (*MeasureRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{15}
+	return file_millrace_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MeasureRequest) GetJob() []byte {
@@ -1278,7 +1359,7 @@ type MeasureResponse struct {
 
 func (x *MeasureResponse) Reset() {
 	*x = MeasureResponse{}
-	mi := &file_millrace_proto_msgTypes[16]
+	mi := &file_millrace_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1290,7 +1371,7 @@ func (x *MeasureResponse) String() string {
 func (*MeasureResponse) ProtoMessage() {}
 
 func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[16]
+	mi := &file_millrace_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1303,7 +1384,7 @@ func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureResponse.ProtoReflect.Descriptor instead.
 func (*MeasureResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{16}
+	return file_millrace_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MeasureResponse) GetRowsPerSecond() float64 {
@@ -1343,7 +1424,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_millrace_proto_msgTypes[17]
+	mi := &file_millrace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1436,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[17]
+	mi := &file_millrace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1449,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{17}
+	return file_millrace_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReportRequest) GetJob() []byte {
@@ -1387,7 +1468,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_millrace_proto_msgTypes[18]
+	mi := &file_millrace_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1480,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[18]
+	mi := &file_millrace_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1493,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{18}
+	return file_millrace_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReportResponse) GetDrives() [][]byte {
@@ -1431,7 +1512,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1443,7 +1524,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1456,7 +1537,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{19}
+	return file_millrace_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FinishRequest) GetJob() []byte {
@@ -1474,7 +1555,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1567,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1580,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{20}
+	return file_millrace_proto_rawDescGZIP(), []int{21}
 }
 
 type DrainRequest struct {
@@ -1512,7 +1593,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1605,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1618,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{21}
+	return file_millrace_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DrainRequest) GetDrive() string {
@@ -1563,7 +1644,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1656,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1669,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{22}
+	return file_millrace_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DrainResponse) GetRunning() int32 {
@@ -1606,7 +1687,7 @@ type RescanRequest struct {
 
 func (x *RescanRequest) Reset() {
 	*x = RescanRequest{}
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1699,7 @@ func (x *RescanRequest) String() string {
 func (*RescanRequest) ProtoMessage() {}
 
 func (x *RescanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1712,7 @@ func (x *RescanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanRequest.ProtoReflect.Descriptor instead.
 func (*RescanRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{23}
+	return file_millrace_proto_rawDescGZIP(), []int{24}
 }
 
 type RescanResponse struct {
@@ -1643,7 +1724,7 @@ type RescanResponse struct {
 
 func (x *RescanResponse) Reset() {
 	*x = RescanResponse{}
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1736,7 @@ func (x *RescanResponse) String() string {
 func (*RescanResponse) ProtoMessage() {}
 
 func (x *RescanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1749,7 @@ func (x *RescanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanResponse.ProtoReflect.Descriptor instead.
 func (*RescanResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{24}
+	return file_millrace_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RescanResponse) GetPartitions() int32 {
@@ -1690,7 +1771,7 @@ type CopyRequest struct {
 
 func (x *CopyRequest) Reset() {
 	*x = CopyRequest{}
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1783,7 @@ func (x *CopyRequest) String() string {
 func (*CopyRequest) ProtoMessage() {}
 
 func (x *CopyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1796,7 @@ func (x *CopyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRequest.ProtoReflect.Descriptor instead.
 func (*CopyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{25}
+	return file_millrace_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CopyRequest) GetDrive() string {
@@ -1756,7 +1837,7 @@ type CopyResponse struct {
 
 func (x *CopyResponse) Reset() {
 	*x = CopyResponse{}
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1849,7 @@ func (x *CopyResponse) String() string {
 func (*CopyResponse) ProtoMessage() {}
 
 func (x *CopyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +1862,7 @@ func (x *CopyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyResponse.ProtoReflect.Descriptor instead.
 func (*CopyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{26}
+	return file_millrace_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CopyResponse) GetBytes() int64 {
@@ -1809,7 +1890,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +1902,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +1915,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{27}
+	return file_millrace_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *VerifyRequest) GetDrive() string {
@@ -1869,7 +1950,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +1962,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +1975,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{28}
+	return file_millrace_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *VerifyResponse) GetBytes() int64 {
@@ -1931,7 +2012,7 @@ type NextMiniBatchRequest struct {
 
 func (x *NextMiniBatchRequest) Reset() {
 	*x = NextMiniBatchRequest{}
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1943,7 +2024,7 @@ func (x *NextMiniBatchRequest) String() string {
 func (*NextMiniBatchRequest) ProtoMessage() {}
 
 func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1956,7 +2037,7 @@ func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchRequest.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{29}
+	return file_millrace_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *NextMiniBatchRequest) GetJob() []byte {
@@ -2003,7 +2084,7 @@ type NextMiniBatchResponse struct {
 
 func (x *NextMiniBatchResponse) Reset() {
 	*x = NextMiniBatchResponse{}
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2096,7 @@ func (x *NextMiniBatchResponse) String() string {
 func (*NextMiniBatchResponse) ProtoMessage() {}
 
 func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,12 +2109,430 @@ func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchResponse.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{30}
+	return file_millrace_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *NextMiniBatchResponse) GetFrame() []byte {
 	if x != nil {
 		return x.Frame
+	}
+	return nil
+}
+
+type PutVocabularyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sha256        []byte                 `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`  // of the file, 32 bytes
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of the file
+	Offset        int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"` // of the piece in the file
+	Piece         []byte                 `protobuf:"bytes,4,opt,name=piece,proto3" json:"piece,omitempty"`    // at most 512 KiB; empty: the call only asks how many bytes there are
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutVocabularyRequest) Reset() {
+	*x = PutVocabularyRequest{}
+	mi := &file_millrace_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutVocabularyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutVocabularyRequest) ProtoMessage() {}
+
+func (x *PutVocabularyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutVocabularyRequest.ProtoReflect.Descriptor instead.
+func (*PutVocabularyRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *PutVocabularyRequest) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *PutVocabularyRequest) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *PutVocabularyRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *PutVocabularyRequest) GetPiece() []byte {
+	if x != nil {
+		return x.Piece
+	}
+	return nil
+}
+
+type PutVocabularyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Have          int64                  `protobuf:"varint,1,opt,name=have,proto3" json:"have,omitempty"` // the next offset; the length of the file when it is whole and checked
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutVocabularyResponse) Reset() {
+	*x = PutVocabularyResponse{}
+	mi := &file_millrace_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutVocabularyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutVocabularyResponse) ProtoMessage() {}
+
+func (x *PutVocabularyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutVocabularyResponse.ProtoReflect.Descriptor instead.
+func (*PutVocabularyResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *PutVocabularyResponse) GetHave() int64 {
+	if x != nil {
+		return x.Have
+	}
+	return 0
+}
+
+type ReadVocabularyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sha256        []byte                 `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Offset        int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadVocabularyRequest) Reset() {
+	*x = ReadVocabularyRequest{}
+	mi := &file_millrace_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadVocabularyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadVocabularyRequest) ProtoMessage() {}
+
+func (x *ReadVocabularyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadVocabularyRequest.ProtoReflect.Descriptor instead.
+func (*ReadVocabularyRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ReadVocabularyRequest) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *ReadVocabularyRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+type ReadVocabularyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Piece         []byte                 `protobuf:"bytes,1,opt,name=piece,proto3" json:"piece,omitempty"`  // at most 512 KiB, from the offset on
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"` // of the file
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadVocabularyResponse) Reset() {
+	*x = ReadVocabularyResponse{}
+	mi := &file_millrace_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadVocabularyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadVocabularyResponse) ProtoMessage() {}
+
+func (x *ReadVocabularyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadVocabularyResponse.ProtoReflect.Descriptor instead.
+func (*ReadVocabularyResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ReadVocabularyResponse) GetPiece() []byte {
+	if x != nil {
+		return x.Piece
+	}
+	return nil
+}
+
+func (x *ReadVocabularyResponse) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+type ShareVocabulariesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`   // of the calling member
+	Have          [][]byte               `protobuf:"bytes,2,rep,name=have,proto3" json:"have,omitempty"` // SHA-256 of the files that it has
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareVocabulariesRequest) Reset() {
+	*x = ShareVocabulariesRequest{}
+	mi := &file_millrace_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareVocabulariesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareVocabulariesRequest) ProtoMessage() {}
+
+func (x *ShareVocabulariesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareVocabulariesRequest.ProtoReflect.Descriptor instead.
+func (*ShareVocabulariesRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ShareVocabulariesRequest) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *ShareVocabulariesRequest) GetHave() [][]byte {
+	if x != nil {
+		return x.Have
+	}
+	return nil
+}
+
+type ShareVocabulariesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vocabularies  []*SharedVocabulary    `protobuf:"bytes,1,rep,name=vocabularies,proto3" json:"vocabularies,omitempty"` // that running jobs name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareVocabulariesResponse) Reset() {
+	*x = ShareVocabulariesResponse{}
+	mi := &file_millrace_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareVocabulariesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareVocabulariesResponse) ProtoMessage() {}
+
+func (x *ShareVocabulariesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareVocabulariesResponse.ProtoReflect.Descriptor instead.
+func (*ShareVocabulariesResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ShareVocabulariesResponse) GetVocabularies() []*SharedVocabulary {
+	if x != nil {
+		return x.Vocabularies
+	}
+	return nil
+}
+
+type SharedVocabulary struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sha256        []byte                 `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Urls          []string               `protobuf:"bytes,3,rep,name=urls,proto3" json:"urls,omitempty"` // of the members that have it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SharedVocabulary) Reset() {
+	*x = SharedVocabulary{}
+	mi := &file_millrace_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SharedVocabulary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SharedVocabulary) ProtoMessage() {}
+
+func (x *SharedVocabulary) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SharedVocabulary.ProtoReflect.Descriptor instead.
+func (*SharedVocabulary) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SharedVocabulary) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *SharedVocabulary) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SharedVocabulary) GetUrls() []string {
+	if x != nil {
+		return x.Urls
+	}
+	return nil
+}
+
+// MissingVocabularies is the detail of the error failed_precondition of SubmitJob when the leader lacks files that the
+// job names: put them, and submit again.
+type MissingVocabularies struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sha256        [][]byte               `protobuf:"bytes,1,rep,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MissingVocabularies) Reset() {
+	*x = MissingVocabularies{}
+	mi := &file_millrace_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MissingVocabularies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MissingVocabularies) ProtoMessage() {}
+
+func (x *MissingVocabularies) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MissingVocabularies.ProtoReflect.Descriptor instead.
+func (*MissingVocabularies) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *MissingVocabularies) GetSha256() [][]byte {
+	if x != nil {
+		return x.Sha256
 	}
 	return nil
 }
@@ -2046,7 +2545,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2557,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2570,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{31}
+	return file_millrace_proto_rawDescGZIP(), []int{40}
 }
 
 type BackupResponse struct {
@@ -2083,7 +2582,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +2594,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +2607,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{32}
+	return file_millrace_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BackupResponse) GetPiece() []byte {
@@ -2131,7 +2630,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2642,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2655,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{33}
+	return file_millrace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Member) GetId() string {
@@ -2202,7 +2701,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2713,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2726,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{34}
+	return file_millrace_proto_rawDescGZIP(), []int{43}
 }
 
 type ListMembersResponse struct {
@@ -2239,7 +2738,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2750,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2763,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{35}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -2283,7 +2782,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2295,7 +2794,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2308,7 +2807,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{36}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AddMemberRequest) GetPeerUrl() string {
@@ -2327,7 +2826,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2339,7 +2838,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2352,7 +2851,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{37}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -2371,7 +2870,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2383,7 +2882,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2396,7 +2895,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -2414,7 +2913,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2925,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2938,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 type HeartbeatRequest struct {
@@ -2453,7 +2952,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2964,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2977,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *HeartbeatRequest) GetStatus() *NodeStatus {
@@ -2522,7 +3021,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2534,7 +3033,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2547,7 +3046,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *HeartbeatResponse) GetProtocol() uint32 {
@@ -2637,7 +3136,7 @@ type LocateRequest struct {
 
 func (x *LocateRequest) Reset() {
 	*x = LocateRequest{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2649,7 +3148,7 @@ func (x *LocateRequest) String() string {
 func (*LocateRequest) ProtoMessage() {}
 
 func (x *LocateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2662,7 +3161,7 @@ func (x *LocateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateRequest.ProtoReflect.Descriptor instead.
 func (*LocateRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *LocateRequest) GetJob() []byte {
@@ -2689,7 +3188,7 @@ type LocateResponse struct {
 
 func (x *LocateResponse) Reset() {
 	*x = LocateResponse{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2701,7 +3200,7 @@ func (x *LocateResponse) String() string {
 func (*LocateResponse) ProtoMessage() {}
 
 func (x *LocateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2714,7 +3213,7 @@ func (x *LocateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateResponse.ProtoReflect.Descriptor instead.
 func (*LocateResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *LocateResponse) GetSources() []*PartitionSource {
@@ -2735,7 +3234,7 @@ type TicketKey struct {
 
 func (x *TicketKey) Reset() {
 	*x = TicketKey{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2747,7 +3246,7 @@ func (x *TicketKey) String() string {
 func (*TicketKey) ProtoMessage() {}
 
 func (x *TicketKey) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2760,7 +3259,7 @@ func (x *TicketKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TicketKey.ProtoReflect.Descriptor instead.
 func (*TicketKey) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TicketKey) GetId() uint64 {
@@ -2806,7 +3305,7 @@ type Ticket struct {
 
 func (x *Ticket) Reset() {
 	*x = Ticket{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2818,7 +3317,7 @@ func (x *Ticket) String() string {
 func (*Ticket) ProtoMessage() {}
 
 func (x *Ticket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2831,7 +3330,7 @@ func (x *Ticket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
 func (*Ticket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Ticket) GetKey() uint64 {
@@ -2957,7 +3456,7 @@ type SignedTicket struct {
 
 func (x *SignedTicket) Reset() {
 	*x = SignedTicket{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2969,7 +3468,7 @@ func (x *SignedTicket) String() string {
 func (*SignedTicket) ProtoMessage() {}
 
 func (x *SignedTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2982,7 +3481,7 @@ func (x *SignedTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignedTicket.ProtoReflect.Descriptor instead.
 func (*SignedTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SignedTicket) GetTicket() []byte {
@@ -3007,7 +3506,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3019,7 +3518,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3032,7 +3531,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 type ListNodesResponse struct {
@@ -3044,7 +3543,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3056,7 +3555,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3069,7 +3568,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListNodesResponse) GetNodes() []*NodeRecord {
@@ -3092,7 +3591,7 @@ type NodeRecord struct {
 
 func (x *NodeRecord) Reset() {
 	*x = NodeRecord{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3603,7 @@ func (x *NodeRecord) String() string {
 func (*NodeRecord) ProtoMessage() {}
 
 func (x *NodeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3616,7 @@ func (x *NodeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRecord.ProtoReflect.Descriptor instead.
 func (*NodeRecord) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *NodeRecord) GetStatus() *NodeStatus {
@@ -3168,7 +3667,7 @@ type WorkerTrouble struct {
 
 func (x *WorkerTrouble) Reset() {
 	*x = WorkerTrouble{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +3679,7 @@ func (x *WorkerTrouble) String() string {
 func (*WorkerTrouble) ProtoMessage() {}
 
 func (x *WorkerTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +3692,7 @@ func (x *WorkerTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTrouble.ProtoReflect.Descriptor instead.
 func (*WorkerTrouble) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WorkerTrouble) GetDrive() string {
@@ -3238,7 +3737,7 @@ type PartitionCopies struct {
 
 func (x *PartitionCopies) Reset() {
 	*x = PartitionCopies{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3250,7 +3749,7 @@ func (x *PartitionCopies) String() string {
 func (*PartitionCopies) ProtoMessage() {}
 
 func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3263,7 +3762,7 @@ func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionCopies.ProtoReflect.Descriptor instead.
 func (*PartitionCopies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PartitionCopies) GetPartition() string {
@@ -3303,7 +3802,7 @@ type SetCopiesRequest struct {
 
 func (x *SetCopiesRequest) Reset() {
 	*x = SetCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3814,7 @@ func (x *SetCopiesRequest) String() string {
 func (*SetCopiesRequest) ProtoMessage() {}
 
 func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3827,7 @@ func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesRequest.ProtoReflect.Descriptor instead.
 func (*SetCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *SetCopiesRequest) GetPartitions() []*PartitionCopies {
@@ -3346,7 +3845,7 @@ type SetCopiesResponse struct {
 
 func (x *SetCopiesResponse) Reset() {
 	*x = SetCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3358,7 +3857,7 @@ func (x *SetCopiesResponse) String() string {
 func (*SetCopiesResponse) ProtoMessage() {}
 
 func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3371,7 +3870,7 @@ func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesResponse.ProtoReflect.Descriptor instead.
 func (*SetCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 type ListCopiesRequest struct {
@@ -3382,7 +3881,7 @@ type ListCopiesRequest struct {
 
 func (x *ListCopiesRequest) Reset() {
 	*x = ListCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3394,7 +3893,7 @@ func (x *ListCopiesRequest) String() string {
 func (*ListCopiesRequest) ProtoMessage() {}
 
 func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3407,7 +3906,7 @@ func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesRequest.ProtoReflect.Descriptor instead.
 func (*ListCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 type ListCopiesResponse struct {
@@ -3419,7 +3918,7 @@ type ListCopiesResponse struct {
 
 func (x *ListCopiesResponse) Reset() {
 	*x = ListCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3431,7 +3930,7 @@ func (x *ListCopiesResponse) String() string {
 func (*ListCopiesResponse) ProtoMessage() {}
 
 func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3444,7 +3943,7 @@ func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesResponse.ProtoReflect.Descriptor instead.
 func (*ListCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListCopiesResponse) GetPartitions() []*PartitionCopies {
@@ -3464,7 +3963,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3476,7 +3975,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3489,7 +3988,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -3515,7 +4014,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3527,7 +4026,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3540,7 +4039,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -3580,14 +4079,15 @@ type JobSpec struct {
 	Offload string `protobuf:"bytes,17,opt,name=offload,proto3" json:"offload,omitempty"`
 	// the job ends as abandoned after this time without a call of any rank; 0: the control plane's default (control
 	// run --abandon-after)
-	AbandonAfterSeconds float64 `protobuf:"fixed64,15,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"`
+	AbandonAfterSeconds float64          `protobuf:"fixed64,15,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"`
+	Vocabularies        []*JobVocabulary `protobuf:"bytes,18,rep,name=vocabularies,proto3" json:"vocabularies,omitempty"` // one for each vocabulary that the pipeline declares
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3599,7 +4099,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3612,7 +4112,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *JobSpec) GetName() string {
@@ -3734,6 +4234,13 @@ func (x *JobSpec) GetAbandonAfterSeconds() float64 {
 	return 0
 }
 
+func (x *JobSpec) GetVocabularies() []*JobVocabulary {
+	if x != nil {
+		return x.Vocabularies
+	}
+	return nil
+}
+
 type SubmitJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Spec  *JobSpec               `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
@@ -3748,7 +4255,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3760,7 +4267,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3773,7 +4280,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -3799,7 +4306,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3811,7 +4318,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3824,7 +4331,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -3850,23 +4357,24 @@ type JobStatus struct {
 	ExpectedStallSeconds float64                `protobuf:"fixed64,12,opt,name=expected_stall_seconds,json=expectedStallSeconds,proto3" json:"expected_stall_seconds,omitempty"`
 	Allocation           string                 `protobuf:"bytes,13,opt,name=allocation,proto3" json:"allocation,omitempty"` // in words
 	Ranks                []*RankStatus          `protobuf:"bytes,14,rep,name=ranks,proto3" json:"ranks,omitempty"`
-	SubmittedSeconds     float64                `protobuf:"fixed64,15,opt,name=submitted_seconds,json=submittedSeconds,proto3" json:"submitted_seconds,omitempty"`            // Unix time
-	Redelivered          uint64                 `protobuf:"varint,16,opt,name=redelivered,proto3" json:"redelivered,omitempty"`                                               // leases that were granted again after they came back
-	WaitsFor             string                 `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                                      // partitions that no worker can make now, and why; empty: there are none
-	Owner                string                 `protobuf:"bytes,18,opt,name=owner,proto3" json:"owner,omitempty"`                                                            // as in SubmitJobRequest; empty: the job is for every launcher
-	AbandonAfterSeconds  float64                `protobuf:"fixed64,19,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // the job ends after this time without a call of any rank; 0: never
-	Workers              int32                  `protobuf:"varint,20,opt,name=workers,proto3" json:"workers,omitempty"`                                                       // workers of reach any that are allowed beside the drives; -1: no bound
-	WorkersReady         int32                  `protobuf:"varint,21,opt,name=workers_ready,json=workersReady,proto3" json:"workers_ready,omitempty"`                         // workers of reach any that are prepared for the job
-	SplitsHeld           uint64                 `protobuf:"varint,22,opt,name=splits_held,json=splitsHeld,proto3" json:"splits_held,omitempty"`                               // granted to workers that hold their partitions, in the present leader's term
-	SplitsAny            uint64                 `protobuf:"varint,23,opt,name=splits_any,json=splitsAny,proto3" json:"splits_any,omitempty"`                                  // granted to workers of reach any, in the same term
-	SplitsOwn            uint64                 `protobuf:"varint,24,opt,name=splits_own,json=splitsOwn,proto3" json:"splits_own,omitempty"`                                  // of splits_any: granted to workers that serve one rank alone
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	SubmittedSeconds     float64                `protobuf:"fixed64,15,opt,name=submitted_seconds,json=submittedSeconds,proto3" json:"submitted_seconds,omitempty"` // Unix time
+	Redelivered          uint64                 `protobuf:"varint,16,opt,name=redelivered,proto3" json:"redelivered,omitempty"`                                    // leases that were granted again after they came back
+	// partitions that no worker can make now, nodes that could not be prepared for the job, and why; empty: there are none
+	WaitsFor            string  `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	Owner               string  `protobuf:"bytes,18,opt,name=owner,proto3" json:"owner,omitempty"`                                                            // as in SubmitJobRequest; empty: the job is for every launcher
+	AbandonAfterSeconds float64 `protobuf:"fixed64,19,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // the job ends after this time without a call of any rank; 0: never
+	Workers             int32   `protobuf:"varint,20,opt,name=workers,proto3" json:"workers,omitempty"`                                                       // workers of reach any that are allowed beside the drives; -1: no bound
+	WorkersReady        int32   `protobuf:"varint,21,opt,name=workers_ready,json=workersReady,proto3" json:"workers_ready,omitempty"`                         // workers of reach any that are prepared for the job
+	SplitsHeld          uint64  `protobuf:"varint,22,opt,name=splits_held,json=splitsHeld,proto3" json:"splits_held,omitempty"`                               // granted to workers that hold their partitions, in the present leader's term
+	SplitsAny           uint64  `protobuf:"varint,23,opt,name=splits_any,json=splitsAny,proto3" json:"splits_any,omitempty"`                                  // granted to workers of reach any, in the same term
+	SplitsOwn           uint64  `protobuf:"varint,24,opt,name=splits_own,json=splitsOwn,proto3" json:"splits_own,omitempty"`                                  // of splits_any: granted to workers that serve one rank alone
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3878,7 +4386,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3891,7 +4399,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4087,7 +4595,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4099,7 +4607,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4112,7 +4620,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -4235,7 +4743,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4247,7 +4755,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4260,7 +4768,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{72}
 }
 
 type ListJobsResponse struct {
@@ -4272,7 +4780,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4284,7 +4792,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4297,7 +4805,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -4316,7 +4824,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4328,7 +4836,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4341,7 +4849,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -4360,7 +4868,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4372,7 +4880,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4385,7 +4893,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -4404,7 +4912,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4416,7 +4924,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4429,7 +4937,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -4448,7 +4956,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4460,7 +4968,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4473,7 +4981,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{68}
+	return file_millrace_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -4491,7 +4999,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4503,7 +5011,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4516,7 +5024,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{69}
+	return file_millrace_proto_rawDescGZIP(), []int{78}
 }
 
 type DecisionsRequest struct {
@@ -4528,7 +5036,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4540,7 +5048,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4553,7 +5061,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{70}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -4572,7 +5080,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4584,7 +5092,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4597,7 +5105,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{71}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -4629,7 +5137,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4641,7 +5149,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4654,7 +5162,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{72}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -4716,7 +5224,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4728,7 +5236,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4741,7 +5249,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{73}
+	return file_millrace_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -4812,7 +5320,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4824,7 +5332,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4837,7 +5345,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{74}
+	return file_millrace_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -4924,7 +5432,7 @@ type ProfileKeys struct {
 
 func (x *ProfileKeys) Reset() {
 	*x = ProfileKeys{}
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4936,7 +5444,7 @@ func (x *ProfileKeys) String() string {
 func (*ProfileKeys) ProtoMessage() {}
 
 func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4949,7 +5457,7 @@ func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileKeys.ProtoReflect.Descriptor instead.
 func (*ProfileKeys) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{75}
+	return file_millrace_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ProfileKeys) GetPipeline() []byte {
@@ -4983,7 +5491,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4995,7 +5503,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5008,7 +5516,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{76}
+	return file_millrace_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -5052,7 +5560,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5064,7 +5572,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5077,7 +5585,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -5182,7 +5690,7 @@ type SideReport struct {
 
 func (x *SideReport) Reset() {
 	*x = SideReport{}
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5194,7 +5702,7 @@ func (x *SideReport) String() string {
 func (*SideReport) ProtoMessage() {}
 
 func (x *SideReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5207,7 +5715,7 @@ func (x *SideReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SideReport.ProtoReflect.Descriptor instead.
 func (*SideReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{78}
+	return file_millrace_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *SideReport) GetRows() float64 {
@@ -5240,7 +5748,7 @@ type OffloadMetrics struct {
 
 func (x *OffloadMetrics) Reset() {
 	*x = OffloadMetrics{}
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5252,7 +5760,7 @@ func (x *OffloadMetrics) String() string {
 func (*OffloadMetrics) ProtoMessage() {}
 
 func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5265,7 +5773,7 @@ func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffloadMetrics.ProtoReflect.Descriptor instead.
 func (*OffloadMetrics) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{79}
+	return file_millrace_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *OffloadMetrics) GetGthp() float64 {
@@ -5335,7 +5843,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5347,7 +5855,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5360,7 +5868,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{80}
+	return file_millrace_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -5448,7 +5956,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5460,7 +5968,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5473,7 +5981,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{81}
+	return file_millrace_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -5547,7 +6055,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5559,7 +6067,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5572,7 +6080,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{82}
+	return file_millrace_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -5648,7 +6156,7 @@ type LeaseTicket struct {
 
 func (x *LeaseTicket) Reset() {
 	*x = LeaseTicket{}
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5660,7 +6168,7 @@ func (x *LeaseTicket) String() string {
 func (*LeaseTicket) ProtoMessage() {}
 
 func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5673,7 +6181,7 @@ func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
 func (*LeaseTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{83}
+	return file_millrace_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *LeaseTicket) GetLease() uint64 {
@@ -5710,7 +6218,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5722,7 +6230,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5735,7 +6243,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{84}
+	return file_millrace_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -5827,7 +6335,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5839,7 +6347,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5852,7 +6360,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{85}
+	return file_millrace_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -5892,7 +6400,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5904,7 +6412,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5917,7 +6425,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{86}
+	return file_millrace_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -5942,7 +6450,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5954,7 +6462,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5967,7 +6475,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{87}
+	return file_millrace_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -6006,7 +6514,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6018,7 +6526,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6031,7 +6539,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{88}
+	return file_millrace_proto_rawDescGZIP(), []int{97}
 }
 
 type CheckpointRequest struct {
@@ -6044,7 +6552,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6056,7 +6564,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6069,7 +6577,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{89}
+	return file_millrace_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -6095,7 +6603,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6107,7 +6615,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6120,7 +6628,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{90}
+	return file_millrace_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -6140,7 +6648,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6152,7 +6660,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6165,7 +6673,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{91}
+	return file_millrace_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -6270,7 +6778,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\rclock_seconds\x18\x0e \x01(\x01R\fclockSeconds\x12%\n" +
 	"\x04load\x18\x0f \x01(\v2\x11.millrace.v1.LoadR\x04load\x126\n" +
 	"\asources\x18\x10 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\x12\x14\n" +
-	"\x05owner\x18\x11 \x01(\tR\x05owner\"\xf2\x01\n" +
+	"\x05owner\x18\x11 \x01(\tR\x05owner\"\xb2\x02\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1a\n" +
@@ -6278,8 +6786,14 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04plan\x18\x04 \x01(\v2\x18.millrace.v1.PlanOptionsR\x04plan\x12\x16\n" +
 	"\x06weight\x18\x05 \x01(\x01R\x06weight\x126\n" +
 	"\asources\x18\x06 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\x12\x18\n" +
-	"\acolumns\x18\a \x01(\fR\acolumns\"\x11\n" +
-	"\x0fPrepareResponse\"\xa2\x01\n" +
+	"\acolumns\x18\a \x01(\fR\acolumns\x12>\n" +
+	"\fvocabularies\x18\b \x03(\v2\x1a.millrace.v1.JobVocabularyR\fvocabularies\"\x11\n" +
+	"\x0fPrepareResponse\"s\n" +
+	"\rJobVocabulary\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12 \n" +
+	"\vdescription\x18\x04 \x01(\fR\vdescription\"\xa2\x01\n" +
 	"\vPlanOptions\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +
 	"\x04tail\x18\x02 \x01(\tR\x04tail\x12\x18\n" +
@@ -6339,7 +6853,31 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x12\x14\n" +
 	"\x05until\x18\x05 \x01(\x04R\x05until\"-\n" +
 	"\x15NextMiniBatchResponse\x12\x14\n" +
-	"\x05frame\x18\x01 \x01(\fR\x05frame\"\x0f\n" +
+	"\x05frame\x18\x01 \x01(\fR\x05frame\"r\n" +
+	"\x14PutVocabularyRequest\x12\x16\n" +
+	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x14\n" +
+	"\x05piece\x18\x04 \x01(\fR\x05piece\"+\n" +
+	"\x15PutVocabularyResponse\x12\x12\n" +
+	"\x04have\x18\x01 \x01(\x03R\x04have\"G\n" +
+	"\x15ReadVocabularyRequest\x12\x16\n" +
+	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\"D\n" +
+	"\x16ReadVocabularyResponse\x12\x14\n" +
+	"\x05piece\x18\x01 \x01(\fR\x05piece\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\"@\n" +
+	"\x18ShareVocabulariesRequest\x12\x10\n" +
+	"\x03url\x18\x01 \x01(\tR\x03url\x12\x12\n" +
+	"\x04have\x18\x02 \x03(\fR\x04have\"^\n" +
+	"\x19ShareVocabulariesResponse\x12A\n" +
+	"\fvocabularies\x18\x01 \x03(\v2\x1d.millrace.v1.SharedVocabularyR\fvocabularies\"T\n" +
+	"\x10SharedVocabulary\x12\x16\n" +
+	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x12\n" +
+	"\x04urls\x18\x03 \x03(\tR\x04urls\"-\n" +
+	"\x13MissingVocabularies\x12\x16\n" +
+	"\x06sha256\x18\x01 \x03(\fR\x06sha256\"\x0f\n" +
 	"\rBackupRequest\"&\n" +
 	"\x0eBackupResponse\x12\x14\n" +
 	"\x05piece\x18\x01 \x01(\fR\x05piece\"y\n" +
@@ -6444,7 +6982,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\bR\x05drain\"+\n" +
 	"\x11DrainNodeResponse\x12\x16\n" +
-	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\x80\x04\n" +
+	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\xc0\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1e\n" +
@@ -6466,7 +7004,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\aexclude\x18\x0e \x03(\tR\aexclude\x12\x1c\n" +
 	"\tplacement\x18\x10 \x01(\tR\tplacement\x12\x18\n" +
 	"\aoffload\x18\x11 \x01(\tR\aoffload\x122\n" +
-	"\x15abandon_after_seconds\x18\x0f \x01(\x01R\x13abandonAfterSeconds\"R\n" +
+	"\x15abandon_after_seconds\x18\x0f \x01(\x01R\x13abandonAfterSeconds\x12>\n" +
+	"\fvocabularies\x18\x12 \x03(\v2\x1a.millrace.v1.JobVocabularyR\fvocabularies\"R\n" +
 	"\x10SubmitJobRequest\x12(\n" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +
@@ -6687,7 +7226,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04Copy\x12\x18.millrace.v1.CopyRequest\x1a\x19.millrace.v1.CopyResponse\x12A\n" +
 	"\x06Verify\x12\x1a.millrace.v1.VerifyRequest\x1a\x1b.millrace.v1.VerifyResponse\x12D\n" +
 	"\aInspect\x12\x1b.millrace.v1.InspectRequest\x1a\x1c.millrace.v1.InspectResponse\x12V\n" +
-	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\xa6\f\n" +
+	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\xbd\x0e\n" +
 	"\aControl\x12J\n" +
 	"\tHeartbeat\x12\x1d.millrace.v1.HeartbeatRequest\x1a\x1e.millrace.v1.HeartbeatResponse\x12A\n" +
 	"\x06Locate\x12\x1a.millrace.v1.LocateRequest\x1a\x1b.millrace.v1.LocateResponse\x12J\n" +
@@ -6707,7 +7246,10 @@ const file_millrace_proto_rawDesc = "" +
 	"\vAcknowledge\x12\x1f.millrace.v1.AcknowledgeRequest\x1a .millrace.v1.AcknowledgeResponse\x12D\n" +
 	"\aRelease\x12\x1b.millrace.v1.ReleaseRequest\x1a\x1c.millrace.v1.ReleaseResponse\x12M\n" +
 	"\n" +
-	"Checkpoint\x12\x1e.millrace.v1.CheckpointRequest\x1a\x1f.millrace.v1.CheckpointResponse\x12P\n" +
+	"Checkpoint\x12\x1e.millrace.v1.CheckpointRequest\x1a\x1f.millrace.v1.CheckpointResponse\x12V\n" +
+	"\rPutVocabulary\x12!.millrace.v1.PutVocabularyRequest\x1a\".millrace.v1.PutVocabularyResponse\x12Y\n" +
+	"\x0eReadVocabulary\x12\".millrace.v1.ReadVocabularyRequest\x1a#.millrace.v1.ReadVocabularyResponse\x12b\n" +
+	"\x11ShareVocabularies\x12%.millrace.v1.ShareVocabulariesRequest\x1a&.millrace.v1.ShareVocabulariesResponse\x12P\n" +
 	"\vListMembers\x12\x1f.millrace.v1.ListMembersRequest\x1a .millrace.v1.ListMembersResponse\x12J\n" +
 	"\tAddMember\x12\x1d.millrace.v1.AddMemberRequest\x1a\x1e.millrace.v1.AddMemberResponse\x12S\n" +
 	"\fRemoveMember\x12 .millrace.v1.RemoveMemberRequest\x1a!.millrace.v1.RemoveMemberResponse\x12C\n" +
@@ -6725,217 +7267,235 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 95)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
 var file_millrace_proto_goTypes = []any{
-	(*InspectRequest)(nil),        // 0: millrace.v1.InspectRequest
-	(*InspectResponse)(nil),       // 1: millrace.v1.InspectResponse
-	(*DescribeRequest)(nil),       // 2: millrace.v1.DescribeRequest
-	(*DescribeResponse)(nil),      // 3: millrace.v1.DescribeResponse
-	(*Partition)(nil),             // 4: millrace.v1.Partition
-	(*Schema)(nil),                // 5: millrace.v1.Schema
-	(*Drive)(nil),                 // 6: millrace.v1.Drive
-	(*RankName)(nil),              // 7: millrace.v1.RankName
-	(*PartitionSource)(nil),       // 8: millrace.v1.PartitionSource
-	(*HeldCopy)(nil),              // 9: millrace.v1.HeldCopy
-	(*Load)(nil),                  // 10: millrace.v1.Load
-	(*NodeStatus)(nil),            // 11: millrace.v1.NodeStatus
-	(*PrepareRequest)(nil),        // 12: millrace.v1.PrepareRequest
-	(*PrepareResponse)(nil),       // 13: millrace.v1.PrepareResponse
-	(*PlanOptions)(nil),           // 14: millrace.v1.PlanOptions
-	(*MeasureRequest)(nil),        // 15: millrace.v1.MeasureRequest
-	(*MeasureResponse)(nil),       // 16: millrace.v1.MeasureResponse
-	(*ReportRequest)(nil),         // 17: millrace.v1.ReportRequest
-	(*ReportResponse)(nil),        // 18: millrace.v1.ReportResponse
-	(*FinishRequest)(nil),         // 19: millrace.v1.FinishRequest
-	(*FinishResponse)(nil),        // 20: millrace.v1.FinishResponse
-	(*DrainRequest)(nil),          // 21: millrace.v1.DrainRequest
-	(*DrainResponse)(nil),         // 22: millrace.v1.DrainResponse
-	(*RescanRequest)(nil),         // 23: millrace.v1.RescanRequest
-	(*RescanResponse)(nil),        // 24: millrace.v1.RescanResponse
-	(*CopyRequest)(nil),           // 25: millrace.v1.CopyRequest
-	(*CopyResponse)(nil),          // 26: millrace.v1.CopyResponse
-	(*VerifyRequest)(nil),         // 27: millrace.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 28: millrace.v1.VerifyResponse
-	(*NextMiniBatchRequest)(nil),  // 29: millrace.v1.NextMiniBatchRequest
-	(*NextMiniBatchResponse)(nil), // 30: millrace.v1.NextMiniBatchResponse
-	(*BackupRequest)(nil),         // 31: millrace.v1.BackupRequest
-	(*BackupResponse)(nil),        // 32: millrace.v1.BackupResponse
-	(*Member)(nil),                // 33: millrace.v1.Member
-	(*ListMembersRequest)(nil),    // 34: millrace.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),   // 35: millrace.v1.ListMembersResponse
-	(*AddMemberRequest)(nil),      // 36: millrace.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),     // 37: millrace.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),   // 38: millrace.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),  // 39: millrace.v1.RemoveMemberResponse
-	(*HeartbeatRequest)(nil),      // 40: millrace.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),     // 41: millrace.v1.HeartbeatResponse
-	(*LocateRequest)(nil),         // 42: millrace.v1.LocateRequest
-	(*LocateResponse)(nil),        // 43: millrace.v1.LocateResponse
-	(*TicketKey)(nil),             // 44: millrace.v1.TicketKey
-	(*Ticket)(nil),                // 45: millrace.v1.Ticket
-	(*SignedTicket)(nil),          // 46: millrace.v1.SignedTicket
-	(*ListNodesRequest)(nil),      // 47: millrace.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 48: millrace.v1.ListNodesResponse
-	(*NodeRecord)(nil),            // 49: millrace.v1.NodeRecord
-	(*WorkerTrouble)(nil),         // 50: millrace.v1.WorkerTrouble
-	(*PartitionCopies)(nil),       // 51: millrace.v1.PartitionCopies
-	(*SetCopiesRequest)(nil),      // 52: millrace.v1.SetCopiesRequest
-	(*SetCopiesResponse)(nil),     // 53: millrace.v1.SetCopiesResponse
-	(*ListCopiesRequest)(nil),     // 54: millrace.v1.ListCopiesRequest
-	(*ListCopiesResponse)(nil),    // 55: millrace.v1.ListCopiesResponse
-	(*DrainNodeRequest)(nil),      // 56: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 57: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),               // 58: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),      // 59: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 60: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),             // 61: millrace.v1.JobStatus
-	(*RankStatus)(nil),            // 62: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),       // 63: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 64: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 65: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 66: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 67: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),      // 68: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 69: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),      // 70: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),     // 71: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),         // 72: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),        // 73: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),        // 74: millrace.v1.AttachResponse
-	(*ProfileKeys)(nil),           // 75: millrace.v1.ProfileKeys
-	(*NumberRange)(nil),           // 76: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 77: millrace.v1.RankReport
-	(*SideReport)(nil),            // 78: millrace.v1.SideReport
-	(*OffloadMetrics)(nil),        // 79: millrace.v1.OffloadMetrics
-	(*LeaseRequest)(nil),          // 80: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 81: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 82: millrace.v1.LeaseResponse
-	(*LeaseTicket)(nil),           // 83: millrace.v1.LeaseTicket
-	(*Grant)(nil),                 // 84: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 85: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 86: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 87: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 88: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 89: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 90: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 91: millrace.v1.NotLeader
-	nil,                           // 92: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 93: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 94: millrace.v1.AttachResponse.MeanLengthEntry
+	(*InspectRequest)(nil),            // 0: millrace.v1.InspectRequest
+	(*InspectResponse)(nil),           // 1: millrace.v1.InspectResponse
+	(*DescribeRequest)(nil),           // 2: millrace.v1.DescribeRequest
+	(*DescribeResponse)(nil),          // 3: millrace.v1.DescribeResponse
+	(*Partition)(nil),                 // 4: millrace.v1.Partition
+	(*Schema)(nil),                    // 5: millrace.v1.Schema
+	(*Drive)(nil),                     // 6: millrace.v1.Drive
+	(*RankName)(nil),                  // 7: millrace.v1.RankName
+	(*PartitionSource)(nil),           // 8: millrace.v1.PartitionSource
+	(*HeldCopy)(nil),                  // 9: millrace.v1.HeldCopy
+	(*Load)(nil),                      // 10: millrace.v1.Load
+	(*NodeStatus)(nil),                // 11: millrace.v1.NodeStatus
+	(*PrepareRequest)(nil),            // 12: millrace.v1.PrepareRequest
+	(*PrepareResponse)(nil),           // 13: millrace.v1.PrepareResponse
+	(*JobVocabulary)(nil),             // 14: millrace.v1.JobVocabulary
+	(*PlanOptions)(nil),               // 15: millrace.v1.PlanOptions
+	(*MeasureRequest)(nil),            // 16: millrace.v1.MeasureRequest
+	(*MeasureResponse)(nil),           // 17: millrace.v1.MeasureResponse
+	(*ReportRequest)(nil),             // 18: millrace.v1.ReportRequest
+	(*ReportResponse)(nil),            // 19: millrace.v1.ReportResponse
+	(*FinishRequest)(nil),             // 20: millrace.v1.FinishRequest
+	(*FinishResponse)(nil),            // 21: millrace.v1.FinishResponse
+	(*DrainRequest)(nil),              // 22: millrace.v1.DrainRequest
+	(*DrainResponse)(nil),             // 23: millrace.v1.DrainResponse
+	(*RescanRequest)(nil),             // 24: millrace.v1.RescanRequest
+	(*RescanResponse)(nil),            // 25: millrace.v1.RescanResponse
+	(*CopyRequest)(nil),               // 26: millrace.v1.CopyRequest
+	(*CopyResponse)(nil),              // 27: millrace.v1.CopyResponse
+	(*VerifyRequest)(nil),             // 28: millrace.v1.VerifyRequest
+	(*VerifyResponse)(nil),            // 29: millrace.v1.VerifyResponse
+	(*NextMiniBatchRequest)(nil),      // 30: millrace.v1.NextMiniBatchRequest
+	(*NextMiniBatchResponse)(nil),     // 31: millrace.v1.NextMiniBatchResponse
+	(*PutVocabularyRequest)(nil),      // 32: millrace.v1.PutVocabularyRequest
+	(*PutVocabularyResponse)(nil),     // 33: millrace.v1.PutVocabularyResponse
+	(*ReadVocabularyRequest)(nil),     // 34: millrace.v1.ReadVocabularyRequest
+	(*ReadVocabularyResponse)(nil),    // 35: millrace.v1.ReadVocabularyResponse
+	(*ShareVocabulariesRequest)(nil),  // 36: millrace.v1.ShareVocabulariesRequest
+	(*ShareVocabulariesResponse)(nil), // 37: millrace.v1.ShareVocabulariesResponse
+	(*SharedVocabulary)(nil),          // 38: millrace.v1.SharedVocabulary
+	(*MissingVocabularies)(nil),       // 39: millrace.v1.MissingVocabularies
+	(*BackupRequest)(nil),             // 40: millrace.v1.BackupRequest
+	(*BackupResponse)(nil),            // 41: millrace.v1.BackupResponse
+	(*Member)(nil),                    // 42: millrace.v1.Member
+	(*ListMembersRequest)(nil),        // 43: millrace.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 44: millrace.v1.ListMembersResponse
+	(*AddMemberRequest)(nil),          // 45: millrace.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),         // 46: millrace.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),       // 47: millrace.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),      // 48: millrace.v1.RemoveMemberResponse
+	(*HeartbeatRequest)(nil),          // 49: millrace.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),         // 50: millrace.v1.HeartbeatResponse
+	(*LocateRequest)(nil),             // 51: millrace.v1.LocateRequest
+	(*LocateResponse)(nil),            // 52: millrace.v1.LocateResponse
+	(*TicketKey)(nil),                 // 53: millrace.v1.TicketKey
+	(*Ticket)(nil),                    // 54: millrace.v1.Ticket
+	(*SignedTicket)(nil),              // 55: millrace.v1.SignedTicket
+	(*ListNodesRequest)(nil),          // 56: millrace.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),         // 57: millrace.v1.ListNodesResponse
+	(*NodeRecord)(nil),                // 58: millrace.v1.NodeRecord
+	(*WorkerTrouble)(nil),             // 59: millrace.v1.WorkerTrouble
+	(*PartitionCopies)(nil),           // 60: millrace.v1.PartitionCopies
+	(*SetCopiesRequest)(nil),          // 61: millrace.v1.SetCopiesRequest
+	(*SetCopiesResponse)(nil),         // 62: millrace.v1.SetCopiesResponse
+	(*ListCopiesRequest)(nil),         // 63: millrace.v1.ListCopiesRequest
+	(*ListCopiesResponse)(nil),        // 64: millrace.v1.ListCopiesResponse
+	(*DrainNodeRequest)(nil),          // 65: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),         // 66: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),                   // 67: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),          // 68: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),         // 69: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),                 // 70: millrace.v1.JobStatus
+	(*RankStatus)(nil),                // 71: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),           // 72: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 73: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),             // 74: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),            // 75: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),           // 76: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),          // 77: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),         // 78: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),          // 79: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),         // 80: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),             // 81: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),            // 82: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),            // 83: millrace.v1.AttachResponse
+	(*ProfileKeys)(nil),               // 84: millrace.v1.ProfileKeys
+	(*NumberRange)(nil),               // 85: millrace.v1.NumberRange
+	(*RankReport)(nil),                // 86: millrace.v1.RankReport
+	(*SideReport)(nil),                // 87: millrace.v1.SideReport
+	(*OffloadMetrics)(nil),            // 88: millrace.v1.OffloadMetrics
+	(*LeaseRequest)(nil),              // 89: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),                 // 90: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),             // 91: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),               // 92: millrace.v1.LeaseTicket
+	(*Grant)(nil),                     // 93: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),        // 94: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),       // 95: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),            // 96: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),           // 97: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),         // 98: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),        // 99: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),                 // 100: millrace.v1.NotLeader
+	nil,                               // 101: millrace.v1.Schema.MeanLengthEntry
+	nil,                               // 102: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                               // 103: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
-	11, // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	92, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	93, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
-	7,  // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
-	9,  // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
-	6,  // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
-	4,  // 6: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
-	5,  // 7: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
-	10, // 8: millrace.v1.NodeStatus.load:type_name -> millrace.v1.Load
-	8,  // 9: millrace.v1.NodeStatus.sources:type_name -> millrace.v1.PartitionSource
-	14, // 10: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
-	8,  // 11: millrace.v1.PrepareRequest.sources:type_name -> millrace.v1.PartitionSource
-	8,  // 12: millrace.v1.MeasureRequest.source:type_name -> millrace.v1.PartitionSource
-	4,  // 13: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
-	33, // 14: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
-	33, // 15: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
-	11, // 16: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
-	44, // 17: millrace.v1.HeartbeatResponse.ticket_key:type_name -> millrace.v1.TicketKey
-	8,  // 18: millrace.v1.LocateResponse.sources:type_name -> millrace.v1.PartitionSource
-	49, // 19: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
-	11, // 20: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	50, // 21: millrace.v1.NodeRecord.troubles:type_name -> millrace.v1.WorkerTrouble
-	51, // 22: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
-	51, // 23: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
-	14, // 24: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	58, // 25: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	61, // 26: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	58, // 27: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	62, // 28: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	61, // 29: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	61, // 30: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	61, // 31: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	76, // 32: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	94, // 33: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	75, // 34: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
-	78, // 35: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
-	78, // 36: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
-	79, // 37: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
-	77, // 38: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	81, // 39: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	84, // 40: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	83, // 41: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
-	76, // 42: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,  // 43: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	12, // 44: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	15, // 45: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	17, // 46: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	19, // 47: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	21, // 48: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	23, // 49: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	25, // 50: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	27, // 51: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,  // 52: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	29, // 53: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	40, // 54: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	42, // 55: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
-	47, // 56: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	56, // 57: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	52, // 58: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	54, // 59: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	59, // 60: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	63, // 61: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	65, // 62: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	68, // 63: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	67, // 64: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	70, // 65: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	72, // 66: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	80, // 67: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	85, // 68: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	87, // 69: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	89, // 70: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	34, // 71: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	36, // 72: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	38, // 73: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	31, // 74: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,  // 75: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	13, // 76: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	16, // 77: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	18, // 78: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	20, // 79: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	22, // 80: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	24, // 81: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	26, // 82: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	28, // 83: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,  // 84: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	30, // 85: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	41, // 86: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	43, // 87: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
-	48, // 88: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	57, // 89: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	53, // 90: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	55, // 91: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	60, // 92: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	64, // 93: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	66, // 94: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	69, // 95: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	66, // 96: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	71, // 97: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	74, // 98: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	82, // 99: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	86, // 100: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	88, // 101: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	90, // 102: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	35, // 103: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	37, // 104: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	39, // 105: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	32, // 106: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	75, // [75:107] is the sub-list for method output_type
-	43, // [43:75] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	11,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
+	101, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	102, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	7,   // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
+	9,   // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
+	6,   // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
+	4,   // 6: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
+	5,   // 7: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
+	10,  // 8: millrace.v1.NodeStatus.load:type_name -> millrace.v1.Load
+	8,   // 9: millrace.v1.NodeStatus.sources:type_name -> millrace.v1.PartitionSource
+	15,  // 10: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
+	8,   // 11: millrace.v1.PrepareRequest.sources:type_name -> millrace.v1.PartitionSource
+	14,  // 12: millrace.v1.PrepareRequest.vocabularies:type_name -> millrace.v1.JobVocabulary
+	8,   // 13: millrace.v1.MeasureRequest.source:type_name -> millrace.v1.PartitionSource
+	4,   // 14: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
+	38,  // 15: millrace.v1.ShareVocabulariesResponse.vocabularies:type_name -> millrace.v1.SharedVocabulary
+	42,  // 16: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
+	42,  // 17: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
+	11,  // 18: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
+	53,  // 19: millrace.v1.HeartbeatResponse.ticket_key:type_name -> millrace.v1.TicketKey
+	8,   // 20: millrace.v1.LocateResponse.sources:type_name -> millrace.v1.PartitionSource
+	58,  // 21: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
+	11,  // 22: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
+	59,  // 23: millrace.v1.NodeRecord.troubles:type_name -> millrace.v1.WorkerTrouble
+	60,  // 24: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
+	60,  // 25: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
+	15,  // 26: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
+	14,  // 27: millrace.v1.JobSpec.vocabularies:type_name -> millrace.v1.JobVocabulary
+	67,  // 28: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	70,  // 29: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	67,  // 30: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	71,  // 31: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	70,  // 32: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	70,  // 33: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	70,  // 34: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	85,  // 35: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	103, // 36: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	84,  // 37: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
+	87,  // 38: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
+	87,  // 39: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
+	88,  // 40: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
+	86,  // 41: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	90,  // 42: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	93,  // 43: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	92,  // 44: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	85,  // 45: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,   // 46: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	12,  // 47: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	16,  // 48: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	18,  // 49: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	20,  // 50: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	22,  // 51: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	24,  // 52: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	26,  // 53: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	28,  // 54: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,   // 55: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	30,  // 56: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	49,  // 57: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	51,  // 58: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
+	56,  // 59: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	65,  // 60: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	61,  // 61: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	63,  // 62: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	68,  // 63: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	72,  // 64: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	74,  // 65: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	77,  // 66: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	76,  // 67: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	79,  // 68: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	81,  // 69: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	89,  // 70: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	94,  // 71: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	96,  // 72: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	98,  // 73: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	32,  // 74: millrace.v1.Control.PutVocabulary:input_type -> millrace.v1.PutVocabularyRequest
+	34,  // 75: millrace.v1.Control.ReadVocabulary:input_type -> millrace.v1.ReadVocabularyRequest
+	36,  // 76: millrace.v1.Control.ShareVocabularies:input_type -> millrace.v1.ShareVocabulariesRequest
+	43,  // 77: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	45,  // 78: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	47,  // 79: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	40,  // 80: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,   // 81: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	13,  // 82: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	17,  // 83: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	19,  // 84: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	21,  // 85: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	23,  // 86: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	25,  // 87: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	27,  // 88: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	29,  // 89: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,   // 90: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	31,  // 91: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	50,  // 92: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	52,  // 93: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
+	57,  // 94: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	66,  // 95: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	62,  // 96: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	64,  // 97: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	69,  // 98: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	73,  // 99: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	75,  // 100: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	78,  // 101: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	75,  // 102: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	80,  // 103: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	83,  // 104: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	91,  // 105: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	95,  // 106: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	97,  // 107: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	99,  // 108: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	33,  // 109: millrace.v1.Control.PutVocabulary:output_type -> millrace.v1.PutVocabularyResponse
+	35,  // 110: millrace.v1.Control.ReadVocabulary:output_type -> millrace.v1.ReadVocabularyResponse
+	37,  // 111: millrace.v1.Control.ShareVocabularies:output_type -> millrace.v1.ShareVocabulariesResponse
+	44,  // 112: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	46,  // 113: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	48,  // 114: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	41,  // 115: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	81,  // [81:116] is the sub-list for method output_type
+	46,  // [46:81] is the sub-list for method input_type
+	46,  // [46:46] is the sub-list for extension type_name
+	46,  // [46:46] is the sub-list for extension extendee
+	0,   // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -6949,7 +7509,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   95,
+			NumMessages:   104,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

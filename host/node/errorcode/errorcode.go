@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/ticket"
+	"github.com/millrace/millrace/host/vocabularies"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/sdk"
@@ -29,6 +30,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/slicer"
+	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
 var (
@@ -48,6 +50,13 @@ var codes = []struct {
 	{ErrRequest, connect.CodeInvalidArgument},
 	{partitions.ErrRequest, connect.CodeInvalidArgument},
 	{inspection.ErrKind, connect.CodeInvalidArgument},
+	{vocabularies.ErrRequest, connect.CodeInvalidArgument},
+	{vocabularies.ErrFetching, connect.CodeAborted},
+	{vocabularies.ErrRoom, connect.CodeResourceExhausted},
+	{vocabularies.ErrMissing, connect.CodeUnavailable}, // a member that has it may come back
+	{vocabularies.ErrDigest, connect.CodeDataLoss},
+	{vocabulary.ErrDamaged, connect.CodeDataLoss},
+	{vocabulary.ErrVersion, connect.CodeFailedPrecondition},
 	{host.ErrSource, connect.CodeUnavailable}, // whatever could not be read: it may be read elsewhere, or later
 	{heartbeat.ErrReplaced, connect.CodeFailedPrecondition},
 	{ErrTooMany, connect.CodeResourceExhausted},
@@ -98,6 +107,9 @@ func Of(err error) connect.Code {
 	}
 	if slm := (*slicer.MemoryError)(nil); errors.As(err, &slm) {
 		return connect.CodeDataLoss // it would fail again here
+	}
+	if unknown := (*vocabulary.UnknownError)(nil); errors.As(err, &unknown) {
+		return connect.CodeDataLoss // a row whose id the vocabulary lacks fails on every node
 	}
 	if p := (*pipeline.Error)(nil); errors.As(err, &p) {
 		return connect.CodeFailedPrecondition

@@ -22,7 +22,7 @@ func (s *Sender) Locate(ctx context.Context, job dataset.Digest, partitions []st
 	if len(partitions) == 0 || len(partitions) > maxLocated {
 		return nil, fmt.Errorf("locate %d partitions: want 1 to %d", len(partitions), maxLocated)
 	}
-	members, _ := s.known.Load().([]string)
+	members := s.Members()
 	var errs []error
 	for _, url := range members {
 		sources, err := s.locateAt(ctx, url, job, partitions)
@@ -38,6 +38,13 @@ func (s *Sender) Locate(ctx context.Context, job dataset.Digest, partitions []st
 		return nil, errors.New("no control plane is known")
 	}
 	return nil, errors.Join(errs...)
+}
+
+// Members returns the base URLs of the control plane's members, the one that accepted the last heartbeat first. It may
+// be called from any goroutine.
+func (s *Sender) Members() []string {
+	members, _ := s.known.Load().([]string)
+	return members
 }
 
 // leaderDecides reports whether an error is the answer of the leader itself.

@@ -17,13 +17,14 @@ import (
 
 // Options are the things that a Metrics needs of its node. All but Registry and Version are required.
 type Options struct {
-	Registry  *prometheus.Registry // nil: one of its own
-	Version   string               // of the program
-	Identity  identity.Options     // whose certificates are watched
-	Status    func() (*apiv1.NodeStatus, error)
-	Drives    func() []drives.Status
-	FreeBytes func(*host.Drive) int64 // free bytes of the drive's volume
-	Fence     func() uint64           // of the latest leader
+	Registry     *prometheus.Registry // nil: one of its own
+	Version      string               // of the program
+	Identity     identity.Options     // whose certificates are watched
+	Status       func() (*apiv1.NodeStatus, error)
+	Drives       func() []drives.Status
+	FreeBytes    func(*host.Drive) int64 // free bytes of the drive's volume
+	Fence        func() uint64           // of the latest leader
+	Vocabularies prometheus.Collector    // of the vocabularies of jobs
 	// TimeCommands times the kernel's NVMe commands, where the kernel and the process's rights allow it.
 	TimeCommands bool
 	Log          *slog.Logger
@@ -63,7 +64,7 @@ func New(o Options) (*Metrics, error) {
 	m.makeDescriptions()
 	m.devices = newDeviceCollector(o)
 	for _, c := range []prometheus.Collector{
-		m.rows, m.batches, m.bytes, m.failures, m.cut, m.latency, &nodeCollector{m}, m.devices,
+		m.rows, m.batches, m.bytes, m.failures, m.cut, m.latency, &nodeCollector{m}, m.devices, o.Vocabularies,
 	} {
 		if err := m.registry.Register(c); err != nil {
 			return nil, errors.Join(err, m.Close())

@@ -134,6 +134,14 @@ func onOneMachine(t testing.TB, files map[string][]byte, epochs int) *result {
 // pipelineOnOneMachine does what onOneMachine does for another pipeline than document.
 func pipelineOnOneMachine(t testing.TB, document string, files map[string][]byte, epochs int) *result {
 	t.Helper()
+	spec, err := pipeline.Parse([]byte(document))
+	require.NoError(t, err)
+	return specOnOneMachine(t, spec, files, epochs)
+}
+
+// openHere opens the partitions on this machine.
+func openHere(t testing.TB, files map[string][]byte) *host.Manager {
+	t.Helper()
 	dir := t.TempDir()
 	var paths []string
 	for _, name := range names(files) {
@@ -143,9 +151,14 @@ func pipelineOnOneMachine(t testing.TB, document string, files map[string][]byte
 	m, err := local.Open(t.Context(), local.Config{Files: paths,
 		DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Close()) }()
-	spec, err := pipeline.Parse([]byte(document))
-	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	return m
+}
+
+// specOnOneMachine does what onOneMachine does for a pipeline that may use vocabularies.
+func specOnOneMachine(t testing.TB, spec *pipeline.Spec, files map[string][]byte, epochs int) *result {
+	t.Helper()
+	m := openHere(t, files)
 	j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Batch: 50, SplitBatches: 4, Seed: 9,
 		Epochs: epochs, Order: dataset.Deterministic, AllDrives: true})
 	require.NoError(t, err)

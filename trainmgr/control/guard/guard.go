@@ -16,23 +16,27 @@ import (
 // allowed lists, for each method, the roles that may call it where identities are checked. A method that is not listed
 // is an operator's.
 var allowed = map[string][]identity.Role{
-	"Heartbeat":   {identity.Node, identity.Launcher}, // a launcher for workers of its own CPUs alone
-	"Locate":      {identity.Node, identity.Launcher}, // a launcher for jobs of its owner alone
-	"ListNodes":   {identity.Operator, identity.Launcher, identity.Node},
-	"DrainNode":   {identity.Operator},
-	"ListCopies":  {identity.Operator, identity.Launcher, identity.Node},
-	"SubmitJob":   {identity.Launcher, identity.Operator},
-	"ListJobs":    {identity.Launcher, identity.Operator},
-	"GetJob":      {identity.Launcher, identity.Operator},
-	"CancelJob":   {identity.Launcher, identity.Operator},
-	"WatchJob":    {identity.Launcher, identity.Operator},
-	"Decisions":   {identity.Launcher, identity.Operator},
-	"Attach":      {identity.Launcher, identity.Operator},
-	"Lease":       {identity.Launcher, identity.Operator},
-	"Acknowledge": {identity.Launcher, identity.Operator},
-	"Release":     {identity.Launcher, identity.Operator},
-	"Checkpoint":  {identity.Launcher, identity.Operator},
-	"ListMembers": {identity.Operator, identity.Control},
+	"Heartbeat":     {identity.Node, identity.Launcher}, // a launcher for workers of its own CPUs alone
+	"Locate":        {identity.Node, identity.Launcher}, // a launcher for jobs of its owner alone
+	"ListNodes":     {identity.Operator, identity.Launcher, identity.Node},
+	"DrainNode":     {identity.Operator},
+	"ListCopies":    {identity.Operator, identity.Launcher, identity.Node},
+	"SubmitJob":     {identity.Launcher, identity.Operator},
+	"ListJobs":      {identity.Launcher, identity.Operator},
+	"GetJob":        {identity.Launcher, identity.Operator},
+	"CancelJob":     {identity.Launcher, identity.Operator},
+	"WatchJob":      {identity.Launcher, identity.Operator},
+	"Decisions":     {identity.Launcher, identity.Operator},
+	"Attach":        {identity.Launcher, identity.Operator},
+	"Lease":         {identity.Launcher, identity.Operator},
+	"Acknowledge":   {identity.Launcher, identity.Operator},
+	"Release":       {identity.Launcher, identity.Operator},
+	"Checkpoint":    {identity.Launcher, identity.Operator},
+	"PutVocabulary": {identity.Launcher, identity.Operator},
+	// a launcher for workers of its own CPUs, and files of jobs of its owner alone
+	"ReadVocabulary":    {identity.Node, identity.Control, identity.Operator, identity.Launcher},
+	"ShareVocabularies": {identity.Control},
+	"ListMembers":       {identity.Operator, identity.Control},
 }
 
 type peerKey struct{}

@@ -103,11 +103,6 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	if s.Pipeline, err = pipeline.Parse(spec.Pipeline); err != nil {
 		return nil, false, fmt.Errorf("%w: pipeline: %w", ErrSpec, err)
 	}
-	if len(s.Pipeline.Vocabularies) > 0 {
-		return nil, false, fmt.Errorf("%w: pipeline: %w: nodes do not fetch vocabularies yet: preprocess the data set on "+
-			"one machine, with millrace preprocess --vocabulary %s=FILE", ErrSpec, pipeline.ErrVocabulary,
-			s.Pipeline.Vocabularies[0].Name)
-	}
 	pinned, changed, err := s.Pipeline.PinZones()
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: pipeline: %w", ErrSpec, err)
@@ -117,6 +112,9 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 		if _, err := pipeline.Parse(spec.Pipeline); err != nil {
 			return nil, false, fmt.Errorf("%w: pipeline with its time zones written out: %w", ErrSpec, err)
 		}
+	}
+	if s.Pipeline, err = bindVocabularies(s.Pipeline, spec.Vocabularies); err != nil {
+		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	if s.Plan, err = PlanOptions(spec.Plan, s.Pipeline.Batch); err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)

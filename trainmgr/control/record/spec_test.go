@@ -11,6 +11,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
 const document = "name: test\nbatch: 10\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 1000}]\n"
@@ -117,11 +118,43 @@ func TestPlansTravelWhole(t *testing.T) {
 	assert.Equal(t, dataset.Options{Batch: 5}, got)
 }
 
-// TestVocabulariesAreOfOneMachine checks that a pipeline with vocabularies is refused, because nodes do not fetch them.
-func TestVocabulariesAreOfOneMachine(t *testing.T) {
-	_, _, err := Check(&apiv1.JobSpec{Name: "job", Pipeline: []byte("sparse:\n  - {columns: [cat_0], ops: [vocabulary: " +
-		"piper]}\nvocabularies: {piper: {}}\n")}, nil)
-	require.ErrorIs(t, err, ErrSpec)
+// TestVocabulariesOfAJob: a job names a described file for each vocabulary of its pipeline, and no other.
+func TestVocabulariesOfAJob(t *testing.T) {
+	described := &vocabulary.Description{Rules: vocabulary.Rules{}.Normalize(), Sizes: []int64{5},
+		Columns: []vocabulary.Column{{Name: "cat_0"}}, Digest: vocabulary.Digest{1}}
+	raw, err := described.Encode()
+	require.NoError(t, err)
+	named := func(change func(*apiv1.JobVocabulary)) *apiv1.JobVocabulary {
+		v := &apiv1.JobVocabulary{Name: "piper", Sha256: described.Digest[:], Bytes: described.Bytes(), Description: raw}
+		if change != nil {
+			change(v)
+		}
+		return v
+	}
+	spec := func(list ...*apiv1.JobVocabulary) *apiv1.JobSpec {
+		return &apiv1.JobSpec{Name: "job", Vocabularies: list, Pipeline: []byte("sparse:\n  - {columns: [cat_0], ops: " +
+			"[vocabulary: piper]}\nvocabularies: {piper: {}}\n")}
+	}
+	s, _, err := Check(spec(named(nil)), nil)
+	require.NoError(t, err)
+	assert.EqualValues(t, 5, s.Pipeline.Vocabularies[0].File.Keys())
+	for _, c := range []struct {
+		name string
+		list []*apiv1.JobVocabulary
+		want string
+	}{
+		{"none", nil, "--vocabulary piper=FILE"},
+		{"twice", []*apiv1.JobVocabulary{named(nil), named(nil)}, "named twice"},
+		{"another name", []*apiv1.JobVocabulary{named(func(v *apiv1.JobVocabulary) { v.Name = "pipe" })}, `"pipe"`},
+		{"a short digest", []*apiv1.JobVocabulary{named(func(v *apiv1.JobVocabulary) { v.Sha256 = v.Sha256[:31] })},
+			"31 bytes"},
+		{"no description", []*apiv1.JobVocabulary{named(func(v *apiv1.JobVocabulary) { v.Description = nil })}, "damaged"},
+		{"another length", []*apiv1.JobVocabulary{named(func(v *apiv1.JobVocabulary) { v.Bytes += 8 })}, "is of"},
+	} {
+		_, _, err := Check(spec(c.list...), nil)
+		require.ErrorIs(t, err, ErrSpec, c.name)
+		require.ErrorContains(t, err, c.want, c.name)
+	}
+	_, _, err = Check(spec(), nil)
 	require.ErrorIs(t, err, pipeline.ErrVocabulary)
-	assert.ErrorContains(t, err, "--vocabulary piper=FILE")
 }

@@ -102,6 +102,13 @@ const (
 	ControlReleaseProcedure = "/millrace.v1.Control/Release"
 	// ControlCheckpointProcedure is the fully-qualified name of the Control's Checkpoint RPC.
 	ControlCheckpointProcedure = "/millrace.v1.Control/Checkpoint"
+	// ControlPutVocabularyProcedure is the fully-qualified name of the Control's PutVocabulary RPC.
+	ControlPutVocabularyProcedure = "/millrace.v1.Control/PutVocabulary"
+	// ControlReadVocabularyProcedure is the fully-qualified name of the Control's ReadVocabulary RPC.
+	ControlReadVocabularyProcedure = "/millrace.v1.Control/ReadVocabulary"
+	// ControlShareVocabulariesProcedure is the fully-qualified name of the Control's ShareVocabularies
+	// RPC.
+	ControlShareVocabulariesProcedure = "/millrace.v1.Control/ShareVocabularies"
 	// ControlListMembersProcedure is the fully-qualified name of the Control's ListMembers RPC.
 	ControlListMembersProcedure = "/millrace.v1.Control/ListMembers"
 	// ControlAddMemberProcedure is the fully-qualified name of the Control's AddMember RPC.
@@ -595,6 +602,16 @@ type ControlClient interface {
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
 	// Checkpoint returns the integrity-protected token of the whole job, of all ranks together.
 	Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error)
+	// PutVocabulary adds a piece to a vocabulary's file, which is named by its SHA-256 and is to be there before a job that
+	// names it is submitted. The response says how many bytes the leader has; the caller goes on from there. A file whose
+	// bytes are not those of its name is data_loss; resource_exhausted says that the store is full.
+	PutVocabulary(context.Context, *v1.PutVocabularyRequest) (*v1.PutVocabularyResponse, error)
+	// ReadVocabulary returns a piece of a file. Every member that has the file answers; not_found is the answer of one
+	// that has not. For a launcher the leader answers, and only for files of jobs that the launcher may use.
+	ReadVocabulary(context.Context, *v1.ReadVocabularyRequest) (*v1.ReadVocabularyResponse, error)
+	// ShareVocabularies is called by the other members. The caller says which files it has, and the leader which files
+	// the running jobs name, and where they are. Members fetch what they lack.
+	ShareVocabularies(context.Context, *v1.ShareVocabulariesRequest) (*v1.ShareVocabulariesResponse, error)
 	// ListMembers returns the members of the control plane, as its embedded etcd lists them. Every member that reaches
 	// a majority answers.
 	ListMembers(context.Context, *v1.ListMembersRequest) (*v1.ListMembersResponse, error)
@@ -721,6 +738,24 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(controlMethods.ByName("Checkpoint")),
 			connect.WithClientOptions(opts...),
 		),
+		putVocabulary: connect.NewClient[v1.PutVocabularyRequest, v1.PutVocabularyResponse](
+			httpClient,
+			baseURL+ControlPutVocabularyProcedure,
+			connect.WithSchema(controlMethods.ByName("PutVocabulary")),
+			connect.WithClientOptions(opts...),
+		),
+		readVocabulary: connect.NewClient[v1.ReadVocabularyRequest, v1.ReadVocabularyResponse](
+			httpClient,
+			baseURL+ControlReadVocabularyProcedure,
+			connect.WithSchema(controlMethods.ByName("ReadVocabulary")),
+			connect.WithClientOptions(opts...),
+		),
+		shareVocabularies: connect.NewClient[v1.ShareVocabulariesRequest, v1.ShareVocabulariesResponse](
+			httpClient,
+			baseURL+ControlShareVocabulariesProcedure,
+			connect.WithSchema(controlMethods.ByName("ShareVocabularies")),
+			connect.WithClientOptions(opts...),
+		),
 		listMembers: connect.NewClient[v1.ListMembersRequest, v1.ListMembersResponse](
 			httpClient,
 			baseURL+ControlListMembersProcedure,
@@ -750,27 +785,30 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 
 // controlClient implements ControlClient.
 type controlClient struct {
-	heartbeat    *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
-	locate       *connect.Client[v1.LocateRequest, v1.LocateResponse]
-	listNodes    *connect.Client[v1.ListNodesRequest, v1.ListNodesResponse]
-	drainNode    *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
-	setCopies    *connect.Client[v1.SetCopiesRequest, v1.SetCopiesResponse]
-	listCopies   *connect.Client[v1.ListCopiesRequest, v1.ListCopiesResponse]
-	submitJob    *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
-	listJobs     *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
-	getJob       *connect.Client[v1.GetJobRequest, v1.GetJobResponse]
-	cancelJob    *connect.Client[v1.CancelJobRequest, v1.CancelJobResponse]
-	watchJob     *connect.Client[v1.WatchJobRequest, v1.GetJobResponse]
-	decisions    *connect.Client[v1.DecisionsRequest, v1.DecisionsResponse]
-	attach       *connect.Client[v1.AttachRequest, v1.AttachResponse]
-	lease        *connect.Client[v1.LeaseRequest, v1.LeaseResponse]
-	acknowledge  *connect.Client[v1.AcknowledgeRequest, v1.AcknowledgeResponse]
-	release      *connect.Client[v1.ReleaseRequest, v1.ReleaseResponse]
-	checkpoint   *connect.Client[v1.CheckpointRequest, v1.CheckpointResponse]
-	listMembers  *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
-	addMember    *connect.Client[v1.AddMemberRequest, v1.AddMemberResponse]
-	removeMember *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
-	backup       *connect.Client[v1.BackupRequest, v1.BackupResponse]
+	heartbeat         *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
+	locate            *connect.Client[v1.LocateRequest, v1.LocateResponse]
+	listNodes         *connect.Client[v1.ListNodesRequest, v1.ListNodesResponse]
+	drainNode         *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
+	setCopies         *connect.Client[v1.SetCopiesRequest, v1.SetCopiesResponse]
+	listCopies        *connect.Client[v1.ListCopiesRequest, v1.ListCopiesResponse]
+	submitJob         *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
+	listJobs          *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
+	getJob            *connect.Client[v1.GetJobRequest, v1.GetJobResponse]
+	cancelJob         *connect.Client[v1.CancelJobRequest, v1.CancelJobResponse]
+	watchJob          *connect.Client[v1.WatchJobRequest, v1.GetJobResponse]
+	decisions         *connect.Client[v1.DecisionsRequest, v1.DecisionsResponse]
+	attach            *connect.Client[v1.AttachRequest, v1.AttachResponse]
+	lease             *connect.Client[v1.LeaseRequest, v1.LeaseResponse]
+	acknowledge       *connect.Client[v1.AcknowledgeRequest, v1.AcknowledgeResponse]
+	release           *connect.Client[v1.ReleaseRequest, v1.ReleaseResponse]
+	checkpoint        *connect.Client[v1.CheckpointRequest, v1.CheckpointResponse]
+	putVocabulary     *connect.Client[v1.PutVocabularyRequest, v1.PutVocabularyResponse]
+	readVocabulary    *connect.Client[v1.ReadVocabularyRequest, v1.ReadVocabularyResponse]
+	shareVocabularies *connect.Client[v1.ShareVocabulariesRequest, v1.ShareVocabulariesResponse]
+	listMembers       *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
+	addMember         *connect.Client[v1.AddMemberRequest, v1.AddMemberResponse]
+	removeMember      *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
+	backup            *connect.Client[v1.BackupRequest, v1.BackupResponse]
 }
 
 // Heartbeat calls millrace.v1.Control.Heartbeat.
@@ -922,6 +960,33 @@ func (c *controlClient) Checkpoint(ctx context.Context, req *v1.CheckpointReques
 	return nil, err
 }
 
+// PutVocabulary calls millrace.v1.Control.PutVocabulary.
+func (c *controlClient) PutVocabulary(ctx context.Context, req *v1.PutVocabularyRequest) (*v1.PutVocabularyResponse, error) {
+	response, err := c.putVocabulary.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ReadVocabulary calls millrace.v1.Control.ReadVocabulary.
+func (c *controlClient) ReadVocabulary(ctx context.Context, req *v1.ReadVocabularyRequest) (*v1.ReadVocabularyResponse, error) {
+	response, err := c.readVocabulary.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ShareVocabularies calls millrace.v1.Control.ShareVocabularies.
+func (c *controlClient) ShareVocabularies(ctx context.Context, req *v1.ShareVocabulariesRequest) (*v1.ShareVocabulariesResponse, error) {
+	response, err := c.shareVocabularies.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListMembers calls millrace.v1.Control.ListMembers.
 func (c *controlClient) ListMembers(ctx context.Context, req *v1.ListMembersRequest) (*v1.ListMembersResponse, error) {
 	response, err := c.listMembers.CallUnary(ctx, connect.NewRequest(req))
@@ -993,6 +1058,16 @@ type ControlHandler interface {
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
 	// Checkpoint returns the integrity-protected token of the whole job, of all ranks together.
 	Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error)
+	// PutVocabulary adds a piece to a vocabulary's file, which is named by its SHA-256 and is to be there before a job that
+	// names it is submitted. The response says how many bytes the leader has; the caller goes on from there. A file whose
+	// bytes are not those of its name is data_loss; resource_exhausted says that the store is full.
+	PutVocabulary(context.Context, *v1.PutVocabularyRequest) (*v1.PutVocabularyResponse, error)
+	// ReadVocabulary returns a piece of a file. Every member that has the file answers; not_found is the answer of one
+	// that has not. For a launcher the leader answers, and only for files of jobs that the launcher may use.
+	ReadVocabulary(context.Context, *v1.ReadVocabularyRequest) (*v1.ReadVocabularyResponse, error)
+	// ShareVocabularies is called by the other members. The caller says which files it has, and the leader which files
+	// the running jobs name, and where they are. Members fetch what they lack.
+	ShareVocabularies(context.Context, *v1.ShareVocabulariesRequest) (*v1.ShareVocabulariesResponse, error)
 	// ListMembers returns the members of the control plane, as its embedded etcd lists them. Every member that reaches
 	// a majority answers.
 	ListMembers(context.Context, *v1.ListMembersRequest) (*v1.ListMembersResponse, error)
@@ -1115,6 +1190,24 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(controlMethods.ByName("Checkpoint")),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlPutVocabularyHandler := connect.NewUnaryHandlerSimple(
+		ControlPutVocabularyProcedure,
+		svc.PutVocabulary,
+		connect.WithSchema(controlMethods.ByName("PutVocabulary")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlReadVocabularyHandler := connect.NewUnaryHandlerSimple(
+		ControlReadVocabularyProcedure,
+		svc.ReadVocabulary,
+		connect.WithSchema(controlMethods.ByName("ReadVocabulary")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlShareVocabulariesHandler := connect.NewUnaryHandlerSimple(
+		ControlShareVocabulariesProcedure,
+		svc.ShareVocabularies,
+		connect.WithSchema(controlMethods.ByName("ShareVocabularies")),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlListMembersHandler := connect.NewUnaryHandlerSimple(
 		ControlListMembersProcedure,
 		svc.ListMembers,
@@ -1175,6 +1268,12 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlReleaseHandler.ServeHTTP(w, r)
 		case ControlCheckpointProcedure:
 			controlCheckpointHandler.ServeHTTP(w, r)
+		case ControlPutVocabularyProcedure:
+			controlPutVocabularyHandler.ServeHTTP(w, r)
+		case ControlReadVocabularyProcedure:
+			controlReadVocabularyHandler.ServeHTTP(w, r)
+		case ControlShareVocabulariesProcedure:
+			controlShareVocabulariesHandler.ServeHTTP(w, r)
 		case ControlListMembersProcedure:
 			controlListMembersHandler.ServeHTTP(w, r)
 		case ControlAddMemberProcedure:
@@ -1258,6 +1357,18 @@ func (UnimplementedControlHandler) Release(context.Context, *v1.ReleaseRequest) 
 
 func (UnimplementedControlHandler) Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.Checkpoint is not implemented"))
+}
+
+func (UnimplementedControlHandler) PutVocabulary(context.Context, *v1.PutVocabularyRequest) (*v1.PutVocabularyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.PutVocabulary is not implemented"))
+}
+
+func (UnimplementedControlHandler) ReadVocabulary(context.Context, *v1.ReadVocabularyRequest) (*v1.ReadVocabularyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.ReadVocabulary is not implemented"))
+}
+
+func (UnimplementedControlHandler) ShareVocabularies(context.Context, *v1.ShareVocabulariesRequest) (*v1.ShareVocabulariesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.ShareVocabularies is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListMembers(context.Context, *v1.ListMembersRequest) (*v1.ListMembersResponse, error) {

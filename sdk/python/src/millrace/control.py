@@ -16,6 +16,7 @@ import threading
 import time
 from typing import Any, Iterable, Mapping, Optional, Union
 
+from .arguments import named_paths
 from .bounds import document, read_all
 from .contexts import resolve
 from .errors import (
@@ -29,6 +30,7 @@ from .errors import (
     UnreachableError,
 )
 from .pipeline import Pipeline
+from .vocabularyfile import VocabularyFile
 from .wire import BROKEN, TLS, Address, Connections
 
 __all__ = ["Control", "b64", "pipeline_bytes", "unb64"]
@@ -39,7 +41,7 @@ _MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
 _SPEC = frozenset(
     (
         "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume "
-        "follow exclude placement offload abandon_after_seconds"
+        "follow exclude placement offload abandon_after_seconds vocabularies"
     ).split()
 )
 _PLAN = frozenset("batch tail shuffle seed split_batches window".split())
@@ -378,7 +380,12 @@ class Control:
 
     # ---------------------------------------------------------------------------------------------------------------
 
-    def submit(self, spec: Mapping[str, Any], owner: str = "") -> dict[str, Any]:
+    def submit(
+        self,
+        spec: Mapping[str, Any],
+        owner: str = "",
+        vocabularies: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
+    ) -> dict[str, Any]:
         """Submits a job and returns its status.
 
         Args:
@@ -388,8 +395,12 @@ class Control:
                 ``/``.
             owner: whose launchers may see the job, attach to it and cancel it: the name in their certificates up to the
                 first dot. Only an operator gives it.
+            vocabularies: the files of the pipeline's vocabularies, by name. Those that the control plane lacks are put
+                there; nodes fetch them from there, and look ids up in them.
 
         Raises:
+            FilesError: a file of ``vocabularies`` cannot be read.
+            OptionsError: ``vocabularies`` is no mapping of names to paths.
             ValueError: a key of ``spec``, or of its ``plan``, is no field.
             FileNotFoundError: there is no file of the pipeline's name.
             TokenError, OtherJobError: ``resume`` is damaged, or of another job.
@@ -407,14 +418,28 @@ class Control:
                 value = pipeline_bytes(value)
             if isinstance(value, (bytes, bytearray)):
                 doc[field] = b64(bytes(value))
+        files = [VocabularyFile(*item) for item in (named_paths("vocabularies", vocabularies) or {}).items()]
+        if files:
+            doc["vocabularies"] = [file.field() for file in files]
         try:
-            return dict(
-                self.call("SubmitJob", {"spec": doc, **({"owner": owner} if owner else {})}, wait=30).get("job", {})
-            )
+            return self._submit({"spec": doc, **({"owner": owner} if owner else {})}, files)
         except ServiceError as e:
             if isinstance(built, Pipeline):
                 e = ServiceError(e.code, built.explain(e.message), e.where, e.details)
             raise of_token(e) from e
+
+    def _submit(self, request: Mapping[str, Any], files: list[VocabularyFile]) -> dict[str, Any]:
+        """Puts the files, and submits. A leader that has just begun may lack a file that the former one had."""
+        tries = 3
+        while True:
+            tries -= 1
+            for file in files:
+                file.put(lambda method, message: self.call(method, message, wait=60))
+            try:
+                return dict(self.call("SubmitJob", request, wait=30).get("job", {}))
+            except ServiceError as e:
+                if tries == 0 or "MissingVocabularies" not in e.details:
+                    raise
 
     def job(self, id: str) -> dict[str, Any]:
         """Returns the status of a job (JobStatus), by its id or name. Raises the errors of :meth:`call`."""

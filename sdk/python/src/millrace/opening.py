@@ -32,6 +32,7 @@ from .own import OwnWorker
 from .private import PrivateSession, Rendezvous
 from .ranks import Ranks, check_one_machine, find_ranks, machine
 from .run import default_run
+from .vocabularyfile import VocabularyFile
 from .wire import TLS
 
 if TYPE_CHECKING:
@@ -286,7 +287,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         run, resume: as in :class:`millrace.client.Job`. Ranks that were started one by one need the same ``run``.
         input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents.
         label, malformed: for files of text, as the flags of the command ``preprocess``.
-        vocabularies: the files of the pipeline's vocabularies, by name; ``millrace vocabulary build`` makes them.
+        vocabularies: the files of the pipeline's vocabularies, by name; ``millrace vocabulary build`` makes them. With
+            ``control`` those that the control plane lacks are put there, and its nodes fetch them.
         queue_bytes: the most bytes of mini-batches that wait.
         engine_bytes: the most bytes of memory that the engine uses (192 MiB). More of them let more engine threads work
             at once, and faster.
@@ -371,6 +373,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
             built=built,
         )
     else:
+        looked_up = of_files.pop("vocabularies", None)
         if of_files:
             raise TypeError(f"{', '.join(sorted(of_files))}: not with control=, where storage nodes read the files")
         if offload_model is not None and offload is None:
@@ -386,9 +389,13 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
             **common,
             **shared,
         }
-        name = id or "open-" + hashlib.sha256(repr(sorted(spec.items())).encode()).hexdigest()[:24]
+        named_by = sorted(spec.items())
+        if looked_up:
+            named_by += [(name, VocabularyFile(name, path).sha256) for name, path in sorted(looked_up.items())]
+        name = id or "open-" + hashlib.sha256(repr(named_by).encode()).hexdigest()[:24]
         with Control(control, tls=tls, patience=patience) as client:
-            submitted = client.submit({"name": name, **spec, "pipeline": built if built is not None else text})
+            document = {"name": name, **spec, "pipeline": built if built is not None else text}
+            submitted = client.submit(document, vocabularies=looked_up)
         more: dict[str, Any] = {"id": str(submitted.get("id") or name), "run": run, "resume": resume}
         more["patience"] = patience
         more.update(_given(queue_bytes=queue_bytes, check=check))

@@ -1,0 +1,369 @@
+package vocabularies
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/millrace/millrace/sdk/vocabulary"
+)
+
+// Errors of a Store and a Cache, for errors.Is.
+var (
+	ErrRoom     = errors.New("no room for a vocabulary")
+	ErrMissing  = errors.New("the vocabulary is nowhere to be had")
+	ErrFetching = errors.New("the vocabulary is being fetched")
+	ErrDigest   = errors.New("bytes of a vocabulary are not those of its digest")
+	ErrRequest  = errors.New("request for a vocabulary")
+)
+
+// Bounds.
+const (
+	// MaxPiece bounds the bytes of one piece of a file.
+	MaxPiece = 512 << 10
+	// MaxBytes bounds the bytes of a file.
+	MaxBytes = 1 << 40
+	// leastBytes is below the length of every vocabulary.
+	leastBytes = 72
+	// maxUploads bounds the files that are being put at once.
+	maxUploads = 256
+	// partialLife is how long a file that is being put is kept after its last piece.
+	partialLife = 10 * time.Minute
+	// partialSuffix ends the names of files that are not whole.
+	partialSuffix = ".partial"
+)
+
+// File names a vocabulary's file.
+type File struct {
+	Digest vocabulary.Digest
+	Bytes  int64
+}
+
+// check returns an error if no file has the size.
+func (f File) check() error {
+	if f.Bytes < leastBytes || f.Bytes > MaxBytes {
+		return fmt.Errorf("%w: vocabulary %v of %d bytes: want %d to %d", ErrRequest, f.Digest, f.Bytes, leastBytes,
+			int64(MaxBytes))
+	}
+	return nil
+}
+
+// Options configure a Store.
+type Options struct {
+	Folder string // made if it is not there
+	Most   int64  // bytes of all files together
+	// Grace is how long a file that nothing holds is kept although another file needs its room.
+	Grace time.Duration
+	// Unused is how long a file that nothing holds is kept at all.
+	Unused time.Duration
+	// OwnerMost bounds the bytes of one owner's files that nothing holds; 0 means no bound.
+	OwnerMost int64
+	Now       func() time.Time // nil: time.Now
+	Logger    *slog.Logger     // nil: silent
+}
+
+// Store is a folder of vocabularies' files, bounded in bytes.
+type Store struct {
+	o Options
+
+	mu      sync.Mutex // guards the fields below, and is not held while bytes are read or written
+	files   map[vocabulary.Digest]*stored
+	uploads map[uploadKey]*upload
+	made    int // partial files named so far
+}
+
+// stored is a whole file.
+type stored struct {
+	bytes int64
+	owner string // of the upload; "" if that is not known
+	used  time.Time
+	held  int
+}
+
+// Open opens a folder. It removes files that are not whole. It reads no file: bytes are checked when they are used.
+func Open(o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("folder of vocabularies: %w", err)
+	}
+	entries, err := os.ReadDir(o.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("folder of vocabularies: %w", err)
+	}
+	s := &Store{o: o, files: map[vocabulary.Digest]*stored{}, uploads: map[uploadKey]*upload{}}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), partialSuffix) {
+			if err := os.Remove(filepath.Join(o.Folder, e.Name())); err != nil {
+				return nil, fmt.Errorf("folder of vocabularies: %w", err)
+			}
+			continue
+		}
+		digest, ok := parseDigest(e.Name())
+		info, err := e.Info()
+		if err != nil || !ok || !info.Mode().IsRegular() {
+			continue // it is not the store's
+		}
+		s.files[digest] = &stored{bytes: info.Size(), used: o.Now()}
+	}
+	return s, nil
+}
+
+// parseDigest reads a file's name.
+func parseDigest(name string) (d vocabulary.Digest, ok bool) {
+	b, err := hex.DecodeString(name)
+	if err != nil || len(b) != len(d) || name != hex.EncodeToString(b) {
+		return d, false
+	}
+	return vocabulary.Digest(b), true
+}
+
+// path returns the path of a whole file.
+func (s *Store) path(digest vocabulary.Digest) string {
+	return filepath.Join(s.o.Folder, digest.String())
+}
+
+// Size returns the bytes of a whole file. It reports false if the store does not have it.
+func (s *Store) Size(digest vocabulary.Digest) (int64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok := s.files[digest]
+	if !ok {
+		return 0, false
+	}
+	f.used = s.o.Now()
+	return f.bytes, true
+}
+
+// Files returns the whole files, sorted by their digests.
+func (s *Store) Files() []File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]File, 0, len(s.files))
+	for digest, f := range s.files {
+		list = append(list, File{digest, f.bytes})
+	}
+	slices.SortFunc(list, func(a, b File) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
+	return list
+}
+
+// Bytes returns the bytes of all files, and of those that are being put as they will be.
+func (s *Store) Bytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reserved()
+}
+
+// reserved counts the bytes of all files. s.mu is held.
+func (s *Store) reserved() int64 {
+	var n int64
+	for _, f := range s.files {
+		n += f.bytes
+	}
+	for _, u := range s.uploads {
+		n += u.want.Bytes
+	}
+	return n
+}
+
+// Hold keeps a whole file until release is called. It reports false if the store does not have the file.
+func (s *Store) Hold(digest vocabulary.Digest) (release func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok := s.files[digest]
+	if !ok {
+		return nil, false
+	}
+	f.held++
+	var once sync.Once
+	return func() {
+		once.Do(func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			f.held--
+			f.used = s.o.Now()
+		})
+	}, true
+}
+
+// ReadAt reads a piece of a whole file, at most MaxPiece bytes.
+func (s *Store) ReadAt(digest vocabulary.Digest, offset int64) (piece []byte, total int64, err error) {
+	total, ok := s.Size(digest)
+	if !ok {
+		return nil, 0, fmt.Errorf("vocabulary %v: %w", digest, ErrMissing)
+	}
+	if offset < 0 || offset > total {
+		return nil, 0, fmt.Errorf("%w: vocabulary %v: byte %d of %d", ErrRequest, digest, offset, total)
+	}
+	file, err := os.Open(s.path(digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		s.forget(digest)
+		return nil, 0, fmt.Errorf("vocabulary %v: %w: its file was removed", digest, ErrMissing)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	piece = make([]byte, min(total-offset, MaxPiece))
+	_, err = file.ReadAt(piece, offset)
+	if err = errors.Join(err, file.Close()); err != nil && !errors.Is(err, io.EOF) {
+		return nil, 0, fmt.Errorf("vocabulary %v: %w", digest, err)
+	} else if err != nil {
+		return nil, 0, fmt.Errorf("vocabulary %v: %w: its file was cut", digest, ErrDigest)
+	}
+	return piece, total, nil
+}
+
+// Describe reads a whole file and returns its description. A file that has changed on the disk is removed.
+func (s *Store) Describe(digest vocabulary.Digest) (*vocabulary.Description, error) {
+	if _, ok := s.Size(digest); !ok {
+		return nil, fmt.Errorf("vocabulary %v: %w", digest, ErrMissing)
+	}
+	d, err := vocabulary.DescribeFile(s.path(digest))
+	var got vocabulary.Digest
+	if d != nil {
+		got = d.Digest
+	}
+	if err := s.checkRead(digest, got, err); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Load reads a whole file. A file that has changed on the disk is removed.
+func (s *Store) Load(digest vocabulary.Digest) (*vocabulary.Vocabulary, error) {
+	if _, ok := s.Size(digest); !ok {
+		return nil, fmt.Errorf("vocabulary %v: %w", digest, ErrMissing)
+	}
+	v, err := vocabulary.Load(s.path(digest))
+	var got vocabulary.Digest
+	if v != nil {
+		got = v.Digest
+	}
+	if err := s.checkRead(digest, got, err); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// checkRead removes a file that was read and is not what its name says.
+func (s *Store) checkRead(want, got vocabulary.Digest, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.forget(want)
+		return fmt.Errorf("vocabulary %v: %w: its file was removed", want, ErrMissing)
+	case errors.Is(err, vocabulary.ErrDamaged) || err == nil && got != want:
+		s.o.Logger.Warn("a vocabulary changed on the disk and is removed", "digest", want.String(), "error", err)
+		removal := s.remove(want)
+		return errors.Join(fmt.Errorf("%w %v: its file changed on the disk", ErrDigest, want), err, removal)
+	}
+	return err
+}
+
+// forget drops a file that is not on the disk any more.
+func (s *Store) forget(digest vocabulary.Digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.files, digest)
+}
+
+// remove removes a file, held or not.
+func (s *Store) remove(digest vocabulary.Digest) error {
+	s.forget(digest)
+	if err := os.Remove(s.path(digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Sweep removes files that nothing has held or used for Options.Unused, and files whose pieces stopped coming.
+func (s *Store) Sweep() {
+	now := s.o.Now()
+	s.mu.Lock()
+	var old []vocabulary.Digest
+	for digest, f := range s.files {
+		if f.held == 0 && now.Sub(f.used) >= s.o.Unused {
+			old = append(old, digest)
+		}
+	}
+	var left []*upload
+	for key, u := range s.uploads {
+		if now.Sub(u.touched) >= partialLife && u.mu.TryLock() {
+			delete(s.uploads, key)
+			left = append(left, u)
+		}
+	}
+	s.mu.Unlock()
+	for _, digest := range old {
+		s.o.Logger.Info("a vocabulary that is not used any more is removed", "digest", digest.String())
+		if err := s.remove(digest); err != nil {
+			s.o.Logger.Warn("remove a vocabulary", "digest", digest.String(), "error", err)
+		}
+	}
+	for _, u := range left {
+		if err := u.discard(); err != nil {
+			s.o.Logger.Warn("remove a part of a vocabulary", "file", u.path, "error", err)
+		}
+		u.mu.Unlock()
+	}
+}
+
+// makeRoom removes files that nothing holds until there is room for n bytes more. s.mu is held.
+func (s *Store) makeRoom(n int64) error {
+	for s.reserved()+n > s.o.Most {
+		var oldest vocabulary.Digest
+		var when time.Time
+		for digest, f := range s.files {
+			if f.held == 0 && s.o.Now().Sub(f.used) >= s.o.Grace && (when.IsZero() || f.used.Before(when)) {
+				oldest, when = digest, f.used
+			}
+		}
+		if when.IsZero() {
+			return fmt.Errorf("%w of %d bytes: %d of %d bytes are in use in %s", ErrRoom, n, s.reserved(), s.o.Most,
+				s.o.Folder)
+		}
+		delete(s.files, oldest)
+		s.o.Logger.Info("a vocabulary makes room for another", "digest", oldest.String())
+		if err := os.Remove(s.path(oldest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// unheldBytes counts the bytes of an owner's files that nothing holds. s.mu is held.
+func (s *Store) unheldBytes(owner string) int64 {
+	var n int64
+	for _, f := range s.files {
+		if f.held == 0 && f.owner == owner {
+			n += f.bytes
+		}
+	}
+	for key, u := range s.uploads {
+		if key.owner == owner {
+			n += u.want.Bytes
+		}
+	}
+	return n
+}
+
+// diskError gives the error of a full disk its sentinel.
+func diskError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: %w", ErrRoom, err)
+	}
+	return err
+}

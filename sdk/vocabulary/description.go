@@ -1,0 +1,176 @@
+package vocabulary
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
+)
+
+// Description is a vocabulary without its keys. It is enough to check a pipeline that uses the vocabulary, and for the
+// schema of its mini-batches, so that a control plane needs neither the keys nor their memory.
+type Description struct {
+	Rules   Rules
+	Columns []Column
+	Sizes   []int64 // keys of each table
+	Digest  Digest  // of the file
+}
+
+// MaxDescription bounds the bytes of a description.
+const MaxDescription = 128 << 10
+
+// Keys returns how many keys all tables have.
+func (d *Description) Keys() int64 {
+	var n int64
+	for _, size := range d.Sizes {
+		n += size
+	}
+	return n
+}
+
+// Bytes returns the length of the file.
+func (d *Description) Bytes() int64 {
+	return int64(len(appendHeader(nil, d.Rules, d.Columns))) + 8*d.Keys() + 8*int64(len(d.Sizes)) + 4
+}
+
+// Vocabulary returns a vocabulary that has no keys at hand: a pipeline that is bound to it can be checked and has its
+// schema and its digest, and NewApplier refuses its lookups.
+func (d *Description) Vocabulary() *Vocabulary {
+	return &Vocabulary{Rules: d.Rules, Columns: d.Columns, Digest: d.Digest, sizes: d.Sizes}
+}
+
+// Describe returns the description of a vocabulary of size bytes, which it checks as Read does, except that it does not
+// notice a key that a table has twice. Its memory does not grow with the keys.
+func Describe(r io.Reader, size int64) (*Description, error) {
+	return scan(r, size, func([]byte) {})
+}
+
+// DescribeFile is Describe of a file.
+func DescribeFile(path string) (d *Description, err error) {
+	err = withFile(path, func(r io.Reader, size int64) error {
+		d, err = Describe(r, size)
+		return err
+	})
+	return d, err
+}
+
+// Encode returns the form in which a description is sent and stored: the header of the file, then the number of keys of
+// each table, 8 bytes each. The digest is not in it.
+func (d *Description) Encode() ([]byte, error) {
+	b := appendHeader(nil, d.Rules, d.Columns)
+	for _, size := range d.Sizes {
+		b = binary.LittleEndian.AppendUint64(b, uint64(size))
+	}
+	if len(b) > MaxDescription {
+		return nil, fmt.Errorf("%w: %d columns are described in %d bytes, at most %d: use shorter names, or several "+
+			"vocabularies", ErrRules, len(d.Columns), len(b), MaxDescription)
+	}
+	return b, nil
+}
+
+// ReadDescription is the inverse of Encode. digest is that of the vocabulary's file.
+func ReadDescription(b []byte, digest Digest) (*Description, error) {
+	if len(b) > MaxDescription {
+		return nil, damaged("a description of %d bytes, want at most %d", len(b), MaxDescription)
+	}
+	r := bytes.NewReader(b)
+	v, _, err := readHeader(&summedReader{r: r})
+	if err != nil {
+		return nil, err
+	}
+	d := &Description{Rules: v.Rules, Columns: v.Columns, Digest: digest}
+	tables := tablesOf(v.Columns)
+	if r.Len() != 8*tables {
+		return nil, damaged("%d bytes behind the header for %d tables", r.Len(), tables)
+	}
+	sizes := b[len(b)-8*tables:]
+	for i := range tables {
+		n := binary.LittleEndian.Uint64(sizes[8*i:])
+		if n > unit.MaxKeys || v.Rules.MaxSize > 0 && n > v.Rules.MaxSize {
+			return nil, damaged("table %d has %d keys", i, n)
+		}
+		d.Sizes = append(d.Sizes, int64(n))
+	}
+	return d, nil
+}
+
+// scan reads a vocabulary of size bytes and checks it. each gets the bytes of all keys, piece by piece.
+func scan(r io.Reader, size int64, each func(keys []byte)) (*Description, error) {
+	in := &summedReader{r: r}
+	sum := sha256.New()
+	in.r = io.TeeReader(r, sum)
+	v, length, err := readHeader(in)
+	if err != nil {
+		return nil, err
+	}
+	tables := tablesOf(v.Columns)
+	keyBytes := size - length - 8*int64(tables) - 4
+	if keyBytes < 0 || keyBytes%8 != 0 {
+		return nil, damaged("%d bytes behind the header for %d tables", size-length, tables)
+	}
+	chunk := make([]byte, min(keyBytes, maxChunk))
+	for left := keyBytes; left > 0; {
+		part := chunk[:min(left, maxChunk)]
+		if err := in.fill(part); err != nil {
+			return nil, err
+		}
+		each(part)
+		left -= int64(len(part))
+	}
+	sizes, err := in.take(8 * tables)
+	if err != nil {
+		return nil, err
+	}
+	d := &Description{Rules: v.Rules, Columns: v.Columns}
+	left := uint64(keyBytes / 8)
+	for i := range tables {
+		n := binary.LittleEndian.Uint64(sizes[8*i:])
+		if n > left || n > unit.MaxKeys || v.Rules.MaxSize > 0 && n > v.Rules.MaxSize {
+			return nil, damaged("table %d has %d keys of %d that are left", i, n, left)
+		}
+		d.Sizes = append(d.Sizes, int64(n))
+		left -= n
+	}
+	if left > 0 {
+		return nil, damaged("%d keys of no table", left)
+	}
+	want := in.crc
+	got, err := in.take(4)
+	if err != nil {
+		return nil, err
+	}
+	if binary.LittleEndian.Uint32(got) != want {
+		return nil, damaged("the CRC32C is %08x, want %08x", binary.LittleEndian.Uint32(got), want)
+	}
+	if n, err := r.Read(make([]byte, 1)); n > 0 || err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(damaged("bytes behind its end"), err)
+	}
+	d.Digest = Digest(sum.Sum(nil))
+	return d, nil
+}
+
+// withFile calls f with the contents of a regular file. Errors name the file.
+func withFile(path string, f func(r io.Reader, size int64) error) (err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged)
+	}
+	if err := f(bufio.NewReaderSize(file, 1<<20), info.Size()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/sdk/vocabulary"
+	"github.com/millrace/millrace/trainmgr/control/guard"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// unusedVocabulary is how long a member keeps a vocabulary that no running job names: submitters put the file before
+// they submit the job, and the next job of a series often names the same one.
+const unusedVocabulary = 10 * time.Minute
+
+// errNoFolder says that a member keeps no vocabularies.
+var errNoFolder = errors.New("this control plane keeps no vocabularies: start it with --data, or name a folder with " +
+	"--vocabularies")
+
+// openVocabularies opens the folder of vocabularies, and begins to share it with the other members.
+func (s *Server) openVocabularies(ctx context.Context) error {
+	folder := s.o.VocabularyFolder
+	if folder == "" && s.o.Data != "" {
+		folder = filepath.Join(s.o.Data, "vocabularies")
+	}
+	if folder == "" {
+		return nil
+	}
+	files, err := vocabularies.Open(vocabularies.Options{Folder: folder, Most: s.o.VocabularyBytes,
+		Grace: unusedVocabulary, Unused: unusedVocabulary, OwnerMost: s.o.VocabularyBytes / 2, Logger: s.logger})
+	if err != nil {
+		return err
+	}
+	s.vocabularies = newVocabularyShare(s, files)
+	if err := s.metrics.registerVocabularies(s.vocabularies); err != nil {
+		return err
+	}
+	s.wg.Go(func() { s.vocabularies.run(ctx) })
+	return nil
+}
+
+// describeVocabularies sets the descriptions of the vocabularies that a job names, from the files that the leader has.
+// The leader fetches files that another member has. The error of files that no member has carries MissingVocabularies.
+func (s *Server) describeVocabularies(ctx context.Context, list []*apiv1.JobVocabulary) error {
+	missing := &apiv1.MissingVocabularies{}
+	for _, v := range list {
+		v.Description = nil
+		file, err := record.VocabularyFile(v)
+		if err != nil {
+			return err
+		}
+		if s.vocabularies == nil {
+			return connect.NewError(connect.CodeFailedPrecondition, errNoFolder)
+		}
+		v.Description, err = s.vocabularies.describe(ctx, file)
+		switch {
+		case errors.Is(err, vocabularies.ErrMissing):
+			missing.Sha256 = append(missing.Sha256, file.Digest[:])
+		case err != nil:
+			return fmt.Errorf("vocabulary %.80q: %w", v.Name, err)
+		}
+	}
+	if len(missing.Sha256) == 0 {
+		return nil
+	}
+	err := connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the control plane does not have vocabulary %x: "+
+		"put the file there (PutVocabulary) before the job is submitted", missing.Sha256[0]))
+	if d, detailErr := connect.NewErrorDetail(missing); detailErr == nil {
+		err.AddDetail(d)
+	}
+	return err
+}
+
+// PutVocabulary implements the service.
+func (s *Server) PutVocabulary(
+	ctx context.Context, req *apiv1.PutVocabularyRequest,
+) (*apiv1.PutVocabularyResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	if s.vocabularies == nil {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoFolder)
+	}
+	file, err := record.VocabularyFile(&apiv1.JobVocabulary{Sha256: req.Sha256, Bytes: req.Bytes})
+	if err != nil {
+		return nil, l.wireError(err)
+	}
+	have, err := s.vocabularies.files.Append(guard.Peer(ctx).Owner(), file, req.Offset, req.Piece)
+	if err != nil {
+		return nil, l.wireError(err)
+	}
+	if have == file.Bytes && len(req.Piece) > 0 {
+		s.logger.Info("a vocabulary was put", "digest", file.Digest.String(), "bytes", file.Bytes, "by",
+			guard.Peer(ctx).String())
+		s.vocabularies.wake()
+	}
+	return &apiv1.PutVocabularyResponse{Have: have}, nil
+}
+
+// ReadVocabulary implements the service.
+func (s *Server) ReadVocabulary(
+	ctx context.Context, req *apiv1.ReadVocabularyRequest,
+) (*apiv1.ReadVocabularyResponse, error) {
+	if len(req.Sha256) != len(vocabulary.Digest{}) {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("vocabulary: a digest of %d bytes, want %d",
+			len(req.Sha256), len(vocabulary.Digest{})))
+	}
+	digest := vocabulary.Digest(req.Sha256)
+	if guard.Peer(ctx).Role == identity.Launcher {
+		l, err := s.leader()
+		if err != nil {
+			return nil, err
+		}
+		if !l.launcherNames(ctx, digest) {
+			return nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("vocabulary %v: no running job of %s "+
+				"names it", digest, guard.Peer(ctx)))
+		}
+	}
+	if s.vocabularies == nil {
+		return nil, connect.NewError(connect.CodeNotFound, errNoFolder)
+	}
+	piece, total, err := s.vocabularies.files.ReadAt(digest, req.Offset)
+	if err != nil {
+		return nil, connect.NewError(vocabularyCode(err), err)
+	}
+	return &apiv1.ReadVocabularyResponse{Piece: piece, Bytes: total}, nil
+}
+
+// ShareVocabularies implements the service.
+func (s *Server) ShareVocabularies(
+	_ context.Context, req *apiv1.ShareVocabulariesRequest,
+) (*apiv1.ShareVocabulariesResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	have := make([]vocabulary.Digest, 0, min(len(req.Have), maxShared))
+	for _, digest := range req.Have[:min(len(req.Have), maxShared)] {
+		if len(digest) == len(vocabulary.Digest{}) {
+			have = append(have, vocabulary.Digest(digest))
+		}
+	}
+	if s.vocabularies != nil {
+		if base, err := identity.BaseURL(req.Url); err == nil {
+			s.vocabularies.note(base, have, time.Now())
+		}
+	}
+	response := &apiv1.ShareVocabulariesResponse{}
+	for _, file := range l.namedVocabularies() {
+		shared := &apiv1.SharedVocabulary{Sha256: file.Digest[:], Bytes: file.Bytes}
+		if s.vocabularies != nil {
+			shared.Urls = s.vocabularies.holders(file.Digest)
+		}
+		response.Vocabularies = append(response.Vocabularies, shared)
+	}
+	return response, nil
+}
+
+// isVocabularyError reports whether an error is one of a store of vocabularies.
+func isVocabularyError(err error) bool { return vocabularyCode(err) != connect.CodeInternal }
+
+// vocabularyCode returns the code of an error of a store of vocabularies.
+func vocabularyCode(err error) connect.Code {
+	switch {
+	case errors.Is(err, vocabularies.ErrRoom):
+		return connect.CodeResourceExhausted
+	case errors.Is(err, vocabularies.ErrMissing):
+		return connect.CodeNotFound
+	case errors.Is(err, vocabularies.ErrDigest):
+		return connect.CodeDataLoss
+	case errors.Is(err, vocabularies.ErrFetching):
+		return connect.CodeUnavailable
+	case errors.Is(err, vocabularies.ErrRequest), errors.Is(err, vocabulary.ErrVersion),
+		errors.Is(err, vocabulary.ErrRules):
+		return connect.CodeInvalidArgument
+	}
+	return connect.CodeInternal
+}
+
+// namedVocabularies returns the files that running jobs name, sorted by their digests.
+func (l *leader) namedVocabularies() []vocabularies.File {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []vocabularies.File
+	for _, j := range l.jobs {
+		if j.Phase().Ended() {
+			continue
+		}
+		for _, v := range j.spec.Vocabularies {
+			if file, err := record.VocabularyFile(v); err == nil {
+				list = append(list, file)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b vocabularies.File) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
+	return slices.Compact(list)
+}
+
+// launcherNames reports whether a running job that the calling launcher may use names a file.
+func (l *leader) launcherNames(ctx context.Context, digest vocabulary.Digest) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.jobs {
+		if j.Phase().Ended() || guard.MayUse(ctx, j.Owner) != nil {
+			continue
+		}
+		for _, v := range j.spec.Vocabularies {
+			if vocabulary.Digest(v.Sha256) == digest {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wireVocabularies returns what a node is to fetch for a job.
+func (j *job) wireVocabularies() []*apiv1.JobVocabulary {
+	var list []*apiv1.JobVocabulary
+	for _, v := range j.spec.Vocabularies {
+		list = append(list, &apiv1.JobVocabulary{Name: v.Name, Sha256: v.Sha256, Bytes: v.Bytes})
+	}
+	return list
+}

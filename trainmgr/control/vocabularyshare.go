@@ -1,0 +1,245 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/sdk/vocabulary"
+)
+
+// Bounds and times of sharing.
+const (
+	maxShared      = 4096            // files of one ShareVocabularies call
+	maxSharers     = 64              // members that a leader remembers
+	shareBeats     = 2               // heartbeats of nodes between two rounds
+	shareTime      = 5 * time.Second // of one call
+	forgetSharer   = 30 * time.Second
+	describeWait   = 20 * time.Second // for a file that another member has, when a job is submitted
+	maxDescribed   = 256              // descriptions that are kept
+	maxSharedBytes = 1 << 20          // of an answer
+)
+
+// vocabularyShare keeps a member's vocabularies: those that running jobs name are on every member, so that each may
+// lead, and nodes may ask any. The member that leads says which these are; the others ask it.
+type vocabularyShare struct {
+	s     *Server
+	files *vocabularies.Store
+	cache *vocabularies.Cache // fetches from other members; it loads nothing
+	poke  chan struct{}       // begins a round; capacity 1
+
+	held map[vocabulary.Digest]func() // of the goroutine of run: files that running jobs name
+
+	mu        sync.Mutex // guards the fields below
+	sharers   map[string]sharer
+	urls      map[vocabulary.Digest][]string // as the leader said last
+	described map[vocabulary.Digest][]byte
+}
+
+// sharer is what another member said of its files.
+type sharer struct {
+	have []vocabulary.Digest
+	at   time.Time
+}
+
+func newVocabularyShare(s *Server, files *vocabularies.Store) *vocabularyShare {
+	v := &vocabularyShare{s: s, files: files, poke: make(chan struct{}, 1), held: map[vocabulary.Digest]func(){},
+		sharers: map[string]sharer{}, urls: map[vocabulary.Digest][]string{}, described: map[vocabulary.Digest][]byte{}}
+	v.cache = vocabularies.NewCache(vocabularies.CacheOptions{Store: files, Sources: v.sources, Wait: describeWait,
+		Logger: s.logger})
+	return v
+}
+
+// wake begins a round.
+func (v *vocabularyShare) wake() {
+	select {
+	case v.poke <- struct{}{}:
+	default:
+	}
+}
+
+// run carries out rounds until ctx ends.
+func (v *vocabularyShare) run(ctx context.Context) {
+	defer v.cache.Close()
+	ticker := time.NewTicker(shareBeats * v.s.o.Beat)
+	defer ticker.Stop()
+	for {
+		if named, err := v.named(ctx); err == nil {
+			v.keep(ctx, named)
+		} else if ctx.Err() == nil {
+			v.s.logger.Debug("the vocabularies of running jobs are not known", "error", err)
+		}
+		v.files.Sweep()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-v.poke:
+		}
+	}
+}
+
+// named returns the files that running jobs name, from the leader.
+func (v *vocabularyShare) named(ctx context.Context) ([]vocabularies.File, error) {
+	if l := v.s.leading.Load(); l != nil {
+		return l.namedVocabularies(), nil
+	}
+	url, _ := v.s.store.Leader()
+	base, err := identity.BaseURL(url)
+	if err != nil || url == v.s.url {
+		return nil, errors.New("no leader is known")
+	}
+	ctx, cancel := context.WithTimeout(ctx, shareTime)
+	defer cancel()
+	request := &apiv1.ShareVocabulariesRequest{Url: v.s.url}
+	for _, f := range v.files.Files() {
+		request.Have = append(request.Have, f.Digest[:])
+	}
+	request.Have = request.Have[:min(len(request.Have), maxShared)]
+	answer, err := apiv1connect.NewControlClient(v.s.nodes, base, connect.WithReadMaxBytes(maxSharedBytes)).
+		ShareVocabularies(ctx, request)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", url, err)
+	}
+	var list []vocabularies.File
+	urls := map[vocabulary.Digest][]string{}
+	for _, shared := range answer.Vocabularies {
+		if len(shared.Sha256) != len(vocabulary.Digest{}) {
+			continue
+		}
+		digest := vocabulary.Digest(shared.Sha256)
+		list = append(list, vocabularies.File{Digest: digest, Bytes: shared.Bytes})
+		urls[digest] = shared.Urls
+	}
+	v.mu.Lock()
+	v.urls = urls
+	v.mu.Unlock()
+	return list, nil
+}
+
+// keep holds the files that jobs name, fetches those that this member lacks, and lets go of the others.
+func (v *vocabularyShare) keep(ctx context.Context, named []vocabularies.File) {
+	wanted := map[vocabulary.Digest]bool{}
+	for _, file := range named {
+		wanted[file.Digest] = true
+		if _, ok := v.files.Size(file.Digest); !ok {
+			delete(v.held, file.Digest) // it was damaged on the disk
+			if len(v.sources(file.Digest)) > 0 {
+				if err := v.cache.Fetch(ctx, file); err != nil && ctx.Err() == nil {
+					v.s.logger.Warn("a vocabulary of a running job is not here", "digest", file.Digest.String(), "error", err)
+				}
+			}
+		}
+		if v.held[file.Digest] == nil {
+			if release, ok := v.files.Hold(file.Digest); ok {
+				v.held[file.Digest] = release
+			}
+		}
+	}
+	for digest, release := range v.held {
+		if !wanted[digest] {
+			release()
+			delete(v.held, digest)
+		}
+	}
+}
+
+// note remembers which files another member has. The leader calls it.
+func (v *vocabularyShare) note(base string, have []vocabulary.Digest, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for url, m := range v.sharers {
+		if now.Sub(m.at) > forgetSharer {
+			delete(v.sharers, url)
+		}
+	}
+	if _, ok := v.sharers[base]; ok || len(v.sharers) < maxSharers {
+		v.sharers[base] = sharer{have: have, at: now}
+	}
+}
+
+// holders returns the URLs of the members that have a file, this one first. The leader calls it.
+func (v *vocabularyShare) holders(digest vocabulary.Digest) []string {
+	var list []string
+	if _, ok := v.files.Size(digest); ok {
+		list = append(list, v.s.url)
+	}
+	return append(list, v.sharersOf(digest)...)
+}
+
+// sharersOf returns the other members that said lately that they have a file.
+func (v *vocabularyShare) sharersOf(digest vocabulary.Digest) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var list []string
+	for url, m := range v.sharers {
+		if time.Since(m.at) <= forgetSharer && slices.Contains(m.have, digest) {
+			list = append(list, url)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// sources returns the members that have a file.
+func (v *vocabularyShare) sources(digest vocabulary.Digest) (list []vocabularies.Source) {
+	urls := v.sharersOf(digest)
+	if v.s.leading.Load() == nil {
+		v.mu.Lock()
+		urls = v.urls[digest]
+		v.mu.Unlock()
+	}
+	for _, url := range urls {
+		base, err := identity.BaseURL(url)
+		if err == nil && url != v.s.url {
+			list = append(list, vocabularies.MemberSource(v.s.nodes, base))
+		}
+	}
+	return list
+}
+
+// describe returns the description of a file that this member has, or fetches it from another first.
+func (v *vocabularyShare) describe(ctx context.Context, file vocabularies.File) ([]byte, error) {
+	size, ok := v.files.Size(file.Digest)
+	if !ok && len(v.sources(file.Digest)) > 0 {
+		if err := v.cache.Fetch(ctx, file); err != nil {
+			return nil, err
+		}
+		size, ok = v.files.Size(file.Digest)
+	}
+	switch {
+	case !ok:
+		return nil, vocabularies.ErrMissing
+	case size != file.Bytes:
+		return nil, fmt.Errorf("%w: its file has %d bytes, not %d", vocabularies.ErrRequest, size, file.Bytes)
+	}
+	v.mu.Lock()
+	known := v.described[file.Digest]
+	v.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	d, err := v.files.Describe(file.Digest)
+	if err != nil {
+		return nil, err
+	}
+	if known, err = d.Encode(); err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.described) >= maxDescribed {
+		clear(v.described)
+	}
+	v.described[file.Digest] = known
+	return known, nil
+}
