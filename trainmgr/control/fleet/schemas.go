@@ -50,7 +50,7 @@ func (f *Fleet) unifySchemas(s *Selection, found map[string]*apiv1.Partition) er
 	for i, g := range groups {
 		columns, malformed, err := f.columns(g.digest)
 		if err != nil {
-			return err
+			return fmt.Errorf("partition %s: %w", g.partitions[0], err)
 		}
 		before := union.Columns()
 		if len(before) > 0 && len(columns) > 0 && before[0].Source != columns[0].Source || i > 0 && malformed != s.Malformed {
