@@ -141,11 +141,13 @@ nulls at DPP's coverage. Ids follow Zipf's law (1.05) over 2^31. The same flags 
 
 func (c datasetCommands) inspect() *cobra.Command {
 	var in input
+	var coverage, count bool
 	cmd := &cobra.Command{
 		Use:   "inspect FILE...",
 		Short: "What files hold: rows, row groups, columns, and which of them a pipeline can read",
 		Example: "  millrace dataset inspect data/part-00000.parquet --output json\n" +
 			"  millrace dataset inspect day_0.tsv\n" +
+			"  millrace dataset inspect data/ --coverage\n" +
 			"  millrace dataset inspect 's3://rows/2026-11-20/*.parquet' https://data.example/day_0.parquet",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -162,11 +164,22 @@ func (c datasetCommands) inspect() *cobra.Command {
 			var list []partitionfile.Description
 			files := partitionfile.Resolver{Opener: config.Sources.Opener}
 			for _, path := range config.Files {
-				v, err := files.Describe(cmd.Context(), path, partitionfile.Format(in.format), config.Text)
+				v, err := files.Describe(cmd.Context(), path, partitionfile.Format(in.format), config.Text,
+					partitionfile.Counting(count))
 				if err != nil {
 					return adviseImport(err)
 				}
 				list = append(list, v)
+			}
+			if coverage {
+				covered := partitionfile.Cover(list)
+				return c.print(covered, func(w io.Writer) {
+					fmt.Fprintf(w, "%d rows in %d partitions\n", covered.Rows, covered.Partitions)
+					for i := range covered.Columns {
+						k := &covered.Columns[i]
+						fmt.Fprintf(w, "  %s\t%s\n", tableCell(k.Name), tableCell(k.Describe()))
+					}
+				})
 			}
 			return c.print(list, func(w io.Writer) {
 				for _, v := range list {
@@ -186,6 +199,10 @@ func (c datasetCommands) inspect() *cobra.Command {
 	f := cmd.Flags()
 	in.formatFlags(f, "what the files are by name and content")
 	in.far.addFlags(f)
+	f.BoolVar(&coverage, "coverage", false, "print for every column which share of all rows has a value, and which files "+
+		"lack the column")
+	f.BoolVar(&count, "count", false,
+		"read the columns of which a file does not say how many rows have a value, and count")
 	in.commands, in.threads = "vendor", 1
 	return cmd
 }

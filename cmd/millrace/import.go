@@ -203,7 +203,7 @@ func (c datasetCommands) importParquet(ctx context.Context, names []string, open
 				return err
 			}
 		}
-		info, err := (partitionfile.Resolver{Opener: opener}).Describe(ctx, name, partitionfile.Parquet, text.Options{})
+		info, err := (partitionfile.Resolver{Opener: opener}).Describe(ctx, name, partitionfile.Parquet, text.Options{}, false)
 		if err != nil {
 			return adviseImport(err)
 		}

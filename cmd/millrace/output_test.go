@@ -43,6 +43,7 @@ func everyCommand(t *testing.T) map[string]string {
 	do("dataset", "inspect", data)
 	do("dataset", "summarize", data)
 	do("dataset", "drift", data, data)
+	out["dataset inspect --coverage"] = must(t, "dataset", "inspect", data, "--coverage", "--count", "--output", "json")
 	do("pipeline", "init", data)
 	do("pipeline", "check", "rm1", "--in", data)
 	do("pipeline", "show", "rm1")
@@ -110,7 +111,7 @@ var counts = map[string]bool{
 	"drives_preprocessing_at_once": true, "cores": true, "cores_a_drive": true, "refusal_number": true,
 	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true,
 	"mini_batches_acknowledged": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
-	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true, "source_failures": true,
+	"partitions": true, "absent_partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true, "source_failures": true,
 	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true,
 	"fences_above": true, "from_byte": true, "num_embeddings": true,
 	"workers": true, "workers_ready": true, "splits_held": true, "splits_any": true, "splits_own": true,

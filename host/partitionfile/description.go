@@ -33,7 +33,10 @@ type Column struct {
 	Codec      string `json:"codec,omitempty"`
 	Compressed int64  `json:"compressed_bytes"`
 	Unpacked   int64  `json:"uncompressed_bytes"`
-	Refused    string `json:"refused,omitempty"` // why a pipeline cannot read it
+	// PresentRows is how many rows have a value: a number that is not null, a list with an element, a map with an entry.
+	// It is nil if that is not known without reading the values.
+	PresentRows *int64 `json:"present_rows,omitempty"`
+	Refused     string `json:"refused,omitempty"` // why a pipeline cannot read it
 }
 
 // CheckReadable refuses a file none of whose columns a pipeline could read.
@@ -49,8 +52,13 @@ func (v *Description) CheckReadable() error {
 	return fmt.Errorf("%s: no column can be read: %s: %s", v.Path, v.Columns[0].Name, v.Columns[0].Refused)
 }
 
+// Counting says whether rows with a value are counted by reading where files do not say how many there are.
+type Counting bool
+
 // Describe reads the description of the file at path. The format must be known; options say how text is read.
-func Describe(ctx context.Context, path string, fileFormat Format, options text.Options) (v Description, err error) {
+func Describe(
+	ctx context.Context, path string, fileFormat Format, options text.Options, count Counting,
+) (v Description, err error) {
 	source, known := fileFormat.Source()
 	if !known {
 		return v, fmt.Errorf("%s: no format is called %q", path, fileFormat)
@@ -74,13 +82,15 @@ func Describe(ctx context.Context, path string, fileFormat Format, options text.
 	if err != nil {
 		return v, err
 	}
-	return describePartition(p, path, fileFormat, options), nil
+	return describePartition(ctx, p, path, fileFormat, options, count)
 }
 
 // describePartition returns what an open partition holds.
-func describePartition(p *partition.Partition, path string, fileFormat Format, options text.Options) Description {
+func describePartition(
+	ctx context.Context, p *partition.Partition, path string, fileFormat Format, options text.Options, count Counting,
+) (v Description, err error) {
 	d := p.Describe()
-	v := Description{
+	v = Description{
 		Path: path, Format: fileFormat, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups,
 		Digest: d.Footer.String(),
 	}
@@ -97,6 +107,11 @@ func describePartition(p *partition.Partition, path string, fileFormat Format, o
 				n++
 			}
 			x.Type = leavesType(p.File.Leaves[leaf : leaf+n])
+			if x.PresentRows = presentRows(p.File, leaf); x.PresentRows == nil && bool(count) {
+				if x.PresentRows, err = countRows(ctx, p, p.File, leaf); err != nil {
+					return v, fmt.Errorf("%s: %w", path, err)
+				}
+			}
 			for g := range p.File.RowGroups {
 				for _, chunk := range p.File.RowGroups[g].Columns[leaf : leaf+n] {
 					x.Codec = chunk.Codec.String()
@@ -107,10 +122,12 @@ func describePartition(p *partition.Partition, path string, fileFormat Format, o
 			leaf += n
 		} else if p.File != nil {
 			x.Type = "map"
+		} else if !k.Nullable {
+			x.PresentRows = &v.Rows
 		}
 		v.Columns = append(v.Columns, x)
 	}
-	return v
+	return v, nil
 }
 
 // leavesType is the type of a column of a Parquet file: of its leaf, or of a map's leaves.

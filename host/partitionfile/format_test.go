@@ -82,7 +82,7 @@ func TestDescribe(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, parquet.Write(&b, make([]row, 7)))
 	path := write(t, "a.parquet", b.Bytes())
-	d, err := Describe(t.Context(), path, Parquet, text.Options{})
+	d, err := Describe(t.Context(), path, Parquet, text.Options{}, false)
 	require.NoError(t, err)
 	assert.Equal(t, []any{path, Parquet, int64(7), int64(b.Len()), []int64{7}},
 		[]any{d.Path, d.Format, d.Rows, d.Bytes, d.RowGroups})
@@ -91,14 +91,14 @@ func TestDescribe(t *testing.T) {
 	assert.Contains(t, d.Columns[1].Type, "list of ")
 	require.NoError(t, d.CheckReadable())
 
-	d, err = Describe(t.Context(), write(t, "a.tsv", []byte(criteoText)), CriteoTSV, text.Options{})
+	d, err = Describe(t.Context(), write(t, "a.tsv", []byte(criteoText)), CriteoTSV, text.Options{}, false)
 	require.NoError(t, err)
 	assert.Len(t, d.Columns, 40)
 
 	d = Description{Path: "x", Columns: []Column{{Name: "m", Refused: "maps of maps"}}}
 	require.ErrorContains(t, d.CheckReadable(), "x: no column can be read: m: maps of maps")
-	_, err = Describe(t.Context(), t.TempDir(), Parquet, text.Options{})
+	_, err = Describe(t.Context(), t.TempDir(), Parquet, text.Options{}, false)
 	require.ErrorIs(t, err, ErrNotRegular)
-	_, err = Describe(t.Context(), path, "orc", text.Options{})
+	_, err = Describe(t.Context(), path, "orc", text.Options{}, false)
 	require.ErrorContains(t, err, "orc")
 }

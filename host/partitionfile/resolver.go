@@ -113,10 +113,10 @@ func (r Resolver) formatOfURI(ctx context.Context, uri string) (format Format, f
 
 // Describe reads the description of the file at a path or a URI, as the function of that name does.
 func (r Resolver) Describe(
-	ctx context.Context, name string, fileFormat Format, options text.Options,
+	ctx context.Context, name string, fileFormat Format, options text.Options, count Counting,
 ) (v Description, err error) {
 	if !source.IsURI(name) {
-		return Describe(ctx, name, fileFormat, options)
+		return Describe(ctx, name, fileFormat, options, count)
 	}
 	parser, known := fileFormat.Source()
 	switch {
@@ -132,5 +132,5 @@ func (r Resolver) Describe(
 		return v, err
 	}
 	defer func() { err = errors.Join(err, drive.Close()) }()
-	return describePartition(drive.Partitions()[0], source.Redact(name), fileFormat, options), nil
+	return describePartition(ctx, drive.Partitions()[0], source.Redact(name), fileFormat, options, count)
 }

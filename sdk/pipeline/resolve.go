@@ -281,8 +281,8 @@ func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, 
 	return r.makeFeature(o, name, ops, to, a)
 }
 
-// columnOperand returns a column as a value. absent says that partitions may lack the column, whose rows are null there.
-// It returns nil after an error.
+// columnOperand returns a column as a value. absent says that partitions may lack the column, whose rows are null
+// there. It returns nil after an error.
 func (r *resolver) columnOperand(n columnRef, absent bool, a location) *operand {
 	c := r.schema[n.column]
 	switch {

@@ -213,6 +213,7 @@ func (c *Chunk) refuseChunk(what, name string) {
 // readChunkMetadata reads the structure ColumnMetaData.
 func (r *compactReader) readChunkMetadata(c *Chunk) {
 	var last int32
+	c.nulls, c.PresentRows = -1, -1
 	const all = 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<9
 	seen := 0
 	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
@@ -238,6 +239,10 @@ func (r *compactReader) readChunkMetadata(c *Chunk) {
 			c.DataOffset = r.int64Field(t)
 		case 11:
 			c.DictOffset = r.int64Field(t)
+		case 12:
+			r.readStatistics(t, c)
+		case 16:
+			r.readSizeStatistics(t, c)
 		default:
 			r.skipField(t)
 		}
@@ -300,6 +305,7 @@ func (f *File) checkChunk(c *Chunk, l *Leaf, rows, end int64) error {
 	if c.NumValues < rows || (l.MaxRep == 0 && c.NumValues != rows) {
 		return corrupt("%d values in %d rows", c.NumValues, rows)
 	}
+	c.countPresentRows(l, rows)
 	if c.NumValues == 0 {
 		// No pages are needed, and writers fill in what they like.
 		c.Offset, c.DataOffset = int64(len(magic)), int64(len(magic))

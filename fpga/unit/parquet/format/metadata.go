@@ -127,6 +127,11 @@ type Chunk struct {
 	OffsetIndexOffset int64
 	OffsetIndexLength int32
 	physical          Type
+	// PresentRows is how many of the row group's rows have a value, by the chunk's statistics: a number that is not null,
+	// or a list with an element. It is -1 if the file does not say so.
+	PresentRows int64
+	nulls       int64   // Statistics.null_count; -1 if the file does not say so
+	levels      []int64 // SizeStatistics.definition_level_histogram
 	// Unsupported says why the chunk cannot be read; nil if it can. It is an *UnsupportedError.
 	Unsupported error
 }
