@@ -46,7 +46,11 @@ func Statistics(schema []ColumnInfo, patterns []string) (*Spec, []StatisticsColu
 			refs = append(refs, columnRef{column: i})
 		}
 		if len(refs) == 0 {
-			p.add(location{path: "columns"}, ErrUnsupported, "the dataset has no column that a pass can summarise")
+			why := "it has none"
+			if len(skipped) > 0 {
+				why = skipped[0].Name + ": " + skipped[0].Reason
+			}
+			p.add(location{path: "columns"}, ErrUnsupported, "the dataset has no column that a pass can summarise; %s", why)
 		}
 	}
 	seen := map[string]bool{}

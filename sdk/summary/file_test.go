@@ -78,8 +78,6 @@ func TestFile(t *testing.T) {
 	require.Len(t, digest.String(), 64)
 	require.True(t, LooksLikeSummary(b[:64]))
 	require.False(t, LooksLikeSummary([]byte("PAR1")))
-	require.Equal(t, 1, read.Find("price <€>"))
-	require.Equal(t, -1, read.Find("price"))
 	require.Equal(t, 0.25, read.Columns[0].NullRate())
 	require.Zero(t, read.Partitions[1].Columns[0].NullRate())
 }

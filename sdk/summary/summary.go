@@ -110,13 +110,3 @@ func (s *Summary) Select(columns []int) *Summary {
 	}
 	return some
 }
-
-// Find returns the index of the named column, or -1.
-func (s *Summary) Find(name string) int {
-	for i := range s.Columns {
-		if s.Columns[i].Name == name {
-			return i
-		}
-	}
-	return -1
-}
