@@ -27,13 +27,17 @@ const (
 
 // Known reports whether there is a workload of that name; the error wraps workload.ErrOptions.
 func Known(name string) error {
-	if name == CriteoTSV || name == CriteoBinary {
+	if _, _, ok := pairOf(name); ok {
 		return nil
 	}
-	if _, err := workload.Find(name); err != nil {
-		return fmt.Errorf("%w, %s or %s", err, CriteoTSV, CriteoBinary)
+	names := []string{CriteoTSV, CriteoBinary}
+	for _, m := range workload.Models() {
+		names = append(names, m.Name)
 	}
-	return nil
+	for _, p := range pairs {
+		names = append(names, p.name)
+	}
+	return fmt.Errorf("%w: workload %q, want one of %s", workload.ErrOptions, name, strings.Join(names, ", "))
 }
 
 // The shape of a day of Criteo's 1TB click logs, from 3,000 rows of day 11: how many in a thousand of the dense

@@ -3,13 +3,16 @@
 //
 // # What is measured
 //
-// A data set of the workload is generated (int64 ids, every feature present unless Options.Coverage says otherwise,
-// so that a row of RM5 has the 8,908 bytes that the models assume), read into memory, and preprocessed again and
-// again by one stream a thread until enough time has passed. Files are PLAIN and uncompressed unless Options say
-// otherwise. Two workloads are not Parquet: Criteo's rows as text ([CriteoTSV]) and packed ([CriteoBinary]), through
-// MiniPipe's stateless pipeline; bytes in are then those of the partition. With Options.Threads threads the Go
-// scheduler gets the same number of processors, so that nothing runs beside the threads. Bytes in are the column
-// chunk bytes that were decoded, bytes out the tensors' bytes.
+// A data set of the workload is generated (int64 ids, every feature present unless Options.Coverage says otherwise, so
+// that a row of RM5 has the 8,908 bytes that the models assume), read into memory, and preprocessed again and again by
+// one stream a thread until enough time has passed. Files are PLAIN and uncompressed unless Options say otherwise. Two
+// workloads are not Parquet: Criteo's rows as text ([CriteoTSV]) and packed ([CriteoBinary]), through MiniPipe's
+// stateless pipeline; bytes in are then those of the partition. Workloads with vocabularies (criteo-5k, criteo-512k
+// and criteo-1m over packed rows, criteo-5k-tsv and criteo-1m-tsv over text, d1-2 to d2-3 over MiniPipe's data sets)
+// run both loops, each of which reads all rows: a pass that builds the vocabularies and their files, and a pass that
+// applies them. A row counts once for both, and folding and looking ids up is other time. With Options.Threads threads
+// the Go scheduler gets the same number of processors, so that nothing runs beside the threads. Bytes in are the
+// column chunk bytes that were decoded, bytes out the tensors' bytes.
 //
 // # Errors
 //
@@ -79,7 +82,7 @@ type Result struct {
 
 // defaultRows keeps a data set near 100 MB.
 func defaultRows(m workload.Model) int64 {
-	if m.Lists {
+	if m.Lists || m.Dense > 100 {
 		return 16_384
 	}
 	return 524_288
@@ -122,7 +125,8 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	named, path, err := generate(ctx, o, name, dir)
+	data, named, _ := pairOf(name)
+	path, err := generateData(ctx, o, name, data, dir)
 	if err != nil {
 		return r, err
 	}
@@ -130,12 +134,16 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	b := &bench{o: o, spec: spec, source: sourceOf(name)}
-	if err := b.open(ctx, path); err != nil {
+	b := &bench{o: o, spec: spec, source: sourceOf(data)}
+	measure, open := b.measure, b.open
+	if len(spec.Vocabularies) > 0 { // each loop has a processor of its own
+		measure, open = (&loops{b, dir}).measure, b.openPartition
+	}
+	if err := open(ctx, path); err != nil {
 		return r, errors.Join(err, b.close())
 	}
 	o.Progress(fmt.Sprintf("%s: measure for %v", name, o.Time))
-	r, err = b.measure(ctx)
+	r, err = measure(ctx)
 	r.Model = name
 	if b.source != program.Parquet {
 		r.Codec, r.Encoding = "none", name
@@ -143,31 +151,30 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 	return r, errors.Join(err, b.close())
 }
 
-// generate writes a workload's partition to dir, and names its pipeline.
-func generate(ctx context.Context, o Options, name, dir string) (named, path string, err error) {
+// generateData writes a partition of a data set to dir.
+func generateData(ctx context.Context, o Options, name, data, dir string) (path string, err error) {
 	rows := o.Rows
-	if isCriteo(name) {
+	if isCriteo(data) {
 		if rows == 0 {
 			rows = criteoRows
 		}
 		o.Progress(fmt.Sprintf("%s: generate %d rows", name, rows))
-		path, err = generateCriteo(dir, name, rows, o.Seed)
-		return criteoPipeline, path, err
+		return generateCriteo(dir, data, rows, o.Seed)
 	}
-	m, err := workload.Find(name)
+	m, err := workload.Find(data)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	if rows == 0 {
 		rows = defaultRows(m)
 	}
-	o.Progress(fmt.Sprintf("%s: generate %d rows", m.Name, rows))
+	o.Progress(fmt.Sprintf("%s: generate %d rows", name, rows))
 	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: rows, Out: filepath.Join(dir, m.Name),
 		Codec: o.Codec, Encoding: o.Encoding, Seed: o.Seed, Coverage: o.Coverage})
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	return m.Name, files[0].Path, nil
+	return files[0].Path, nil
 }
 
 // bench is one measurement in the making.
@@ -181,8 +188,8 @@ type bench struct {
 	batch     int
 }
 
-// open reads the file into memory, or makes it a drive, and starts a processor.
-func (b *bench) open(ctx context.Context, path string) error {
+// openPartition reads the file into memory, or makes it a drive.
+func (b *bench) openPartition(ctx context.Context, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -199,7 +206,12 @@ func (b *bench) open(ctx context.Context, path string) error {
 	}
 	b.partition, err = partition.Open(ctx, filepath.Base(path), bytes.NewReader(data), int64(len(data)), b.source,
 		po)
-	if err != nil {
+	return err
+}
+
+// open opens the partition and starts a processor.
+func (b *bench) open(ctx context.Context, path string) error {
+	if err := b.openPartition(ctx, path); err != nil {
 		return err
 	}
 	columns, _ := host.Columns(b.partition, text.Options{})
@@ -238,20 +250,23 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 	}
 	elapsed, cpu := time.Since(begin).Seconds(), (processorTime() - used).Seconds()
 	s := b.processor.Stats().Sub(before)
-	busy := elapsed * float64(b.o.Threads)
-	r := Result{
-		Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"),
-		Encoding: or(b.o.Encoding, "plain"),
-		Rows:     s.Rows, ElapsedSeconds: elapsed, RowsPerSecond: float64(s.Rows) / elapsed, CPUSeconds: cpu,
-		InputBytesPerSecond: float64(s.BytesIn) / elapsed, OutputBytesPerSecond: float64(s.BytesOut) / elapsed,
-		WaitShare: s.Wait.Seconds() / busy, MoveShare: s.Move.Seconds() / busy, DecodeShare: s.Decode.Seconds() / busy,
-		TransformShare: s.Transform.Seconds() / busy, FetchShare: s.Fetch.Seconds() / busy,
-	}
+	r := Result{Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"),
+		Encoding: or(b.o.Encoding, "plain"), Rows: s.Rows}
+	r.setTimes(s, elapsed, cpu)
+	return r, nil
+}
+
+// setTimes sets what follows from the counters, the elapsed and the processor's seconds, for r.Rows rows.
+func (r *Result) setTimes(s processor.Stats, elapsed, cpu float64) {
+	busy := elapsed * float64(r.Threads)
+	r.ElapsedSeconds, r.RowsPerSecond, r.CPUSeconds = elapsed, float64(r.Rows)/elapsed, cpu
+	r.InputBytesPerSecond, r.OutputBytesPerSecond = float64(s.BytesIn)/elapsed, float64(s.BytesOut)/elapsed
+	r.WaitShare, r.MoveShare, r.DecodeShare = s.Wait.Seconds()/busy, s.Move.Seconds()/busy, s.Decode.Seconds()/busy
+	r.TransformShare, r.FetchShare = s.Transform.Seconds()/busy, s.Fetch.Seconds()/busy
 	if cpu > 0 {
-		r.CPURowsPerSecond = float64(s.Rows) / cpu
+		r.CPURowsPerSecond = float64(r.Rows) / cpu
 	}
 	r.OtherShare = max(0, 1-r.WaitShare-r.MoveShare-r.DecodeShare-r.TransformShare-r.FetchShare)
-	return r, nil
 }
 
 // turns runs the whole partition on every thread, at least once, until the time has passed.

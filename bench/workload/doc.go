@@ -1,10 +1,14 @@
-// Package workload holds PreSto's five workloads, RM1 to RM5, as data, and makes Parquet data sets of their shape.
+// Package workload holds PreSto's five workloads, RM1 to RM5, and MiniPipe's two data sets as data, and makes Parquet
+// data sets of their shape.
 //
 // [Models] is PreSto's table I. [Generate] writes partitions with the columns that the model's pipeline reads:
 //
 //	label           int32, required: 1 in one row of 32
 //	int_0 ...       dense features: RM1 nullable int32, RM2 to RM5 nullable float32
 //	cat_0 ...       sparse features: RM1 nullable int64, RM2 to RM5 nullable list<int64>, three-level
+//
+// [DataSets] are MiniPipe's D-I and D-II (section 4.1.1): int_0 ... are nullable float32, and cat_0 ... nullable text
+// of eight hexadecimal digits.
 //
 // With Options.Maps the same features lie in two maps, by number, as DPP's tables have theirs:
 //
@@ -29,6 +33,8 @@
 //   - RM1's integers are spread evenly over magnitudes, up to 2^2 in the first column to 2^26 in the last; one value in
 //     64 is -1, as Criteo has. RM2 to RM5's floats are 100 u/(1-u), u uniform: half are below 100, one in a hundred
 //     above 10,000; one in 64 has its sign turned.
+//   - D-I has RM1's nulls, and its floats are RM1's integers. D-II's are RM2's floats, and no value is null. Their
+//     texts are the digits of ids as above.
 //
 // Random numbers are splitmix64, written out; all arithmetic on floats is correctly rounded operations only, never
 // fused, so that amd64 and arm64 agree.

@@ -19,7 +19,7 @@ var ErrOptions = errors.New("workload: options")
 // Defaults and bounds of Options.
 const (
 	DefaultScalarRowGroup = 262_144 // rows of a row group of RM1, about 50 MB
-	DefaultListRowGroup   = 16_384  // of RM2 to RM5, about 75 MB
+	DefaultListRowGroup   = 16_384  // of RM2 to RM5, about 75 MB, and of D-II, about 40 MB
 	DefaultPageBytes      = 1 << 20 // parquet-mr's
 	MaxPageBytes          = 1 << 30
 	MaxPartitions         = 1 << 20
@@ -82,7 +82,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.RowGroupRows == 0 {
 		o.RowGroupRows = DefaultScalarRowGroup
-		if o.Model.Lists {
+		if o.Model.Lists || o.Model.Dense > 100 {
 			o.RowGroupRows = DefaultListRowGroup
 		}
 	}

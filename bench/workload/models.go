@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Model is a row of PreSto's table I.
+// Model is a row of PreSto's table I, or one of MiniPipe's data sets.
 type Model struct {
-	Name       string  // rm1 to rm5
+	Name       string  // rm1 to rm5, d1, d2
 	Dense      int     // dense features
 	Sparse     int     // sparse features in the data
 	Lists      bool    // sparse features are lists; otherwise one id a row
@@ -17,6 +17,7 @@ type Model struct {
 	Tables     int     // embedding tables: Sparse + Generated
 	Embeddings int64   // rows of a table, on average
 	Coverage   float64 // share of rows that have a feature; 0: column by column, Criteo's
+	Text       bool    // sparse features are hexadecimal text and dense ones floats; otherwise ids are integers
 }
 
 // Batch is the rows of a mini-batch in all of PreSto's measurements.
@@ -28,18 +29,27 @@ const dppCoverage = 0.29
 // Models returns RM1 to RM5 (PreSto, table I).
 func Models() []Model {
 	return []Model{
-		{"rm1", 13, 26, false, 1, 13, 1024, 39, 500_000, 0},
-		{"rm2", 504, 42, true, 20, 21, 1024, 63, 500_000, dppCoverage},
-		{"rm3", 504, 42, true, 20, 42, 1024, 84, 500_000, dppCoverage},
-		{"rm4", 504, 42, true, 20, 42, 2048, 84, 500_000, dppCoverage},
-		{"rm5", 504, 42, true, 20, 42, 4096, 84, 500_000, dppCoverage},
+		{"rm1", 13, 26, false, 1, 13, 1024, 39, 500_000, 0, false},
+		{"rm2", 504, 42, true, 20, 21, 1024, 63, 500_000, dppCoverage, false},
+		{"rm3", 504, 42, true, 20, 42, 1024, 84, 500_000, dppCoverage, false},
+		{"rm4", 504, 42, true, 20, 42, 2048, 84, 500_000, dppCoverage, false},
+		{"rm5", 504, 42, true, 20, 42, 4096, 84, 500_000, dppCoverage, false},
 	}
 }
 
-// Find returns the model of that name, in either case.
+// DataSets returns MiniPipe's data sets D-I and D-II. D-I has Criteo's columns and nulls. D-II is synthetic, and its
+// size (11 GB of 4 M rows, section 4.1.1) is that of 504 floats and 42 texts of eight digits in every row.
+func DataSets() []Model {
+	return []Model{
+		{Name: "d1", Dense: 13, Sparse: 26, Tables: 26, Text: true},
+		{Name: "d2", Dense: 504, Sparse: 42, Tables: 42, Text: true, Coverage: 1},
+	}
+}
+
+// Find returns the model or data set of that name, in either case.
 func Find(name string) (Model, error) {
 	var names []string
-	for _, m := range Models() {
+	for _, m := range append(Models(), DataSets()...) {
 		if strings.EqualFold(m.Name, name) {
 			return m, nil
 		}

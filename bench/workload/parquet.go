@@ -50,6 +50,8 @@ func schemaOf(name string, cols []column, codecName, encoding string) (*parquet.
 			n = parquet.Optional(leaf(parquet.FloatType))
 		case idColumn:
 			n = parquet.Optional(leaf(parquet.Int64Type))
+		case hexColumn:
+			n = parquet.Optional(leaf(parquet.String().Type()))
 		case keysColumn:
 			value := leaf(parquet.FloatType)
 			if c.features[0].kind == listColumn {

@@ -1,6 +1,11 @@
 package workload
 
-import "github.com/parquet-go/parquet-go"
+import (
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/parquet-go/parquet-go"
+)
 
 // blockRows is how many rows are made from one stream of random numbers. Any row can be reached by starting at its
 // block, so rows do not depend on how they are cut into partitions and row groups.
@@ -17,6 +22,7 @@ const (
 	intColumn         // nullable int32
 	floatColumn       // nullable float32
 	idColumn          // nullable int64
+	hexColumn         // nullable text of eight hexadecimal digits
 	listColumn        // nullable list<int64>
 	keysColumn        // keys of a map
 	valuesColumn      // values of the map before
@@ -29,7 +35,7 @@ type column struct {
 	kind  kind
 	nulls uint64 // a row is null if the upper 32 bits of a random number are below
 	key   uint64 // of its streams
-	bits  uint   // of intColumn: magnitudes up to 2^bits
+	bits  uint   // of intColumn, and of a floatColumn of whole numbers: magnitudes up to 2^bits
 	zipf  zipf
 
 	features []column // of keysColumn and valuesColumn: whose values the map holds, by their place
@@ -53,12 +59,16 @@ func columns(m Model, seed uint64) []column {
 		switch dense := i - 1; {
 		case i == 0:
 			c.kind = labelColumn
-		case dense < m.Dense && m.Lists:
+		case dense < m.Dense && m.Text && m.Coverage == 0:
+			c.kind, c.bits = floatColumn, uint(2+2*dense) // Criteo's numbers are whole
+		case dense < m.Dense && (m.Lists || m.Text):
 			c.kind = floatColumn
 		case dense < m.Dense:
 			c.kind, c.bits = intColumn, uint(2+2*dense)
 		case m.Lists:
 			c.kind = listColumn
+		case m.Text:
+			c.kind = hexColumn
 		default:
 			c.kind = idColumn
 		}
@@ -112,6 +122,10 @@ func (c *column) appendRows(dst []parquet.Value, block uint64, from, to int) []p
 			if v := c.id(&s); emit {
 				dst = append(dst, parquet.Int64Value(v).Level(0, 1, c.index))
 			}
+		case hexColumn:
+			if v := c.id(&s); emit {
+				dst = append(dst, parquet.ByteArrayValue(hexDigits(uint32(v))).Level(0, 1, c.index))
+			}
 		case listColumn:
 			n := maxLength - pair
 			if pair > maxLength {
@@ -147,8 +161,11 @@ func (c *column) integer(s *stream) int32 {
 	return int32(s.next() & (1<<bits - 1))
 }
 
-// float is 100 u/(1-u), with its sign turned in one case of 64.
+// float is 100 u/(1-u), with its sign turned in one case of 64; or a whole number.
 func (c *column) float(s *stream) float32 {
+	if c.bits > 0 {
+		return float32(c.integer(s))
+	}
 	r := s.next()
 	u := float64(float64(r>>11) * (1.0 / (1 << 53))) // exact
 	v := float32(float64(100*u) / (1 - u))
@@ -156,6 +173,11 @@ func (c *column) float(s *stream) float32 {
 		v = -v
 	}
 	return v
+}
+
+// hexDigits returns the eight hexadecimal digits of a number.
+func hexDigits(v uint32) []byte {
+	return hex.AppendEncode(nil, binary.BigEndian.AppendUint32(nil, v))
 }
 
 // id is a rank of the Zipf distribution, scattered.

@@ -94,10 +94,11 @@ func (c datasetCommands) generate() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "generate",
-		Short: "RM1 to RM5 (PreSto, Table I) as Parquet partitions",
+		Short: "RM1 to RM5 (PreSto, Table I), and MiniPipe's data sets, as Parquet partitions",
 		Long: `Generates a workload: label int32; RM1 has int_0..12 int32 with Criteo's null rates and cat_0..25
 int64; RM2 to RM5 have int_0..503 float32 and cat_0..41 list<int64> with a mean length of 20, and
-nulls at DPP's coverage. Ids follow Zipf's law (1.05) over 2^31. The same flags give the same bytes.`,
+nulls at DPP's coverage. d1 and d2 are MiniPipe's D-I and D-II: 13 float32 and 26 texts of eight hexadecimal
+digits, and 504 and 42. Ids follow Zipf's law (1.05) over 2^31. The same flags give the same bytes.`,
 		Example: "  millrace dataset generate --model rm1 --rows 1000000 --out data/ --partitions 4 --codec snappy",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -128,7 +129,7 @@ nulls at DPP's coverage. Ids follow Zipf's law (1.05) over 2^31. The same flags 
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&model, "model", "rm1", "rm1 to rm5")
+	f.StringVar(&model, "model", "rm1", "rm1 to rm5, d1 or d2")
 	o.Rows = 1_000_000
 	f.Var(quantity.CountFlag[int64]{To: &o.Rows}, "rows", "rows of all partitions together")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")

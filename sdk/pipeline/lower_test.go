@@ -16,29 +16,46 @@ import (
 
 // schemaOf is the schema that a named pipeline is meant for.
 func schemaOf(name string) []ColumnInfo {
-	if strings.HasPrefix(name, "criteo") || name == "rm1" {
+	switch {
+	case strings.HasPrefix(name, "criteo") || strings.HasPrefix(name, "piper") || name == "rm1":
 		return TextSchema(false)
+	case strings.HasPrefix(name, "minipipe"):
+		schema := TextSchema(false)
+		for i := range schema {
+			schema[i].Source, schema[i].Field, schema[i].Unsigned = program.Parquet, 0, false
+			switch {
+			case i > criteoInts:
+				schema[i].Kind, schema[i].Bits = program.Bytes, 0
+			case i > 0:
+				schema[i].Kind, schema[i].Bits = program.Float32, 0
+			}
+		}
+		return schema
 	}
 	return tableI()
 }
 
 func TestNamed(t *testing.T) {
-	assert.Equal(t, []string{"criteo", "criteo-512k", "criteo-5k", "criteo-8k", "rm1", "rm2", "rm3", "rm4", "rm5"},
-		Names())
+	assert.Equal(t, []string{"criteo", "criteo-512k", "criteo-5k", "criteo-8k", "dpp", "minipipe-1", "minipipe-2",
+		"minipipe-3", "piper-1m", "piper-512k", "piper-5k", "rm1", "rm2", "rm3", "rm4", "rm5"}, Names())
 	var digests strings.Builder
 	for _, name := range Names() {
 		s, err := Named(name)
 		require.NoError(t, err)
 		assert.Equal(t, name, s.Name)
+		for _, v := range s.Vocabularies {
+			s, err = s.Bind(v.Name, vocabularyOf(t, s, v.Name, schemaOf(name)))
+			require.NoError(t, err)
+		}
 		r, err := s.Resolve(schemaOf(name))
 		require.NoError(t, err)
-		p, schema, err := Lower(r)
+		l, err := LowerWithLookups(r)
 		require.NoError(t, err)
-		require.NoError(t, schema.Validate())
+		require.NoError(t, l.Schema.Validate())
 		assert.Empty(t, r.Notes())
 		digest := r.Digest()
 		fmt.Fprintf(&digests, "%s %s\n", name, hex.EncodeToString(digest[:]))
-		golden(t, "testdata/lower/"+name+".txt", []byte(p.String()))
+		golden(t, "testdata/lower/"+name+".txt", []byte(l.Program.String()))
 	}
 	// These digests are part of the identity of jobs: a change makes running jobs' checkpoints worthless.
 	golden(t, "testdata/digests.txt", []byte(digests.String()))

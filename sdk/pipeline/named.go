@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The pipelines that ship with Millrace: PreSto's RM1 to RM5 (Table I) and the stateless pipeline of Piper and
-// MiniPipe.
+// The pipelines that ship with Millrace: PreSto's RM1 to RM5 (Table I), those of Piper and MiniPipe, with and without
+// their vocabularies, and DPP's transforms.
 //
 //go:embed named/*.yaml
 var namedFiles embed.FS

@@ -28,12 +28,12 @@ vocabularies:
     unknown: bucket}
 `
 
-// vocabularyOf builds the vocabulary of a pipeline over zoo: every table has the keys 3, 1, 4, each twice.
-func vocabularyOf(t *testing.T, s *Spec, name string) *vocabulary.Vocabulary {
+// vocabularyOf builds the vocabulary of a pipeline over columns: every table has the keys 3, 1, 4, each twice.
+func vocabularyOf(t *testing.T, s *Spec, name string, schema []ColumnInfo) *vocabulary.Vocabulary {
 	t.Helper()
 	keys, declared, err := s.VocabularyKeys(name)
 	require.NoError(t, err)
-	r, err := keys.Resolve(zoo())
+	r, err := keys.Resolve(schema)
 	require.NoError(t, err)
 	columns := r.VocabularyColumns()
 	b, err := vocabulary.NewBuilder(columns, declared.Rules, vocabulary.BuilderOptions{})
@@ -53,7 +53,7 @@ func vocabularyOf(t *testing.T, s *Spec, name string) *vocabulary.Vocabulary {
 func bindAll(t *testing.T, s *Spec) *Spec {
 	t.Helper()
 	for _, name := range []string{"piper", "rare"} {
-		bound, err := s.Bind(name, vocabularyOf(t, s, name))
+		bound, err := s.Bind(name, vocabularyOf(t, s, name, zoo()))
 		require.NoError(t, err)
 		s = bound
 	}
@@ -194,7 +194,7 @@ func TestVocabulariesOfOtherPipelines(t *testing.T) {
 		return s
 	}
 	s := parse("sparse: [{columns: [i], ops: [positive_modulus: 5000, vocabulary: v]}]\nvocabularies: {v: {base: 1}}")
-	file := vocabularyOf(t, s, "v")
+	file := vocabularyOf(t, s, "v", zoo())
 	for _, c := range []struct{ name, doc, want string }{
 		{"rules", "sparse: [{columns: [i], ops: [positive_modulus: 5000, vocabulary: v]}]\nvocabularies: {v: {}}",
 			`the file for "v" was made with {order: first_seen, base: 1}, and the pipeline says {order: first_seen}`},
@@ -240,7 +240,7 @@ vocabularies: {v: {}}
 	require.NoError(t, err)
 	require.NoError(t, keys.Check())
 	require.Len(t, keys.Values, 1)
-	file := vocabularyOf(t, s, "v")
+	file := vocabularyOf(t, s, "v", zoo())
 	assert.NotEqual(t, file.Columns[0].Chain, file.Columns[1].Chain)
 	bound, err := s.Bind("v", file)
 	require.NoError(t, err)
