@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import signal
 import ssl
 import subprocess
@@ -125,6 +126,30 @@ class EndToEnd(unittest.TestCase):
         finally:
             for w in workers:
                 w.stop()
+
+    def test_vocabularies(self) -> None:
+        """Nodes fetch the vocabularies that the script names, and make the mini-batches of this machine."""
+        s = self.service
+        files = os.path.join(s.data, "*.parquet")
+        document = re.sub("sigrid_hash: {[^}]*}", "positive_modulus: 97, vocabulary: ids", PIPELINE, count=1)
+        document += "vocabularies: {ids: {joint: true, base: 5}}\n"
+        with tempfile.TemporaryDirectory() as folder:
+            pipeline, built = os.path.join(folder, "p.yaml"), os.path.join(folder, "ids.vocab")
+            with open(pipeline, "w") as f:
+                f.write(document)
+            command = [service.program(), "vocabulary", "build", "--pipeline", pipeline, "--in", files, "--out", built]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            more: dict[str, Any] = {"vocabularies": {"ids": built}, "tensors": "views", "order": "deterministic"}
+            with millrace.open(files, document, **more) as job:
+                want = [digest(b) for b in job]
+            for _ in range(2):  # the second time the control plane has the file
+                with millrace.open(files, document, control=s.url, seed=0, **more) as job:
+                    self.submitted.append(str(job.status()["id"]))
+                    self.assertEqual([digest(b) for b in job], want)
+            with self.assertRaisesRegex(ServiceError, "ids=FILE"):
+                millrace.open(files, document, control=s.url, tensors="views")
+            with self.assertRaises(millrace.FilesError):
+                millrace.open(files, document, control=s.url, vocabularies={"ids": built + "x"})
 
     def test_own_cpus_make_a_share(self) -> None:
         """This rank's own CPUs make all, half or none of its splits, or are killed in the middle: the sequence and the
