@@ -17,6 +17,12 @@ const jobMagic = "millrace.job\x01"
 // pipeline is the canonical form of the feature pipeline (sdk/pipeline). The epoch is not part of a job's identity.
 // The error wraps ErrOptions.
 func JobDigest(manifest Digest, pipeline []byte, o Options) (Digest, error) {
+	return SelectedJobDigest(manifest, nil, pipeline, o)
+}
+
+// SelectedJobDigest is JobDigest for a job over selected rows: the digest of the selection, 32 bytes, comes behind
+// split_batches. Without a selection (nil) it is JobDigest. The error wraps ErrOptions.
+func SelectedJobDigest(manifest Digest, selection *Digest, pipeline []byte, o Options) (Digest, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return Digest{}, err
@@ -35,6 +41,9 @@ func JobDigest(manifest Digest, pipeline []byte, o Options) (Digest, error) {
 	b = binary.LittleEndian.AppendUint64(b, window)
 	b = binary.LittleEndian.AppendUint64(b, o.Seed)
 	b = binary.LittleEndian.AppendUint64(b, uint64(o.SplitBatches))
+	if selection != nil {
+		b = append(b, selection[:]...)
+	}
 	h.Write(b)
 	return Digest(h.Sum(nil)), nil
 }

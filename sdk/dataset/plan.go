@@ -17,7 +17,7 @@ const MaxSplits = 1<<31 - 1
 type MiniBatch struct {
 	Number    uint64 // its position in the plan
 	Partition int    // index into the manifest
-	First     int64  // its first row in the partition
+	First     int64  // its first row in the partition; of a selected plan, the number of its first passing row
 	Rows      int    // how many rows from there
 	Split     int    // position of its split in the plan
 }
@@ -27,7 +27,7 @@ type Split struct {
 	Position    int    // in this epoch's plan
 	ID          int    // its position in dataset order, the same in every epoch
 	Partition   int    // index into the manifest
-	First       int64  // its first row in the partition
+	First       int64  // its first row in the partition; of a selected plan, the number of its first passing row
 	Rows        int64  // how many rows from there, without a dropped tail
 	FirstNumber uint64 // number of its first mini-batch
 	MiniBatches int    // how many it has, at least 1
@@ -36,7 +36,7 @@ type Split struct {
 // Plan is an epoch's plan. It holds at most three integers for each split, and no list of mini-batches.
 type Plan struct {
 	options      Options
-	partitions   []Partition
+	partitions   []int64  // rows of each
 	firstSplitID []int    // by partition; one more at the end
 	splitIDs     []uint32 // by position; nil in dataset order
 	firstNumbers []uint64 // by position: the number of the split's first mini-batch; one more at the end
@@ -44,7 +44,12 @@ type Plan struct {
 }
 
 // NewPlan cuts and orders a manifest's rows. Errors wrap ErrOptions or ErrManifest.
-func NewPlan(m *Manifest, o Options) (*Plan, error) {
+func NewPlan(m *Manifest, o Options) (*Plan, error) { return NewSelectedPlan(m, nil, o) }
+
+// NewSelectedPlan cuts and orders the rows of a manifest that pass a filter: passing has their number in each
+// partition, and nil means all rows. The plan counts passing rows only, as if the partitions had no others. Errors wrap
+// ErrOptions or ErrManifest.
+func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -52,10 +57,22 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrManifest)
 	}
-	p := &Plan{options: o, partitions: m.Partitions, firstSplitID: make([]int, len(m.Partitions)+1)}
+	if passing != nil && len(passing) != len(m.Partitions) {
+		return nil, fmt.Errorf("%w: a selection of %d partitions for %d", ErrManifest, len(passing), len(m.Partitions))
+	}
+	p := &Plan{options: o, partitions: make([]int64, len(m.Partitions)), firstSplitID: make([]int, len(m.Partitions)+1)}
 	for i := range m.Partitions {
-		if err := m.Partitions[i].validate(); err != nil {
-			return nil, fmt.Errorf("%w: partition %q: %w", ErrManifest, m.Partitions[i].Name, err)
+		entry := &m.Partitions[i]
+		if err := entry.validate(); err != nil {
+			return nil, fmt.Errorf("%w: partition %q: %w", ErrManifest, entry.Name, err)
+		}
+		p.partitions[i] = entry.Rows
+		if passing != nil {
+			if passing[i] < 0 || passing[i] > entry.Rows {
+				return nil, fmt.Errorf("%w: partition %q: %d of %d rows are selected", ErrManifest, entry.Name, passing[i],
+					entry.Rows)
+			}
+			p.partitions[i] = passing[i]
 		}
 		splits := (p.countBatches(i) + int64(o.SplitBatches) - 1) / int64(o.SplitBatches)
 		if splits > MaxSplits-int64(p.firstSplitID[i]) {
@@ -81,7 +98,7 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 
 // countBatches counts a partition's mini-batches.
 func (p *Plan) countBatches(partition int) int64 {
-	rows, batch := p.partitions[partition].Rows, int64(p.options.Batch)
+	rows, batch := p.partitions[partition], int64(p.options.Batch)
 	n := rows / batch
 	if rows%batch != 0 && p.options.Tail == KeepTail {
 		n++
@@ -179,7 +196,7 @@ func (p *Plan) splitOfID(id int) Split {
 		ID:          id,
 		Partition:   partition,
 		First:       firstRow,
-		Rows:        min(batches*batch, p.partitions[partition].Rows-firstRow),
+		Rows:        min(batches*batch, p.partitions[partition]-firstRow),
 		MiniBatches: int(batches),
 	}
 }
