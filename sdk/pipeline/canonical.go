@@ -31,6 +31,15 @@ func (r *Resolved) Canonical() []byte {
 	}
 	c.features("dense", r.Dense)
 	c.features("keys", r.Keys)
+	if r.Filter != nil {
+		c.str(`,"filter":`).filter(r.Filter)
+	}
+	c.stepsAndTables()
+	return c.b
+}
+
+// stepsAndTables ends a canonical form with the steps and tables that it named.
+func (c *canonical) stepsAndTables() {
 	if len(c.steps.list) > 0 {
 		c.str(`,"steps":[`)
 		for i, s := range c.steps.list {
@@ -41,7 +50,6 @@ func (r *Resolved) Canonical() []byte {
 	c.str(`,"borders":[`)
 	c.bordersOfTables()
 	c.str(`]}`)
-	return c.b
 }
 
 // Digest returns the SHA-256 of the canonical form.

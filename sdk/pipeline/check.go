@@ -43,6 +43,7 @@ func (s *Spec) check(p *problems) {
 	}
 	s.checkValues(p)
 	s.checkVocabularies(p)
+	s.checkFilter(p)
 	for _, kind := range s.groupLists() {
 		if len(kind.groups) > maxGroups {
 			p.add(location{path: kind.name}, ErrValue, "%d groups of columns, want at most %d", len(kind.groups),

@@ -171,7 +171,7 @@ func JSONSchema() []byte {
 		}),
 		"values": m{"type": "array", "maxItems": maxGroups, "items": m{"$ref": "#/$defs/value"}},
 		"dense":  groups, "sparse": groups, "generated": groups,
-		"vocabularies": vocabulariesSchema(),
+		"vocabularies": vocabulariesSchema(), "filter": m{"$ref": "#/$defs/filter"},
 	})
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Millrace pipeline"
@@ -185,7 +185,7 @@ func JSONSchema() []byte {
 		"ops": m{"$ref": "#/$defs/ops"}, "absent": absentSchema()})
 	value["oneOf"] = oneOf("from", "inputs")
 	root["$defs"] = m{
-		"group": group, "value": value,
+		"group": group, "value": value, "filter": filterSchema(),
 		"ops": m{"type": "array", "maxItems": maxOps, "items": m{"oneOf": forms}},
 	}
 	b, err := json.MarshalIndent(root, "", "  ")

@@ -21,7 +21,7 @@ var badDocuments = []struct {
 	{"only a comment", "# nothing\n", ErrSyntax, "syntax error: the document is empty"},
 	{"no YAML", "dense: [", ErrSyntax, "syntax error: line 1: did not find expected node content"},
 	{"no mapping", "- dense", ErrValue, "line 1:1: wrong value: a list, want a mapping of name, batch, ids, dense_type, " +
-		"label, values, dense, sparse, generated, vocabularies"},
+		"label, values, dense, sparse, generated, vocabularies, filter"},
 	{"two documents", "label: {column: label}\n---\nlabel: {column: label}\n", ErrSyntax,
 		"line 2:1: syntax error: a second document; one file holds one pipeline"},
 	{"no outputs", "name: x", ErrEmpty, "pipeline has no outputs: want a label, dense, sparse or generated"},
@@ -29,12 +29,12 @@ var badDocuments = []struct {
 		`line 2:1: dens: unknown key: "dens"; did you mean "dense"?`},
 	{"key far from all", "label: {column: label}\nxyzzy: []", ErrUnknownKey,
 		`line 2:1: xyzzy: unknown key: "xyzzy"; want one of name, batch, ids, dense_type, label, ` +
-			`values, dense, sparse, generated, vocabularies`},
+			`values, dense, sparse, generated, vocabularies, filter`},
 	{"key twice", "name: a\nname: b\nlabel: {column: label}", ErrDuplicate, `line 2:1: name: given twice: "name"`},
 	{"key that is a list", "[a]: 1", ErrValue, "line 1:1: wrong value: a list as a key"},
 	{"merge", "label: {column: label}\n<<: {name: x}", ErrUnknownKey,
 		`line 2:1: <<: unknown key: "<<"; want one of name, batch, ids, dense_type, label, values, dense, sparse, ` +
-			`generated, vocabularies`},
+			`generated, vocabularies, filter`},
 	{"batch that is text", "batch: many\nlabel: {column: label}", ErrValue,
 		`line 1:8: batch: wrong value: the text "many", want a number`},
 	{"batch that is real", "batch: 1.5\nlabel: {column: label}", ErrValue,

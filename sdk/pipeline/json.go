@@ -53,6 +53,9 @@ func (s *Spec) JSON() []byte {
 		w.end(']')
 	}
 	w.vocabularies(s.Vocabularies)
+	if s.Filter != nil {
+		w.key("filter").filter(s.Filter)
+	}
 	w.end('}')
 	return []byte(w.b.String())
 }

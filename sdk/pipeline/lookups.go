@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
@@ -114,18 +115,26 @@ type Lowered struct {
 	// Lookups turn the first mini-batches into the second, see vocabulary.NewApplier: a lookup of each key, or nil where
 	// its ids stay. Without lookups Lookups is nil, and Schema is Made.
 	Lookups []*vocabulary.Lookup
+	// Selection says which rows the job's mini-batches are cut from; nil: all rows.
+	Selection *selection.Selection
 }
 
-// LowerWithLookups is Lower for callers that apply vocabularies.
+// LowerWithLookups is Lower for callers that apply vocabularies and selections.
 func LowerWithLookups(r *Resolved) (*Lowered, error) {
 	l := &Lowered{}
-	var err error
+	err := r.checkSelection()
+	if err != nil {
+		return nil, err
+	}
+	drive := *r // what the drive makes: the keys before their lookups, of every row
+	if drive.Filter = nil; r.Filter != nil {
+		l.Selection = r.selection
+	}
 	if !r.hasLookups() {
-		l.Program, l.Made, err = Lower(r)
+		l.Program, l.Made, err = Lower(&drive)
 		l.Schema = l.Made
 		return l, err
 	}
-	drive := *r // what the drive makes: the keys before their lookups
 	drive.Keys = make([]Feature, len(r.Keys))
 	for i := range r.Keys {
 		f := r.Keys[i]
@@ -146,8 +155,13 @@ func LowerWithLookups(r *Resolved) (*Lowered, error) {
 	return l, nil
 }
 
-// refuseLookups refuses a pipeline with vocabularies where ids would stay as the drive made them.
+// refuseLookups refuses a pipeline with vocabularies where ids would stay as the drive made them, and one with a filter
+// where every row would stay.
 func (r *Resolved) refuseLookups(p *problems) {
+	if r.Filter != nil {
+		p.add(location{path: "filter"}, ErrSelection, "filters are not applied here: preprocess, train and millrace.open of "+
+			"one machine apply them")
+	}
 	for i := range r.Keys {
 		if r.Keys[i].lookup != nil {
 			p.add(r.Keys[i].location, ErrVocabulary, "vocabularies are not applied here: preprocess, train and "+

@@ -8,7 +8,7 @@ import (
 )
 
 // Lower turns a resolved pipeline into the program that a drive runs and the schema of the mini-batches that it makes.
-// It refuses a pipeline with vocabularies, which [LowerWithLookups] takes.
+// It refuses a pipeline with vocabularies or a filter, which [LowerWithLookups] takes.
 // The error is of type [Errors], or wraps program.ErrInvalid if the pipeline exceeds a limit of programs.
 //
 // The columns of features that several columns make become graphs. A graph makes the features that share a step, if

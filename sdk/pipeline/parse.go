@@ -328,6 +328,9 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 			s.Generated = p.groups(v, a)
 		case "vocabularies":
 			s.Vocabularies = p.vocabularies(v, a)
+		case "filter":
+			f := p.filter(v, a, 0)
+			s.Filter = &f
 		}
 	})
 	return s
@@ -336,7 +339,7 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 // The keys of the document's mappings.
 var (
 	specKeys = []string{"name", "batch", "ids", "dense_type", "label", "values", "dense", "sparse", "generated",
-		"vocabularies"}
+		"vocabularies", "filter"}
 	labelKeys = []string{"column", "null", "ops"}
 	valueKeys = []string{"as", "from", "inputs", "ops", "absent"}
 	groupKeys = []string{"columns", "inputs", "ops", "as", "scores", "deduplicate", "absent"}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/selection"
 )
 
 // Resolved is a spec that was applied to the schema of a dataset.
@@ -24,6 +25,9 @@ type Resolved struct {
 	Label *Feature // nil: none
 	Dense []Feature
 	Keys  []Feature // the sparse features, then the generated ones
+
+	Filter    *FilterPass // nil: every row
+	selection *selection.Selection
 }
 
 // Feature is one column of the label or dense tensor, or one key, with the operators that make it.
@@ -138,6 +142,7 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 		p.add(location{path: "dense"}, ErrValue, "%d columns, want at most %d", n, program.MaxColumns)
 		return nil, p.err()
 	}
+	out.Filter, out.selection = r.filterPass(s), s.Selection
 	r.refuseUnusedValues()
 	r.refuseDuplicates("dense", out.Dense)
 	r.refuseDuplicates("key", out.Keys)

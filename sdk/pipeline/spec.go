@@ -1,6 +1,9 @@
 package pipeline
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/selection"
+)
 
 // DefaultBatch is the number of rows of a mini-batch if a spec gives none: PreSto's, Table I.
 const DefaultBatch = 8192
@@ -25,6 +28,11 @@ type Spec struct {
 	Generated []Group // sparse features made from other columns; their keys come after those of Sparse
 	// Vocabularies are those that operators name, in the order of the document.
 	Vocabularies []Vocabulary
+	// Filter chooses the rows of the mini-batches; nil: all rows.
+	Filter *Filter
+	// Selection is the selection that was made for the filter; nil: none is at hand. It is no part of a document. See
+	// [Resolved.FilterPass].
+	Selection *selection.Selection
 }
 
 // Label is the column that the model is to predict.

@@ -58,14 +58,15 @@ func (s *Spec) vocabularyNames() []string {
 }
 
 // VocabularyKeys returns the spec of the pass that a vocabulary is built of: its mini-batches hold the keys of the
-// vocabulary, as int64, and nothing else. It also returns the vocabulary's declaration.
+// vocabulary, as int64, and nothing else, of the rows that the spec's filter chooses. It also returns the vocabulary's
+// declaration.
 func (s *Spec) VocabularyKeys(name string) (*Spec, *Vocabulary, error) {
 	bound, err := s.Bind(name, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	i := slices.IndexFunc(bound.Vocabularies, func(v Vocabulary) bool { return v.Name == name })
-	keys := &Spec{Name: s.Name, Batch: s.Batch}
+	keys := &Spec{Name: s.Name, Batch: s.Batch, Filter: s.Filter, Selection: s.Selection}
 	for _, list := range []struct{ from, to *[]Group }{{&s.Sparse, &keys.Sparse}, {&s.Generated, &keys.Generated}} {
 		for _, g := range *list.from {
 			if g.vocabulary() == name {
@@ -94,7 +95,8 @@ func (s *Spec) WithoutVocabularies() (*Spec, bool) {
 	return &rest, left > 0
 }
 
-// reachableValues returns the values of a list that the spec's groups name, themselves or through other values.
+// reachableValues returns the values of a list that the spec's groups and filter name, themselves or through other
+// values.
 func (s *Spec) reachableValues(list []NamedValue) (reachable []NamedValue) {
 	named := map[string]bool{}
 	name := func(patterns []Pattern) {
@@ -107,6 +109,9 @@ func (s *Spec) reachableValues(list []NamedValue) (reachable []NamedValue) {
 			name(k.groups[i].Columns)
 			name(k.groups[i].Inputs)
 		}
+	}
+	if s.Filter != nil {
+		s.Filter.columns(func(column string) { named[column] = true })
 	}
 	for before := -1; before != len(named); {
 		before = len(named)

@@ -92,6 +92,11 @@ func (s *Spec) YAML() []byte {
 		v.declarations(func(key string, value any) { members = append(members, fmt.Sprintf("%s: %v", key, value)) })
 		w.WriteString("  " + yamlText(v.Name) + ": {" + strings.Join(members, ", ") + "}\n")
 	}
+	if s.Filter != nil {
+		f := jsonWriter{first: true} // JSON is YAML
+		f.filter(s.Filter)
+		w.WriteString("filter: " + f.b.String() + "\n")
+	}
 	return w.Bytes()
 }
 
