@@ -151,12 +151,18 @@ func (o *DriveOptions) FileDriveEngine(u sdk.URI) (threads int, memory int64) {
 	return threads, max(memory, csd.DefaultSLM)
 }
 
-// newProcessor makes a job's processor on the drive. Whichever engine makes the mini-batches, this host looks their ids
-// up in the pipeline's vocabularies.
+// newProcessor makes a job's processor on the drive. Whichever engine makes the mini-batches, this host drops the
+// rows that the pipeline's filter leaves out, and then looks ids up in the pipeline's vocabularies.
 func (d *Drive) newProcessor(ctx context.Context, l *pipeline.Lowered) (processor.Processor, error) {
 	p, err := d.newEngineProcessor(ctx, l.Program, l.Made)
-	if err != nil || l.Lookups == nil {
-		return p, err
+	if err != nil {
+		return nil, err
+	}
+	if l.Selection != nil {
+		p = processor.WithSelections(p)
+	}
+	if l.Lookups == nil {
+		return p, nil
 	}
 	applier, err := vocabulary.NewApplier(l.Made, l.Schema, l.Lookups)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/selection"
 )
 
 // job is a prepared job.
@@ -18,6 +19,7 @@ type job struct {
 	api.Job
 	manager     *Manager
 	lowered     *pipeline.Lowered
+	passing     []int64        // how many rows of each partition pass the pipeline's filter; nil: all
 	pipeline    dataset.Digest // of its canonical form
 	hasManifest bool           // the job named its manifest, which may have partitions that lie elsewhere
 	elsewhere   Elsewhere      // reads the partitions that no drive here holds; nil: the job has none
@@ -92,12 +94,17 @@ func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*j
 	if j.lowered, err = pipeline.LowerWithLookups(resolved); err != nil {
 		return nil, nil, err
 	}
+	passing, selected, err := j.lowered.SelectionOf(j.Manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+	j.passing = passing
 	if j.hasManifest {
 		manifest, err := spec.Manifest.Digest()
 		if err != nil {
 			return nil, nil, err
 		}
-		digest, err := dataset.JobDigest(manifest, resolved.Canonical(), spec.Plan)
+		digest, err := dataset.SelectedJobDigest(manifest, selected, resolved.Canonical(), spec.Plan)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -169,13 +176,23 @@ func (j *job) plan(epoch uint64) (*dataset.Plan, error) {
 	}
 	o := j.Plan
 	o.Epoch = epoch
-	p, err := dataset.NewPlan(j.Manifest, o)
+	p, err := dataset.NewSelectedPlan(j.Manifest, j.passing, o)
 	if err != nil {
 		return nil, err
 	}
 	clear(j.plans) // epochs follow each other, so that one plan is enough
 	j.plans[epoch] = p
 	return p, nil
+}
+
+// rows returns the rows of a partition, by its index, that the job's mini-batches are made of: how many there are, and
+// which they are; nil means all.
+func (j *job) rows(index int) (int64, *selection.Rows) {
+	if j.lowered.Selection == nil {
+		return j.Manifest.Partitions[index].Rows, nil
+	}
+	rows := j.lowered.Selection.Rows(index)
+	return rows.Passing(), rows
 }
 
 // entry returns a partition's entry of the job's manifest, by its index.

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/selection"
 )
 
 // meter measures P of a drive for a job.
@@ -74,14 +75,15 @@ func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 }
 
 // run preprocesses partitions, from the i-th on, until more reports false.
-func (m *meter) run(ctx context.Context, parts []*partition.Partition, i int, more func(rows int) bool) error {
+func (m *meter) run(ctx context.Context, parts []meteredPartition, i int, more func(rows int) bool) error {
 	batch := m.job.Plan.Batch
 	if len(parts) == 0 {
 		return nil
 	}
 	for turn := 0; ; turn++ {
 		part := parts[(i+turn)%len(parts)]
-		s, err := m.processor.Open(ctx, processor.Run{Partition: part, Rows: part.Rows, Batch: batch})
+		s, err := m.processor.Open(ctx, processor.Run{Partition: part.Partition, Rows: part.rows, Batch: batch,
+			Selected: part.selected})
 		if err != nil {
 			return err
 		}
@@ -111,22 +113,30 @@ func (m *meter) run(ctx context.Context, parts []*partition.Partition, i int, mo
 	}
 }
 
-// partitions returns the job's partitions on the drive that have rows; of a drive of reach any, one. done ends their
-// use.
-func (m *meter) partitions(ctx context.Context) (list []*partition.Partition, done func(), err error) {
+// meteredPartition is a partition that P is measured on.
+type meteredPartition struct {
+	*partition.Partition
+	rows     int64           // that the job's mini-batches are made of
+	selected *selection.Rows // which they are; nil: all
+}
+
+// partitions returns the job's partitions on the drive that have rows for the job; of a drive of reach any, one. done
+// ends their use.
+func (m *meter) partitions(ctx context.Context) (list []meteredPartition, done func(), err error) {
 	if m.drive.elsewhere != nil {
 		return m.partitionElsewhere(ctx)
 	}
 	for i := range m.job.Manifest.Partitions {
-		if p, err := m.job.partition(m.drive, i); err == nil && p.Rows > 0 {
-			list = append(list, p)
+		p, err := m.job.partition(m.drive, i)
+		if rows, selected := m.job.rows(i); err == nil && rows > 0 {
+			list = append(list, meteredPartition{p, rows, selected})
 		}
 	}
 	return list, func() {}, nil
 }
 
 // partitionElsewhere opens the partition that the measurement was asked for on, or the first one with rows.
-func (m *meter) partitionElsewhere(ctx context.Context) (list []*partition.Partition, done func(), err error) {
+func (m *meter) partitionElsewhere(ctx context.Context) (list []meteredPartition, done func(), err error) {
 	index := -1
 	if m.on != nil {
 		index = m.job.Manifest.Find(m.on.Partition)
@@ -135,7 +145,7 @@ func (m *meter) partitionElsewhere(ctx context.Context) (list []*partition.Parti
 		}
 	}
 	for i := 0; index < 0 && i < len(m.job.Manifest.Partitions); i++ {
-		if m.job.Manifest.Partitions[i].Rows > 0 {
+		if rows, _ := m.job.rows(i); rows > 0 {
 			index = i
 		}
 	}
@@ -146,5 +156,6 @@ func (m *meter) partitionElsewhere(ctx context.Context) (list []*partition.Parti
 	if err != nil {
 		return nil, nil, err
 	}
-	return []*partition.Partition{part.Partition}, part.done, nil
+	rows, selected := m.job.rows(index)
+	return []meteredPartition{{part.Partition, rows, selected}}, part.done, nil
 }

@@ -49,7 +49,7 @@ func TestMeasuringDeduplicates(t *testing.T) {
 		b.Values64 = values
 		m := meter{job: &job{Job: api.Job{Plan: dataset.Options{Batch: 4}}},
 			processor: &driveProcessor{Processor: &oneBatch{batch: b}}}
-		err = m.run(t.Context(), []*partition.Partition{{Rows: 4}}, 0, func(n int) bool {
+		err = m.run(t.Context(), []meteredPartition{{&partition.Partition{Rows: 4}, 4, nil}}, 0, func(n int) bool {
 			rows += n
 			return false
 		})

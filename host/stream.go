@@ -51,8 +51,10 @@ func (j *job) openStream(ctx context.Context, p *driveProcessor, request api.Spl
 	}
 	batch := plan.Options().Batch
 	skipped := int64(s.next) * int64(batch)
+	_, selected := j.rows(split.Partition)
 	s.source, err = p.Open(ctx, processor.Run{
 		Partition: part.Partition, First: split.First + skipped, Rows: split.Rows - skipped, Batch: batch,
+		Selected: selected,
 	})
 	if err != nil {
 		return nil, err

@@ -178,7 +178,11 @@ func (s *storageSource) allocateShared(ctx context.Context) error {
 	share.mu.Unlock()
 	s.allocated = allocation.Allocation{RowsPerSecond: rowsPerSecond, Drives: running, Wanted: running, P: p,
 		Note: share.decision.Why}
-	if rows := float64(s.data.Manifest.Rows()); rowsPerSecond > 0 && share.pace > 0 {
+	rows := 0.0
+	for i := range s.data.Manifest.Partitions {
+		rows += float64(s.rows(i))
+	}
+	if rowsPerSecond > 0 && share.pace > 0 {
 		s.allocated.TrainerTime = secondsOf(rows / rowsPerSecond)
 		s.allocated.Time = secondsOf(rows / math.Min(share.pace, rowsPerSecond))
 		s.allocated.ExpectedStall = s.allocated.Time - s.allocated.TrainerTime

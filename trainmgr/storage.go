@@ -21,7 +21,8 @@ type storageSource struct {
 	options    Options
 	data       *api.Dataset
 	digest     dataset.Digest
-	canonical  []byte // form of the pipeline
+	canonical  []byte  // form of the pipeline
+	passing    []int64 // how many rows of each partition pass the pipeline's filter; nil: all
 	schema     *tensor.Schema
 	allocated  allocation.Allocation
 	firstEpoch *Epoch   // the epoch that the first call of Epoch returns; nil after it
@@ -38,7 +39,7 @@ func (s *storageSource) Epoch(context.Context) (*Epoch, error) {
 	if s.epoch+1 >= uint64(s.options.Epochs) {
 		return nil, io.EOF
 	}
-	plan, err := dataset.NewPlan(s.data.Manifest, s.options.planOptions(s.epoch+1))
+	plan, err := s.planOf(s.epoch + 1)
 	if err != nil {
 		return nil, err
 	}

@@ -67,11 +67,15 @@ func (s *storageSource) plan(ctx context.Context) (schema *tensor.Schema, err er
 	if err != nil {
 		return nil, err
 	}
-	s.canonical, s.schema = resolved.Canonical(), schema
-	if s.digest, err = dataset.JobDigest(manifest, s.canonical, s.options.planOptions(0)); err != nil {
+	passing, selected, err := lowered.SelectionOf(s.data.Manifest)
+	if err != nil {
 		return nil, err
 	}
-	s.firstEpoch, err = s.options.firstEpoch(s.data.Manifest, s.digest)
+	s.canonical, s.schema, s.passing = resolved.Canonical(), schema, passing
+	if s.digest, err = dataset.SelectedJobDigest(manifest, selected, s.canonical, s.options.planOptions(0)); err != nil {
+		return nil, err
+	}
+	s.firstEpoch, err = s.options.firstEpoch(s.planOf, s.digest)
 	return schema, err
 }
 
@@ -87,8 +91,23 @@ func (s *storageSource) allocatedJob(ctx context.Context, schema *tensor.Schema)
 	})
 }
 
-// firstEpoch returns the epoch in which the job begins: epoch 0, or the epoch of the token.
-func (o *Options) firstEpoch(m *dataset.Manifest, digest dataset.Digest) (e *Epoch, err error) {
+// planOf returns the plan of an epoch.
+func (s *storageSource) planOf(epoch uint64) (*dataset.Plan, error) {
+	return dataset.NewSelectedPlan(s.data.Manifest, s.passing, s.options.planOptions(epoch))
+}
+
+// rows returns how many rows of a partition the mini-batches are made of: all, or those that pass the pipeline's
+// filter.
+func (s *storageSource) rows(partition int) int64 {
+	if s.passing != nil {
+		return s.passing[partition]
+	}
+	return s.data.Manifest.Partitions[partition].Rows
+}
+
+// firstEpoch returns the epoch in which the job begins: epoch 0, or the epoch of the token. planOf returns an epoch's
+// plan.
+func (o *Options) firstEpoch(planOf func(uint64) (*dataset.Plan, error), digest dataset.Digest) (e *Epoch, err error) {
 	e = &Epoch{}
 	if o.Resume != nil {
 		e.Number = o.Resume.Epoch
@@ -97,7 +116,7 @@ func (o *Options) firstEpoch(m *dataset.Manifest, digest dataset.Digest) (e *Epo
 				ErrOptions, e.Number, o.Epochs)
 		}
 	}
-	if e.Plan, err = dataset.NewPlan(m, o.planOptions(e.Number)); err != nil {
+	if e.Plan, err = planOf(e.Number); err != nil {
 		return nil, err
 	}
 	e.Owned = o.ownedNumbers(e.Plan)
@@ -212,7 +231,7 @@ func (s *storageSource) measureDrive(ctx context.Context, drive api.Drive,
 	worker.Name = drive.Name
 	heldRows := int64(0)
 	for _, p := range drive.Partitions {
-		rows := s.data.Manifest.Partitions[p].Rows
+		rows := s.rows(p)
 		heldRows += rows
 		worker.Rows += rows / int64(holders[p])
 	}

@@ -37,6 +37,7 @@ type preprocessResult struct {
 	RowsDropped    int64               `json:"rows_dropped"`
 	PerDrive       []api.DriveReport   `json:"per_drive"`
 	Vocabularies   []appliedVocabulary `json:"vocabularies"`
+	Selection      *appliedSelection   `json:"selection,omitempty"` // of a pipeline with a filter
 }
 
 func preprocessCommand(c *console) *cobra.Command {
@@ -47,6 +48,7 @@ func preprocessCommand(c *console) *cobra.Command {
 		plan      planFlags
 		queue     string
 		have      vocabularyFlags
+		kept      selectionFlags
 		build     []string
 	)
 	cmd := &cobra.Command{
@@ -58,7 +60,10 @@ labels.npy, values.npy, lengths.npy or sparse.npy, keys.json), --format arrow an
 one mini-batch a record batch. Output has its name only when it is whole.
 
 A pipeline with vocabularies wants their files: --vocabulary names one that is there, --build-vocabulary
-one that a first pass over the same data builds, so that one command runs both of Piper's loops.`,
+one that a first pass over the same data builds, so that one command runs both of Piper's loops.
+
+A pipeline with a filter is run over the rows that pass: a first pass over the filter's columns finds
+them. --selections names a folder that keeps what the pass found, for later runs.`,
 		Example: "  millrace preprocess --pipeline rm1 --in data/ --out tensors --format npy\n" +
 			"  millrace preprocess --pipeline criteo --in day_0.tsv --input-format criteo-tsv --engine cpu --out " +
 			"day_0.arrow --format arrow\n" +
@@ -101,6 +106,10 @@ one that a first pass over the same data builds, so that one command runs both o
 				return err
 			}
 			defer func() { err = errors.Join(err, manager.Close()) }()
+			spec, selected, err := kept.bind(cmd.Context(), c, manager, spec, o.QueueBytes)
+			if err != nil {
+				return namePipeline(err, pipe)
+			}
 			built, err := c.buildVocabularies(cmd, spec, toBuild, manager, o.QueueBytes)
 			if err != nil {
 				return namePipeline(err, pipe)
@@ -136,7 +145,7 @@ one that a first pass over the same data builds, so that one command runs both o
 			r := preprocessResult{Out: out, Format: format, Job: report.Job, Rows: report.Rows,
 				MiniBatches: report.MiniBatches, Bytes: report.Bytes,
 				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive,
-				Vocabularies: appliedVocabularies(o.Pipeline, built)}
+				Vocabularies: appliedVocabularies(o.Pipeline, built), Selection: selected}
 			for _, d := range report.PerDrive {
 				r.RowsDropped += d.RowsDropped
 			}
@@ -145,6 +154,9 @@ one that a first pass over the same data builds, so that one command runs both o
 					r.Format, r.Rows, r.MiniBatches, r.RowsPerSecond, r.Bytes)
 				if r.RowsDropped > 0 {
 					fmt.Fprintf(w, "dropped\t%d malformed rows\n", r.RowsDropped)
+				}
+				if s := r.Selection; s != nil {
+					fmt.Fprintf(w, "filter\t%d of %d rows pass\n", s.PassingRows, s.Rows)
 				}
 				for _, v := range r.Vocabularies {
 					fmt.Fprintf(w, "vocabulary\t%s: ids looked up by this machine, not in the drive\n", tableCell(v.Name))
@@ -162,6 +174,7 @@ one that a first pass over the same data builds, so that one command runs both o
 	f.StringVar(&format, "format", "npy", "npy or arrow")
 	plan.addCutFlags(f)
 	have.addFlag(f)
+	kept.addFlag(f)
 	f.StringArrayVar(&build, "build-vocabulary", nil, "build one of the pipeline's vocabularies by a pass over the data "+
 		"first, and write it to a file that does not exist, as piper=criteo.vocab; may be given again")
 	f.StringVar(&queue, "queue", "", "bound of the queue, as 256MiB")

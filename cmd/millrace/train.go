@@ -103,6 +103,7 @@ func (c trainCommand) command() *cobra.Command {
 		service    serviceFlags
 		pipe       string
 		have       vocabularyFlags
+		kept       selectionFlags
 		checkpoint string
 		stopAfter  int
 		verbose    bool
@@ -204,6 +205,9 @@ there when it ends.`,
 				defer func() { err = errors.Join(err, manager.Close()) }()
 				storage = manager
 			}
+			if o.Pipeline, _, err = kept.bind(ctx, c.console, storage, spec, o.QueueBytes); err != nil {
+				return namePipeline(err, pipe)
+			}
 			job, err := trainmgr.Submit(ctx, storage, o)
 			if err != nil {
 				return namePipeline(err, pipe)
@@ -238,6 +242,7 @@ there when it ends.`,
 	f := cmd.Flags()
 	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
 	have.addFlag(f)
+	kept.addFlag(f)
 	f.StringVar(&checkpoint, "checkpoint", "", "file with the job's token: resumed from, and written at the end")
 	f.IntVar(&stopAfter, "stop-after", 0, "stop after so many mini-batches, as a trainer that crashes would")
 	f.IntVar(&in.spread, "spread", 0, "with --in: deal the files to so many in-process drives")

@@ -40,7 +40,8 @@ type referenceProcessor struct {
 // Open implements processor.Processor.
 func (r *referenceProcessor) Open(ctx context.Context, run processor.Run) (processor.Stream, error) {
 	p := run.Partition
-	if p == nil || run.Batch < 1 || run.First < 0 || run.Rows < 1 || run.First > p.Rows || run.Rows > p.Rows-run.First {
+	if p == nil || run.Selected != nil || run.Batch < 1 || run.First < 0 || run.Rows < 1 ||
+		run.First > p.Rows || run.Rows > p.Rows-run.First {
 		return nil, errors.New("reference: a run outside its partition, or without a batch")
 	}
 	if p.Source != r.prog.Source {

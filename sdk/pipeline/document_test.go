@@ -66,7 +66,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/pipelines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 8)
+	require.Len(t, blocks, 9)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
 	fromName, err := Named("rm1")

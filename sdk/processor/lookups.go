@@ -33,7 +33,7 @@ type lookupStream struct {
 	Stream
 	applier *vocabulary.Applier
 	run     Run
-	row     int64 // of the partition, with which the next mini-batch begins
+	row     int64 // of the run's partition, or among its selected rows, with which the next mini-batch begins
 	err     error // of a lookup, which ended the stream
 }
 
@@ -52,6 +52,9 @@ func (s *lookupStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 		var unknown *vocabulary.UnknownError
 		if errors.As(err, &unknown) {
 			unknown.Partition, unknown.Row = s.run.Partition.Name, unknown.Row+s.row
+			if s.run.Selected != nil {
+				unknown.Row = s.run.Selected.Row(unknown.Row)
+			}
 		}
 		s.err = err
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -16,6 +17,9 @@ type Run struct {
 	Partition   *partition.Partition
 	First, Rows int64 // rows [First, First+Rows); Rows must be at least 1
 	Batch       int
+	// Selected says which rows of the partition there are; First and Rows then count those. nil: all rows. Only a
+	// processor of WithSelections takes it.
+	Selected *selection.Rows
 }
 
 // Processor runs one lowered pipeline on one device. It is safe for concurrent use.

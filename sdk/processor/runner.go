@@ -51,6 +51,8 @@ func (r *runner) Open(ctx context.Context, run Run) (Stream, error) {
 	switch {
 	case p == nil:
 		return nil, errors.New("open a stream: no partition")
+	case run.Selected != nil:
+		return nil, fmt.Errorf("%s: open a stream: it is over selected rows: use WithSelections", p.Name)
 	case run.Batch < 1 || run.Batch > tensor.MaxRows:
 		return nil, fmt.Errorf("%s: open a stream: a batch of %d rows, want 1 to %d", p.Name, run.Batch, tensor.MaxRows)
 	case run.First < 0 || run.Rows < 1 || run.First > p.Rows || run.Rows > p.Rows-run.First:

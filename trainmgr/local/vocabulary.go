@@ -41,7 +41,8 @@ type VocabularyReport struct {
 }
 
 // Run checks the whole pipeline and makes the pass: the drives make the keys of the vocabulary, and this machine folds
-// them. The mini-batches come in the order of the data set, unshuffled, and cover all of it.
+// them. The mini-batches come in the order of the data set, unshuffled, and cover all of it that the pipeline's filter
+// lets pass.
 func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *VocabularyReport, err error) {
 	keys, declared, err := p.Pipeline.VocabularyKeys(p.Name)
 	if err != nil {
@@ -50,17 +51,24 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 	if err := p.checkPath(); err != nil {
 		return nil, err
 	}
+	spec := p.Pipeline
+	if spec.Selection == nil {
+		if spec, _, err = (&Selections{QueueBytes: p.QueueBytes}).Bind(ctx, storage, spec); err != nil {
+			return nil, err
+		}
+	}
+	keys.Selection = spec.Selection
 	data, err := storage.Dataset(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the data set: %w", err)
 	}
-	if rest, ok := p.Pipeline.WithoutVocabularies(); ok {
+	if rest, ok := spec.WithoutVocabularies(); ok {
 		resolved, err := rest.Resolve(data.Columns)
 		if err != nil {
 			return nil, err
 		}
 		resolved.Malformed = data.Malformed
-		if _, _, err := pipeline.Lower(resolved); err != nil {
+		if _, err := pipeline.LowerWithLookups(resolved); err != nil {
 			return nil, err
 		}
 	}

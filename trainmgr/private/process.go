@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
 )
 
 // Options configure Serve. The zero value works.
@@ -132,9 +133,11 @@ func (p *process) runSessions(ctx context.Context, cancel context.CancelCauseFun
 		queue /= 2
 		options.QueueBytes = max(queue, 1)
 	}
+	selections := &local.Selections{QueueBytes: queue}
 	var running sync.WaitGroup
 	for _, s := range p.sessions {
 		s.storage, s.options, s.buffers = storage, options, newBufferPool(queue)
+		s.selections, s.passes = selections, storage.Storage
 		s.options.Share.Rank = s.open.Rank
 		running.Go(func() {
 			stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(past) })

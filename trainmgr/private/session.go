@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
 )
 
 // session is one rank: its connection, its position and its buffers.
@@ -27,6 +28,9 @@ type session struct {
 	storage api.Storage
 	options trainmgr.Options
 	buffers *bufferPool
+
+	selections *local.Selections // of all ranks of this machine
+	passes     api.Storage       // of the passes that make selections, which no other rank shares
 
 	generation int // the number of the trainer's last Seek; the runner's goroutine uses the value at its start
 }
@@ -129,6 +133,11 @@ func (s *session) serveJob(ctx context.Context, job *trainmgr.Job) (next *trainm
 func (s *session) submitJob(ctx context.Context, token *dataset.Token) (*trainmgr.Job, error) {
 	options := s.options
 	options.Resume = token
+	var err error
+	// The other ranks of this machine, and other positions, find the selection that is made here.
+	if options.Pipeline, _, err = s.selections.Bind(ctx, s.passes, options.Pipeline); err != nil {
+		return nil, err
+	}
 	return trainmgr.Submit(ctx, s.storage, options)
 }
 

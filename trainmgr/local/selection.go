@@ -1,0 +1,232 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/selection"
+	"github.com/millrace/millrace/trainmgr"
+)
+
+// Selections makes the selections of pipelines with filters, and keeps them. A selection depends on the manifest of a
+// data set and on a filter, and it is made once for both. Selections is safe for concurrent use: who needs a selection
+// that is being made waits for it.
+type Selections struct {
+	Dir        string // folder that keeps selections beyond this process; "" keeps none
+	QueueBytes int64  // bound of a pass's mini-batches that wait; 0 is the default of trainmgr.Options
+
+	// Started is called with the rows of the data set before a pass, and Progress with the rows of each mini-batch.
+	Started  func(rows int64)
+	Progress func(rows int64)
+
+	mu   sync.Mutex // held while a selection is made
+	made map[selectionKey]*selection.Selection
+}
+
+// selectionKey is what a selection depends on.
+type selectionKey struct{ manifest, filter dataset.Digest }
+
+// SelectionReport says what Bind found or made.
+type SelectionReport struct {
+	Digest  dataset.Digest
+	Rows    int64 // of the data set
+	Passing int64 // of those
+	Kept    bool  // it was made before
+}
+
+// Bind returns a pipeline with the selection of its filter for the data set of a storage: one that was kept, or one
+// that a pass over the filter's columns makes. It checks the whole pipeline first. Without a filter it returns the pipeline
+// and no report.
+func (s *Selections) Bind(
+	ctx context.Context, storage api.Storage, spec *pipeline.Spec,
+) (bound *pipeline.Spec, report *SelectionReport, err error) {
+	if spec.Filter == nil {
+		return spec, nil, nil
+	}
+	data, err := storage.Dataset(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the data set: %w", err)
+	}
+	checked, err := withoutMissingVocabularies(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	whole, err := checked.Resolve(data.Columns)
+	if err != nil {
+		return nil, nil, err
+	}
+	whole.Malformed = data.Malformed
+	if err := whole.CheckBeforeSelection(); err != nil {
+		return nil, nil, err
+	}
+	manifest, err := data.Manifest.Digest()
+	if err != nil {
+		return nil, nil, err
+	}
+	key := selectionKey{manifest, whole.FilterDigest()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made, err := s.find(key)
+	kept := made != nil
+	if err == nil && made == nil {
+		made, err = s.make(ctx, storage, data.Manifest, whole.Filter, key)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the selection of the filter: %w", err)
+	}
+	if s.made == nil {
+		s.made = map[selectionKey]*selection.Selection{}
+	}
+	s.made[key] = made
+	with := *spec
+	with.Selection = made
+	return &with, &SelectionReport{Digest: made.Digest, Rows: data.Manifest.Rows(), Passing: made.Passing(), Kept: kept},
+		nil
+}
+
+// withoutMissingVocabularies returns a pipeline, or the part of it that can be checked before its vocabularies are
+// built.
+func withoutMissingVocabularies(spec *pipeline.Spec) (*pipeline.Spec, error) {
+	missing := slices.IndexFunc(spec.Vocabularies, func(v pipeline.Vocabulary) bool { return v.File == nil })
+	if missing < 0 {
+		return spec, nil
+	}
+	if rest, ok := spec.WithoutVocabularies(); ok {
+		return rest, nil
+	}
+	keys, _, err := spec.VocabularyKeys(spec.Vocabularies[missing].Name)
+	return keys, err
+}
+
+// path returns the file that keeps a selection.
+func (s *Selections) path(key selectionKey) string {
+	name := sha256.Sum256(append(key.manifest[:], key.filter[:]...))
+	return filepath.Join(s.Dir, hex.EncodeToString(name[:])+".selection")
+}
+
+// find returns a selection that was made before, or nil. A file that is damaged, or of another version, counts as none.
+func (s *Selections) find(key selectionKey) (*selection.Selection, error) {
+	if made := s.made[key]; made != nil || s.Dir == "" {
+		return made, nil
+	}
+	made, err := selection.Load(s.path(key))
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, selection.ErrDamaged), errors.Is(err, selection.ErrVersion):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case made.Manifest != key.manifest || made.Filter != key.filter:
+		return nil, nil
+	}
+	return made, nil
+}
+
+// make makes a selection and keeps it.
+func (s *Selections) make(
+	ctx context.Context, storage api.Storage, m *dataset.Manifest, filter *pipeline.FilterPass, key selectionKey,
+) (*selection.Selection, error) {
+	builder, err := selection.NewBuilder(m, key.filter)
+	if err != nil {
+		return nil, err
+	}
+	if s.Started != nil {
+		s.Started(m.Rows())
+	}
+	if filter.Spec == nil {
+		err = s.testNumbers(ctx, m, filter.Condition, builder)
+	} else {
+		err = s.testValues(ctx, storage, m, filter, builder)
+	}
+	if err != nil {
+		return nil, err
+	}
+	made, err := builder.Finish()
+	if err != nil {
+		return nil, err
+	}
+	if s.Dir != "" {
+		if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+			return nil, err
+		}
+		if err := made.Write(s.path(key)); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// testNumbers tests every row by its partition and number alone.
+func (s *Selections) testNumbers(
+	ctx context.Context, m *dataset.Manifest, condition *selection.Condition, builder *selection.Builder,
+) error {
+	for i := range m.Partitions {
+		p := &m.Partitions[i]
+		for first := int64(0); first < p.Rows; {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			block := selection.Block{Partition: p.Name, First: first, Rows: int(min(p.Rows-first, pipeline.DefaultBatch))}
+			if err := s.test(condition, &block, i, builder); err != nil {
+				return err
+			}
+			first += int64(block.Rows)
+		}
+	}
+	return nil
+}
+
+// testValues tests every row by the values that a pass over the data set makes.
+func (s *Selections) testValues(
+	ctx context.Context, storage api.Storage, m *dataset.Manifest, filter *pipeline.FilterPass, builder *selection.Builder,
+) (err error) {
+	job, err := trainmgr.Submit(ctx, storage, trainmgr.Options{
+		Pipeline: filter.Spec, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic, AllDrives: true,
+		QueueBytes: s.QueueBytes,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, job.Close()) }()
+	plan := job.Plan()
+	if plan.MiniBatches() == 0 {
+		return nil
+	}
+	for mb, err := range job.MiniBatches(ctx) {
+		if err != nil {
+			return err
+		}
+		at, err := plan.MiniBatch(mb.Name.Number)
+		if err != nil {
+			return err
+		}
+		block := selection.Block{Partition: m.Partitions[at.Partition].Name, First: at.First, Rows: at.Rows, MiniBatch: mb}
+		if err := s.test(filter.Condition, &block, at.Partition, builder); err != nil {
+			return fmt.Errorf("%s: %w", block.Partition, err)
+		}
+	}
+	return nil
+}
+
+// test adds the outcome of a condition for a block's rows to a selection.
+func (s *Selections) test(
+	condition *selection.Condition, block *selection.Block, partition int, builder *selection.Builder,
+) error {
+	passes, err := condition.Evaluate(block)
+	if err != nil {
+		return err
+	}
+	if s.Progress != nil {
+		s.Progress(int64(block.Rows))
+	}
+	return builder.Add(partition, block.First, passes)
+}
