@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -176,6 +177,19 @@ func texts(value any) any {
 	return value
 }
 
+// anyType checks that a value is of one of several types.
+func (v validator) anyType(schema map[string]any, types []any, value any) error {
+	var errs []error
+	for _, one := range types {
+		err := v.keyword(schema, "type", one, value)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 func (v validator) keyword(schema map[string]any, key string, want, value any) error {
 	object, isObject := value.(map[string]any)
 	list, isList := value.([]any)
@@ -187,6 +201,9 @@ func (v validator) keyword(schema map[string]any, key string, want, value any) e
 	case "$ref":
 		return v.check(v.root["$defs"].(map[string]any)[strings.TrimPrefix(want.(string), "#/$defs/")], value)
 	case "type":
+		if types, several := want.([]any); several {
+			return v.anyType(schema, types, value)
+		}
 		switch want {
 		case "object":
 			ok = isObject

@@ -66,6 +66,10 @@ func bare(s *Spec) *Spec {
 		c.Values = append(c.Values, v)
 	}
 	c.Dense, c.Sparse, c.Generated = groups(s.Dense), groups(s.Sparse), groups(s.Generated)
+	c.Vocabularies = slices.Clone(s.Vocabularies)
+	for i := range c.Vocabularies {
+		c.Vocabularies[i].Pos = Pos{}
+	}
 	return &c
 }
 
