@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-loaders sweep mutants generate deb wheel container clean
+.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-loaders sweep mutants rtl generate deb wheel container clean
 
 all: build
 
@@ -93,6 +93,10 @@ sweep:
 # Checks that the suite fails for every off-by-one of the mutation list.
 mutants:
 	MILLRACE_MUTANTS=1 $(GO) test -timeout 30m -run Mutants ./fpga/unit
+
+# The units in SystemVerilog: lint, simulation beside the kernels, proofs, faults, synthesis. It needs apt or the tools.
+rtl:
+	bash .ci/rtl whole
 
 # Generates Go from host/api/v1/millrace.proto; lint compares the kept files with the output.
 generate:

@@ -1,0 +1,126 @@
+package cosim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/rtl"
+)
+
+// ErrNoVerilator says that there is no Verilator on the path.
+var ErrNoVerilator = errors.New("cosim: no verilator on the path: install verilator and g++")
+
+// server is the frame around a simulated unit, among rtl.Sources.
+const server = "simulation/server.cpp"
+
+// Build makes the simulator of a unit, or finds the one that was made of the same sources, and returns its path. The
+// programs are kept in folder.
+func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, err error) {
+	verilator, err := exec.LookPath("verilator")
+	if err != nil {
+		return "", ErrNoVerilator
+	}
+	digest, err := unit.Digest()
+	if err != nil {
+		return "", err
+	}
+	version, err := exec.CommandContext(ctx, verilator, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("cosim: verilator --version: %w", err)
+	}
+	key := sha256.New()
+	fmt.Fprintf(key, "%s\n%s\n", digest, version)
+	frame, err := fs.ReadFile(rtl.Sources, server)
+	if err != nil {
+		return "", err
+	}
+	key.Write(frame)
+	program = filepath.Join(folder, unit.Name+"-"+hex.EncodeToString(key.Sum(nil))[:16])
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	work, err := os.MkdirTemp("", "millrace-rtl-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if err := writeSources(unit, work); err != nil {
+		return "", err
+	}
+	arguments := []string{"--cc", "--exe", "--build", "-Wall", "-O3", "--x-initial", "unique",
+		"-CFLAGS", compilerFlags(unit, digest),
+		"--top-module", unit.Name, "--Mdir", filepath.Join(work, "made"), "-o", "simulator"}
+	arguments = append(append(arguments, unit.Sources...), server)
+	command := exec.CommandContext(ctx, verilator, arguments...)
+	command.Dir = work
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cosim: build unit %s: %w\n%s", unit.Name, err, lastLines(string(output), 20))
+	}
+	return program, install(filepath.Join(work, "made", "simulator"), program)
+}
+
+// compilerFlags tells server.cpp which unit it serves.
+func compilerFlags(unit rtl.Unit, digest string) string {
+	flags := fmt.Sprintf(`-O2 -DUNIT=V%s -DUNIT_HEADER='"V%s.h"' -DSOURCE_DIGEST='"%s"'`, unit.Name, unit.Name, digest)
+	if unit.ReadsPresence {
+		flags += " -DREADS_PRESENCE"
+	}
+	return flags
+}
+
+// writeSources writes the unit's sources and the server into a folder.
+func writeSources(unit rtl.Unit, folder string) error {
+	for _, name := range append(slices.Clone(unit.Sources), server) {
+		text, err := fs.ReadFile(rtl.Sources, name)
+		if err != nil {
+			return fmt.Errorf("cosim: unit %s: %w", unit.Name, err)
+		}
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install copies a program to its place, which has all of it or nothing, whoever else builds the same.
+func install(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	partial, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".partial-")
+	if err != nil {
+		return err
+	}
+	_, err = partial.Write(content)
+	err = errors.Join(err, partial.Chmod(0o755), partial.Close())
+	if err == nil {
+		err = os.Rename(partial.Name(), to)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(partial.Name()))
+	}
+	return nil
+}
+
+// lastLines returns the last n lines of a text.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

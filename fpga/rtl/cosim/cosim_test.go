@@ -1,0 +1,199 @@
+package cosim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/rtl"
+	"github.com/millrace/millrace/internal/goldenfile"
+)
+
+// start returns the simulator of a unit. Without Verilator the test is skipped, unless MILLRACE_RTL_SIM=require.
+func start(t *testing.T, name string) (rtl.Unit, *Simulator) {
+	t.Helper()
+	unit, err := rtl.Named(name)
+	require.NoError(t, err)
+	program, err := Build(t.Context(), unit, simulatorFolder(t))
+	if errors.Is(err, ErrNoVerilator) && os.Getenv("MILLRACE_RTL_SIM") != "require" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	simulator, err := Start(context.Background(), unit, program)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, simulator.Close()) })
+	return unit, simulator
+}
+
+// simulatorFolder is where simulators are kept from one run of the tests to the next.
+func simulatorFolder(t *testing.T) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return t.TempDir()
+	}
+	return filepath.Join(cache, "millrace", "rtl")
+}
+
+// byUnit groups cases by their units.
+func byUnit(cases []unitCase) map[string][]unitCase {
+	grouped := make(map[string][]unitCase)
+	for _, c := range cases {
+		grouped[c.setup.Unit] = append(grouped[c.setup.Unit], c)
+	}
+	return grouped
+}
+
+// Every unit has cases, computes what kernel and reference compute, and takes as long as its description says: also
+// when values come and results leave irregularly.
+func TestUnitsAreKernels(t *testing.T) {
+	const count = 8192
+	cases := byUnit(unitCases(t, count, 1))
+	units, err := rtl.Units()
+	require.NoError(t, err)
+	require.Len(t, cases, len(units))
+	for _, described := range units {
+		t.Run(described.Name, func(t *testing.T) {
+			unit, simulator := start(t, described.Name)
+			for turn, c := range cases[unit.Name] {
+				require.NoError(t, simulator.Configure(c.setup))
+				want := c.kernel(t, c.stream)
+				for i := range want {
+					present := c.stream.Present == nil || c.stream.Present[i]
+					require.Equal(t, c.reference(c.stream.Values[i], present), want[i], "%s: kernel, value %d: %#x", c.name, i,
+						c.stream.Values[i])
+				}
+				results, cycles, err := simulator.Run(c.stream)
+				require.NoError(t, err, c.name)
+				requireResults(t, c, want, results)
+				require.EqualValues(t, len(want)*unit.InitiationInterval+unit.Latency, cycles, "%s: cycles", c.name)
+
+				stalled := c.stream
+				stalled.InputSeed, stalled.OutputSeed = uint32(3*turn), uint32(5*turn+1)
+				results, cycles, err = simulator.Run(stalled)
+				require.NoError(t, err, c.name)
+				requireResults(t, c, want, results)
+				require.Greater(t, cycles, uint64(len(want)*unit.InitiationInterval+unit.Latency), "%s waited", c.name)
+			}
+		})
+	}
+}
+
+func requireResults(t *testing.T, c unitCase, want, results []uint64) {
+	t.Helper()
+	require.Len(t, results, len(want))
+	for i := range want {
+		if want[i] != results[i] {
+			require.Equal(t, want[i], results[i], "%s: value %d: %#x", c.name, i, c.stream.Values[i])
+		}
+	}
+}
+
+// After a reset in the middle of nothing, and after registers are written anew, nothing of before is left.
+func TestResetAndAnotherSetup(t *testing.T) {
+	_, simulator := start(t, "positive_modulus")
+	for _, modulus := range []int64{10, 7, 10} {
+		setup, err := rtl.PositiveModulus(modulus)
+		require.NoError(t, err)
+		require.NoError(t, simulator.Reset())
+		require.NoError(t, simulator.Configure(setup))
+		results, cycles, err := simulator.Run(Stream{Values: []uint64{23}})
+		require.NoError(t, err)
+		require.Equal(t, []uint64{uint64(23 % modulus)}, results)
+		require.EqualValues(t, 1+simulator.unit.Latency, cycles)
+	}
+	results, _, err := simulator.Run(Stream{})
+	require.NoError(t, err)
+	require.Empty(t, results)
+}
+
+func TestWhatASimulatorRefuses(t *testing.T) {
+	unit, simulator := start(t, "fill_null")
+	require.ErrorContains(t, simulator.Configure(rtl.ClampInt64(0, 1)),
+		"a setup of unit clamp was given to unit fill_null")
+	_, _, err := simulator.Run(Stream{Values: []uint64{1}, Present: []bool{}})
+	require.ErrorContains(t, err, "1 values with 0 presences")
+	program, err := Build(t.Context(), unit, simulatorFolder(t))
+	require.NoError(t, err)
+	other, err := rtl.Named("clamp")
+	require.NoError(t, err)
+	_, err = Start(t.Context(), other, program)
+	require.ErrorContains(t, err, "made of other sources")
+}
+
+// A source that Verilator warns of is not built, and the error has the warning.
+func TestSourcesThatVerilatorRefuses(t *testing.T) {
+	unit, _ := start(t, "clamp")
+	unit.Sources = []string{unit.Top} // the register package is missing
+	_, err := Build(t.Context(), unit, t.TempDir())
+	require.ErrorContains(t, err, "clamp_registers")
+}
+
+// record is a short run of one case, kept in testdata.
+type record struct {
+	Case    string   `json:"case"`
+	Values  []uint64 `json:"values"`
+	Present []bool   `json:"present,omitempty"`
+	Results []uint64 `json:"results"`
+	Cycles  uint64   `json:"cycles"`
+}
+
+// recording is what testdata keeps of a unit.
+type recording struct {
+	Sources string   `json:"sources_sha256"`
+	Records []record `json:"records"`
+}
+
+// The records were made by simulators of the sources at hand (MILLRACE_UPDATE=1 with Verilator makes them again), and
+// the kernels agree with them. This test needs no Verilator.
+func TestKernelsAreRecords(t *testing.T) {
+	for name, cases := range byUnit(unitCases(t, 64, 2)) {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("testdata", name+".json")
+			if goldenfile.Updating() {
+				goldenfile.Text(t, path, simulatedRecording(t, name, cases))
+			}
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			var kept recording
+			require.NoError(t, json.Unmarshal(text, &kept))
+			unit, err := rtl.Named(name)
+			require.NoError(t, err)
+			digest, err := unit.Digest()
+			require.NoError(t, err)
+			require.Equal(t, digest, kept.Sources, "%s was recorded of other sources: record it again with "+
+				"MILLRACE_UPDATE=1 go test ./fpga/rtl/cosim, which needs Verilator", path)
+			require.Len(t, kept.Records, len(cases))
+			for i, c := range cases {
+				kept := kept.Records[i]
+				require.Equal(t, c.name, kept.Case)
+				require.Equal(t, c.stream.Values, kept.Values, c.name)
+				requireResults(t, c, c.kernel(t, c.stream), kept.Results)
+				require.EqualValues(t, len(kept.Values)*unit.InitiationInterval+unit.Latency, kept.Cycles, c.name)
+			}
+		})
+	}
+}
+
+// simulatedRecording runs the cases of a unit and returns the text of its file.
+func simulatedRecording(t *testing.T, name string, cases []unitCase) string {
+	unit, simulator := start(t, name)
+	digest, err := unit.Digest()
+	require.NoError(t, err)
+	made := recording{Sources: digest}
+	for _, c := range cases {
+		require.NoError(t, simulator.Configure(c.setup))
+		results, cycles, err := simulator.Run(c.stream)
+		require.NoError(t, err)
+		made.Records = append(made.Records,
+			record{Case: c.name, Values: c.stream.Values, Present: c.stream.Present, Results: results, Cycles: cycles})
+	}
+	var text strings.Builder
+	require.NoError(t, json.NewEncoder(&text).Encode(made))
+	return strings.ReplaceAll(text.String(), `{"case"`, "\n{\"case\"")
+}

@@ -1,0 +1,138 @@
+package cosim
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+
+	"github.com/millrace/millrace/fpga/rtl"
+)
+
+// Simulator is one simulated unit, a process of its own.
+type Simulator struct {
+	unit    rtl.Unit
+	process *exec.Cmd
+	input   io.WriteCloser
+	output  io.Reader
+	said    *bytes.Buffer // on standard error
+}
+
+// Stream is what goes through the unit in one run.
+type Stream struct {
+	Values     []uint64 // the bits of each value
+	Present    []bool   // nil: all are present
+	InputSeed  uint32   // of the waits between two values; 0: none
+	OutputSeed uint32   // of the waits between two results; 0: none
+}
+
+// greeting is what a simulator writes before the digest.
+const greeting = "MRTL1"
+
+// Start starts a program that Build made of the unit. The program ends with Close, or when the context ends.
+func Start(ctx context.Context, unit rtl.Unit, program string) (*Simulator, error) {
+	digest, err := unit.Digest()
+	if err != nil {
+		return nil, err
+	}
+	s := &Simulator{unit: unit, process: exec.CommandContext(ctx, program), said: new(bytes.Buffer)}
+	s.process.Stderr = s.said
+	if s.input, err = s.process.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if s.output, err = s.process.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := s.process.Start(); err != nil {
+		return nil, fmt.Errorf("cosim: start unit %s: %w", unit.Name, err)
+	}
+	hello := make([]byte, len(greeting)+len(digest))
+	if _, err := io.ReadFull(s.output, hello); err != nil {
+		return nil, errors.Join(s.failure("greet", err), s.Close())
+	}
+	if string(hello) != greeting+digest {
+		return nil, errors.Join(fmt.Errorf("cosim: the simulator of unit %s was made of other sources: %q",
+			unit.Name, hello), s.Close())
+	}
+	return s, nil
+}
+
+// Configure writes the registers and tables of a setup.
+func (s *Simulator) Configure(setup rtl.Setup) error {
+	if setup.Unit != s.unit.Name {
+		return fmt.Errorf("cosim: a setup of unit %s was given to unit %s", setup.Unit, s.unit.Name)
+	}
+	frames := make([]byte, 0, 11*len(setup.Writes))
+	for _, write := range setup.Writes {
+		frames = append(frames, 'W')
+		frames = binary.LittleEndian.AppendUint16(frames, write.Address)
+		frames = binary.LittleEndian.AppendUint64(frames, write.Data)
+	}
+	if _, err := s.input.Write(frames); err != nil {
+		return s.failure("write registers", err)
+	}
+	return nil
+}
+
+// Reset resets the unit; its registers and tables stay.
+func (s *Simulator) Reset() error {
+	if _, err := s.input.Write([]byte{'R'}); err != nil {
+		return s.failure("reset", err)
+	}
+	return nil
+}
+
+// Run streams values through the unit and returns a result for each, with the cycles from the first in which a value
+// was offered to the one in which the last result left, both included.
+func (s *Simulator) Run(stream Stream) (results []uint64, cycles uint64, err error) {
+	count := len(stream.Values)
+	if stream.Present != nil && len(stream.Present) != count {
+		return nil, 0, fmt.Errorf("cosim: %d values with %d presences", count, len(stream.Present))
+	}
+	frame := []byte{'D'}
+	frame = binary.LittleEndian.AppendUint32(frame, uint32(count))
+	frame = binary.LittleEndian.AppendUint32(frame, stream.InputSeed)
+	frame = binary.LittleEndian.AppendUint32(frame, stream.OutputSeed)
+	for _, value := range stream.Values {
+		frame = binary.LittleEndian.AppendUint64(frame, value)
+	}
+	for i := range count {
+		present := byte(1)
+		if stream.Present != nil && !stream.Present[i] {
+			present = 0
+		}
+		frame = append(frame, present)
+	}
+	if _, err := s.input.Write(frame); err != nil {
+		return nil, 0, s.failure("send values", err)
+	}
+	answer := make([]byte, 8+8*count)
+	if _, err := io.ReadFull(s.output, answer); err != nil {
+		return nil, 0, s.failure("read results", err)
+	}
+	if cycles = binary.LittleEndian.Uint64(answer); cycles == 0 && count > 0 {
+		return nil, 0, fmt.Errorf("cosim: unit %s stood still: seeds %d and %d", s.unit.Name, stream.InputSeed,
+			stream.OutputSeed)
+	}
+	results = make([]uint64, count)
+	for i := range results {
+		results[i] = binary.LittleEndian.Uint64(answer[8+8*i:])
+	}
+	return results, cycles, nil
+}
+
+// Close ends the simulator.
+func (s *Simulator) Close() error {
+	err := s.input.Close()
+	if waited := s.process.Wait(); waited != nil {
+		err = errors.Join(err, fmt.Errorf("cosim: unit %s: %w: %s", s.unit.Name, waited, s.said))
+	}
+	return err
+}
+
+func (s *Simulator) failure(doing string, err error) error {
+	return fmt.Errorf("cosim: unit %s: %s: %w: %s", s.unit.Name, doing, err, s.said)
+}

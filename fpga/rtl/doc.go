@@ -1,0 +1,25 @@
+// Package rtl holds units of the drive in SystemVerilog, and says of each unit what it takes, how long it takes, and
+// how the host sets its registers.
+//
+// # Overview
+//
+// units/NAME.json describes a unit: its sources, registers, tables, latency and initiation interval. [Units] returns
+// these descriptions. The register packages in generated/ are made of them (MILLRACE_UPDATE=1 go test ./fpga/rtl), and
+// the co-simulation holds latency and initiation interval against the simulated unit, so that no figure is typed twice.
+//
+// A unit is a pipeline of fixed latency between two streams with valid and ready. Its registers are written before a
+// column and stay as they are until the column's last value has left. The functions [SigridHash], [PositiveModulus],
+// [Clamp], [FillNull] and [Bucketize] turn the parameters of an operator into writes of registers; where the hardware
+// does not have what an operator asks for, the error is a *[NotInRTLError].
+//
+// # Rules of the sources
+//
+// The sources keep to what Yosys 0.23 and Verilator 5.006 both accept: flat vectors, no array ports, no functions in
+// packages, no wildcard imports. Names are those of the lowRISC style guide; resets are synchronous, and only control
+// state has one. Verilator finds nothing to warn of with -Wall.
+//
+// # What is shown, and what is not
+//
+// Package cosim compares every unit with the kernel that the drive runs. docs/rtl.md says how to run it. No board has
+// run these sources, and no tool here places or routes them: there is no clock frequency to tell.
+package rtl

@@ -1,0 +1,46 @@
+package rtl
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/goldenfile"
+)
+
+const document = "../../docs/rtl.md"
+
+// The tables of docs/rtl.md are made of the descriptions and of the kept synthesis.
+func TestDocument(t *testing.T) {
+	units, err := Units()
+	require.NoError(t, err)
+	var table, resources strings.Builder
+	table.WriteString("| unit | does | takes | interval | latency |\n|---|---|---|---|---|\n")
+	for _, unit := range units {
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %d | %d |\n", unit.Name, unit.About, unit.Takes, unit.InitiationInterval,
+			unit.Latency)
+	}
+	kept := keptSynthesis(t)
+	tool, _, _ := strings.Cut(kept.Tool, " (")
+	fmt.Fprintf(&resources, "| %s | LUT | LUT as shift register | LUT as memory | flip-flops | CARRY8 | RAMB18 "+
+		"| URAM | DSP |\n|---|---|---|---|---|---|---|---|---|\n", tool)
+	for _, unit := range kept.Units {
+		fmt.Fprintf(&resources, "| `%s` | %d | %d | %d | %d | %d | %d | %d | %d |\n", unit.Unit, unit.LUT, unit.SRL,
+			unit.LUTRAM, unit.FF, unit.CARRY8, unit.BRAM18, unit.URAM, unit.DSP)
+	}
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	made := string(text)
+	for name, content := range map[string]string{"units": table.String(), "resources": resources.String()} {
+		begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->"
+		before, rest, found := strings.Cut(made, begin)
+		require.True(t, found, "%s has no %q", document, begin)
+		_, after, found := strings.Cut(rest, end)
+		require.True(t, found, "%s has no %q", document, end)
+		made = before + begin + content + end + after
+	}
+	goldenfile.Text(t, document, made)
+}

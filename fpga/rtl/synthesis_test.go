@@ -1,0 +1,169 @@
+package rtl
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/goldenfile"
+)
+
+// synthesis.json keeps what Yosys makes of every unit for UltraScale+, and docs/rtl.md shows it.
+const synthesisFile = "synthesis.json"
+
+// synthesis is the content of the file.
+type synthesis struct {
+	Tool  string          `json:"tool"`
+	Units []unitResources `json:"units"`
+}
+
+// unitResources are the cells of one unit, without pads and clock buffers.
+type unitResources struct {
+	Unit    string `json:"unit"`
+	Sources string `json:"sources_sha256"`
+	LUT     int    `json:"lut"`         // as logic
+	SRL     int    `json:"lut_shift"`   // as shift registers
+	LUTRAM  int    `json:"lut_memory"`  // as memories
+	FF      int    `json:"flip_flops"`  // those that placement moves into DSP slices are counted
+	CARRY8  int    `json:"carry8"`      // Yosys counts CARRY4, which are two to a CARRY8
+	BRAM18  int    `json:"block_ram18"` // half a RAMB36 each
+	URAM    int    `json:"ultra_ram"`
+	DSP     int    `json:"dsp"`
+}
+
+// memoryLUTs says how many LUTs a cell of distributed memory takes.
+var memoryLUTs = map[string]int{"RAM32M": 4, "RAM32M16": 8, "RAM64M": 4, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2}
+
+// countCells sums the cells of a netlist. A kind of cell that it does not know is an error.
+func countCells(cells map[string]int) (unitResources, error) {
+	var sum unitResources
+	carry4 := 0
+	for kind, n := range cells {
+		switch {
+		case strings.HasPrefix(kind, "LUT") || kind == "INV":
+			sum.LUT += n
+		case strings.HasPrefix(kind, "SRL"):
+			sum.SRL += n
+		case memoryLUTs[kind] > 0:
+			sum.LUTRAM += n * memoryLUTs[kind]
+		case strings.HasPrefix(kind, "FD"):
+			sum.FF += n
+		case kind == "CARRY4":
+			carry4 += n
+		case kind == "RAMB18E2":
+			sum.BRAM18 += n
+		case kind == "RAMB36E2":
+			sum.BRAM18 += 2 * n
+		case kind == "URAM288":
+			sum.URAM += n
+		case kind == "DSP48E2":
+			sum.DSP += n
+		case strings.HasPrefix(kind, "MUXF"): // a part of the LUTs' slice
+		default:
+			return sum, fmt.Errorf("%d cells of the unknown kind %s", n, kind)
+		}
+	}
+	sum.CARRY8 = (carry4 + 1) / 2
+	return sum, nil
+}
+
+// synthesise has Yosys map a unit to the cells of UltraScale+.
+func synthesise(t *testing.T, yosys string, unit Unit) unitResources {
+	t.Helper()
+	folder := sourceFolder(t, unchanged, unit.Sources...)
+	statistics := filepath.Join(folder, "statistics.json")
+	command := exec.CommandContext(t.Context(), yosys, "-q", "-p", fmt.Sprintf("read_verilog -sv %s; "+
+		"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top %s; tee -q -o %s stat -json -tech xilinx",
+		strings.Join(unit.Sources, " "), unit.Name, statistics))
+	command.Dir = folder
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, "%s: %s", unit.Name, output)
+	text, err := os.ReadFile(statistics)
+	require.NoError(t, err)
+	var netlist struct {
+		Design struct {
+			Cells map[string]int `json:"num_cells_by_type"`
+		} `json:"design"`
+	}
+	require.NoError(t, json.Unmarshal(text, &netlist))
+	resources, err := countCells(netlist.Design.Cells)
+	require.NoError(t, err, unit.Name)
+	resources.Unit = unit.Name
+	resources.Sources, err = unit.Digest()
+	require.NoError(t, err)
+	return resources
+}
+
+func keptSynthesis(t *testing.T) synthesis {
+	t.Helper()
+	text, err := os.ReadFile(synthesisFile)
+	require.NoError(t, err)
+	var kept synthesis
+	require.NoError(t, json.Unmarshal(text, &kept))
+	return kept
+}
+
+// The kept results are those of the sources at hand.
+func TestSynthesisIsOfTheseSources(t *testing.T) {
+	units, err := Units()
+	require.NoError(t, err)
+	kept := keptSynthesis(t)
+	require.Len(t, kept.Units, len(units))
+	for i, unit := range units {
+		digest, err := unit.Digest()
+		require.NoError(t, err)
+		require.Equal(t, unit.Name, kept.Units[i].Unit)
+		require.Equal(t, digest, kept.Units[i].Sources, "%s holds results of other sources of unit %s: run `make rtl` "+
+			"with MILLRACE_UPDATE=1, which needs yosys", synthesisFile, unit.Name)
+	}
+}
+
+// Every unit is synthesised again, and no resource is more than 5 % above the kept one, nor below it: then the file is
+// to be made again. It takes a minute of processor time, so that `make rtl` runs it, and the other tiers do not.
+func TestSynthesis(t *testing.T) {
+	onlyWhole(t)
+	yosys := toolchain(t, "yosys")[0]
+	version, err := exec.CommandContext(t.Context(), yosys, "-V").Output()
+	require.NoError(t, err)
+	units, err := Units()
+	require.NoError(t, err)
+	made := synthesis{Tool: lineOf(version)}
+	for _, unit := range units {
+		made.Units = append(made.Units, synthesise(t, yosys, unit))
+	}
+	if goldenfile.Updating() {
+		text, err := json.MarshalIndent(made, "", "  ")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(synthesisFile, append(text, '\n'), 0o644))
+		return
+	}
+	for i, kept := range keptSynthesis(t).Units {
+		for _, resource := range []struct {
+			name       string
+			made, kept int
+		}{
+			{"LUTs", made.Units[i].LUT, kept.LUT}, {"LUTs as shift registers", made.Units[i].SRL, kept.SRL},
+			{"LUTs as memories", made.Units[i].LUTRAM, kept.LUTRAM}, {"flip-flops", made.Units[i].FF, kept.FF},
+			{"CARRY8", made.Units[i].CARRY8, kept.CARRY8}, {"RAMB18", made.Units[i].BRAM18, kept.BRAM18},
+			{"URAM", made.Units[i].URAM, kept.URAM}, {"DSP", made.Units[i].DSP, kept.DSP},
+		} {
+			require.InDelta(t, resource.kept, resource.made, 0.05*float64(resource.kept), "unit %s: %s", kept.Unit,
+				resource.name)
+		}
+	}
+}
+
+func TestCountCells(t *testing.T) {
+	sum, err := countCells(map[string]int{"LUT2": 3, "LUT6": 4, "INV": 1, "SRL16E": 5, "SRLC32E": 1, "RAM32M16": 2,
+		"FDRE": 9, "FDSE": 1, "CARRY4": 3, "RAMB18E2": 1, "RAMB36E2": 2, "DSP48E2": 7, "URAM288": 1, "MUXF7": 8})
+	require.NoError(t, err)
+	require.Equal(t, unitResources{LUT: 8, SRL: 6, LUTRAM: 16, FF: 10, CARRY8: 2, BRAM18: 5, URAM: 1, DSP: 7}, sum)
+	_, err = countCells(map[string]int{"$mul": 1})
+	require.ErrorContains(t, err, "$mul")
+}
