@@ -97,7 +97,7 @@ func TestProofFindsFaults(t *testing.T) {
 		"a result that waits is left":  {"out_valid_o & out_ready_i;", "out_valid_o;"},
 		"the write stands still":       {"write_q + PointerWidth'(push)", "write_q"},
 		"results pass one another":     {"read_q + PointerWidth'(pop)", "read_q - PointerWidth'(pop)"},
-		"a result enters too early":    {"push        = under_way_q[Latency-1];", "push        = issue;"},
+		"a result enters twice":        {"= under_way_q[Latency-1];", "= under_way_q[Latency-1] | under_way_q[0];"},
 	} {
 		folder := sourceFolder(t, func(_, text string) string {
 			changed := strings.ReplaceAll(text, fault[0], fault[1])
