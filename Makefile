@@ -94,7 +94,7 @@ sweep:
 mutants:
 	MILLRACE_MUTANTS=1 $(GO) test -timeout 30m -run Mutants ./fpga/unit
 
-# The units in SystemVerilog: lint, simulation beside the kernels, proofs, faults, synthesis. It needs apt or the tools.
+# The units in SystemVerilog: lint, simulation beside the kernels, proofs, faults, synthesis.
 rtl:
 	bash .ci/rtl whole
 
