@@ -36,7 +36,15 @@ type surveyor struct {
 // engine reads them side by side: their portions, which follow each other, are in one slice or in none, and for the
 // same rows.
 func (s *surveyor) groupSize(i int) int {
-	return s.columns.program.Parts(s.batch.portions[i].chunk.column)
+	return s.columns.parts(s.batch.portions[i].chunk.column)
+}
+
+// parts returns how many columns are read together from column i on: one of text, whose task reads all fields.
+func (c *columns) parts(i int) int {
+	if c.program.Source != program.Parquet {
+		return 1
+	}
+	return c.program.Parts(i)
 }
 
 // groupFrom returns the group of portions that begins at portion i.

@@ -32,8 +32,9 @@ func Prepare(prog *program.Program, limits target.Limits) (*Program, error) {
 	if limits.Tasks > 0 {
 		p.MaxTasks = min(p.MaxTasks, limits.Tasks)
 	}
-	if prog.Source != program.Parquet {
+	if prog.Source != program.Parquet { // one task reads all columns, and so those of a graph together
 		p.MaxTasks = 1
+		return p, nil
 	}
 	for i := range prog.Columns {
 		if n := prog.Parts(i); n > p.MaxTasks {

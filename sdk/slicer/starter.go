@@ -67,9 +67,9 @@ func (s *starter) placeCursor(c *chunk) {
 // listPortions lists the mini-batch's portions, in the program's order.
 func (s *starter) listPortions() {
 	b := s.batch
-	for column := 0; column < len(s.columns.leaves); column += s.columns.program.Parts(column) {
+	for column := 0; column < len(s.columns.leaves); column += s.columns.parts(column) {
 		for _, r := range b.rowGroups {
-			for part := column; part < column+s.columns.program.Parts(column); part++ {
+			for part := column; part < column+s.columns.parts(column); part++ {
 				b.portions = append(b.portions, portion{
 					chunk: s.columns.findBegunChunk(part, r.group), firstRow: r.row, rowsLeft: r.rows, taskRows: r.rows,
 				})
