@@ -12,9 +12,9 @@ import (
 )
 
 // inLimitedNetwork calls f in a network namespace of its own. The namespace's loopback device carries at most
-// bytesPerSecond, both directions together. Processes that f starts from its goroutine are in the namespace, too. The namespace
-// has no name: it ends with its last process, however that ends. The error wraps errNoNetwork if this process may not
-// make a namespace, or if the commands ip and tc are absent.
+// bytesPerSecond, both directions together. Processes that f starts from its goroutine are in the namespace, too. The
+// namespace has no name: it ends with its last process, however that ends. The error wraps errNoNetwork if this process
+// may not make a namespace, or if the commands ip and tc are absent.
 func inLimitedNetwork(ctx context.Context, bytesPerSecond float64, f func() error) error {
 	ended := make(chan error, 1)
 	go func() {

@@ -20,7 +20,8 @@ func (c datasetCommands) command() *cobra.Command {
 	copies := placementCommands(c)
 	return group("dataset",
 		"Data sets: generate, import, inspect, summarize, compare; place on storage nodes, replicate, verify",
-		c.generate(), c.importRows(), c.inspect(), c.summarize(), c.drift(), copies.place(), copies.replicate(), copies.verify())
+		c.generate(), c.importRows(), c.inspect(), c.summarize(), c.drift(),
+		copies.place(), copies.replicate(), copies.verify())
 }
 
 // writtenDataset is what generate and import print: the partitions that they wrote.

@@ -203,7 +203,8 @@ func (c datasetCommands) importParquet(ctx context.Context, names []string, open
 				return err
 			}
 		}
-		info, err := (partitionfile.Resolver{Opener: opener}).Describe(ctx, name, partitionfile.Parquet, text.Options{}, false)
+		resolver := partitionfile.Resolver{Opener: opener}
+		info, err := resolver.Describe(ctx, name, partitionfile.Parquet, text.Options{}, false)
 		if err != nil {
 			return adviseImport(err)
 		}

@@ -88,8 +88,10 @@ func DefaultConfig() Config {
 			Requests: source.DefaultRequests, ReadTime: node.Duration(5 * time.Second), ReadTries: 8,
 			Rescan: node.Duration(5 * time.Minute),
 		},
-		Service: Service{Runs: n.Runs, Limits: n.Limits, Vocabularies: n.Vocabularies, Measure: n.Measure, DrainTime: n.DrainTime},
-		Log:     n.Log,
+		Service: Service{
+			Runs: n.Runs, Limits: n.Limits, Vocabularies: n.Vocabularies, Measure: n.Measure, DrainTime: n.DrainTime,
+		},
+		Log: n.Log,
 	}
 }
 

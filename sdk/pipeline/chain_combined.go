@@ -59,21 +59,20 @@ func scoreFunctionNames() []string {
 	return names
 }
 
-// scoreFunction returns the function of compute_score.
-func scoreFunction(o *Op) (program.ScoreFunction, bool) {
+// scoreFunction returns the function of compute_score, whose name was checked; without a name it is the first.
+func scoreFunction(o *Op) program.ScoreFunction {
 	word, ok := o.arg("function")
 	if !ok {
-		return 0, false
+		return 0
 	}
-	i := slices.Index(scoreFunctionNames(), string(word.Value.(Text)))
-	return program.ScoreFunction(i), i >= 0
+	return program.ScoreFunction(slices.Index(scoreFunctionNames(), string(word.Value.(Text))))
 }
 
 // zeroNorms are the meanings of compute_score's words.
 var zeroNorms = map[string]program.ZeroNorm{"fail": program.ZeroNormFail, "zero": program.ZeroNormZero}
 
 func checkComputeScore(p *problems, o *Op, a location) {
-	f, _ := scoreFunction(o)
+	f := scoreFunction(o)
 	if zero, ok := o.arg("zero_norm"); ok && zeroNorms[string(zero.Value.(Text))] != program.ZeroNormFail &&
 		f != program.ScoreCosine {
 		p.add(a.key("zero_norm", firstPos(zero.Pos, a.pos)), ErrValue, "%v has no norm; leave zero_norm out", f)
@@ -81,7 +80,7 @@ func checkComputeScore(p *problems, o *Op, a location) {
 }
 
 func combineComputeScore(c *combination, o *Op, a location) {
-	f, _ := scoreFunction(o)
+	f := scoreFunction(o)
 	kinds := f.Inputs()
 	if len(c.inputs) != len(kinds) {
 		words := map[program.Kind][]string{program.Int64: {"ids", "matching ids"},

@@ -12,8 +12,8 @@ import (
 )
 
 // Condition is a filter in the form in which rows are tested. Exactly one of All, Any, Not, Ranges, Null and Sampling
-// is there. A row that has no value passes neither Ranges nor Sampling. Not inverts every outcome, that of a row without
-// a value, too.
+// is there. A row that has no value passes neither Ranges nor Sampling. Not inverts every outcome, also that of a row
+// without a value.
 type Condition struct {
 	All, Any []Condition // every one of them, or at least one of them, which are at least one
 	Not      *Condition

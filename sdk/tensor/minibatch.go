@@ -45,8 +45,8 @@ func ParseName(s string) (Name, error) {
 }
 
 // MiniBatch is one train-ready mini-batch. Its slices may be views of a drive's memory: the caller must not write them,
-// nor read them after Release. Package vocabulary, which takes mini-batches over before they have another holder, writes
-// ids over their keys.
+// nor read them after Release. Package vocabulary, which takes mini-batches over before they have another holder,
+// writes ids over their keys.
 type MiniBatch struct {
 	Name   Name
 	Schema *Schema // shared by all mini-batches of a job; must not be changed

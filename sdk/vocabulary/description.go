@@ -36,7 +36,7 @@ func (d *Description) Keys() int64 {
 
 // Bytes returns the length of the file.
 func (d *Description) Bytes() int64 {
-	return int64(len(appendHeader(nil, d.Rules, d.Columns))) + 8*d.Keys() + 8*int64(len(d.Sizes)) + 4
+	return int64(len(fileHeader(d.Rules, d.Columns))) + 8*d.Keys() + 8*int64(len(d.Sizes)) + 4
 }
 
 // Vocabulary returns a vocabulary that has no keys at hand: a pipeline that is bound to it can be checked and has its
@@ -63,7 +63,7 @@ func DescribeFile(path string) (d *Description, err error) {
 // Encode returns the form in which a description is sent and stored: the header of the file, then the number of keys of
 // each table, 8 bytes each. The digest is not in it.
 func (d *Description) Encode() ([]byte, error) {
-	b := appendHeader(nil, d.Rules, d.Columns)
+	b := fileHeader(d.Rules, d.Columns)
 	for _, size := range d.Sizes {
 		b = binary.LittleEndian.AppendUint64(b, uint64(size))
 	}

@@ -179,7 +179,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		// A vocabulary that is read is written as the same bytes.
-		again := appendHeader(nil, v.Rules, v.Columns)
+		again := fileHeader(v.Rules, v.Columns)
 		for _, keys := range v.Tables {
 			for _, key := range keys {
 				again = binary.LittleEndian.AppendUint64(again, uint64(key))

@@ -124,10 +124,9 @@ func syncFolder(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// appendHeader appends the header of a vocabulary's file.
-func appendHeader(b []byte, rules Rules, columns []Column) []byte {
-	begin := len(b)
-	b = append(b, magic...)
+// fileHeader returns the header of a vocabulary's file.
+func fileHeader(rules Rules, columns []Column) []byte {
+	b := []byte(magic)
 	b = binary.LittleEndian.AppendUint16(b, Major)
 	b = binary.LittleEndian.AppendUint16(b, Minor)
 	b = binary.LittleEndian.AppendUint32(b, 0) // the header's length, set below
@@ -153,7 +152,7 @@ func appendHeader(b []byte, rules Rules, columns []Column) []byte {
 		b = binary.LittleEndian.AppendUint16(b, uint16(len(c.Name)))
 		b = append(b, c.Name...)
 	}
-	binary.LittleEndian.PutUint32(b[begin+12:], uint32(len(b)-begin))
+	binary.LittleEndian.PutUint32(b[12:], uint32(len(b)))
 	return b
 }
 
@@ -165,5 +164,5 @@ func checkedHeader(rules Rules, columns []Column) ([]byte, error) {
 	if err := checkColumns(columns, rules.Joint); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRules, err)
 	}
-	return appendHeader(nil, rules, columns), nil
+	return fileHeader(rules, columns), nil
 }

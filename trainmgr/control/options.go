@@ -24,8 +24,8 @@ type Options struct {
 	// name this member only.
 	Join []string
 	Etcd []string // endpoints of an etcd that runs elsewhere; then nothing is embedded
-	// EtcdClient is the address at which etcdctl can connect: http://127.0.0.1:2379, unix:///PATH, or https://HOST:PORT for
-	// certificates with the role control.
+	// EtcdClient is the address at which etcdctl can connect: http://127.0.0.1:2379, unix:///PATH, or https://HOST:PORT
+	// for certificates with the role control.
 	EtcdClient string
 	EtcdQuota  int64 // bytes; 0: 2 GiB
 

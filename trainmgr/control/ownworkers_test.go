@@ -211,8 +211,8 @@ func TestWhatALauncherMayRegister(t *testing.T) {
 		"own-node": ""}, owners, "what was refused is not known")
 }
 
-// TestALauncherLocatesItsOwnPartitions checks that Locate returns the places of partitions of the jobs of the launcher's
-// owner, and of no other job, even if the two jobs differ in nothing but the owner.
+// TestALauncherLocatesItsOwnPartitions checks that Locate returns the places of partitions of the jobs of the
+// launcher's owner, and of no other job, even if the two jobs differ in nothing but the owner.
 func TestALauncherLocatesItsOwnPartitions(t *testing.T) {
 	t.Parallel()
 	p := startSecurePlane(t)

@@ -45,8 +45,8 @@ type SelectionReport struct {
 }
 
 // Bind returns a pipeline with the selection of its filter for the data set of a storage: one that was kept, or one
-// that a pass over the filter's columns makes. It checks the whole pipeline first. Without a filter it returns the pipeline
-// and no report.
+// that a pass over the filter's columns makes. It checks the whole pipeline first. Without a filter it returns the
+// pipeline and no report.
 func (s *Selections) Bind(
 	ctx context.Context, storage api.Storage, spec *pipeline.Spec,
 ) (bound *pipeline.Spec, report *SelectionReport, err error) {

@@ -108,7 +108,7 @@ func summarize(t require.TestingT, c Column, cut func(rows int) int, partitions 
 	require.NoError(t, err)
 	for i, p := range partitions {
 		rows := int64(0)
-		for p.Lengths != nil && len(p.Lengths) > 0 || p.Lengths == nil && len(p.Integers)+len(p.Reals) > 0 {
+		for len(p.Lengths) > 0 || p.Lengths == nil && len(p.Integers)+len(p.Reals) > 0 {
 			var part Block
 			part, p = cutBlock(p, cut)
 			n := len(part.Lengths)

@@ -180,14 +180,14 @@ func TestAnIDThatAVocabularyLacks(t *testing.T) {
 func member(t *testing.T, to string, change func(*http.Response)) string {
 	target, err := url.Parse(to)
 	require.NoError(t, err)
-	back := httputil.NewSingleHostReverseProxy(target)
-	direct := back.Director
-	back.Director = func(r *http.Request) {
-		direct(r)
-		r.Header.Del("Accept-Encoding")
-		r.Header.Del("Connect-Accept-Encoding")
+	back := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Del("Accept-Encoding")
+			r.Out.Header.Del("Connect-Accept-Encoding")
+		},
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	back.ErrorLog = log.New(io.Discard, "", 0)
 	back.ModifyResponse = func(r *http.Response) error {
 		if strings.HasSuffix(r.Request.URL.Path, "/ReadVocabulary") {
 			change(r)
