@@ -98,7 +98,8 @@ func TestEqualFiltersAreOne(t *testing.T) {
 	seen := map[dataset.Digest]string{}
 	for _, filter := range []string{"{column: i, eq: 1}", "{column: i, ne: 1}", "{column: i8, eq: 1}",
 		"{column: d, eq: 1}", "{column: d, eq: 0.1}", "{column: d, lt: 1}", "{not: {column: i, eq: 1}}",
-		"{column: i, null: true}", "{column: i, null: false}", "{sampling: {key: row, rate: 0.5}}", "{sampling: {key: i, rate: 0.5}}",
+		"{column: i, null: true}", "{column: i, null: false}", "{sampling: {key: row, rate: 0.5}}",
+		"{sampling: {key: i, rate: 0.5}}",
 		"{sampling: {key: row, rate: 0.5, salt: 1}}", "{sampling: {key: row, rate: 0.25}}"} {
 		assert.Empty(t, seen[digest(filter)], filter)
 		seen[digest(filter)] = filter
