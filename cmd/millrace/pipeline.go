@@ -235,7 +235,7 @@ func (i *input) checkAgainstFiles(cmd *cobra.Command, spec *pipeline.Spec, resul
 		return err
 	}
 	resolved.Malformed = data.Malformed
-	lowered, err := pipeline.LowerWithLookups(resolved)
+	lowered, err := resolved.LowerBeforeSelection()
 	if err != nil {
 		return err
 	}

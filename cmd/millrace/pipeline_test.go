@@ -147,6 +147,14 @@ func TestPipelineCheck(t *testing.T) {
 	assert.Equal(t, []string{"bfloat16", "int32"}, []string{v.DenseType, v.IDs})
 	assert.Contains(t, must(t, "pipeline", "check", narrow, "--in", dir), "1 dense of bfloat16, 1 keys of int32")
 
+	// A filter is checked, too, and no selection is made for it.
+	filtered := filepath.Join(dir, "filtered.yaml")
+	require.NoError(t, os.WriteFile(filtered, []byte("filter: {column: int_0, ge: 1}\n"+
+		"sparse: [{columns: [cat_0], ops: [positive_modulus: 9]}]\n"), 0o600))
+	code, v = check(filtered, "--in", dir)
+	require.Zero(t, code)
+	assert.Len(t, v.Keys, 1)
+
 	wrong := filepath.Join(dir, "wrong.yaml")
 	require.NoError(t, os.WriteFile(wrong, []byte("dense:\n  - columns: [nothing]\n    ops: [log]\n"), 0o600))
 	code, v = check(wrong, "--in", dir)

@@ -364,16 +364,15 @@ func (l *Lowered) SelectionOf(m *dataset.Manifest) (passing []int64, digest *dat
 	return l.Selection.Counts(), &l.Selection.Digest, nil
 }
 
-// CheckBeforeSelection checks all of a pipeline but its selection, so that an error of the pipeline is not found after
-// a pass over the data set.
-func (r *Resolved) CheckBeforeSelection() error {
+// LowerBeforeSelection lowers a pipeline whose selection is not made yet, so that an error of the pipeline is not found
+// after a pass over the data set. What it returns makes the tensors of all rows, also of those that the filter drops.
+func (r *Resolved) LowerBeforeSelection() (*Lowered, error) {
 	if err := r.checkDroppedRows(); err != nil {
-		return err
+		return nil, err
 	}
 	rest := *r
 	rest.Filter = nil
-	_, err := LowerWithLookups(&rest)
-	return err
+	return LowerWithLookups(&rest)
 }
 
 // checkDroppedRows refuses a filter over rows that are dropped for being malformed.

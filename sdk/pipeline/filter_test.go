@@ -253,7 +253,8 @@ func TestFiltersNeedTheirSelection(t *testing.T) {
 	require.ErrorIs(t, err, ErrSelection)
 	_, err = LowerWithLookups(r)
 	require.ErrorContains(t, err, "the rows that pass are not known here")
-	require.NoError(t, r.CheckBeforeSelection())
+	_, err = r.LowerBeforeSelection()
+	require.NoError(t, err)
 	m, err := dataset.NewManifest([]dataset.Partition{{Name: "a", Rows: 3, RowGroups: []int64{3}}})
 	require.NoError(t, err)
 	bind := func(filter dataset.Digest) {
@@ -305,7 +306,8 @@ func FuzzFilter(f *testing.F) {
 			return
 		}
 		require.NotZero(t, r.FilterDigest())
-		require.NoError(t, r.CheckBeforeSelection())
+		_, err = r.LowerBeforeSelection()
+		require.NoError(t, err)
 		if r.Filter.Spec != nil {
 			require.NoError(t, r.Filter.Spec.Check())
 		}

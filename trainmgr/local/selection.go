@@ -66,7 +66,7 @@ func (s *Selections) Bind(
 		return nil, nil, err
 	}
 	whole.Malformed = data.Malformed
-	if err := whole.CheckBeforeSelection(); err != nil {
+	if _, err := whole.LowerBeforeSelection(); err != nil {
 		return nil, nil, err
 	}
 	manifest, err := data.Manifest.Digest()
