@@ -163,7 +163,7 @@ func (s *Scorer) scoreSum() float32 {
 	case math.IsInf(total, 0):
 		return float32(total)
 	}
-	if y, ok := roundWithin(total, errorUnit*float64(terms)*size); ok {
+	if y, ok := roundWithin(total, float64(errorUnit*float64(terms)*size)); ok {
 		return y
 	}
 	return s.exactSum()

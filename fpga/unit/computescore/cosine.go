@@ -49,7 +49,7 @@ func (s *Scorer) cosine() (similarity float32, ok bool) {
 		return 0, false
 	}
 	// What is summed and multiplied at most terms + 4 times is off by unit of its size at most.
-	unit := errorUnit * float64(terms+4)
+	unit := float64(errorUnit * float64(terms+4))
 	norms := math.Sqrt(inputSquare * matchingSquare)
 	inputError, matchingError := 2*unit*inputSize/inputSquare, 2*unit*matchingSize/matchingSquare
 	if norms > 0 && inputError < 0x1p-10 && matchingError < 0x1p-10 {
@@ -57,7 +57,7 @@ func (s *Scorer) cosine() (similarity float32, ok bool) {
 			return 0, true // no id with a score is in both
 		}
 		quotient := product / norms
-		bound := 1.01*unit*productSize/norms + math.Abs(quotient)*(inputError+matchingError+4*errorUnit)
+		bound := 1.01*unit*productSize/norms + float64(math.Abs(quotient)*(inputError+matchingError+4*errorUnit))
 		if y, ok := roundWithin(quotient, bound); ok {
 			return y, true
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -171,13 +172,7 @@ func specOnOneMachine(t testing.TB, spec *pipeline.Spec, files map[string][]byte
 	return r
 }
 
-func names(files map[string][]byte) []string {
-	var out []string
-	for i := range len(files) {
-		out = append(out, fmt.Sprintf("part-%05d.parquet", i))
-	}
-	return out
-}
+func names(files map[string][]byte) []string { return slices.Sorted(maps.Keys(files)) }
 
 // deal puts each partition on one of n drives.
 func deal(files map[string][]byte, n int) []map[string][]byte {
