@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,8 +51,11 @@ func madeBy(t *testing.T, o Options, data, named, path string) map[int64]*tensor
 	b := &bench{o: o, spec: spec, source: sourceOf(data)}
 	defer func() { require.NoError(t, b.close()) }()
 	require.NoError(t, b.openPartition(t.Context(), path))
+	var lock sync.Mutex // of made: each thread has a goroutine
 	made := map[int64]*tensor.MiniBatch{}
 	_, err = (&loops{b, t.TempDir()}).turn(t.Context(), func(_ int, first int64, mb *tensor.MiniBatch) error {
+		lock.Lock()
+		defer lock.Unlock()
 		made[first] = mb.Clone()
 		return mb.Validate()
 	})
