@@ -211,6 +211,28 @@ func fourSquares(n int64) []int64 {
 	}
 }
 
+// TestCountsOfRepeatedIDs has ids that the lists hold unequally often, so that the functions that count them differ.
+func TestCountsOfRepeatedIDs(t *testing.T) {
+	rows := []scoreRow{
+		{ids: []int64{7, 7, 7}, matching: []int64{7}},
+		{ids: []int64{7}, matching: []int64{7, 7, 7}},
+		{ids: []int64{7, 7, 8, 9}, matching: []int64{7, 8, 8, 5}},
+	}
+	for function, want := range map[computescore.Function][]float32{
+		computescore.HasIDOverlap:      {1, 1, 1},
+		computescore.IDOverlapCount:    {1, 1, 2},
+		computescore.MaxCount:          {3, 3, 4},
+		computescore.JaccardSimilarity: {1 / 3.0, 1 / 3.0, 2 / 6.0},
+	} {
+		p := computescore.Params{Function: function}
+		input, matching := sides(rows)
+		got := make([]float32, len(rows))
+		require.NoError(t, new(computescore.Scorer).Score(got, input, matching, p))
+		require.Equal(t, want, got, "function %d", function)
+		compareRows(t, new(computescore.Scorer), rows, p)
+	}
+}
+
 func TestArgumentsThatDoNotFit(t *testing.T) {
 	one := computescore.Side{Lengths: []int32{1, 1}, IDs: []int64{1, 2}, ScoreLengths: []int32{1, 1},
 		Scores: []float32{1, 1}}
