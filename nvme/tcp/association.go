@@ -181,6 +181,9 @@ func (c *connection) connectAdmin(req fabrics.Connect, sub *controller.Subsystem
 	case t.opt.Auth != nil:
 		begin, connected = sub.ConnectPending, eventConnectSecured
 	}
+	if err := t.endLost(sub, host); err != nil {
+		return 0, busy(err)
+	}
 	ctrl, err := begin(host, req.KeepAlive)
 	if errors.Is(err, controller.ErrBusy) {
 		return 0, busy(err)
