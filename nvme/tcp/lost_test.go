@@ -30,8 +30,8 @@ func (f *gatedFlash) WriteAt(p []byte, off int64) (int, error) {
 	return f.Flash.WriteAt(p, off)
 }
 
-// TestALateWriteOfALostConnection checks that a host that lost a connection is not connected again while the drive still
-// executes a write that the old connection carried: a retried write, and the ones that follow it, come later.
+// TestALateWriteOfALostConnection checks that a host that lost a connection is not connected again while the drive
+// still executes a write that the old connection carried: a retried write, and the ones that follow it, come later.
 func TestALateWriteOfALostConnection(t *testing.T) {
 	noLeaks(t)
 	flash := &gatedFlash{Flash: newFlash(1 << 20), reached: make(chan struct{}), gate: make(chan struct{})}
