@@ -1,0 +1,55 @@
+package image
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// packedAnswer is what a program is expected to make of packed rows: the lengths of lists and the floats of dense
+// columns, in the order of the output, and the values of one key after the other.
+type packedAnswer struct {
+	lengths []uint32
+	dense   []float32
+	values  []uint64
+}
+
+// packedVector is a known answer for rows of 40 numbers, as Criteo's packed files have them. rows has the numbers of
+// the given fields; all other numbers are 0.
+func packedVector(name string, p *program.Program, fields []int, rows [][]uint32, answer packedAnswer) Vector {
+	const rowFields = 40
+	le := binary.LittleEndian
+	count, keys := uint32(len(rows)), uint64(p.Output.Keys)
+	input := make([]byte, len(rows)*rowFields*4)
+	for row, numbers := range rows {
+		for i, field := range fields {
+			le.PutUint32(input[4*(row*rowFields+field):], numbers[i])
+		}
+	}
+	place := p.Output.Layout(count)
+	out := make([]byte, place.Values+keys*uint64(count)*8)
+	for i, length := range answer.lengths {
+		le.PutUint32(out[place.Lengths+uint64(i)*4:], length)
+	}
+	for i, x := range answer.dense {
+		le.PutUint32(out[place.Dense+uint64(i)*4:], math.Float32bits(x))
+	}
+	for i, value := range answer.values {
+		le.PutUint64(out[place.Values+uint64(i)*8:], value)
+	}
+	body := p.Marshal()
+	slice := &program.Slice{
+		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: count, Layout: place,
+		ValueCap: keys * uint64(count),
+		Tasks: []program.Task{{
+			Count: count, Window: program.Span{Len: uint64(len(input))}, ChunkLen: uint64(len(input)),
+			Scratch: program.Span{Len: 4096},
+		}},
+	}
+	return Vector{
+		Name: name, Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096,
+		State: uint64(program.Done), Output: out,
+	}
+}
