@@ -33,23 +33,25 @@ var ErrConfig = errors.New("node configuration")
 // Config is a node's configuration: the YAML document that `millrace node run --config` reads. DefaultConfig has the
 // values of fields that a document leaves out.
 type Config struct {
-	Name            string           `yaml:"name" doc:"name of the node, unique in the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
-	Listen          []string         `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
-	Advertise       []string         `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this node, best first: http(s)://HOST:PORT or unix:PATH, where port 0 is the port of the first address of listen; empty: those of listen"`
-	InsecureNetwork string           `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
-	TLS             TLSConfig        `yaml:"tls" doc:"identity of this node towards others; all three files or none (millrace pki)"`
-	Control         []string         `yaml:"control" doc:"URLs of the control plane's members; empty: the node works alone"`
-	StateDir        string           `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, checksums, the latest leader's fence; empty: nothing is kept"`
-	Drives          []DriveConfig    `yaml:"drives" doc:"the node's drives"`
-	Text            TextConfig       `yaml:"text" doc:"how partitions of format criteo-tsv are read"`
-	Vocabularies    VocabularyConfig `yaml:"vocabularies" doc:"vocabularies of jobs, which the node fetches from the control plane"`
-	Buffers         BufferConfig     `yaml:"buffers" doc:"mini-batches that are made and not yet written to a launcher"`
-	Runs            RunConfig        `yaml:"runs" doc:"splits that are open"`
-	Limits          LimitConfig      `yaml:"limits" doc:"what clients may ask for"`
-	Measure         Duration         `yaml:"measure" doc:"how long P of a drive is measured, at least"`
-	DrainTime       Duration         `yaml:"drain_time" doc:"how long running splits may go on when the node is told to stop"`
-	Log             LogConfig        `yaml:"log" doc:"the log, on standard error"`
-	Image           ImageConfig      `yaml:"image" doc:"FPGA image that the drives are kept at"`
+	Name            string        `yaml:"name" doc:"name of the node, unique in the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
+	Listen          []string      `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
+	Advertise       []string      `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this node, best first: http(s)://HOST:PORT or unix:PATH, where port 0 is the port of the first address of listen; empty: those of listen"`
+	InsecureNetwork string        `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
+	TLS             TLSConfig     `yaml:"tls" doc:"identity of this node towards others; all three files or none (millrace pki)"`
+	Control         []string      `yaml:"control" doc:"URLs of the control plane's members; empty: the node works alone"`
+	StateDir        string        `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, checksums, the latest leader's fence; empty: nothing is kept"`
+	Drives          []DriveConfig `yaml:"drives" doc:"the node's drives"`
+	Text            TextConfig    `yaml:"text" doc:"how partitions of format criteo-tsv are read"`
+
+	Vocabularies VocabularyConfig `yaml:"vocabularies" doc:"vocabularies of jobs, fetched from the control plane"`
+
+	Buffers   BufferConfig `yaml:"buffers" doc:"mini-batches that are made and not yet written to a launcher"`
+	Runs      RunConfig    `yaml:"runs" doc:"splits that are open"`
+	Limits    LimitConfig  `yaml:"limits" doc:"what clients may ask for"`
+	Measure   Duration     `yaml:"measure" doc:"how long P of a drive is measured, at least"`
+	DrainTime Duration     `yaml:"drain_time" doc:"how long running splits may go on when the node is told to stop"`
+	Log       LogConfig    `yaml:"log" doc:"the log, on standard error"`
+	Image     ImageConfig  `yaml:"image" doc:"FPGA image that the drives are kept at"`
 }
 
 // TLSConfig names PEM files; see identity.Options.
@@ -82,8 +84,8 @@ type TextConfig struct {
 
 // VocabularyConfig bounds vocabularies.
 type VocabularyConfig struct {
-	Disk   Bytes `yaml:"disk" doc:"most bytes of their files, in the state folder; those that no job uses make room for others, and are removed after a day"`
-	Memory Bytes `yaml:"memory" doc:"most bytes of those that jobs use now; one needs up to 9 times its file while it is read"`
+	Disk   Bytes `yaml:"disk" doc:"most bytes of their files in the state folder; an unused file goes after a day"`
+	Memory Bytes `yaml:"memory" doc:"most bytes of those that jobs use; reading one takes up to 9 times its file"`
 }
 
 // BufferConfig bounds the memory of mini-batches.

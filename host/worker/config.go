@@ -60,10 +60,11 @@ type Source struct {
 type Service struct {
 	Runs   node.RunConfig   `yaml:"runs" doc:"splits that are open"`
 	Limits node.LimitConfig `yaml:"limits" doc:"what clients may ask for"`
-	// Vocabularies mean the same as a node's.
-	Vocabularies node.VocabularyConfig `yaml:"vocabularies" doc:"vocabularies of jobs, which the worker fetches from the control plane"`
-	Measure      node.Duration         `yaml:"measure" doc:"how long P is measured, at least"`
-	DrainTime    node.Duration         `yaml:"drain_time" doc:"how long running splits may go on when the worker is told to stop"`
+
+	Vocabularies node.VocabularyConfig `yaml:"vocabularies" doc:"vocabularies of jobs, fetched from the control plane"`
+
+	Measure   node.Duration `yaml:"measure" doc:"how long P is measured, at least"`
+	DrainTime node.Duration `yaml:"drain_time" doc:"how long running splits may go on when the worker is told to stop"`
 }
 
 // Bounds of a worker's memory.
