@@ -15,7 +15,8 @@ import (
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
-// Every source belongs to a unit, and every register package is what its description makes.
+// TestUnitsAndSources checks that every source belongs to a unit, and that every register package is what the unit's
+// description makes.
 func TestUnitsAndSources(t *testing.T) {
 	units, err := Units()
 	require.NoError(t, err)

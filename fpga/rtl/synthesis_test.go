@@ -109,7 +109,7 @@ func keptSynthesis(t *testing.T) synthesis {
 	return kept
 }
 
-// The kept results are those of the sources at hand.
+// TestSynthesisIsOfTheseSources checks that the kept results are those of the present sources.
 func TestSynthesisIsOfTheseSources(t *testing.T) {
 	units, err := Units()
 	require.NoError(t, err)
@@ -124,8 +124,8 @@ func TestSynthesisIsOfTheseSources(t *testing.T) {
 	}
 }
 
-// Every unit is synthesised again, and no resource is more than 5 % above the kept one, nor below it: then the file is
-// to be made again. It takes a minute of processor time, so that `make rtl` runs it, and the other tiers do not.
+// TestSynthesis synthesises every unit again and checks that no resource is more than 5 % above or below the kept
+// number. The test takes a minute of processor time, so only `make rtl` runs it.
 func TestSynthesis(t *testing.T) {
 	onlyWhole(t)
 	yosys := toolchain(t, "yosys")[0]

@@ -13,7 +13,7 @@ import (
 
 const document = "../../docs/rtl.md"
 
-// The tables of docs/rtl.md are made of the descriptions and of the kept synthesis.
+// TestDocument checks that the tables of docs/rtl.md are what the descriptions and the kept synthesis make.
 func TestDocument(t *testing.T) {
 	units, err := Units()
 	require.NoError(t, err)

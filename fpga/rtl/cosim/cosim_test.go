@@ -15,13 +15,13 @@ import (
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
-// start returns the simulator of a unit. Without Verilator the test is skipped, unless MILLRACE_RTL_SIM=require.
+// start returns the simulator of a unit. Without Verilator it skips the test, or fails it if the tools are required.
 func start(t *testing.T, name string) (rtl.Unit, *Simulator) {
 	t.Helper()
 	unit, err := rtl.Named(name)
 	require.NoError(t, err)
 	program, err := Build(t.Context(), unit, simulatorFolder(t))
-	if errors.Is(err, ErrNoVerilator) && os.Getenv("MILLRACE_RTL_SIM") != "require" {
+	if errors.Is(err, ErrNoVerilator) && os.Getenv("MILLRACE_RTL_SIM") != "require" && os.Getenv("CI") != "true" {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
@@ -49,8 +49,8 @@ func byUnit(cases []unitCase) map[string][]unitCase {
 	return grouped
 }
 
-// Every unit has cases, computes what kernel and reference compute, and takes as long as its description says: also
-// when values come and results leave irregularly.
+// TestUnitsAreKernels checks that every unit computes what its kernel and its reference compute, and that it takes the
+// cycles of its description. Then it streams the same values again with waits at the input and at the output.
 func TestUnitsAreKernels(t *testing.T) {
 	const count = 8192
 	cases := byUnit(unitCases(t, count, 1))
@@ -94,7 +94,8 @@ func requireResults(t *testing.T, c unitCase, want, results []uint64) {
 	}
 }
 
-// After a reset in the middle of nothing, and after registers are written anew, nothing of before is left.
+// TestResetAndAnotherSetup checks that a unit that was reset and set up anew computes with the new registers only, and
+// in the same number of cycles.
 func TestResetAndAnotherSetup(t *testing.T) {
 	_, simulator := start(t, "positive_modulus")
 	for _, modulus := range []int64{10, 7, 10} {
@@ -126,7 +127,7 @@ func TestWhatASimulatorRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "made of other sources")
 }
 
-// A source that Verilator warns of is not built, and the error has the warning.
+// TestSourcesThatVerilatorRefuses checks that the error of a unit that Verilator refuses has Verilator's reason.
 func TestSourcesThatVerilatorRefuses(t *testing.T) {
 	unit, _ := start(t, "clamp")
 	unit.Sources = []string{unit.Top} // the register package is missing
@@ -149,8 +150,8 @@ type recording struct {
 	Records []record `json:"records"`
 }
 
-// The records were made by simulators of the sources at hand (MILLRACE_UPDATE=1 with Verilator makes them again), and
-// the kernels agree with them. This test needs no Verilator.
+// TestKernelsAreRecords compares the kernels with runs that simulators of the present sources made, and needs no
+// Verilator itself. MILLRACE_UPDATE=1 makes the records again, with Verilator.
 func TestKernelsAreRecords(t *testing.T) {
 	for name, cases := range byUnit(unitCases(t, 64, 2)) {
 		t.Run(name, func(t *testing.T) {
