@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-loaders sweep mutants rtl generate deb wheel container clean
+.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders sweep mutants rtl generate deb wheel container clean
 
 all: build
 
@@ -80,6 +80,13 @@ bench-peers:
 bench-python:
 	cd bench/peers && python=$$(bash python/environment) && $(GO) run . -python "$$python" $(PEERS)
 	$(MAKE) bench-loaders
+
+# Both loops of Piper's and MiniPipe's pipelines beside pyarrow, pandas, Polars and DuckDB, with one thread and two.
+# In the same environment; writes bench/results/vocabularies.md. PEERS=... gives further flags.
+bench-vocabularies:
+	cd bench/peers && python=$$(bash python/environment) && for threads in 1 2; do \
+		CGO_ENABLED=0 $(GO) run . -python "$$python" -threads $$threads -rounds 3 \
+		-models criteo-5k,criteo-512k,criteo-1m,criteo-zipf,criteo-5k-tsv,d1-1,d1-2,d1-3 $(PEERS) || exit 1; done
 
 # Millrace beside pyarrow + NumPy, torchdata, torch's DataLoader and NVTabular, as a training loop sees them.
 # In a separate environment that pip fills; it needs python3-torch. LOADERS=--help lists the flags.

@@ -36,6 +36,8 @@ type DriveOptions struct {
 	Streams  int
 	Coalesce uint64       // see processor.Options
 	Commands sdk.Commands // OpenFiles: the command set
+	// Image is the image that the drive made by OpenFiles is to run, with EngineDrive; nil means the stock image.
+	Image []byte
 	// Threads are the engine threads of OpenFiles, of EngineCPU, and of a drive in a file (file:) whose URI names none;
 	// 0 means 1. Package trainmgr/local gives drives made of files the machine's cores, a storage node its drives in
 	// files.

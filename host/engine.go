@@ -8,11 +8,13 @@ import (
 	"runtime"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/targetencoding"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
@@ -151,9 +153,54 @@ func (o *DriveOptions) FileDriveEngine(u sdk.URI) (threads int, memory int64) {
 	return threads, max(memory, csd.DefaultSLM)
 }
 
-// newProcessor makes a job's processor on the drive. Whichever engine makes the mini-batches, this host drops the
-// rows that the pipeline's filter leaves out, and then looks ids up in the pipeline's vocabularies.
-func (d *Drive) newProcessor(ctx context.Context, l *pipeline.Lowered) (processor.Processor, error) {
+// newProcessor makes a job's processor on the drive, and returns the lowered pipeline that it runs. A drive that
+// computes looks ids up in the vocabularies whose tables fit in its memory. This host drops the rows that the
+// pipeline's filter leaves out, encodes keys by the pipeline's targets, and then looks the other ids up.
+func (d *Drive) newProcessor(ctx context.Context, l *pipeline.Lowered) (processor.Processor, *pipeline.Lowered, error) {
+	if l.Lookups != nil {
+		memory, err := d.lookupMemory(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if l, err = l.LookUpInDrive(memory); err != nil {
+			return nil, nil, err
+		}
+	}
+	p, err := d.newLookupProcessor(ctx, l)
+	return p, l, err
+}
+
+// lookupMemory returns the bytes of the drive's memory that the lookup tables of a job may take: what is left beside
+// the least memory of its streams, so that tables cost no stream. It is 0 where this machine computes, which has the
+// tables already, and for drives whose image has no unit for lookups.
+func (d *Drive) lookupMemory(ctx context.Context) (uint64, error) {
+	if d.engine != EngineDrive {
+		return 0, nil
+	}
+	memory := d.memory()
+	if memory == 0 {
+		memory = d.computer().Compute().SLMSize()
+	}
+	least := MemoryOfStreams(d.streams())
+	if memory <= least {
+		return 0, nil
+	}
+	images, err := d.computer().ImageLog(ctx)
+	if errors.Is(err, sdk.ErrNoImageLog) || errors.Is(err, image.ErrLogPage) {
+		return 0, nil // a drive of another kind, or of a version without lookups
+	}
+	if err != nil {
+		return 0, err
+	}
+	if active, ok := images.Active(); !ok || !active.Lookups {
+		return 0, nil
+	}
+	return memory - least, nil
+}
+
+// newLookupProcessor makes a processor of a lowered pipeline, behind which this host drops rows, encodes
+// keys and looks ids up.
+func (d *Drive) newLookupProcessor(ctx context.Context, l *pipeline.Lowered) (processor.Processor, error) {
 	p, err := d.newEngineProcessor(ctx, l.Program, l.Made)
 	if err != nil {
 		return nil, err
@@ -161,10 +208,17 @@ func (d *Drive) newProcessor(ctx context.Context, l *pipeline.Lowered) (processo
 	if l.Selection != nil {
 		p = processor.WithSelections(p)
 	}
+	if l.Encodings != nil {
+		applier, err := targetencoding.NewApplier(l.Made, l.Encoded, l.Encodings)
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p = processor.WithEncodings(p, applier)
+	}
 	if l.Lookups == nil {
 		return p, nil
 	}
-	applier, err := vocabulary.NewApplier(l.Made, l.Schema, l.Lookups)
+	applier, err := vocabulary.NewApplier(l.Encoded, l.Schema, l.Lookups)
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

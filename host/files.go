@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,6 +32,9 @@ func (n baseNames) add(path string) (name string, err error) {
 
 // openFiles opens existing files as partitions.
 func (d *Drive) openFiles(ctx context.Context, paths []string) error {
+	if d.o.Accelerator != "" && d.o.Image != nil {
+		return errors.New("an image is for the drive made of the files: load the accelerator's with millrace image load")
+	}
 	if d.o.Accelerator != "" {
 		if err := d.openAccelerator(ctx); err != nil {
 			return err
@@ -44,11 +48,15 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 	if err := d.chooseFarEngine(paths); err != nil {
 		return err
 	}
+	if d.o.Image != nil && d.o.Engine != EngineDrive {
+		return errors.New("an image is for a drive: use the engine drive")
+	}
 	var extents []partition.Extent
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
 		var err error
 		d.device, extents, err = sdk.OpenFiles(ctx, paths, sdk.FilesOptions{
 			DeviceOptions: d.o.Device, SLM: d.fileMemory(), Threads: d.o.Threads, Commands: d.o.Commands,
+			Image: d.o.Image,
 		})
 		if err != nil {
 			return err

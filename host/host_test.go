@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/api"
@@ -386,7 +387,10 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 	assert.Equal(t, pipeline.MapInfo{Keys: "lists.key_value.key", Values: "lists.key_value.value"}, c.Map)
 	assert.Nil(t, find(d, "lists.key_value.key"), "its leaves are no columns")
 	assert.False(t, find(d, "floats").List)
-	assert.False(t, find(d, "words").Map.IsMap(), "keys that are text")
+	assert.Equal(t, pipeline.MapInfo{Keys: "words.key_value.key", Values: "words.key_value.value", TextKeys: true},
+		find(d, "words").Map)
+	assert.True(t, find(d, "words.key_value.key").List, "the leaves of a map whose keys are text are columns, too")
+	require.NoError(t, find(d, "words.key_value.value").Unsupported)
 	assert.InDelta(t, 2*5.0/3/12, d.MeanLength["lists"], 1e-9, "elements over entries, in two of twelve rows")
 	d = data(parquetOf(t, []lists{{1, []int64{1, 2, 3}, 0}, {0, nil, 0}}))
 
@@ -404,11 +408,11 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 
 // A data set's pipeline is refused for one partition's sake; the refusal says which, also when it is the first.
 func TestColumnsThatCannotBeReadNameTheirPartition(t *testing.T) {
-	type deep struct {
-		Label int64     `parquet:"label"`
-		Cat   [][]int64 `parquet:"cat,list"`
+	type words struct {
+		Label int64            `parquet:"label"`
+		Cat   map[int32]string `parquet:"cat"`
 	}
-	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": parquetOf(t, make([]deep, 3))}),
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": parquetOf(t, make([]words, 3))}),
 		DriveOptions{}))
 	d, err := m.Dataset(t.Context())
 	require.NoError(t, err)
@@ -416,10 +420,10 @@ func TestColumnsThatCannotBeReadNameTheirPartition(t *testing.T) {
 	for _, c := range d.Columns {
 		if c.Unsupported != nil {
 			found = true
-			require.ErrorContains(t, c.Unsupported, "a.parquet: nesting")
+			require.ErrorContains(t, c.Unsupported, "a.parquet: map whose values are BYTE_ARRAY")
 		}
 	}
-	assert.True(t, found, "a list of lists is not read: %v", d.Columns)
+	assert.True(t, found, "a map to text has no features: %v", d.Columns)
 }
 
 func TestManagersRefused(t *testing.T) {
@@ -632,6 +636,28 @@ func TestStreamsFollowMemory(t *testing.T) {
 		d, err := OpenFiles(t.Context(), paths, c.o)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, d.streams(), "%+v", c)
+		require.NoError(t, d.Close())
+	}
+}
+
+// TestAnImageIsForADriveMadeOfFiles opens files with an image and an engine that would not run it.
+func TestAnImageIsForADriveMadeOfFiles(t *testing.T) {
+	paths := write(t, map[string][]byte{"p.parquet": numbered(t, 0, 10)})
+	b, err := image.Stock()
+	require.NoError(t, err)
+	for want, o := range map[string]DriveOptions{
+		"":                          {Engine: EngineDrive},
+		"use the engine drive":      {Engine: EngineCPU},
+		"for the drive made of the": {Engine: EngineDrive, Accelerator: "mem:?size=1MiB"},
+	} {
+		o.Image = b
+		d, err := OpenFiles(t.Context(), paths, o)
+		if want != "" {
+			require.ErrorContains(t, err, want)
+			continue
+		}
+		require.NoError(t, err)
+		assert.True(t, d.Computes())
 		require.NoError(t, d.Close())
 	}
 }

@@ -39,6 +39,8 @@ type driveProcessor struct {
 	measured processor.Stats // the work of measuring P, which no report counts
 	counted  *api.Counters   // the drive's counters at that time; nil where it does not compute
 	running  int             // open streams
+	// inDrive and behind name the keys whose ids the drive looks up in vocabularies, and this host behind it.
+	inDrive, behind []string
 }
 
 // enterProcessor counts a split of the job in. It reports false when the drive has as many splits of the job open as it
@@ -134,11 +136,12 @@ func (j *job) processor(ctx context.Context, d *Drive) (*driveProcessor, error) 
 	if err != nil {
 		return nil, err
 	}
-	started, err := d.newProcessor(ctx, j.lowered)
+	started, lowered, err := d.newProcessor(ctx, j.lowered)
 	if err != nil {
 		return nil, err
 	}
-	p = &driveProcessor{Processor: started, drive: d, counted: counted}
+	p = &driveProcessor{Processor: started, drive: d, counted: counted, inDrive: lowered.InDrive,
+		behind: lowered.Behind()}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.processors == nil { // finished meanwhile

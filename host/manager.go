@@ -22,7 +22,8 @@ var ErrSchema = pipeline.ErrDisagree
 // Options configure a Manager. The zero value works.
 type Options struct {
 	Logger *slog.Logger // nil: silent
-	// MeasureTime is how long Measure times a drive at least; 0 means DefaultMeasureTime.
+	// MeasureTime is how long Measure times a drive at least; 0 means DefaultMeasureTime. A rate that has not settled
+	// by then is measured up to steadyrate.Limit of it.
 	MeasureTime time.Duration
 	// Rates is a file in which P is kept, per drive, pipeline and image; "" keeps it in memory.
 	Rates string
@@ -311,6 +312,9 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	}
 	key := rateKey{Drive: d.Identity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(),
 		Batch: j.Plan.Batch, Threads: d.threads(), Streams: d.streams()}
+	if d.Computes() {
+		key.Commands = d.computer().Info().Commands
+	}
 	if !o.Again {
 		if rate, ok := m.rates.get(key); ok {
 			j.mu.Lock()
@@ -319,10 +323,10 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 			return rate, true, nil
 		}
 	}
-	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On}
+	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On, clock: time.Now}
 	alone := d.Running() == 0
 	before := p.Stats()
-	rate, err = meter.measure(ctx)
+	rate, made, err := meter.measure(ctx)
 	if err != nil {
 		return rate, false, fmt.Errorf("drive %s: measure P: %w", drive, err)
 	}
@@ -335,14 +339,19 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	if d.elsewhere == nil {
 		p.measured = p.Stats()
 	} else { // a worker joins jobs that run, and is measured while it makes splits, which stay in its reports
-		p.measured = p.measured.Add(p.Stats().Sub(before).Share(rate.Rows))
+		p.measured = p.measured.Add(p.Stats().Sub(before).Share(made))
 	}
 	j.mu.Unlock()
 	if alone && d.Running() == 0 {
 		m.rates.put(key, rate)
 	}
-	m.o.Logger.Info("measured P", "digest", ShortDigest(digest), "drive", drive,
-		"p_rows_per_second", rate.RowsPerSecond)
+	level, message := slog.LevelInfo, "measured P"
+	if !rate.Settled {
+		level, message = slog.LevelWarn, "measured P, which has not settled: other work on the machine may disturb it; "+
+			"measure longer"
+	}
+	m.o.Logger.Log(ctx, level, message, "digest", ShortDigest(digest), "drive", drive,
+		"p_rows_per_second", rate.RowsPerSecond, "spread_share", rate.Spread, "rows", rate.Rows)
 	return rate, false, nil
 }
 
@@ -395,7 +404,8 @@ func (m *Manager) Report(ctx context.Context, digest dataset.Digest) ([]api.Driv
 		if err != nil {
 			return nil, fmt.Errorf("drive %s: %w", d.name, err)
 		}
-		r.RowsPerSecond = rate.RowsPerSecond
+		r.RowsPerSecond, r.Spread = rate.RowsPerSecond, rate.Spread
+		r.LookedUpInDrive, r.LookedUpByHost = p.inDrive, p.behind
 		list = append(list, r)
 	}
 	return list, nil

@@ -8,50 +8,59 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/steadyrate"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/selection"
 )
 
-// meter measures P of a drive for a job.
+// meter measures P of a drive for a job: the steady rate, without the opening, the windows whose sizes are learned, and
+// the first touch of memory.
 type meter struct {
 	job       *job
 	drive     *Drive
 	processor *driveProcessor
 	least     time.Duration
-	on        *api.Source // the partition that a drive of reach any is measured on; nil: any of the job
+	on        *api.Source      // the partition that a drive of reach any is measured on; nil: any of the job
+	clock     func() time.Time // time.Now, but for tests
 }
 
-// measure preprocesses partitions, over and over, until enough time has passed and a mini-batch was made.
-func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// measure preprocesses partitions, over and over, for the least time and until the rate has settled or the limit of
+// package steadyrate is reached. made is how many rows were made, with those that do not count.
+func (m *meter) measure(ctx context.Context) (p api.Measurement, made int64, err error) {
 	parts, done, err := m.partitions(ctx)
 	if err != nil {
-		return api.Measurement{}, err
+		return p, 0, err
 	}
 	defer done()
+	return m.measureOn(ctx, parts, m.drive.streams())
+}
+
+// measureOn measures with a number of streams over partitions.
+func (m *meter) measureOn(ctx context.Context, parts []meteredPartition,
+	streams int) (p api.Measurement, made int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		rows  int64
-		first error
-		begin = time.Now()
+		wg      sync.WaitGroup
+		mu      sync.Mutex // guards all below
+		first   error
+		settled bool
+		steady  = steadyrate.New(m.least, streams)
+		begin   = m.clock()
 	)
-	enough := func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return rows > 0 && time.Since(begin) >= m.least
-	}
-	for i := range m.drive.streams() {
+	for i := range streams {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
 			err := m.run(ctx, parts, i, func(n int) bool {
 				mu.Lock()
-				rows += int64(n)
-				mu.Unlock()
-				return !enough()
+				defer mu.Unlock()
+				made += int64(n)
+				if !settled { // the last mini-batches of the other streams do not count
+					settled = !steady.Add(m.clock().Sub(begin), int64(n))
+				}
+				return !settled
 			})
 			if err != nil {
 				mu.Lock()
@@ -64,14 +73,15 @@ func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 		}()
 	}
 	wg.Wait()
-	elapsed := time.Since(begin)
+	r := steady.Rate()
 	switch {
 	case first != nil:
-		return api.Measurement{}, first
-	case rows == 0:
-		return api.Measurement{}, errors.New("it holds no rows")
+		return p, made, first
+	case r.Count == 0:
+		return p, made, errors.New("it holds no rows")
 	}
-	return api.Measurement{RowsPerSecond: float64(rows) / elapsed.Seconds(), Rows: rows, Elapsed: elapsed}, nil
+	return api.Measurement{RowsPerSecond: r.PerSecond, Rows: r.Count, Elapsed: r.Elapsed, Spread: r.Spread,
+		Settled: r.Settled}, made, nil
 }
 
 // run preprocesses partitions, from the i-th on, until more reports false.

@@ -19,6 +19,7 @@ import (
 type rateKey struct {
 	Drive    string `json:"drive"` // identity of the drive, which its name and place are not
 	Engine   string `json:"engine"`
+	Commands string `json:"commands,omitempty"` // the command set of a drive that computes
 	Pipeline string `json:"pipeline_sha256"`
 	Image    string `json:"image,omitempty"`
 	Batch    int    `json:"batch_rows"`
@@ -26,12 +27,15 @@ type rateKey struct {
 	Streams  int    `json:"streams"`
 }
 
-// keptRate is one measurement, as the file has it.
+// keptRate is one measurement, as the file has it: what was measured, when, over how many rows, and how far it is
+// known.
 type keptRate struct {
 	rateKey
 	RowsPerSecond float64       `json:"p_rows_per_second"`
 	Rows          int64         `json:"rows"`
 	Elapsed       time.Duration `json:"elapsed_ns"`
+	Spread        float64       `json:"spread_share"`
+	Settled       bool          `json:"settled"`
 	Measured      time.Time     `json:"measured"`
 }
 
@@ -65,13 +69,15 @@ func openRates(path string, log *slog.Logger) *rates {
 	return r
 }
 
-// get returns the P that was measured, if it was.
+// get returns the P that was measured, if it was. A record without a spread is of a version that counted the slow
+// beginning, and is not taken.
 func (r *rates) get(key rateKey) (api.Measurement, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range r.list {
-		if k.rateKey == key && k.RowsPerSecond > 0 {
-			return api.Measurement{RowsPerSecond: k.RowsPerSecond, Rows: k.Rows, Elapsed: k.Elapsed}, true
+		if k.rateKey == key && k.RowsPerSecond > 0 && k.Spread > 0 {
+			return api.Measurement{RowsPerSecond: k.RowsPerSecond, Rows: k.Rows, Elapsed: k.Elapsed, Spread: k.Spread,
+				Settled: k.Settled}, true
 		}
 	}
 	return api.Measurement{}, false
@@ -82,7 +88,8 @@ func (r *rates) put(key rateKey, m api.Measurement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = slices.DeleteFunc(r.list, func(k keptRate) bool { return k.rateKey == key })
-	r.list = append(r.list, keptRate{key, m.RowsPerSecond, m.Rows, m.Elapsed, time.Now().UTC()})
+	r.list = append(r.list, keptRate{key, m.RowsPerSecond, m.Rows, m.Elapsed, m.Spread, m.Settled,
+		time.Now().UTC()})
 	r.list = r.list[max(0, len(r.list)-maxRates):]
 	if err := r.write(); err != nil {
 		r.log.Warn("P is not kept", "file", r.path, "error", err)

@@ -53,8 +53,8 @@ func (s *schema) meanLength() map[string]float64 {
 
 // Columns returns a partition's columns as a pipeline needs to know them, where text is read as o says. It also returns
 // the number of levels of each list column: its elements, and one for each empty or null list. The number of a map to
-// lists is that of a feature that every row has. A map stands where its first leaf does; maps that cannot be read come
-// last.
+// lists is that of a feature that every row has. A map stands where its first leaf does. Behind all of these come the
+// leaves of maps whose keys are text, as lists by themselves, and then the maps that cannot be read.
 func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map[string]float64) {
 	switch p.Source {
 	case program.CriteoTSV:
@@ -65,19 +65,18 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 	values := map[string]float64{}
 	columns := make([]pipeline.ColumnInfo, 0, len(p.File.Leaves))
 	seen := map[string]bool{}
+	var leavesOfMaps []int // whose keys are text
 	for i := range p.File.Leaves {
 		l := &p.File.Leaves[i]
 		if l.Part > format.MapKeys {
 			continue // with the keys
 		}
-		c := pipeline.ColumnInfo{
-			Name: l.Name, Source: program.Parquet, Kind: parquetcolumn.KindOf(l.Physical.Kind()), List: l.List,
-			Nullable: l.Nullable(), ElementNullable: l.List && l.MaxDef > l.RepDef, Unsigned: l.Unsigned,
-			Bits: bits(l), Unsupported: l.Unsupported, Logical: logical(l),
-		}
+		c := leafColumn(l)
 		leaves := []int{i}
 		if l.Part == format.MapKeys {
-			c, leaves = mapColumn(p.File, i)
+			if c, leaves = mapColumn(p.File, i); c.Map.TextKeys {
+				leavesOfMaps = append(leavesOfMaps, leaves...)
+			}
 		}
 		for g := range p.File.RowGroups {
 			chunks := p.File.RowGroups[g].Columns
@@ -101,6 +100,20 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 		seen[c.Name] = true
 		columns = append(columns, c)
 	}
+	for _, i := range leavesOfMaps {
+		l := &p.File.Leaves[i]
+		c := leafColumn(l)
+		for g := range p.File.RowGroups {
+			chunk := &p.File.RowGroups[g].Columns[i]
+			if values[c.Name] += float64(chunk.NumValues); c.Unsupported == nil {
+				c.Unsupported = chunk.Unsupported
+			}
+		}
+		if !seen[c.Name] {
+			seen[c.Name] = true
+			columns = append(columns, c)
+		}
+	}
 	for i := range p.File.Maps {
 		if m := &p.File.Maps[i]; m.Unsupported != nil && !seen[m.Name] {
 			seen[m.Name] = true
@@ -109,6 +122,15 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 		}
 	}
 	return columns, values
+}
+
+// leafColumn returns the column of a leaf by itself.
+func leafColumn(l *format.Leaf) pipeline.ColumnInfo {
+	return pipeline.ColumnInfo{
+		Name: l.Name, Source: program.Parquet, Kind: parquetcolumn.KindOf(l.Physical.Kind()), List: l.List,
+		Nullable: l.Nullable(), ElementNullable: l.List && l.MaxDef > l.RepDef, Unsigned: l.Unsigned,
+		Bits: bits(l), Unsupported: l.Unsupported, Logical: logical(l),
+	}
 }
 
 // mapColumn returns the column of the map whose keys are a leaf, and the map's leaves.
@@ -120,7 +142,8 @@ func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
 		Name: m.Name, Source: program.Parquet, Kind: parquetcolumn.KindOf(v.Physical.Kind()), List: m.List, Nullable: true,
 		ElementNullable: m.List && v.MaxDef > v.RepDef,
 		Logical:         logical(v),
-		Unsigned:        v.Unsigned, Bits: bits(v), Map: pipeline.MapInfo{Keys: f.Leaves[keys].Path, Values: v.Path},
+		Unsigned:        v.Unsigned, Bits: bits(v), Map: pipeline.MapInfo{Keys: f.Leaves[keys].Path, Values: v.Path,
+			TextKeys: f.Leaves[keys].Physical == format.ByteArray},
 	}
 	leaves := []int{keys, m.Values}
 	if m.Scores >= 0 {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -442,6 +443,18 @@ func TestPIsKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, kept)
 	assert.Equal(t, first, second)
+	var records []map[string]any
+	b, err := os.ReadFile(state)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &records))
+	require.Len(t, records, 1, "the record says how P was measured")
+	assert.Equal(t, "drive", records[0]["engine"])
+	assert.Equal(t, "vendor", records[0]["commands"])
+	assert.InDelta(t, 1, records[0]["threads"], 0)
+	assert.InDelta(t, first.Rows, records[0]["rows"], 0)
+	assert.InDelta(t, first.Spread, records[0]["spread_share"], 0)
+	assert.Equal(t, first.Settled, records[0]["settled"])
+	assert.NotEmpty(t, records[0]["measured"])
 	third, kept, err := m.Rate(t.Context(), j.Digest, "d", RateOptions{Again: true})
 	require.NoError(t, err)
 	assert.False(t, kept)
@@ -454,6 +467,17 @@ func TestPIsKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, kept)
 	assert.Equal(t, third, fourth, "what was measured beside others is not kept")
+	require.NoError(t, m.Close())
+
+	delete(records[0], "spread_share") // as an earlier version wrote it, which counted the slow beginning
+	b, err = json.Marshal(records)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(state, b, 0o600))
+	m, _ = open()
+	require.NoError(t, m.Prepare(t.Context(), j))
+	_, kept, err = m.Rate(t.Context(), j.Digest, "d", RateOptions{})
+	require.NoError(t, err)
+	assert.False(t, kept)
 	require.NoError(t, m.Close())
 
 	require.NoError(t, os.WriteFile(state, []byte("nonsense"), 0o600))

@@ -456,11 +456,18 @@ func answer(t testing.TB, d *Device, slm *SLM, v *image.Vector) (program.State, 
 	ctx := t.Context()
 	var ranges []cs.Range
 	var at uint64
-	for _, n := range []int{len(v.Program), len(v.Input), int(v.Dict), int(v.Scratch), len(v.Output), 64 << 10} {
+	sizes := []int{len(v.Program), len(v.Input), int(v.Dict), int(v.Scratch), len(v.Output), 64 << 10}
+	if len(v.Tables) > 0 {
+		sizes = append(sizes, len(v.Tables))
+	}
+	for _, n := range sizes {
 		ranges = append(ranges, slm.Range(at, wholePages(uint64(n))))
 		at += wholePages(uint64(n))
 	}
 	require.NoError(t, slm.Store(ctx, 0, v.Program))
+	if len(v.Tables) > 0 {
+		require.NoError(t, slm.Store(ctx, ranges[6].Addr-slm.Addr(), v.Tables))
+	}
 	// Bytes between tensors belong to no tensor: the engine does not write them.
 	require.NoError(t, slm.Store(ctx, ranges[4].Addr-slm.Addr(), make([]byte, len(v.Output))))
 	_, err := d.WriteAt(v.Input, 3*512)

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,6 +38,10 @@ func NewProcessor(
 	slm, err := c.Reserve(ctx, n)
 	if err != nil {
 		return nil, err
+	}
+	// While this host holds memory the drive activates no other image.
+	if err := dev.checkModules(ctx, prog); err != nil {
+		return nil, errors.Join(err, slm.Release(context.WithoutCancel(ctx)))
 	}
 	return processor.Start(ctx, newDrive(dev, c, slm), prog, schema, opts)
 }
@@ -90,6 +95,10 @@ func (d *drive) Execute(ctx context.Context, x *target.Execution) (target.Outcom
 	for i, s := range x.Ranges {
 		ranges[i] = d.slm.Range(s.Addr, s.Len)
 	}
+	given := ranges[:]
+	if x.Ranges[target.RangeTables].Len == 0 { // as drives without lookup tables want it
+		given = ranges[:target.RangeTables]
+	}
 	start := time.Now()
 	if err := d.feeder.feed(ctx, x.Partition, stores); err != nil {
 		return target.Outcome{}, err
@@ -98,7 +107,7 @@ func (d *drive) Execute(ctx context.Context, x *target.Execution) (target.Outcom
 	ahead := d.feeder.begin(ctx, x.Partition, x.Ahead)
 	defer ahead.cancel()
 	bound := d.slm.bind(ctx)
-	state, moved, err := d.compute.preprocess(bound, copies, ranges[:], x.Args)
+	state, moved, err := d.compute.preprocess(bound, copies, given, x.Args)
 	moved += fed
 	outcome := target.Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}
 	if err != nil {

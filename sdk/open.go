@@ -107,7 +107,11 @@ type FilesOptions struct {
 	SLM      int64    // local memory in bytes; 0 means csd.DefaultSLM
 	Threads  int      // engine threads; 0 means 1
 	Commands Commands // the command set; empty means Vendor
+	Image    []byte   // the image that the drive is to run; nil means the stock image
 }
+
+// fileImageSlot is the slot of the image that a drive made of files is to run.
+const fileImageSlot = 1
 
 // OpenFiles makes a drive whose namespace is the given files, read-only and not copied, and says where each lies: one
 // extent a path, in order.
@@ -130,6 +134,14 @@ func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []
 	dev, err := attach(ctx, name, d, d.Close, o.Commands, o.DeviceOptions)
 	if err != nil {
 		return nil, nil, err
+	}
+	if o.Image != nil {
+		if err = dev.LoadImage(ctx, fileImageSlot, o.Image); err == nil {
+			err = dev.ActivateImage(ctx, fileImageSlot)
+		}
+		if err != nil {
+			return nil, nil, errors.Join(err, dev.Close())
+		}
 	}
 	extents := make([]partition.Extent, len(places))
 	for i, p := range places {

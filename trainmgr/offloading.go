@@ -37,10 +37,13 @@ type Offload struct {
 	// Store keeps metrics from one job to the next, so that a job of the same model, pipeline and workers is not
 	// profiled again; nil keeps none. NewMetricFile makes one.
 	Store MetricStore
-	// ProfileSteps is how many mini-batches are counted in each of the five measurements at least; twice as many at
-	// most. 0 means DefaultProfileSteps.
+	// ProfileSteps is how many mini-batches are counted in each of the five measurements at least; 0 means
+	// DefaultProfileSteps.
 	ProfileSteps int
-	Tuner        offload.TunerOptions
+	// ProfileTime is how long each of the five measurements lasts at least, after a warm-up of a quarter of it; 0 means
+	// DefaultProfileTime.
+	ProfileTime time.Duration
+	Tuner       offload.TunerOptions
 	// RetryAfter is how long a drive that failed is left alone; 0 means DefaultRetryAfter.
 	RetryAfter time.Duration
 	// Record receives every decision that is made while the job runs, one a second; offload.Replay takes them. Nil
@@ -68,6 +71,8 @@ func (o *Offload) check(options *Options) error {
 		return fmt.Errorf("%w: retry drives after %v", ErrOptions, o.RetryAfter)
 	case o.ProfileSteps < 0:
 		return fmt.Errorf("%w: a profile of %d mini-batches", ErrOptions, o.ProfileSteps)
+	case o.ProfileTime < 0:
+		return fmt.Errorf("%w: a profile of %v", ErrOptions, o.ProfileTime)
 	case options.AllDrives && o.Ratio == nil:
 		return fmt.Errorf("%w: AllDrives measures nothing: fix Offload.Ratio", ErrOptions)
 	}

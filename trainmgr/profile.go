@@ -18,10 +18,16 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// DefaultProfileSteps is how many mini-batches are counted in each measurement of a profile if Offload.ProfileSteps is
-// 0, and twice as many at most: "profiling 50 ~ 100 steps (batches) leads to high accuracy with small overheads"
+// DefaultProfileSteps is how many mini-batches are counted in each measurement of a profile at least if
+// Offload.ProfileSteps is 0: "profiling 50 ~ 100 steps (batches) leads to high accuracy with small overheads"
 // (FastFlow, 5.1).
 const DefaultProfileSteps = 50
+
+// DefaultProfileTime is how long each measurement of a profile lasts at least if Offload.ProfileTime is 0. The steps of
+// FastFlow's models take a tenth of a second and more, so that 50 of them last for seconds. Where steps take
+// milliseconds, 50 of them are less than a pipeline holds in its buffers and less than a few periods of a CPU quota
+// (0.1 s each on Linux).
+const DefaultProfileTime = time.Second
 
 // profile measures the metrics of FastFlow, or takes those that the store has. It runs no mini-batch of the job: the
 // passes over the data are forgotten, and the trainer's step works on a copy of the model or between its snapshot and
@@ -50,9 +56,12 @@ func (s *storageSource) profile(ctx context.Context, gthp float64) (m *offload.M
 			}
 		}()
 	}
-	p := profiler{source: s, run: step.Run, steps: share.options.ProfileSteps}
+	p := profiler{source: s, run: step.Run, steps: share.options.ProfileSteps, time: share.options.ProfileTime}
 	if p.steps == 0 {
 		p.steps = DefaultProfileSteps
+	}
+	if p.time == 0 {
+		p.time = DefaultProfileTime
 	}
 	have, err := p.measure(ctx, &stored, share.known, gthp)
 	if err != nil {
@@ -89,6 +98,7 @@ type profiler struct {
 	source *storageSource
 	run    func(ctx context.Context, mb *tensor.MiniBatch) error
 	steps  int
+	time   time.Duration
 }
 
 // measured holds the measurements of a pass.
@@ -145,19 +155,37 @@ func (p *profiler) remoteThere() bool {
 	return false
 }
 
+// dummy makes a mini-batch of the job's size.
+func (p *profiler) dummy() (*tensor.MiniBatch, error) {
+	s := p.source
+	return Dummy(s.schema, s.firstEpoch.Plan.Options().Batch, s.data.MeanLength)
+}
+
+// queueDepth returns how many mini-batches wait for the trainer at most in a pass of some streams: a split of each, as
+// far as the job's input queue has room. A drive makes the mini-batches of a slice at once, and in the job the queue
+// lets the trainer go on meanwhile.
+func (p *profiler) queueDepth(streams int) (int, error) {
+	dummy, err := p.dummy()
+	if err != nil {
+		return 0, err
+	}
+	room := p.source.options.QueueBytes / max(dummy.Bytes(), 1)
+	wanted := int64(streams) * int64(p.source.firstEpoch.Plan.Options().SplitBatches)
+	return int(max(1, min(wanted, room))), nil
+}
+
 // trainer times the trainer alone: every step gets the same mini-batch.
 func (p *profiler) trainer(ctx context.Context) (measured, error) {
-	s := p.source
-	dummy, err := Dummy(s.schema, s.firstEpoch.Plan.Options().Batch, s.data.MeanLength)
+	dummy, err := p.dummy()
 	if err != nil {
 		return measured{}, err
 	}
-	window := newWindow(p.steps, 2)
+	window := newWindow(p.steps, 2, p.time)
 	for !window.whole() {
 		if err := errors.Join(p.run(ctx, dummy), ctx.Err()); err != nil {
 			return measured{}, err
 		}
-		window.count(dummy.Rows)
+		window.count(dummy.Rows, time.Now(), processors.Time())
 	}
 	return window.measured(), nil
 }
@@ -188,21 +216,26 @@ var errPassOver = errors.New("the profile has what it needs")
 func (p *profiler) pass(ctx context.Context, drives []api.Drive,
 	step func(ctx context.Context, mb *tensor.MiniBatch) error) (measured, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(errPassOver)
 	var streams sync.WaitGroup
-	batches := make(chan *tensor.MiniBatch)
-	defer func() {
-		cancel(errPassOver)
-		streams.Wait()
-	}()
+	held := make([][]dataset.Split, len(drives))
 	concurrent := 0
-	for _, d := range drives {
-		splits := p.splitsOn(d)
-		if len(splits) == 0 {
-			continue
-		}
+	for i, d := range drives {
+		held[i] = p.splitsOn(d)
+		concurrent += min(max(d.Streams, 1), len(held[i]))
+	}
+	if concurrent == 0 {
+		return measured{}, fmt.Errorf("%w: no split is there to profile with", ErrOptions)
+	}
+	depth, err := p.queueDepth(concurrent)
+	if err != nil {
+		return measured{}, err
+	}
+	batches := make(chan *tensor.MiniBatch, depth)
+	for i, d := range drives {
+		splits := held[i]
 		var next atomic.Int64
 		for range min(max(d.Streams, 1), len(splits)) {
-			concurrent++
 			streams.Go(func() {
 				for ctx.Err() == nil {
 					split := splits[int(next.Add(1)-1)%len(splits)]
@@ -213,10 +246,14 @@ func (p *profiler) pass(ctx context.Context, drives []api.Drive,
 			})
 		}
 	}
-	if concurrent == 0 {
-		return measured{}, fmt.Errorf("%w: no split is there to profile with", ErrOptions)
-	}
-	window := newWindow(p.steps, 2+2*concurrent)
+	defer func() {
+		cancel(errPassOver)
+		streams.Wait()
+		for len(batches) > 0 {
+			(<-batches).Release()
+		}
+	}()
+	window := newWindow(p.steps, 2+2*concurrent, p.time)
 	for !window.whole() {
 		select {
 		case mb := <-batches:
@@ -229,7 +266,7 @@ func (p *profiler) pass(ctx context.Context, drives []api.Drive,
 			if err != nil {
 				return measured{}, err
 			}
-			window.count(rows)
+			window.count(rows, time.Now(), processors.Time())
 		case <-ctx.Done():
 			return measured{}, context.Cause(ctx)
 		}
@@ -277,33 +314,42 @@ func (p *profiler) takeSplit(ctx context.Context, d api.Drive, split dataset.Spl
 	}
 }
 
-// window is the part of a pass that counts: the mini-batches after the warm-up, at least steps and at most twice as
-// many. It ends before twice as many only if leastTime has passed.
+// window is the part of a pass that counts: the mini-batches after the warm-up. It has at least steps mini-batches and
+// lasts for least. The warm-up has a number of mini-batches and lasts for a share of least: a side that starts has
+// empty buffers, and fills them while the trainer's first steps run.
 type window struct {
 	steps, warmup int
+	least         time.Duration
 	seen          int
 	rows          int64
-	begun         time.Time
+	started       time.Time // when the first mini-batch was counted
+	begun         time.Time // end of the warm-up; zero: still in it
+	begunAt       int       // mini-batches of the warm-up
 	begunCPU      time.Duration
 	took, tookCPU time.Duration
 }
 
-// leastTime is how long the measurement of a side lasts if twice the steps do not last longer.
-const leastTime = 500 * time.Millisecond
+const (
+	warmupShare = 0.25 // of the least time of a window
+	// mostSteps bounds a window, in multiples of its steps, where the clock stands still.
+	mostSteps = 1000
+)
 
-func newWindow(steps, warmup int) *window {
-	return &window{steps: steps, warmup: warmup}
+func newWindow(steps, warmup int, least time.Duration) *window {
+	return &window{steps: steps, warmup: warmup, least: least}
 }
 
-// count counts a mini-batch that the trainer is done with.
-func (w *window) count(rows int) {
+// count counts a mini-batch that the trainer is done with at a time, with the processor time of this process so far.
+func (w *window) count(rows int, now time.Time, cpu time.Duration) {
 	w.seen++
-	if w.seen < w.warmup {
-		return
+	if w.started.IsZero() {
+		w.started = now
 	}
-	now, cpu := time.Now(), processors.Time()
-	if w.seen == w.warmup {
-		w.begun, w.begunCPU = now, cpu
+	if w.begunAt == 0 {
+		warm := now.Sub(w.started) >= time.Duration(warmupShare*float64(w.least)) || w.seen >= mostSteps*w.steps
+		if w.seen >= w.warmup && warm {
+			w.begun, w.begunCPU, w.begunAt = now, cpu, w.seen
+		}
 		return
 	}
 	w.rows += int64(rows)
@@ -312,8 +358,11 @@ func (w *window) count(rows int) {
 
 // whole reports whether the window has enough mini-batches and time.
 func (w *window) whole() bool {
-	counted := w.seen - w.warmup
-	return counted >= w.steps && w.took >= leastTime || counted >= 2*w.steps
+	if w.begunAt == 0 {
+		return false
+	}
+	counted := w.seen - w.begunAt
+	return counted >= w.steps && w.took >= w.least || counted >= mostSteps*w.steps
 }
 
 // measured returns the measurements of the window.

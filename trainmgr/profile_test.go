@@ -22,23 +22,51 @@ import (
 func profiledOptions(local *fakeStorage, step Step) Options {
 	o := sharedOptions(local, dataset.Fastest, -1)
 	o.RowsPerSecond, o.Ranks = 0, []Step{step}
-	o.Offload.ProfileSteps = 5
+	o.Offload.ProfileSteps, o.Offload.ProfileTime = 5, time.Nanosecond
 	return o
 }
 
-// TestProfileMeasuresFiftyToAHundred checks FastFlow 5.1: "FastFlow executes only a few iterations and estimates the
-// metrics without processing the entire data. We empirically found that profiling 50 ~ 100 steps (batches) leads to
-// high accuracy with small overheads".
-func TestProfileMeasuresFiftyToAHundred(t *testing.T) {
-	for took, want := range map[time.Duration]int{0: 100, leastTime: 50} {
-		w := newWindow(DefaultProfileSteps, 3)
+// TestProfileMeasuresFiftySteps checks FastFlow 5.1: "FastFlow executes only a few iterations and estimates the metrics
+// without processing the entire data. We empirically found that profiling 50 ~ 100 steps (batches) leads to high
+// accuracy with small overheads". Steps that are shorter than the paper's are counted for a second.
+func TestProfileMeasuresFiftySteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		step            time.Duration
+		warmup, counted int
+	}{
+		"steps of the paper":            {100 * time.Millisecond, 4, 50},
+		"as long as the time":           {20 * time.Millisecond, 14, 50},
+		"steps of a millisecond":        {time.Millisecond, 251, 1000},
+		"steps that outlast the window": {2 * time.Second, 3, 50},
+		"a clock that stands still":     {0, mostSteps * DefaultProfileSteps, mostSteps * DefaultProfileSteps},
+	} {
+		w := newWindow(DefaultProfileSteps, 3, DefaultProfileTime)
+		begun := time.Now()
 		for !w.whole() {
-			w.count(10)
-			w.took += took
+			w.count(10, begun.Add(time.Duration(w.seen)*c.step), time.Duration(w.seen)*c.step/2)
 		}
-		assert.Equal(t, 3+want, w.seen)
-		assert.EqualValues(t, 10*want, w.rows)
+		assert.Equal(t, c.warmup, w.begunAt, name)
+		assert.Equal(t, c.warmup+c.counted, w.seen, name)
+		assert.EqualValues(t, 10*c.counted, w.rows, name)
+		if c.step > 0 {
+			assert.InEpsilon(t, 10/c.step.Seconds(), w.measured().rowsPerSecond, 1e-9, name)
+			assert.InEpsilon(t, c.step.Seconds()/20, w.measured().cpuPerRow, 1e-9, name)
+		}
 	}
+}
+
+// TestABufferThatWasFullIsNotMeasured profiles a side whose first mini-batches come from a buffer at once: they do not
+// count.
+func TestABufferThatWasFullIsNotMeasured(t *testing.T) {
+	w := newWindow(DefaultProfileSteps, 3, DefaultProfileTime)
+	at := time.Now()
+	for !w.whole() {
+		if w.seen >= 40 {
+			at = at.Add(5 * time.Millisecond)
+		}
+		w.count(10, at, 0)
+	}
+	assert.InEpsilon(t, 2000, w.measured().rowsPerSecond, 1e-9)
 }
 
 // TestProfileChangesNothing profiles a model that the step trains: the weights are as before, the job begins at its
@@ -231,5 +259,7 @@ func TestProfileThatFails(t *testing.T) {
 	checkRows(t, local, 1005, rows)
 	require.NoError(t, j.Close())
 	_, err = Submit(t.Context(), remote, Options{Pipeline: spec(), Offload: Offload{Local: local, ProfileSteps: -1}})
+	require.ErrorIs(t, err, ErrOptions)
+	_, err = Submit(t.Context(), remote, Options{Pipeline: spec(), Offload: Offload{Local: local, ProfileTime: -1}})
 	require.ErrorIs(t, err, ErrOptions)
 }

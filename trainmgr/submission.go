@@ -244,7 +244,7 @@ func (s *storageSource) measureDrive(ctx context.Context, drive api.Drive,
 	}
 	worker.RowsPerSecond = measured.RowsPerSecond
 	s.options.Logger.Info("measured P", "digest", s.digest.String()[:12], "drive", drive.Name,
-		"p_rows_per_second", measured.RowsPerSecond)
+		"p_rows_per_second", measured.RowsPerSecond, "spread_share", measured.Spread)
 	return worker, true, nil
 }
 

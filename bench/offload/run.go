@@ -31,6 +31,7 @@ type Options struct {
 	RowsPerSecond float64       // of the trainer; 0 means 400,000
 	Rows          int           // of the data, 0 means 400,000
 	Steps         int           // shares of the sweep between 0 and 1; 0 means 4
+	Turns         int           // how often each share and each policy trains, in turns; 0 means 3
 	Timeout       time.Duration // of each process; 0 means 5 minutes
 	Progress      func(string)  // receives a line of text for each step, if not nil
 }
@@ -38,6 +39,7 @@ type Options struct {
 // Bounds of Options.
 const (
 	MaxSteps = 100
+	MaxTurns = 100
 	MaxCores = 1024
 
 	MinBandwidth = 100_000
@@ -66,10 +68,12 @@ type Measured struct {
 	Note       string  `json:"note,omitempty"` // deviations from the options
 }
 
-// Point is one share of the sweep.
+// Point is one share of the sweep. RowsPerSecond is the median of the turns.
 type Point struct {
 	Ratio         float64 `json:"ratio"`
 	RowsPerSecond float64 `json:"rows_per_second"`
+	Slowest       float64 `json:"slowest_rows_per_second"`
+	Fastest       float64 `json:"fastest_rows_per_second"`
 }
 
 func (o *Options) defaults() error {
@@ -95,6 +99,9 @@ func (o *Options) defaults() error {
 	}
 	if o.Steps == 0 {
 		o.Steps = 4
+	}
+	if o.Turns == 0 {
+		o.Turns = 3
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 5 * time.Minute
@@ -127,6 +134,8 @@ func (o *Options) defaults() error {
 	case !(o.RowsPerSecond > 0) || o.Rows < 1 || o.Steps < 1 || o.Steps > MaxSteps || o.Timeout < 0:
 		return fmt.Errorf("%w: %v rows/s, %d rows, %d shares: want above 0, 1 to %d shares", ErrOptions,
 			o.RowsPerSecond, o.Rows, o.Steps, MaxSteps)
+	case o.Turns < 1 || o.Turns > MaxTurns:
+		return fmt.Errorf("%w: %d turns: want 1 to %d", ErrOptions, o.Turns, MaxTurns)
 	}
 	return nil
 }
@@ -134,7 +143,7 @@ func (o *Options) defaults() error {
 // Run serves a worker from processes of their own and trains in another process, each side under its quota of CPU: for
 // every cut, bandwidth and trainer at every share of a sweep and under the policies. The trainer is a stand-in. A limit
 // of the bandwidth wants a network namespace. If quotas or namespaces are not permitted, Run goes on without them and
-// adds a note.
+// adds a note. With an error of a job, or of ctx, Run also returns what it had measured of the trainers before.
 func Run(ctx context.Context, o Options) (results []Measured, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -151,11 +160,11 @@ func Run(ctx context.Context, o Options) (results []Measured, err error) {
 	}
 	for _, bandwidth := range o.Bandwidths {
 		measured, err := b.measureLink(ctx, bandwidth)
-		if err != nil {
-			return nil, err
-		}
 		compareCuts(measured)
 		results = append(results, measured...)
+		if err != nil {
+			return results, err
+		}
 	}
 	return results, nil
 }
@@ -241,15 +250,16 @@ func (b *bench) measureLink(ctx context.Context, bandwidth float64) (results []M
 	measure := func() error {
 		for _, cut := range b.Cuts {
 			measured, err := b.measureCut(ctx, cut)
+			results = append(results, measured...)
 			if err != nil {
 				return fmt.Errorf("cut %v: %w", cut, err)
 			}
-			results = append(results, measured...)
 		}
 		return nil
 	}
 	if b.bandwidth = 0; bandwidth == 0 {
-		return results, measure()
+		err := measure()
+		return results, err
 	}
 	err = inLimitedNetwork(ctx, bandwidth, func() error {
 		b.bandwidth = bandwidth
@@ -300,40 +310,67 @@ func (b *bench) measureCut(ctx context.Context, cut offload.Cut) (results []Meas
 	for _, share := range b.Cores {
 		m, err := b.measure(ctx, w, share)
 		if err != nil {
-			return nil, err
+			return results, err
 		}
 		results = append(results, m)
 	}
 	return results, nil
 }
 
-// measure runs the sweep and the policies for one trainer.
+// measure runs the sweep and the policies for one trainer. A profile comes first and is kept, so that no policy's job
+// measures one: in a job of seconds the profile would be most of what is measured.
 func (b *bench) measure(ctx context.Context, w *workers, cpuShare float64) (Measured, error) {
 	m := Measured{Cut: w.cut, Bandwidth: b.bandwidth, TrainerCPU: cpuShare, Note: strings.Join(b.notes, "; ")}
 	if b.trainer != nil {
 		m.TrainerQuota, m.DriveQuota = b.TrainerCores, b.DriveCores
 	}
-	for i := range b.Steps + 1 {
-		ratio := float64(i) / float64(b.Steps)
-		trained, err := b.train(ctx, w, cpuShare, strconv.FormatFloat(ratio, 'f', -1, 64))
-		if err != nil {
-			return m, err
+	if err := b.profile(ctx, w, cpuShare); err != nil {
+		return m, err
+	}
+	policies := []offload.Policy{offload.Extended, offload.Paper}
+	sweep, outcomes := make([]rates, b.Steps+1), make([]rates, len(policies))
+	decisions := make([]offload.Decision, len(policies))
+	for range b.Turns {
+		for i := range sweep {
+			share := strconv.FormatFloat(b.ratio(i), 'f', -1, 64)
+			trained, err := b.train(ctx, w, cpuShare, share, measuredEpochs)
+			if err != nil {
+				return m, err
+			}
+			sweep[i] = append(sweep[i], trained.rowsPerSecond)
 		}
-		p := Point{ratio, trained.rowsPerSecond}
+		for i, policy := range policies {
+			trained, err := b.train(ctx, w, cpuShare, policy.String(), measuredEpochs)
+			if err != nil {
+				return m, err
+			}
+			outcomes[i], decisions[i] = append(outcomes[i], trained.rowsPerSecond), trained.decision
+		}
+	}
+	for i, rates := range sweep {
+		p := Point{b.ratio(i), rates.median(), slices.Min(rates), slices.Max(rates)}
 		m.Sweep = append(m.Sweep, p)
 		if p.RowsPerSecond > m.Best.RowsPerSecond {
 			m.Best = p
 		}
 	}
-	for _, policy := range []offload.Policy{offload.Extended, offload.Paper} {
-		trained, err := b.train(ctx, w, cpuShare, policy.String())
-		if err != nil {
-			return m, err
-		}
-		m.Outcomes = append(m.Outcomes, Outcome{policy.String(), trained.decision, trained.rowsPerSecond,
-			1 - trained.rowsPerSecond/m.Best.RowsPerSecond})
+	for i, policy := range policies {
+		rate := outcomes[i].median()
+		m.Outcomes = append(m.Outcomes, Outcome{policy.String(), decisions[i], rate, 1 - rate/m.Best.RowsPerSecond})
 	}
 	return m, nil
+}
+
+// ratio returns share i of the sweep.
+func (b *bench) ratio(i int) float64 { return float64(i) / float64(b.Steps) }
+
+// rates are the rows a second of the turns.
+type rates []float64
+
+// median returns the middle rate, or the mean of the two in the middle.
+func (r rates) median() float64 {
+	sorted := slices.Sorted(slices.Values(r))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // flashBytes returns the size, in whole blocks, of a drive with ample room for rows of RM1.

@@ -20,6 +20,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"speed":      {Command: []string{"x"}, RowsPerSecond: -1},
 		"rows":       {Command: []string{"x"}, Rows: -1},
 		"steps":      {Command: []string{"x"}, Steps: MaxSteps + 1},
+		"turns":      {Command: []string{"x"}, Turns: MaxTurns + 1},
 		"timeout":    {Command: []string{"x"}, Timeout: -1},
 		"cut":        {Command: []string{"x"}, Cuts: []offload.Cut{offload.None}},
 		"slow link":  {Command: []string{"x"}, Bandwidths: []float64{MinBandwidth - 1}},

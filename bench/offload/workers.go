@@ -150,13 +150,46 @@ func (s *server) stop() error {
 	return errors.Join(err, s.cmd.Wait())
 }
 
+// The jobs that train. A rank of a control plane's job has a profile if an epoch has at least 200 mini-batches, and the
+// job 5,000 (docs/offload.md).
+const (
+	trainBatch      = 1024 // rows
+	splitBatches    = 16
+	measuredEpochs  = 3
+	profiledBatches = 5200 // of a rank under a control plane
+	profiledEpoch   = 200  // mini-batches
+)
+
+// profile trains once, so that the profile of this trainer, cut and link is kept and later jobs measure nothing.
+func (b *bench) profile(ctx context.Context, w *workers, cpuShare float64) error {
+	epochs := measuredEpochs
+	if w.cut == offload.All {
+		if b.Rows/trainBatch < profiledEpoch {
+			b.deviate(fmt.Sprintf("%d rows are too few for a profile under a control plane, whose policies decide from T and P",
+				b.Rows))
+			return nil
+		}
+		epochs = max(epochs, (profiledBatches*trainBatch+b.Rows-1)/b.Rows)
+	}
+	_, err := b.train(ctx, w, cpuShare, offload.Extended.String(), epochs)
+	return err
+}
+
 // train runs a job. offloading is a share or the name of a policy.
-func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offloading string) (trained, error) {
+func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offloading string,
+	epochs int,
+) (trained, error) {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	b.Progress(fmt.Sprintf("cut %v, a trainer that uses %g of a CPU, offloading %s", w.cut, cpuShare, offloading))
-	args := []string{"train", "--pipeline", "rm1", "--batch", "4096", "--split-batches", "4", "--epochs", "3", "--local",
-		b.data(), "--offload", offloading, "--trainer-rows-per-second", number(b.RowsPerSecond), "--trainer-cpu",
-		number(cpuShare), "--measure", "200ms", "--output", "json", "--progress", "none"}
+	b.Progress(fmt.Sprintf("cut %v, a trainer that uses %g of a CPU, offloading %s, %d epochs", w.cut, cpuShare,
+		offloading, epochs))
+	args := []string{"train", "--pipeline", "rm1", "--batch", strconv.Itoa(trainBatch), "--split-batches",
+		strconv.Itoa(splitBatches), "--epochs", strconv.Itoa(epochs), "--local", b.data(), "--offload", offloading,
+		"--trainer-rows-per-second", number(b.RowsPerSecond), "--trainer-cpu", number(cpuShare), "--measure", "200ms",
+		"--output", "json", "--progress", "none"}
+	if _, err := strconv.ParseFloat(offloading, 64); err != nil {
+		model := fmt.Sprintf("cpu-%s-link-%s", number(cpuShare), number(b.bandwidth))
+		args = append(args, "--offload-model", model, "--offload-metrics", b.folder("profiles.json"))
+	}
 	switch w.cut {
 	case offload.Transforms:
 		args = append(args, "--in", b.data(), "--accelerator", w.at)

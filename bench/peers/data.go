@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -30,6 +32,9 @@ type dataset struct {
 	Max      int64     // of SigridHash, salt 0
 	Borders  []float32 // of Bucketize; they increase
 	From, To float64   // ends of the borders, which are log-spaced
+
+	Vocabulary *vocabularyWork // not nil: ids are looked up in vocabularies, and neither hashed nor generated
+	Threads    int             // of a peer that divides the work itself
 }
 
 // dataOptions select the data that generate makes.
@@ -39,6 +44,7 @@ type dataOptions struct {
 	Pages    int     // bytes of a page, 0: workload's default
 	Groups   int     // rows of a row group, 0: workload's default
 	Threads  int     // above 1: as many files
+	Criteo   string  // file of Criteo's rows as text, for the model rm1-real
 }
 
 // defaultRows keeps a file near 100 MB, as bench/rm does.
@@ -49,19 +55,32 @@ func defaultRows(m workload.Model) int64 {
 	return 524_288
 }
 
+// findModel returns a model of the data: rm1-real has the columns of rm1.
+func findModel(name string) (workload.Model, error) {
+	if name == rm.RealRM1 {
+		name = "rm1"
+	}
+	return workload.Find(name)
+}
+
 // generate writes the workload's file and reads it back into memory.
 func generate(ctx context.Context, dir, model string, l layout, o dataOptions) (*dataset, error) {
-	m, err := workload.Find(model)
+	m, err := findModel(model)
 	if err != nil {
 		return nil, err
 	}
 	if o.Rows == 0 {
 		o.Rows = defaultRows(m)
 	}
-	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows,
-		Out:   filepath.Join(dir, fmt.Sprintf("%s-%s-%s", m.Name, l.Codec, l.Encoding)),
-		Codec: l.Codec, Encoding: l.Encoding, Coverage: o.Coverage, PageBytes: o.Pages, RowGroupRows: o.Groups,
-		Partitions: max(1, o.Threads), Overwrite: true})
+	out := filepath.Join(dir, fmt.Sprintf("%s-%s-%s", model, l.Codec, l.Encoding))
+	var files []workload.File
+	if model == rm.RealRM1 {
+		files, err = tile(ctx, out, l, &o)
+	} else {
+		files, err = workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows, Out: out,
+			Codec: l.Codec, Encoding: l.Encoding, Coverage: o.Coverage, PageBytes: o.Pages, RowGroupRows: o.Groups,
+			Partitions: max(1, o.Threads), Overwrite: true})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +97,21 @@ func generate(ctx context.Context, dir, model string, l layout, o dataOptions) (
 		d.Parts, d.Rows = parts, o.Rows
 	}
 	return &d, nil
+}
+
+// tile writes Criteo's own rows, repeated, as a file for each thread. All files have as many rows, so that there are
+// fewer than o.Rows if the threads do not divide them.
+func tile(ctx context.Context, out string, l layout, o *dataOptions) ([]workload.File, error) {
+	threads := int64(max(1, o.Threads))
+	o.Rows -= o.Rows % threads
+	text, _, err := workload.Tile(o.Criteo, o.Rows)
+	if err != nil {
+		return nil, err
+	}
+	files, _, err := workload.Import(ctx, bytes.NewReader(text), workload.ImportOptions{Out: out,
+		PartitionRows: o.Rows / threads, RowGroupRows: o.Groups, PageBytes: o.Pages, Codec: l.Codec, Encoding: l.Encoding,
+		Overwrite: true})
+	return files, err
 }
 
 // files are the parts, or the file itself.

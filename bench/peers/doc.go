@@ -3,8 +3,10 @@
 //
 //	cd bench/peers && go run .                           # writes ../results/peers.json and peers.md
 //	go run . -models rm1 -peers duckdb,arrow -rounds 9   # some of it
+//	go run . -models rm1,rm1-real -criteo day_11.tsv      # generated rows beside Criteo's own, repeated
 //	go run . -threads 2                                  # writes ../results/peers-2.json and peers-2.md
 //	make bench-python                                    # from the root: with the peers in Python
+//	make bench-vocabularies                              # from the root: Piper's and MiniPipe's pipelines
 //
 // It is a module of its own because DuckDB wants cgo and 120 MB of library, which a build of Millrace should not
 // need. With CGO_ENABLED=0 it builds without DuckDB, and its table says so.
@@ -34,6 +36,16 @@
 // TorchArrow does not install (the package index has none for Python 3.11). The peer is a Go version of the loops in
 // TorchArrow's sources, since PreSto counts processor cores that run TorchArrow. The work that Velox adds around the
 // loops is left out.
+//
+// # Vocabularies
+//
+// The models criteo-5k to d1-3 are others: Piper's and MiniPipe's pipelines, whose ids are places in vocabularies by
+// first appearance. Ours carries both loops out, writes and reads the files of the vocabularies, and makes
+// mini-batches. The peers are pyarrow's dictionary_encode, pandas' factorize, Polars and DuckDB, all in Python, which
+// make labels, logarithms and ids as columns and write no file. No peer reads packed rows (criteo-5k, -512k, -1m,
+// -zipf), so their columns lie in memory before the clock starts. NVTabular's Categorify is left out: its ids are by
+// frequency. With -threads 2 everybody takes two threads over one file. The tables are results/vocabularies.md and
+// vocabularies-2.md.
 //
 // # Before timing
 //

@@ -14,28 +14,31 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/bench/rm"
 )
 
 // options are the flags.
 type options struct {
-	models   []string
-	rounds   int
-	least    time.Duration
-	rows     int64
-	coverage float64
-	peers    []string // nil: all
-	python   string
-	core     int // -2: tie to none
-	threads  int
-	out      string
-	scratch  string
-	args     []string
+	models []string
+	// vocabularies says that the models are those with vocabularies.
+	vocabularies bool
+	rounds       int
+	least        time.Duration
+	rows         int64
+	coverage     float64
+	criteo       string   // file of Criteo's rows
+	peers        []string // nil: all
+	python       string
+	core         int // -2: tie to none
+	threads      int
+	out          string
+	scratch      string
+	args         []string
 }
 
 // command is how it was called, without where things lie on this machine.
 func (o options) command() string {
-	stand := map[string]string{"python": "PYTHON", "out": "DIR", "scratch": "DIR"}
+	stand := map[string]string{"python": "PYTHON", "out": "DIR", "scratch": "DIR", "criteo": "FILE"}
 	words := []string{"go run ."}
 	next := ""
 	for _, a := range o.args {
@@ -56,12 +59,15 @@ func (o options) command() string {
 func parse(args []string) (options, error) {
 	o := options{args: args}
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
-	models := f.String("models", "rm1,rm5", "workloads, rm1 to rm5")
+	models := f.String("models", "rm1,rm5",
+		"workloads, rm1 to rm5, rm1-real; or of those with vocabularies: criteo-5k, criteo-512k, criteo-1m, criteo-zipf, "+
+			"criteo-5k-tsv, criteo-1m-tsv, d1-1, d1-2, d1-3")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which every contender is measured once")
 	f.DurationVar(&o.least, "time", time.Second,
 		"least time of a measuring; at least one turn over the file, unless that takes five times as long")
 	f.Int64Var(&o.rows, "rows", 0, "rows of a file (default: about 100 MB)")
 	f.Float64Var(&o.coverage, "coverage", 1, "share of rows that have a feature; 0: the model's own")
+	f.StringVar(&o.criteo, "criteo", "", "file of Criteo's rows as text, which rm1-real repeats")
 	peers := f.String("peers", "", "only these, by the beginnings of their names, comma-separated")
 	f.StringVar(&o.python, "python", "",
 		"interpreter with pyarrow, NumPy and polars, for the peers in Python (make bench-python)")
@@ -81,13 +87,15 @@ func parse(args []string) (options, error) {
 	if o.rounds < 1 || o.least <= 0 || o.rows < 0 || o.coverage < 0 || o.coverage > 1 || f.NArg() > 0 {
 		return o, errors.New("-rounds from 1, -time above 0, -rows from 0, -coverage 0 to 1, no arguments")
 	}
-	if o.threads < 1 || o.threads > 64 || o.threads > 1 && (o.python != "" || o.core >= 0) {
-		return o, errors.New("-threads 1 to 64; above 1 neither -python nor -core")
+	var err error
+	if o.vocabularies, err = checkModels(o.models); err != nil {
+		return o, err
 	}
-	for _, m := range o.models {
-		if _, err := workload.Find(m); err != nil {
-			return o, err
-		}
+	if slices.Contains(o.models, rm.RealRM1) != (o.criteo != "") {
+		return o, fmt.Errorf("%s and -criteo FILE go together", rm.RealRM1)
+	}
+	if o.threads < 1 || o.threads > 64 || o.threads > 1 && (o.python != "" && !o.vocabularies || o.core >= 0) {
+		return o, errors.New("-threads 1 to 64; above 1 neither -python nor -core")
 	}
 	if o.scratch == "" {
 		o.scratch = os.TempDir()
@@ -143,6 +151,14 @@ func run(ctx context.Context, o options, say func(string)) (*report, error) {
 	}
 	r := &report{Header: newHeader(ctx, o, core)}
 	for _, model := range o.models {
+		if o.vocabularies {
+			t, err := o.vocabularyTable(ctx, dir, model, r, say)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", model, err)
+			}
+			r.Tables = append(r.Tables, *t)
+			continue
+		}
 		for _, l := range layouts {
 			t, err := o.table(ctx, dir, model, l, r, say)
 			if err != nil {
@@ -158,7 +174,8 @@ func run(ctx context.Context, o options, say func(string)) (*report, error) {
 func (o options) table(ctx context.Context, dir, model string, l layout, r *report,
 	say func(string)) (_ *table, err error) {
 	say(fmt.Sprintf("%s, %s: generate", model, l))
-	d, err := generate(ctx, dir, model, l, dataOptions{Rows: o.rows, Coverage: o.coverage, Threads: o.threads})
+	d, err := generate(ctx, dir, model, l, dataOptions{Rows: o.rows, Coverage: o.coverage, Threads: o.threads,
+		Criteo: o.criteo})
 	if err != nil {
 		return nil, err
 	}
@@ -167,30 +184,37 @@ func (o options) table(ctx context.Context, dir, model string, l layout, r *repo
 	if err != nil {
 		return nil, err
 	}
+	t := &table{Model: model, Layout: l.String(), Rows: d.Rows, FileBytes: d.fileBytes()}
+	t.Lines = []line{{Name: "millrace", What: "ours: the cpu engine", Output: "what peers are held to"}}
+	return t, o.fillTable(ctx, t, us, d, o.allPeers(r), say)
+}
+
+// fillTable holds peers to ours and measures those that agree. It closes ours.
+func (o options) fillTable(ctx context.Context, t *table, us contender, d *dataset, peers []peer,
+	say func(string)) (err error) {
 	contenders := []contender{us} // ours first
 	defer func() {
 		for _, c := range contenders {
 			err = errors.Join(err, c.close())
 		}
 	}()
-	t := &table{Model: d.Model.Name, Layout: l.String(), Rows: d.Rows, FileBytes: d.fileBytes()}
-	t.Lines = []line{{Name: "millrace", What: "ours: the cpu engine", Output: "what peers are held to"}}
+	name := t.Model + ", " + t.Layout
 	want, err := contenders[0].gather(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	places := []int{0} // of contenders among the lines
-	for _, p := range o.allPeers(r) {
+	for _, p := range peers {
 		if !o.wants(p.Name) {
 			continue
 		}
-		say(fmt.Sprintf("%s, %s: compare %s", model, l, p.Name))
+		say(fmt.Sprintf("%s: compare %s", name, p.Name))
 		c, output, err := enter(ctx, p, d, want)
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		if err != nil {
-			say(fmt.Sprintf("%s, %s: %s is not timed: %v", model, l, p.Name, err))
+			say(fmt.Sprintf("%s: %s is not timed: %v", name, p.Name, err))
 			output = "not timed: " + reason(err)
 		} else {
 			places = append(places, len(t.Lines))
@@ -199,15 +223,15 @@ func (o options) table(ctx context.Context, dir, model string, l layout, r *repo
 		t.Lines = append(t.Lines, line{Name: p.Name, What: p.What, Output: output})
 	}
 	want = nil // the garbage is not to be scanned while others are timed
-	say(fmt.Sprintf("%s, %s: %d rounds of %d", model, l, o.rounds, len(contenders)))
+	say(fmt.Sprintf("%s: %d rounds of %d", name, o.rounds, len(contenders)))
 	samples, err := alternate(ctx, contenders, o.rounds, o.least)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i, place := range places {
 		t.Lines[place].fill(samples[0], samples[i])
 	}
-	return t, nil
+	return nil
 }
 
 // reason is an error without where things lie on this machine.

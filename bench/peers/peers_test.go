@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,57 @@ func TestThreadsTakeTheSameRows(t *testing.T) {
 	require.Len(t, one.files(), 1)
 	_, _, err := compare(want, got, 0)
 	require.NoError(t, err)
+}
+
+// writeText writes Criteo's text with nulls, negative numbers and ids of 32 bits.
+func writeText(t *testing.T, rows int) (path string) {
+	t.Helper()
+	var b strings.Builder
+	for row := range rows {
+		fmt.Fprint(&b, row%2)
+		for i := range 13 {
+			if b.WriteByte('\t'); (row+i)%4 > 0 {
+				fmt.Fprint(&b, (row*i-3)%70_000)
+			}
+		}
+		for i := range 26 {
+			if b.WriteByte('\t'); (row+i)%13 > 0 {
+				fmt.Fprintf(&b, "%08x", uint32(row*row+i)*0x9e3779b1)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	path = filepath.Join(t.TempDir(), "rows.tsv")
+	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+	return path
+}
+
+// TestRealRows holds every peer to ours over rows of a file of Criteo's text, repeated.
+func TestRealRows(t *testing.T) {
+	file := writeText(t, 3000)
+	for _, threads := range []int{1, 2} {
+		d, err := generate(t.Context(), t.TempDir(), "rm1-real", layouts[threads-1],
+			dataOptions{Rows: 7001, Pages: 2000, Groups: 4000, Threads: threads, Criteo: file})
+		require.NoError(t, err)
+		assert.EqualValues(t, map[int]int{1: 7001, 2: 7000}[threads], d.Rows)
+		require.Len(t, d.files(), threads)
+		us, err := startOurs(t.Context(), d)
+		require.NoError(t, err)
+		want, err := us.gather(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, us.close())
+		require.EqualValues(t, d.Rows, want.rows)
+		for _, p := range everyPeer() {
+			c, output, err := enter(t.Context(), p, d, want)
+			require.NoError(t, err, p.Name)
+			assert.Contains(t, output, "equal")
+			require.NoError(t, c.close())
+		}
+	}
+	for _, args := range [][]string{{"-models", "rm1-real"}, {"-models", "rm1", "-criteo", file}} {
+		_, err := parse(args)
+		require.ErrorContains(t, err, "go together")
+	}
 }
 
 // everyPeer adds those in Python if MILLRACE_PEERS_PYTHON names an interpreter that has them, and leaves DuckDB out

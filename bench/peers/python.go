@@ -13,11 +13,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 )
 
 //go:embed python/peers.py
 var script []byte
+
+//go:embed python/vocabularies.py
+var vocabularyScript []byte
 
 // pythonKinds are the peers of python/peers.py.
 var pythonKinds = []struct {
@@ -59,22 +63,28 @@ func (p *python) start(ctx context.Context, interpreter, kind string) error {
 	for i, b := range p.data.Borders {
 		bits[i] = math.Float32bits(b)
 	}
-	m := p.data.Model
-	config, err := json.Marshal(map[string]any{
+	m, program, threads := p.data.Model, script, "1"
+	options := map[string]any{
 		"path": p.data.Path, "batch": p.data.Batch, "lists": m.Lists, "max": p.data.Max, "borders": bits,
 		"generated": m.Generated, "dense": m.Dense, "sparse": m.Sparse,
-	})
+	}
+	if v := p.data.Vocabulary; v != nil {
+		program, threads = vocabularyScript, strconv.Itoa(p.data.Threads)
+		options["format"], options["modulus"], options["indices"] = v.Format, v.Modulus, v.Indices
+		options["threads"] = p.data.Threads
+	}
+	config, err := json.Marshal(options)
 	if err != nil {
 		return err
 	}
-	for name, b := range map[string][]byte{"peers.py": script, "config.json": config} {
+	for name, b := range map[string][]byte{"peers.py": program, "config.json": config} {
 		if err := os.WriteFile(filepath.Join(p.dir, name), b, 0o666); err != nil {
 			return err
 		}
 	}
 	cmd := exec.CommandContext(ctx, interpreter, filepath.Join(p.dir, "peers.py"), kind,
 		filepath.Join(p.dir, "config.json"))
-	cmd.Env = append(os.Environ(), "POLARS_MAX_THREADS=1", "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "POLARS_MAX_THREADS="+threads, "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

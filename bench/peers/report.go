@@ -136,12 +136,25 @@ func (l *line) fill(ours, own []sample) {
 	l.Ratio, l.CPURatio = spreadOf(ratios(oursWall, wall)), spreadOf(ratios(oursCPU, cpu))
 }
 
-// name is of the report's files: peers, and with threads peers-2 for two.
+// name is of the report's files: peers or vocabularies, and with threads peers-2 for two.
 func (r *report) name() string {
-	if r.Header.Threads > 1 {
-		return fmt.Sprintf("peers-%d", r.Header.Threads)
+	name := "peers"
+	if r.vocabularies() {
+		name = "vocabularies"
 	}
-	return "peers"
+	if r.Header.Threads > 1 {
+		name = fmt.Sprintf("%s-%d", name, r.Header.Threads)
+	}
+	return name
+}
+
+// vocabularies reports whether the tables are of workloads with vocabularies.
+func (r *report) vocabularies() bool {
+	if len(r.Tables) == 0 {
+		return false
+	}
+	_, ok := findVocabularyWork(r.Tables[0].Model)
+	return ok
 }
 
 // save writes the report as NAME.json and NAME.md.
@@ -165,6 +178,8 @@ func (r *report) markdown() string {
 	h := r.Header
 	cores, tied := "One core each", fmt.Sprintf("%d, all tied to number %d", h.Cores, h.Core)
 	switch {
+	case h.Threads > 1 && r.vocabularies():
+		cores, tied = fmt.Sprintf("%d threads each", h.Threads), fmt.Sprintf("%d, nobody tied", h.Cores)
 	case h.Threads > 1:
 		cores, tied = fmt.Sprintf("%d threads each, with a file for each thread", h.Threads),
 			fmt.Sprintf("%d, nobody tied", h.Cores)
@@ -191,9 +206,9 @@ core does not disturb. Ours makes train-ready mini-batches; peers are asked for 
 	var names []string
 	for _, t := range r.Tables {
 		fmt.Fprintf(&b,
-			"\n## %s, %s: %d rows, %.0f MB\n\n"+
+			"\n## %s\n\n"+
 				"| | rows/s | times | rows/s by CPU time | times by CPU time | output |\n|---|---|---|---|---|---|\n",
-			strings.ToUpper(t.Model), t.Layout, t.Rows, float64(t.FileBytes)/1e6)
+			t.title())
 		for _, l := range t.Lines {
 			if what[l.Name] == "" {
 				what[l.Name] = l.What

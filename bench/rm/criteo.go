@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/sdk/pipeline"
 )
 
 // The workloads that are no Parquet: Criteo's rows as text, and packed. Both go through MiniPipe's stateless pipeline
@@ -20,6 +21,9 @@ import (
 const (
 	CriteoTSV    = "criteo-tsv"
 	CriteoBinary = "criteo-bin"
+
+	// criteoZipf is packed rows whose ids are spread by Zipf's law over 2^31, and are keys without a modulus.
+	criteoZipf = "criteo-zipf"
 
 	criteoPipeline = "criteo-8k"
 	criteoRows     = 524_288 // 128 MB of text, 84 MB packed
@@ -30,7 +34,7 @@ func Known(name string) error {
 	if _, _, ok := pairOf(name); ok {
 		return nil
 	}
-	names := []string{CriteoTSV, CriteoBinary}
+	names := []string{CriteoTSV, CriteoBinary, RealTSV, RealBinary}
 	for _, m := range workload.Models() {
 		names = append(names, m.Name)
 	}
@@ -57,7 +61,7 @@ type criteoFeatures struct {
 	ok     [text.Dense + text.Sparse]bool
 }
 
-func (f *criteoFeatures) draw(rng *rand.Rand) {
+func (f *criteoFeatures) draw(rng *rand.Rand, ids func() uint32) {
 	f.label = 0
 	if rng.IntN(32) == 0 {
 		f.label = 1
@@ -84,23 +88,49 @@ func (f *criteoFeatures) draw(rng *rand.Rand) {
 		}
 	}
 	for i := range f.sparse {
-		f.sparse[i], f.ok[text.Dense+i] = rng.Uint32(), rng.IntN(1000) >= emptySparse
+		f.sparse[i], f.ok[text.Dense+i] = ids(), rng.IntN(1000) >= emptySparse
 	}
+}
+
+// zipfExponent is that of the ids of criteoZipf. zipfSpread is odd, so that every rank has an id of its own, anywhere
+// below 2^31.
+const (
+	zipfExponent = 1.05
+	zipfSpread   = 0x9e3779b1
+)
+
+// specOf returns a named pipeline, without its modulus over criteoZipf.
+func specOf(data, named string) (*pipeline.Spec, error) {
+	spec, err := pipeline.Named(named)
+	if err != nil || data != criteoZipf {
+		return spec, err
+	}
+	for i := range spec.Sparse {
+		spec.Sparse[i].Ops = slices.DeleteFunc(spec.Sparse[i].Ops,
+			func(op pipeline.Op) bool { return op.Name == "positive_modulus" })
+	}
+	return spec, nil
 }
 
 // generateCriteo writes a partition of text or of packed rows, whose missing cells are 0.
 func generateCriteo(dir, name string, rows int64, seed uint64) (path string, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0x637269746f))
+	ids := rng.Uint32
+	if name == criteoZipf {
+		zipf := rand.NewZipf(rng, zipfExponent, 1, 1<<31-1)
+		ids = func() uint32 { return uint32(zipf.Uint64()*zipfSpread) & (1<<31 - 1) }
+	}
+	packed := sourceOf(name) == program.CriteoBinary
 	var f criteoFeatures
 	var out []byte
-	if name == CriteoBinary {
+	if packed {
 		out = make([]byte, 0, rows*text.BinaryRow)
 	} else {
 		out = make([]byte, 0, rows*260)
 	}
 	for range rows {
-		f.draw(rng)
-		if name == CriteoBinary {
+		f.draw(rng, ids)
+		if packed {
 			out = f.appendBinary(out)
 		} else {
 			out = f.appendText(out)
@@ -153,13 +183,15 @@ func (f *criteoFeatures) appendBinary(to []byte) []byte {
 // sourceOf is the format of a workload's partition.
 func sourceOf(name string) program.Source {
 	switch name {
-	case CriteoTSV:
+	case CriteoTSV, RealTSV:
 		return program.CriteoTSV
-	case CriteoBinary:
+	case CriteoBinary, criteoZipf, RealBinary:
 		return program.CriteoBinary
 	}
 	return program.Parquet
 }
 
 // isCriteo reports whether a workload is one of this file's.
-func isCriteo(name string) bool { return slices.Contains([]string{CriteoTSV, CriteoBinary}, name) }
+func isCriteo(name string) bool {
+	return slices.Contains([]string{CriteoTSV, CriteoBinary, criteoZipf}, name)
+}

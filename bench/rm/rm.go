@@ -7,12 +7,13 @@
 // that a row of RM5 has the 8,908 bytes that the models assume), read into memory, and preprocessed again and again by
 // one stream a thread until enough time has passed. Files are PLAIN and uncompressed unless Options say otherwise. Two
 // workloads are not Parquet: Criteo's rows as text ([CriteoTSV]) and packed ([CriteoBinary]), through MiniPipe's
-// stateless pipeline; bytes in are then those of the partition. Workloads with vocabularies (criteo-5k, criteo-512k
-// and criteo-1m over packed rows, criteo-5k-tsv and criteo-1m-tsv over text, d1-2 to d2-3 over MiniPipe's data sets)
-// run both loops, each of which reads all rows: a pass that builds the vocabularies and their files, and a pass that
-// applies them. A row counts once for both, and folding and looking ids up is other time. With Options.Threads threads
-// the Go scheduler gets the same number of processors, so that nothing runs beside the threads. Bytes in are the
-// column chunk bytes that were decoded, bytes out the tensors' bytes.
+// stateless pipeline; bytes in are then those of the partition. [RealTSV], [RealBinary] and [RealRM1] are over rows of
+// Criteo's own, which Options.Criteo names, beside the generated ones. Workloads with vocabularies (criteo-5k,
+// criteo-512k and criteo-1m over packed rows, criteo-5k-tsv and criteo-1m-tsv over text, d1-2 to d2-3 over MiniPipe's
+// data sets) run both loops, each of which reads all rows: a pass that builds the vocabularies and their files, and a
+// pass that applies them. A row counts once for both, and folding and looking ids up is other time. With
+// Options.Threads threads the Go scheduler gets the same number of processors, so that nothing runs beside the threads.
+// Bytes in are the column chunk bytes that were decoded, bytes out the tensors' bytes.
 //
 // # Errors
 //
@@ -54,6 +55,13 @@ type Options struct {
 	Coverage float64 // 0 means 1: every feature present
 	Seed     uint64
 	Commands sdk.Commands
+	// Criteo is a file of Criteo's rows as text, for the workloads over them ([RealTSV] and others), whose names say real.
+	// Its first rows are repeated until there are Rows.
+	Criteo string
+	// Folder is where data and vocabularies are written; "" is the system's folder for temporary files.
+	Folder string
+	// VocabularyMemory bounds the memory of keys while a vocabulary is built; 0 is that of vocabulary.BuilderOptions.
+	VocabularyMemory int64
 	// Progress, if not nil, receives each step in words.
 	Progress func(string)
 }
@@ -88,8 +96,8 @@ func defaultRows(m workload.Model) int64 {
 	return 524_288
 }
 
-// Run measures every model in turn.
-func Run(ctx context.Context, o Options) ([]Result, error) {
+// withDefaults fills in what is not given.
+func (o Options) withDefaults() Options {
 	if o.Threads == 0 {
 		o.Threads = 1
 	}
@@ -105,6 +113,12 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	return o
+}
+
+// Run measures every model in turn.
+func Run(ctx context.Context, o Options) ([]Result, error) {
+	o = o.withDefaults()
 	var results []Result
 	for _, name := range o.Models {
 		r, err := run(ctx, o, name)
@@ -120,7 +134,7 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 	if err := Known(name); err != nil {
 		return r, err
 	}
-	dir, err := os.MkdirTemp("", "millrace-bench-")
+	dir, err := os.MkdirTemp(o.Folder, "millrace-bench-")
 	if err != nil {
 		return r, err
 	}
@@ -130,14 +144,14 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	spec, err := pipeline.Named(named)
+	spec, err := specOf(data, named)
 	if err != nil {
 		return r, err
 	}
 	b := &bench{o: o, spec: spec, source: sourceOf(data)}
 	measure, open := b.measure, b.open
 	if len(spec.Vocabularies) > 0 { // each loop has a processor of its own
-		measure, open = (&loops{b, dir}).measure, b.openPartition
+		measure, open = (&Loops{bench: b, dir: dir}).measure, b.openPartition
 	}
 	if err := open(ctx, path); err != nil {
 		return r, errors.Join(err, b.close())
@@ -160,6 +174,12 @@ func generateData(ctx context.Context, o Options, name, data, dir string) (path 
 		}
 		o.Progress(fmt.Sprintf("%s: generate %d rows", name, rows))
 		return generateCriteo(dir, data, rows, o.Seed)
+	}
+	if isReal(data) {
+		if rows == 0 {
+			rows = criteoRows
+		}
+		return tileReal(ctx, o, data, dir, rows)
 	}
 	m, err := workload.Find(data)
 	if err != nil {

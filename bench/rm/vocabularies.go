@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -22,13 +22,17 @@ import (
 )
 
 // pairs are the workloads whose data set and pipeline have names of their own: Piper's pipelines over Criteo's rows,
-// and MiniPipe's over its data sets.
+// and MiniPipe's over its data sets; RM1's over Criteo's own rows.
 var pairs = []struct{ name, data, pipeline string }{
 	{"criteo-5k", CriteoBinary, "piper-5k"},
 	{"criteo-512k", CriteoBinary, "piper-512k"},
 	{"criteo-1m", CriteoBinary, "piper-1m"},
+	{"criteo-zipf", criteoZipf, "piper-5k"},
 	{"criteo-5k-tsv", CriteoTSV, "piper-5k"},
 	{"criteo-1m-tsv", CriteoTSV, "piper-1m"},
+	{"criteo-real-5k", RealBinary, "piper-5k"},
+	{"criteo-real-5k-tsv", RealTSV, "piper-5k"},
+	{RealRM1, RealRM1, "rm1"},
 	{"d1-1", "d1", "minipipe-1"}, {"d1-2", "d1", "minipipe-2"}, {"d1-3", "d1", "minipipe-3"},
 	{"d2-1", "d2", "minipipe-1"}, {"d2-2", "d2", "minipipe-2"}, {"d2-3", "d2", "minipipe-3"},
 }
@@ -45,31 +49,96 @@ func pairOf(name string) (data, named string, ok bool) {
 			return "", "", false // it has three pipelines
 		}
 	}
-	if isCriteo(name) {
+	if isCriteo(name) || isReal(name) {
 		return name, criteoPipeline, true
 	}
 	m, err := workload.Find(name)
 	return m.Name, m.Name, err == nil
 }
 
-// loops measures both loops of a pipeline with vocabularies: a pass that builds them, and a pass that applies them.
-type loops struct {
+// Loops are both loops of a pipeline with vocabularies: a pass that builds them in memory, and one that applies them.
+// Processors start with the first turn and stay, but for those of a drive, whose memory holds one at a time.
+type Loops struct {
 	*bench
-	dir string
+	dir        string
+	path       string                         // of the partition
+	processors map[string]processor.Processor // of each vocabulary's keys, and of the whole pipeline
+	ended      processor.Stats                // of the processors that ended
 }
 
-// newProcessor starts a processor of a pipeline over the benchmark's partition.
-func (l *loops) newProcessor(
-	ctx context.Context, spec *pipeline.Spec,
-) (processor.Processor, *pipeline.Resolved, error) {
+// wholePipeline names the processor of the second loop. No vocabulary has an empty name.
+const wholePipeline = ""
+
+// OpenLoops generates the data of a workload and opens it. A workload without vocabularies has the second loop only.
+// Close removes the data.
+func OpenLoops(ctx context.Context, o Options, name string) (*Loops, error) {
+	o = o.withDefaults()
+	data, named, ok := pairOf(name)
+	if !ok {
+		return nil, Known(name)
+	}
+	spec, err := specOf(data, named)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(o.Folder, "millrace-bench-")
+	if err != nil {
+		return nil, err
+	}
+	l := &Loops{bench: &bench{o: o, spec: spec, source: sourceOf(data)}, dir: dir}
+	if l.path, err = generateData(ctx, o, name, data, dir); err == nil {
+		err = l.openPartition(ctx, l.path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// Path names the partition's file.
+func (l *Loops) Path() string { return l.path }
+
+// Rows returns the rows of the partition.
+func (l *Loops) Rows() int64 { return l.partition.Rows }
+
+// Close ends the processors and removes the data.
+func (l *Loops) Close() error {
+	return errors.Join(l.closeProcessors(), l.close(), os.RemoveAll(l.dir))
+}
+
+func (l *Loops) closeProcessors() error {
+	var errs []error
+	for _, p := range l.processors {
+		l.ended = l.ended.Add(p.Stats())
+		errs = append(errs, p.Close())
+	}
+	l.processors = nil
+	return errors.Join(errs...)
+}
+
+// freeDrive ends the processors of a drive.
+func (l *Loops) freeDrive() error {
+	if l.o.Engine != host.EngineDrive {
+		return nil
+	}
+	return l.closeProcessors()
+}
+
+// lower returns the processor of a pipeline over the benchmark's partition, by a name, without lookups.
+func (l *Loops) lower(
+	ctx context.Context, name string, spec *pipeline.Spec,
+) (processor.Processor, *pipeline.Lowered, *pipeline.Resolved, error) {
 	columns, _ := host.Columns(l.partition, text.Options{})
 	resolved, err := spec.Resolve(columns)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	lowered, err := pipeline.LowerWithLookups(resolved)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	if p := l.processors[name]; p != nil { // the program does not depend on the vocabularies' keys
+		return p, lowered, resolved, nil
 	}
 	var p processor.Processor
 	switch l.o.Engine {
@@ -80,86 +149,94 @@ func (l *loops) newProcessor(
 	default:
 		p, err = cpu.New(ctx, lowered.Program, lowered.Made, cpu.Options{Threads: l.o.Threads})
 	}
-	if err != nil || lowered.Lookups == nil {
-		return p, resolved, err
-	}
-	applier, err := vocabulary.NewApplier(lowered.Made, lowered.Schema, lowered.Lookups)
 	if err != nil {
-		return nil, nil, errors.Join(err, p.Close())
+		return nil, nil, nil, err
 	}
-	return processor.WithLookups(p, applier), resolved, nil
+	if l.processors == nil {
+		l.processors = map[string]processor.Processor{}
+	}
+	l.processors[name] = p
+	return p, lowered, resolved, nil
+}
+
+// stats adds the counters of all processors up.
+func (l *Loops) stats() processor.Stats {
+	s := l.ended
+	for _, p := range l.processors {
+		s = s.Add(p.Stats())
+	}
+	return s
 }
 
 // measure runs both loops until the time has passed, after a first turn that is not counted.
-func (l *loops) measure(ctx context.Context) (Result, error) {
+func (l *Loops) measure(ctx context.Context) (_ Result, err error) {
 	if l.o.Engine != host.EngineDrive {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(l.o.Threads))
 	}
+	defer func() { err = errors.Join(err, l.closeProcessors()) }()
 	drop := func(int, int64, *tensor.MiniBatch) error { return nil }
-	if _, err := l.turn(ctx, drop); err != nil {
+	if err := l.Turn(ctx, drop); err != nil {
 		return Result{}, err
 	}
 	r := Result{Engine: string(l.o.Engine), Threads: l.o.Threads, Codec: or(l.o.Codec, "none"),
 		Encoding: or(l.o.Encoding, "plain")}
-	var s processor.Stats
+	before := l.stats()
 	begin, used := time.Now(), processorTime()
 	for first := true; first || time.Since(begin) < l.o.Time; first = false {
-		stats, err := l.turn(ctx, drop)
-		if err != nil {
+		if err := l.Turn(ctx, drop); err != nil {
 			return Result{}, err
 		}
-		s = s.Add(stats)
 		r.Rows += l.partition.Rows
 	}
 	elapsed, cpu := time.Since(begin).Seconds(), (processorTime() - used).Seconds()
-	r.setTimes(s, elapsed, cpu)
+	r.setTimes(l.stats().Sub(before), elapsed, cpu)
 	return r, nil
 }
 
-// turn carries both loops out once. take gets the mini-batches of the second, of several threads.
-func (l *loops) turn(
+// Turn carries both loops out once. take gets the mini-batches of the second, of several threads.
+func (l *Loops) Turn(
 	ctx context.Context, take func(thread int, first int64, mb *tensor.MiniBatch) error,
-) (processor.Stats, error) {
-	built, bound := processor.Stats{}, l.spec
+) (err error) {
+	defer func() { err = errors.Join(err, l.freeDrive()) }()
+	bound := l.spec
 	for i := range l.spec.Vocabularies {
 		name := l.spec.Vocabularies[i].Name
-		path := filepath.Join(l.dir, name+".vocab")
-		s, err := l.build(ctx, name, path)
+		made, err := l.build(ctx, name)
 		if err != nil {
-			return built, err
+			return err
 		}
-		built = built.Add(s)
-		file, err := vocabulary.Load(path)
-		if err != nil {
-			return built, err
-		}
-		if bound, err = bound.Bind(name, file); err != nil {
-			return built, err
+		if bound, err = bound.Bind(name, made); err != nil {
+			return err
 		}
 	}
-	p, resolved, err := l.newProcessor(ctx, bound)
+	p, lowered, resolved, err := l.lower(ctx, wholePipeline, bound)
 	if err != nil {
-		return built, err
+		return err
 	}
-	err = l.streams(ctx, p, resolved.Batch, take)
-	return built.Add(p.Stats()), errors.Join(err, p.Close())
+	if lowered.Lookups == nil {
+		return l.streams(ctx, p, resolved.Batch, take)
+	}
+	applier, err := vocabulary.NewApplier(lowered.Made, lowered.Schema, lowered.Lookups)
+	if err != nil {
+		return err
+	}
+	return l.streams(ctx, processor.WithLookups(p, applier), resolved.Batch, take)
 }
 
 // build carries the first loop out.
-func (l *loops) build(ctx context.Context, name, path string) (s processor.Stats, err error) {
+func (l *Loops) build(ctx context.Context, name string) (_ *vocabulary.Vocabulary, err error) {
 	keys, declared, err := l.spec.VocabularyKeys(name)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	p, resolved, err := l.newProcessor(ctx, keys)
+	p, _, resolved, err := l.lower(ctx, name, keys)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	b, err := vocabulary.NewBuilder(resolved.VocabularyColumns(), declared.Rules,
-		vocabulary.BuilderOptions{Folder: l.dir})
+	b, err := vocabulary.NewMemoryBuilder(resolved.VocabularyColumns(), declared.Rules,
+		vocabulary.BuilderOptions{Folder: l.dir, Memory: l.o.VocabularyMemory})
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	err = l.streams(ctx, p, resolved.Batch, func(thread int, first int64, mb *tensor.MiniBatch) error {
@@ -174,14 +251,14 @@ func (l *loops) build(ctx context.Context, name, path string) (s processor.Stats
 		return nil
 	})
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	_, err = b.Finish(path)
-	return p.Stats(), err
+	made, err := b.Vocabulary()
+	return made, errors.Join(err, l.freeDrive())
 }
 
 // streams runs the partition through a processor, a part of it in each thread.
-func (l *loops) streams(ctx context.Context, p processor.Processor, batch int,
+func (l *Loops) streams(ctx context.Context, p processor.Processor, batch int,
 	take func(thread int, first int64, mb *tensor.MiniBatch) error) error {
 	errs := make([]error, l.o.Threads)
 	var group sync.WaitGroup
@@ -202,7 +279,7 @@ func (l *loops) streams(ctx context.Context, p processor.Processor, batch int,
 }
 
 // stream takes all mini-batches of a run.
-func (l *loops) stream(ctx context.Context, p processor.Processor, run processor.Run,
+func (l *Loops) stream(ctx context.Context, p processor.Processor, run processor.Run,
 	take func(first int64, mb *tensor.MiniBatch) error) error {
 	s, err := p.Open(ctx, run)
 	if err != nil {

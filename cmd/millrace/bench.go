@@ -23,7 +23,7 @@ type benchCommands struct{ *console }
 
 func (c benchCommands) command() *cobra.Command {
 	return group("bench", "Our own tables, measured on this machine", c.rm(), c.roofline(), c.wire(),
-		c.service(), c.placement(), c.offload())
+		c.service(), c.placement(), c.offload(), c.operators())
 }
 
 // rmFlags are the flags that choose the workloads to measure.
@@ -34,7 +34,8 @@ type rmFlags struct {
 
 func (o *rmFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Models, "models", []string{"rm1", "rm5"},
-		"workloads: rm1 to rm5, criteo-tsv, criteo-bin, and those with vocabularies")
+		"workloads: rm1 to rm5, criteo-tsv, criteo-bin, those with vocabularies, and those over rows of --criteo")
+	f.StringVar(&o.Criteo, "criteo", "", "file of Criteo's rows as text, for criteo-real-tsv and the like")
 	f.StringVar(&o.engine, "engine", "cpu", "cpu, drive or reference")
 	f.StringVar(&o.commands, "commands", "vendor", "command set of the drive: vendor or standard")
 	f.IntVar(&o.Threads, "threads", 1, "engine threads")
@@ -75,13 +76,16 @@ func (c benchCommands) rm() *cobra.Command {
 		Long: `Generates each workload (every feature present, so that a row of RM5 has 8,908 bytes), holds it in
 memory, and preprocesses it again and again. Files are PLAIN and uncompressed unless flags say
 otherwise; the Go scheduler has as many processors as --threads. criteo-tsv and criteo-bin are Criteo's rows as
-text and packed, through MiniPipe's stateless pipeline. criteo-5k, criteo-512k and criteo-1m (packed), criteo-5k-tsv
-and criteo-1m-tsv (text), and d1-1 to d2-3 (MiniPipe's data sets and pipelines) run both loops of Piper: a row
-counts once for the pass that builds the vocabularies and the pass that applies them. Rows a second of
-processor time tell more than those of the wall's clock where other work runs beside.`,
+text and packed, through MiniPipe's stateless pipeline. criteo-5k, criteo-512k, criteo-1m and criteo-zipf (packed;
+the last without a modulus), criteo-5k-tsv and criteo-1m-tsv (text), and d1-1 to d2-3 (MiniPipe's data sets and
+pipelines) run both loops of Piper: a row counts once for the pass that builds the vocabularies and the pass that
+applies them. criteo-real-tsv, criteo-real-bin, criteo-real-5k, criteo-real-5k-tsv and rm1-real (Parquet, RM1's
+pipeline) take Criteo's own rows from the file that --criteo names, repeated to --rows, with its skew and its
+nulls. Rows a second of processor time tell more than those of the wall's clock where other work runs beside.`,
 		Example: "  millrace bench rm --models rm1,rm5 --engine cpu --threads 1 --output json\n" +
 			"  millrace bench rm --models criteo-tsv,criteo-bin --threads 2\n" +
-			"  millrace bench rm --models criteo-5k,criteo-512k,criteo-1m --threads 2",
+			"  millrace bench rm --models criteo-5k,criteo-512k,criteo-1m --threads 2\n" +
+			"  millrace bench rm --models rm1,rm1-real,criteo-tsv,criteo-real-tsv --criteo day_11.tsv",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(c.announce); err != nil {

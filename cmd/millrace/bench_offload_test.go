@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,6 +43,18 @@ func TestBenchOffloadTrains(t *testing.T) {
 		assert.InDelta(t, 20e6, results[0].Bandwidth, 0)
 		require.Len(t, results[0].Sweep, 2)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Cores, o.Bandwidths, o.Turns = []float64{0.3, 0.7}, nil, 1
+	o.Progress = func(line string) {
+		if strings.Contains(line, "uses 0.7 of a CPU") {
+			cancel()
+		}
+	}
+	results, err = bench.Run(ctx, o)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, results, 1, "what was measured before")
+	assert.InDelta(t, 0.3, results[0].TrainerCPU, 0)
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	assert.Empty(t, left, "the data is gone")

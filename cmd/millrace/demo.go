@@ -73,7 +73,7 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 	f.IntVar(&o.Partitions, "partitions", 0, "partitions (default: two a drive)")
 	f.IntVar(&o.Epochs, "epochs", 1, "epochs")
 	f.Var(quantity.RateFlag{To: &o.RowsPerSecond}, "trainer-rows-per-second", "speed of the stand-in trainer")
-	f.DurationVar(&o.Measure, "measure", time.Second, "how long T, and P of each drive, are measured")
+	f.DurationVar(&o.Measure, "measure", time.Second, "least time to measure T, and P of each drive to 5 %")
 	f.StringVar(&o.Dir, "dir", "", "keep data and drives here, in an empty folder (default: a temporary one, removed)")
 	f.StringVar(&slm, "slm", "", "memory of each drive, as 64MiB")
 	return cmd

@@ -19,6 +19,7 @@ type commandStatus struct{ wrong, fails string }
 
 // statuses has every command that is not a group.
 var statuses = map[string]commandStatus{
+	"bench operators": {"--threads 0", "--values 10 --time 1ms --temporary NONE/none"},
 	"bench rm":        {"--engine gpu", ""},
 	"bench roofline":  {"--time 0s", ""},
 	"bench placement": {"--modes moon", ""},
@@ -101,6 +102,7 @@ var statuses = map[string]commandStatus{
 	"vocabulary diff":   {"TEXT TEXT --output xml", "TEXT NONE"},
 	"vocabulary extend": {"TEXT --pipeline criteo --in TEXT", "TEXT --pipeline NONE --in TEXT --out NONE"},
 	"vocabulary info":   {"TEXT --output xml", "TEXT"},
+	"operator test":     {"TEXT TEXT --output xml", "TEXT TEXT"},
 	"pki init":          {"--output xml", "--dir TEXT"},
 	"pki issue":         {"--role node --name n --dir NONE", "--role operator --name ann --dir NONE"},
 	"plan":              {"--t NaN", "--t 1 --prices NONE"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/document"
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // imageCommands are the commands of FPGA images, in files and on drives.
@@ -72,7 +73,16 @@ type imageDescription struct {
 	Units     []string        `json:"units"`    // name and version
 	Unproven  []string        `json:"unproven"` // units that no known answer proves
 	SelfTests []string        `json:"self_tests"`
+	Modules   []imageModule   `json:"modules"`
 	Clocks    []image.Clock   `json:"clocks"`
+}
+
+// imageModule is a WebAssembly module of an image.
+type imageModule struct {
+	Name      string               `json:"name"`
+	SHA256    program.ModuleDigest `json:"sha256"`
+	Bytes     int                  `json:"bytes"`
+	Functions []string             `json:"functions"` // as add(int64, int64) -> int64
 }
 
 type imageSection struct {
@@ -87,7 +97,7 @@ func describeImage(path string, m *image.Image) imageDescription {
 		File: path, Image: m.ID, UUID: m.ID.UUID().String(), Interface: m.Interface().String(),
 		Platform: m.Spec.Platform, Time: m.Spec.Time,
 		Bytes: len(m.Bytes()), Build: m.Spec.Build, Clocks: append([]image.Clock{}, m.Spec.Clocks...),
-		Units: []string{}, Unproven: []string{}, SelfTests: []string{},
+		Units: []string{}, Unproven: []string{}, SelfTests: []string{}, Modules: []imageModule{},
 	}
 	if m.Signature != nil {
 		d.SignedBy = image.KeyID(m.Signature.Key).String()
@@ -98,6 +108,10 @@ func describeImage(path string, m *image.Image) imageDescription {
 			x.SHA256 = fmt.Sprintf("%x", s.SHA256)
 		}
 		d.Sections = append(d.Sections, x)
+	}
+	for i := range m.Spec.Modules {
+		x := &m.Spec.Modules[i]
+		d.Modules = append(d.Modules, imageModule{x.Name, x.Digest(), len(x.Bytes), x.Functions()})
 	}
 	proven := map[int]bool{}
 	for _, v := range m.Spec.SelfTest {
@@ -143,6 +157,10 @@ the document is printed, in JSON, from which millrace image build makes the same
 					signed = "by key " + d.SignedBy
 				}
 				fmt.Fprintf(w, "signed\t%s\nunits\t%s\n", signed, strings.Join(d.Units, ", "))
+				for _, x := range d.Modules {
+					fmt.Fprintf(w, "module %s\t%s, %d bytes\n", tableCell(x.Name), x.SHA256, x.Bytes)
+					fmt.Fprintf(w, "\tfunctions: %s\n", tableCell(listOrNone(x.Functions)))
+				}
 				fmt.Fprintf(w, "self-tests\t%s\n", listOrNone(d.SelfTests))
 				fmt.Fprintf(w, "without self-test\t%s\n", listOrNone(d.Unproven))
 				if len(d.Clocks) == 0 {

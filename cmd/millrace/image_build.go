@@ -70,15 +70,18 @@ func (c imageCommands) build() *cobra.Command {
 	var (
 		out, key string
 		stock    bool
+		modules  imageModuleFlags
 	)
 	cmd := &cobra.Command{
 		Use: "build [SPEC]", Short: "Build an image from a document",
 		Long: `Builds an image from a document in YAML or JSON, or with --stock the image that drives come with.
 The bytes follow from the document alone: the time is the document's, else SOURCE_DATE_EPOCH, else
 0. "base: stock" begins with the stock image and replaces what the document names; docs/images.md
-has the keys.`,
+has the keys. With --wasm the image holds WebAssembly modules with operators of one's own, which drives
+that activate it run; --vectors adds known answers of a module to the self-tests.`,
 		Example: "  millrace image build --stock --out stock.mimg\n" +
-			"  millrace image build spec.yaml --out new.mimg --key signing.pem",
+			"  millrace image build spec.yaml --out new.mimg --key signing.pem\n" +
+			"  millrace image build --stock --wasm features.wasm --vectors features=vectors.json --out features.mimg",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || stock == (len(args) == 1) {
 				return usagef("%s wants either a SPEC or --stock", cmd.CommandPath())
@@ -89,7 +92,7 @@ has the keys.`,
 			if out == "" {
 				return usagef("--out is wanted: the file to write")
 			}
-			b, err := buildImage(args)
+			b, err := buildImage(args, &modules)
 			if err != nil {
 				return err
 			}
@@ -104,31 +107,52 @@ has the keys.`,
 	cmd.Flags().StringVar(&out, "out", "", "file to write")
 	cmd.Flags().BoolVar(&stock, "stock", false, "build the stock image")
 	cmd.Flags().StringVar(&key, "key", "", "sign it too, with the private key in this PEM file")
+	modules.addFlags(cmd.Flags())
 	return cmd
 }
 
 // buildImage builds from the document in a file, or the stock image where there is none.
-func buildImage(args []string) ([]byte, error) {
-	if len(args) == 0 {
-		return image.Stock()
+func buildImage(args []string, modules *imageModuleFlags) ([]byte, error) {
+	s, name, err := readImageSpec(args)
+	if err == nil {
+		err = modules.addTo(s)
 	}
-	epoch, err := sourceDateEpoch()
 	if err != nil {
 		return nil, err
-	}
-	text, err := readRegular(args[0], document.MaxBytes)
-	if err != nil {
-		return nil, err
-	}
-	s, err := document.Read(text, epoch)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", args[0], err)
 	}
 	b, err := image.Build(s)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", args[0], err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return b, nil
+}
+
+// readImageSpec returns the specification in a file, or the stock image's where there is none, and its name.
+func readImageSpec(args []string) (*image.Spec, string, error) {
+	if len(args) == 0 {
+		b, err := image.Stock()
+		if err != nil {
+			return nil, "", err
+		}
+		m, err := image.Parse(b)
+		if err != nil {
+			return nil, "", err
+		}
+		return &m.Spec, "stock image", nil
+	}
+	epoch, err := sourceDateEpoch()
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := readRegular(args[0], document.MaxBytes)
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := document.Read(text, epoch)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", args[0], err)
+	}
+	return s, args[0], nil
 }
 
 // signWith signs an image with the private key in a PEM file.

@@ -31,6 +31,7 @@ type input struct {
 	malformed string
 	engine    string
 	commands  string
+	image     string
 	slm       string
 	spread    int
 	threads   int
@@ -56,6 +57,8 @@ func (i *input) addFlags(cmd *cobra.Command) {
 		"who computes: reference, cpu or drive (default: the drive, where it computes)")
 	f.StringVar(&i.commands, "commands", "vendor",
 		"command set of the drive made of --in: vendor or standard; for --drive say it in the URI")
+	f.StringVar(&i.image, "image", "", "an image file that the drive made of --in is to run, as one with WebAssembly "+
+		"modules (default: the stock image)")
 	f.StringVar(&i.slm, "slm", "", "device memory to use, as 64MiB (default: all of it)")
 	byDefault := "the machine's cores, less one for the trainer"
 	if i.noTrainer {
@@ -108,6 +111,11 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	case sdk.Vendor, sdk.Standard:
 	default:
 		return c, usagef("--commands %q: want vendor or standard", i.commands)
+	}
+	if i.image != "" {
+		if err := i.readDriveImage(&c.DriveOptions); err != nil {
+			return c, err
+		}
 	}
 	if i.threads < 0 || i.threads > sdk.MaxThreads || i.streams < 0 {
 		return c, usagef("--threads %d, --streams %d: want 1 to %d threads, streams not below 0", i.threads, i.streams,
@@ -165,6 +173,22 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		return c, usagef("--spread %d: there are %d files", i.spread, len(c.Files))
 	}
 	return c, nil
+}
+
+// readDriveImage reads the image that the drive made of the files is to run. Such a drive computes.
+func (i *input) readDriveImage(o *host.DriveOptions) error {
+	switch {
+	case len(i.drives) > 0 || i.card != "":
+		return usagef("--image is for --in alone: load the image of a drive with millrace image load")
+	case o.Engine == host.EngineCPU || o.Engine == host.EngineReference:
+		return usagef("--image is for a drive, and --engine %s does without: leave one of the two out", o.Engine)
+	}
+	m, err := readImage(i.image)
+	if err != nil {
+		return err
+	}
+	o.Engine, o.Image = host.EngineDrive, m.Bytes()
+	return nil
 }
 
 // checkDrives checks the flags beside --drive and refuses those that would be ignored.

@@ -63,6 +63,7 @@ type jobView struct {
 	Offload      string `json:"offload"`       // how splits are shared with ranks' own CPUs; empty: not at all
 
 	Vocabularies []appliedVocabulary `json:"vocabularies"`
+	Selection    *selectedView       `json:"selection,omitempty"` // of the pipeline's filter, if it has one
 }
 
 type rankView struct {
@@ -99,6 +100,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Placement: s.GetSpec().GetPlacement(), Workers: s.GetWorkers(), WorkersReady: s.GetWorkersReady(),
 		SplitsHeld: s.GetSplitsHeld(), SplitsAny: s.GetSplitsAny(), SplitsOwn: s.GetSplitsOwn(),
 		Offload: s.GetSpec().GetOffload(), Vocabularies: viewVocabularies(s.GetSpec()),
+		Selection: viewSelection(s.GetSelection()),
 	}
 	last := 0.0
 	for _, r := range s.GetRanks() {
@@ -172,6 +174,7 @@ func printJob(w io.Writer, v jobView) {
 		fmt.Fprintf(w, "offload\t%s\nsplits of ranks' own CPUs\t%d\n", v.Offload, v.SplitsOwn)
 	}
 	printVocabularies(w, v.Vocabularies)
+	printSelection(w, v.Selection)
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}
@@ -203,7 +206,8 @@ func printJob(w io.Writer, v jobView) {
 // printVocabularies prints where ids of a job are looked up.
 func printVocabularies(w io.Writer, list []appliedVocabulary) {
 	for _, v := range list {
-		fmt.Fprintf(w, "vocabulary\t%s: %.12s, %d keys: ids looked up by the nodes and workers, not in the drives\n",
+		fmt.Fprintf(w, "vocabulary\t%s: %.12s, %d keys: ids looked up in the drives whose memory holds the tables, else "+
+			"by nodes and workers\n",
 			tableCell(v.Name), v.Digest, v.Keys)
 	}
 }
@@ -245,6 +249,7 @@ package). Submitting again, word for word the same, returns the job that runs.
 The partitions that one job excludes are what another takes: so training and validation are split.
 With --follow, partitions that appear later are taken when all that was there is delivered.
 
+The summaries of --statistics become numbers in the job's pipeline, so that nodes need no summary.
 The files of --vocabulary are put to the control plane, unless it has them: they are named by their digest,
 which is part of the job's. Nodes fetch them, and look ids up in them.`,
 		Example: "  millrace jobs submit --pipeline rm1.yaml --name ads --partitions 'day-2026-11-*' --epochs 2 " +
@@ -281,7 +286,7 @@ which is part of the job's. Nodes fetch them, and look ids up in them.`,
 	plan.addFlags(fl)
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		document, err := pipelineDocument(name)
+		document, err := have.document(name)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@
 //	millrace dataset ...                  RM1 to RM5 as Parquet; Criteo rows or Parquet in; where partitions lie
 //	millrace pipeline ...                 pipelines: draft one from what files hold, check one
 //	millrace vocabulary ...               vocabularies: build one of a data set, extend, show and compare them
+//	millrace operator ...                 operators of one's own: test the functions of a WebAssembly module
 //	millrace preprocess                   a pipeline over files or a drive's members, to npy or Arrow
 //	millrace private                      the preprocessing of one trainer in Python, which starts it by itself
 //	millrace drive ...                    drives by URI, their health, and the files on them

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -68,6 +69,9 @@ func everyCommand(t *testing.T) map[string]string {
 	do("demo", "--rows", "3000", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6")
 	do("plan", "--t", "1e6", "--model", "rm5", "--size", "1PB")
 	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
+	module, vectors := writeCountVectors(t, 5)
+	do("operator", "test", module, vectors)
+	do("bench", "operators", "--values", "1000", "--time", "1ms")
 	do("bench", "roofline", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "placement", "--time", "1ms", "--rows", "500", "--batch", "100", "--slm", "64MiB")
 	do("bench", "offload", "--cases", "2")
@@ -120,8 +124,9 @@ var counts = map[string]bool{
 	"cases": true, "seed": true, "mean_workers": true,
 	"keys": true, "seen_keys": true, "appended_keys": true, "table": true, "before_keys": true, "after_keys": true,
 	"same_keys": true, "moved_keys": true, "added_keys": true, "removed_keys": true,
-	"values": true, "nan_values": true, "positive_infinite_values": true, "negative_infinite_values": true,
-	"distinct_values": true, "missed_count": true, "count": true, "drifted_columns": true,
+	"values": true, "data_set_values": true, "nan_values": true, "positive_infinite_values": true,
+	"negative_infinite_values": true,
+	"distinct_values":          true, "missed_count": true, "count": true, "drifted_columns": true,
 	// Values of columns, in the unit of the column, and numbers of values.
 	"least": true, "greatest": true, "mean": true, "deviation": true, "value": true,
 	// Moves of statistics: in deviations, relative, or indices without a unit.
@@ -297,6 +302,34 @@ func TestPlainLinesAreRare(t *testing.T) {
 	p.finish()
 	assert.LessOrEqual(t, strings.Count(w.String(), "\n"), 1+int(time.Since(p.begun)/lineInterval))
 	assert.Contains(t, w.String(), "task: 1000 of 1000 rows")
+}
+
+// TestCountsBesideTheUnit checks what a line says of other units, and of the time that is left.
+func TestCountsBesideTheUnit(t *testing.T) {
+	counts := []progressCount{{name: "splits", done: 1, total: 8}, {name: "keys", done: 40}}
+	lines := func(mode string, total int64) string {
+		var w bytes.Buffer
+		p := (&console{streams: streams{err: &w}, progress: mode}).newProgress("vocabulary v", "rows", total)
+		p.begun = p.begun.Add(-10 * time.Second)
+		p.add(250, counts...)
+		p.finish()
+		return w.String()
+	}
+	assert.Regexp(t, `^vocabulary v: 250 of 1000 rows, 1 of 8 splits, 40 keys, 2\d/s, 3[01]s left\n$`,
+		lines("plain", 1000))
+	assert.Regexp(t, `^vocabulary v: 250 of 250 rows, 1 of 8 splits, 40 keys, 2\d/s\n$`, lines("plain", 250))
+	assert.Regexp(t, `^vocabulary v: 250 rows, 1 of 8 splits, 40 keys, 2\d/s\n$`, lines("plain", 0))
+	bar := (&console{streams: streams{err: io.Discard}, progress: "bars"}).newProgress("vocabulary v", "rows", 1000)
+	bar.add(250, counts...)
+	bar.finish()
+	assert.Equal(t, ", 1 of 8 splits, 40 keys", *bar.text.Load())
+	var line map[string]any
+	require.NoError(t, json.Unmarshal([]byte(lines("json", 1000)), &line))
+	assert.InDelta(t, 30, line["remaining_seconds"], 3)
+	delete(line, "remaining_seconds")
+	delete(line, "elapsed_seconds")
+	assert.Equal(t, map[string]any{"progress": "vocabulary v", "unit": "rows", "done": 250., "total": 1000., "splits": 1.,
+		"all_splits": 8., "keys": 40.}, line)
 }
 
 func TestDocumentCommentNamesEveryCommand(t *testing.T) {

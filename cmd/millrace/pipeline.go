@@ -132,8 +132,9 @@ type pipelineProblem struct {
 
 func (c pipelineCommands) check() *cobra.Command {
 	var (
-		in   input
-		have vocabularyFlags
+		in      input
+		have    vocabularyFlags
+		modules moduleFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "check PIPELINE",
@@ -161,6 +162,10 @@ as JSON, with their place in the document.`,
 			if spec, err = have.bind(spec, args[0]); err != nil {
 				return c.reportProblems(err)
 			}
+			if spec, err = modules.bind(spec, args[0]); err != nil {
+				return c.reportProblems(err)
+			}
+			result.Document = string(spec.JSON()) // with the numbers of statistics
 			if len(in.in) > 0 {
 				if err := in.checkAgainstFiles(cmd, spec, &result); err != nil {
 					return c.reportProblems(namePipeline(err, args[0]))
@@ -174,6 +179,7 @@ as JSON, with their place in the document.`,
 	in.formatFlags(f, "what the files of --in are by name and content")
 	in.commands, in.threads = "vendor", 1
 	have.addFlag(f)
+	modules.addFlag(f)
 	return cmd
 }
 

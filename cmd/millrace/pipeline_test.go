@@ -19,9 +19,7 @@ import (
 // refusedDrafts are the files of the corpus for which no pipeline can be drafted, and the text of the refusal.
 var refusedDrafts = map[string]string{
 	"datapage_v1-corrupt-checksum.parquet":           "page checksum mismatch",
-	"incorrect_map_schema.parquet":                   "my_map.key_value.key",
 	"int96_from_spark.parquet":                       "a: its values are INT96: a point in time",
-	"old_list_structure.parquet":                     "a.array.array",
 	"rle-dict-uncompressed-corrupt-checksum.parquet": "page checksum mismatch",
 	"ARROW-GH-41317.parquet":                         "footer",
 	"ARROW-GH-45185.parquet":                         "x: it cannot be read",

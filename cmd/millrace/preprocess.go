@@ -48,6 +48,7 @@ func preprocessCommand(c *console) *cobra.Command {
 		plan      planFlags
 		queue     string
 		have      vocabularyFlags
+		modules   moduleFlags
 		kept      selectionFlags
 		build     []string
 	)
@@ -60,7 +61,8 @@ labels.npy, values.npy, lengths.npy or sparse.npy, keys.json), --format arrow an
 one mini-batch a record batch. Output has its name only when it is whole.
 
 A pipeline with vocabularies wants their files: --vocabulary names one that is there, --build-vocabulary
-one that a first pass over the same data builds, so that one command runs both of Piper's loops.
+one that a first pass over the same data builds, so that one command runs both of Piper's loops. Without a
+file name, --build-vocabulary keeps the vocabulary in memory for this run only.
 
 A pipeline with a filter is run over the rows that pass: a first pass over the filter's columns finds
 them. --selections names a folder that keeps what the pass found, for later runs.`,
@@ -82,11 +84,14 @@ them. --selections names a folder that keeps what the pass found, for later runs
 			if format != "npy" && format != "arrow" {
 				return usagef("--format %q: want npy or arrow", format)
 			}
-			toBuild, err := namedFiles("--build-vocabulary", build)
+			toBuild, err := vocabulariesToBuild(build)
 			if err != nil {
 				return err
 			}
 			if spec, err = have.bind(spec, pipe); err != nil {
+				return err
+			}
+			if spec, err = modules.bind(spec, pipe); err != nil {
 				return err
 			}
 			o := trainmgr.Options{Order: dataset.Deterministic, AllDrives: true}
@@ -110,11 +115,8 @@ them. --selections names a folder that keeps what the pass found, for later runs
 			if err != nil {
 				return namePipeline(err, pipe)
 			}
-			built, err := c.buildVocabularies(cmd, spec, toBuild, manager, o.QueueBytes)
-			if err != nil {
-				return namePipeline(err, pipe)
-			}
-			if o.Pipeline, err = local.BindVocabularies(spec, toBuild); err != nil {
+			var built []*builtVocabulary
+			if o.Pipeline, built, err = c.buildVocabularies(cmd, spec, toBuild, manager, o.QueueBytes); err != nil {
 				return namePipeline(err, pipe)
 			}
 			job, err := trainmgr.Submit(ctx, manager, o)
@@ -145,7 +147,7 @@ them. --selections names a folder that keeps what the pass found, for later runs
 			r := preprocessResult{Out: out, Format: format, Job: report.Job, Rows: report.Rows,
 				MiniBatches: report.MiniBatches, Bytes: report.Bytes,
 				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive,
-				Vocabularies: appliedVocabularies(o.Pipeline, built), Selection: selected}
+				Vocabularies: appliedVocabularies(o.Pipeline, built, report.PerDrive), Selection: selected}
 			for _, d := range report.PerDrive {
 				r.RowsDropped += d.RowsDropped
 			}
@@ -159,8 +161,9 @@ them. --selections names a folder that keeps what the pass found, for later runs
 					fmt.Fprintf(w, "filter\t%d of %d rows pass\n", s.PassingRows, s.Rows)
 				}
 				for _, v := range r.Vocabularies {
-					fmt.Fprintf(w, "vocabulary\t%s: ids looked up by this machine, not in the drive\n", tableCell(v.Name))
+					fmt.Fprintf(w, "vocabulary\t%s: ids looked up by the %s\n", tableCell(v.Name), v.LookedUpBy)
 				}
+				printLookups(w, r.PerDrive)
 				for _, d := range r.PerDrive {
 					fmt.Fprintf(w, "%s\tby the %s\n", d.Name, d.Engine)
 				}
@@ -174,9 +177,11 @@ them. --selections names a folder that keeps what the pass found, for later runs
 	f.StringVar(&format, "format", "npy", "npy or arrow")
 	plan.addCutFlags(f)
 	have.addFlag(f)
+	modules.addFlag(f)
 	kept.addFlag(f)
 	f.StringArrayVar(&build, "build-vocabulary", nil, "build one of the pipeline's vocabularies by a pass over the data "+
-		"first, and write it to a file that does not exist, as piper=criteo.vocab; may be given again")
+		"first, and write it to a file that does not exist, as piper=criteo.vocab; piper alone keeps it in memory and "+
+		"writes no file, which is faster; may be given again")
 	f.StringVar(&queue, "queue", "", "bound of the queue, as 256MiB")
 	return cmd
 }

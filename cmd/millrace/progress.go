@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -20,13 +23,29 @@ type progress struct {
 	name string
 	unit string
 
-	mu    sync.Mutex
-	done  int64
-	total int64
-	begun time.Time
-	last  time.Time
-	bars  *mpb.Progress
-	bar   *mpb.Bar
+	mu     sync.Mutex
+	done   int64
+	total  int64
+	counts []progressCount // of other units, as add was last given them
+	begun  time.Time
+	last   time.Time
+	bars   *mpb.Progress
+	bar    *mpb.Bar
+
+	text atomic.Pointer[string] // of counts, for the bar, which is drawn while mu may be held
+}
+
+// progressCount is how many things of another unit than the task's are done.
+type progressCount struct {
+	name        string
+	done, total int64 // total 0: not known
+}
+
+func (c progressCount) String() string {
+	if c.total > 0 {
+		return fmt.Sprintf("%d of %d %s", c.done, c.total, c.name)
+	}
+	return fmt.Sprintf("%d %s", c.done, c.name)
 }
 
 // lineInterval is the time between two plain or JSON lines.
@@ -49,7 +68,14 @@ func (c *console) newProgress(name, unit string, total int64) *progress {
 		p.bars = mpb.New(mpb.WithOutput(p.w), mpb.WithWidth(50))
 		p.bar = p.bars.AddBar(total,
 			mpb.PrependDecorators(decor.Name(name+" ")),
-			mpb.AppendDecorators(decor.CountersNoUnit("%d / %d "+unit), decor.AverageSpeed(0, "  %.0f/s")),
+			mpb.AppendDecorators(decor.CountersNoUnit("%d / %d "+unit), decor.AverageSpeed(0, "  %.0f/s"),
+				decor.Any(func(decor.Statistics) string {
+					if text := p.text.Load(); text != nil {
+						return *text
+					}
+					return ""
+				}),
+				decor.OnComplete(decor.Name("  "), ""), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO), "")),
 		)
 	}
 	return p
@@ -66,13 +92,18 @@ func (c *console) announce(s string) {
 	}
 }
 
-// add counts n more units.
-func (p *progress) add(n int64) {
+// add counts n more units, and says how many things of other units are done by then.
+func (p *progress) add(n int64, counts ...progressCount) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done += n
+	p.counts = counts
 	switch p.mode {
 	case "bars":
+		if len(counts) > 0 {
+			text := p.countsText()
+			p.text.Store(&text)
+		}
 		p.bar.IncrInt64(n)
 	case "plain", "json":
 		if now := time.Now(); now.Sub(p.last) >= lineInterval {
@@ -100,22 +131,54 @@ func (p *progress) finish() {
 	}
 }
 
+// countsText returns the counts, each behind a comma. p.mu is held.
+func (p *progress) countsText() string {
+	var b strings.Builder
+	for _, c := range p.counts {
+		fmt.Fprintf(&b, ", %v", c)
+	}
+	return b.String()
+}
+
+// secondsLeft estimates from the rate so far how long the rest takes, and reports whether it can. p.mu is held.
+func (p *progress) secondsLeft(elapsed float64) (float64, bool) {
+	if p.done <= 0 || p.total <= p.done {
+		return 0, false
+	}
+	return elapsed * float64(p.total-p.done) / float64(p.done), true
+}
+
 // writeLine writes one line. p.mu is held.
 func (p *progress) writeLine() {
 	seconds := time.Since(p.begun).Seconds()
+	left, estimated := p.secondsLeft(seconds)
 	if p.mode == "json" {
-		_ = json.NewEncoder(p.w).Encode(map[string]any{
+		line := map[string]any{
 			"progress": p.name, "unit": p.unit, "done": p.done, "total": p.total, "elapsed_seconds": seconds,
-		})
+		}
+		if estimated {
+			line["remaining_seconds"] = left
+		}
+		for _, c := range p.counts {
+			line[c.name] = c.done
+			if c.total > 0 {
+				line["all_"+c.name] = c.total
+			}
+		}
+		_ = json.NewEncoder(p.w).Encode(line)
 		return
 	}
 	rate := 0.0
 	if seconds > 0 {
 		rate = float64(p.done) / seconds
 	}
-	if p.total <= 0 { // not known
-		fmt.Fprintf(p.w, "%s: %d %s, %.0f/s\n", p.name, p.done, p.unit, rate)
-		return
+	done := fmt.Sprint(p.done)
+	if p.total > 0 {
+		done = fmt.Sprintf("%d of %d", p.done, p.total)
 	}
-	fmt.Fprintf(p.w, "%s: %d of %d %s, %.0f/s\n", p.name, p.done, p.total, p.unit, rate)
+	ends := ""
+	if estimated {
+		ends = fmt.Sprintf(", %v left", time.Duration(math.Ceil(left))*time.Second)
+	}
+	fmt.Fprintf(p.w, "%s: %s %s%s, %.0f/s%s\n", p.name, done, p.unit, p.countsText(), rate, ends)
 }

@@ -109,6 +109,7 @@ func newRoot(s streams) *cobra.Command {
 		imageCommands{c}.command(),
 		pipelineCommands{c}.command(),
 		vocabularyCommands{c}.command(),
+		operatorCommands{c}.command(),
 		trainCommand{c}.command(),
 		planCommand(c),
 		benchCommands{c}.command(),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -23,13 +24,24 @@ type summaryFlags struct {
 	in      input
 	columns []string
 	queue   string
+
+	pipeline string // instead of columns
+	name     string // of its statistics
+	numbers  statisticsFlags
+	modules  moduleFlags
 }
 
 func (s *summaryFlags) addFlags(cmd *cobra.Command) {
 	s.in.noTrainer = true
 	s.in.elsewhere = ", or as arguments"
 	s.in.addFlags(cmd)
-	s.addOwnFlags(cmd.Flags())
+	f := cmd.Flags()
+	s.addOwnFlags(f)
+	f.StringVar(&s.pipeline, "pipeline", "",
+		"a pipeline, as a YAML file: summarise the values that its operators take statistics of")
+	f.StringVar(&s.name, "name", "", "with --pipeline: name of the statistics in it (default: the only ones)")
+	s.numbers.addFlag(f)
+	s.modules.addFlag(f)
 }
 
 func (s *summaryFlags) addOwnFlags(f *pflag.FlagSet) {
@@ -44,9 +56,40 @@ func (s *summaryFlags) takeFiles(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// setPipeline gives the pass the pipeline whose statistics it makes.
+func (s *summaryFlags) setPipeline(pass *summaries.Pass) error {
+	switch {
+	case s.pipeline == "" && s.name != "":
+		return usagef("--name is for the statistics of --pipeline")
+	case s.pipeline == "" && len(s.numbers.summaries) > 0:
+		return usagef("--statistics is for a --pipeline whose other statistics are to be made")
+	case s.pipeline == "" && len(s.modules.files) > 0:
+		return usagef("--wasm is for a --pipeline whose operators call the module")
+	case s.pipeline == "":
+		return nil
+	case len(s.columns) > 0:
+		return usagef("--columns and --pipeline, want one of them")
+	}
+	spec, err := loadPipeline(s.pipeline)
+	if err != nil {
+		return err
+	}
+	if pass.Name, err = theStatistics(spec, s.name); err != nil {
+		return err
+	}
+	if spec, err = s.modules.bind(spec, s.pipeline); err != nil {
+		return err
+	}
+	pass.Pipeline, err = s.numbers.bind(spec, s.pipeline)
+	return err
+}
+
 // summarize makes a pass over the files or drives of the flags.
 func (c *console) summarize(cmd *cobra.Command, s *summaryFlags, wholeOnly bool) (_ *summaries.Report, err error) {
 	pass := summaries.Pass{Columns: s.columns, WholeOnly: wholeOnly}
+	if err := s.setPipeline(&pass); err != nil {
+		return nil, err
+	}
 	if pass.QueueBytes, err = parseQueue(s.queue); err != nil {
 		return nil, err
 	}
@@ -106,8 +149,13 @@ the greatest value, mean and deviation, quantiles, the number of distinct values
 the lengths of lists. Counts, means and deviations are exact; docs/summaries.md says when the others are. With --out
 they become a file, the summary. The file is the same bytes whichever engine, and however many drives and
 threads, read the columns; it gets its name when it is whole. The command keeps 0.3 to 1.3 MB of memory a column
-(5 MB for real numbers of every magnitude), whatever the number of rows.`,
+(5 MB for real numbers of every magnitude), whatever the number of rows.
+
+With --pipeline the summary is of the values that the pipeline's operators take statistics of, behind the operators
+before them and in the rows that its filter chooses: what normalize and min_max need of data that are filled, clamped
+or scaled first.`,
 		Example: "  millrace dataset summarize data/part-00000.parquet --out monday.summary\n" +
+			"  millrace dataset summarize --pipeline p.yaml --in day_0.tsv --out train.summary\n" +
 			"  millrace dataset summarize day_0.tsv --columns 'int_0..int_12,cat_*' --by-partition\n" +
 			"  millrace dataset summarize --drive file:d0.flash --out d0.summary --output json",
 		Args: flags.takeFiles,
@@ -118,7 +166,7 @@ threads, read the columns; it gets its name when it is whole. The command keeps 
 			begin := time.Now()
 			made, err := c.console.summarize(cmd, &flags, wholeOnly)
 			if err != nil {
-				return namePipeline(err, "--columns")
+				return namePipeline(err, cmp.Or(flags.pipeline, "--columns"))
 			}
 			elapsed := time.Since(begin).Seconds()
 			v := summarized{Out: out, Manifest: made.Manifest.String(), Rows: made.Rows, ElapsedSeconds: elapsed,

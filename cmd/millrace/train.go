@@ -44,7 +44,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.Var(quantity.RateFlag{To: &j.trainer}, "trainer-rows-per-second", "speed of the stand-in trainer")
 	f.Float64Var(&j.trainerCPU, "trainer-cpu", 0,
 		"share of a step of the stand-in trainer that uses a processor, 0 to 1")
-	f.DurationVar(&j.measure, "measure", time.Second, "how long T, and P of each drive, are measured")
+	f.DurationVar(&j.measure, "measure", time.Second, "least time to measure T, and P of each drive to 5 %")
 }
 
 // options turns the flags into a job, with a stand-in trainer to measure T with.
@@ -103,6 +103,7 @@ func (c trainCommand) command() *cobra.Command {
 		service    serviceFlags
 		pipe       string
 		have       vocabularyFlags
+		modules    moduleFlags
 		kept       selectionFlags
 		checkpoint string
 		stopAfter  int
@@ -159,6 +160,7 @@ there when it ends.`,
 				if service.vocabularies, err = have.named(); err != nil {
 					return err
 				}
+				service.statistics = have.statisticsFlags
 				own := ownFlags{files: share.files, model: share.model, metrics: share.metrics}
 				if cmd.Flags().Changed("offload") {
 					own.offload = share.policy
@@ -170,6 +172,9 @@ there when it ends.`,
 				return err
 			}
 			if spec, err = have.bind(spec, pipe); err != nil {
+				return err
+			}
+			if spec, err = modules.bind(spec, pipe); err != nil {
 				return err
 			}
 			o, trainer, err := jf.options()
@@ -242,6 +247,7 @@ there when it ends.`,
 	f := cmd.Flags()
 	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
 	have.addFlag(f)
+	modules.addFlag(f)
 	kept.addFlag(f)
 	f.StringVar(&checkpoint, "checkpoint", "", "file with the job's token: resumed from, and written at the end")
 	f.IntVar(&stopAfter, "stop-after", 0, "stop after so many mini-batches, as a trainer that crashes would")
@@ -373,6 +379,7 @@ func printReport(w io.Writer, r *trainmgr.Report) {
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note\t%s\n", n)
 	}
+	printLookups(w, r.PerDrive)
 	fmt.Fprintf(w, "\ndrive\tengine\trows\tP rows/s\tmoved bytes\tunneeded\ttensor bytes\tits own counters\n")
 	for _, d := range r.PerDrive {
 		own := "none: the node's CPU computed"
@@ -383,7 +390,11 @@ func printReport(w io.Writer, r *trainmgr.Report) {
 			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d to host", k.Programs, k.Rows,
 				k.FlashToDRAMBytes, k.DRAMToHostBytes)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%d\t%d\t%d\t%s\n", d.Name, d.Engine, d.Rows, d.RowsPerSecond, d.BytesMoved,
+		p := fmt.Sprintf("%.0f", d.RowsPerSecond)
+		if d.Spread > 0 {
+			p += fmt.Sprintf(" ± %.1f %%", 100*d.Spread)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\n", d.Name, d.Engine, d.Rows, p, d.BytesMoved,
 			d.BytesUnneeded, d.BytesOut, own)
 	}
 }

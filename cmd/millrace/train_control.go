@@ -37,6 +37,7 @@ type serviceFlags struct {
 	ownWorker string
 
 	vocabularies map[string]string // paths by name
+	statistics   statisticsFlags
 }
 
 func (s *serviceFlags) addFlags(cmd *cobra.Command) {
@@ -69,12 +70,12 @@ var (
 	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "run", "resume", "weight", "placement",
 		"own-worker", "cert", "key", "ca"}
 	localOnly = []string{
-		"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads",
-		"streams", "coalesce", "offload-log",
+		"in", "drive", "input-format", "label", "malformed", "engine", "commands", "image", "slm", "spread", "threads",
+		"streams", "coalesce", "offload-log", "wasm",
 	}
 	submitOnly = []string{
 		"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives",
-		"tail", "shuffle", "order", "seed", "placement", "offload", "vocabulary",
+		"tail", "shuffle", "order", "seed", "placement", "offload", "vocabulary", "statistics",
 	}
 )
 
@@ -131,7 +132,7 @@ func (s *serviceFlags) isService(cmd *cobra.Command) (service bool, err error) {
 
 // jobSpec returns the job that is submitted.
 func (s *serviceFlags) jobSpec(jf *jobFlags, pipe, offload string, token []byte) (*apiv1.JobSpec, error) {
-	document, err := pipelineDocument(pipe)
+	document, err := s.statistics.document(pipe)
 	if err != nil {
 		return nil, err
 	}

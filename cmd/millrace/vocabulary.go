@@ -22,12 +22,16 @@ import (
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
-// vocabularyFlags name the files of a pipeline's vocabularies.
-type vocabularyFlags struct{ files []string }
+// vocabularyFlags name the files of a pipeline's vocabularies and statistics.
+type vocabularyFlags struct {
+	files []string
+	statisticsFlags
+}
 
 func (v *vocabularyFlags) addFlag(f *pflag.FlagSet) {
 	f.StringArrayVar(&v.files, "vocabulary", nil,
 		"the file of one of the pipeline's vocabularies, as piper=criteo.vocab; may be given again")
+	v.statisticsFlags.addFlag(f)
 }
 
 // named returns the paths by name.
@@ -35,33 +39,40 @@ func (v *vocabularyFlags) named() (map[string]string, error) {
 	return namedFiles("--vocabulary", v.files)
 }
 
-// bind gives the pipeline its vocabularies.
+// bind gives the pipeline its vocabularies and statistics.
 func (v *vocabularyFlags) bind(spec *pipeline.Spec, document string) (*pipeline.Spec, error) {
 	files, err := v.named()
 	if err != nil {
+		return nil, err
+	}
+	if spec, err = v.statisticsFlags.bind(spec, document); err != nil {
 		return nil, err
 	}
 	bound, err := local.BindVocabularies(spec, files)
 	return bound, namePipeline(err, document)
 }
 
-// appliedVocabulary is a vocabulary in which this machine looked ids up.
+// appliedVocabulary is a vocabulary in which ids were looked up.
 type appliedVocabulary struct {
-	Name         string  `json:"name"`
-	Digest       string  `json:"sha256"`
-	LookedUpBy   string  `json:"looked_up_by"` // "host": this machine, "node": nodes and workers; never a drive
+	Name   string `json:"name"`
+	Digest string `json:"sha256"`
+	// LookedUpBy is "drive" if the tables of all columns were in the drives' memory, "host" if this machine looked all ids
+	// up, and else "drive and host"; of a job of a control plane "drive or node", as the memory of each drive allows.
+	LookedUpBy   string  `json:"looked_up_by"`
 	Keys         int64   `json:"keys"`
 	BuildSeconds float64 `json:"build_seconds,omitempty"`
 	BuiltFile    string  `json:"built_file,omitempty"` // that --build-vocabulary wrote
 }
 
 // appliedVocabularies lists the vocabularies of a pipeline that was run, and which of them were built.
-func appliedVocabularies(spec *pipeline.Spec, built []*builtVocabulary) []appliedVocabulary {
+func appliedVocabularies(
+	spec *pipeline.Spec, built []*builtVocabulary, drives []api.DriveReport,
+) []appliedVocabulary {
 	list := []appliedVocabulary{}
 	for i := range spec.Vocabularies {
 		v := &spec.Vocabularies[i]
-		applied := appliedVocabulary{Name: v.Name, Digest: v.File.Digest.String(), LookedUpBy: "host",
-			Keys: v.File.Keys()}
+		applied := appliedVocabulary{Name: v.Name, Digest: v.File.Digest.String(), Keys: v.File.Keys(),
+			LookedUpBy: lookedUpBy(v.File, drives)}
 		for _, b := range built {
 			if b.Digest == applied.Digest {
 				applied.BuildSeconds, applied.BuiltFile = b.ElapsedSeconds, b.Out
@@ -72,11 +83,45 @@ func appliedVocabularies(spec *pipeline.Spec, built []*builtVocabulary) []applie
 	return list
 }
 
+// lookedUpBy says whether the drives of a job or this machine looked up the ids of a vocabulary's columns.
+func lookedUpBy(v *vocabulary.Vocabulary, drives []api.DriveReport) string {
+	inDrive, byHost := false, false
+	for i := range drives {
+		has := func(key string) bool { return v.Column(key) != nil }
+		inDrive = inDrive || slices.ContainsFunc(drives[i].LookedUpInDrive, has)
+		byHost = byHost || slices.ContainsFunc(drives[i].LookedUpByHost, has)
+	}
+	switch {
+	case inDrive && byHost:
+		return "drive and host"
+	case inDrive:
+		return "drive"
+	}
+	return "host"
+}
+
+// printLookups prints which keys' ids were looked up by each drive, and which behind it.
+func printLookups(w io.Writer, drives []api.DriveReport) {
+	for i := range drives {
+		d := &drives[i]
+		for _, of := range []struct {
+			where string
+			keys  []string
+		}{{"in the drive", d.LookedUpInDrive}, {"behind the drive", d.LookedUpByHost}} {
+			if len(of.keys) > 0 {
+				fmt.Fprintf(w, "lookups\t%s: ids of %d keys looked up %s: %s\n", tableCell(d.Name), len(of.keys), of.where,
+					tableCell(strings.Join(of.keys, ", ")))
+			}
+		}
+	}
+}
+
 // viewVocabularies lists the vocabularies of a job of a control plane.
 func viewVocabularies(spec *apiv1.JobSpec) []appliedVocabulary {
 	list := []appliedVocabulary{}
 	for _, v := range spec.GetVocabularies() {
-		applied := appliedVocabulary{Name: v.GetName(), Digest: hex.EncodeToString(v.GetSha256()), LookedUpBy: "node"}
+		applied := appliedVocabulary{Name: v.GetName(), Digest: hex.EncodeToString(v.GetSha256()),
+			LookedUpBy: "drive or node"}
 		if d, err := vocabulary.ReadDescription(v.GetDescription(), vocabulary.Digest{}); err == nil {
 			applied.Keys = d.Keys()
 		}
@@ -119,14 +164,21 @@ type passFlags struct {
 	memory   string
 	folder   string
 	queue    string
+	numbers  statisticsFlags
+	modules  moduleFlags
+	cluster  clusterFlags
 }
 
 func (p *passFlags) addFlags(cmd *cobra.Command) {
 	p.in.noTrainer = true
+	p.in.elsewhere = ", or data of a cluster with --control or --context"
 	p.in.addFlags(cmd)
+	p.cluster.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&p.pipeline, "pipeline", "", "the YAML file of the pipeline that declares the vocabulary")
 	f.StringVar(&p.name, "name", "", "name of the vocabulary in the pipeline (default: the only one)")
+	p.numbers.addFlag(f)
+	p.modules.addFlag(f)
 	f.StringVar(&p.out, "out", "", "file to write; FILE"+vocabulary.CountsSuffix+" beside it holds the counts of all keys")
 	f.BoolVar(&p.replace, "overwrite", false, "replace the file of --out")
 	f.StringVar(&p.memory, "memory", "", "memory for keys; more keys go to disk and are merged (default 512MiB)")
@@ -146,6 +198,8 @@ type builtVocabulary struct {
 	Seen           int64         `json:"seen_keys"`
 	Appended       int64         `json:"appended_keys"`
 	Columns        []builtColumn `json:"columns"`
+
+	*builtInCluster
 }
 
 // builtColumn is a column of a vocabulary. Columns of a joint vocabulary share a table.
@@ -166,9 +220,17 @@ func (c vocabularyCommands) build() *cobra.Command {
 run as in millrace preprocess, and every id that comes out gets its place in the vocabulary, by the rules
 that the pipeline declares under vocabularies. The file is the same bytes whichever engine and however many
 drives made the ids. FILE.counts beside it holds the counts of all keys, which millrace vocabulary extend
-goes on from.`,
+goes on from. Progress counts splits that are folded in, and keys: those that went to disk for want of memory count
+once more when they come again.
+
+With --control or --context the data are the partitions of a cluster: drives, nodes and workers make the ids, as a
+job, and this command takes them and keeps sorted runs of them in the folder --work, with what they cover. After a
+kill of the command, of a node or of the control plane's leader, or a full disk, the same command goes on from there,
+and the file is the same bytes as of the same partitions on one machine.`,
 		Example: "  millrace vocabulary build --pipeline p.yaml --in day_*.parquet --out criteo.vocab\n" +
-			"  millrace vocabulary build --pipeline p.yaml --name users --drive file:d0.flash --out users.vocab",
+			"  millrace vocabulary build --pipeline p.yaml --name users --drive file:d0.flash --out users.vocab\n" +
+			"  millrace vocabulary build --pipeline p.yaml --control https://control-0:7460 --partitions 'day_*' " +
+			"--out criteo.vocab",
 		Args: p.in.takeArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.pass(cmd, &p, "") },
 	}
@@ -183,7 +245,8 @@ func (c vocabularyCommands) extend() *cobra.Command {
 		Short: "Append the new keys of more data to a vocabulary; its keys keep their ids",
 		Long: `Makes a pass over more data. Keys of the vocabulary keep their ids, and new keys are appended by the rules of
 the vocabulary, which must be those of the pipeline. VOCABULARY.counts is read, too, so that min_count counts
-over all data so far. A model's tables grow at their ends.`,
+over all data so far. A model's tables grow at their ends. With --control or --context the data are partitions of a
+cluster, as in millrace vocabulary build; name the new ones with --partitions or --exclude.`,
 		Example: "  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet --out criteo-1.vocab\n" +
 			"  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet --out criteo.vocab --overwrite",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -207,6 +270,19 @@ func (c vocabularyCommands) pass(cmd *cobra.Command, p *passFlags, extend string
 	}
 	if p.out == "" {
 		return usagef("--out is wanted")
+	}
+	if spec, err = p.numbers.bind(spec, p.pipeline); err != nil {
+		return err
+	}
+	if spec, err = p.modules.bind(spec, p.pipeline); err != nil {
+		return err
+	}
+	inCluster, err := p.isCluster(cmd)
+	if err != nil {
+		return err
+	}
+	if inCluster {
+		return namePipeline(c.clusterPass(cmd, p, spec, extend), p.pipeline)
 	}
 	pass := local.VocabularyPass{Pipeline: spec, Path: p.out, Replace: p.replace, Extend: extend,
 		Builder: vocabulary.BuilderOptions{Folder: p.folder}}
@@ -237,42 +313,67 @@ func (c vocabularyCommands) pass(cmd *cobra.Command, p *passFlags, extend string
 	return c.print(built, built.table)
 }
 
-// runPass makes a pass with progress.
+// runPass makes a pass that writes a file, with progress.
 func (c *console) runPass(
 	cmd *cobra.Command, pass *local.VocabularyPass, storage api.Storage,
 ) (*builtVocabulary, error) {
 	begin := time.Now()
+	made, err := c.runWithProgress(cmd, pass, storage)
+	if err != nil {
+		return nil, err
+	}
+	return viewBuilt(pass.Path, made.Built, made.Columns, made.Rules, made.Rows, time.Since(begin)), nil
+}
+
+// runWithProgress makes a pass with progress.
+func (c *console) runWithProgress(
+	cmd *cobra.Command, pass *local.VocabularyPass, storage api.Storage,
+) (*local.VocabularyReport, error) {
 	var shown *progress
 	pass.Started = func(rows int64) { shown = c.newProgress("vocabulary "+pass.Name, "rows", rows) }
-	pass.Progress = func(rows int64) { shown.add(rows) }
+	pass.Progress = func(p vocabulary.Progress) { addVocabularyProgress(shown, p) }
 	made, err := pass.Run(cmd.Context(), storage)
 	if shown != nil {
 		shown.finish()
 	}
-	if err != nil {
-		return nil, err
-	}
-	elapsed := time.Since(begin).Seconds()
-	v := &builtVocabulary{Out: pass.Path, Digest: made.Digest.String(), Bytes: made.Bytes, Rows: made.Rows,
-		ElapsedSeconds: elapsed, RowsPerSecond: float64(made.Rows) / elapsed}
+	return made, err
+}
+
+// addVocabularyProgress counts a mini-batch of a pass that makes a vocabulary.
+func addVocabularyProgress(shown *progress, p vocabulary.Progress) {
+	shown.add(p.Rows, progressCount{name: "splits", done: int64(p.Splits), total: int64(p.AllSplits)},
+		progressCount{name: "keys", done: p.Keys})
+}
+
+// viewBuilt describes a vocabulary that a pass over some rows has made.
+func viewBuilt(
+	path string, made *vocabulary.Built, columns []vocabulary.Column, rules vocabulary.Rules, rows int64,
+	took time.Duration,
+) *builtVocabulary {
+	elapsed := took.Seconds()
+	v := &builtVocabulary{Out: path, Digest: made.Digest.String(), Bytes: made.Bytes, Rows: rows,
+		ElapsedSeconds: elapsed, RowsPerSecond: float64(rows) / elapsed}
 	for _, t := range made.Tables {
 		v.Keys, v.Seen, v.Appended = v.Keys+t.Keys, v.Seen+t.Seen, v.Appended+t.Appended
 	}
-	for _, column := range made.Columns {
+	for _, column := range columns {
 		t := made.Tables[0]
-		if !made.Rules.Joint {
+		if !rules.Joint {
 			t = made.Tables[len(v.Columns)]
 		}
 		v.Columns = append(v.Columns, builtColumn{Name: column.Name, Table: column.Table, Keys: t.Keys, Seen: t.Seen,
 			Appended: t.Appended})
 	}
-	return v, nil
+	return v
 }
 
 // table writes the result for people.
 func (v *builtVocabulary) table(w io.Writer) {
 	fmt.Fprintf(w, "wrote\t%s, %d bytes\nsha256\t%s\nrows\t%d, %.0f a second\n", v.Out, v.Bytes, v.Digest, v.Rows,
 		v.RowsPerSecond)
+	if v.builtInCluster != nil {
+		v.builtInCluster.table(w)
+	}
 	fmt.Fprintf(w, "keys\t%d of %d that were seen, %d of them new\n", v.Keys, v.Seen, v.Appended)
 	for _, column := range v.Columns {
 		fmt.Fprintf(w, "%s\t%d of %d\n", tableCell(column.Name), column.Keys, column.Seen)
@@ -453,18 +554,48 @@ func (d *vocabularyDifference) table(w io.Writer) {
 	}
 }
 
-// buildVocabularies builds the vocabularies of --build-vocabulary and returns the files by name.
+// buildVocabularies builds the vocabularies of --build-vocabulary, of which those without a file stay in memory, and
+// returns the pipeline that has them.
 func (c *console) buildVocabularies(
 	cmd *cobra.Command, spec *pipeline.Spec, files map[string]string, storage api.Storage, queue int64,
-) ([]*builtVocabulary, error) {
+) (*pipeline.Spec, []*builtVocabulary, error) {
 	var all []*builtVocabulary
+	bound := spec
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		built, err := c.runPass(cmd, &local.VocabularyPass{Pipeline: spec, Name: name, Path: files[name],
-			QueueBytes: queue}, storage)
+		pass := &local.VocabularyPass{Pipeline: spec, Name: name, Path: files[name], InMemory: files[name] == "",
+			QueueBytes: queue}
+		begin := time.Now()
+		made, err := c.runWithProgress(cmd, pass, storage)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		all = append(all, built)
+		if pass.InMemory {
+			all = append(all, &builtVocabulary{Digest: made.Vocabulary.Digest.String(),
+				ElapsedSeconds: time.Since(begin).Seconds()})
+			bound, err = bound.Bind(name, made.Vocabulary)
+		} else {
+			all = append(all, viewBuilt(pass.Path, made.Built, made.Columns, made.Rules, made.Rows, time.Since(begin)))
+			bound, err = local.BindVocabularies(bound, map[string]string{name: pass.Path})
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
-	return all, nil
+	return bound, all, nil
+}
+
+// vocabulariesToBuild reads the values of --build-vocabulary: NAME=FILE, or NAME for a vocabulary without a file.
+func vocabulariesToBuild(given []string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, text := range given {
+		name, path, hasFile := strings.Cut(text, "=")
+		if name == "" || hasFile && path == "" {
+			return nil, usagef("--build-vocabulary %q: want NAME or NAME=FILE, as piper=criteo.vocab", text)
+		}
+		if _, twice := files[name]; twice {
+			return nil, usagef("--build-vocabulary names %q twice", name)
+		}
+		files[name] = path
+	}
+	return files, nil
 }

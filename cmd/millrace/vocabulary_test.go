@@ -71,9 +71,18 @@ func TestBothLoops(t *testing.T) {
 		assert.Equal(t, content(t, in("a.vocab"))["a.vocab"], content(t, file)[filepath.Base(file)])
 		require.Len(t, result.Vocabularies, 1)
 		assert.Equal(t, built.Digest, result.Vocabularies[0].Digest)
-		assert.Equal(t, "host", result.Vocabularies[0].LookedUpBy)
+		by := map[string]string{"drive": "drive", "cpu": "host", "reference": "host"}
+		assert.Equal(t, by[engine], result.Vocabularies[0].LookedUpBy)
 		assert.Equal(t, file, result.Vocabularies[0].BuiltFile)
 	}
+	result := decode[preprocessResult](t, must(t, append([]string{"preprocess", "--in", in("day_0.tsv"),
+		"--build-vocabulary", "piper", "--out", in("memory"), "--output", "json"}, none...)...))
+	assert.Equal(t, content(t, in("two")), content(t, in("memory")))
+	require.Len(t, result.Vocabularies, 1)
+	assert.Equal(t, built.Digest, result.Vocabularies[0].Digest)
+	assert.Equal(t, built.Keys, result.Vocabularies[0].Keys)
+	assert.Empty(t, result.Vocabularies[0].BuiltFile)
+	assert.Positive(t, result.Vocabularies[0].BuildSeconds)
 
 	info := decode[vocabularyInfo](t, must(t, "vocabulary", "info", in("a.vocab"), "--output", "json"))
 	assert.Equal(t, built.Digest, info.Digest)
@@ -139,6 +148,10 @@ func TestBadVocabularyCalls(t *testing.T) {
 		{"other version", preprocess(pipe, "--vocabulary", "piper="+in("version")), 1, "unknown version: 2.0"},
 		{"no name", preprocess(pipe, "--vocabulary", in("a.vocab")), 2, "want NAME=FILE"},
 		{"twice", preprocess(pipe, "--vocabulary", "piper=a", "--vocabulary", "piper=b"), 2, "twice"},
+		{"built without a name", preprocess(pipe, "--build-vocabulary", "=v"), 2, "want NAME or NAME=FILE"},
+		{"built without the file's name", preprocess(pipe, "--build-vocabulary", "piper="), 2, "want NAME or NAME=FILE"},
+		{"built twice", preprocess(pipe, "--build-vocabulary", "piper", "--build-vocabulary", "piper=v"), 2, "twice"},
+		{"built in memory and lacking", preprocess("criteo", "--build-vocabulary", "piper"), 1, "no vocabulary"},
 		{"built over a file", preprocess(pipe, "--build-vocabulary", "piper="+in("a.vocab")), 1, "file already exists"},
 		{"built and lacking", preprocess("criteo", "--build-vocabulary", "piper="+in("n.vocab")), 1, "no vocabulary"},
 		{"nothing to build", []string{"vocabulary", "build", "--pipeline", "criteo", "--in", in("day_0.tsv"), "--out",

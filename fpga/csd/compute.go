@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// Ranges that a program of an image is given, in this order.
+// Ranges that a program of an image is given, in this order. The last one may be left out: only programs with lookup
+// tables need it.
 const (
 	rangeProgram = iota
 	rangeInput
@@ -21,6 +22,7 @@ const (
 	rangeScratch
 	rangeOutput
 	rangeResult
+	rangeTables
 	rangeCount
 )
 
@@ -47,7 +49,7 @@ func (c *compute) BackendName() string { return BackendFunctional }
 
 // Execute implements controller.Compute: one slice on one engine thread.
 func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (v uint64, st nvme.Status) {
-	if len(ranges) != rangeCount {
+	if len(ranges) != rangeCount && len(ranges) != rangeTables {
 		return 0, nvme.InvalidField
 	}
 	came := time.Now()
@@ -71,6 +73,9 @@ func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (
 	mem := engine.Memory{
 		Program: c.at(ranges[rangeProgram]), Input: c.at(ranges[rangeInput]), Dict: c.at(ranges[rangeDict]),
 		Scratch: c.at(ranges[rangeScratch]), Output: c.at(ranges[rangeOutput]), Result: c.at(ranges[rangeResult]),
+	}
+	if len(ranges) == rangeCount {
+		mem.Tables = c.at(ranges[rangeTables])
 	}
 	start := time.Now()
 	var units engine.Profile

@@ -33,7 +33,11 @@ func stock(t testing.TB) ([]byte, *image.Image) {
 func runVector(t testing.TB, c nvme.Conn, v image.Vector) (uint64, []byte, error) {
 	t.Helper()
 	var ranges []cs.Range
-	for _, n := range []int{len(v.Program), len(v.Input), int(v.Dict), int(v.Scratch), len(v.Output), 64 << 10} {
+	sizes := []int{len(v.Program), len(v.Input), int(v.Dict), int(v.Scratch), len(v.Output), 64 << 10}
+	if len(v.Tables) > 0 {
+		sizes = append(sizes, len(v.Tables))
+	}
+	for _, n := range sizes {
 		n = (n + 4096) &^ 4095
 		cmd := cs.SLMReserve(cs.AnyAddress, uint64(n))
 		cpl, err := c.Admin(t.Context(), &cmd, nil)
@@ -57,7 +61,10 @@ func runVector(t testing.TB, c nvme.Conn, v image.Vector) (uint64, []byte, error
 			assert.Zero(t, r.Move, "nothing was moved")
 		}
 	}()
-	for i, b := range [][]byte{v.Program, v.Input} {
+	for i, b := range [][]byte{v.Program, v.Input, 6: v.Tables} {
+		if len(b) == 0 {
+			continue
+		}
 		cmd := cs.Store(ranges[i].Addr, uint32(len(b)))
 		_, err := c.IO(t.Context(), &cmd, b)
 		require.NoError(t, err)
@@ -97,14 +104,14 @@ func TestStockImageRunsAndIsCounted(t *testing.T) {
 	require.NoError(t, l.Unmarshal(b))
 	assert.Equal(t, BackendFunctional, l.Backend)
 	assert.Equal(t, uint16(2), l.Threads)
-	assert.Equal(t, uint64(30), l.Executions)
-	assert.Equal(t, uint64(42+9+9+9), l.Rows,
+	assert.Equal(t, uint64(36), l.Executions)
+	assert.Equal(t, uint64(48+9+9+9+6), l.Rows,
 		"two rows an execution, or three of maps, graphs and buckets, however many columns")
 	assert.Equal(t, uint64(testSLM), l.SLMBytes)
 	require.Len(t, l.Programs, len(m.Spec.SelfTest))
 	for i, p := range l.Programs {
 		assert.Equal(t, uint64(3), p.Runs)
-		assert.Equal(t, []uint64{6, 9, 9, 6, 6, 6, 6, 9, 6, 6}[i], p.Rows)
+		assert.Equal(t, []uint64{6, 6, 6, 9, 9, 6, 6, 6, 6, 9, 6, 6}[i], p.Rows)
 		assert.Positive(t, p.P)
 		assert.LessOrEqual(t, p.Shortest, p.Longest)
 	}
@@ -113,14 +120,14 @@ func TestStockImageRunsAndIsCounted(t *testing.T) {
 	for _, u := range l.Units {
 		byName[u.Name] = u
 	}
-	assert.Equal(t, uint64(12), byName["text"].Runs, "of text rows, and thrice of binary rows, three times")
-	assert.Equal(t, uint64(51), byName["parquet"].Runs,
-		"a block of each of four columns, three of text, three of ids, four of times and decimals, one of dense lists, one "+
+	assert.Equal(t, uint64(18), byName["text"].Runs, "of text rows, and five times of binary rows, three times")
+	assert.Equal(t, uint64(54), byName["parquet"].Runs,
+		"a block of each of five columns, three of text, three of ids, four of times and decimals, one of dense lists, one "+
 			"of a map and one of real numbers, three times")
-	assert.Equal(t, uint64(42+18+18+24+9+45+6), byName["parquet"].Rows,
-		"two rows of one value, thrice two of lists with four, thrice two of text and of ids, four times two of times and "+
-			"decimals, lists with three, a map of three times five, and two real numbers, three times")
-	assert.Equal(t, uint64(30), byName[TransformName].Runs)
+	assert.Equal(t, uint64(54+18+18+24+9+45+6), byName["parquet"].Rows,
+		"two rows of one value, four times two of lists with four, thrice two of text and of ids, four times two of times "+
+			"and decimals, lists with three, a map of three times five, and two real numbers, three times")
+	assert.Equal(t, uint64(36), byName[TransformName].Runs)
 	assert.Equal(t, uint64(6), byName["box_cox"].Runs, "two sinks, three times")
 	assert.Equal(t, uint64(3), byName["log"].Runs)
 	assert.Equal(t, uint64(6), byName["log"].Rows)

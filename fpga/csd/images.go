@@ -2,8 +2,10 @@ package csd
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme"
 )
 
@@ -102,8 +104,13 @@ func (s *slots) logPage() (*image.LogPage, uint64) {
 			Slot: i, Role: role(i), Active: state.executes(), Tested: state.tested(), Reason: s.slots[i].reason,
 		}
 		if m := s.slots[i].img; m != nil {
+			t.Lookups = offersLookups(m)
 			t.Image, t.Interface, t.Bytes = m.ID, m.Interface(), len(m.Bytes())
 			t.Boot, t.Previous = s.boot == mark{i, m.ID}, s.previous == mark{i, m.ID}
+			for k := range m.Spec.Modules {
+				x := &m.Spec.Modules[k]
+				t.Modules = append(t.Modules, image.SlotModule{Name: x.Name, SHA256: x.Digest()})
+			}
 			if m.Signature != nil {
 				t.SignedBy = m.Signature.Key
 			}
@@ -115,6 +122,14 @@ func (s *slots) logPage() (*image.LogPage, uint64) {
 		r.Slots = append(r.Slots, t)
 	}
 	return r, s.changes
+}
+
+// offersLookups reports whether an image has the unit of lookup tables.
+func offersLookups(m *image.Image) bool {
+	const unit = program.UnitVocabulary
+	return slices.ContainsFunc(m.Spec.Units, func(u image.Unit) bool {
+		return u.Number == uint16(unit) && u.Version == unit.Version()
+	})
 }
 
 // Images returns the drive's log page of its images; nil for a plain drive.

@@ -24,6 +24,7 @@ func selfTest(ctx context.Context, e *engine.Engine, vectors []image.Vector) err
 			Dict:    aligned(nil, int(v.Dict)),
 			Scratch: aligned(nil, int(v.Scratch)),
 			Output:  aligned(nil, len(v.Output)),
+			Tables:  aligned(v.Tables, len(v.Tables)),
 			Result:  aligned(nil, program.ResultSize(len(v.Args)/program.SliceTask)),
 		}
 		if got := e.Execute(ctx, mem, v.Args); uint64(got) != v.State {

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/wasm"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
@@ -252,7 +253,7 @@ func (s *slots) prepare(ctx context.Context, i int) (*engine.Engine, error) {
 	return e, nil
 }
 
-// newEngine makes an engine with an image's units.
+// newEngine makes an engine with an image's units and modules.
 func newEngine(m *image.Image) (*engine.Engine, error) {
 	have := make(map[program.UnitRef]bool)
 	for _, u := range engine.Units() {
@@ -266,7 +267,12 @@ func newEngine(m *image.Image) (*engine.Engine, error) {
 		}
 		refs = append(refs, ref)
 	}
-	return engine.New(engine.Options{Units: refs}), nil
+	for i := range m.Spec.Modules {
+		if err := wasm.Check(m.Spec.Modules[i].Bytes); err != nil {
+			return nil, fmt.Errorf("module %q: %w", m.Spec.Modules[i].Name, err)
+		}
+	}
+	return engine.New(engine.Options{Units: refs, Modules: m.Spec.ModuleBytes()}), nil
 }
 
 // running returns the active image's engine, nil when none is active.

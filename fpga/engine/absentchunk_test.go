@@ -20,8 +20,8 @@ import (
 func lackColumns(rng *rand.Rand, p *program.Program) {
 	for i := 0; i < len(p.Columns); {
 		n := 1
-		for p.Columns[i].Part.OfMap() && i+n < len(p.Columns) && p.Columns[i+n].Part.OfMap() &&
-			p.Columns[i+n].Part.Continues() {
+		for i+n < len(p.Columns) && p.Columns[i].LeafPart().OfMap() && p.Columns[i+n].LeafPart().OfMap() &&
+			p.Columns[i+n].LeafPart().Continues() {
 			n++
 		}
 		choice := rng.IntN(3)

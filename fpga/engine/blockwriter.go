@@ -41,10 +41,11 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 		err := x.runChain(s.sinks[0].steps, &v)
 		x.buffers.operatorChecksum = nil
 		if err != nil {
+			locateAbsentKey(err, &s.sinks[0], row)
 			return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1,
 				err))
 		}
-		rows, need, err := x.output.storeLists(uint64(s.sinks[0].index), row, &v)
+		rows, need, err := x.output.storeLists(uint64(s.sinks[0].index), row, &v, nil)
 		if err != nil {
 			return 0, s.errorAtPage(&s.cursor, err)
 		}
@@ -74,6 +75,7 @@ func (x *executor) writeScalars(sinks []sink, row uint64, v chainValues, lastUse
 			x.buffers.chainDestination.dense = x.output.denseDestination(uint64(s.index), row, v.count)
 		}
 		if err := x.runChain(s.steps, &v); err != nil {
+			locateAbsentKey(err, s, row)
 			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.count)-1, err)
 		}
 		if s.tensor == program.ToSparse && v.valid != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/mapid"
 	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/rescale"
+	"github.com/millrace/millrace/fpga/unit/vocabulary"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
@@ -31,6 +32,8 @@ type chainValues struct {
 
 	list    bool
 	lengths []int32 // lists: how many values each row has
+	// scores are those of ids in lists, before the chain dropped some of the ids; nil if the values have none.
+	scores []float32
 
 	// The chain may overwrite the slices that it owns. Other sinks still read the rest.
 	ownsValues, ownsValid, ownsLengths bool
@@ -55,6 +58,9 @@ type buffers struct {
 	// operatorChecksum is the checksum of the open page, if the only operator of a chain adds its input to the checksum.
 	// Else it is nil.
 	operatorChecksum *pendingChecksum
+	// lookups are the slice's lookup tables, and lookupKeys the keys of one block.
+	lookups    []vocabulary.Stored
+	lookupKeys [lookupBlock]int64
 }
 
 // destination is the memory in which a chain's values end, where the last operator can write them there directly. Nil
@@ -215,6 +221,8 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 		v.int64s, v.ownsValues = dst, true
 	case program.UnitOneHot:
 		b.findClasses(s, v)
+	case program.UnitVocabulary:
+		return b.lookUp(s.lookup, v)
 	case program.UnitHashBucket:
 		dst := b.intDestination(v.count)
 		s.bucketHasher.Buckets(dst, v.int64s[:v.count])
@@ -254,8 +262,11 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 	case program.UnitListSlice:
 		return b.sliceLists(s, v)
 	case program.UnitNGram:
-		b.ownValues(v)
 		b.ownLengths(v)
+		if s.listsWindows {
+			return b.listWindows(s.ngramSize, v)
+		}
+		b.ownValues(v)
 		kept, err := ngram.NGram(v.lengths, v.int64s, s.ngramSize)
 		v.count, v.int64s = kept, v.int64s[:kept]
 		return err

@@ -33,6 +33,7 @@ type compiledProgram struct {
 	textOptions text.Options
 	usedFields  [textFields]bool // text: the fields that columns read
 	fieldCount  int              // text: the number of used fields
+	lookups     []lookupTable
 }
 
 // textFields is the number of fields of a Criteo row: label, 13 dense, 26 sparse.
@@ -46,8 +47,9 @@ type column struct {
 	list       bool
 	sparseKeys int // number of sinks that feed keys
 	part       program.Part
-	absent     bool      // partitions may lack the column
-	group      groupPlan // the plan of the column's map or graph, if it belongs to one
+	leafPart   program.Part // which leaf of a map it is, also in a graph
+	absent     bool         // partitions may lack the column
+	group      groupPlan    // the plan of the column's map or graph, if it belongs to one
 	// passes are the sinks of each pass over the column's rows. There is one pass, unless the column feeds several keys
 	// whose values are appended: all values of a key lie behind those of the key before, so each key takes a pass of
 	// its own.
@@ -77,6 +79,7 @@ type step struct {
 	lowFloat, highFloat float64 // clamp of floats
 	keepFirst           int64   // firstx: elements of a list
 	ngramSize           int64   // ngram: ids of a window
+	listsWindows        bool    // ngram: lists the ids of all windows
 	hashFunction        hashbytes.Function
 	multiplier, divisor int64      // rescale
 	timeUnit            int96.Unit // int96_time
@@ -93,6 +96,7 @@ type step struct {
 	hasher              *sigridhash.Hasher
 	modulus             *positivemodulus.Modulus
 	bucketHasher        hashcross.Hasher
+	lookup              *lookup
 	classes             onehot.Classes
 	classCount          uint32 // onehot
 	table               *bucketize.Table
@@ -106,9 +110,14 @@ type step struct {
 	rejectsNaN    bool // bucketize: a NaN is an error, so none may stand where a value is null
 }
 
-// compile prepares a validated program for an engine with these units.
-func compileProgram(p *program.Program, units []program.UnitRef) (*compiledProgram, error) {
+// compileProgram prepares a validated program for an engine with these units and modules.
+func compileProgram(p *program.Program, units []program.UnitRef,
+	modules program.Modules) (*compiledProgram, error) {
 	for _, want := range p.Units() {
+		if !slices.Contains(units, want) && want.Unit == program.UnitWasm {
+			return nil, fmt.Errorf("compile program: unit %v version %d is not in the image, and module %v needs it: "+
+				"activate an image that holds the module", want.Unit, want.Version, p.WasmModules()[0])
+		}
 		if !slices.Contains(units, want) {
 			return nil, fmt.Errorf("compile program: unit %v version %d is not in the image", want.Unit, want.Version)
 		}
@@ -122,10 +131,16 @@ func compileProgram(p *program.Program, units []program.UnitRef) (*compiledProgr
 		c.textOptions.Policy = text.Null
 	}
 	tables := newPreparedTables()
+	tables.modules = modules
+	var err error
+	if c.lookups, err = compileLookupTables(p.LookupTables); err != nil {
+		return nil, fmt.Errorf("compile program: %w", err)
+	}
 	graphs := 0
 	for i := range p.Columns {
 		from, to := &p.Columns[i], &c.columns[i]
 		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List, absent: from.Absent}
+		to.leafPart = from.LeafPart()
 		switch to.part = from.Part; {
 		case to.part == program.MapKeys:
 			to.group = &mapPlan{columnGroup: columnGroup{leaves: p.Parts(i), valuesLeaf: 1}}
@@ -158,7 +173,7 @@ func compileProgram(p *program.Program, units []program.UnitRef) (*compiledProgr
 		case program.NoPart:
 			to.passes = groupPasses(sinks, p.Output.Fixed)
 		case program.MapValues:
-			to.group.(*mapPlan).addSinks(from, sinks)
+			to.group.(*mapPlan).addSinks(from, sinks, p.Columns[i-1].Kind == program.Bytes)
 		}
 	}
 	return c, nil
@@ -265,6 +280,8 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 		} else {
 			st.classes, err = onehot.New(int64(o.Classes))
 		}
+	case program.Lookup:
+		st.lookup, err = newLookup(o)
 	case program.HashBucket:
 		st.bucketHasher, err = hashcross.New(o.Buckets)
 	case program.FirstX:
@@ -272,7 +289,7 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 	case program.Convert:
 		st.outputKind = o.To
 	case program.NGram:
-		st.ngramSize = o.N
+		st.ngramSize, st.listsWindows = o.N, o.Mode == program.NGramRAP
 	case program.HashBytes:
 		st.hashFunction, err = functionOfHash(o.Function)
 	case program.Rescale:

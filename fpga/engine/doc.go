@@ -3,7 +3,7 @@
 //
 // # Overview
 //
-// [Engine.Execute] takes six memory ranges and a marshalled program.Slice. It leaves tensors in the output range and
+// [Engine.Execute] takes seven memory ranges and a marshalled program.Slice. It leaves tensors in the output range and
 // a program.Result in the result range. Between calls the engine keeps only compiled programs, by digest. Everything
 // else that lasts (a dictionary, an unpacked page) lies in the ranges, and the engine checks it when it uses it
 // again.
@@ -66,6 +66,14 @@
 // the window. That is sound because the checksum guards the host's own rows against the medium, and does not guard
 // the engine against the host: a decoder checks every byte that it reads. A host binds the mark to the move that
 // brought the bytes, as package sdk does, so that the mark cannot outlive them.
+//
+// # Lookup tables
+//
+// The tables of vocabularies lie in the tables range, and lookups read them where they lie (lookuptables.go): a table
+// takes no other memory, belongs to the association that holds the range, and goes with it. The program names a
+// table's SHA-256. The engine verifies it before a slice does anything, unless the slice says that it was verified
+// (program.Slice.TablesChecked); the engine trusts that mark as it trusts the mark of a page's checksum. A host that
+// marks bytes which were never verified, or changes them later, gets wrong ids in its own mini-batches and no more.
 //
 // # Concurrency
 //

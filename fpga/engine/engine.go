@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -19,6 +20,8 @@ type Options struct {
 	// MaxList is the longest list of one row, in elements, that the engine reads; 0 means 2^20. It bounds the engine's
 	// own memory: three times MaxList values of 8 bytes a thread.
 	MaxList int
+	// Modules are the WebAssembly modules that programs may name; nil: none. They are only read.
+	Modules program.Modules
 }
 
 const (
@@ -31,14 +34,16 @@ const (
 // Units lists every unit that this engine has, in order. A stock image offers them.
 func Units() []program.UnitRef { return program.Known() }
 
-// Memory is the six memory ranges of an execution. They must not overlap. Program and Input are only read.
+// Memory is the memory ranges of an execution. They must not overlap. Program, Input and Tables are only read. Tables
+// is empty for programs without lookup tables.
 type Memory struct {
-	Program, Input, Dict, Scratch, Output, Result []byte
+	Program, Input, Dict, Scratch, Output, Result, Tables []byte
 }
 
 // Engine executes slices. It is safe for concurrent use.
 type Engine struct {
 	units     []program.UnitRef
+	modules   program.Modules
 	blockRows int
 	maxList   int
 	programs  programCache
@@ -55,8 +60,9 @@ func New(o Options) *Engine {
 		}
 		return v
 	}
-	e := &Engine{units: o.Units, blockRows: min(orDefault(o.BlockRows, defaultBlockRows), maxBlockRows),
-		maxList: orDefault(o.MaxList, defaultMaxList)}
+	e := &Engine{units: o.Units, modules: o.Modules,
+		blockRows: min(orDefault(o.BlockRows, defaultBlockRows), maxBlockRows),
+		maxList:   orDefault(o.MaxList, defaultMaxList)}
 	if e.units == nil {
 		e.units = Units()
 	}
@@ -113,6 +119,7 @@ const maxIdleBytes = 8 << 20
 func (e *Engine) returnExecutor(x *executor) {
 	x.ctx, x.memory = nil, Memory{}
 	x.program, x.page.unpacked, x.tasks = nil, nil, releaseTasks(x.tasks)
+	x.buffers.releaseLookups()
 	x.resident.opened, x.result.Message, x.pageChecksum = false, "", pendingChecksum{}
 	x.mapReader.releaseMemory()
 	x.graphValues.releaseMemory()
@@ -143,12 +150,16 @@ func (x *executor) executeSlice() {
 			Cursor: x.slice.Tasks[i].Cursor})
 	}
 	x.result.Values = x.slice.Values
-	compiled, err := x.engine.programs.compiledFor(&x.slice, x.memory.Program, x.engine.units)
+	compiled, err := x.engine.programs.compiledFor(&x.slice, x.memory.Program, x.engine)
 	if err != nil {
 		x.failWith(err)
 		return
 	}
 	x.program = compiled
+	if err := x.openTables(); err != nil {
+		x.failWith(err)
+		return
+	}
 	if err := x.checkSlice(); err != nil {
 		x.failWith(err)
 		return
@@ -233,4 +244,7 @@ func (x *executor) failWith(err error) program.State {
 // setFailure sets the result's state and message.
 func (x *executor) setFailure(state program.State, err error) {
 	x.result.State, x.result.Message = state, fmt.Sprint(err)
+	if e := (*absentKeyError)(nil); errors.As(err, &e) {
+		x.result.AbsentKey = e.located
+	}
 }

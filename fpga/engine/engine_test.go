@@ -57,6 +57,9 @@ func TestEngineIsReference(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		cols := randomColumns(rng, columns, rows)
 		p := randomProgram(rng, cols, risky, l.groupRows >= rows)
+		if rng.IntN(3) == 0 {
+			addLookups(t, rng, p, risky)
+		}
 		require.NoError(t, p.Validate())
 		data := writeFile(t, cols, l)
 		f := readFooter(t, data)
@@ -81,7 +84,7 @@ func compareMiniBatches(
 	}
 	ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
 	require.NoError(t, err)
-	h := newHost(engine.New(engine.Options{BlockRows: c.block}), p, f, data, c.seed)
+	h := newHost(engine.New(engine.Options{BlockRows: c.block, Modules: p.Modules}), p, f, data, c.seed)
 	switch rapid.IntRange(0, 3).Draw(t, "host") {
 	case 0:
 		h.wholeChunks = true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
@@ -22,6 +23,7 @@ type testColumn struct {
 	list     bool
 	optional bool // the value, or the list as a whole
 	elements bool // lists: elements are optional
+	within   int  // lists: how many optional lists deep the elements lie inside the list; their rows are flat
 	unsigned int  // INT(w, unsigned); 0: plain
 	encoding string
 	codec    string
@@ -92,6 +94,9 @@ func (c *testColumn) node() pq.Node {
 		if c.elements {
 			n = pq.Optional(n)
 		}
+		for range c.within {
+			n = pq.Optional(pq.List(n))
+		}
 		n = pq.List(n)
 	}
 	if c.optional {
@@ -143,6 +148,10 @@ func (c *testColumn) levels(row pq.Row, v any, index int) pq.Row {
 		return append(row, c.value(v).Level(0, def, index))
 	}
 	list := v.([]any)
+	if c.within > 0 {
+		rng := rand.New(rand.NewPCG(uint64(len(list)), uint64(c.within))) // the same lists whenever a row is written
+		return c.listsInList(rng, row, list, 0, 0, def, index)
+	}
 	if len(list) == 0 {
 		return append(row, pq.NullValue().Level(0, def, index))
 	}
@@ -155,6 +164,41 @@ func (c *testColumn) levels(row pq.Row, v any, index int) pq.Row {
 			rep = 0
 		}
 		row = append(row, c.value(e).Level(rep, d, index))
+	}
+	return row
+}
+
+// listsInList appends the values of a list that is not null, which lies inside some number of lists, with their levels.
+// The first has a repetition level, and the list a definition level. rng decides which lists hold the elements, and
+// which are empty or null.
+func (c *testColumn) listsInList(rng *rand.Rand, row pq.Row, elements []any, inside, rep, def, index int) pq.Row {
+	if len(elements) == 0 && (inside == c.within || rng.IntN(2) == 0) {
+		return append(row, pq.NullValue().Level(rep, def, index))
+	}
+	if inside == c.within {
+		for i, e := range elements {
+			d := def + 1
+			if e != nil && c.elements {
+				d++
+			}
+			if i > 0 {
+				rep = inside + 1
+			}
+			row = append(row, c.value(e).Level(rep, d, index))
+		}
+		return row
+	}
+	for lists := 1 + rng.IntN(3); lists > 0; lists-- {
+		n := len(elements)
+		if lists > 1 {
+			n = rng.IntN(n + 1)
+		}
+		if n == 0 && rng.IntN(3) == 0 {
+			row = append(row, pq.NullValue().Level(rep, def+1, index)) // a null list
+		} else {
+			row = c.listsInList(rng, row, elements[:n], inside+1, rep, def+2, index)
+		}
+		elements, rep = elements[n:], inside+1
 	}
 	return row
 }

@@ -82,6 +82,7 @@ func stages(t testing.TB) []stage {
 	out = append(out, stage{b.mem, b.slice.Marshal()})
 	rng := rand.New(rand.NewPCG(3, 5))
 	p := criteoProgram(rng, program.CriteoTSV, true)
+	addLookups(t, rng, p, false)
 	h := newHost(engine.New(engine.Options{}), p, nil, randomText(rng, 20, true, false), 1)
 	h.scratch, h.rooms[0].scratch, h.wholeChunks, h.firstCapacity = make([]byte, 20*40*9), 20*40*9, true, 2000
 	return append(out, h.stage(t, 20))
@@ -98,7 +99,7 @@ func (h *host) stage(t testing.TB, rows int) stage {
 		s.Tasks = append(s.Tasks, m.buildTask(j, &input))
 	}
 	st := stage{engine.Memory{Program: h.code, Input: input, Dict: h.dict, Scratch: h.scratch, Output: m.output,
-		Result: make([]byte, program.ResultSize(len(s.Tasks)))}, s.Marshal()}
+		Tables: h.tables, Result: make([]byte, program.ResultSize(len(s.Tasks)))}, s.Marshal()}
 	state := h.engine.Execute(context.Background(), st.mem, st.args)
 	r, err := program.UnmarshalResult(st.mem.Result)
 	require.NoError(t, err)
@@ -106,8 +107,8 @@ func (h *host) stage(t testing.TB, rows int) stage {
 	return st
 }
 
-// FuzzExecute damages slices, pages, dictionaries, unpacked pages and programs. Execute never panics, never writes to
-// the input or the program, and always leaves a result of the state that it returns.
+// FuzzExecute damages slices, pages, dictionaries, unpacked pages, programs and lookup tables. Execute never panics,
+// never writes to the input or the program, and always leaves a result of the state that it returns.
 func FuzzExecute(f *testing.F) {
 	all := stages(f)
 	e := engine.New(engine.Options{MaxList: 1 << 16})
@@ -126,6 +127,8 @@ func FuzzExecute(f *testing.F) {
 		f.Add(uint8(i), edit(2, 8, 0xff))
 		f.Add(uint8(i), append(edit(3, 70, 9), edit(0, 128+64+28, 3)...))
 		f.Add(uint8(i), edit(4, 90, 2))
+		f.Add(uint8(i), edit(5, 8, 0xff))
+		f.Add(uint8(i), append(edit(5, 8, 0xff), edit(0, 60, 1)...)) // a table that is said to be verified
 	}
 	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
 		s := all[int(which)%len(all)]
@@ -134,13 +137,15 @@ func FuzzExecute(f *testing.F) {
 		mem := engine.Memory{Program: bytes.Clone(s.mem.Program), Input: bytes.Clone(s.mem.Input),
 			Dict:    bytes.Clone(s.mem.Dict),
 			Scratch: bytes.Clone(s.mem.Scratch), Output: bytes.Clone(s.mem.Output), Result: make([]byte, 4096)}
-		targets := [][]byte{args, mem.Input, mem.Dict, mem.Scratch, mem.Program}
+		mem.Tables = alignedBytes(len(s.mem.Tables))
+		copy(mem.Tables, s.mem.Tables)
+		targets := [][]byte{args, mem.Input, mem.Dict, mem.Scratch, mem.Program, mem.Tables}
 		recode := false
 		for ; len(edits) >= 6; edits = edits[6:] {
-			target := targets[edits[0]%5]
+			target := targets[edits[0]%6]
 			if len(target) > 0 {
 				target[binary.LittleEndian.Uint32(edits[1:])%uint32(len(target))] = edits[5]
-				recode = recode || edits[0]%5 == 4
+				recode = recode || edits[0]%6 == 4
 			}
 		}
 		if recode && len(args) >= 48 {

@@ -11,11 +11,14 @@ import (
 // graphPlan is the compiled form of a graph. The columns are read side by side, a block of rows at a time (mapReader).
 // graphValues holds the values of some rows of a block, and the ids of keys go the way of a map's (staging.go).
 //
-// Values are numbered: the columns, the steps, and then the columns that a step of several inputs takes as they are
-// and that are lists: a list that holds a null counts as empty there.
+// Values are numbered: the columns and the features of maps, the steps, and then the columns and features that a step
+// of several inputs takes as they are and that are lists: a list that holds a null counts as empty there.
 type graphPlan struct {
 	columnGroup
-	columns     []program.ValueType
+	columns     []program.ValueType  // the values that are columns or features of maps
+	sources     []program.GraphValue // of columns
+	leafParts   []program.Part       // of the leaves of the group
+	maps        []graphMap
 	steps       []graphStep
 	directLists []int // the columns that the last values are
 	sinks       []graphSink
@@ -36,6 +39,7 @@ type graphStep struct {
 type graphSink struct {
 	sink
 	value, leaf int
+	scored      bool // the scores of the ids become weights
 }
 
 // graphPass is the sinks of one pass over rows of text, and the steps that they need. There is one pass, unless several
@@ -59,10 +63,12 @@ func compileGraph(g *program.Graph, columns []program.Column,
 	p := &graphPlan{columnGroup: columnGroup{leaves: len(columns)}}
 	var types []program.ValueType
 	var leaves []int
-	for i := range columns {
-		types, leaves = append(types, program.ValueType{Kind: columns[i].Kind, List: columns[i].List}), append(leaves, i)
+	p.sources = program.GraphValues(columns)
+	for i := range p.sources {
+		types, leaves = append(types, p.sources[i].Type), append(leaves, p.sources[i].Column)
 	}
-	p.columns = types[:len(columns):len(columns)]
+	p.columns = types[:len(types):len(types)]
+	p.addMaps(columns)
 	for i := range g.Steps {
 		s, of, err := p.compileStep(g, i, types, tables)
 		if err != nil {
@@ -77,11 +83,11 @@ func compileGraph(g *program.Graph, columns []program.Column,
 		if err != nil {
 			return nil, fmt.Errorf("sink %d: %w", i, err)
 		}
-		if int(from) >= len(columns) {
+		if int(from) >= len(p.columns) {
 			keepNullsOfSteps(s.steps)
 		}
 		p.keys.addSink(&s)
-		p.sinks = append(p.sinks, graphSink{s, int(from), leaves[from]})
+		p.sinks = append(p.sinks, graphSink{s, int(from), leaves[from], g.Sinks[i].Scored})
 	}
 	p.dividePasses()
 	return p, nil
@@ -102,7 +108,7 @@ func (p *graphPlan) compileStep(g *program.Graph, i int, types []program.ValueTy
 		}
 		of, _ = from.Combine.Yield(inputs)
 		ofStep, s.unit = true, from.Combine.Unit()
-		if s.combine, err = compileCombiner(from.Combine); err != nil {
+		if s.combine, err = compileCombiner(from.Combine, tables); err != nil {
 			return s, of, err
 		}
 	}
@@ -183,23 +189,35 @@ func (p *graphPlan) dividePasses() {
 }
 
 // compileCombiner makes an operator of several inputs ready.
-func compileCombiner(c program.Combiner) (combiner, error) {
+func compileCombiner(c program.Combiner, tables *preparedTables) (combiner, error) {
 	switch o := c.(type) {
 	case program.Cartesian:
 		return &cartesianCombiner{params: cartesian.Params{MaxLength: o.MaxLength, Fail: o.Overflow == program.OverflowFail}},
 			nil
 	case program.IDListTransform:
 		return intersectionCombiner{}, nil
+	case program.Enumerate:
+		return enumerateCombiner{}, nil
+	case program.WithScores:
+		return joinCombiner{}, nil
+	case program.Scores:
+		return scoresCombiner{}, nil
 	case program.ComputeScore:
 		return newScoreCombiner(o)
 	case program.HashCross:
 		hasher, err := hashcross.New(o.Buckets)
 		return &crossCombiner{hasher: hasher}, err
+	case program.Wasm:
+		return tables.wasmCombiner(o)
 	}
 	return nil, fmt.Errorf("%T is no operator of this engine", c)
 }
 
 // blockSize implements groupPlan.
 func (p *graphPlan) blockSize(x *executor) (values, maxRows int) {
-	return graphLeafValues, x.engine.blockRows
+	maxRows = x.engine.blockRows
+	for i := range p.maps {
+		maxRows = min(maxRows, max(1, mapBlockPlaces/max(1, p.maps[i].distinctKeys)))
+	}
+	return graphLeafValues, maxRows
 }

@@ -137,6 +137,14 @@ func (m *graphMaker) addCombination() {
 	if m.rng.IntN(3) == 0 && !m.p.Output.Fixed {
 		combine = program.IDListTransform{}
 	}
+	if m.rng.IntN(3) == 0 && !m.p.Output.Fixed && m.addScores() {
+		return
+	}
+	if call, ok := m.wasmStep(); ok && m.rng.IntN(3) == 0 {
+		of, _ := call.Combine.Yield(m.typesOf(call.Inputs))
+		m.addStep(call, of)
+		return
+	}
 	if score, ok := m.scoreStep(); ok && m.rng.IntN(3) == 0 {
 		m.addStep(score, program.ValueType{Kind: program.Float32})
 		return
@@ -165,7 +173,7 @@ func (m *graphMaker) addCombination() {
 			}
 		case 4:
 			if of.List {
-				s.Ops = append(s.Ops, program.NGram{N: 2})
+				s.Ops = append(s.Ops, program.NGram{N: 2, Mode: randomMode(m.rng, s.Ops)})
 			}
 		}
 	}
@@ -209,7 +217,13 @@ func (m *graphMaker) sameLengths(a, b uint32) bool {
 		return true
 	}
 	columns := uint32(len(m.types) - len(m.graph.Steps))
-	return a >= columns && m.types[a].List && m.graph.Steps[a-columns].Combine == nil &&
+	if a < columns || !m.types[a].List {
+		return false
+	}
+	if m.graph.Steps[a-columns].Combine == program.Combiner(program.Scores{}) {
+		return m.graph.Steps[a-columns].Inputs[0] == b
+	}
+	return m.graph.Steps[a-columns].Combine == nil &&
 		m.graph.Steps[a-columns].Inputs[0] == b && m.keepsLengths(m.graph.Steps[a-columns].Ops)
 }
 
@@ -253,6 +267,8 @@ func (m *graphMaker) addSink(value int) {
 		out.Dense += oneHotAtTimes(m.rng, &fake, &s.Sink)
 	} else {
 		s.Sink.Ops = randomChain(m.rng, &fake, program.Int64, out.Fixed, m.risky)
+		s.Scored = of.Scored && m.rng.IntN(4) > 0 && !slices.ContainsFunc(s.Sink.Ops, movesIDs)
+		out.Weights = out.Weights || s.Scored
 		if m.p.Source != program.Parquet {
 			fillNoLists(s.Sink.Ops)
 		}
@@ -328,8 +344,8 @@ func TestTextGraphsAreReference(t *testing.T) {
 		}
 		ref, err := reference.NewText(p, data)
 		require.NoError(t, err)
-		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{3, 0}).Draw(t, "block")}), p, nil,
-			data, seed)
+		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{3, 0}).Draw(t, "block"),
+			Modules: p.Modules}), p, nil, data, seed)
 		for first := 0; first < int(ref.Rows()); first += batch {
 			n := min(batch, int(ref.Rows())-first)
 			want, err := ref.MiniBatch(int64(first), n)

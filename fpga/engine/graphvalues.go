@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/computescore"
 	"github.com/millrace/millrace/fpga/unit/idlisttransform"
+	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -27,10 +28,13 @@ const maxListInputs = 4
 type graphValues struct {
 	columns []chainValues // of all rows of the block
 	values  []graphValue  // of the rows that are computed together
-	starts  []int         // by column: the first element of the rows that come next
-	lengths []int64       // of one row, by value
-	row     []int64       // of one row, by input of a step
-	inputs  []*chainValues
+	// sinkLists holds the scores that the chain of a sink kept.
+	sinkLists graphValue
+	starts    []int // by column: the first element of the rows that come next
+	maps      []graphMapValues
+	lengths   []int64 // of one row, by value
+	row       []int64 // of one row, by input of a step
+	inputs    []*chainValues
 }
 
 // graphValue is one value of a graph. The memory of int64s to lengths is the value's own; view may lie there, or in the
@@ -43,6 +47,11 @@ type graphValue struct {
 	valid    []byte
 	lengths  []int32
 
+	// Lists of ids with scores: the scores that an operator made, those that a chain kept of other scores, and the lengths
+	// before the chain.
+	scores, keptScores []float32
+	originalLengths    []int32
+
 	// Inputs that are scalars and become lists, by their number.
 	listLengths [maxListInputs][]int32
 	listIDs     [maxListInputs][]int64
@@ -54,9 +63,14 @@ type graphValue struct {
 
 // bufferBytes returns the size of the buffers that grow with the data.
 func (g *graphValues) bufferBytes() (n int) {
+	n = 4 * (cap(g.sinkLists.keptScores) + cap(g.sinkLists.originalLengths))
+	for i := range g.maps {
+		n += g.maps[i].bufferBytes()
+	}
 	for i := range g.values {
 		v := &g.values[i]
-		n += 8*(cap(v.int64s)+cap(v.float64s)) + cap(v.valid) + 4*(cap(v.float32s)+cap(v.lengths))
+		n += 8*(cap(v.int64s)+cap(v.float64s)) + cap(v.valid) + 4*(cap(v.float32s)+cap(v.lengths)+cap(v.scores)+
+			cap(v.keptScores)+cap(v.originalLengths))
 		for k := range maxListInputs {
 			n += 8*cap(v.listIDs[k]) + 4*(cap(v.listScores[k])+cap(v.listLengths[k]))
 		}
@@ -71,6 +85,9 @@ func (g *graphValues) releaseMemory() {
 		g.values[i].view = chainValues{}
 	}
 	clear(g.inputs[:cap(g.inputs)])
+	for i := range g.maps {
+		g.maps[i].scores = nil
+	}
 }
 
 // beginBlock makes room for the columns of a block and the values of a plan.
@@ -89,8 +106,14 @@ func (g *graphValues) beginBlock(p *graphPlan) {
 func (p *graphPlan) writeBlock(x *executor, row uint64, n int, valuesStart uint64) (ok bool, leaf int, err error) {
 	g, reader := &x.graphValues, &x.mapReader
 	g.beginBlock(p)
+	if leaf, err := x.pickFeatures(p, n); err != nil {
+		return false, leaf, reader.scans[leaf].errorAtPage(&reader.scans[leaf].cursor, err)
+	}
 	for i := range p.columns {
-		b := &reader.leaves[i].block
+		if p.leafParts[p.sources[i].Column] != program.NoPart {
+			continue // pickFeatures has made it
+		}
+		b := &reader.leaves[p.sources[i].Column].block
 		v := chainValues{kind: p.columns[i].Kind, count: b.Values(), int64s: b.I64, float32s: b.F32, float64s: b.F64,
 			offsets: b.Offsets, data: b.Data, list: p.columns[i].List}
 		if b.Nulls > 0 {
@@ -140,13 +163,13 @@ func (p *graphPlan) rowsTogether(x *executor, from, end int) (rows int, err erro
 			case k >= len(p.steps):
 				l = g.lengths[p.directLists[k-len(p.steps)]]
 			case p.steps[k].combine == nil:
-				l = g.lengths[p.steps[k].inputs[0]]
+				l = p.steps[k].mostAfterChain(g.lengths[p.steps[k].inputs[0]])
 			case p.steps[k].list:
 				g.row = g.row[:0]
 				for _, n := range p.steps[k].inputs {
 					g.row = append(g.row, g.lengths[p.columnOf(n)])
 				}
-				l = p.steps[k].combine.mostElements(g.row)
+				l = p.steps[k].mostAfterChain(p.steps[k].combine.mostElements(g.row))
 			}
 			g.lengths[i] = l
 			sum += l
@@ -163,6 +186,16 @@ func (p *graphPlan) rowsTogether(x *executor, from, end int) (rows int, err erro
 		rows++
 	}
 	return rows, nil
+}
+
+// mostAfterChain returns how many elements the chain of a step makes of n elements at most, if it makes more of them.
+func (s *graphStep) mostAfterChain(n int64) int64 {
+	for i := range s.ops {
+		if s.ops[i].listsWindows {
+			n = min(n*s.ops[i].ngramSize, ngram.MaxListed)
+		}
+	}
+	return n
 }
 
 // columnOf returns the column whose list a value is as it is, or the value itself.
@@ -182,10 +215,13 @@ func (p *graphPlan) computeRows(x *executor, from, rows int, needed []bool) (lea
 	}
 	for k, column := range p.directLists {
 		v := g.values[column].view
+		to := &g.values[len(p.columns)+len(p.steps)+k]
+		to.noteLengths(&v)
 		if err := x.runChain(nil, &v); err != nil {
-			return column, err
+			return p.sources[column].Column, err
 		}
-		g.values[len(p.columns)+len(p.steps)+k].keepView(&v)
+		to.cutScores(&v)
+		to.keepView(&v)
 	}
 	for i := range p.steps {
 		if needed != nil && !needed[i] {
@@ -216,9 +252,11 @@ func (p *graphPlan) computeStep(x *executor, i, rows int) error {
 		x.recordRun(s.unit, start, v.count)
 	}
 	x.buffers.chainDestination = destination{}
+	to.noteLengths(&v)
 	if err := x.runChain(s.ops, &v); err != nil {
 		return err
 	}
+	to.cutScores(&v)
 	to.keepView(&v)
 	return nil
 }
@@ -273,6 +311,9 @@ func (v *chainValues) rowsFrom(from, rows int, start *int) chainValues {
 	default:
 		part.offsets = v.offsets[min(at, len(v.offsets)):min(end+1, len(v.offsets))]
 	}
+	if v.scores != nil {
+		part.scores = v.scores[at:end]
+	}
 	if v.valid != nil {
 		if part.valid = v.valid[at:end]; bytes.IndexByte(part.valid, 0) < 0 {
 			part.valid = nil
@@ -301,6 +342,9 @@ func (p *graphPlan) writeRows(x *executor, row uint64, rows int, valuesStart uin
 		if v.list {
 			features.ids = append(features.ids, v.int64s[:v.count]...)
 			features.counts = append(features.counts, v.lengths...)
+			if s.scored {
+				features.weights = append(features.weights, v.scores...)
+			}
 			features.addUnitWeights(len(x.output.weights) > 0)
 		} else {
 			features.addScalars(&v, len(x.output.weights) > 0)
@@ -328,7 +372,13 @@ func (x *executor) runGraphSink(s *graphSink, row uint64, rows int) (chainValues
 	case s.tensor == program.ToSparse && x.output.fixed:
 		x.buffers.chainDestination = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), rows)
 	}
+	lists := &x.graphValues.sinkLists // other sinks and steps read the scores of the value
+	lists.noteLengths(&v)
 	err := x.runChain(s.steps, &v)
+	locateAbsentKey(err, &s.sink, row)
+	if err == nil && s.scored {
+		lists.cutScores(&v)
+	}
 	return v, err
 }
 
@@ -406,7 +456,11 @@ func (x *executor) storeGraphSink(s *graphSink, row uint64, rows int) error {
 		}
 		return x.output.storeScalars(&s.sink, row, &v)
 	}
-	stored, need, err := x.output.storeLists(uint64(s.index), row, &v)
+	var weights []float32
+	if s.scored {
+		weights = v.scores
+	}
+	stored, need, err := x.output.storeLists(uint64(s.index), row, &v, weights)
 	if err == nil && stored < rows {
 		err = sliceError("%d values in an output for %d: a row of text makes at most one a key", need, x.output.capacity)
 	}

@@ -39,6 +39,8 @@ type host struct {
 	slices          int
 	windowLimit     uint64                 // most input memory of a task; 0 means no limit
 	editSlice       func(s *program.Slice) // changes slices before they are executed; may be nil
+	tables          []byte                 // the tables range
+	absent          program.AbsentKey      // of the last slice
 }
 
 // columnRooms are the sizes of a column's rooms. They grow as the engine asks.
@@ -68,6 +70,7 @@ type pendingTask struct {
 
 func newHost(e *engine.Engine, p *program.Program, f *format.File, data []byte, seed uint64) *host {
 	h := &host{engine: e, program: p, file: f, data: data, code: p.Marshal(), rng: rand.New(rand.NewPCG(seed, 1))}
+	h.tables = tablesRange(p)
 	h.digest = sha256.Sum256(h.code)
 	if f != nil {
 		h.allocateRooms(1 << 18)
@@ -268,13 +271,15 @@ func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error)
 		m.editSlice(&s)
 	}
 	mem := engine.Memory{Program: m.code, Input: input, Dict: m.dict, Scratch: m.scratch, Output: m.output,
-		Result: make([]byte, program.ResultSize(n))}
+		Result: make([]byte, program.ResultSize(n)), Tables: m.tables}
+	s.TablesChecked = m.slices > 0 && len(m.tables) > 0
 	state := m.engine.Execute(context.Background(), mem, s.Marshal())
 	r, err := program.UnmarshalResult(mem.Result)
 	if err != nil {
 		return nil, err
 	}
 	m.slices++
+	m.absent = r.AbsentKey
 	m.stats.Values, m.stats.Dropped = r.Values, m.stats.Dropped+r.Dropped
 	m.stats.BytesIn, m.stats.BytesOut = m.stats.BytesIn+r.BytesIn, m.stats.BytesOut+r.BytesOut
 	if state != r.State {

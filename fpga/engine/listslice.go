@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/listslice"
+	"github.com/millrace/millrace/fpga/unit/ngram"
 )
 
 // grownLists is the memory for lists that are longer than those they are made of. It changes places with the chain's
@@ -30,6 +31,17 @@ func (b *buffers) sliceLists(s *step, v *chainValues) error {
 		v.count = len(v.float64s)
 	}
 	return err
+}
+
+// listWindows replaces every list by the ids of its windows of n ids.
+func (b *buffers) listWindows(n int64, v *chainValues) error {
+	dst, err := ngram.List(b.grown.int64s[:0], v.lengths, v.int64s[:v.count], n)
+	if err != nil {
+		return err
+	}
+	b.grown.int64s, b.int64s = b.int64s, dst
+	v.int64s, v.count, v.ownsValues = dst, len(dst), true
+	return nil
 }
 
 // cutAndPad returns the values of the parts of v's lists. Parts that are filled up are written to *grown, which then

@@ -13,6 +13,7 @@ import (
 // mapFeatures holds the features of a block of a map: for each feature its values, row by row, and the output of its
 // chain of operators.
 type mapFeatures struct {
+	textNumbers   []int64  // of a map whose keys are text: index of the key of each entry
 	entryNumbers  []uint32 // of lists, keys x rows: number of a row's entry for a key, plus 1; 0: none
 	elementStarts []uint32 // of lists: where an entry's elements begin; one more than there are entries
 	scoredEntries []uint32 // entryNumbers of one feature, without lists that hold a null score
@@ -42,7 +43,7 @@ func (m *mapFeatures) bufferBytes() int {
 	words := cap(m.entryNumbers) + cap(m.elementStarts) + cap(m.scoredEntries) + cap(m.float32s) + cap(m.lengths) +
 		cap(m.originalLengths) + cap(m.scores) + cap(m.convertedScores) + cap(m.weights) + cap(m.counts) +
 		cap(m.rowWeights) + cap(m.lengthTile)
-	doubles := cap(m.int64s) + cap(m.float64s) + cap(m.ids) + cap(m.rowIDs) + cap(m.keyOffsets)
+	doubles := cap(m.textNumbers) + cap(m.int64s) + cap(m.float64s) + cap(m.ids) + cap(m.rowIDs) + cap(m.keyOffsets)
 	return 4*words + 8*doubles + cap(m.valid)
 }
 
@@ -66,14 +67,14 @@ func (x *executor) writeMapBlock(plan *mapPlan, row uint64, n int, mapStart uint
 	if plan.takesScores {
 		reader.convertScores(&reader.leaves[2].block)
 	}
-	x.recordRun(program.UnitMap, clock, len(keys.I64))
+	x.recordRun(program.UnitMap, clock, keys.Values())
 
 	features := &reader.mapFeatures
 	features.ids, features.weights, features.counts = features.ids[:0], features.weights[:0], features.counts[:0]
 	for i := range plan.picks {
 		pick := &plan.picks[i]
 		if list {
-			err = x.runListFeature(pick, values, n)
+			err = x.runListFeature(pick, row, values, n)
 		} else {
 			err = x.runScalarFeature(pick, row, n)
 		}
@@ -116,7 +117,7 @@ func (m *mapReader) findEntries(plan *mapPlan, n int) {
 	b := &m.leaves[0].block
 	m.entryNumbers = resize(&m.entryNumbers, plan.distinctKeys*n)
 	clear(m.entryNumbers)
-	keys, valid := b.I64, b.Valid
+	keys, valid := plan.numbersOf(b, &m.textNumbers), b.Valid
 	if b.Nulls == 0 {
 		valid = nil
 	}
@@ -134,27 +135,41 @@ func (m *mapReader) findEntries(plan *mapPlan, n int) {
 
 // findElementStarts finds where each entry's elements begin.
 func (m *mapReader) findElementStarts(inner []int32) {
-	m.elementStarts = resize(&m.elementStarts, len(inner)+1)
+	m.elementStarts = startsOf(&m.elementStarts, inner)
+}
+
+// startsOf returns, in the memory of buffer, where each of the lists begins whose lengths are given, and where the last
+// one ends.
+func startsOf(buffer *[]uint32, lengths []int32) []uint32 {
+	starts := resize(buffer, len(lengths)+1)
 	at := uint32(0)
-	for i, l := range inner {
-		m.elementStarts[i] = at
+	for i, l := range lengths {
+		starts[i] = at
 		at += uint32(l)
 	}
-	m.elementStarts[len(inner)] = at
+	starts[len(lengths)] = at
+	return starts
 }
 
 // convertScores converts the block's scores to float32.
 func (m *mapReader) convertScores(b *decoder.Block) {
+	numbersAsFloat32(&m.convertedScores, b)
+}
+
+// numbersAsFloat32 returns the block's numbers as float32. Numbers of another type are converted into the memory of
+// buffer.
+func numbersAsFloat32(buffer *[]float32, b *decoder.Block) []float32 {
 	switch b.Kind {
 	case format.KindFloat32:
-		// scoreValues returns them as they are.
+		return b.F32
 	case format.KindFloat64:
-		m.convertedScores = resize(&m.convertedScores, len(b.F64))
-		convert.Float64ToFloat32(m.convertedScores, b.F64)
+		*buffer = resize(buffer, len(b.F64))
+		convert.Float64ToFloat32(*buffer, b.F64)
 	default:
-		m.convertedScores = resize(&m.convertedScores, len(b.I64))
-		convert.Int64ToFloat32(m.convertedScores, b.I64)
+		*buffer = resize(buffer, len(b.I64))
+		convert.Int64ToFloat32(*buffer, b.I64)
 	}
+	return *buffer
 }
 
 // scoreValues returns the block's scores as float32.
@@ -173,27 +188,29 @@ func (m *mapReader) spreadNumbers(plan *mapPlan, b *decoder.Block, n int) {
 	features.valid = resize(&features.valid, size)
 	clear(features.valid)
 	keys := &m.leaves[0].block
+	numbers := plan.numbersOf(keys, &m.textNumbers)
 	switch b.Kind {
 	case format.KindFloat32:
 		features.float32s = resize(&features.float32s, size)
-		spreadByKey(plan, keys, b, features.float32s, b.F32, features.valid, n)
+		spreadByKey(plan, keys, numbers, b, features.float32s, b.F32, features.valid, n)
 	case format.KindFloat64:
 		features.float64s = resize(&features.float64s, size)
-		spreadByKey(plan, keys, b, features.float64s, b.F64, features.valid, n)
+		spreadByKey(plan, keys, numbers, b, features.float64s, b.F64, features.valid, n)
 	default:
 		features.int64s = resize(&features.int64s, size)
-		spreadByKey(plan, keys, b, features.int64s, b.I64, features.valid, n)
+		spreadByKey(plan, keys, numbers, b, features.int64s, b.I64, features.valid, n)
 	}
 }
 
-// spreadByKey is spreadNumbers for one kind of values.
-func spreadByKey[T any](plan *mapPlan, keys, values *decoder.Block, to, from []T, valid []byte, n int) {
+// spreadByKey is spreadNumbers for one kind of values. numbers are the keys as the plan's table knows them.
+func spreadByKey[T any](plan *mapPlan, keys *decoder.Block, numbers []int64, values *decoder.Block, to, from []T,
+	valid []byte, n int) {
 	clear(to) // a null holds 0, as in a decoded block
-	from = from[:len(keys.I64)]
+	from = from[:len(numbers)]
 	e := 0
 	for r, l := range keys.Lengths {
 		for end := e + int(l); e < end; e++ {
-			index := plan.table.indexOf(keys.I64[e])
+			index := plan.table.indexOf(numbers[e])
 			if index == 0 || keys.Nulls > 0 && keys.Valid[e] == 0 {
 				continue
 			}
@@ -232,6 +249,7 @@ func (x *executor) runScalarFeature(pick *featurePick, row uint64, n int) error 
 		x.buffers.chainDestination = x.output.idDestination(x.output.scalarIndex(uint64(pick.index), row), n)
 	}
 	if err := x.runChain(pick.steps, &v); err != nil {
+		locateAbsentKey(err, &pick.sink, row)
 		return err
 	}
 	if pick.tensor != program.ToSparse || x.output.fixed {
@@ -265,7 +283,7 @@ func (m *mapFeatures) addUnitWeights(weighted bool) {
 }
 
 // runListFeature runs one feature of a map to lists through its chain and adds its ids to those of other keys.
-func (x *executor) runListFeature(pick *featurePick, b *decoder.Block, n int) error {
+func (x *executor) runListFeature(pick *featurePick, row uint64, b *decoder.Block, n int) error {
 	clock := x.readClock()
 	reader := &x.mapReader
 	features := &reader.mapFeatures
@@ -321,6 +339,7 @@ func (x *executor) runListFeature(pick *featurePick, b *decoder.Block, n int) er
 	x.recordRun(program.UnitMap, clock, v.count)
 	x.buffers.chainDestination = destination{}
 	if err := x.runChain(pick.steps, &v); err != nil {
+		locateAbsentKey(err, &pick.sink, row)
 		return err
 	}
 	features.ids = append(features.ids, v.int64s[:v.count]...)

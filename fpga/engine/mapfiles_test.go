@@ -16,7 +16,7 @@ import (
 // mapColumn is a map of a generated file.
 type mapColumn struct {
 	name     string
-	key      format.Type // Int32 or Int64
+	key      format.Type // Int32, Int64 or ByteArray
 	value    testColumn  // of a value, or of an element of its list; its optional shows whether it may be null
 	list     bool
 	scored   bool
@@ -91,8 +91,11 @@ func (m *mapColumn) levels(row pq.Row, r, part, index int) pq.Row {
 		switch {
 		case part == 0:
 			v := pq.Int64Value(e.key)
-			if m.key == format.Int32 {
+			switch m.key {
+			case format.Int32:
 				v = pq.Int32Value(int32(e.key))
+			case format.ByteArray:
+				v = pq.ByteArrayValue([]byte(keyText(e.key)))
 			}
 			row = append(row, v.Level(rep, def, index))
 		case !m.list:
@@ -118,6 +121,30 @@ func (m *mapColumn) levels(row pq.Row, r, part, index int) pq.Row {
 		}
 	}
 	return row
+}
+
+// keyText is the text that a map whose keys are text has for a key.
+func keyText(key int64) string {
+	if key == 8 {
+		return "" // the least text
+	}
+	return fmt.Sprintf("key %d", key)
+}
+
+// keyKind returns the kind in which a program reads the map's keys.
+func (m *mapColumn) keyKind() program.Kind {
+	if m.key == format.ByteArray {
+		return program.Bytes
+	}
+	return program.Int64
+}
+
+// pick returns the pick of a key of the map.
+func (m *mapColumn) pick(key int64) program.Pick {
+	if m.key == format.ByteArray {
+		return program.Pick{Text: keyText(key)}
+	}
+	return program.Pick{Key: key}
 }
 
 // writeMaps makes a Parquet file of columns and, behind them, maps. Names must be in order.
@@ -170,7 +197,8 @@ func randomMaps(rng *rand.Rand, count, n int) []mapColumn {
 				encoding: []string{"", "dictionary"}[rng.IntN(2)],
 				codec:    []string{"", "", "snappy", "zstd"}[rng.IntN(4)]}
 		}
-		*m = mapColumn{name: fmt.Sprintf("m%02d", i), key: []format.Type{format.Int32, format.Int64}[rng.IntN(2)],
+		*m = mapColumn{name: fmt.Sprintf("m%02d", i),
+			key:  []format.Type{format.Int32, format.Int64, format.ByteArray}[rng.IntN(3)],
 			list: rng.IntN(3) > 0, optional: rng.IntN(2) == 0, nullable: rng.IntN(2) == 0, value: leaf(numbers...)}
 		if m.scored = m.list && rng.IntN(2) == 0; m.scored {
 			m.value, m.score = leaf(numbers[1:]...), leaf(format.Float, format.Double, format.Int64)
@@ -256,9 +284,9 @@ func (m *mapColumn) columns(rng *rand.Rand, p *program.Program, f *format.File, 
 	values.List = m.list
 	scored := false
 	for range 1 + rng.IntN(5) {
-		pick := program.Pick{Key: mapKeys[rng.IntN(len(mapKeys))]}
+		pick := m.pick(mapKeys[rng.IntN(len(mapKeys))])
 		if rng.IntN(6) == 0 {
-			pick.Key = 4 // which no row has
+			pick = m.pick(4) // which no row has
 		}
 		s := program.Sink{To: program.ToSparse, Index: p.Output.Keys}
 		if !m.list && rng.IntN(2) == 0 {
@@ -280,7 +308,7 @@ func (m *mapColumn) columns(rng *rand.Rand, p *program.Program, f *format.File, 
 		}
 		values.Sinks, values.Picks = append(values.Sinks, s), append(values.Picks, pick)
 	}
-	columns = []program.Column{column(in.Keys, program.MapKeys, program.Int64), values}
+	columns = []program.Column{column(in.Keys, program.MapKeys, m.keyKind()), values}
 	if scored || m.scored && p.Output.Weights && rng.IntN(2) == 0 {
 		scores := column(in.Scores, program.MapScores, m.score.kind())
 		scores.List = true
@@ -343,6 +371,8 @@ func (m *mapColumn) entries(part, from, to int) []levelEntry {
 				e.v = v.Int64()
 			case v.Kind() == pq.Float:
 				e.v = v.Float()
+			case v.Kind() == pq.ByteArray:
+				e.v = v.ByteArray()
 			default:
 				e.v = v.Double()
 			}

@@ -5,17 +5,17 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
 )
 
 // mapPlan is the compiled form of a map. A map's leaves are read side by side, a block of rows at a time, so that
 // each entry is read once for all features of the map. mapReader reads the leaves, mapFeatures holds the features of
 // a block, and staging.go puts the ids at their place.
 type mapPlan struct {
-	columnGroup  // 2 leaves, or 3 with scores; keys in the order of picks
-	picks        []featurePick
-	distinctKeys int // how many different keys of the map the picks take
-	table        keyTable
-	takesScores  bool // a pick takes scores
+	columnGroup // 2 leaves, or 3 with scores; keys in the order of picks
+	picks       []featurePick
+	pickedKeys
+	takesScores bool // a pick takes scores
 }
 
 // featurePick is a sink and the key of the map whose value it takes.
@@ -26,26 +26,77 @@ type featurePick struct {
 	lastOfKey   bool // no later pick takes the same key
 }
 
-// addSinks adds the sinks of the map's values.
-func (p *mapPlan) addSinks(c *program.Column, sinks []sink) {
+// pickedKeys are the different keys of a map that picks take.
+type pickedKeys struct {
+	distinctKeys int
+	table        keyTable
+	// texts, if not nil, has the index of each key. The keys of a block are then replaced by these indexes, and table has
+	// the indexes as keys.
+	texts map[string]int64
+}
+
+// newPickedKeys returns the keys that picks of a map take, and the index of each pick's key. text says whether the
+// map's keys are text.
+func newPickedKeys(picks []program.Pick, text bool) (k pickedKeys, indexes []int) {
 	var keys []int64
-	for i, s := range sinks {
-		index := slices.Index(keys, c.Picks[i].Key)
+	if text {
+		k.texts = make(map[string]int64, len(picks))
+	}
+	for i := range picks {
+		key := picks[i].Key
+		if text {
+			at, ok := k.texts[picks[i].Text]
+			if !ok {
+				at = int64(len(keys))
+				k.texts[picks[i].Text] = at
+			}
+			key = at
+		}
+		index := slices.Index(keys, key)
 		if index < 0 {
 			index = len(keys)
-			keys = append(keys, c.Picks[i].Key)
+			keys = append(keys, key)
 		}
+		indexes = append(indexes, index)
+	}
+	k.distinctKeys, k.table = len(keys), newKeyTable(keys)
+	return k, indexes
+}
+
+// noText stands for the index of a text that no pick takes.
+const noText = -1
+
+// numbersOf returns the keys of a block as table knows them. Those of text are written to the memory of buffer.
+func (k *pickedKeys) numbersOf(b *decoder.Block, buffer *[]int64) []int64 {
+	if k.texts == nil {
+		return b.I64
+	}
+	numbers := resize(buffer, b.Values())
+	for i := range numbers {
+		at, ok := k.texts[string(b.Bytes(i))]
+		if !ok {
+			at = noText
+		}
+		numbers[i] = at
+	}
+	*buffer = numbers
+	return numbers
+}
+
+// addSinks adds the sinks of the map's values. text says whether the map's keys are text.
+func (p *mapPlan) addSinks(c *program.Column, sinks []sink, text bool) {
+	var indexes []int
+	p.pickedKeys, indexes = newPickedKeys(c.Picks, text)
+	for i, s := range sinks {
 		p.keys.addSink(&s)
 		p.takesScores = p.takesScores || c.Picks[i].Scored
-		p.picks = append(p.picks, featurePick{s, index, c.Picks[i].Scored, false})
+		p.picks = append(p.picks, featurePick{s, indexes[i], c.Picks[i].Scored, false})
 	}
-	seen := make([]bool, len(keys))
+	seen := make([]bool, p.distinctKeys)
 	for i := len(p.picks) - 1; i >= 0; i-- {
 		k := &p.picks[i]
 		k.lastOfKey, seen[k.keyIndex] = !seen[k.keyIndex], true
 	}
-	p.distinctKeys = len(keys)
-	p.table = newKeyTable(keys)
 }
 
 // keyTable finds the index of a key.
@@ -112,9 +163,9 @@ func (t *keyTable) indexOf(key int64) uint32 {
 // repetitionLevel returns the greatest repetition level of the column's values.
 func (c *column) repetitionLevel() uint8 {
 	switch {
-	case c.part.OfMap() && c.list:
+	case c.leafPart.OfMap() && c.list:
 		return 2
-	case c.part.OfMap() || c.list:
+	case c.leafPart.OfMap() || c.list:
 		return 1
 	}
 	return 0

@@ -72,12 +72,19 @@ func (c *testColumn) entries() []levelEntry {
 			out = append(out, levelEntry{v.RepetitionLevel(), v.DefinitionLevel(), nil})
 		}
 		at := len(out) - len(c.levels(nil, row, 0))
-		if list, ok := row.([]any); ok {
-			for i, e := range list {
-				out[at+i].v = e
-			}
-		} else {
+		list, ok := row.([]any)
+		if !ok {
 			out[at].v = row
+			continue
+		}
+		element, _ := c.maxLevels()
+		if c.elements {
+			element--
+		}
+		for i := at; i < len(out); i++ {
+			if out[i].def >= element {
+				out[i].v, list = list[0], list[1:]
+			}
 		}
 	}
 	return out
@@ -130,7 +137,7 @@ func (c *testColumn) maxLevels() (def, rep int) {
 		def++
 	}
 	if c.list {
-		def, rep = def+1, 1
+		def, rep = def+1+2*c.within, 1+c.within
 		if c.elements {
 			def++
 		}
@@ -261,6 +268,9 @@ func assembleFile(rng *rand.Rand, cols []testColumn, groupRows, mean int) ([]byt
 			l.RepDef = uint8(def)
 			if c.elements {
 				l.RepDef--
+			}
+			if c.within > 0 {
+				l.EntryDef = l.RepDef - uint8(2*c.within)
 			}
 		}
 		f.Leaves = append(f.Leaves, l)

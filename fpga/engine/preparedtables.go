@@ -13,6 +13,9 @@ type preparedTables struct {
 	buckets map[*program.Bucketize]*bucketize.Table
 	zones   map[*program.LocalHour]*localhour.Zone
 	indexes map[listMemory]*mapid.Index
+
+	modules   program.Modules // of the engine
+	functions map[program.Wasm]combiner
 }
 
 // listMemory identifies a list by its memory.
@@ -24,7 +27,7 @@ type listMemory struct {
 func newPreparedTables() *preparedTables {
 	return &preparedTables{
 		buckets: map[*program.Bucketize]*bucketize.Table{}, zones: map[*program.LocalHour]*localhour.Zone{},
-		indexes: map[listMemory]*mapid.Index{},
+		indexes: map[listMemory]*mapid.Index{}, functions: map[program.Wasm]combiner{},
 	}
 }
 

@@ -24,15 +24,15 @@ type cachedProgram struct {
 
 // compiledFor returns the slice's program, compiled. It reads the program from mem, the program range, if the cache
 // does not have it. It compiles under the lock, so that threads that begin a job together compile its program once.
-func (c *programCache) compiledFor(s *program.Slice, mem []byte, units []program.UnitRef) (*compiledProgram, error) {
+func (c *programCache) compiledFor(s *program.Slice, mem []byte, e *Engine) (*compiledProgram, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.entries {
 		if c.entries[i].digest == s.Digest {
-			e := c.entries[i]
+			entry := c.entries[i]
 			copy(c.entries[1:i+1], c.entries[:i])
-			c.entries[0] = e
-			return e.program, nil
+			c.entries[0] = entry
+			return entry.program, nil
 		}
 	}
 	if s.Program > uint64(len(mem)) {
@@ -50,7 +50,7 @@ func (c *programCache) compiledFor(s *program.Slice, mem []byte, units []program
 	if err := p.Validate(); err != nil {
 		return nil, programError(err)
 	}
-	compiled, err := compileProgram(p, units)
+	compiled, err := compileProgram(p, e.units, e.modules)
 	if err != nil {
 		return nil, programError(err)
 	}

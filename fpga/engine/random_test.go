@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
@@ -22,6 +23,9 @@ func randomColumns(rng *rand.Rand, columns, n int) []testColumn {
 			optional: rng.IntN(2) == 0, elements: rng.IntN(2) == 0,
 			encoding: []string{"", "dictionary"}[rng.IntN(2)],
 			codec:    []string{"", "", "snappy", "gzip", "zstd", "lz4"}[rng.IntN(6)],
+		}
+		if c.list {
+			c.within = max(0, rng.IntN(4)-1)
 		}
 		if rng.IntN(4) == 0 {
 			switch c.physical {
@@ -242,7 +246,7 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 			add(program.Logit{Eps: []float32{-1, 0, 1e-6, 0.1}[rng.IntN(4)]})
 		case 11:
 			if c.list && kind == program.Int64 {
-				add(program.NGram{N: 1 + rng.Int64N(4)})
+				add(program.NGram{N: 1 + rng.Int64N(4), Mode: randomMode(rng, ops)})
 			}
 		case 10:
 			toFloat32()
@@ -310,6 +314,9 @@ func randomDenseList(rng *rand.Rand, c *testColumn, out *program.Output, risky b
 		if slice, ok := op.(program.ListSlice); ok && slice.Padded {
 			length, _ := slice.Length() // randomSlice pads what has a length
 			longest = max(longest, int(length))
+		}
+		if windows, ok := op.(program.NGram); ok && windows.Mode == program.NGramRAP {
+			longest *= int(windows.N)
 		}
 	}
 	fixed := program.FixedLength{Length: uint32(longest), Pads: true, Pad: float32(rng.IntN(5)) / 3}
@@ -392,4 +399,15 @@ func randomBuckets(rng *rand.Rand, kind program.Kind, risky bool) *program.Bucke
 		}
 	}
 	return b
+}
+
+// randomMode returns a mode of ngram behind operators: a chain lists windows once.
+func randomMode(rng *rand.Rand, ops []program.Op) program.NGramMode {
+	if slices.ContainsFunc(ops, func(op program.Op) bool {
+		windows, ok := op.(program.NGram)
+		return ok && windows.Mode == program.NGramRAP
+	}) {
+		return program.NGramFold
+	}
+	return program.NGramMode(rng.IntN(2))
 }

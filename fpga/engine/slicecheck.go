@@ -136,15 +136,17 @@ func (t *taskState) setColumnType(chunk *program.ChunkType) error {
 		RepDef: chunk.ElementDef, EntryDef: chunk.EntryDef,
 		RowsUncounted: chunk.RowsUncounted, AlwaysCompressed: chunk.AlwaysCompressed,
 	}
+	rep := t.column.repetitionLevel()
+	t.columnType.Flattened = rep == 1 && chunk.MaxRep > 1 // lists in lists are read as one list
 	if err := t.columnType.Validate(); err != nil {
 		if state := errorState(err); state == program.NoSupport {
 			return &stateError{state, err}
 		}
 		return sliceError("column %q: %w", t.column.name, err)
 	}
-	got, rep := parquetcolumn.KindOf(t.columnType.Kind()), t.column.repetitionLevel()
+	got := parquetcolumn.KindOf(t.columnType.Kind())
 	t.widens = parquetcolumn.Widens(got, t.column.kind)
-	if got != t.column.kind && !t.widens || t.columnType.MaxRep != rep {
+	if got != t.column.kind && !t.widens || t.columnType.MaxRep != rep && !t.columnType.Flattened {
 		return sliceError("column %q: the chunk holds %v (repetition level %d), the program reads %v (%d)",
 			t.column.name, got, t.columnType.MaxRep, t.column.kind, rep)
 	}

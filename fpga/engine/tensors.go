@@ -165,9 +165,9 @@ func (o *tensors) storeSparse(key, row uint64, v *chainValues) error {
 	return nil
 }
 
-// storeLists writes as many whole rows of a list as fit. It returns the number of these rows, and the number of
-// elements that the output needs for all rows.
-func (o *tensors) storeLists(key, row uint64, v *chainValues) (rows int, need uint64, err error) {
+// storeLists writes as many whole rows of a list as fit, with the weights of their ids; without weights every id weighs
+// 1. It returns the number of these rows, and the number of elements that the output needs for all rows.
+func (o *tensors) storeLists(key, row uint64, v *chainValues, weights []float32) (rows int, need uint64, err error) {
 	rows, fit := len(v.lengths), v.count
 	need = uint64(v.count)
 	if need > o.capacity-o.written {
@@ -184,7 +184,11 @@ func (o *tensors) storeLists(key, row uint64, v *chainValues) (rows int, need ui
 	if err := o.storeIDs(o.written, row, v, fit); err != nil {
 		return 0, 0, err
 	}
-	o.storeUnitWeights(o.written, fit)
+	if weights != nil {
+		o.storeWeights(o.written, weights[:fit])
+	} else {
+		o.storeUnitWeights(o.written, fit)
+	}
 	need += o.written
 	o.written += uint64(fit)
 	o.bytesWritten += 4 * uint64(rows)

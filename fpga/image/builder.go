@@ -1,10 +1,14 @@
 package image
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // Build lays an image out. The bytes follow from the Spec alone.
@@ -13,6 +17,9 @@ func Build(s *Spec) ([]byte, error) {
 		return nil, err
 	}
 	h := &header{minor: Minor, time: s.Time, iface: s.Interface}
+	if len(s.Modules) > 0 {
+		h.minor = MinorModules
+	}
 	if len(s.Platform) == 0 || len(s.Platform) > platformSize || strings.ContainsRune(s.Platform, 0) {
 		return nil, &Error{Detail: "platform name must have 1 to 64 bytes and no NUL", Err: ErrContent}
 	}
@@ -46,9 +53,13 @@ func Build(s *Spec) ([]byte, error) {
 		}
 		sections = append(sections, newSection(part.kind, data))
 	}
+	if len(s.Modules) > 0 {
+		sections = append(sections, newSection(KindModules, appendModules(nil, s.Modules)))
+	}
 	if len(s.User) > 0 {
 		sections = append(sections, newSection(KindUser, s.User))
 	}
+	slices.SortFunc(sections, func(a, b section) int { return cmp.Compare(a.kind.order(), b.kind.order()) })
 	b := encode(h, sections)
 	if len(b) > MaxSize {
 		return nil, &Error{Detail: fmt.Sprintf("%d bytes", len(b)), Err: ErrTooLarge}
@@ -119,6 +130,9 @@ func (s *Spec) check() error {
 		if !units[k.Unit] {
 			return bad(KindKernels, "kernel %q is of unit %d, which the image lacks", k.Name, k.Unit)
 		}
+	}
+	if err := s.checkModules(units[uint16(program.UnitWasm)]); err != nil {
+		return err
 	}
 	for _, v := range s.SelfTest {
 		if v.Scratch > MaxVectorMemory || v.Dict > MaxVectorMemory {

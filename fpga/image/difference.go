@@ -2,9 +2,11 @@ package image
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 )
@@ -39,10 +41,19 @@ func Diff(a, b *Image) []Difference {
 		}
 	}
 	add("HEADER", headerValues(a), headerValues(b))
-	for k := KindUnits; k <= KindSignature; k++ {
+	for _, k := range kindsInOrder() {
 		add(k.name(), sectionValues(a, k), sectionValues(b, k))
 	}
 	return all
+}
+
+// kindsInOrder returns the kinds of sections in the order of the file.
+func kindsInOrder() (kinds []Kind) {
+	for k := KindUnits; k <= KindModules; k++ {
+		kinds = append(kinds, k)
+	}
+	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Compare(a.order(), b.order()) })
+	return kinds
 }
 
 func headerValues(m *Image) map[string]string {
@@ -61,6 +72,12 @@ func sectionValues(m *Image, k Kind) map[string]string {
 	case k == KindSignature:
 		values["key"] = KeyID(m.Signature.Key).String()
 		values["signature"] = short(fmt.Sprintf("%x", m.Signature.Sig))
+	case k == KindModules:
+		for i := range m.Spec.Modules {
+			x := &m.Spec.Modules[i]
+			values[x.Name+".bytes"] = strconv.Itoa(len(x.Bytes))
+			values[x.Name+".sha256"] = x.Digest().String()
+		}
 	case k == KindUser:
 		values["bytes"] = strconv.Itoa(s.Size)
 		values["sha256"] = fmt.Sprintf("%x", s.SHA256)

@@ -8,13 +8,16 @@
 //
 //	header     200 bytes: magic, sizes, version, time, image id, interface UUID, platform, number of sections, CRC32C
 //	table      80 bytes a section: kind, flags, codec, name, offset, size, SHA-256
-//	sections   each at the next multiple of 64, zeros between, in ascending order of kind, at most one of a kind
+//	sections   each at the next multiple of 64, zeros between, in the order of their kinds, at most one of a kind
 //
 // All numbers are little-endian. The CRC covers header and table; each section's SHA-256 covers its bytes.
 //
 // The image id is a SHA-256 over the parts that determine the image's behaviour: format version, interface, platform
 // and every section except BUILD, USER and SIGNATURE. So a rebuild with other tools, or a signature, leaves the id
 // alone. [ID.UUID] shows it as a UUIDv8.
+//
+// A [Module] is a WebAssembly module with operators of one's own. The section MODULES holds the bytes of all modules.
+// It lies behind SELFTEST, so that the signature covers it.
 //
 // The payload of a structured section is the JSON text that encoding/json writes for its Go type. A reader needs no
 // second parser, and a text that differs from its own re-encoding is refused.

@@ -272,6 +272,7 @@ func FuzzParse(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(signed)
 	f.Add(b[:headerSize])
+	f.Add(built(f, withModules()))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// A fuzzer cannot find digests, so the bytes are tried as they are and with digests that fit.
 		for range 2 {
@@ -279,7 +280,7 @@ func FuzzParse(f *testing.F) {
 			if err == nil && m.Signature == nil && !hasUnknown(m) {
 				again, err := Build(&m.Spec)
 				require.NoError(t, err)
-				if len(again) == len(b) && m.Bytes()[offMinor] == Minor && m.Bytes()[offMinor+1] == 0 {
+				if len(again) == len(b) && m.Bytes()[offMinor] == again[offMinor] && m.Bytes()[offMinor+1] == 0 {
 					require.Equal(t, b, again)
 				}
 			}

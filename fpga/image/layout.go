@@ -20,9 +20,12 @@ const (
 	// MaxJSON bounds a structured section, so that decoding it cannot ask for much memory.
 	MaxJSON = 1 << 20
 
-	// Major and Minor are the format version that Build writes. Parse takes any minor version of this major one.
+	// Major and Minor are the format version that Build writes for an image without modules. Parse takes any minor
+	// version of this major one.
 	Major = 1
 	Minor = 0
+	// MinorModules is the minor version of an image with modules.
+	MinorModules = 1
 
 	align        = 64
 	headerSize   = 200
@@ -51,7 +54,8 @@ const (
 // magic begins with a byte outside ASCII and holds a line end, so that a file mangled as text is recognised.
 var magic = [8]byte{0x89, 'M', 'I', 'M', 'G', '\r', '\n', 0x1a}
 
-// Kind names a section. The numbers are part of the format and also the order of the sections in a file.
+// Kind names a section. The numbers are part of the format. Sections lie in a file in the order of their numbers, save
+// MODULES, which lies behind SELFTEST: the signature covers what is before it.
 type Kind uint32
 
 // The sections. The numbers are part of the format.
@@ -68,6 +72,7 @@ const (
 	KindBuild        Kind = 10 // where the image came from; not part of the id
 	KindUser         Kind = 11 // free bytes; not part of the id
 	KindSignature    Kind = 12 // Ed25519 over everything before it; not part of the id
+	KindModules      Kind = 13 // WebAssembly modules that programs may name; behind SELFTEST
 )
 
 // name is the section's name as it stands in the table.
@@ -97,6 +102,8 @@ func (k Kind) name() string {
 		return "USER"
 	case KindSignature:
 		return "SIGNATURE"
+	case KindModules:
+		return "MODULES"
 	}
 	return ""
 }
@@ -108,13 +115,21 @@ func (k Kind) String() string {
 	return fmt.Sprintf("section kind %d", uint32(k))
 }
 
+// order returns the place of the section among the others of a file.
+func (k Kind) order() uint64 {
+	if k == KindModules {
+		return 2*uint64(KindSelfTest) + 1
+	}
+	return 2 * uint64(k)
+}
+
 // canonical reports whether the section is part of the image's identity.
 func (k Kind) canonical() bool { return k != KindBuild && k != KindUser && k != KindSignature }
 
 // required reports whether Build marks the section as one that a reader must understand.
 func (k Kind) required() bool {
 	switch k {
-	case KindUnits, KindPartition, KindKernels, KindSelfTest, KindSignature:
+	case KindUnits, KindPartition, KindKernels, KindSelfTest, KindSignature, KindModules:
 		return true
 	}
 	return false

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // Role says what a program slot is for.
@@ -49,6 +51,16 @@ type Slot struct {
 	SignedBy  KeyID     `json:"signed_by"` // zero: unsigned
 	Standing  Standing  `json:"standing"`  // empty: the slot is
 	Reason    string    `json:"reason"`    // why the slot is empty though it held an image, or why its image does not run
+	// Modules are the WebAssembly modules of the image. Drives of builds that know none leave them out.
+	Modules []SlotModule `json:"modules,omitempty"`
+	// Lookups says that the image has the unit vocabulary.
+	Lookups bool `json:"lookups,omitempty"`
+}
+
+// SlotModule is a module of an image in a slot.
+type SlotModule struct {
+	Name   string               `json:"name"`
+	SHA256 program.ModuleDigest `json:"sha256"` // by which programs name it
 }
 
 // Refusal records a command about images that the drive refused.
@@ -168,6 +180,10 @@ func ParseLogPage(b []byte) (*LogPage, error) {
 		return nil, fmt.Errorf("%w: a list is longer than it may be", ErrLogPage)
 	}
 	for i := range r.Slots {
+		if len(r.Slots[i].Modules) > MaxModules {
+			return nil, fmt.Errorf("%w: slot %d has %d modules, at most %d", ErrLogPage, i, len(r.Slots[i].Modules),
+				MaxModules)
+		}
 		if r.Slots[i].Slot != i {
 			return nil, fmt.Errorf("%w: slot %d in place %d", ErrLogPage, r.Slots[i].Slot, i)
 		}
@@ -188,6 +204,11 @@ func (r *LogPage) Active() (Slot, bool) {
 		return Slot{}, false
 	}
 	return r.Slots[i], true
+}
+
+// HasModule reports whether the image in the slot holds a module.
+func (s *Slot) HasModule(d program.ModuleDigest) bool {
+	return slices.ContainsFunc(s.Modules, func(m SlotModule) bool { return m.SHA256 == d })
 }
 
 // Find is the slot that holds an image, the active one before others.

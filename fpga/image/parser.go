@@ -52,8 +52,8 @@ func Parse(b []byte) (*Image, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 && s.kind <= sections[i-1].kind {
-			return nil, refuse(s, ErrLayout, "sections must ascend by kind, one of a kind")
+		if i > 0 && s.kind.order() <= sections[i-1].kind.order() {
+			return nil, refuse(s, ErrLayout, "sections must be in the order of their kinds, one of a kind")
 		}
 		start := roundUp(at)
 		switch {
@@ -86,6 +86,10 @@ func Parse(b []byte) (*Image, error) {
 	}
 	if at != len(b) {
 		return nil, &Error{Detail: fmt.Sprintf("%d bytes behind the last section", len(b)-at), Err: ErrLayout}
+	}
+	if m.section(KindModules) != nil && h.minor < MinorModules {
+		return nil, &Error{Section: KindModules.name(), Detail: fmt.Sprintf("in an image of version %d.%d, want %d.%d",
+			Major, h.minor, Major, MinorModules), Err: ErrLayout}
 	}
 	m.ID = identity(h, sections)
 	if !bytes.Equal(m.ID[:], b[offID:][:32]) {
@@ -209,6 +213,10 @@ func (m *Image) decode(s *section, start int) error {
 	case KindUser:
 		p.User = s.data
 		return nil
+	case KindModules:
+		modules, err := parseModules(s)
+		p.Modules = modules
+		return err
 	case KindSignature:
 		sig, err := parseSignature(s.data)
 		if err != nil {

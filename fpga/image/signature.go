@@ -50,7 +50,7 @@ func (m *Image) Sign(key ed25519.PrivateKey) ([]byte, error) {
 		e.data = m.bytes[s.Offset : s.Offset+s.Size]
 		sections = append(sections, *e)
 	}
-	if n := len(sections); n > 0 && sections[n-1].kind > KindSignature {
+	if n := len(sections); n > 0 && sections[n-1].kind.order() > KindSignature.order() {
 		return nil, &Error{Section: "SIGNATURE", Detail: "an unknown section would follow it", Err: ErrUnknown}
 	}
 	body := make([]byte, signatureSize)

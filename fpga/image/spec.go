@@ -17,6 +17,7 @@ type Spec struct {
 	Kernels     []Kernel
 	Resources   Resources
 	SelfTest    []Vector
+	Modules     []Module // ascending by name; an image with modules has the unit wasm
 	Build       BuildInfo
 	User        []byte
 }
@@ -111,6 +112,7 @@ type Vector struct {
 	Units   []int  `json:"units"` // numbers of the units it proves
 	Program []byte `json:"program"`
 	Input   []byte `json:"input"`
+	Tables  []byte `json:"tables,omitempty"` // the tables range, for programs with lookup tables
 	Args    []byte `json:"args"`
 	Scratch uint32 `json:"scratch_bytes"`
 	Dict    uint32 `json:"dict_bytes"`

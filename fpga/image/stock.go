@@ -32,23 +32,30 @@ func Stock() ([]byte, error) {
 		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
 		Partition: Partition{Slots: 2},
 		SelfTest: []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector(), textVector(), tablesVector(),
-			annotatedVector(), graphVector(), crossVector(), scoresVector()},
+			annotatedVector(), graphVector(), crossVector(), scoresVector(), scoredVector(), lookupsVector()},
 		Build: BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
-		k := stockKernel(u.Unit)
-		s.Units = append(s.Units, Unit{Number: uint16(u.Unit), Name: u.Unit.String(), Version: u.Version})
-		s.Compute = append(s.Compute, ComputeUnit{
-			Name: u.Unit.String() + "_0", Unit: uint16(u.Unit), Base: 0x1_0000 + uint64(u.Unit)*0x1000, Size: 0x1000,
-			Control: "chain", IRQ: -1,
-		})
-		s.Kernels = append(s.Kernels, Kernel{Unit: uint16(u.Unit), Name: u.Unit.String(), Args: k.args, In: k.in, Out: k.out})
+		if u.Unit == program.UnitWasm { // the image has no module
+			continue
+		}
+		unit, compute, kernel := stockParts(u)
+		s.Units, s.Compute, s.Kernels = append(s.Units, unit), append(s.Compute, compute), append(s.Kernels, kernel)
 	}
 	// Decoders read SLM; everything behind them is chained on chip.
 	for _, c := range []program.Unit{program.UnitParquet, program.UnitText} {
 		s.Connections = append(s.Connections, Connection{Compute: c.String() + "_0", Memory: "slm"})
 	}
 	return Build(s)
+}
+
+// stockParts returns what an image says about a unit of this build.
+func stockParts(u program.UnitRef) (Unit, ComputeUnit, Kernel) {
+	number, name, k := uint16(u.Unit), u.Unit.String(), stockKernel(u.Unit)
+	return Unit{Number: number, Name: name, Version: u.Version},
+		ComputeUnit{Name: name + "_0", Unit: number, Base: 0x1_0000 + uint64(number)*0x1000, Size: 0x1000,
+			Control: "chain", IRQ: -1},
+		Kernel{Unit: number, Name: name, Args: k.args, In: k.in, Out: k.out}
 }
 
 type stockUnit struct {
@@ -61,6 +68,8 @@ type stockUnit struct {
 func stockKernel(u program.Unit) stockUnit {
 	numbers := []string{"int64", "float32", "float64"}
 	switch u {
+	case program.UnitWasm:
+		return stockUnit{args: []string{"module", "function", "in", "out"}, in: numbers, out: "number"}
 	case program.UnitFillNull:
 		return stockUnit{args: []string{"value"}, in: numbers, out: "same"}
 	case program.UnitClamp:
@@ -82,7 +91,7 @@ func stockKernel(u program.Unit) stockUnit {
 	case program.UnitConvert:
 		return stockUnit{args: []string{"to"}, in: numbers, out: "float"}
 	case program.UnitNGram:
-		return stockUnit{args: []string{"n"}, in: []string{"int64"}, out: "int64"}
+		return stockUnit{args: []string{"n", "mode"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitHashBytes:
 		return stockUnit{args: []string{"function"}, in: []string{"bytes"}, out: "int64"}
 	case program.UnitLocalHour:
@@ -106,11 +115,19 @@ func stockKernel(u program.Unit) stockUnit {
 	case program.UnitComputeScore:
 		return stockUnit{args: []string{"function", "zero_norm"}, in: []string{"int64", "float32", "int64", "float32"},
 			out: "float32"}
+	case program.UnitEnumerate:
+		return stockUnit{in: []string{"int64"}, out: "int64 and float32"}
+	case program.UnitWithScores:
+		return stockUnit{in: []string{"int64", "float32"}, out: "int64 and float32"}
+	case program.UnitScores:
+		return stockUnit{in: []string{"int64 and float32"}, out: "float32"}
 	case program.UnitHashCross:
 		return stockUnit{args: []string{"buckets"}, in: []string{"int64", "int64"}, out: "int64"}
 	case program.UnitOneHot:
 		return stockUnit{args: []string{"classes", "ranges", "lower", "upper"}, in: []string{"int64", "float32"},
 			out: "float32"}
+	case program.UnitVocabulary:
+		return stockUnit{args: []string{"table", "absent", "buckets", "base", "rare"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitHashBucket:
 		return stockUnit{args: []string{"buckets"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitLogit:
@@ -209,10 +226,12 @@ func chunksVector() Vector {
 				Ops: []program.Op{program.FirstX{N: 2}}}}},
 			{Name: "windows", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 2,
 				Ops: []program.Op{program.NGram{N: 2}}}}},
-			{Name: "parts", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 3,
+			{Name: "listed", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 3,
+				Ops: []program.Op{program.NGram{N: 2, Mode: program.NGramRAP}}}}},
+			{Name: "parts", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 4,
 				Ops: []program.Op{program.ListSlice{Start: -2, End: program.NoEnd, Padded: true, PadInt: 9}}}}},
 		},
-		Output: program.Output{Keys: 4, IDs: program.IDs64},
+		Output: program.Output{Keys: 5, IDs: program.IDs64},
 	}
 	le := binary.LittleEndian
 	var hex []byte
@@ -231,10 +250,11 @@ func chunksVector() Vector {
 	ids, windows := listPage(5, 6, 7, -8), listPage(1, 2, 3, -8)
 
 	place := p.Output.Layout(rows)
-	// Of the list 1, 2, 3 the windows of two ids, and of the list of one id none; then the last two ids of both, or 9.
-	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8, -5286723046509945304, -5814142665615228097, 2, 3, -8, 9}
+	// Of the list 1, 2, 3 the windows of two ids, and of the list of one id none; the ids of these windows, and the one
+	// id; then the last two ids of both, or 9.
+	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8, -5286723046509945304, -5814142665615228097, 1, 2, 2, 3, -8, 2, 3, -8, 9}
 	out := make([]byte, place.Values+uint64(len(values))*8)
-	for i, n := range []uint32{1, 1, 2, 1, 2, 0, 2, 2} { // lengths, key by key
+	for i, n := range []uint32{1, 1, 2, 1, 2, 0, 4, 1, 2, 2} { // lengths, key by key
 		le.PutUint32(out[place.Lengths+uint64(i)*4:], n)
 	}
 	for i, v := range values {
@@ -252,6 +272,8 @@ func chunksVector() Vector {
 			{Column: 2, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
 				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
 			{Column: 3, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
+				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
+			{Column: 4, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
 				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
 		},
 	}

@@ -9,11 +9,12 @@ import (
 )
 
 // packedAnswer is what a program is expected to make of packed rows: the lengths of lists and the floats of dense
-// columns, in the order of the output, and the values of one key after the other.
+// columns, in the order of the output, and the values of one key after the other, with their weights.
 type packedAnswer struct {
 	lengths []uint32
 	dense   []float32
 	values  []uint64
+	weights []float32
 }
 
 // packedVector is a known answer for rows of 40 numbers, as Criteo's packed files have them. rows has the numbers of
@@ -28,8 +29,8 @@ func packedVector(name string, p *program.Program, fields []int, rows [][]uint32
 			le.PutUint32(input[4*(row*rowFields+field):], numbers[i])
 		}
 	}
-	place := p.Output.Layout(count)
-	out := make([]byte, place.Values+keys*uint64(count)*8)
+	out := make([]byte, p.Output.Size(count, keys*uint64(count)))
+	place, _ := p.Output.LayoutIn(count, uint64(len(out)))
 	for i, length := range answer.lengths {
 		le.PutUint32(out[place.Lengths+uint64(i)*4:], length)
 	}
@@ -38,6 +39,9 @@ func packedVector(name string, p *program.Program, fields []int, rows [][]uint32
 	}
 	for i, value := range answer.values {
 		le.PutUint64(out[place.Values+uint64(i)*8:], value)
+	}
+	for i, weight := range answer.weights {
+		le.PutUint32(out[place.Weights+uint64(i)*4:], math.Float32bits(weight))
 	}
 	body := p.Marshal()
 	slice := &program.Slice{

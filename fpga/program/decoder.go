@@ -16,7 +16,7 @@ func Unmarshal(b []byte) (*Program, error) {
 	}
 	p := new(Program)
 	var tables tableSet
-	last := uint16(0)
+	last, texts := uint16(0), false
 	need := map[uint16]bool{sectionSource: true, sectionTables: true, sectionColumns: true, sectionOutput: true}
 	for range sections {
 		head := r.takeBytes(sectionSize, "section")
@@ -28,7 +28,7 @@ func Unmarshal(b []byte) (*Program, error) {
 			r.failCorrupt("section %d behind section %d", id, last)
 		}
 		last = id
-		if flags&^flagRequired != 0 || id <= sectionGraphs && flags != flagRequired {
+		if flags&^flagRequired != 0 || id <= sectionLookups && flags != flagRequired {
 			r.failCorrupt("section %d has flags %#x", id, flags)
 		}
 		r.checkZeros(head[4:8], "section")
@@ -49,6 +49,11 @@ func Unmarshal(b []byte) (*Program, error) {
 			p.readDense(&s)
 		case sectionGraphs:
 			p.readGraphs(&s, &tables)
+		case sectionTexts:
+			p.readTexts(&s)
+			texts = true
+		case sectionLookups:
+			p.readLookupTables(&s)
 		default:
 			if s.err == nil && flags&flagRequired != 0 {
 				return nil, &UnknownError{Section: id}
@@ -73,6 +78,9 @@ func Unmarshal(b []byte) (*Program, error) {
 	}
 	if i := slices.Index(tables.used, false); i >= 0 {
 		return nil, corruptError(r.what, "nothing uses table %d", i)
+	}
+	if err := p.checkTexts(texts); err != nil {
+		return nil, err
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -217,7 +225,7 @@ var paramSize = map[Unit]uint32{
 	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16, UnitNormalize: 16, UnitMinMax: 16,
 	UnitListSlice: 40,
 	UnitRescale:   16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,
-	UnitHashBucket: 8, UnitOneHot: 16,
+	UnitHashBucket: 8, UnitOneHot: 16, UnitVocabulary: lookupSize,
 }
 
 // readParameters reads an operator up to its parameters, whose length must be that of its unit in sizes.
@@ -268,6 +276,8 @@ func readOp(r *reader, tables *tableSet) Op {
 		r.checkZeros(b[5:8], "onehot")
 		return OneHot{Classes: le.Uint32(b), Ranges: r.readBool(b[4], "ranges"), Lower: float32At(b[8:]),
 			Upper: float32At(b[12:])}
+	case UnitVocabulary:
+		return readLookup(r, b)
 	case UnitHashBucket:
 		return HashBucket{Buckets: int64(le.Uint64(b))}
 	case UnitHexToInt:
@@ -277,7 +287,8 @@ func readOp(r *reader, tables *tableSet) Op {
 	case UnitFirstX:
 		return FirstX{N: int64(le.Uint64(b))}
 	case UnitNGram:
-		return NGram{N: int64(le.Uint64(b))}
+		r.checkZeros(b[5:], "ngram")
+		return NGram{N: int64(le.Uint32(b)), Mode: NGramMode(b[4])}
 	case UnitHashBytes:
 		return HashBytes{Function: HashFunction(b[0])}
 	case UnitRescale:

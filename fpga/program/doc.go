@@ -26,8 +26,9 @@
 //
 // # Memory
 //
-// Everything inside a slice is an offset into one of six memory ranges; nothing is an address. The ranges, in this
-// order: 0 program, 1 input, 2 dictionaries, 3 scratch, 4 output, 5 result.
+// Everything inside a slice is an offset into one of seven memory ranges; nothing is an address. The ranges, in this
+// order: 0 program, 1 input, 2 dictionaries, 3 scratch, 4 output, 5 result, 6 tables. The last one holds the lookup
+// tables of vocabularies ([LookupTable]), which are too large for the program's bytes; a program without any needs six.
 //
 // # Wire form
 //

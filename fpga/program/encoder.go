@@ -25,6 +25,19 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if p.mayLackColumns() {
 		minor = 4
 	}
+	if p.scoresGraphs() || p.mapsInGraphs() {
+		minor = 5
+	}
+	if p.listsWindows() {
+		minor = 6
+	}
+	texts := p.picksTexts()
+	if texts {
+		minor, sections = 6, sections+1
+	}
+	if len(p.LookupTables) > 0 {
+		minor, sections = 7, sections+1
+	}
 	b = le.AppendUint16(b, minor)
 	b = le.AppendUint32(b, sections)
 	b = append(b, make([]byte, headerSize-lengthOffset)...) // length, checksum: known at the end
@@ -67,6 +80,12 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if p.hasGraphs() {
 		b = appendSection(b, sectionGraphs, func(b []byte) []byte { return p.appendGraphs(b, tables) })
 	}
+	if texts {
+		b = appendSection(b, sectionTexts, p.appendTexts)
+	}
+	if len(p.LookupTables) > 0 {
+		b = appendSection(b, sectionLookups, p.appendLookupTables)
+	}
 
 	whole := b[start:]
 	le.PutUint64(whole[lengthOffset:], uint64(len(whole)))
@@ -89,6 +108,15 @@ func appendSection(b []byte, id uint16, payload func([]byte) []byte) []byte {
 // mayLackColumns reports whether partitions may lack a column.
 func (p *Program) mayLackColumns() bool {
 	return slices.ContainsFunc(p.Columns, func(c Column) bool { return c.Absent })
+}
+
+// listsWindows reports whether an operator lists the ids of windows.
+func (p *Program) listsWindows() (lists bool) {
+	p.forEachOp(func(op Op) {
+		windows, ok := op.(NGram)
+		lists = lists || ok && windows.Mode != NGramFold
+	})
+	return lists
 }
 
 func (c *Column) appendTo(b []byte, tables []Table) []byte {
@@ -144,6 +172,8 @@ func appendOp(b []byte, op Op, tables []Table) []byte {
 	case OneHot:
 		b = append(le.AppendUint32(b, o.Classes), boolBit(o.Ranges), 0, 0, 0)
 		b = appendFloat32(appendFloat32(b, o.Lower), o.Upper)
+	case Lookup:
+		b = o.appendTo(b)
 	case HashBucket:
 		b = le.AppendUint64(b, uint64(o.Buckets))
 	case FirstX:
@@ -151,7 +181,7 @@ func appendOp(b []byte, op Op, tables []Table) []byte {
 	case Convert:
 		b = append(b, byte(o.To))
 	case NGram:
-		b = le.AppendUint64(b, uint64(o.N))
+		b = append(le.AppendUint32(b, uint32(o.N)), byte(o.Mode), 0, 0, 0)
 	case HashBytes:
 		b = append(b, byte(o.Function))
 	case *LocalHour:

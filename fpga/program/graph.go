@@ -21,8 +21,8 @@ type Graph struct {
 	Sinks []GraphSink
 }
 
-// Step makes one value of one or several values. Values are numbered: first the columns of the graph, in their order,
-// and then the steps.
+// Step makes one value of one or several values. Values are numbered: first those that GraphValues returns of the
+// columns, in their order, and then the steps.
 type Step struct {
 	Inputs  []uint32 // numbers of values, all lower than the step's own
 	Combine Combiner // takes the inputs together; nil if there is one input
@@ -33,16 +33,20 @@ type Step struct {
 type GraphSink struct {
 	Value uint32 // number of the value
 	Sink  Sink
+	// Scored: the scores of the value's ids become their weights. Otherwise every id weighs 1.
+	Scored bool
 }
 
-// ValueType is the type of a value: one element a row, or a list of elements.
+// ValueType is the type of a value: one element a row, a list of elements, or a list of ids with scores.
 type ValueType struct {
-	Kind Kind
-	List bool
+	Kind   Kind
+	List   bool
+	Scored bool // each element, an Int64, has a score, which is a Float32; of lists only
 }
 
-// Combiner is an operator that takes several values of a row and yields one. The concrete types are Cartesian,
-// IDListTransform, HashCross and ComputeScore.
+// Combiner is an operator that takes whole values of a row, of which those that take ids take them without their
+// scores, and yields one. The concrete types are Cartesian, IDListTransform, HashCross, ComputeScore, Enumerate,
+// WithScores, Scores and Wasm.
 type Combiner interface {
 	Unit() Unit
 	// Yield returns the type of the value that the operator makes of inputs; ok is false if the operator does not take
@@ -79,7 +83,7 @@ func (IDListTransform) Yield(inputs []ValueType) (ValueType, bool) {
 	if len(inputs) != 2 || inputs[0].Kind != Int64 || inputs[1].Kind != Int64 {
 		return ValueType{}, false
 	}
-	return ValueType{Int64, true}, true
+	return ValueType{Kind: Int64, List: true}, true
 }
 
 // Unit implements [Combiner].
@@ -90,7 +94,7 @@ func (Cartesian) Yield(inputs []ValueType) (ValueType, bool) {
 	if len(inputs) != 2 || inputs[0].Kind != Int64 || inputs[1].Kind != Int64 {
 		return ValueType{}, false
 	}
-	return ValueType{Int64, inputs[0].List || inputs[1].List}, true
+	return ValueType{Kind: Int64, List: inputs[0].List || inputs[1].List}, true
 }
 
 // String returns the rule's name as pipelines write it.
@@ -132,9 +136,13 @@ func (g *Graph) validateGraph(columns []Column, seen *coverage) error {
 	case len(g.Sinks) == 0:
 		return fmt.Errorf("a graph without sinks")
 	}
-	values := make([]ValueType, 0, len(columns)+len(g.Steps))
-	for i := range columns {
-		values = append(values, ValueType{columns[i].Kind, columns[i].List})
+	if err := validateMapLeaves(columns); err != nil {
+		return err
+	}
+	sources := GraphValues(columns)
+	values := make([]ValueType, 0, len(sources)+len(g.Steps))
+	for i := range sources {
+		values = append(values, sources[i].Type)
 	}
 	used := make([]bool, cap(values))
 	for i := range g.Steps {
@@ -157,6 +165,9 @@ func (g *Graph) validateGraph(columns []Column, seen *coverage) error {
 		if err == nil {
 			err = s.Sink.validateOps(&c, seen.tables)
 		}
+		if err == nil && s.Scored {
+			err = s.checkScored(from, seen.out)
+		}
 		if err != nil {
 			return fmt.Errorf("sink %d (%v %d): %w", i, s.Sink.To, s.Sink.Index, err)
 		}
@@ -164,10 +175,14 @@ func (g *Graph) validateGraph(columns []Column, seen *coverage) error {
 	for i, u := range used {
 		switch {
 		case u:
-		case i < len(columns):
-			return fmt.Errorf("nothing takes column %q of the graph", columns[i].Name)
+		case i < len(sources):
+			if c := &columns[sources[i].Column]; c.MapLeaf != NoPart {
+				return fmt.Errorf("nothing takes key %s of column %q of the graph",
+					sources[i].Pick.keyString(columns[sources[i].Column-1].Kind), c.Name)
+			}
+			return fmt.Errorf("nothing takes column %q of the graph", columns[sources[i].Column].Name)
 		default:
-			return fmt.Errorf("nothing takes step %d", i-len(columns))
+			return fmt.Errorf("nothing takes step %d", i-len(sources))
 		}
 	}
 	return seen.noteKeys(before)
@@ -206,9 +221,32 @@ func (s *Step) validateStep(values []ValueType, used []bool, seen *coverage) (Va
 		case FixedLength, OneHot:
 			return v, fmt.Errorf("%v in a step: it makes dense columns", op.Unit())
 		}
+		if v.Scored && movesIDs(op) {
+			return v, fmt.Errorf("%v of scored ids", op.Unit())
+		}
 	}
 	kind, err := validateChain(s.Ops, v.Kind, v.List, seen.tables)
-	return ValueType{kind, v.List}, err
+	if err == nil && v.Scored && kind != Int64 {
+		err = fmt.Errorf("scored ids become %v", kind)
+	}
+	v.Kind = kind
+	return v, err
+}
+
+// checkScored checks a sink that takes the scores of a value of a type as weights.
+func (s *GraphSink) checkScored(from ValueType, out Output) error {
+	switch {
+	case !from.Scored:
+		return fmt.Errorf("takes scores of %v, which has none", from)
+	case s.Sink.To != ToSparse || !out.Weights:
+		return fmt.Errorf("takes scores, which have no tensor")
+	}
+	for _, op := range s.Sink.Ops {
+		if movesIDs(op) {
+			return fmt.Errorf("%v of scored ids", op.Unit())
+		}
+	}
+	return nil
 }
 
 // checkTextLists checks a graph over rows of text, whose output has room for one value of a row for each key: no
@@ -243,11 +281,13 @@ func checkTextOps(ops []Op) error {
 // checkCombiner checks the parameters of an operator of several inputs.
 func checkCombiner(c Combiner) error {
 	switch o := c.(type) {
-	case IDListTransform:
+	case IDListTransform, Enumerate, WithScores, Scores:
 	case ComputeScore:
 		return o.check()
 	case HashCross:
 		return checkBuckets(o.Buckets)
+	case Wasm:
+		return o.check()
 	case Cartesian:
 		if o.MaxLength < 1 || o.MaxLength > MaxCartesian {
 			return fmt.Errorf("a length of %d, want 1 to %d", o.MaxLength, MaxCartesian)
@@ -263,7 +303,10 @@ func checkCombiner(c Combiner) error {
 
 // String returns the type as pipelines write it.
 func (v ValueType) String() string {
-	if v.List {
+	switch {
+	case v.Scored:
+		return "list<" + v.Kind.String() + ", score>"
+	case v.List:
 		return "list<" + v.Kind.String() + ">"
 	}
 	return v.Kind.String()

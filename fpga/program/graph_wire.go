@@ -14,7 +14,7 @@ func (p *Program) hasGraphs() bool { return len(p.Graphs) > 0 }
 // appendGraphs appends the section of graphs.
 func (p *Program) appendGraphs(b []byte, tables []Table) []byte {
 	b = le.AppendUint32(b, uint32(len(p.Graphs)))
-	b = le.AppendUint32(b, 0)
+	b = append(b, boolBit(p.weightsOfGraphs()), 0, 0, 0)
 	n := 0
 	for i := range p.Columns {
 		if p.Columns[i].Part != GraphFirst || n == len(p.Graphs) {
@@ -31,7 +31,7 @@ func (p *Program) appendGraphs(b []byte, tables []Table) []byte {
 		}
 		for k := range g.Sinks {
 			b = le.AppendUint32(b, g.Sinks[k].Value)
-			b = le.AppendUint32(b, 0)
+			b = append(b, boolBit(g.Sinks[k].Scored), 0, 0, 0)
 			b = g.Sinks[k].Sink.appendTo(b, tables)
 		}
 	}
@@ -69,6 +69,8 @@ func appendCombiner(b []byte, c Combiner) []byte {
 		b = append(b, byte(o.Function), byte(o.ZeroNorm))
 	case HashCross:
 		b = le.AppendUint64(b, uint64(o.Buckets))
+	case Wasm:
+		b = o.appendTo(b)
 	}
 	le.PutUint32(b[start-4:], uint32(len(b)-start))
 	return padTo8Bytes(b, start)
@@ -81,7 +83,13 @@ func (p *Program) readGraphs(r *reader, tables *tableSet) {
 	if r.err != nil {
 		return
 	}
-	r.checkZeros(head[4:], "graphs")
+	if weights := r.readBool(head[4], "weights"); weights {
+		if p.hasMaps() {
+			r.failCorrupt("the section of graphs says that there are weights, and that of maps is the place")
+		}
+		p.Output.Weights = true
+	}
+	r.checkZeros(head[5:], "graphs")
 	n := r.checkCount(uint64(le.Uint32(head)), MaxColumns, graphSize, "graphs")
 	if r.err == nil && n == 0 {
 		r.failCorrupt("a section of graphs without one")
@@ -100,11 +108,7 @@ func (p *Program) readGraphs(r *reader, tables *tableSet) {
 		}
 		behind = first + columns
 		for k := first; k < behind; k++ {
-			if p.Columns[k].Part != NoPart {
-				r.failCorrupt("column %d is of a graph and of a map", k)
-				return
-			}
-			p.Columns[k].Part = GraphNext
+			p.Columns[k].MapLeaf, p.Columns[k].Part = p.Columns[k].Part, GraphNext
 		}
 		p.Columns[first].Part = GraphFirst
 		p.Graphs[i].decodeFrom(r, uint64(le.Uint32(b[8:])), uint64(le.Uint32(b[12:])), tables)
@@ -128,8 +132,8 @@ func (g *Graph) decodeFrom(r *reader, steps, sinks uint64, tables *tableSet) {
 		if r.err != nil {
 			return
 		}
-		g.Sinks[i].Value = le.Uint32(b)
-		r.checkZeros(b[4:], "sink")
+		g.Sinks[i].Value, g.Sinks[i].Scored = le.Uint32(b), r.readBool(b[4], "scored")
+		r.checkZeros(b[5:], "sink")
 		if g.Sinks[i].Sink.decodeFrom(r, tables); r.err != nil {
 			return
 		}
@@ -169,7 +173,7 @@ const cartesianSize = 9
 
 // combinerSize is the length of each operator's parameters, which is fixed for a version.
 var combinerSize = map[Unit]uint32{UnitCartesian: cartesianSize, UnitIDListTransform: 0, UnitHashCross: 8,
-	UnitComputeScore: 2}
+	UnitComputeScore: 2, UnitEnumerate: 0, UnitWithScores: 0, UnitScores: 0, UnitWasm: wasmSize}
 
 func readCombiner(r *reader) Combiner {
 	unit, b := readParameters(r, combinerSize)
@@ -179,10 +183,18 @@ func readCombiner(r *reader) Combiner {
 	switch unit {
 	case UnitIDListTransform:
 		return IDListTransform{}
+	case UnitEnumerate:
+		return Enumerate{}
+	case UnitWithScores:
+		return WithScores{}
+	case UnitScores:
+		return Scores{}
 	case UnitComputeScore:
 		return ComputeScore{Function: ScoreFunction(b[0]), ZeroNorm: ZeroNorm(b[1])}
 	case UnitHashCross:
 		return HashCross{Buckets: int64(le.Uint64(b))}
+	case UnitWasm:
+		return readWasm(r, b)
 	}
 	return Cartesian{MaxLength: int64(le.Uint64(b)), Overflow: Overflow(b[8])}
 }

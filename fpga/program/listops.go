@@ -8,9 +8,27 @@ import (
 // MaxNGram is the greatest length of NGram's windows.
 const MaxNGram = 16
 
-// NGram replaces a list by the ids of its windows of N consecutive ids, 1 to MaxNGram, each folded by SigridHash's
-// hash. It takes lists of Int64 whose scores are not used.
-type NGram struct{ N int64 }
+// MaxNGramIDs is the greatest number of ids that NGram with NGramRAP makes of a list.
+const MaxNGramIDs = 1 << 20
+
+// NGramMode says what NGram makes of the windows of a list.
+type NGramMode uint8
+
+// The modes. The numbers are part of the wire form.
+const (
+	// NGramFold makes one id of each window, folded by SigridHash's hash. A list of less than N ids has no window.
+	NGramFold NGramMode = 0
+	// NGramRAP lists the ids of all windows, one window behind the other, as RAP does. In a list of less than N ids the
+	// only window is the list itself. A list may have MaxNGramIDs ids at most afterwards.
+	NGramRAP NGramMode = 1
+)
+
+// NGram replaces a list by the ids of its windows of N consecutive ids, 1 to MaxNGram. It takes lists of Int64 whose
+// scores are not used, and yields such lists. A chain has at most one NGram with NGramRAP.
+type NGram struct {
+	N    int64
+	Mode NGramMode
+}
 
 // Unit implements [Op].
 func (NGram) Unit() Unit { return UnitNGram }

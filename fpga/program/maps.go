@@ -3,6 +3,8 @@ package program
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"unicode/utf8"
 )
 
 // A map of the source (feature id to value, to list, or to scored list) is two or three consecutive columns: its keys,
@@ -17,7 +19,7 @@ type Part uint8
 // The parts of a map, in the order in which their columns follow each other.
 const (
 	NoPart    Part = 0 // a column by itself
-	MapKeys   Part = 1 // Int64, a list a row; has no sinks
+	MapKeys   Part = 1 // Int64 or Bytes, a list a row; has no sinks
 	MapValues Part = 2 // as many a row as keys: Kind, or with List lists of Kind; has the sinks
 	MapScores Part = 3 // as many lists a row as keys, as long as those of MapValues; has no sinks
 
@@ -49,11 +51,38 @@ func (p Part) String() string {
 // Pick is the key that a sink of a map's values takes: the value of the last entry with that key. Without such an entry
 // it takes a null, or a list of length 0 where values are lists.
 type Pick struct {
-	Key int64
+	Key  int64  // of a map whose keys are Int64
+	Text string // of a map whose keys are Bytes
 	// Scored: the list's scores become the weights of its ids, rounded to float32, and a list with a null among its
 	// scores gets length 0. Otherwise every id weighs 1.
 	Scored bool
 }
+
+// keyString writes the key that a pick takes, for people.
+func (k Pick) keyString(keys Kind) string {
+	if keys == Bytes {
+		return strconv.Quote(k.Text)
+	}
+	return strconv.FormatInt(k.Key, 10)
+}
+
+// checkKey checks the key of a pick of a map whose keys are of a kind.
+func (k Pick) checkKey(keys Kind) error {
+	switch {
+	case keys != Bytes && k.Text != "":
+		return fmt.Errorf("the text %q as a key of a map whose keys are %v", shortText(k.Text), keys)
+	case keys == Bytes && k.Key != 0:
+		return fmt.Errorf("the number %d as a key of a map whose keys are text", k.Key)
+	case len(k.Text) > MaxName:
+		return fmt.Errorf("a key of %d bytes, want at most %d", len(k.Text), MaxName)
+	case !utf8.ValidString(k.Text):
+		return fmt.Errorf("the key %q is no UTF-8", shortText(k.Text))
+	}
+	return nil
+}
+
+// shortText cuts a text for an error.
+func shortText(s string) string { return s[:min(len(s), 64)] }
 
 // Continues reports whether a column is read together with the column before it.
 func (p Part) Continues() bool { return p == MapValues || p == MapScores || p == GraphNext }
@@ -80,7 +109,7 @@ func (p *Program) Parts(i int) int {
 // hasMaps reports whether a column belongs to a map.
 func (p *Program) hasMaps() bool {
 	for i := range p.Columns {
-		if p.Columns[i].Part.OfMap() {
+		if p.Columns[i].LeafPart() != NoPart {
 			return true
 		}
 	}
@@ -91,12 +120,12 @@ func (p *Program) hasMaps() bool {
 func (p *Program) takesScores() bool {
 	for i := range p.Columns {
 		for _, k := range p.Columns[i].Picks {
-			if k.Scored {
+			if k.Scored && p.Columns[i].Part == MapValues {
 				return true
 			}
 		}
 	}
-	return false
+	return slices.ContainsFunc(p.Graphs, func(g Graph) bool { return g.takesScores() })
 }
 
 // LayoutIn returns the layout in an output range of size bytes, and how many elements of kjt.values the range holds.
@@ -144,7 +173,9 @@ func (p *Program) validatePart(i int) error {
 		return fmt.Errorf("%v is no part of a map", c.Part)
 	case c.Part.OfMap() && p.Source != Parquet:
 		return fmt.Errorf("a map with source %v", p.Source)
-	case c.Part != MapValues && len(c.Picks) > 0:
+	case c.MapLeaf != NoPart && (c.Part != GraphFirst && c.Part != GraphNext || p.Source != Parquet):
+		return fmt.Errorf("a leaf of a map of no graph over Parquet")
+	case c.Part != MapValues && c.MapLeaf != MapValues && len(c.Picks) > 0:
 		return fmt.Errorf("picks keys, and is no map's values")
 	case (c.Part == MapKeys || c.Part == MapScores) && len(c.Sinks) > 0:
 		return fmt.Errorf("the %v of a map feed %d sinks, want none", c.Part, len(c.Sinks))
@@ -158,10 +189,10 @@ func (p *Program) validatePart(i int) error {
 	}
 	switch c.Part {
 	case MapKeys:
-		switch {
-		case c.Kind != Int64 || c.List:
-			return fmt.Errorf("keys are %v (list: %t), want int64", c.Kind, c.List)
-		case behind != MapValues:
+		if err := c.checkKeys(); err != nil {
+			return err
+		}
+		if behind != MapValues {
 			return fmt.Errorf("keys of a map without its values")
 		}
 	case MapValues:
@@ -174,6 +205,9 @@ func (p *Program) validatePart(i int) error {
 			return fmt.Errorf("%d keys for %d sinks", len(c.Picks), len(c.Sinks))
 		}
 		for j := range c.Picks {
+			if err := c.Picks[j].checkKey(p.Columns[i-1].Kind); err != nil {
+				return fmt.Errorf("sink %d: %w", j, err)
+			}
 			if c.Picks[j].Scored && (behind != MapScores || !p.Output.Weights) {
 				return fmt.Errorf("sink %d: scores that are not read, or have no tensor", j)
 			}
@@ -182,21 +216,20 @@ func (p *Program) validatePart(i int) error {
 			}
 		}
 	case MapScores:
-		switch {
-		case before != MapValues || !p.Columns[i-1].List:
+		if before != MapValues || !p.Columns[i-1].List {
 			return fmt.Errorf("scores of a map without lists of ids")
-		case c.Kind == Bytes || !c.List:
-			return fmt.Errorf("scores are %v (list: %t), want lists of numbers", c.Kind, c.List)
 		}
+		return c.checkScores()
 	}
 	return nil
 }
 
 // appendMaps appends the section of maps.
 func (p *Program) appendMaps(b []byte) []byte {
+	texts := textNumbers{}
 	n := uint32(0)
 	for i := range p.Columns {
-		if p.Columns[i].Part.OfMap() {
+		if p.Columns[i].LeafPart() != NoPart {
 			n++
 		}
 	}
@@ -204,14 +237,17 @@ func (p *Program) appendMaps(b []byte) []byte {
 	b = append(b, boolBit(p.Output.Weights), 0, 0, 0)
 	for i := range p.Columns {
 		c := &p.Columns[i]
-		if !c.Part.OfMap() {
+		if c.LeafPart() == NoPart {
 			continue
 		}
 		b = le.AppendUint32(b, uint32(i))
-		b = append(b, byte(c.Part), 0, 0, 0)
+		b = append(b, byte(c.LeafPart()), 0, 0, 0)
 		b = le.AppendUint32(b, uint32(len(c.Picks)))
 		b = le.AppendUint32(b, 0)
 		for _, k := range c.Picks {
+			if p.textKeys(i) {
+				k.Key = int64(texts.number(k.Text))
+			}
 			b = le.AppendUint64(b, uint64(k.Key))
 			b = append(b, boolBit(k.Scored), 0, 0, 0, 0, 0, 0, 0)
 		}

@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,6 +34,75 @@ func mapProgram() *Program {
 		},
 		Output: Output{Label: true, Dense: 2, Keys: 5, IDs: IDs32, Weights: true},
 	}
+}
+
+// textKeyProgram reads maps whose keys are text: one by itself, and one for a graph.
+func textKeyProgram() *Program {
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{
+			{Name: "tags.key_value.key", Kind: Bytes, Part: MapKeys},
+			{Name: "tags.key_value.value", Kind: Int64, Part: MapValues, Sinks: []Sink{{To: ToSparse},
+				{To: ToSparse, Index: 1}, {To: ToSparse, Index: 2}},
+				Picks: []Pick{{Text: "color"}, {Text: ""}, {Text: "color"}}},
+			{Name: "s.key", Kind: Bytes, Part: GraphFirst, MapLeaf: MapKeys},
+			{Name: "s.id", Kind: Int64, List: true, Part: GraphNext, MapLeaf: MapValues,
+				Picks: []Pick{{Text: "größe"}, {Text: "color"}}},
+		},
+		Graphs: []Graph{{
+			Steps: []Step{{Inputs: []uint32{0, 1}, Combine: Cartesian{MaxLength: 9}}},
+			Sinks: []GraphSink{{Value: 2, Sink: Sink{To: ToSparse, Index: 3}}},
+		}},
+		Output: Output{Keys: 4},
+	}
+}
+
+func TestTextKeys(t *testing.T) {
+	p := textKeyProgram()
+	require.NoError(t, p.Validate())
+	b := p.Marshal()
+	golden(t, "text_keys.v1.6.hex", b)
+	q, err := Unmarshal(b)
+	require.NoError(t, err)
+	assert.Equal(t, p, q)
+	assert.Equal(t, b, q.Marshal())
+	assert.Equal(t, uint16(6), le.Uint16(b[10:]))
+	assert.Contains(t, p.String(), `  ["color"] sparse 0:`)
+	checkDamage(t, p)
+	// A section of texts, or none, against what the columns say.
+	_, err = Unmarshal(reseal(appendSection(mapProgram().Marshal(), sectionTexts, textKeyProgram().appendTexts)))
+	require.ErrorIs(t, err, ErrCorrupt)
+	none := bytes.Clone(b[:bytes.LastIndex(b, []byte{sectionTexts, 0, flagRequired, 0})])
+	le.PutUint32(none[12:], le.Uint32(none[12:])-1)
+	_, err = Unmarshal(reseal(none))
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestTextKeysThatDoNotFit(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(p *Program)
+		says   string
+	}{
+		"a number":  {func(p *Program) { p.Columns[1].Picks[0] = Pick{Key: 3} }, "the number 3 as a key"},
+		"no UTF-8":  {func(p *Program) { p.Columns[1].Picks[0].Text = "a\xff" }, "is no UTF-8"},
+		"too long":  {func(p *Program) { p.Columns[1].Picks[0].Text = strings.Repeat("a", MaxName+1) }, "4097 bytes"},
+		"of a list": {func(p *Program) { p.Columns[0].List = true }, "keys are bytes (list: true)"},
+		"text for numbers": {func(p *Program) { p.Columns[0].Kind = Int64 }, `the text "color" as a key of a map ` +
+			"whose keys are int64"},
+		"in a graph": {func(p *Program) { p.Columns[3].Picks[1] = Pick{Key: 3} }, "the number 3 as a key"},
+		"real keys":  {func(p *Program) { p.Columns[2].Kind = Float64 }, "want int64 or bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := textKeyProgram()
+			c.change(p)
+			require.ErrorContains(t, p.Validate(), c.says)
+		})
+	}
+	p := textKeyProgram()
+	p.Columns[1].Picks[0].Text = strings.Repeat("a", MaxName)
+	require.NoError(t, p.Validate())
+	_, err := Unmarshal(p.Marshal())
+	require.NoError(t, err)
 }
 
 func TestMapsGolden(t *testing.T) {

@@ -127,8 +127,21 @@ func (s State) String() string {
 		return "bad data"
 	case NoSupport:
 		return "not supported"
+	case BadTable:
+		return "bad table"
 	}
 	return fmt.Sprintf("state(%d)", uint16(s))
+}
+
+// String returns the mode's name as pipelines write it.
+func (m NGramMode) String() string {
+	switch m {
+	case NGramFold:
+		return "fold"
+	case NGramRAP:
+		return "rap"
+	}
+	return fmt.Sprintf("mode(%d)", uint8(m))
 }
 
 // String returns the mode's name as pipelines write it.

@@ -41,6 +41,11 @@ type Program struct {
 	Columns []Column
 	Graphs  []Graph // of the columns of part GraphFirst, in their order
 	Output  Output
+	// LookupTables lie in the tables range, one behind the other.
+	LookupTables []LookupTable
+	// Modules are the WebAssembly modules that steps name, where they are at hand. They are no part of the wire form: a
+	// drive has those of its image.
+	Modules Modules
 }
 
 // Column is one leaf column of the source, read once, and where its values go.
@@ -51,7 +56,9 @@ type Column struct {
 	List  bool   // a list of Kind; its sinks can only be sparse
 	Sinks []Sink // at least one; at most one of them is sparse, unless the column is a scalar; see Part for maps
 	Part  Part   // which leaf of a map it is, or its place in a graph
-	Picks []Pick // MapValues: of each sink, the key whose value it takes
+	Picks []Pick // MapValues: of each sink, the key whose value it takes; in a graph, of each value that it is
+	// MapLeaf says which leaf of a map a column of a graph is: its features are values of the graph. NoPart otherwise.
+	MapLeaf Part
 	// Absent says that partitions may lack the column, whose rows are null there: its tasks then have an absent chunk.
 	Absent bool
 }
@@ -151,7 +158,7 @@ func (o Output) Layout(rows uint32) OutputLayout {
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
 // PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram, HashBytes, LocalHour, MapID,
 // Normalize, MinMax, ListSlice, Rescale, Int96Time, Decimal, Float16, FixedLength, HashBucket
-// and OneHot.
+// OneHot and Lookup.
 type Op interface {
 	Unit() Unit
 	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
@@ -192,7 +199,12 @@ const (
 	UnitHashCross       Unit = 52
 	UnitHashBucket      Unit = 53
 	UnitComputeScore    Unit = 54
+	UnitEnumerate       Unit = 55
 	UnitOneHot          Unit = 56
+	UnitWasm            Unit = 57
+	UnitVocabulary      Unit = 58
+	UnitWithScores      Unit = 60
+	UnitScores          Unit = 61
 )
 
 // The units of decoding: no operators, but listed by the image.

@@ -107,6 +107,13 @@ func windows() *Program {
 	}
 }
 
+// listedWindows is a program with ngram in the mode that lists the ids of windows.
+func listedWindows() *Program {
+	p := windows()
+	p.Columns[0].Sinks[0].Ops[0] = NGram{N: 3, Mode: NGramRAP}
+	return p
+}
+
 // parts is a program with list_slice.
 func parts() *Program {
 	return &Program{
@@ -203,6 +210,7 @@ func TestProgramGolden(t *testing.T) {
 	golden(t, "text.v1.hex", textProgram().Marshal())
 	golden(t, "reals.v1.hex", realOps().Marshal())
 	golden(t, "ngram.v1.hex", windows().Marshal())
+	golden(t, "ngram.v1.6.hex", listedWindows().Marshal())
 	golden(t, "hash_bytes.v1.hex", categories().Marshal())
 	golden(t, "tables.v1.hex", tables().Marshal())
 	golden(t, "list_slice.v1.hex", parts().Marshal())
@@ -213,8 +221,7 @@ func TestProgramGolden(t *testing.T) {
 
 func TestProgramRoundTrip(t *testing.T) {
 	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(),
-		annotated(), embeddings(),
-		parts()} {
+		annotated(), embeddings(), listedWindows(), parts()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
 		q, err := Unmarshal(b)
@@ -428,7 +435,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 33)
+	assert.Len(t, known, 38)
 }
 
 func TestProgramString(t *testing.T) {
@@ -462,6 +469,8 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(embeddings().Marshal())
 	f.Add(crosses().Marshal())
 	f.Add(scoring().Marshal())
+	f.Add(scoredLists().Marshal())
+	f.Add(mapSteps().Marshal())
 	f.Add(hotColumns().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= headerSize {

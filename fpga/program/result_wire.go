@@ -10,11 +10,12 @@ import (
 //	  0  magic "MRES", major u16, minor u16, length u32, tasks u32
 //	 16  state u16, length of message u16, 4 reserved
 //	 24  values, decode, transform, bytes in, bytes out, dropped, wait, move u64 each
-//	 88  40 reserved
+//	 88  absent key: value i64, row u32, key u32, given u8, 7 reserved
+//	112  16 reserved
 //	128  tasks, 64 bytes each: state u16, 2 reserved, rows u32, values u64, need u64, cursor as in a slice,
 //	     ready u32, page u32; then the message
 //
-// Wait, move, ready and page are zero in version 1.0.
+// Wait, move, ready and page are zero in version 1.0, and the absent key before version 1.2.
 
 // ResultSize returns the most bytes that the result of a slice with the given number of tasks can take, with its
 // longest message.
@@ -31,7 +32,11 @@ func (r *Result) AppendTo(b []byte) []byte {
 	size := ResultHeader + ResultTask*len(r.Tasks) + len(msg)
 	b = slices.Grow(b, size)[:start+size]
 	h := b[start : start+ResultHeader]
-	writeCommonHeader(h, resultMagic, ResultMinor, size, len(r.Tasks))
+	minor := 1
+	if r.AbsentKey.Given {
+		minor = 2
+	}
+	writeCommonHeader(h, resultMagic, minor, size, len(r.Tasks))
 	le.PutUint16(h[16:], uint16(r.State))
 	le.PutUint16(h[18:], uint16(len(msg)))
 	le.PutUint32(h[20:], 0)
@@ -43,7 +48,13 @@ func (r *Result) AppendTo(b []byte) []byte {
 	le.PutUint64(h[64:], r.Dropped)
 	le.PutUint64(h[waitOffset:], r.Wait)
 	le.PutUint64(h[waitOffset+8:], r.Move)
-	clear(h[waitOffset+16:])
+	clear(h[absentOffset:])
+	if a := r.AbsentKey; a.Given {
+		le.PutUint64(h[absentOffset:], uint64(a.Value))
+		le.PutUint32(h[absentOffset+8:], a.Row)
+		le.PutUint32(h[absentOffset+12:], a.Key)
+		h[absentOffset+16] = 1
+	}
 	for i := range r.Tasks {
 		r.Tasks[i].encodeTo(b[start+ResultHeader+ResultTask*i:][:ResultTask])
 	}
@@ -53,6 +64,9 @@ func (r *Result) AppendTo(b []byte) []byte {
 
 // waitOffset is where a result has Wait, and Move behind it.
 const waitOffset = 72
+
+// absentOffset is where a result has AbsentKey.
+const absentOffset = 88
 
 // Stamp writes Wait and Move, in nanoseconds, into a marshalled result. The caller of the engine measures them,
 // because the engine does not know them. It does nothing where b does not begin with a result.
@@ -107,7 +121,13 @@ func (r *Result) DecodeFrom(b []byte) error {
 	r.Dropped = le.Uint64(h[64:])
 	in.checkZeros(h[20:24], "header")
 	r.Wait, r.Move = le.Uint64(h[waitOffset:]), le.Uint64(h[waitOffset+8:])
-	in.checkZeros(h[waitOffset+16:], "header")
+	r.AbsentKey = AbsentKey{}
+	if a := h[absentOffset:]; in.readBool(a[16], "absent key") {
+		r.AbsentKey = AbsentKey{Given: true, Value: int64(le.Uint64(a)), Row: le.Uint32(a[8:]), Key: le.Uint32(a[12:])}
+		in.checkZeros(a[17:], "header")
+	} else {
+		in.checkZeros(a, "header")
+	}
 	r.Tasks = slices.Grow(r.Tasks[:0], n)[:n]
 	for i := range r.Tasks {
 		r.Tasks[i].decodeFrom(&in)

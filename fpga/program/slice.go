@@ -16,6 +16,10 @@ type Slice struct {
 	Values   uint64       // elements of kjt.values written by earlier slices of this mini-batch
 	ValueCap uint64       // elements that the output range holds from Layout.Values on
 	Tasks    []Task       // in key order
+	// TablesChecked says that the engine verified the digests of the program's lookup tables over the bytes in the tables
+	// range, and need not do so again. A host that writes the range clears it. Without it the engine verifies every table
+	// before it does anything else.
+	TablesChecked bool
 }
 
 // Task asks for some rows of one column (text: of all columns) from one window of its bytes.
@@ -43,9 +47,9 @@ type ChunkType struct {
 	Physical   uint8  // parquet.Type
 	Codec      uint8  // parquet.CompressionCodec
 	MaxDef     uint8  // definition level of a present value
-	MaxRep     uint8  // 0 scalar, 1 list, 2 list in a map
+	MaxRep     uint8  // 0 scalar, 1 list, 2 list in a map; lists in lists: how many lists deep
 	ElementDef uint8  // lists: definition level at which an element exists, null or not (below it: null or empty list)
-	EntryDef   uint8  // lists in a map: definition level at which an entry exists
+	EntryDef   uint8  // lists in a map or in lists: definition level at which an entry of the outermost exists
 	Unsigned   bool   // INT(w, unsigned)
 	BitWidth   uint8  // of INT(w, signed): 8, 16, 32, 64; 0 if not annotated
 	TypeLength uint32 // FIXED_LEN_BYTE_ARRAY
@@ -93,6 +97,7 @@ const (
 	BadProgram  State = 17 // the program is damaged, not the one that Digest names, or wants units this image lacks
 	BadData     State = 18 // the column's bytes are damaged, or hold what the pipeline does not allow (a null, a NaN)
 	NoSupport   State = 19 // an encoding, codec or type that the unit does not decode
+	BadTable    State = 20 // the tables range does not hold the lookup tables that the program names
 )
 
 // Result is the engine's answer to a slice. Before anything is written the engine checks every task against its
@@ -111,6 +116,17 @@ type Result struct {
 	Move      uint64 // nanoseconds that the command's moves took; see Stamp
 	Tasks     []TaskResult
 	Message   string // why, for states from BadSlice on; at most MaxMessage bytes
+	// AbsentKey is the key for which a slice is BadData because a lookup table lacks it, under AbsentFail. Given is false
+	// for other results.
+	AbsentKey AbsentKey
+}
+
+// AbsentKey is a key that a lookup table lacks.
+type AbsentKey struct {
+	Given bool
+	Row   uint32 // of the mini-batch
+	Key   uint32 // of the keyed jagged tensor
+	Value int64  // the key that was looked up
 }
 
 // MaxMessage bounds Result.Message.

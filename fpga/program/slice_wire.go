@@ -9,7 +9,7 @@ import (
 //
 //	  0  magic "MSLC", major u16, minor u16, length u32, tasks u32
 //	 16  digest, 32 bytes
-//	 48  program u64, rows u32, 4 reserved
+//	 48  program u64, rows u32, flags u32 (bit 0 tables checked)
 //	 64  place of dense, lengths, label, values u64 each
 //	 96  values u64, value capacity u64, place of weights u64, 8 reserved
 //	128  tasks, 128 bytes each:
@@ -22,7 +22,7 @@ import (
 //	      96  dict (offset u64, length u64), scratch (offset u64, length u64)
 
 // Place of weights and entry def are zero before version 1.2, the chunk's flags 1 and 2 before version 1.3,
-// flag 3 before version 1.4.
+// flag 3 before version 1.4, the slice's flags before version 1.5.
 
 // Marshal returns the slice's wire form, SliceHeader + SliceTask * len(Tasks) bytes.
 func (s *Slice) Marshal() []byte { return s.AppendTo(nil) }
@@ -37,7 +37,7 @@ func (s *Slice) AppendTo(b []byte) []byte {
 	copy(h[16:48], s.Digest[:])
 	le.PutUint64(h[48:], s.Program)
 	le.PutUint32(h[56:], s.Rows)
-	le.PutUint32(h[60:], 0)
+	le.PutUint32(h[60:], uint32(boolBit(s.TablesChecked))*sliceTablesChecked)
 	le.PutUint64(h[64:], s.Layout.Dense)
 	le.PutUint64(h[72:], s.Layout.Lengths)
 	le.PutUint64(h[80:], s.Layout.Label)
@@ -54,6 +54,9 @@ func (s *Slice) AppendTo(b []byte) []byte {
 
 // leastMinorVersion returns the least minor version that can express the slice.
 func (s *Slice) leastMinorVersion() int {
+	if s.TablesChecked {
+		return 5
+	}
 	minor := 0
 	if s.Layout.Weights != 0 {
 		minor = 2
@@ -103,7 +106,11 @@ func (s *Slice) DecodeFrom(b []byte) error {
 		Values: le.Uint64(h[88:]), Weights: le.Uint64(h[112:])}
 	s.Values = le.Uint64(h[96:])
 	s.ValueCap = le.Uint64(h[104:])
-	r.checkZeros(h[60:64], "header")
+	flags := le.Uint32(h[60:])
+	if flags&^sliceTablesChecked != 0 {
+		r.failCorrupt("flags are %#x, want at most %#x", flags, sliceTablesChecked)
+	}
+	s.TablesChecked = flags&sliceTablesChecked != 0
 	r.checkZeros(h[120:], "header")
 	s.Tasks = slices.Grow(s.Tasks[:0], n)[:n]
 	for i := range s.Tasks {

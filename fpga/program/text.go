@@ -24,8 +24,8 @@ func (p *Program) String() string {
 			kind = "list<" + kind + ">"
 		}
 		fmt.Fprintf(&b, "column %d %q %s", i, c.Name, kind)
-		if c.Part.OfMap() {
-			fmt.Fprintf(&b, " map %v", c.Part)
+		if part := c.LeafPart(); part != NoPart {
+			fmt.Fprintf(&b, " map %v", part)
 		}
 		if p.Source != Parquet {
 			fmt.Fprintf(&b, " field %d", c.Field)
@@ -34,10 +34,19 @@ func (p *Program) String() string {
 			b.WriteString(" may be absent")
 		}
 		b.WriteByte('\n')
+		keys := Int64 // of the map whose values the column has
+		if p.textKeys(i) {
+			keys = Bytes
+		}
+		for _, k := range c.Picks {
+			if c.Part != MapValues {
+				fmt.Fprintf(&b, "  [%s] scored %t\n", k.keyString(keys), k.Scored)
+			}
+		}
 		for j := range c.Sinks {
 			b.WriteString("  ")
 			if j < len(c.Picks) {
-				fmt.Fprintf(&b, "[%d] ", c.Picks[j].Key)
+				fmt.Fprintf(&b, "[%s] ", c.Picks[j].keyString(keys))
 				if c.Picks[j].Scored {
 					b.WriteString("scored ")
 				}
@@ -51,6 +60,14 @@ func (p *Program) String() string {
 			p.Graphs[graphs].write(&b, p.Columns[graphStart:i+1])
 			graphs++
 		}
+	}
+	for i := range p.LookupTables {
+		t := &p.LookupTables[i]
+		form := "in an array of"
+		if t.Hashed {
+			form = "hashed in"
+		}
+		fmt.Fprintf(&b, "lookup table %d: %d keys %s %d entries at byte %d\n", i, t.Keys, form, t.Entries, t.Offset)
 	}
 	o := p.Output
 	fmt.Fprintf(&b, "output label %t, dense %d, keys %d, ids %v, fixed %t", o.Label, o.Dense, o.Keys, o.IDs, o.Fixed)
@@ -95,8 +112,8 @@ func writeOps(b *strings.Builder, ops []Op, kind Kind, behind bool) Kind {
 // write writes a graph: a line a step and a line a sink. Values are named by the numbers of columns and steps.
 func (g *Graph) write(b *strings.Builder, columns []Column) {
 	values := make([]ValueType, 0, len(columns)+len(g.Steps))
-	for i := range columns {
-		values = append(values, ValueType{columns[i].Kind, columns[i].List})
+	for _, v := range GraphValues(columns) {
+		values = append(values, v.Type)
 	}
 	typeOf := func(n uint32) (v ValueType) {
 		if int(n) < len(values) {
@@ -124,7 +141,11 @@ func (g *Graph) write(b *strings.Builder, columns []Column) {
 	}
 	for i := range g.Sinks {
 		s := &g.Sinks[i]
-		fmt.Fprintf(b, "  value %d to %s\n", s.Value, s.Sink.chainString(typeOf(s.Value).Kind))
+		scored := ""
+		if s.Scored {
+			scored = "scored "
+		}
+		fmt.Fprintf(b, "  value %d to %s%s\n", s.Value, scored, s.Sink.chainString(typeOf(s.Value).Kind))
 	}
 }
 
@@ -140,6 +161,8 @@ func combinerString(c Combiner) string {
 		return text
 	case HashCross:
 		return fmt.Sprintf("hash_cross %d", o.Buckets)
+	case Wasm:
+		return "wasm " + o.String()
 	}
 	return c.Unit().String()
 }
@@ -174,6 +197,8 @@ func opString(op Op, kind Kind) string {
 			return fmt.Sprintf("onehot %d from %v to %v", o.Classes, o.Lower, o.Upper)
 		}
 		return fmt.Sprintf("onehot %d", o.Classes)
+	case Lookup:
+		return o.String()
 	case HashBucket:
 		return fmt.Sprintf("hash_bucket %d", o.Buckets)
 	case FirstX:
@@ -181,6 +206,9 @@ func opString(op Op, kind Kind) string {
 	case Convert:
 		return fmt.Sprintf("convert %v", o.To)
 	case NGram:
+		if o.Mode != NGramFold {
+			return fmt.Sprintf("ngram %d mode %v", o.N, o.Mode)
+		}
 		return fmt.Sprintf("ngram %d", o.N)
 	case HashBytes:
 		return fmt.Sprintf("hash_bytes %v", o.Function)

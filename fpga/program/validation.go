@@ -80,7 +80,10 @@ func (p *Program) validate() error {
 	if graphs < len(p.Graphs) {
 		return fmt.Errorf("%d graphs, and columns for %d", len(p.Graphs), graphs)
 	}
-	return seen.checkComplete()
+	if err := seen.checkComplete(); err != nil {
+		return err
+	}
+	return p.validateLookups()
 }
 
 func (p *Program) validateColumn(c *Column, seen *coverage) error {
@@ -232,9 +235,16 @@ func validateChain(ops []Op, kind Kind, list bool, checked map[tableKey]bool) (K
 	if len(ops) > MaxOps {
 		return 0, fmt.Errorf("%d operators, want at most %d", len(ops), MaxOps)
 	}
+	listed := false
 	for i, op := range ops {
 		if err := checkOp(op, kind, list, checked); err != nil {
 			return 0, fmt.Errorf("operator %d: %w", i, err)
+		}
+		if windows, ok := op.(NGram); ok && windows.Mode == NGramRAP {
+			if listed {
+				return 0, fmt.Errorf("operator %d: %v: mode rap a second time in a chain", i, op.Unit())
+			}
+			listed = true
 		}
 		kind = op.Out(kind)
 	}
@@ -284,6 +294,10 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		if err := o.check(list); err != nil {
 			return bad("%w", err)
 		}
+	case Lookup:
+		if err := o.check(); err != nil {
+			return bad("%w", err)
+		}
 	case HashBucket:
 		if err := checkBuckets(o.Buckets); err != nil {
 			return bad("%w", err)
@@ -298,6 +312,9 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 	case NGram:
 		if o.N < 1 || o.N > MaxNGram {
 			return bad("n %d, want 1 to %d", o.N, MaxNGram)
+		}
+		if o.Mode > NGramRAP {
+			return bad("%v is no mode", o.Mode)
 		}
 		if !list {
 			return bad("takes a list")

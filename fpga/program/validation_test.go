@@ -134,6 +134,11 @@ func TestValidate(t *testing.T) {
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: takes a list`},
 		"ngram of nothing": {sparse(NGram{}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: n 0, want 1 to 16`},
+		"ngram of no mode": {sparse(NGram{N: 1, Mode: 2}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: mode(2) is no mode`},
+		"windows of windows": {func(p *Program) {
+			p.Columns[1].Sinks[0].Ops = []Op{NGram{N: 2, Mode: NGramRAP}, FirstX{N: 3}, NGram{N: 2, Mode: NGramRAP}}
+		}, `column 1 "tags.list.element": sink 0 (sparse 1): operator 2: ngram: mode rap a second time in a chain`},
 		"ngram above limit": {sparse(NGram{N: MaxNGram + 1}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: ngram: n 17, want 1 to 16`},
 		"hash_bytes of numbers": {sparse(HashBytes{}),
@@ -244,6 +249,9 @@ func TestValidateTakes(t *testing.T) {
 		},
 		"firstx of nothing": func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = FirstX{} },
 		"ngram at limit":    func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = NGram{N: MaxNGram} },
+		"windows of ids": func(p *Program) {
+			p.Columns[1].Sinks[0].Ops = []Op{NGram{N: 2, Mode: NGramRAP}, NGram{N: 2}}
+		},
 		"last hash function": func(p *Program) {
 			p.Columns[2].Sinks[0].Ops[0] = HashBytes{Function: HashFarmHash}
 		},

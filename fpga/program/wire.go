@@ -8,42 +8,50 @@ import (
 
 // The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least
 // minor version that can express the content: a slice is 1.1 only if it has a cursor that is Checked, a program is
-// 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, 1.3 only if it has graphs, and 1.4 only if
-// partitions may lack columns.
+// 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, 1.3 only if it has graphs, 1.4 only if
+// partitions may lack columns, 1.5 only if graphs make lists of ids with scores or take features of maps, 1.6 only if
+// an NGram lists the ids of its windows, or if keys of maps are text, and 1.7 only if it has lookup tables. A slice is
+// 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey.
 const (
 	Major = 1
-	Minor = 4 // of programs. 1: maps. 2: Output.DenseType. 3: graphs. 4: Column.Absent
+	// Minor is of programs. 1: maps. 2: Output.DenseType. 3: graphs. 4: Column.Absent. 5: GraphSink.Scored,
+	// Column.MapLeaf. 6: NGram.Mode, Pick.Text. 7: LookupTables
+	Minor = 7
 	// 1: Cursor.Checked. 2: ChunkType.EntryDef, OutputLayout.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed. 4:
-	// ChunkType.Absent
-	SliceMinor  = 4
-	ResultMinor = 1 // 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page
+	// ChunkType.Absent. 5: Slice.TablesChecked
+	SliceMinor = 5
+	// 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page. 2: Result.AbsentKey
+	ResultMinor = 2
 )
 
 // Sizes of the fixed parts, in bytes.
 const (
-	headerSize     = 32
-	sectionSize    = 16
-	columnSize     = 16
-	sinkSize       = 16
-	opSize         = 8
-	tableSize      = 8
-	partSize       = 16
-	pickSize       = 16
-	sourceSize     = 8
-	outputSize     = 16
-	denseSize      = 8
-	bucketizeSize  = 8
-	SliceHeader    = 128 // a marshalled slice is SliceHeader + SliceTask * tasks bytes
-	SliceTask      = 128
-	ResultHeader   = 128 // a marshalled result is ResultHeader + ResultTask * tasks bytes and its message
-	ResultTask     = 64
-	cursorSize     = 32
-	crcOffset      = 24
-	lengthOffset   = 16
-	flagRequired   = 1
-	cursorUnpacked = 1
-	cursorDict     = 2
-	cursorChecked  = 4
+	headerSize      = 32
+	sectionSize     = 16
+	columnSize      = 16
+	sinkSize        = 16
+	opSize          = 8
+	tableSize       = 8
+	partSize        = 16
+	pickSize        = 16
+	textSize        = 8
+	sourceSize      = 8
+	outputSize      = 16
+	denseSize       = 8
+	lookupSize      = 32
+	lookupTableSize = 80
+	bucketizeSize   = 8
+	SliceHeader     = 128 // a marshalled slice is SliceHeader + SliceTask * tasks bytes
+	SliceTask       = 128
+	ResultHeader    = 128 // a marshalled result is ResultHeader + ResultTask * tasks bytes and its message
+	ResultTask      = 64
+	cursorSize      = 32
+	crcOffset       = 24
+	lengthOffset    = 16
+	flagRequired    = 1
+	cursorUnpacked  = 1
+	cursorDict      = 2
+	cursorChecked   = 4
 
 	chunkUnsigned         = 1
 	chunkRowsUncounted    = 2
@@ -52,6 +60,8 @@ const (
 	chunkFlags            = chunkUnsigned | chunkRowsUncounted | chunkAlwaysCompressed | chunkAbsent
 
 	columnAbsent = 1
+
+	sliceTablesChecked = 1
 )
 
 // Sections of a program, in the order in which they are written. A section begins with id u16, flags u16 (bit 0:
@@ -63,19 +73,25 @@ const (
 //	output   label u8, ids u8, fixed u8, 1 reserved, dense u32, keys u32, 4 reserved
 //	maps     parts u32, weights u8, 3 reserved; then parts in order of their columns. Only if there are maps
 //	dense    type u8, 7 reserved. Only if the elements of dense are not float32
-//	graphs   count u32, 4 reserved; then graphs in order of their columns. Only if there are graphs
+//	graphs   count u32, weights u8 (0 if there are maps), 3 reserved; then graphs in order of their columns. Only if
+//	         there are graphs
+//	texts    count u32, 4 reserved; then texts: length u32, 4 reserved, UTF-8, padded. Each text is written once, in
+//	         order of first use. Only if keys of maps are text
+//	lookups  count u32, 4 reserved; then lookup tables. Only if there are some
 //
 //	table    kind u8, 3 reserved, count u32; numbers of 4 or 8 bytes, padded. Each list is written once, however many
 //	         operators use it, in order of first use
 //	column   kind u8, list u8, field u16, length of name u32, sinks u32, flags u8 (bit 0: absent), 3 reserved; name,
 //	         padded; then sinks
 //	sink     to u8, 3 reserved, index u32, operators u32, 4 reserved; then operators
-//	part     column u32, part u8, 3 reserved, keys u32, 4 reserved; then for each of the column's sinks key i64,
-//	         scored u8, 7 reserved
-//	graph    first column u32, columns u32, steps u32, sinks u32; then steps; then for each sink value u32, 4 reserved,
-//	         and the sink
+//	part     column u32, part u8, 3 reserved, keys u32, 4 reserved; then for each of the column's sinks key i64 (of a map
+//	         whose keys are text the number of the text), scored u8, 7 reserved
+//	graph    first column u32, columns u32, steps u32, sinks u32; then steps; then for each sink value u32, scored u8,
+//	         3 reserved, and the sink
 //	step     inputs u32, operators u32, combined u8, 7 reserved; inputs u32 each, padded; if combined the operator
 //	         that takes all inputs; then operators
+//	lookup table  SHA-256, offset u64, entries u64, least i64, multiplier u64, keys u32, probes u32, hashed u8,
+//	         7 reserved
 //	operator unit u16, version u16, length of parameters u32; parameters, padded
 //
 // Parameters, all of version 1 of their units:
@@ -89,7 +105,7 @@ const (
 //	firstx            n i64
 //	convert           to u8
 //	logit             eps f32
-//	ngram             n i64
+//	ngram             n u32, mode u8, 3 reserved
 //	hash_bytes        function u8
 //	get_local_hour    table of times u32, table of offsets u32
 //	map_id            table of keys u32, or 2^32-1 if the table is dense; table of values u32, default i64
@@ -98,7 +114,10 @@ const (
 //	cartesian         max length i64, overflow u8
 //	hash_cross        buckets i64
 //	compute_score     function u8, zero norm u8
+//	wasm              module's SHA-256, kind of each of 8 inputs u8 (0: none), kind of the value u8, length of name u8,
+//	                  6 reserved, name in 64 bytes with zeros behind it
 //	hash_bucket       buckets i64
+//	vocabulary        lookup table u32, absent u8, 3 reserved, buckets u32, 4 reserved, base i64, rare i64
 //	onehot            classes u32, ranges u8, 3 reserved, lower f32, upper f32
 //	list_slice        start i64, end i64, pad int i64, pad float f64, padded u8, 7 reserved
 //	box_cox           lambda1 f32, lambda2 f32, mode u8, 3 reserved
@@ -107,7 +126,7 @@ const (
 //	decimal           scale u8, to u8
 //	fixed_length      length u32, pads u8, 3 reserved, pad f32
 //	hex_to_int, zero_extend, float16: none
-//	hex_to_int, zero_extend, id_list_transform: none
+//	id_list_transform, enumerate, with_scores, scores: none
 const (
 	sectionSource  = 1
 	sectionTables  = 2
@@ -116,6 +135,8 @@ const (
 	sectionMaps    = 5
 	sectionDense   = 6
 	sectionGraphs  = 7
+	sectionTexts   = 8
+	sectionLookups = 9
 )
 
 // magic begins a program: 8 bytes. Behind it: major u16, minor u16, sections u32, length u64, CRC32C u32, 4 reserved.

@@ -7,10 +7,15 @@
 // these descriptions. The register packages in generated/ are made of them (MILLRACE_UPDATE=1 go test ./fpga/rtl), and
 // the co-simulation holds latency and initiation interval against the simulated unit, so that no figure is typed twice.
 //
-// A unit is a pipeline of fixed latency between two streams with valid and ready. Its registers are written before a
-// column and stay as they are until the column's last value has left. The functions [SigridHash], [PositiveModulus],
-// [Clamp], [FillNull] and [Bucketize] turn the parameters of an operator into writes of registers; where the hardware
-// does not have what an operator asks for, the error is a *[NotInRTLError].
+// A unit is a pipeline of fixed latency between two streams with valid and ready. What goes at once is a transfer; the
+// description lists its fields, the first in the lowest bits. The registers are written before a column and stay as
+// they are until the column's last value has left. The functions [SigridHash], [PositiveModulus], [ClampInt64],
+// [ClampFloat32], [FillNull], [Bucketize] and [HexToInt] turn the parameters of an operator into writes of registers;
+// where the hardware does not have what an operator asks for, the error is a *[NotInRTLError]. [HexToken] makes a
+// transfer of a token.
+//
+// The unit of [HybridDecoder] takes sections instead of values: [HybridTransfers] makes transfers of a section's bytes,
+// and [HybridValues] reads the unit's results. The input and the output mark the last transfer of a section.
 //
 // # Rules of the sources
 //

@@ -1,6 +1,7 @@
 package rtl
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -21,14 +22,14 @@ type Setup struct {
 	Writes []Write
 }
 
-// NotInRTLError says that no unit of this package does what an operator asks for.
+// NotInRTLError says that no unit of this package does what an operator or a page asks for.
 type NotInRTLError struct {
-	Operator string
-	What     string // what the unit lacks, and what it has
+	Unit string
+	What string // what the unit lacks, and what it has
 }
 
 func (e *NotInRTLError) Error() string {
-	return fmt.Sprintf("rtl: the unit of operator %s %s; use another engine", e.Operator, e.What)
+	return fmt.Sprintf("rtl: the unit %s %s; use another engine", e.Unit, e.What)
 }
 
 // SigridHash returns the setup of unit sigrid_hash. The largest max that the unit has is 2^32 - 1.
@@ -50,9 +51,9 @@ func PositiveModulus(modulus int64) (Setup, error) {
 }
 
 // divisorWrites returns the writes of a floor modulus: divisor, reciprocal and shift, from an address on.
-func divisorWrites(operator string, divisor int64, address uint16) ([]Write, error) {
+func divisorWrites(unit string, divisor int64, address uint16) ([]Write, error) {
 	if divisor < 1 || divisor > math.MaxUint32 {
-		return nil, &NotInRTLError{Operator: operator,
+		return nil, &NotInRTLError{Unit: unit,
 			What: fmt.Sprintf("divides by 1 to %d, and not by %d", uint32(math.MaxUint32), divisor)}
 	}
 	writes := []Write{{Address: address, Data: uint64(divisor)}, {Address: address + 1}, {Address: address + 2}}
@@ -70,6 +71,74 @@ func divisorWrites(operator string, divisor int64, address uint16) ([]Write, err
 // FillNull returns the setup of unit fill_null. The fill is the bits of the value, of any kind.
 func FillNull(fill uint64) Setup {
 	return Setup{Unit: "fill_null", Writes: []Write{{Address: 0, Data: fill}}}
+}
+
+// HexToInt returns the setup of unit hex_to_int. In a nullable column an empty token is a null; in others it is
+// damaged.
+func HexToInt(nullable bool) Setup {
+	write := Write{Address: 0}
+	if nullable {
+		write.Data = 1
+	}
+	return Setup{Unit: "hex_to_int", Writes: []Write{write}}
+}
+
+// HexToken returns the words of a transfer to unit hex_to_int: a token, and whether its row is present.
+func HexToken(token []byte, present bool) []uint64 {
+	const presentBit = 1 << 4 // behind the length
+	var first [8]byte
+	copy(first[:], token)
+	words := []uint64{binary.LittleEndian.Uint64(first[:]), uint64(min(len(token), len(first)+1))}
+	if present {
+		words[1] |= presentBit
+	}
+	return words
+}
+
+// maxHybridWidth is the greatest number of bits of a value of unit hybrid_decoder, and of Parquet's encoding.
+const maxHybridWidth = 32
+
+// HybridDecoder returns the setup of unit hybrid_decoder for a section of count values of width bits, each at most
+// limit: the greatest level, or the dictionary's last index. No limit lets a value have more bits than width.
+func HybridDecoder(width uint, limit, count uint32) (Setup, error) {
+	if width > maxHybridWidth {
+		return Setup{}, &NotInRTLError{Unit: "hybrid_decoder",
+			What: fmt.Sprintf("takes values of 0 to %d bits, and not of %d", maxHybridWidth, width)}
+	}
+	return Setup{Unit: "hybrid_decoder", Writes: []Write{{Address: 0, Data: uint64(width)},
+		{Address: 1, Data: min(uint64(limit), 1<<width-1)}, {Address: 2, Data: uint64(count)}}}, nil
+}
+
+// HybridTransfers returns the words of the transfers of a section to unit hybrid_decoder.
+func HybridTransfers(section []byte) []uint64 {
+	const (
+		beat      = 32 // bytes
+		beatWords = 4  // behind which there are the number of bytes and whether the beat is the last
+		lastBit   = 1 << 6
+	)
+	var words []uint64
+	for {
+		var data [beat]byte
+		n := copy(data[:], section)
+		section = section[n:]
+		for at := range beatWords {
+			words = append(words, binary.LittleEndian.Uint64(data[8*at:]))
+		}
+		if len(section) == 0 {
+			return append(words, uint64(n)|lastBit)
+		}
+		words = append(words, uint64(n))
+	}
+}
+
+// HybridValues returns the values in the words of a result of unit hybrid_decoder, and whether the result is the last
+// of its section and the section is damaged so far.
+func HybridValues(result []uint64) (values []uint32, last, damaged bool) {
+	tags := result[4]
+	for lane := range tags & 15 {
+		values = append(values, uint32(result[lane/2]>>(32*(lane%2))))
+	}
+	return values, tags&(1<<4) != 0, tags&(1<<5) != 0
 }
 
 // ClampInt64 returns the setup of unit clamp for integers.
@@ -97,7 +166,7 @@ const (
 func Bucketize(p bucketize.Params) (Setup, error) {
 	borders := p.Borders
 	lacks := func(format string, args ...any) (Setup, error) {
-		return Setup{}, &NotInRTLError{Operator: "bucketize", What: fmt.Sprintf(format, args...)}
+		return Setup{}, &NotInRTLError{Unit: "bucketize", What: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case p.Side != bucketize.SideLeft || p.NaN != bucketize.NaNTorchArrow || p.Compare != bucketize.CompareFloat32:

@@ -2,6 +2,7 @@ package rtl
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"path/filepath"
@@ -29,6 +30,12 @@ func TestUnitsAndSources(t *testing.T) {
 		for _, source := range unit.Sources {
 			used[source] = true
 		}
+		top, err := Sources.ReadFile(unit.Top)
+		require.NoError(t, err)
+		for port, fields := range map[string][]Field{"in_data_i": unit.Input, "out_data_o": unit.Output} {
+			require.Regexp(t, fmt.Sprintf(`logic \[%d:0\] %s\b`, TransferBits(fields)-1, port), string(top),
+				"%s: the fields of port %s", unit.Name, port)
+		}
 	}
 	if goldenfile.Updating() {
 		return // the embedded sources are those of before
@@ -48,6 +55,7 @@ func TestUnitsAndSources(t *testing.T) {
 
 func TestDescriptionsThatContradictThemselves(t *testing.T) {
 	good := Unit{Name: "u", Top: "u.sv", Sources: []string{"u.sv"}, InitiationInterval: 1, Latency: 1,
+		Input: []Field{{Name: "v", Bits: 1}}, Output: []Field{{Name: "v", Bits: 65}},
 		Registers: []Register{{Name: "a", Address: 1, Bits: 64}}}
 	require.NoError(t, good.check("u"))
 	for name, spoil := range map[string]func(*Unit){
@@ -57,6 +65,11 @@ func TestDescriptionsThatContradictThemselves(t *testing.T) {
 		"no interval":        func(u *Unit) { u.InitiationInterval = 0 },
 		"65 bits":            func(u *Unit) { u.Registers = []Register{{Name: "a", Bits: 65}} },
 		"0 bits":             func(u *Unit) { u.Registers = []Register{{Name: "a"}} },
+		"no input":           func(u *Unit) { u.Input = nil },
+		"no output":          func(u *Unit) { u.Output = nil },
+		"field of 0 bits":    func(u *Unit) { u.Input = []Field{{Name: "v", Bits: 1}, {Name: "w"}} },
+		"last of 2 bits":     func(u *Unit) { u.Output = []Field{{Name: LastField, Bits: 2}} },
+		"last in, none out":  func(u *Unit) { u.Input = []Field{{Name: LastField, Bits: 1}} },
 		"address taken":      func(u *Unit) { u.Tables = []Table{{Name: "t", Entries: 2, Bits: 1}} },
 	} {
 		unit := good
@@ -67,6 +80,48 @@ func TestDescriptionsThatContradictThemselves(t *testing.T) {
 	require.ErrorContains(t, err, `unit "none"`)
 }
 
+func TestTransfers(t *testing.T) {
+	fields := []Field{{Name: "a", Bits: 60}, {Name: LastField, Bits: 1}, {Name: "b", Bits: 3}}
+	require.Equal(t, 64, TransferBits(fields))
+	require.Equal(t, 1, TransferWords(fields))
+	require.Equal(t, 2, TransferWords(append(fields, Field{Name: "c", Bits: 1})))
+	bit, ok := LastBit(fields)
+	require.True(t, ok)
+	require.Equal(t, 60, bit)
+	_, ok = LastBit(fields[:1])
+	require.False(t, ok)
+
+	require.Equal(t, []uint64{0x3534333231, 5 | 1<<4}, HexToken([]byte("12345"), true))
+	require.Equal(t, []uint64{0x3837363534333231, 8}, HexToken([]byte("12345678"), false))
+	require.Equal(t, []uint64{0x3837363534333231, 9 | 1<<4}, HexToken([]byte("1234567890"), true))
+
+	section := make([]byte, 33)
+	section[0], section[31], section[32] = 1, 2, 3
+	require.Equal(t, []uint64{0, 0, 0, 0, 1 << 6}, HybridTransfers(nil))
+	require.Equal(t, []uint64{1, 0, 0, 2 << 56, 32 | 1<<6}, HybridTransfers(section[:32]))
+	require.Equal(t, []uint64{1, 0, 0, 2 << 56, 32, 3, 0, 0, 0, 1 | 1<<6}, HybridTransfers(section))
+	values, last, damaged := HybridValues([]uint64{1 | 2<<32, 3, 0, 0, 3 | 1<<4})
+	require.Equal(t, []uint32{1, 2, 3}, values)
+	require.True(t, last)
+	require.False(t, damaged)
+	values, last, damaged = HybridValues([]uint64{0, 0, 0, 4 << 32, 8 | 1<<5})
+	require.Equal(t, []uint32{0, 0, 0, 0, 0, 0, 0, 4}, values)
+	require.False(t, last)
+	require.True(t, damaged)
+}
+
+// TestLimitOfASection checks that a value never has bits above its width, whatever limit is asked for.
+func TestLimitOfASection(t *testing.T) {
+	for limit, want := range map[uint32]uint64{5: 5, 6: 6, 7: 7, 8: 7, math.MaxUint32: 7} {
+		setup, err := HybridDecoder(3, limit, 1)
+		require.NoError(t, err)
+		require.Equal(t, Write{Address: 1, Data: want}, setup.Writes[1])
+	}
+	setup, err := HybridDecoder(32, math.MaxUint32, 1)
+	require.NoError(t, err)
+	require.EqualValues(t, math.MaxUint32, setup.Writes[1].Data)
+}
+
 func TestWhatTheUnitsDoNotHave(t *testing.T) {
 	borders := func(n int) []float32 { return make([]float32, n) }
 	for name, try := range map[string]func() error{
@@ -74,6 +129,7 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 		"sigrid_hash of 0":    func() error { _, err := SigridHash(sigridhash.Params{}); return err },
 		"modulus of 2^32":     func() error { _, err := PositiveModulus(1 << 32); return err },
 		"modulus of 0":        func() error { _, err := PositiveModulus(0); return err },
+		"values of 33 bits":   func() error { _, err := HybridDecoder(33, 0, 0); return err },
 		"4097 borders":        func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4097)}); return err },
 		"no border":           func() error { _, err := Bucketize(bucketize.Params{}); return err },
 		"side right": func() error {

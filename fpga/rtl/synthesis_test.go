@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,7 +126,8 @@ func TestSynthesisIsOfTheseSources(t *testing.T) {
 }
 
 // TestSynthesis synthesises every unit again and checks that no resource is more than 5 % above or below the kept
-// number. The test takes a minute of processor time, so only `make rtl` runs it.
+// number. The test takes minutes of processor time, so only `make rtl` runs it. An update synthesises only the units
+// whose sources are not those of the kept result, unless the kept results are of another Yosys.
 func TestSynthesis(t *testing.T) {
 	onlyWhole(t)
 	yosys := toolchain(t, "yosys")[0]
@@ -133,8 +135,17 @@ func TestSynthesis(t *testing.T) {
 	require.NoError(t, err)
 	units, err := Units()
 	require.NoError(t, err)
-	made := synthesis{Tool: lineOf(version)}
+	kept, made := keptSynthesis(t), synthesis{Tool: lineOf(version)}
 	for _, unit := range units {
+		digest, err := unit.Digest()
+		require.NoError(t, err)
+		same := slices.IndexFunc(kept.Units, func(k unitResources) bool {
+			return k.Unit == unit.Name && k.Sources == digest
+		})
+		if goldenfile.Updating() && kept.Tool == made.Tool && same >= 0 {
+			made.Units = append(made.Units, kept.Units[same])
+			continue
+		}
 		made.Units = append(made.Units, synthesise(t, yosys, unit))
 	}
 	if goldenfile.Updating() {
@@ -143,7 +154,7 @@ func TestSynthesis(t *testing.T) {
 		require.NoError(t, os.WriteFile(synthesisFile, append(text, '\n'), 0o644))
 		return
 	}
-	for i, kept := range keptSynthesis(t).Units {
+	for i, kept := range kept.Units {
 		for _, resource := range []struct {
 			name       string
 			made, kept int

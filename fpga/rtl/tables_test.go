@@ -17,11 +17,22 @@ const document = "../../docs/rtl.md"
 func TestDocument(t *testing.T) {
 	units, err := Units()
 	require.NoError(t, err)
-	var table, resources strings.Builder
+	var table, transfers, resources strings.Builder
 	table.WriteString("| unit | does | takes | interval | latency |\n|---|---|---|---|---|\n")
 	for _, unit := range units {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %d | %d |\n", unit.Name, unit.About, unit.Takes, unit.InitiationInterval,
 			unit.Latency)
+	}
+	fieldList := func(fields []Field) string {
+		var parts []string
+		for _, f := range fields {
+			parts = append(parts, fmt.Sprintf("%s %d", f.Name, f.Bits))
+		}
+		return strings.Join(parts, ", ")
+	}
+	transfers.WriteString("| unit | bits of its input | bits of its output |\n|---|---|---|\n")
+	for _, unit := range units {
+		fmt.Fprintf(&transfers, "| `%s` | %s | %s |\n", unit.Name, fieldList(unit.Input), fieldList(unit.Output))
 	}
 	kept := keptSynthesis(t)
 	tool, _, _ := strings.Cut(kept.Tool, " (")
@@ -34,7 +45,8 @@ func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	made := string(text)
-	for name, content := range map[string]string{"units": table.String(), "resources": resources.String()} {
+	for name, content := range map[string]string{"units": table.String(), "transfers": transfers.String(),
+		"resources": resources.String()} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->"
 		before, rest, found := strings.Cut(made, begin)
 		require.True(t, found, "%s has no %q", document, begin)

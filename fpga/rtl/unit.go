@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -15,24 +16,58 @@ import (
 
 // Sources are the SystemVerilog files, the descriptions of the units, and the frame of a simulated unit in C++.
 //
-//go:embed common/*.sv transform/*.sv generated/*.sv units/*.json simulation/server.cpp
+//go:embed common/*.sv decode/*.sv transform/*.sv generated/*.sv units/*.json simulation/server.cpp
 var Sources embed.FS
 
 // Unit describes one unit: the content of units/NAME.json.
 type Unit struct {
 	Name     string   `json:"name"`     // also the name of its module and of the file
-	Operator string   `json:"operator"` // of the pipeline's catalogue
+	Operator string   `json:"operator"` // of the pipeline's catalogue; empty for a unit that decodes
 	About    string   `json:"about"`
 	Takes    string   `json:"takes"`   // the kinds of values and the parameters that the unit has
 	Top      string   `json:"top"`     // the file that holds the module
 	Sources  []string `json:"sources"` // all files, packages first
-	// ReadsPresence says that a value comes with a bit that tells whether it is present; other units take present
-	// values only.
-	ReadsPresence      bool       `json:"reads_presence"`
-	InitiationInterval int        `json:"initiation_interval"` // cycles between two values
-	Latency            int        `json:"latency"`             // cycles from a value's entry to its result
+	// Input and Output are the fields of a transfer, the first in the lowest bits. A unit whose fields hold one named
+	// LastField makes any number of transfers of a section; every other unit makes one of each that it takes.
+	Input              []Field    `json:"input"`
+	Output             []Field    `json:"output"`
+	InitiationInterval int        `json:"initiation_interval"` // cycles between two transfers
+	Latency            int        `json:"latency"`             // cycles from a transfer's entry to its result
 	Registers          []Register `json:"registers"`
 	Tables             []Table    `json:"tables"`
+}
+
+// Field is a part of a transfer.
+type Field struct {
+	Name  string `json:"name"`
+	Bits  int    `json:"bits"`
+	About string `json:"about"`
+}
+
+// LastField is the name of the field that marks the last transfer of a section.
+const LastField = "last"
+
+// TransferBits returns the bits of a transfer.
+func TransferBits(fields []Field) int {
+	sum := 0
+	for _, f := range fields {
+		sum += f.Bits
+	}
+	return sum
+}
+
+// TransferWords returns the words of 64 bits that hold a transfer.
+func TransferWords(fields []Field) int { return (TransferBits(fields) + 63) / 64 }
+
+// LastBit returns the number of the bit that marks the last transfer of a section, and whether there is one.
+func LastBit(fields []Field) (bit int, ok bool) {
+	for _, f := range fields {
+		if f.Name == LastField {
+			return bit, true
+		}
+		bit += f.Bits
+	}
+	return 0, false
 }
 
 // Register is a word that the host writes before a column.
@@ -101,6 +136,18 @@ func (u Unit) check(name string) error {
 		return fmt.Errorf("%s is not among the sources", u.Top)
 	case u.InitiationInterval < 1 || u.Latency < 1:
 		return fmt.Errorf("initiation interval %d and latency %d must be at least 1", u.InitiationInterval, u.Latency)
+	case TransferBits(u.Input) == 0 || TransferBits(u.Output) == 0:
+		return errors.New("a transfer of its input or of its output has no bits")
+	}
+	for _, f := range slices.Concat(u.Input, u.Output) {
+		if f.Bits < 1 || f.Name == LastField && f.Bits != 1 {
+			return fmt.Errorf("field %s has %d bits", f.Name, f.Bits)
+		}
+	}
+	if _, in := LastBit(u.Input); in {
+		if _, out := LastBit(u.Output); !out {
+			return fmt.Errorf("the input has field %s, and the output has not", LastField)
+		}
 	}
 	taken := make(map[uint16]string)
 	take := func(address uint16, owner string, bits int) error {

@@ -115,8 +115,12 @@ type Copy struct {
 // Measurement is one drive's throughput for one pipeline.
 type Measurement struct {
 	RowsPerSecond float64
-	Rows          int64
-	Elapsed       time.Duration
+	Rows          int64         // that RowsPerSecond was measured over: those of the steady state
+	Elapsed       time.Duration // for them
+	// Spread is half the width of the 95 % confidence interval of RowsPerSecond, as a share of it; 1 if unknown.
+	Spread float64
+	// Settled reports whether Spread is small enough (steadyrate.Goal); if not, the measurement ended at its limit.
+	Settled bool
 }
 
 // SplitRequest asks for a split, or the rest of one, from a drive.
@@ -143,6 +147,7 @@ type DriveReport struct {
 	// reads and stores: "drive (vendor), fed by the host"
 	Engine        string        `json:"engine"`
 	RowsPerSecond float64       `json:"p_rows_per_second"`
+	Spread        float64       `json:"p_spread_share"` // of RowsPerSecond, as in Measurement; 0: not told
 	Rows          int64         `json:"rows"`
 	MiniBatches   int64         `json:"mini_batches"`
 	Wait          time.Duration `json:"wait_ns"` // for an engine thread
@@ -157,7 +162,11 @@ type DriveReport struct {
 	BytesFetched  int64         `json:"fetched_bytes"`  // of tensors, copied from device memory to the node
 	BytesOut      int64         `json:"out_bytes"`      // of tensors
 	RowsDropped   int64         `json:"rows_dropped"`   // malformed text rows
-	Counters      *Counters     `json:"counters,omitempty"`
+	// LookedUpInDrive and LookedUpByHost name the keys whose ids were looked up in vocabularies: by the drive, whose
+	// memory holds their tables, and by this host behind it.
+	LookedUpInDrive []string  `json:"looked_up_in_drive,omitempty"`
+	LookedUpByHost  []string  `json:"looked_up_by_host,omitempty"`
+	Counters        *Counters `json:"counters,omitempty"`
 	// Source counts the reads of partitions that lie elsewhere (HTTP, S3), by all jobs since the partitions were opened.
 	Source  *SourceCounters `json:"source,omitempty"`
 	Problem string          `json:"problem,omitempty"` // why Counters is nil although the drive computed

@@ -38,6 +38,7 @@ type mapping struct {
 	Values    string       `json:"values"`
 	Scores    string       `json:"scores,omitempty"`
 	ScoreKind program.Kind `json:"score_kind,omitempty"`
+	TextKeys  bool         `json:"text_keys,omitempty"`
 }
 
 // EncodeColumns writes columns as JSON: the field columns of apiv1.Schema. Equal columns give equal bytes.

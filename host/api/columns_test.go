@@ -17,7 +17,7 @@ func TestColumnsTravel(t *testing.T) {
 			ElementNullable: true, Nullable: true},
 		pipeline.ColumnInfo{Name: "m", Source: program.Parquet, Kind: program.Int64, List: true, Nullable: true,
 			Map: pipeline.MapInfo{Keys: "m.key_value.key", Values: "m.v.key", Scores: "m.v.value",
-				ScoreKind: program.Float32}},
+				ScoreKind: program.Float32, TextKeys: true}},
 		pipeline.ColumnInfo{Name: "new", Source: program.Parquet, Kind: program.Int64,
 			Absent: pipeline.Absence{Partitions: 9, Names: "a.parquet, b.parquet, c.parquet"}},
 		pipeline.ColumnInfo{Name: "bad", Kind: program.Bytes, Unsupported: errors.New("INT96")})

@@ -296,10 +296,20 @@ func opsNode(ops []pipeline.Op) *yaml.Node {
 }
 
 func keyNode(key string, comments ...string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, HeadComment: commentText(comments)}
+	n := textNode(key)
+	n.HeadComment = commentText(comments)
+	return n
 }
 
-func textNode(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+// textNode returns a text. A text with a line's end would be written as a block, in which YAML does not read a tab at
+// the beginning of a line back; quotes escape both.
+func textNode(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
 
 func numberNode(n int64) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(n, 10)}

@@ -112,6 +112,7 @@ sparse:
 	}
 	assert.Contains(t, left["at"], "TIMESTAMP")
 	assert.Contains(t, left["Scores"], "list of real numbers")
+	assert.Contains(t, left["counts"], "name them, as counts[color, size]")
 	assert.Len(t, left, 3, "%v", left)
 }
 
@@ -171,7 +172,7 @@ func TestLabelIsTheLikeliestName(t *testing.T) {
 func TestDocumentsReadBack(t *testing.T) {
 	names := rapid.OneOf(rapid.StringN(0, 12, -1), rapid.StringMatching(`[ab]_[0-9]{1,2}`),
 		rapid.SampledFrom([]string{"null", "a..b", "x*", "*", "a[1]", "int_0..int_2", "# a", "- b", "true", "1", "~",
-			"a: b", "label", "LABEL", "\n", "[", "{", "!t", "&a", "a,b", "…", "\u0085", "\u2028", "é"}))
+			"a: b", "label", "LABEL", "\n", "\t\n", "a\n\tb", "[", "{", "!t", "&a", "a,b", "…", "\u0085", "\u2028", "é"}))
 	kinds := rapid.SampledFrom([]program.Kind{program.Int64, program.Float32, program.Float64, program.Bytes})
 	rapid.Check(t, func(r *rapid.T) {
 		var columns []pipeline.ColumnInfo

@@ -30,7 +30,7 @@ type guess struct {
 	why     string // the reason of the role; a reason that columns share makes them one group
 	ops     []pipeline.Op
 	seen    valueRange
-	hashed  bool // text that is not hexadecimal, so that its bytes are hashed
+	hashed  bool // text that is not hexadecimal, or UUIDs, so that the bytes are hashed
 }
 
 // valueRange is the range of values in the sampled rows of a column.
@@ -125,7 +125,11 @@ func (g *guess) decideRole() {
 	case c.Unsupported != nil:
 		g.leaveOut("%s", strings.ReplaceAll(c.Unsupported.Error(), "\n", "; "))
 	case c.Map.IsMap():
-		g.leaveOut("it is a map, and only its rows tell which features it holds: name them, as %s[1..40]", c.Name)
+		keys := "1..40"
+		if c.Map.TextKeys {
+			keys = "color, size"
+		}
+		g.leaveOut("it is a map, and only its rows tell which features it holds: name them, as %s[%s]", c.Name, keys)
 	case c.Name == "__index_level_0__":
 		g.leaveOut("pandas wrote the index of its rows there")
 	case annotation == "TIMESTAMP" || annotation == "DATE" || annotation == "TIME" || c.Logical == "INT96":
@@ -137,6 +141,10 @@ func (g *guess) decideRole() {
 		g.role, g.why = roleNumber, "real numbers"
 	case c.Kind == program.Bytes && (g.isDecimal() || g.isHalf()):
 		g.leaveOut(listOfReals)
+	case c.Kind == program.Bytes && c.Logical == "UUID":
+		g.role, g.hashed, g.why = roleID, true, "UUIDs, whose bytes are hashed"
+	case c.Kind == program.Bytes && (c.Logical == "JSON" || c.Logical == "BSON"):
+		g.leaveOut("its values are %s documents: hash_bytes makes an id of a whole document", c.Logical)
 	case c.Kind == program.Bytes && c.Logical != "":
 		g.leaveOut("its values are %s kept as bytes: write the column as numbers (INT64, FLOAT or DOUBLE)", c.Logical)
 	case c.Kind == program.Bytes:

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/target"
 )
 
 // memoryBytes is how much of the drive's memory is tried; of a drive with little memory it is half of it.
@@ -75,13 +76,16 @@ type vectorMemory struct {
 // page is the size of which every range is a multiple.
 const page = 4096
 
-// prepareVector reserves memory for a known answer, and spare bytes behind it, and stores the answer's program and
-// input there.
+// prepareVector reserves memory for a known answer, and spare bytes behind it, and stores the answer's program,
+// input and tables there.
 func (v *validation) prepareVector(ctx context.Context, a *image.Vector, spare int) (*vectorMemory, error) {
 	p := &vectorMemory{}
 	at := uint64(0)
 	sizes := []int{len(a.Program), len(a.Input), int(a.Dict), int(a.Scratch), len(a.Output),
 		program.ResultSize(len(a.Args) / program.SliceTask)}
+	if len(a.Tables) > 0 {
+		sizes = append(sizes, len(a.Tables))
+	}
 	for _, n := range sizes {
 		p.offsets = append(p.offsets, at)
 		at += uint64(n+page) / page * page // a range has at least one page
@@ -99,7 +103,10 @@ func (v *validation) prepareVector(ctx context.Context, a *image.Vector, spare i
 		}
 		p.ranges = append(p.ranges, slm.Range(off, end-off))
 	}
-	for i, b := range [][]byte{a.Program, a.Input} {
+	for i, b := range [][]byte{a.Program, a.Input, target.RangeTables: a.Tables} {
+		if len(b) == 0 {
+			continue
+		}
 		if err := slm.Store(ctx, p.offsets[i], b); err != nil {
 			return nil, errors.Join(err, v.release(ctx, slm))
 		}

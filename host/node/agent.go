@@ -76,6 +76,7 @@ type Agent struct {
 	heartbeat   *heartbeat.Sender
 
 	vocabularies *jobVocabularies
+	selections   *nodeSelections
 	tickets      *ticket.Verifier
 	drain        *drainSwitch
 	status       *statusReader
@@ -126,11 +127,14 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.vocabularies, err = openVocabularies(&c, a.client, a.heartbeat.Members, a.log); err != nil {
 		return nil, errors.Join(err, a.listeners.close())
 	}
+	if a.selections, err = openSelections(&c, a.log); err != nil {
+		return nil, errors.Join(err, a.listeners.close(), a.vocabularies.close())
+	}
 	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(ctx))
 	a.makeParts(&c, &o, image, list)
 	if err := a.makeServer(&c, &o); err != nil {
 		a.stop()
-		return nil, errors.Join(err, a.listeners.close(), a.vocabularies.close())
+		return nil, errors.Join(err, a.listeners.close(), a.vocabularies.close(), a.selections.close())
 	}
 	a.startParts(&c)
 	if o.Given != nil && o.Redescribe != nil && o.Rescan > 0 {
@@ -172,6 +176,7 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image, list []driv
 	}
 	a.splits = splits.New(c.splitOptions(open, func(drive string, err error) { a.drives.Fail(drive, err) }, a.fence.Get,
 		a.log))
+	a.selections.splits, a.selections.manager = a.splits, a.manager
 	a.drives = drives.New(drives.Options{
 		Node: c.Name, Drives: list, Manager: a.manager, Splits: a.splits, Image: image,
 		Drain: time.Duration(c.DrainTime), Probe: o.Probe, Owner: driveOwner(c.Name, a.listeners.reached),
@@ -210,8 +215,8 @@ func (a *Agent) makeServer(c *Config, o *Options) (err error) {
 	routes := &routes{
 		service: &service{
 			manager: a.manager, splits: a.splits, drives: a.drives, store: a.store, fence: a.fence, drain: a.drain,
-			vocabularies: a.vocabularies,
-			status:       a.status, changed: a.heartbeat.SendSoon, jobLimit: c.Limits.Jobs, log: a.log,
+			vocabularies: a.vocabularies, selections: a.selections,
+			status: a.status, changed: a.heartbeat.SendSoon, jobLimit: c.Limits.Jobs, log: a.log,
 		},
 		delivery: delivery.New(delivery.Options{
 			Splits: a.splits, Plan: a.manager.Plan, Known: a.drives.Known, Tickets: tickets,
@@ -290,10 +295,11 @@ func (a *Agent) Close() error {
 		a.stop()
 		a.splits.Close()
 		serverErr := a.server.close()
+		selectionsErr := a.selections.close()
 		a.drives.Wait()
 		a.running.Wait()
 		a.client.CloseIdleConnections()
-		a.closeErr = errors.Join(serverErr, a.manager.Close(), a.metrics.Close(), a.vocabularies.close())
+		a.closeErr = errors.Join(serverErr, a.manager.Close(), a.metrics.Close(), a.vocabularies.close(), selectionsErr)
 		a.log.Info("node closed", "node", a.name)
 	})
 	return a.closeErr

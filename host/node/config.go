@@ -48,7 +48,7 @@ type Config struct {
 	Buffers   BufferConfig `yaml:"buffers" doc:"mini-batches that are made and not yet written to a launcher"`
 	Runs      RunConfig    `yaml:"runs" doc:"splits that are open"`
 	Limits    LimitConfig  `yaml:"limits" doc:"what clients may ask for"`
-	Measure   Duration     `yaml:"measure" doc:"how long P of a drive is measured, at least"`
+	Measure   Duration     `yaml:"measure" doc:"least time to measure P of a drive; until it is known to 5 %"`
 	DrainTime Duration     `yaml:"drain_time" doc:"how long running splits may go on when the node is told to stop"`
 	Log       LogConfig    `yaml:"log" doc:"the log, on standard error"`
 	Image     ImageConfig  `yaml:"image" doc:"FPGA image that the drives are kept at"`

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -223,6 +224,18 @@ func TestRolesUnderTLS(t *testing.T) {
 		}
 		status, _, _ = f.get(f.base + "/v1/partitions/a.parquet?drive=d0")
 		assert.Equal(t, may.fetch, status == http.StatusOK, role)
+		methods := apiv1.File_millrace_proto.Services().ByName("Node").Methods()
+		for i := 0; i < methods.Len() && !may.prepare; i++ {
+			m := methods.Get(i)
+			require.False(t, m.IsStreamingClient() || m.IsStreamingServer(), "%s: the roles of streams are unchecked",
+				m.Name())
+			r, err := clients[role].Post(f.base+"/millrace.v1.Node/"+string(m.Name()), "application/json",
+				strings.NewReader("{}"))
+			require.NoError(t, err)
+			require.NoError(t, r.Body.Close())
+			assert.Equal(t, m.Name() == "Describe", r.StatusCode != http.StatusForbidden, "%s: %s: %s", role,
+				m.Name(), r.Status)
+		}
 	}
 	plain, err := identity.HTTPClient(identity.Options{})
 	require.NoError(t, err)

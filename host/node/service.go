@@ -41,6 +41,7 @@ type service struct {
 	log      *slog.Logger
 
 	vocabularies *jobVocabularies
+	selections   *nodeSelections
 
 	preparing sync.Mutex // held while a job is prepared or finished
 }
@@ -160,8 +161,9 @@ func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.
 		return nil, err
 	}
 	var release []func()
+	var pass *filterPass
 	if !slices.Contains(s.manager.Jobs(), j.Digest) { // other calls do not wait for a fetch
-		if j.Pipeline, release, err = s.vocabularies.bind(ctx, j.Pipeline, r.GetVocabularies()); err != nil {
+		if pass, release, err = s.bind(ctx, j, r); err != nil {
 			return nil, err
 		}
 	}
@@ -183,8 +185,33 @@ func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.
 	}
 	s.vocabularies.keep(j.Digest, release)
 	release = nil
+	if pass != nil {
+		s.selections.keep(j.Digest, pass)
+	}
 	s.changed()
 	return &apiv1.PrepareResponse{}, nil
+}
+
+// bind gives the pipeline of a job its vocabularies and its selection, or makes it the pass of its filter.
+func (s *service) bind(
+	ctx context.Context, j *api.Job, r *apiv1.PrepareRequest,
+) (pass *filterPass, release []func(), err error) {
+	if r.GetFilterPass() != nil {
+		pass, err = bindPass(j, r.GetFilterPass())
+		return pass, nil, err
+	}
+	if j.Pipeline, release, err = s.vocabularies.bind(ctx, j.Pipeline, r.GetVocabularies()); err != nil {
+		return nil, nil, err
+	}
+	if r.GetSelection() == nil {
+		return nil, release, nil
+	}
+	var done func()
+	if j.Pipeline, done, err = s.vocabularies.bindSelection(ctx, j.Pipeline, r.GetSelection()); err != nil {
+		callAll(release)
+		return nil, nil, err
+	}
+	return nil, append(release, done), nil
 }
 
 // Measure returns P of a drive for a job.
@@ -242,6 +269,7 @@ func (s *service) Finish(ctx context.Context, r *apiv1.FinishRequest) (*apiv1.Fi
 	// Mini-batches that the job's processors lent are released before their memory goes.
 	err = s.splits.Finish(job, func() error { return s.manager.Finish(context.WithoutCancel(ctx), job) })
 	s.vocabularies.forget(job)
+	s.selections.forget(job)
 	if err != nil && !errors.Is(err, api.ErrUnknownJob) {
 		// The job is forgotten all the same: a drive that is gone cannot take its memory back.
 		s.log.Warn("job did not finish well", "digest", host.ShortDigest(job), "error", err)

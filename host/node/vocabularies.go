@@ -131,6 +131,23 @@ func (v *jobVocabularies) bind(
 	return spec, release, nil
 }
 
+// bindSelection returns a pipeline with the selection that a job names, which is kept until release is called.
+func (v *jobVocabularies) bindSelection(
+	ctx context.Context, spec *pipeline.Spec, named *apiv1.JobSelection,
+) (_ *pipeline.Spec, release func(), err error) {
+	file, err := readSelection(named)
+	if err != nil {
+		return nil, nil, err
+	}
+	made, release, err := v.cache.AcquireSelection(ctx, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	with := *spec
+	with.Selection = made
+	return &with, release, nil
+}
+
 // keep keeps what bind returned until forget is called for the job.
 func (v *jobVocabularies) keep(job dataset.Digest, release []func()) {
 	v.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
@@ -97,6 +98,9 @@ func describePartition(
 	columns, _ := host.Columns(p, options)
 	leaf := 0 // of the file, that the column begins with
 	for _, k := range columns {
+		if p.File != nil && leaf == len(p.File.Leaves) && k.Unsupported == nil {
+			continue // a leaf of a map that is described already
+		}
 		x := Column{Name: k.Name, Type: typeName(k.Kind, k.List), Nullable: k.Nullable}
 		if k.Unsupported != nil {
 			x.Refused = k.Unsupported.Error()
@@ -139,7 +143,10 @@ func leavesType(leaves []format.Leaf) string {
 		return l.Physical.String()
 	}
 	if len(leaves) == 1 {
-		if leaves[0].List {
+		switch depth := leaves[0].MaxRep; {
+		case depth > 1:
+			return "list of " + strings.Repeat("lists of ", int(depth)-1) + name(&leaves[0])
+		case leaves[0].List:
 			return "list of " + name(&leaves[0])
 		}
 		return name(&leaves[0])

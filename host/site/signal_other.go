@@ -3,17 +3,21 @@
 package site
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 )
 
-// terminate ends a process.
+// terminate ends a process. A process that has ended by itself meanwhile is no error.
 func terminate(pid int) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return err
 	}
-	return p.Kill()
+	if err := p.Kill(); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
 }
 
 func detach(*exec.Cmd) {}

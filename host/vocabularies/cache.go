@@ -37,6 +37,8 @@ type Cache struct {
 	loaded  map[vocabulary.Digest]*loaded
 	fetches map[vocabulary.Digest]*fetch
 	counts  Counts
+
+	selected int64 // bytes of the selections in memory
 }
 
 // Counts are the work of a Cache since it was made, and what it holds.
@@ -79,6 +81,7 @@ func (c *Cache) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.counts
+	n.MemoryBytes = c.selected
 	for _, l := range c.loaded {
 		n.Loaded++
 		n.MemoryBytes += l.memory
@@ -155,15 +158,21 @@ func (c *Cache) load(ctx context.Context, want File, releaseFile func()) (*vocab
 
 // reserve returns an error if there is no memory for a vocabulary. c.mu is held.
 func (c *Cache) reserve(want File) error {
-	var used int64
-	for _, l := range c.loaded {
-		used += l.memory
-	}
+	used := c.memoryUsed()
 	if need := memoryFactor * want.Bytes; used+need > c.o.Memory {
 		return fmt.Errorf("%w %v: it needs up to %d bytes of memory, and %d of %d bytes are in use", ErrRoom, want.Digest,
 			need, used, c.o.Memory)
 	}
 	return nil
+}
+
+// memoryUsed returns the bytes of what is in memory. c.mu is held.
+func (c *Cache) memoryUsed() int64 {
+	used := c.selected
+	for _, l := range c.loaded {
+		used += l.memory
+	}
+	return used
 }
 
 // leave ends one use of a vocabulary. The last user frees the memory.

@@ -126,7 +126,7 @@ func TestAFetchGoesOn(t *testing.T) {
 	c := newTestCache(t, CacheOptions{Wait: time.Millisecond}, p)
 	_, _, err := c.Acquire(t.Context(), want)
 	require.ErrorIs(t, err, ErrFetching)
-	_, _, err = c.Acquire(t.Context(), File{want.Digest, want.Bytes + 8})
+	_, _, err = c.Acquire(t.Context(), File{Digest: want.Digest, Bytes: want.Bytes + 8})
 	require.ErrorIs(t, err, ErrRequest)
 	close(p.wait)
 	require.Eventually(t, func() bool {

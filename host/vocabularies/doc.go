@@ -8,6 +8,9 @@
 // the disk, their SHA-256 is the name, and they are a vocabulary. [Store.Hold] keeps a file from being removed. Files
 // that nothing holds make room for others, the least recently used first, and are removed after Options.Unused.
 //
+// Selections of jobs with filters are content of the same kind: named by a digest, made once, wanted by every node of a
+// job. They are in the same folders ([Selection]), and [Cache.AcquireSelection] returns one.
+//
 // A [Cache] is a Store that fetches. [Cache.Acquire] returns a vocabulary that is ready for lookups: from memory, from
 // the disk, or from the first [Source] that has it. Several callers of one digest share one fetch and one table.
 //

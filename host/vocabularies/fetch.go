@@ -63,7 +63,7 @@ func (c *Cache) Fetch(ctx context.Context, want File) error {
 	case <-ctx.Done():
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return fmt.Errorf("%w: %v: %d of %d bytes are here", ErrFetching, want.Digest, f.have, want.Bytes)
+		return fmt.Errorf("%w: %v %v: %d of %d bytes are here", ErrFetching, want.Kind, want.Digest, f.have, want.Bytes)
 	}
 }
 
@@ -91,7 +91,7 @@ func (c *Cache) fetchFile(f *fetch) error {
 			_, err = c.fetchFrom(source, f)
 		}
 		if err == nil {
-			c.o.Logger.Info("a vocabulary was fetched", "digest", f.want.Digest.String(), "from", source.Name,
+			c.o.Logger.Info(f.want.Kind.String()+" was fetched", "digest", f.want.Digest.String(), "from", source.Name,
 				"bytes", f.want.Bytes)
 			return nil
 		}
@@ -99,10 +99,15 @@ func (c *Cache) fetchFile(f *fetch) error {
 		if c.ctx.Err() != nil || errors.Is(err, ErrRoom) {
 			return errors.Join(errs...)
 		}
-		c.o.Logger.Warn("a vocabulary was not fetched", "digest", f.want.Digest.String(), "from", source.Name, "error", err)
+		c.o.Logger.Warn(f.want.Kind.String()+" was not fetched", "digest", f.want.Digest.String(), "from", source.Name,
+			"error", err)
 	}
 	missing := fmt.Errorf("vocabulary %v: %w: no member of the control plane sent it; submit the job again to put it "+
 		"there", f.want.Digest, ErrMissing)
+	if f.want.Kind == Selection {
+		missing = fmt.Errorf("selection %v: %w: no member of the control plane sent it; the leader makes it again",
+			f.want.Digest, ErrMissing)
+	}
 	return errors.Join(append([]error{missing}, errs...)...)
 }
 

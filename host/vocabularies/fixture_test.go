@@ -28,7 +28,7 @@ func vocabularyOf(t testing.TB, keys int) (File, []byte) {
 	require.NoError(t, b.Close())
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
-	return File{made.Digest, int64(len(raw))}, raw
+	return File{Digest: made.Digest, Bytes: int64(len(raw))}, raw
 }
 
 // clock is a time that tests move.

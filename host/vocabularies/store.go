@@ -43,16 +43,29 @@ const (
 	partialSuffix = ".partial"
 )
 
-// File names a vocabulary's file.
+// Kind is what a file holds.
+type Kind uint8
+
+// The kinds of files.
+const (
+	Vocabulary Kind = iota
+	Selection       // the rows that pass a job's filter (sdk/selection)
+)
+
+// String returns the kind's name in messages.
+func (k Kind) String() string { return [...]string{"vocabulary", "selection"}[k] }
+
+// File names a file.
 type File struct {
 	Digest vocabulary.Digest
 	Bytes  int64
+	Kind   Kind
 }
 
 // check returns an error if no file has the size.
 func (f File) check() error {
 	if f.Bytes < leastBytes || f.Bytes > MaxBytes {
-		return fmt.Errorf("%w: vocabulary %v of %d bytes: want %d to %d", ErrRequest, f.Digest, f.Bytes, leastBytes,
+		return fmt.Errorf("%w: %v %v of %d bytes: want %d to %d", ErrRequest, f.Kind, f.Digest, f.Bytes, leastBytes,
 			int64(MaxBytes))
 	}
 	return nil
@@ -155,7 +168,7 @@ func (s *Store) Files() []File {
 	defer s.mu.Unlock()
 	list := make([]File, 0, len(s.files))
 	for digest, f := range s.files {
-		list = append(list, File{digest, f.bytes})
+		list = append(list, File{Digest: digest, Bytes: f.bytes})
 	}
 	slices.SortFunc(list, func(a, b File) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
 	return list

@@ -61,17 +61,17 @@ func TestPiecesThatAreRefused(t *testing.T) {
 		offset int64
 		piece  []byte
 	}{
-		"too small a file":   {File{want.Digest, leastBytes - 1}, 0, raw[:8]},
-		"too large a file":   {File{want.Digest, MaxBytes + 1}, 0, raw[:8]},
+		"too small a file":   {File{Digest: want.Digest, Bytes: leastBytes - 1}, 0, raw[:8]},
+		"too large a file":   {File{Digest: want.Digest, Bytes: MaxBytes + 1}, 0, raw[:8]},
 		"a negative offset":  {want, -1, raw[:8]},
 		"behind the end":     {want, want.Bytes - 7, raw[:8]},
-		"too large a piece":  {File{want.Digest, 1 << 30}, 0, make([]byte, MaxPiece+1)},
+		"too large a piece":  {File{Digest: want.Digest, Bytes: 1 << 30}, 0, make([]byte, MaxPiece+1)},
 		"an enormous offset": {want, 1<<63 - 1, raw[:8]},
 	} {
 		_, err := s.Append("", c.want, c.offset, c.piece)
 		require.ErrorIs(t, err, ErrRequest, name)
 	}
-	_, err := s.Append("", File{want.Digest, 1 << 20}, 0, make([]byte, MaxPiece))
+	_, err := s.Append("", File{Digest: want.Digest, Bytes: 1 << 20}, 0, make([]byte, MaxPiece))
 	require.NoError(t, err)
 	_, err = s.Append("", want, 0, raw)
 	require.ErrorIs(t, err, ErrRequest, "another length than that of the file that is being put")
@@ -82,7 +82,7 @@ func TestPiecesThatAreRefused(t *testing.T) {
 		_, _, err = s.ReadAt(want.Digest, offset)
 		require.ErrorIs(t, err, ErrRequest)
 	}
-	_, err = s.Append("", File{want.Digest, want.Bytes + 8}, 0, nil)
+	_, err = s.Append("", File{Digest: want.Digest, Bytes: want.Bytes + 8}, 0, nil)
 	require.ErrorIs(t, err, ErrRequest)
 }
 
@@ -97,7 +97,7 @@ func TestBytesThatAreNotTheFile(t *testing.T) {
 	_, err := s.Append("bob", want, 0, raw[:100])
 	require.NoError(t, err)
 	require.ErrorIs(t, put(s, "ann", want, wrong, 64), vocabulary.ErrDamaged)
-	require.ErrorIs(t, put(s, "ann", File{want.Digest, other.Bytes}, otherRaw, 64), ErrDigest)
+	require.ErrorIs(t, put(s, "ann", File{Digest: want.Digest, Bytes: other.Bytes}, otherRaw, 64), ErrDigest)
 	assert.Empty(t, s.Files())
 	have, err := s.Append("bob", want, 100, raw[100:])
 	require.NoError(t, err)
@@ -223,7 +223,7 @@ func FuzzAppend(f *testing.F) {
 	f.Add(int64(8), int64(-1), int64(leastBytes), uint16(3))
 	f.Fuzz(func(t *testing.T, first, second, size int64, cut uint16) {
 		s := openStore(t, Options{Most: 4 * want.Bytes})
-		file := File{want.Digest, size}
+		file := File{Digest: want.Digest, Bytes: size}
 		n := min(int(cut), len(raw))
 		for _, offset := range []int64{first, second, 0} {
 			have, err := s.Append("x", file, offset, raw[:n])

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
@@ -154,8 +156,11 @@ func (u *upload) write(b []byte) (err error) {
 	return nil
 }
 
-// check reads the whole partial file: it must be the vocabulary of the digest. u.mu is held.
+// check reads the whole partial file: it must be the vocabulary, or the selection, of the digest. u.mu is held.
 func (u *upload) check() error {
+	if u.want.Kind == Selection {
+		return u.checkSelection()
+	}
 	d, err := vocabulary.DescribeFile(u.path)
 	if errors.Is(err, vocabulary.ErrDamaged) {
 		return fmt.Errorf("%w %v: %w", ErrDigest, u.want.Digest, err)
@@ -165,6 +170,18 @@ func (u *upload) check() error {
 	}
 	if d.Digest != u.want.Digest {
 		return fmt.Errorf("%w %v: their SHA-256 is %v", ErrDigest, u.want.Digest, d.Digest)
+	}
+	return nil
+}
+
+// checkSelection does what check does for a selection.
+func (u *upload) checkSelection() error {
+	digest, err := selection.CheckFile(u.path)
+	if err != nil {
+		return fmt.Errorf("%w: selection %v: %w", ErrDigest, u.want.Digest, err)
+	}
+	if digest != dataset.Digest(u.want.Digest) {
+		return fmt.Errorf("%w: selection %v: the SHA-256 of its bytes is %v", ErrDigest, u.want.Digest, digest)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ type Service struct {
 
 	Vocabularies node.VocabularyConfig `yaml:"vocabularies" doc:"vocabularies of jobs, fetched from the control plane"`
 
-	Measure   node.Duration `yaml:"measure" doc:"how long P is measured, at least"`
+	Measure   node.Duration `yaml:"measure" doc:"least time to measure P; until it is known to 5 %"`
 	DrainTime node.Duration `yaml:"drain_time" doc:"how long running splits may go on when the worker is told to stop"`
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // TestLock checks that a file has one lock at a time, and that closing it releases the lock.
@@ -20,7 +19,13 @@ func TestLock(t *testing.T) {
 	second, err := os.Open(path)
 	require.NoError(t, err)
 	defer second.Close()
-	require.ErrorIs(t, unix.Flock(int(second.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	require.ErrorIs(t, TryLock(second), ErrLocked)
 	require.NoError(t, first.Close())
-	require.NoError(t, Lock(second))
+	require.NoError(t, TryLock(second))
+	third, err := os.Open(path)
+	require.NoError(t, err)
+	defer third.Close()
+	require.ErrorIs(t, TryLock(third), ErrLocked)
+	require.NoError(t, second.Close())
+	require.NoError(t, Lock(third))
 }

@@ -31,12 +31,17 @@ type Options struct {
 	// Processor are the processor's options. SLM is the bytes of memory for windows, dictionaries, unpacked pages and
 	// tensors (DefaultMemory a thread, up to 4 GiB, if 0); Streams is Threads if 0.
 	Processor processor.Options
+	// Modules are the WebAssembly modules that programs may name; nil: those of the program that New is given.
+	Modules program.Modules
 }
 
 // New returns a processor that runs a lowered pipeline on this machine's CPU.
 func New(ctx context.Context, prog *program.Program, schema *tensor.Schema, o Options) (processor.Processor, error) {
 	if o.Processor.Streams <= 0 {
 		o.Processor.Streams = max(o.Threads, 1)
+	}
+	if o.Modules == nil {
+		o.Modules = prog.Modules
 	}
 	return processor.Start(ctx, NewTarget(o), prog, schema, o.Processor)
 }
@@ -49,7 +54,7 @@ func NewTarget(o Options) target.Target {
 	// aligned.
 	return &memoryTarget{
 		memory:  make([]byte, max(memory, 64<<10))[:memory],
-		engine:  engine.New(engine.Options{}),
+		engine:  engine.New(engine.Options{Modules: o.Modules}),
 		threads: make(chan struct{}, max(o.Threads, 1)),
 	}
 }
@@ -140,6 +145,7 @@ func (t *memoryTarget) Execute(ctx context.Context, x *target.Execution) (target
 	o.State = t.engine.Execute(ctx, engine.Memory{
 		Program: mem[target.RangeProgram], Input: mem[target.RangeInput], Dict: mem[target.RangeDict],
 		Scratch: mem[target.RangeScratch], Output: mem[target.RangeOutput], Result: mem[target.RangeResult],
+		Tables: mem[target.RangeTables],
 	}, x.Args)
 	o.Execute = time.Since(moved)
 	return o, nil

@@ -28,6 +28,6 @@ func TestLinksNoDrives(t *testing.T) {
 	assert.Equal(t, []string{
 		"fpga/engine", "fpga/engine/reference", "fpga/program", "fpga/program/parquetcolumn", "internal/crc32c",
 		"internal/wholefile", "sdk/cpu", "sdk/dataset", "sdk/partition", "sdk/processor", "sdk/selection", "sdk/slicer",
-		"sdk/target", "sdk/tensor", "sdk/vocabulary",
+		"sdk/target", "sdk/targetencoding", "sdk/tensor", "sdk/vocabulary",
 	}, got)
 }

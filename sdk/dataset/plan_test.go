@@ -42,6 +42,21 @@ func TestPlanInDatasetOrder(t *testing.T) {
 	assert.EqualValues(t, 40, p.Rows())
 }
 
+// TestSplitCounter counts mini-batches in another order than the plan's.
+func TestSplitCounter(t *testing.T) {
+	p, err := NewPlan(manifest(t, 25, 0, 8, 10), Options{Batch: 4, SplitBatches: 3, Shuffle: ShuffleNone})
+	require.NoError(t, err)
+	c := NewSplitCounter(p)
+	var done []int
+	for _, number := range []uint64{11, 0, 6, 2, 9, 1, 10, 3, 8, 7, 5, 4} {
+		require.NoError(t, c.Add(number))
+		done = append(done, c.Done())
+	}
+	assert.Equal(t, []int{0, 0, 1, 1, 1, 2, 3, 3, 3, 4, 4, 5}, done)
+	assert.Equal(t, p.Splits(), c.Done())
+	require.ErrorIs(t, c.Add(12), ErrNumber)
+}
+
 func TestPlanDefaults(t *testing.T) {
 	p, err := NewPlan(manifest(t, 300_000), Options{})
 	require.NoError(t, err)

@@ -116,11 +116,21 @@ func (c *canonical) features(name string, list []Feature) {
 	c.str(`]`)
 }
 
+// mapKey writes the key of a feature of a map.
+func (c *canonical) mapKey(m *MapInfo, key int64, text string) *canonical {
+	if m.TextKeys {
+		return c.text(text)
+	}
+	return c.int(key)
+}
+
 func (c *canonical) feature(f *Feature) {
 	source := c.source(&f.Column, f.step)
 	c.str(`{"name":`).text(f.Name).str(`,` + source)
 	if f.Column.Map.IsMap() {
-		c.str(`,"key":`).int(f.Key).str(`,"scores":`).bool(f.scored())
+		c.str(`,"key":`).mapKey(&f.Column.Map, f.Key, f.TextKey).str(`,"scores":`).bool(f.scored())
+	} else if f.hasScores() {
+		c.str(`,"scores":`).bool(f.scored())
 	}
 	if f.Set > 0 {
 		c.str(`,"set":`).int(int64(f.Set))
@@ -129,6 +139,10 @@ func (c *canonical) feature(f *Feature) {
 	n := c.ops(f.Column.Kind, f.Ops)
 	if l := f.lookup; l != nil {
 		c.comma(n).str(`{"vocabulary":{"sha256":"` + l.digest.String() + `","unknown":"` + l.unknown.String() + `"}}`)
+	}
+	if e := f.encoding; e != nil {
+		c.comma(n)
+		c.encoding(e)
 	}
 	c.str(`]}`)
 }
@@ -181,7 +195,9 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 	case program.FirstX:
 		c.str(`"n":`).int(o.N)
 	case program.NGram:
-		c.str(`"n":`).int(o.N)
+		if c.str(`"n":`).int(o.N); o.Mode != program.NGramFold {
+			c.str(`,"mode":"` + o.Mode.String() + `"`)
+		}
 	case program.HashBytes:
 		c.str(`"function":"` + o.Function.String() + `"`)
 	case *program.LocalHour:

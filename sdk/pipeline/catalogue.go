@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/targetencoding"
 )
 
 // Operator is the catalogue's entry of an operator.
@@ -31,9 +33,9 @@ type Operator struct {
 }
 
 // short returns the parameter that may be written alone, as in fill_null: 0, or nil if there is none. An operator has
-// one if it has a single parameter and that has no default.
+// one if it has a single parameter and that has no default, or if the first of its parameters says so.
 func (o *Operator) short() *Param {
-	if len(o.Params) == 1 && o.Params[0].Default == nil {
+	if len(o.Params) == 1 && o.Params[0].Default == nil || len(o.Params) > 1 && o.Params[0].Alone {
 		return &o.Params[0]
 	}
 	return nil
@@ -61,6 +63,7 @@ const (
 	ParamBorders                      // Borders
 	ParamText                         // Text
 	ParamTable                        // IDTable
+	ParamWords                        // Words, each one of Choices
 )
 
 // String returns the type's name for documentation.
@@ -80,6 +83,8 @@ func (t ParamType) String() string {
 		return "text"
 	case ParamTable:
 		return "table of integers"
+	case ParamWords:
+		return "list of words"
 	}
 	return "unknown"
 }
@@ -90,6 +95,7 @@ type Param struct {
 	Type     ParamType
 	Default  Value // nil: none
 	Optional bool  // may be left out though it has no default
+	Alone    bool  // may be written alone, though the operator has other parameters
 	Min      int64 // least value of an integer
 	Choices  []string
 	Summary  string
@@ -113,6 +119,20 @@ func Catalogue() []Operator {
 			Lists:  "null elements become `value`; a null list stays null, which is an empty list",
 			Errors: "`value` is not whole for an int64 column, or does not fit float32 for a float32 column",
 			Source: "TorchArrow `fill_null`; Piper and MiniPipe FillMissing; NVTabular FillMissing",
+		},
+		{
+			Name: fillMedianOperator, apply: applyFillMedian,
+			Summary: "Replaces a null by the median of the other values: the value of rank floor((n - 1) / 2), counted from " +
+				"0. It becomes `fill_null` with that constant.",
+			Params: []Param{{Name: statisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the " +
+				"quantile 0.5 of the value that the operator takes"}},
+			Takes: "int64, float32, float64", Yields: "the same",
+			Nulls: "become the median; from here on there are none",
+			Lists: "refused",
+			Errors: "statistics that lack the value, or have no finite value of it; the median of an int64 column is beyond " +
+				"2^53",
+			Source: "NVTabular FillMedian, which takes the mean of the two middle values of an even number; a median that is " +
+				"one of the values is ours",
 		},
 		{
 			Name: "clamp", Unit: program.UnitClamp, apply: applyClamp,
@@ -334,13 +354,16 @@ func Catalogue() []Operator {
 			Summary: "The correctly rounded float32 of (x - `mean`) / `deviation`, or of x - `mean` where `deviation` is 0. x " +
 				"is a float32, `mean` and `deviation` are float64, and nothing is rounded between.",
 			Params: []Param{
-				{Name: "mean", Type: ParamReal, Summary: "subtracted"},
-				{Name: "deviation", Type: ParamReal, Summary: "divides; at least 0"},
+				{Name: "mean", Type: ParamReal, Optional: true, Summary: "subtracted"},
+				{Name: "deviation", Type: ParamReal, Optional: true, Summary: "divides; at least 0"},
+				{Name: statisticsParameter, Type: ParamText, Optional: true, Summary: "instead of both, one of the document's " +
+					"`statistics`: the mean and the deviation of the value that the operator takes"},
 			},
 			Takes: "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
 			Nulls: "stay null",
 			Lists: "refused",
-			Errors: "`deviation` is below 0; a constant that is neither 0 nor in the range of normal float32 numbers. A NaN " +
+			Errors: "`deviation` is below 0; a constant that is neither 0 nor in the range of normal float32 numbers; " +
+				"statistics that lack the value, or have fewer than two finite values of it. A NaN " +
 				"stays one (7fc00000h), and an infinity itself",
 			Source: "NVTabular `Normalize`, which rounds each step in float64; one rounding is ours",
 		},
@@ -349,13 +372,16 @@ func Catalogue() []Operator {
 			Summary: "The correctly rounded float32 of (x - `min`) / (`max` - `min`), or of x / 2x where both are one number. " +
 				"x is a float32, `min` and `max` are float64, and nothing is rounded between. Nothing is clamped.",
 			Params: []Param{
-				{Name: "min", Type: ParamReal, Summary: "becomes 0"},
-				{Name: "max", Type: ParamReal, Summary: "becomes 1; at least `min`"},
+				{Name: "min", Type: ParamReal, Optional: true, Summary: "becomes 0"},
+				{Name: "max", Type: ParamReal, Optional: true, Summary: "becomes 1; at least `min`"},
+				{Name: statisticsParameter, Type: ParamText, Optional: true, Summary: "instead of both, one of the document's " +
+					"`statistics`: the least and the greatest of the values that the operator takes"},
 			},
 			Takes: "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
 			Nulls: "stay null",
 			Lists: "refused",
-			Errors: "`max` is below `min`; a bound that is neither 0 nor in the range of normal float32 numbers. A NaN stays " +
+			Errors: "`max` is below `min`; a bound that is neither 0 nor in the range of normal float32 numbers; statistics " +
+				"that lack the value, or have no finite value of it. A NaN stays " +
 				"one (7fc00000h), and an infinity itself. With equal bounds the result is 0.5, and NaN of 0, infinities and " +
 				"NaN",
 			Source: "NVTabular `NormalizeMinMax`, which rounds each step in float64; one rounding is ours",
@@ -365,14 +391,18 @@ func Catalogue() []Operator {
 			Summary: "Replaces a list by one id for every window of `n` consecutive ids. A window's ids are folded by the " +
 				"hash of `sigrid_hash` before its modulus: the first id with the salt 0, each further one with the hash " +
 				"so far as its salt.",
-			Params: []Param{{Name: "n", Type: ParamInteger, Min: 1, Summary: "ids of a window, at most 16"}},
-			Takes:  "lists of int64", Yields: "lists of int64; end with `sigrid_hash` or `positive_modulus`",
+			Params: []Param{
+				{Name: "n", Type: ParamInteger, Min: 1, Alone: true, Summary: "ids of a window, at most 16"},
+				{Name: "mode", Type: ParamChoice, Default: Text("fold"), Choices: []string{"fold", "rap"},
+					Summary: "`rap` lists the ids of all windows instead, one window behind the other"},
+			},
+			Takes: "lists of int64", Yields: "lists of int64; end with `sigrid_hash` or `positive_modulus`",
 			Nulls: "a null list stays null",
-			Lists: "lists only; a list that is shorter than `n` becomes empty",
-			Errors: "the column is no list; `n` is not 1 to 16; the ids have scores, which belong to single ids: say " +
-				"`scores: drop`",
-			Source: "DPP NGram; no public exact definition: the fold is ours. RAP's, which lists the ids of all windows, " +
-				"is not here",
+			Lists: "lists only; a list that is shorter than `n` becomes empty, with mode `rap` it stays as it is",
+			Errors: "the column is no list; `n` is not 1 to 16; mode `rap` twice in a chain, or more than 1048576 ids in a " +
+				"list after it; the ids have scores, which belong to single ids: say `scores: drop`",
+			Source: "DPP NGram; no public exact definition: the fold is ours. RAP `ngram` lists the ids of the windows and " +
+				"shortens `n` to the list's length",
 		},
 		{
 			Name: "list_slice", Unit: program.UnitListSlice, apply: applyListSlice,
@@ -489,6 +519,43 @@ func Catalogue() []Operator {
 				"one rounding is ours, and so are `zero`, which it refuses, and the rule for nulls, which it hands on",
 		},
 		{
+			Name: "enumerate", Unit: program.UnitEnumerate, apply: applyEnumerate,
+			Summary: "Gives each id of a list its position as its score: 0, 1, 2 and so on. The scores become the weights of " +
+				"the ids (`kjt.weights`), or numbers by `scores`.",
+			Takes: "int64", Yields: "the same ids, with scores: float32, the position rounded to the nearest, ties to even",
+			Nulls:  "a null, or a list that holds a null, becomes a list without ids",
+			Lists:  "takes lists; a scalar is a list of one id",
+			Errors: "a value that is not int64. Scores that the ids have already are left behind",
+			Source: "DPP Enumerate, which is \"similar to Python enumerate()\"; pairs of position and id as ids with scores " +
+				"are ours",
+		},
+		{
+			Name: "with_scores", Unit: program.UnitWithScores, Inputs: 2, combine: combineWithScores,
+			Summary: "Takes two inputs, ids and their scores, and puts them together. The scores are as many as the ids of " +
+				"their row, or one for all of them, as `compute_score` makes one. They become the weights of the ids " +
+				"(`kjt.weights`), or numbers by `scores`.",
+			Takes:  "ids, scores. Ids are int64; scores float32, or int64 and float64, which become float32",
+			Yields: "the ids, with scores",
+			Nulls: "a null, or a list that holds a null, has no ids or scores; a row without ids or without scores becomes a " +
+				"list without ids",
+			Lists: "takes lists; ids that are a scalar are a list of one id, and a score that is a scalar is that of all ids " +
+				"of its row",
+			Errors: "inputs that are no numbers; scores that are ids with scores. A row with several scores and another " +
+				"number of ids fails the split",
+			Source: "ours; the result is the id_score_list of DPP's rows",
+		},
+		{
+			Name: "scores", Unit: program.UnitScores, apply: applyScores,
+			Summary: "Takes the scores of ids as numbers, for `compute_score`, `with_scores` or the operators of lists of " +
+				"numbers. Operators that take ids take ids with scores too, and leave the scores behind.",
+			Takes:  "ids with scores, as `enumerate`, `with_scores` and maps make them",
+			Yields: "lists of float32, as long as those of the ids",
+			Nulls:  "there are none",
+			Lists:  "takes lists",
+			Errors: "ids without scores; behind `ngram` and `list_slice`, which move ids",
+			Source: "ours",
+		},
+		{
 			Name: "hash_cross", Unit: program.UnitHashCross, Inputs: 2, MaxInputs: program.MaxInputs,
 			combine: combineHashCross,
 			Summary: "Takes several inputs and hashes an id of each together into [0, `buckets`): the exclusive or of their " +
@@ -518,9 +585,58 @@ func Catalogue() []Operator {
 				"`hash_array`",
 		},
 		{
+			Name: wasmOperator, Unit: program.UnitWasm, Inputs: 1, MaxInputs: program.MaxInputs,
+			check: checkWasm, combine: combineWasm,
+			Summary: "Calls an exported function of a WebAssembly module for each row. What it yields depends on the row's " +
+				"inputs only: memory and globals of the module are as at first before each row. A NaN that arithmetic makes is " +
+				"the canonical one (7fc00000h, 7ff8000000000000h), so the bits are the same everywhere.",
+			Params: []Param{
+				{Name: "module", Type: ParamText, Summary: "name of the module, whose file `--wasm NAME=FILE` gives"},
+				{Name: "function", Type: ParamText, Summary: "name of the exported function"},
+				{Name: "in", Type: ParamWords, Choices: wasmKindNames(),
+					Summary: "kinds of its parameters, one an input: int64 is i64, float32 f32 and float64 f64"},
+				{Name: "out", Type: ParamChoice, Choices: wasmKindNames(), Summary: "kind of its result"},
+			},
+			Takes: "1 to 8 inputs, one value a row; int64 becomes float32 or float64, and float32 and float64 each other, " +
+				"where `in` says so (nearest, ties to even)",
+			Yields: "`out`; ids are not bounded, so end keys with `positive_modulus`, `clamp` or a hash",
+			Nulls:  "null if one of the inputs is, and the function is not called",
+			Lists:  "refused",
+			Errors: "the module is not at hand, or is refused: it is damaged, or larger than the limits, imports something, " +
+				"or the function is not exported with these kinds, calls itself, or calls through a table. A row for which the " +
+				"function traps fails the split: division by 0, an address outside the memory, more than 131072 instructions",
+			Source: "ours; WebAssembly 1.0 with sign extension and conversions that do not trap",
+		},
+		{
+			Name: targetEncodingOperator, apply: applyTargetEncoding, check: checkTargetEncoding,
+			Summary: "Replaces a key by the mean of the label over the rows that have the key, smoothed towards the mean of " +
+				"all rows: the float32 nearest to (sum + `p_smooth` * mean) / (rows + `p_smooth`). With `mode: train`, sum and " +
+				"rows are those of the other folds than the row's, so that no row's feature holds its own label; with `mode: " +
+				"serve`, those of all rows. The host looks keys up, behind the drive, on every engine. The fold of a row is the " +
+				"integer part of `folds` * `h(key, seed)` / 2^64, where `h` is the hash of `sigrid_hash` before its modulus and " +
+				"the key is `h(number of the row in its partition, xxh3(name of the partition))`, as a sampling of rows has it.",
+			Params: []Param{
+				{Name: statisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the labels of the " +
+					"keys by folds, which `millrace dataset summarize --pipeline` makes"},
+				{Name: "mode", Type: ParamChoice, Default: Text("train"), Choices: []string{"train", "serve"},
+					Summary: "whose labels count: `train`, those of the other folds; `serve`, all"},
+				{Name: "folds", Type: ParamInteger, Default: Int(3), Min: targetencoding.MinFolds,
+					Summary: fmt.Sprintf("how many folds the rows are divided into; at most %d", targetencoding.MaxFolds)},
+				{Name: "p_smooth", Type: ParamReal, Default: Int(20), Summary: "weight of the mean of all rows; at least 0"},
+				{Name: "seed", Type: ParamInteger, Default: Int(42), Min: anyInteger, Summary: "draws other folds"},
+			},
+			Takes: "int64, one value a row; the last operator of a dense feature", Yields: "float32",
+			Nulls: "become the mean of all rows, and so do keys that no row of the statistics had",
+			Lists: "refused",
+			Errors: "the pipeline has no label; statistics that lack the value, or were made with another label, other " +
+				"operators, folds or seed, or of no rows. The pass that makes them refuses labels that are not whole numbers " +
+				"up to 2^24, and more than 131072 keys",
+			Source: "NVTabular TargetEncoding, whose folds are random; folds by the names of rows, and one rounding, are ours",
+		},
+		{
 			Name: vocabularyOperator, apply: applyVocabulary,
 			Summary: "Replaces an id by its place in a vocabulary that `millrace vocabulary build` made of the data: Piper's " +
-				"ApplyVocab. The host looks ids up, behind the drive, on every engine.",
+				"ApplyVocab. The drive looks ids up if its memory holds the table; else the host does, behind the drive.",
 			Params: []Param{{Name: "name", Type: ParamText, Summary: "one of the document's `vocabularies`"}},
 			Takes:  "int64; the last operator of a sparse feature",
 			Yields: "int64 from the vocabulary's `base` on, or one of its special ids",

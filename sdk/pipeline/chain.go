@@ -21,7 +21,12 @@ type chain struct {
 	// denseList says that the values are elements of lists that become dense columns.
 	denseList bool
 
-	vocabulary *Vocabulary // that ends the chain; nil: none
+	vocabulary *Vocabulary      // that ends the chain; nil: none
+	encoding   *featureEncoding // that ends the chain; nil: none
+	// from is the value that the chain begins with. An operator that takes whole values ends a step, and the
+	// chain then begins with the step's result: see beginStep.
+	from    *operand
+	written []Op // the operators before the one that is being applied, as written
 }
 
 // idRange is a range of integers, both ends included.
@@ -112,7 +117,11 @@ func applyFillNull(c *chain, o *Op, a location) {
 	if !c.requireNumbers(o, a) {
 		return
 	}
-	n := c.number(o, "value")
+	c.fillNull(o, c.number(o, "value"), a)
+}
+
+// fillNull adds the replacement of nulls by a number.
+func (c *chain) fillNull(o *Op, n Number, a location) {
 	var f program.FillNull
 	if c.kind == program.Int64 {
 		f.Int = c.wholeNumber(o, n, "value", a)
@@ -238,6 +247,7 @@ func (c *chain) end(to program.Dest, a location) {
 	switch {
 	case c.kind == program.Bytes:
 		c.refuse(a, ErrColumnType, "%v takes numbers, and %s", to, c.describeBytes())
+	case c.encoding != nil: // the host makes real numbers of ids
 	case to != program.ToSparse:
 		c.convert(program.Float32)
 	case c.kind != program.Int64:

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"math"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -12,15 +13,31 @@ func checkNGram(p *problems, o *Op, a location) {
 	}
 }
 
+// ngramModes are the modes of ngram by name.
+var ngramModes = map[string]program.NGramMode{"fold": program.NGramFold, "rap": program.NGramRAP}
+
+// listsWindows reports whether an operator lists the ids of windows.
+func listsWindows(op program.Op) bool {
+	windows, ok := op.(program.NGram)
+	return ok && windows.Mode == program.NGramRAP
+}
+
 func applyNGram(c *chain, o *Op, a location) {
 	if !c.column.List {
 		c.refuse(a, ErrColumnType, "ngram takes lists, and this column has one value a row")
 		return
 	}
-	if c.requireIntegers(o, a) {
-		c.appendOp(program.NGram{N: c.number(o, "n").Int})
-		c.ids, c.bounded = idRange{math.MinInt64, math.MaxInt64}, false
+	if !c.requireIntegers(o, a) {
+		return
 	}
+	windows := program.NGram{N: c.number(o, "n").Int, Mode: ngramModes[c.word(o, "mode")]}
+	if windows.Mode == program.NGramFold {
+		c.ids, c.bounded = idRange{math.MinInt64, math.MaxInt64}, false
+	} else if slices.ContainsFunc(c.ops, listsWindows) {
+		c.refuse(a, ErrValue, "mode rap a second time in a chain; say it once")
+		return
+	}
+	c.appendOp(windows)
 }
 
 func applyListSlice(c *chain, o *Op, a location) {
@@ -60,11 +77,17 @@ func applyListSlice(c *chain, o *Op, a location) {
 // to no id, or leaves out others than the last ids of a list; empty: none.
 func (f *Feature) movesIDs() string {
 	if f.scored() {
-		for _, op := range f.Ops {
-			switch op.Unit() {
-			case program.UnitNGram, program.UnitListSlice:
-				return op.Unit().String()
-			}
+		return movesIDs(f.Ops)
+	}
+	return ""
+}
+
+// movesIDs returns the name of the first of such operators; empty: none.
+func movesIDs(ops []program.Op) string {
+	for _, op := range ops {
+		switch op.Unit() {
+		case program.UnitNGram, program.UnitListSlice:
+			return op.Unit().String()
 		}
 	}
 	return ""

@@ -50,7 +50,7 @@ func applyBoxCox(c *chain, o *Op, a location) {
 // checkNormalRange refuses constants that are neither 0 nor in the range of normal float32 numbers.
 func checkNormalRange(p *problems, o *Op, a location) {
 	for _, v := range o.Args {
-		if x := v.Value.(Number); !program.InNormalRange(x.Real()) {
+		if x, ok := v.Value.(Number); ok && !program.InNormalRange(x.Real()) {
 			p.add(a.key(v.Name, firstPos(v.Pos, a.pos)), ErrValue, "%s, want 0 or a number of 1.2e-38 to 3.4e38, or its "+
 				"negative", x)
 		}
@@ -58,6 +58,9 @@ func checkNormalRange(p *problems, o *Op, a location) {
 }
 
 func checkNormalize(p *problems, o *Op, a location) {
+	if !checkConstants(p, o, a, "mean", "deviation") {
+		return
+	}
 	checkNormalRange(p, o, a)
 	if d, ok := o.arg("deviation"); ok && d.Value.(Number).Real() < 0 {
 		p.add(a.key("deviation", firstPos(d.Pos, a.pos)), ErrValue, "%s, want at least 0", d.Value)
@@ -65,12 +68,17 @@ func checkNormalize(p *problems, o *Op, a location) {
 }
 
 func applyNormalize(c *chain, o *Op, a location) {
-	if c.toReals(o, a) {
+	if o.statisticsName() != "" {
+		applyMeanOf(c, o, a)
+	} else if c.toReals(o, a) {
 		c.appendOp(program.Normalize{Mean: c.number(o, "mean").Real(), Deviation: c.number(o, "deviation").Real()})
 	}
 }
 
 func checkMinMax(p *problems, o *Op, a location) {
+	if !checkConstants(p, o, a, "min", "max") {
+		return
+	}
 	checkNormalRange(p, o, a)
 	low, hasLow := o.arg("min")
 	high, hasHigh := o.arg("max")
@@ -80,7 +88,9 @@ func checkMinMax(p *problems, o *Op, a location) {
 }
 
 func applyMinMax(c *chain, o *Op, a location) {
-	if c.toReals(o, a) {
+	if o.statisticsName() != "" {
+		applyRangeOf(c, o, a)
+	} else if c.toReals(o, a) {
 		c.appendOp(program.MinMax{Min: c.number(o, "min").Real(), Max: c.number(o, "max").Real()})
 	}
 }

@@ -43,6 +43,8 @@ func (s *Spec) check(p *problems) {
 	}
 	s.checkValues(p)
 	s.checkVocabularies(p)
+	s.checkStatistics(p)
+	s.checkTargetEncodings(p)
 	s.checkFilter(p)
 	for _, kind := range s.groupLists() {
 		if len(kind.groups) > maxGroups {
@@ -190,6 +192,16 @@ func checkValue(p *problems, param *Param, v Value, a location) {
 		}
 	case ParamTable:
 		checkTable(p, v, a)
+	case ParamWords:
+		words, ok := v.(Words)
+		if !ok {
+			p.add(a, ErrValue, "%s, want a list of words", describeValue(v))
+		}
+		for i, word := range words {
+			if !slices.Contains(param.Choices, word) {
+				p.add(a.index(i, a.pos), ErrValue, "%q, want one of %s", shorten(word), strings.Join(param.Choices, ", "))
+			}
+		}
 	case ParamInteger:
 		x, ok := v.(Number)
 		switch {
@@ -285,6 +297,8 @@ func describeValue(v Value) string {
 		return "borders"
 	case IDTable:
 		return "a table"
+	case Words:
+		return "a list of words"
 	}
 	return "nothing"
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
 )
 
 //go:generate go test -run ^TestDocuments$ . -update
@@ -83,6 +85,7 @@ func (o *Operator) example() string {
 	}
 	examples := map[string]string{
 		"fill_null":        "- fill_null: 0",
+		fillMedianOperator: "- fill_median: train",
 		"clamp":            "- clamp: {min: 0, max: 100}",
 		"log":              "- log: {add: 1}",
 		"bucketize":        "- bucketize: {borders: [0.5, 1, 1.5], side: left}",
@@ -97,6 +100,7 @@ func (o *Operator) example() string {
 		"compute_score":    "- compute_score: {function: get_jaccard_similarity}",
 		"onehot":           "- onehot: {classes: 24}",
 		"hash_cross":       "- hash_cross: {buckets: 100000}",
+		wasmOperator:       "- wasm: {module: features, function: add_and_clamp, in: [int64, int64], out: int64}",
 		"hash_bucket":      "- hash_bucket: {buckets: 100000}",
 		"hash_bytes":       "- hash_bytes: {function: xxh3}",
 		"get_local_hour":   "- get_local_hour: {zone: Europe/Berlin}",
@@ -107,13 +111,17 @@ func (o *Operator) example() string {
 		"fixed_length":     "- fixed_length: {length: 64}",
 		"logit":            "- logit: {eps: 1.0e-6}",
 		vocabularyOperator: "- vocabulary: piper",
-		"box_cox":          "- box_cox: {lambda1: 0.5, lambda2: 1}",
+
+		targetEncodingOperator: "- target_encoding: {statistics: train, folds: 3, p_smooth: 20}",
+		"box_cox":              "- box_cox: {lambda1: 0.5, lambda2: 1}",
 	}
 	return examples[o.Name]
 }
 
 func (p *Param) typeText() string {
 	switch {
+	case p.Type == ParamWords:
+		return "list of `" + strings.Join(p.Choices, "`, `") + "`"
 	case p.Type == ParamChoice:
 		return "`" + strings.Join(p.Choices, "`, `") + "`"
 	case p.Type == ParamInteger && p.Min != anyInteger:
@@ -171,7 +179,7 @@ func JSONSchema() []byte {
 		}),
 		"values": m{"type": "array", "maxItems": maxGroups, "items": m{"$ref": "#/$defs/value"}},
 		"dense":  groups, "sparse": groups, "generated": groups,
-		"vocabularies": vocabulariesSchema(), "filter": m{"$ref": "#/$defs/filter"},
+		"vocabularies": vocabulariesSchema(), "statistics": statisticsSchema(), "filter": m{"$ref": "#/$defs/filter"},
 	})
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Millrace pipeline"
@@ -246,6 +254,9 @@ func (p *Param) jsonSchema() any {
 		s["enum"] = p.Choices
 	case ParamText:
 		s["type"], s["minLength"], s["maxLength"] = "string", 1, maxName
+	case ParamWords:
+		s["type"], s["minItems"], s["maxItems"] = "array", 1, program.MaxInputs
+		s["items"] = m{"enum": p.Choices}
 	case ParamTable:
 		s["oneOf"] = []any{
 			m{"type": "array", "minItems": 1, "maxItems": maxBorders, "items": m{"type": "integer"}},

@@ -33,14 +33,14 @@ func TestCatalogueIsComplete(t *testing.T) {
 			}
 			assert.Regexp(t, `[.]$`, o.Summary)
 			assert.NotEqual(t, o.apply == nil, o.combine == nil, "it takes one value or several")
-			assert.Equal(t, o.combine != nil, o.Inputs > 1)
+			assert.Equal(t, o.combine != nil, o.Inputs > 0)
 			if o.Unit != 0 {
 				assert.Equal(t, o.Name, o.Unit.String(), "the unit has the operator's name")
 				assert.NotZero(t, o.Unit.Version())
 			}
 			for _, p := range o.Params {
 				assert.NotEmpty(t, p.Summary, p.Name)
-				assert.Equal(t, p.Type == ParamChoice, len(p.Choices) > 0, p.Name)
+				assert.Equal(t, p.Type == ParamChoice || p.Type == ParamWords, len(p.Choices) > 0, p.Name)
 				if p.Default != nil {
 					var none problems
 					checkValue(&none, &p, p.Default, location{})
@@ -55,9 +55,15 @@ func TestCatalogueIsComplete(t *testing.T) {
 			if o.Name == vocabularyOperator {
 				document += "\nvocabularies: {piper: {}}"
 			}
+			if o.Name == fillMedianOperator || o.Name == targetEncodingOperator {
+				document += "\nstatistics: {train: }"
+			}
+			if o.Name == targetEncodingOperator {
+				document = strings.Replace(document, "sparse", "dense", 1)
+			}
 			s, err := Parse([]byte(document))
 			require.NoError(t, err, "the example in the manual")
-			assert.Equal(t, o.Name, s.Sparse[0].Ops[0].Name)
+			assert.Equal(t, o.Name, append(s.Sparse, s.Dense...)[0].Ops[0].Name)
 		})
 	}
 }
@@ -67,7 +73,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/pipelines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 9)
+	require.Len(t, blocks, 14)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
 	fromName, err := Named("rm1")
@@ -90,8 +96,22 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	assert.Len(t, p.Graphs, 1, "both features are made in one pass")
 	assert.Len(t, p.Graphs[0].Steps, 2)
 
+	scored, err := Parse(blocks[3][1])
+	require.NoError(t, err)
+	r, err = scored.Resolve([]ColumnInfo{{Name: "clicked", Kind: 1, List: true}, {Name: "shown", Kind: 1, List: true}})
+	require.NoError(t, err)
+	assert.True(t, r.Weights())
+	_, _, err = Lower(r)
+	require.NoError(t, err)
+
+	calls, err := Parse(blocks[4][1])
+	require.NoError(t, err)
+	_, err = calls.Resolve([]ColumnInfo{{Name: "int_0", Kind: 1}, {Name: "int_1", Kind: 1}})
+	require.ErrorIs(t, err, ErrModule)
+	blocks = slices.Delete(blocks, 4, 5)
+
 	var forms []string
-	for _, b := range blocks[3:5] {
+	for _, b := range blocks[4:6] {
 		s, err := Parse(b[1])
 		require.NoError(t, err)
 		r, err := s.Resolve([]ColumnInfo{{Name: "x", Kind: 1, Nullable: true}})
@@ -100,7 +120,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	}
 	assert.Equal(t, forms[0], forms[1], "the manual says that these are the same")
 
-	sets, err := Parse(blocks[5][1])
+	sets, err := Parse(blocks[6][1])
 	require.NoError(t, err)
 	r, err = sets.Resolve([]ColumnInfo{{Name: "user_clicks", Kind: 1, List: true}, {Name: "user_country", Kind: 1},
 		{Name: "item", Kind: 1}})

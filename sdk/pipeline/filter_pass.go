@@ -59,6 +59,7 @@ func (r *resolver) filterPass(s *Spec) *FilterPass {
 			Ops: c.operators()})
 	}
 	pass.Spec.Values = pass.Spec.reachableValues(s.Values)
+	pass.Spec.Statistics = pass.Spec.namedStatistics(s.Statistics)
 	resolved, err := pass.Spec.Resolve(r.schema)
 	if err != nil {
 		r.add(a, ErrValue, "%v", err)
@@ -194,7 +195,7 @@ func (f *filterResolver) column(name string, a location) *filterColumn {
 		return nil
 	}
 	c := &filterColumn{name: name, kind: o.kind, key: len(f.order)}
-	c.chain = &chain{r: f.resolver, column: &o.column, kind: o.kind, ops: o.ops}
+	c.chain = &chain{r: f.resolver, column: &o.column, kind: o.kind, ops: o.ops, from: o}
 	if o.kind == program.Bytes && !isCategory(o.column.Logical) {
 		f.add(a, ErrColumnType, "%s; name a value (values:) that is made so", c.chain.describeBytes())
 		return nil
@@ -396,8 +397,8 @@ func (r *Resolved) checkSelection() error {
 	case r.Filter == nil:
 		return nil
 	case r.selection == nil:
-		p.add(a, ErrSelection, "the rows that pass are not known here: preprocess, train and millrace.open of one machine "+
-			"make a selection first; the nodes of a control plane do not make one yet")
+		p.add(a, ErrSelection, "the rows that pass are not known here: preprocess, train, millrace.open and the control "+
+			"plane make a selection first")
 	case r.selection.Filter != r.FilterDigest():
 		p.add(a, ErrSelection, "it was made with another filter: make it again")
 	}

@@ -53,6 +53,9 @@ func (s *Spec) JSON() []byte {
 		w.end(']')
 	}
 	w.vocabularies(s.Vocabularies)
+	if len(s.Statistics) > 0 {
+		w.key("statistics").statistics(s.Statistics)
+	}
 	if s.Filter != nil {
 		w.key("filter").filter(s.Filter)
 	}
@@ -208,6 +211,12 @@ func (w *jsonWriter) value(v Value) {
 		w.end(']')
 	case IDTable:
 		w.table(x)
+	case Words:
+		w.begin('[')
+		for _, word := range x {
+			w.item().text(word)
+		}
+		w.end(']')
 	default:
 		w.raw("null")
 	}

@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/selection"
+	"github.com/millrace/millrace/sdk/targetencoding"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
@@ -32,7 +34,7 @@ func (r *resolver) lookUp(f *Feature, c *chain, to program.Dest, a location) {
 		c.refuse(a, err, format, args...)
 	}
 	switch {
-	case v == nil:
+	case v == nil || c.r.recorder != nil: // a pass for statistics has no lookups
 		return
 	case to != program.ToSparse:
 		fail(ErrColumnType, "a vocabulary makes ids, and %v has none: use it in sparse or generated", to)
@@ -111,47 +113,90 @@ func (f *Feature) jagged(m program.Malformed) bool {
 type Lowered struct {
 	Program *program.Program
 	Made    *tensor.Schema // of the mini-batches that the program makes
+	Encoded *tensor.Schema // of those behind the target encodings
 	Schema  *tensor.Schema // of the job's mini-batches
-	// Lookups turn the first mini-batches into the second, see vocabulary.NewApplier: a lookup of each key, or nil where
-	// its ids stay. Without lookups Lookups is nil, and Schema is Made.
+	// Encodings turn the first mini-batches into the second, see targetencoding.NewApplier. Without them Encoded is Made.
+	Encodings []targetencoding.Column
+	// Lookups turn the second mini-batches into the third, see vocabulary.NewApplier: a lookup of each key, or nil where
+	// its ids stay. Without lookups Lookups is nil, and Schema is Encoded.
 	Lookups []*vocabulary.Lookup
+	// InDrive names the keys whose ids the program looks up, see LookUpInDrive.
+	InDrive []string
 	// Selection says which rows the job's mini-batches are cut from; nil: all rows.
 	Selection *selection.Selection
+
+	resolved *Resolved
+}
+
+// Behind names the keys whose ids are looked up by whoever takes the program's mini-batches.
+func (l *Lowered) Behind() []string {
+	var names []string
+	for i, v := range l.Lookups {
+		if v != nil {
+			names = append(names, l.Schema.Keys[i].Name)
+		}
+	}
+	return names
 }
 
 // LowerWithLookups is Lower for callers that apply vocabularies and selections.
 func LowerWithLookups(r *Resolved) (*Lowered, error) {
-	l := &Lowered{}
-	err := r.checkSelection()
-	if err != nil {
+	if err := r.checkSelection(); err != nil {
 		return nil, err
 	}
+	return r.lowerWithTables(nil)
+}
+
+// lowerWithTables lowers the pipeline. The program looks ids up in tables, and the lookups of other keys are left to
+// whoever takes the mini-batches.
+func (r *Resolved) lowerWithTables(tables *driveTables) (_ *Lowered, err error) {
+	l := &Lowered{resolved: r}
 	drive := *r // what the drive makes: the keys before their lookups, of every row
 	if drive.Filter = nil; r.Filter != nil {
 		l.Selection = r.selection
 	}
-	if !r.hasLookups() {
+	encodings := drive.takeEncodings()
+	if encodings != nil && r.Malformed == program.MalformedDrop {
+		return nil, ErrDroppedRows
+	}
+	if !r.hasLookups() && encodings == nil {
 		l.Program, l.Made, err = Lower(&drive)
-		l.Schema = l.Made
+		l.Encoded, l.Schema = l.Made, l.Made
 		return l, err
 	}
-	drive.Keys = make([]Feature, len(r.Keys))
-	for i := range r.Keys {
-		f := r.Keys[i]
+	drive.Keys = slices.Clone(drive.Keys)
+	for i := range drive.Keys {
+		f := &drive.Keys[i]
 		l.Lookups = append(l.Lookups, nil)
-		if f.lookup != nil {
+		if tables.replaceLookup(f, i) {
+			l.InDrive = append(l.InDrive, f.Name)
+		} else if f.lookup != nil {
 			l.Lookups[i] = f.lookup.Lookup
 			f.ids, f.NumEmbeddings, f.lookup = f.lookup.keys, 0, nil
 		}
 		if !f.ids.fitInt32() {
 			drive.IDs = program.IDs64
 		}
-		drive.Keys[i] = f
+	}
+	if tables != nil {
+		drive.lookupTables = tables.list
 	}
 	if l.Program, l.Made, err = Lower(&drive); err != nil {
 		return nil, err
 	}
 	l.Schema = r.schema()
+	l.Encoded, l.Encodings = l.Made, encodings
+	if l.Lookups = l.Lookups[:len(r.Keys)]; encodings != nil {
+		encoded := *l.Schema
+		if encoded.Keys = l.Made.Keys[:len(r.Keys):len(r.Keys)]; len(r.Keys) > 0 {
+			encoded.IDs = l.Made.IDs
+		}
+		l.Encoded = &encoded
+	}
+	behind := slices.ContainsFunc(l.Lookups, func(v *vocabulary.Lookup) bool { return v != nil })
+	if !behind && (encodings == nil || l.Encoded.IDs == l.Schema.IDs) {
+		l.Lookups, l.Schema = nil, l.Encoded // no id changes behind the program
+	}
 	return l, nil
 }
 
@@ -165,6 +210,12 @@ func (r *Resolved) refuseLookups(p *problems) {
 	for i := range r.Keys {
 		if r.Keys[i].lookup != nil {
 			p.add(r.Keys[i].location, ErrVocabulary, "vocabularies are not applied here: preprocess, train and "+
+				"millrace.open apply them")
+		}
+	}
+	for i := range r.Dense {
+		if r.Dense[i].encoding != nil {
+			p.add(r.Dense[i].location, ErrStatistics, "target encodings are not applied here: preprocess, train and "+
 				"millrace.open apply them")
 		}
 	}

@@ -62,6 +62,7 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 		l.addFeature(r.Label, program.ToLabel, 0, true)
 	}
 	l.insertGraphs()
+	out.Modules, out.LookupTables = r.modules, r.lookupTables
 	if err := out.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("pipeline %q: lower: %w", r.Name, err)
 	}

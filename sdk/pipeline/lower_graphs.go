@@ -9,14 +9,23 @@ import (
 // graphBuilder gathers the columns and steps of one graph. Steps refer to columns and steps by places in its lists:
 // only at the end is it known how many columns there are, and so which numbers the steps have.
 type graphBuilder struct {
-	columns []program.Column
-	byName  map[string]int
+	groups  []graphColumns
+	sources []graphSource
+	byName  map[string]int // of sources
 	nodes   []graphNode
 	byForm  map[string]int // of nodes
 	sinks   []nodeSink
 }
 
-// nodeRef is a place in a graphBuilder's columns or nodes.
+// graphColumns is a column, or the columns of a map.
+type graphColumns struct {
+	columns []program.Column
+}
+
+// graphSource is a column or a feature of a map.
+type graphSource struct{ group, pick int }
+
+// nodeRef is a place in a graphBuilder's sources or nodes.
 type nodeRef struct {
 	column bool
 	at     int
@@ -31,8 +40,9 @@ type graphNode struct {
 
 // nodeSink is a sink and what it takes.
 type nodeSink struct {
-	from nodeRef
-	sink program.Sink
+	from   nodeRef
+	sink   program.Sink
+	scored bool // the scores of the ids become weights
 }
 
 // addStepFeature adds a feature that several columns make to a graph that makes one of its steps already, if the
@@ -59,22 +69,12 @@ func (l *lowering) addStepFeature(f *Feature, s program.Sink) {
 	g := l.graphs[at]
 	from := g.addStep(l, f.step)
 	if f.shared > 0 {
-		from = g.addChain(l, from, f.step.of(), f.Ops[:f.shared])
+		from = g.addChain(l, from, f.step.yields, f.Ops[:f.shared])
 		if s.Ops = f.Ops[f.shared:]; len(s.Ops) == 0 {
 			s.Ops = nil // as a program that is read has it
 		}
 	}
-	g.sinks = append(g.sinks, nodeSink{from, s})
-}
-
-// of returns the type of the step's value.
-func (s *step) of() program.ValueType {
-	types := make([]program.ValueType, len(s.inputs))
-	for i := range s.inputs {
-		types[i] = program.ValueType{Kind: s.inputs[i].kind, List: s.inputs[i].column.List}
-	}
-	of, _ := s.combine.Yield(types)
-	return of
+	g.sinks = append(g.sinks, nodeSink{from, s, f.scored()})
 }
 
 // wouldShare reports whether a graph makes a step, or one that the step takes, and has room for the rest.
@@ -96,13 +96,17 @@ func (g *graphBuilder) wouldShare(l *lowering, s *step) bool {
 		for i := range s.inputs {
 			if in := &s.inputs[i]; in.step != nil {
 				visit(in.step)
-			} else if _, ok := g.byName[in.column.Name]; !ok {
+			} else if _, ok := g.byName[in.sourceName(s.combine)]; !ok {
 				columns++
+				if in.ofMap() {
+					columns += 2
+				}
 			}
 		}
 	}
 	visit(s)
-	return found && len(g.columns)+columns <= program.MaxGraphColumns && len(g.nodes)+steps <= program.MaxSteps
+	return found && g.columnCount()+columns <= program.MaxGraphColumns && len(g.nodes)+steps <= program.MaxSteps &&
+		len(g.sources)+columns <= program.MaxGraphPicks
 }
 
 // addStep adds a step and all that it takes.
@@ -118,7 +122,7 @@ func (g *graphBuilder) addStep(l *lowering, s *step) nodeRef {
 		if in.step != nil {
 			from = g.addStep(l, in.step)
 		} else {
-			from = g.addColumn(&in.column, in.absent)
+			from = g.addSource(in, s.combine)
 		}
 		n.inputs = append(n.inputs, g.addChain(l, from, program.ValueType{Kind: in.column.Kind, List: in.column.List},
 			in.ops))
@@ -130,19 +134,6 @@ func (g *graphBuilder) addNode(form string, n graphNode) nodeRef {
 	at := len(g.nodes)
 	g.nodes, g.byForm[form] = append(g.nodes, n), at
 	return nodeRef{at: at}
-}
-
-// addColumn adds a column of the dataset.
-func (g *graphBuilder) addColumn(c *ColumnInfo, absent bool) nodeRef {
-	at, ok := g.byName[c.Name]
-	if !ok {
-		at = len(g.columns)
-		g.byName[c.Name] = at
-		g.columns = append(g.columns, program.Column{Name: c.Name, Field: c.Field, Kind: c.Kind, List: c.List,
-			Part: program.GraphNext})
-	}
-	g.columns[at].Absent = g.columns[at].Absent || absent
-	return nodeRef{column: true, at: at}
 }
 
 // addChain adds a chain of operators behind a column or step.
@@ -182,8 +173,11 @@ func (l *lowering) insertGraphs() {
 			columns = append(columns, l.out.Columns[i])
 			continue
 		}
-		g.columns[0].Part = program.GraphFirst
-		columns = append(columns, g.columns...)
+		first := len(columns)
+		for k := range g.groups {
+			columns = append(columns, g.groups[k].columns...)
+		}
+		columns[first].Part = program.GraphFirst
 		l.out.Graphs = append(l.out.Graphs, g.graph())
 	}
 	l.out.Columns = columns
@@ -207,16 +201,17 @@ func (g *graphBuilder) graph() program.Graph {
 	}
 	var out program.Graph
 	numbers := make([]uint32, len(g.nodes))
+	sources := g.sourceNumbers()
 	number := func(n nodeRef) uint32 {
 		if n.column {
-			return uint32(n.at)
+			return sources[n.at]
 		}
 		return numbers[n.at]
 	}
 	for i := range g.nodes {
 		n := &g.nodes[i]
 		if from := n.inputs[0]; n.combine == nil && !from.column && uses[from.at] == 1 {
-			s := &out.Steps[numbers[from.at]-uint32(len(g.columns))]
+			s := &out.Steps[numbers[from.at]-uint32(len(g.sources))]
 			if len(s.Ops)+len(n.ops) <= program.MaxOps {
 				s.Ops = slices.Concat(s.Ops, n.ops)
 				numbers[i] = numbers[from.at]
@@ -227,11 +222,12 @@ func (g *graphBuilder) graph() program.Graph {
 		for _, in := range n.inputs {
 			s.Inputs = append(s.Inputs, number(in))
 		}
-		numbers[i] = uint32(len(g.columns) + len(out.Steps))
+		numbers[i] = uint32(len(g.sources) + len(out.Steps))
 		out.Steps = append(out.Steps, s)
 	}
 	for i := range g.sinks {
-		out.Sinks = append(out.Sinks, program.GraphSink{Value: number(g.sinks[i].from), Sink: g.sinks[i].sink})
+		out.Sinks = append(out.Sinks, program.GraphSink{Value: number(g.sinks[i].from), Sink: g.sinks[i].sink,
+			Scored: g.sinks[i].scored})
 	}
 	return out
 }

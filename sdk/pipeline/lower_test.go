@@ -208,6 +208,21 @@ dense:
   - {inputs: [i_null, list, f], as: sum, ops: [compute_score: {function: get_score_sum}, clamp: {min: 0}]}
   - {inputs: [i_null, list], as: both, ops: [compute_score: {function: has_id_overlap}]}
 `},
+	{"scored_lists", `
+values:
+  - {as: recent, from: list, ops: [firstx: 20, enumerate, positive_modulus: 100]}
+  - {as: positions, from: recent, ops: [scores]}
+  - {as: alike, inputs: [list, recent], ops: [compute_score: {function: get_jaccard_similarity}]}
+sparse:
+  - {columns: [recent], ops: [firstx: 3]}
+  - {columns: [recent], as: unweighted, scores: drop, ops: [ngram: 2]}
+  - {inputs: [list, alike], as: likeness, ops: [with_scores, sigrid_hash: {max: 9}]}
+  - {inputs: [c_0, d], as: one, ops: [with_scores]}
+  - {columns: [i_null], ops: [enumerate]}
+  - {inputs: [recent, c_0], as: pairs, ops: [cartesian]}
+dense:
+  - {inputs: [c_1, recent, positions], as: latest, ops: [compute_score: {function: get_score_min}]}
+`},
 	{"classes", `
 values: [{as: cross, inputs: [c_0, c_1], ops: [hash_cross: 3]}]
 dense:

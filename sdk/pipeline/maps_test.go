@@ -24,6 +24,8 @@ func mapSchema() []ColumnInfo {
 			Map: MapInfo{Keys: "s.key", Values: "s.id", Scores: "s.score", ScoreKind: program.Float64}},
 		{Name: "names", Unsupported: errors.New("map whose keys are BYTE_ARRAY")},
 		{Name: "odd[1]", Kind: program.Int64},
+		{Name: "tags", Kind: program.Int64, Nullable: true,
+			Map: MapInfo{Keys: "tags.key_value.key", Values: "tags.key_value.value", TextKeys: true}},
 	}
 }
 
@@ -172,7 +174,13 @@ func TestMapsRefused(t *testing.T) {
 			ErrPattern, "more than"},
 		"many by and by": {`{dense: [{columns: ["float_features[1..60000, 1..60000]"]}]}`, ErrPattern,
 			"more than"},
-		"keys of text": {`{sparse: [{columns: ["names[1]"]}]}`, ErrUnsupported, "map whose keys are BYTE_ARRAY"},
+		"no key of text":        {`{sparse: [{columns: ["tags[]"]}]}`, ErrPattern, `"" is no key; write keys with such`},
+		"a comma too many":      {`{sparse: [{columns: ["tags[color,]"]}]}`, ErrPattern, `"" is no key`},
+		"all keys of text":      {`{sparse: [{columns: ["tags[*]"]}]}`, ErrPattern, "name them, as [color]"},
+		"an open quote":         {`{sparse: [{columns: ['tags["a]']}]}`, ErrPattern, "is no key"},
+		"words behind a key":    {`{sparse: [{columns: ['tags["a" b]']}]}`, ErrPattern, `"b" behind a key, want a comma`},
+		"a map of text keys":    {`{sparse: [{columns: [tags]}]}`, ErrColumnType, "name its features, as tags[name]"},
+		"keys that are refused": {`{sparse: [{columns: ["names[1]"]}]}`, ErrUnsupported, "map whose keys are BYTE_ARRAY"},
 		"a list in dense": {`{dense: [{columns: ["id_list_features[1]"]}]}`, ErrColumnType,
 			"a list cannot be dense"},
 		"a null in dense": {`{dense: [{columns: ["float_features[1]"]}]}`, ErrNull, "a row may lack the key"},
@@ -210,4 +218,36 @@ func TestMapsRefused(t *testing.T) {
 func TestMapsNameComesFirst(t *testing.T) {
 	r, _ := lowerMaps(t, `{sparse: [{columns: ["odd[1]"]}]}`)
 	assert.False(t, r.Keys[0].Column.Map.IsMap())
+}
+
+// TestTextKeys checks the names and the program of features of a map whose keys are text, by themselves and in a step.
+func TestTextKeys(t *testing.T) {
+	r, p := lowerMaps(t, `
+sparse:
+  - columns: ['tags[color, "a, b", " x", "", 7, größe_12]']
+    ops: [fill_null: 0, positive_modulus: 10]
+  - {inputs: ["tags[color]", "tags[size]"], as: both, ops: [cartesian]}
+  - {columns: ["tags[color_1, color_2]"], as: "c{n}", ops: [fill_null: 0]}
+`)
+	var names []string
+	for _, f := range r.Keys {
+		names = append(names, f.Name)
+	}
+	assert.Equal(t, []string{"tags[color]", `tags["a, b"]`, `tags[" x"]`, `tags[""]`, "tags[7]", "tags[größe_12]",
+		"both", "c1", "c2"}, names)
+	assert.Equal(t, program.Bytes, p.Columns[0].Kind)
+	assert.Equal(t, []program.Pick{{Text: "color"}, {Text: "a, b"}, {Text: " x"}, {Text: ""}, {Text: "7"},
+		{Text: "größe_12"}}, p.Columns[1].Picks)
+	assert.Equal(t, program.Bytes, p.Columns[2].Kind)
+	assert.Equal(t, program.MapKeys, p.Columns[2].MapLeaf)
+	assert.Equal(t, []program.Pick{{Text: "color"}, {Text: "size"}}, p.Columns[3].Picks)
+	require.NoError(t, p.Validate())
+	for _, name := range names[:6] { // the name of a feature is a pattern of it
+		again, _ := lowerMaps(t, "sparse: [{columns: ['"+name+"'], ops: [fill_null: 0]}]")
+		assert.Equal(t, name, again.Keys[0].Name)
+	}
+	one, _ := lowerMaps(t, `{sparse: [{columns: ["tags[color]"], as: x, ops: [fill_null: 0]}]}`)
+	other, _ := lowerMaps(t, `{sparse: [{columns: ["tags[size]"], as: x, ops: [fill_null: 0]}]}`)
+	assert.NotEqual(t, one.Digest(), other.Digest())
+	assert.Contains(t, string(one.Canonical()), `"column":"tags","key":"color","scores":false`)
 }

@@ -328,6 +328,8 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 			s.Generated = p.groups(v, a)
 		case "vocabularies":
 			s.Vocabularies = p.vocabularies(v, a)
+		case "statistics":
+			s.Statistics = p.statistics(v, a)
 		case "filter":
 			f := p.filter(v, a, 0)
 			s.Filter = &f
@@ -339,7 +341,7 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 // The keys of the document's mappings.
 var (
 	specKeys = []string{"name", "batch", "ids", "dense_type", "label", "values", "dense", "sparse", "generated",
-		"vocabularies", "filter"}
+		"vocabularies", "statistics", "filter"}
 	labelKeys = []string{"column", "null", "ops"}
 	valueKeys = []string{"as", "from", "inputs", "ops", "absent"}
 	groupKeys = []string{"columns", "inputs", "ops", "as", "scores", "deduplicate", "absent"}

@@ -102,6 +102,12 @@ func (p *parser) value(param *Param, n *yaml.Node, a location) Value {
 	switch param.Type {
 	case ParamTable:
 		return p.table(n, a)
+	case ParamWords:
+		words := Words{}
+		p.items(n, a, maxPatterns, "words", func(n *yaml.Node, a location) {
+			words = append(words, p.text(n, a, "a word"))
+		})
+		return words
 	case ParamChoice, ParamText:
 		if t := p.text(n, a, "a word"); t != "" {
 			return Text(t)

@@ -42,7 +42,7 @@ Table = Union[Mapping[int, int], Sequence[int]]
 
 // python writes the function of an operator.
 func (o *Operator) python(b *strings.Builder) {
-	var parameters, passed, defaults []string
+	var parameters, passed, reserved, defaults []string
 	for i := range o.Params {
 		p := &o.Params[i]
 		hint := p.pythonType()
@@ -57,9 +57,15 @@ func (o *Operator) python(b *strings.Builder) {
 		if i == 1 && o.Params[0].Required() {
 			parameters = append(parameters, "*") // what follows the main parameter is given by name
 		}
-		parameters = append(parameters, p.Name+": "+hint)
-		passed = append(passed, p.Name+"="+p.Name)
+		name := pythonName(p.Name)
+		parameters = append(parameters, name+": "+hint)
+		if name == p.Name {
+			passed = append(passed, p.Name+"="+p.Name)
+		} else {
+			reserved = append(reserved, fmt.Sprintf("**{%q: %s}", p.Name, name))
+		}
 	}
+	passed = append(passed, reserved...)
 	if len(parameters) > 0 && !o.Params[0].Required() {
 		parameters = append([]string{"*"}, parameters...)
 	}
@@ -69,7 +75,7 @@ func (o *Operator) python(b *strings.Builder) {
 	if len(o.Params) > 0 {
 		doc = append(doc, "", "Args:")
 		for i := range o.Params {
-			doc = append(doc, "    "+o.Params[i].Name+": "+pythonText(o.Params[i].Summary))
+			doc = append(doc, "    "+pythonName(o.Params[i].Name)+": "+pythonText(o.Params[i].Summary))
 		}
 	}
 	for i, line := range doc {
@@ -83,6 +89,14 @@ func (o *Operator) python(b *strings.Builder) {
 		passed = append([]string{"{" + strings.Join(defaults, ", ") + "}"}, passed...)
 	}
 	writePythonLines(b, fmt.Sprintf("return Operator(%q, given(%s))", o.Name, strings.Join(passed, ", ")))
+}
+
+// pythonName returns the name of a parameter: a word that Python reserves has an underscore behind it.
+func pythonName(name string) string {
+	if name == "in" {
+		return "in_"
+	}
+	return name
 }
 
 // pythonText turns Markdown's code into reStructuredText's.
@@ -125,6 +139,8 @@ func (p *Param) pythonType() string {
 		return "str"
 	case ParamTable:
 		return "Table"
+	case ParamWords:
+		return `Sequence[Literal["` + strings.Join(p.Choices, `", "`) + `"]]`
 	}
 	return "Number"
 }

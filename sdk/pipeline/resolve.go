@@ -28,14 +28,19 @@ type Resolved struct {
 
 	Filter    *FilterPass // nil: every row
 	selection *selection.Selection
+	modules   program.Modules // that steps name
+
+	lookupTables []program.LookupTable // of operators of the keys, see Lowered.LookUpInDrive
 }
 
 // Feature is one column of the label or dense tensor, or one key, with the operators that make it.
 type Feature struct {
 	Name   string
 	Column ColumnInfo
-	Key    int64        // of the map, if the column is a map
-	Ops    []program.Op // conversions included
+	Key    int64 // of the map, if the column is a map
+	// TextKey is the key if the keys of the map are text.
+	TextKey string
+	Ops     []program.Op // conversions included
 	// DropScores says that the scores of a scored list do not become weights.
 	DropScores bool
 	// Set numbers the keys that are deduplicated together, from 1; 0: the key is not deduplicated.
@@ -51,7 +56,8 @@ type Feature struct {
 	group    *Group // of the spec; nil for the label
 	nulls    nullness
 	ids      idRange
-	lookup   *featureLookup // nil: no vocabulary ends the chain
+	lookup   *featureLookup   // nil: no vocabulary ends the chain
+	encoding *featureEncoding // nil: no target encoding ends the chain
 }
 
 // nullness says how nulls pass through a chain of operators.
@@ -84,7 +90,10 @@ const maxTables = 1 << 22
 
 // Resolve expands the spec's patterns against the dataset's schema, fills in defaults, and types every chain of
 // operators. The error is of type [Errors].
-func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
+func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) { return s.resolve(schema, nil) }
+
+// resolve resolves the spec, and records what operators take statistics of; nil records nothing.
+func (s *Spec) resolve(schema []ColumnInfo, recorder *statisticsRecorder) (*Resolved, error) {
 	var p problems
 	s.check(&p)
 	if err := p.err(); err != nil {
@@ -93,9 +102,17 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 	r := &resolver{
 		problems: &p, schema: schema, byName: make(map[string]int, len(schema)), twice: make(map[string]bool),
 		tables: make(map[tableKey]*program.Bucketize), vocabularies: make(map[string]*Vocabulary, len(s.Vocabularies)),
+		statistics: make(map[string]*NamedStatistics, len(s.Statistics)), recorder: recorder,
+	}
+	for i := range s.Statistics {
+		r.statistics[s.Statistics[i].Name] = &s.Statistics[i]
 	}
 	for i := range s.Vocabularies {
 		r.vocabularies[s.Vocabularies[i].Name] = &s.Vocabularies[i]
+	}
+	r.modules = make(map[string][]byte, len(s.Modules))
+	for _, m := range s.Modules {
+		r.modules[m.Name] = m.Bytes
 	}
 	out := &Resolved{Name: s.Name, Batch: s.Batch, IDs: s.IDs, Source: program.Parquet}
 	if out.Batch == 0 {
@@ -120,6 +137,7 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 	r.declareValues(s.Values)
 	if s.Label != nil {
 		out.Label = r.label(s.Label)
+		r.target = out.Label
 	}
 	sets := 0
 	for _, k := range s.groupLists() {
@@ -143,6 +161,7 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 		return nil, p.err()
 	}
 	out.Filter, out.selection = r.filterPass(s), s.Selection
+	out.modules = r.used
 	r.refuseUnusedValues()
 	r.refuseDuplicates("dense", out.Dense)
 	r.refuseDuplicates("key", out.Keys)
@@ -175,6 +194,11 @@ type resolver struct {
 	order   []*valueState // in the order of the document
 
 	vocabularies map[string]*Vocabulary
+	statistics   map[string]*NamedStatistics // nil: a trial
+	recorder     *statisticsRecorder         // nil: nothing is recorded
+	target       *Feature                    // the label; nil: none
+	modules      map[string][]byte           // at hand, by name
+	used         program.Modules             // of modules, those that steps name
 }
 
 // stopped reports whether the most errors were found, after which the rest is not checked.
@@ -257,7 +281,7 @@ func (r *resolver) groups(k groupList) []Feature {
 				}
 				if f := r.feature(c, name, g.Ops, k.to, g.AllowAbsent, a); f != nil {
 					f.group = g
-					if f.DropScores = g.DropScores; g.DropScores && f.Column.Map.Scores == "" {
+					if f.DropScores = g.DropScores; g.DropScores && !f.hasScores() {
 						here.column = column
 						r.add(here, ErrColumnType, "scores: drop, and it has none")
 						continue
@@ -298,7 +322,7 @@ func (r *resolver) columnOperand(n columnRef, absent bool, a location) *operand 
 		r.add(a, ErrUnsupported, "the dataset has several columns of this name")
 		return nil
 	case c.Map.IsMap() && !n.isMap:
-		r.add(a, ErrColumnType, "it is a map: name its features, as %s[101]", shorten(c.Name))
+		r.add(a, ErrColumnType, "it is a map: name its features, as %s[%s]", shorten(c.Name), c.Map.exampleKey())
 		return nil
 	case c.Kind < program.Int64 || c.Kind > program.Bytes:
 		r.add(a, ErrUnsupported, "it has no kind of values that pipelines know")
@@ -313,7 +337,9 @@ func (r *resolver) columnOperand(n columnRef, absent bool, a location) *operand 
 		return nil
 	}
 	c.Nullable = c.Nullable || absent
-	o := &operand{column: c, absent: absent, key: n.key, kind: c.Kind, ids: rangeOfColumn(&c)}
+	name, _ := n.name(r.schema)
+	o := &operand{column: c, absent: absent, key: n.key, text: n.text, kind: c.Kind, ids: rangeOfColumn(&c),
+		origin: origin{columns: Columns(name), absent: absent}}
 	if c.Kind == program.Bytes && c.Logical == "FLOAT16" {
 		o.ops, o.kind = []program.Op{program.Float16{}}, program.Float32
 	}
@@ -348,6 +374,12 @@ func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Des
 	if ch == nil {
 		return nil
 	}
+	if o = ch.from; c != &o.column { // an operator began the chain anew
+		if c = &o.column; c.List && to != program.ToSparse {
+			r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row", to)
+			return nil
+		}
+	}
 	if endsInClasses(ch.ops) && to != program.ToDense {
 		r.add(a, ErrColumnType, "onehot makes dense columns; put it to a group of dense")
 		return nil
@@ -360,8 +392,8 @@ func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Des
 		r.add(a, ErrValue, "%d operators, conversions included, want at most %d", len(ch.ops), program.MaxOps)
 		return nil
 	}
-	f := &Feature{Name: name, Column: *c, Key: o.key, Ops: ch.ops, location: a, nulls: ch.nulls, ids: ch.ids,
-		step: o.step, shared: o.shared, absent: o.absent}
+	f := &Feature{Name: name, Column: *c, Key: o.key, TextKey: o.text, Ops: ch.ops, location: a, nulls: ch.nulls,
+		ids: ch.ids, step: o.step, shared: o.shared, absent: o.absent, encoding: ch.encoding}
 	if to == program.ToSparse {
 		f.NumEmbeddings = ch.embeddings()
 	}
@@ -376,7 +408,7 @@ func (r *resolver) wouldTake(name string, ops []Op, to program.Dest, a location)
 	trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
 		tables: make(map[tableKey]*program.Bucketize), vocabularies: r.vocabularies}
 	f := trial.feature(columnRef{column: r.byName[name]}, name, ops, to, false, a)
-	return f != nil && (to == program.ToSparse || !f.null(program.MalformedFail))
+	return f != nil && (to == program.ToSparse || f.encoding != nil || !f.null(program.MalformedFail))
 }
 
 // refuseDuplicates refuses two features of one name.

@@ -28,11 +28,16 @@ type Spec struct {
 	Generated []Group // sparse features made from other columns; their keys come after those of Sparse
 	// Vocabularies are those that operators name, in the order of the document.
 	Vocabularies []Vocabulary
+	// Statistics are those that operators name, in the order of the document.
+	Statistics []NamedStatistics
 	// Filter chooses the rows of the mini-batches; nil: all rows.
 	Filter *Filter
 	// Selection is the selection that was made for the filter; nil: none is at hand. It is no part of a document. See
 	// [Resolved.FilterPass].
 	Selection *selection.Selection
+	// Modules are the WebAssembly modules at hand that operators name. They are no part of a document. See
+	// [Spec.BindModule].
+	Modules []Module
 }
 
 // Label is the column that the model is to predict.
@@ -101,7 +106,7 @@ type Arg struct {
 	Pos   Pos
 }
 
-// Value is the value of a parameter: a Number, a Text, Borders or an IDTable.
+// Value is the value of a parameter: a Number, a Text, Words, Borders or an IDTable.
 type Value interface{ value() }
 
 // Number is a number as it was written. A number without fraction and exponent is an integer, and exact up to 64 bits.
@@ -113,6 +118,9 @@ type Number struct {
 
 // Text is one word of a choice.
 type Text string
+
+// Words are words of a choice.
+type Words []string
 
 // Borders are the borders of buckets: a list, or a rule that makes one.
 type Borders struct {
@@ -135,6 +143,7 @@ type IDTable struct{ Keys, Values []int64 }
 func (IDTable) value() {}
 func (Number) value()  {}
 func (Text) value()    {}
+func (Words) value()   {}
 func (Borders) value() {}
 
 // Real returns the number as the nearest float64.
@@ -235,11 +244,29 @@ func Normalize(mean, deviation Number) Op {
 	return op("normalize", arg("mean", mean), arg("deviation", deviation))
 }
 
+// NormalizeBy returns the operator (x - mean) / deviation, with the mean and the deviation of statistics.
+func NormalizeBy(name string) Op { return op("normalize", arg(statisticsParameter, Text(name))) }
+
+// TargetEncoding returns the operator that replaces keys by smoothed means of the label: of the other folds than the
+// row's, for training. It ends a chain of a dense feature.
+func TargetEncoding(name string) Op {
+	return op(targetEncodingOperator, arg(statisticsParameter, Text(name)))
+}
+
+// FillMedian returns the operator that replaces nulls by the median of statistics.
+func FillMedian(name string) Op { return op(fillMedianOperator, arg(statisticsParameter, Text(name))) }
+
+// MinMaxBy returns the operator (x - low) / (high - low), with the least and the greatest value of statistics.
+func MinMaxBy(name string) Op { return op("min_max", arg(statisticsParameter, Text(name))) }
+
 // MinMax returns the operator (x - low) / (high - low).
 func MinMax(low, high Number) Op { return op("min_max", arg("min", low), arg("max", high)) }
 
-// NGram returns the operator that makes an id of every n consecutive ids of lists.
-func NGram(n int64) Op { return op("ngram", arg("n", Int(n))) }
+// NGram returns the operator that makes an id of every n consecutive ids of lists. Options are given as Arg{Name:
+// "mode", Value: Text("rap")}.
+func NGram(n int64, options ...Arg) Op {
+	return op("ngram", append([]Arg{arg("n", Int(n))}, options...)...)
+}
 
 // Cartesian returns the operator of two inputs that makes an id of every pair of their ids. Options are given as
 // Arg{Name: "max_length", Value: Int(100)}.
@@ -254,6 +281,15 @@ func ComputeScore(function string, options ...Arg) Op {
 	return op("compute_score", append([]Arg{arg("function", Text(function))}, options...)...)
 }
 
+// Enumerate returns the operator that gives each id of a list its position as its score.
+func Enumerate() Op { return op("enumerate") }
+
+// WithScores returns the operator of two inputs that gives the ids of the first the scores of the second.
+func WithScores() Op { return op("with_scores") }
+
+// Scores returns the operator that takes the scores of a list of ids as numbers.
+func Scores() Op { return op("scores") }
+
 // OneHot returns the operator that makes a dense column of each class. Options are given as Arg{Name: "lower", Value:
 // Real(0)}; without the options lower and upper, values are ids.
 func OneHot(classes int64, options ...Arg) Op {
@@ -262,6 +298,13 @@ func OneHot(classes int64, options ...Arg) Op {
 
 // HashCross returns the operator of several inputs that hashes an id of each together into [0, buckets).
 func HashCross(buckets int64) Op { return op("hash_cross", arg("buckets", Int(buckets))) }
+
+// Wasm returns the operator of one or several inputs that calls a function of a WebAssembly module for each row. in and
+// out are kinds of values: int64, float32, float64.
+func Wasm(module, function string, in []string, out string) Op {
+	return op(wasmOperator, arg("module", Text(module)), arg("function", Text(function)), arg("in", Words(in)),
+		arg("out", Text(out)))
+}
 
 // HashBucket returns the operator that hashes an id into [0, buckets).
 func HashBucket(buckets int64) Op { return op("hash_bucket", arg("buckets", Int(buckets))) }

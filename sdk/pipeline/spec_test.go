@@ -305,7 +305,8 @@ func randomSpec(t *rapid.T) *Spec {
 		case 8:
 			return FirstX(rapid.Int64Range(0, 9).Draw(t, "n"))
 		case 11:
-			return NGram(rapid.Int64Range(0, 17).Draw(t, "n"))
+			return NGram(rapid.Int64Range(0, 17).Draw(t, "n"),
+				Arg{Name: "mode", Value: Text(rapid.SampledFrom([]string{"fold", "rap"}).Draw(t, "mode"))})
 		case 9:
 			return Logit(number.Draw(t, "eps"))
 		case 10:

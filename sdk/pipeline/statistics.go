@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/summary"
+	"github.com/millrace/millrace/sdk/targetencoding"
 )
 
 // StatisticsColumn is a column whose statistics a pass makes, and where the pass's mini-batches hold it.
@@ -18,6 +19,8 @@ type StatisticsColumn struct {
 	// Key is the index of its key: the values, or for summary.Reals and summary.Lengths a bucket for each value, of which
 	// only the number counts. Below 0: it has none, and no row is null.
 	Key int
+	// Folding divides the rows into folds, for a column whose labels are counted by keys; nil: they are not.
+	Folding *targetencoding.Folding
 }
 
 // SkippedColumn is a column without statistics.
@@ -93,7 +96,7 @@ func (r *resolver) whyNoStatistics(ref columnRef) string {
 	case r.twice[c.Name]:
 		return "the dataset has several columns of this name"
 	case c.Map.IsMap() && !ref.isMap:
-		return "it is a map: name its features, as " + shorten(c.Name) + "[101]"
+		return "it is a map: name its features, as " + shorten(c.Name) + "[" + c.Map.exampleKey() + "]"
 	case strings.HasPrefix(c.Logical, "INTERVAL"):
 		return "an INTERVAL has no order, and equal ones have different bytes"
 	}

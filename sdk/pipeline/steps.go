@@ -30,6 +30,11 @@ func (c *canonical) step(s *step) int {
 	for i := range s.inputs {
 		in := &s.inputs[i]
 		source := c.source(&in.column, in.step)
+		if in.ofMap() {
+			_, scored := s.combine.(program.Scores)
+			key := canonical{}
+			source += string(key.str(`,"key":`).mapKey(&in.column.Map, in.key, in.text).str(`,"scores":`).bool(scored).b)
+		}
 		part.tables = c.tables
 		part.comma(i).str(`{`+source+`,`).chain(in.column.Kind, in.column.List, in.ops).str(`}`)
 		c.tables = part.tables
@@ -53,6 +58,12 @@ func (c *canonical) combiner(o program.Combiner) *canonical {
 	switch x := o.(type) {
 	case program.ComputeScore:
 		c.str(`"function":"` + x.Function.String() + `","zero_norm":"` + x.ZeroNorm.String() + `"`)
+	case program.Wasm:
+		c.str(`"module":"` + x.Module.String() + `","function":`).text(x.Function).str(`,"in":[`)
+		for i, k := range x.Inputs() {
+			c.comma(i).str(`"` + k.String() + `"`)
+		}
+		c.str(`],"out":"` + x.Out.String() + `"`)
 	case program.HashCross:
 		c.str(`"buckets":`).int(x.Buckets)
 	case program.Cartesian:

@@ -9,10 +9,12 @@ import (
 
 // operand is a value on its way to steps and features: a column or a step's value, behind a chain of operators.
 type operand struct {
-	vocabulary *Vocabulary // that ended the operators; nil: none
-	column     ColumnInfo  // the column, or a description of the step's value
-	key        int64       // of the map, if the column is a map
-	step       *step       // nil: the value is the column's
+	vocabulary *Vocabulary      // that ended the operators; nil: none
+	encoding   *featureEncoding // that ended the operators; nil: none
+	column     ColumnInfo       // the column, or a description of the step's value; see scored
+	key        int64            // of the map, if the column is a map
+	text       string           // of a map whose keys are text
+	step       *step            // nil: the value is the column's
 	ops        []program.Op
 	shared     int  // how many of the first ops belong to a named value
 	absent     bool // partitions may lack the column
@@ -20,12 +22,14 @@ type operand struct {
 	nulls      nullness
 	ids        idRange
 	bounded    bool
+	origin     origin // what a document names for the value
 }
 
 // step is an operator of several inputs with its inputs. Steps are compared by their content, not by their place.
 type step struct {
 	combine program.Combiner
 	inputs  []operand
+	yields  program.ValueType
 	// A row can lack the value, and can if the cells of malformed rows are null. Both are known once: a step may take
 	// each step before it twice, so that a walk over all that it takes would not end.
 	nullable, nullableIfMalformed bool
@@ -92,8 +96,18 @@ func (r *resolver) resolveValue(v *valueState, where location) *operand {
 	} else if o := r.operandOf(v.spec.From, v.spec.AllowAbsent, a.key("from", firstPos(v.spec.From.Pos, a.pos)),
 		v.spec.Ops); o != nil {
 		if ch := r.runOperators(o, v.spec.Ops, 0, a, false); ch != nil {
-			v.operand = ch.operand(o)
+			v.operand = ch.operand()
 		}
+	}
+	if v.operand != nil && v.operand.step != nil && v.operand.scored() && v.operand.kind != program.Int64 {
+		r.add(a, ErrColumnType, "ids with scores become %v, and only ids have scores; take the scores with the operator "+
+			"scores", v.operand.kind)
+		v.operand = nil
+	}
+	if v.operand != nil && v.operand.step != nil && v.operand.scored() && movesIDs(v.operand.ops) != "" {
+		r.add(a, ErrColumnType, "%s moves ids, and each of them has a score; put it before the operator that makes the "+
+			"scores, or into a group that says scores: drop", movesIDs(v.operand.ops))
+		v.operand = nil
 	}
 	if v.operand != nil && endsInClasses(v.operand.ops) {
 		r.add(a, ErrValue, "onehot makes dense columns, and no value that others take; put it to a group of dense")
@@ -101,6 +115,7 @@ func (r *resolver) resolveValue(v *valueState, where location) *operand {
 	}
 	if v.operand != nil {
 		v.operand.shared = len(v.operand.ops)
+		v.operand.origin = origin{columns: Columns(v.spec.As)}
 	}
 	v.busy, v.resolved = false, true
 	return v.operand
@@ -135,7 +150,7 @@ func (r *resolver) operandOf(p Pattern, absent bool, a location, ops []Op) *oper
 // dense tensor. It returns nil after an error.
 func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, denseList bool) *chain {
 	ch := &chain{r: r, column: &o.column, kind: o.kind, nulls: o.nulls, ids: o.ids, bounded: o.bounded,
-		ops: slices.Clone(o.ops), denseList: denseList, vocabulary: o.vocabulary}
+		ops: slices.Clone(o.ops), denseList: denseList, vocabulary: o.vocabulary, encoding: o.encoding, from: o}
 	for i := from; i < len(ops); i++ {
 		if i > 0 && ops[i-1].Name == "fixed_length" {
 			r.add(a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)), ErrValue, "%s behind fixed_length, which ends the "+
@@ -147,7 +162,7 @@ func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, dens
 				"operators of a dense feature", ops[i].Name)
 			return nil
 		}
-		ch.entry = operators[ops[i].Name]
+		ch.entry, ch.written = operators[ops[i].Name], ops[:i]
 		ch.entry.apply(ch, &ops[i], a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)))
 		if ch.failed {
 			return nil
@@ -156,11 +171,11 @@ func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, dens
 	return ch
 }
 
-// operand returns the value at the end of the chain, which began with o.
-func (c *chain) operand(o *operand) *operand {
-	end := *o
+// operand returns the value at the end of the chain.
+func (c *chain) operand() *operand {
+	end := *c.from
 	end.ops, end.kind, end.nulls, end.ids, end.bounded = c.ops, c.kind, c.nulls, c.ids, c.bounded
-	end.vocabulary = c.vocabulary
+	end.vocabulary, end.encoding = c.vocabulary, c.encoding
 	return &end
 }
 
@@ -174,11 +189,6 @@ func (r *resolver) combineInputs(inputs []Pattern, ops []Op, absent bool, a loca
 		if o == nil {
 			return nil
 		}
-		if o.column.Map.IsMap() {
-			r.add(here, ErrUnsupported, "%q is a feature of a map, and inputs are columns and values made of columns",
-				shorten(p.Text))
-			return nil
-		}
 		c.inputs, c.places = append(c.inputs, *o), append(c.places, here)
 	}
 	c.entry.combine(c, &ops[0], a.key("ops", a.pos).index(0, firstPos(ops[0].Pos, a.pos)))
@@ -186,6 +196,7 @@ func (r *resolver) combineInputs(inputs []Pattern, ops []Op, absent bool, a loca
 		return nil
 	}
 	o := &c.value
+	o.origin = origin{inputs: inputs, absent: absent}
 	ch := r.runOperators(o, ops, 1, a, false)
 	if ch == nil {
 		return nil
@@ -194,7 +205,7 @@ func (r *resolver) combineInputs(inputs []Pattern, ops []Op, absent bool, a loca
 		r.add(a, ErrValue, "%d operators, conversions included, want at most %d", len(ch.ops), program.MaxOps)
 		return nil
 	}
-	return ch.operand(o)
+	return ch.operand()
 }
 
 // combinedFeature resolves a group of inputs, which makes one feature. It returns nil after an error.
@@ -232,7 +243,7 @@ func (r *resolver) groupFeature(f *Feature, g *Group, here location) *Feature {
 	}
 	f.group, f.DropScores = g, g.DropScores
 	switch {
-	case g.DropScores && f.Column.Map.Scores == "":
+	case g.DropScores && !f.hasScores():
 		r.add(here, ErrColumnType, "scores: drop, and it has none")
 		return nil
 	case f.movesIDs() != "":
@@ -266,11 +277,11 @@ func (c *combination) yield(o program.Combiner, ids idRange, bounded bool) {
 	types := make([]program.ValueType, len(c.inputs))
 	names := make([]string, len(c.inputs))
 	for i := range c.inputs {
-		types[i] = program.ValueType{Kind: c.inputs[i].kind, List: c.inputs[i].column.List}
+		types[i] = c.inputs[i].valueType()
 		names[i] = c.inputs[i].column.Name
 	}
 	of, _ := o.Yield(types)
-	s := &step{combine: o, inputs: c.inputs}
+	s := &step{combine: o, inputs: c.inputs, yields: of}
 	for i := range s.inputs {
 		s.nullable = s.nullable || s.inputs[i].null(program.MalformedFail)
 		s.nullableIfMalformed = s.nullableIfMalformed || s.inputs[i].null(program.MalformedNull)

@@ -66,7 +66,8 @@ func (s *Spec) VocabularyKeys(name string) (*Spec, *Vocabulary, error) {
 		return nil, nil, err
 	}
 	i := slices.IndexFunc(bound.Vocabularies, func(v Vocabulary) bool { return v.Name == name })
-	keys := &Spec{Name: s.Name, Batch: s.Batch, Filter: s.Filter, Selection: s.Selection}
+	keys := &Spec{Name: s.Name, Batch: s.Batch, Filter: s.Filter, Selection: s.Selection,
+		Modules: s.Modules}
 	for _, list := range []struct{ from, to *[]Group }{{&s.Sparse, &keys.Sparse}, {&s.Generated, &keys.Generated}} {
 		for _, g := range *list.from {
 			if g.vocabulary() == name {
@@ -76,6 +77,7 @@ func (s *Spec) VocabularyKeys(name string) (*Spec, *Vocabulary, error) {
 		}
 	}
 	keys.Values = keys.reachableValues(s.Values)
+	keys.Statistics = keys.namedStatistics(s.Statistics)
 	return keys, &bound.Vocabularies[i], nil
 }
 
@@ -92,7 +94,22 @@ func (s *Spec) WithoutVocabularies() (*Spec, bool) {
 		left += len(*list)
 	}
 	rest.Values = rest.reachableValues(s.Values)
+	rest.Statistics = rest.namedStatistics(s.Statistics)
 	return &rest, left > 0
+}
+
+// WithoutMissingVocabularies returns the spec, or the part of it that can be resolved before its vocabularies are
+// built. Its filter is the same.
+func (s *Spec) WithoutMissingVocabularies() (*Spec, error) {
+	missing := slices.IndexFunc(s.Vocabularies, func(v Vocabulary) bool { return v.File == nil })
+	if missing < 0 {
+		return s, nil
+	}
+	if rest, ok := s.WithoutVocabularies(); ok {
+		return rest, nil
+	}
+	keys, _, err := s.VocabularyKeys(s.Vocabularies[missing].Name)
+	return keys, err
 }
 
 // reachableValues returns the values of a list that the spec's groups and filter name, themselves or through other

@@ -92,6 +92,11 @@ func (s *Spec) YAML() []byte {
 		v.declarations(func(key string, value any) { members = append(members, fmt.Sprintf("%s: %v", key, value)) })
 		w.WriteString("  " + yamlText(v.Name) + ": {" + strings.Join(members, ", ") + "}\n")
 	}
+	if len(s.Statistics) > 0 {
+		n := jsonWriter{first: true} // JSON is YAML
+		n.statistics(s.Statistics)
+		w.WriteString("statistics: " + n.b.String() + "\n")
+	}
 	if s.Filter != nil {
 		f := jsonWriter{first: true} // JSON is YAML
 		f.filter(s.Filter)
@@ -134,6 +139,12 @@ func yamlValue(v Value) string {
 		items := make([]string, len(x.List))
 		for i, b := range x.List {
 			items[i] = b.String()
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case Words:
+		items := make([]string, len(x))
+		for i, word := range x {
+			items[i] = yamlText(word)
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	case IDTable:

@@ -129,6 +129,7 @@ func (m *maker) relocate(ctx context.Context, step *slicer.Relocate) error {
 // execute lets the target execute a slice, and hands the result to the slicer.
 func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 	x, stats := &m.execution, &m.runner.stats
+	step.Slice.TablesChecked = m.runner.tablesChecked.Load()
 	x.Moves, x.Ahead, x.Ranges, x.Args = step.Moves, step.Ahead, step.Ranges, step.Slice.AppendTo(x.Args[:0])
 	outcome, err := m.runner.target.Execute(ctx, x)
 	stats.countTraffic(step.Traffic, m.fedByHost)
@@ -152,6 +153,13 @@ func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 	stats.countResult(outcome, &m.result)
 	if m.result.State == program.Idle && ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if m.result.AbsentKey.Given && m.result.State == program.BadData {
+		return m.absentKey()
+	}
+	if len(m.runner.pipeline.program.LookupTables) > 0 && m.result.State < program.BadSlice &&
+		m.result.State != program.Idle {
+		m.runner.tablesChecked.Store(true)
 	}
 	return m.slicer.Result(&m.result)
 }

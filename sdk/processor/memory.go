@@ -17,11 +17,12 @@ const (
 	ringBuffers = lentBuffers + freeBuffers
 )
 
-// memoryPool divides a target's memory: the program lies at its beginning, and every stream gets an equal share of the
+// memoryPool divides a target's memory: the program and its lookup tables lie at its
+// beginning, and every stream gets an equal share of the
 // rest. It is safe for concurrent use.
 type memoryPool struct {
 	total   uint64            // bytes in use, with the program's
-	program uint64            // bytes of the program
+	program uint64            // bytes of the program and its lookup tables
 	initial uint64            // bytes of a share that its stream uses before the rest; 0: all of them
 	streams int               // most streams at once
 	idle    chan *memoryShare // shares that no stream has
@@ -29,7 +30,7 @@ type memoryPool struct {
 
 // newMemoryPool divides available bytes, or as many of them as the options allow.
 func newMemoryPool(available uint64, prog *slicer.Program, opts Options) (*memoryPool, error) {
-	p := &memoryPool{total: alignDown(available), program: prog.ImageSpan().Len, streams: opts.Streams}
+	p := &memoryPool{total: alignDown(available), program: prog.MemoryBytes(), streams: opts.Streams}
 	if opts.SLM > 0 {
 		p.total = alignDown(min(p.total, opts.SLM))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/target"
@@ -19,6 +20,8 @@ type runner struct {
 	memory   *memoryPool
 	streams  streamRegistry
 	stats    counters
+	// tablesChecked says that the target verified the program's lookup tables in its memory.
+	tablesChecked atomic.Bool
 }
 
 func startRunner(
@@ -38,6 +41,9 @@ func startRunner(
 	}
 	if err := t.Store(ctx, 0, pipeline.program.Image); err != nil {
 		return nil, fmt.Errorf("store the program: %w", err)
+	}
+	if err := storeTables(ctx, t, pipeline.program); err != nil {
+		return nil, err
 	}
 	return &runner{
 		target: t, limits: limits, pipeline: pipeline, opts: opts, memory: memory,

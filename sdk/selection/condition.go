@@ -162,7 +162,7 @@ func (e *evaluation) sample(s *Sampling, out []bool) error {
 	if s.Key >= 0 {
 		return e.values(s.Key, func(row int, value int64, there bool) { out[row] = there && s.Keeps(value) })
 	}
-	name, err := hashName(e.block.Partition)
+	name, err := HashName(e.block.Partition)
 	if err != nil {
 		return err
 	}
@@ -177,8 +177,8 @@ func (s *Sampling) Keeps(key int64) bool {
 	return float64(uint64(sigridhash.Combine(key, s.Salt))>>11) < s.Rate*(1<<53)
 }
 
-// hashName returns the XXH3_64bits of a partition's name.
-func hashName(name string) (int64, error) {
+// HashName returns the XXH3_64bits of a partition's name.
+func HashName(name string) (int64, error) {
 	hash := make([]int64, 1)
 	err := hashbytes.Hash(hash, []uint32{0, uint32(len(name))}, []byte(name), nil, hashbytes.XXH3)
 	return hash[0], err

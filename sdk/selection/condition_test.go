@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -143,9 +142,9 @@ func TestUnionAscendsAndDoesNotTouch(t *testing.T) {
 	})
 }
 
-// TestSamplingKeepsTheRowsOfTheGoldenFile compares with the shared file, which has the definition's outcomes.
+// TestSamplingKeepsTheRowsOfTheGoldenFile runs the case of Sampling in golden/proposed_ops.json.
 func TestSamplingKeepsTheRowsOfTheGoldenFile(t *testing.T) {
-	document, err := os.ReadFile(shared.Path(t, "golden/proposed_ops.json"))
+	document, err := os.ReadFile("../../fpga/unit/testdata/golden/proposed_ops.json")
 	require.NoError(t, err)
 	var golden struct {
 		Cases []struct {

@@ -49,22 +49,32 @@ func digestOf(file []byte) dataset.Digest { return sha256.Sum256(file) }
 
 // Encode returns the bytes of the selection's file.
 func (s *Selection) Encode() []byte {
-	le := binary.LittleEndian
-	b := le.AppendUint16(le.AppendUint16([]byte(magic), Major), Minor)
-	b = append(append(b, s.Manifest[:]...), s.Filter[:]...)
-	b = le.AppendUint32(b, uint32(len(s.partitions)))
+	b := appendHeader(nil, s.Manifest, s.Filter, len(s.partitions))
 	for i := range s.partitions {
-		r := &s.partitions[i]
-		b = le.AppendUint64(b, uint64(r.rows))
-		for _, c := range r.chunks {
-			b = append(b, byte(c.form))
-			if c.form == formList {
-				b = le.AppendUint16(b, uint16(len(c.data)/2))
-			}
-			b = append(b, c.data...)
-		}
+		b = s.partitions[i].appendBytes(b)
 	}
-	return le.AppendUint32(b, crc32c.Checksum(b))
+	return binary.LittleEndian.AppendUint32(b, crc32c.Checksum(b))
+}
+
+// appendHeader appends the header of a file.
+func appendHeader(b []byte, manifest, filter dataset.Digest, partitions int) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint16(le.AppendUint16(append(b, magic...), Major), Minor)
+	b = append(append(b, manifest[:]...), filter[:]...)
+	return le.AppendUint32(b, uint32(partitions))
+}
+
+// appendBytes appends the rows as a file has them.
+func (r *Rows) appendBytes(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, uint64(r.rows))
+	for _, c := range r.chunks {
+		b = append(b, byte(c.form))
+		if c.form == formList {
+			b = binary.LittleEndian.AppendUint16(b, uint16(len(c.data)/2))
+		}
+		b = append(b, c.data...)
+	}
+	return b
 }
 
 // Decode reads what Encode returns. It takes no more memory than a small multiple of the bytes. The error wraps

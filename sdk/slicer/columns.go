@@ -42,7 +42,7 @@ func (cs *columns) bindLeaves(first, end int64) error {
 // checkMaps checks that the partition has all columns of each map or none. first is the row that an error names.
 func (cs *columns) checkMaps(first int64) error {
 	for i := 1; i < len(cs.leaves); i++ {
-		part := cs.program.Columns[i].Part
+		part := cs.program.Columns[i].LeafPart()
 		if part.OfMap() && part.Continues() && (cs.leaves[i] == nil) != (cs.leaves[i-1] == nil) {
 			return &partition.DataError{
 				Partition: cs.partition.Name, RowGroup: -1, Column: cs.program.Columns[i].Name, Page: -1, Row: first,
@@ -73,9 +73,9 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 	if leaf.Unsupported != nil {
 		return fail(partition.ErrUnsupported, "%v", leaf.Unsupported)
 	}
-	kind, list := parquetcolumn.KindOf(leaf.Physical.Kind()), parquetcolumn.IsList(leaf)
+	kind, list := parquetcolumn.KindOf(leaf.Physical.Kind()), parquetcolumn.IsList(leaf, col.LeafPart())
 	if kind != col.Kind && !parquetcolumn.Widens(kind, col.Kind) || list != col.List ||
-		leaf.Part != parquetcolumn.LeafPart(col.Part) {
+		!parquetcolumn.HoldsPart(leaf, col.LeafPart()) {
 		return fail(partition.ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)",
 			kind, list, col.Kind, col.List)
 	}

@@ -241,9 +241,13 @@ func (o *output) guessListLength(leaf *format.Leaf, group int) uint64 {
 func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (n uint64) {
 	cs := o.columns
 	var means []uint64
-	for _, leaf := range cs.leaves[i:][:cs.program.Parts(i)] {
-		mean := uint64(1)
-		if leaf != nil && leaf.List {
+	for _, v := range program.GraphValues(cs.program.Columns[i:][:cs.program.Parts(i)]) {
+		at, mean := i+v.Column, uint64(1)
+		switch leaf := cs.leaves[at]; {
+		case leaf == nil || !v.Type.List:
+		case cs.program.Columns[at].MapLeaf != program.NoPart:
+			mean = o.guessEntryLength(at, group)
+		default:
 			mean = o.guessListLength(leaf, group)
 		}
 		means = append(means, mean)
@@ -275,11 +279,16 @@ func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (
 	return n
 }
 
-// keptOf returns how many of n elements a chain keeps at most.
+// keptOf returns how many elements a chain makes of n at most, without those with which it fills lists up.
 func keptOf(ops []program.Op, n uint64) uint64 {
 	for _, op := range ops {
-		if f, is := op.(program.FirstX); is {
-			n = min(n, uint64(max(f.N, 0)))
+		switch o := op.(type) {
+		case program.FirstX:
+			n = min(n, uint64(max(o.N, 0)))
+		case program.NGram:
+			if o.Mode == program.NGramRAP {
+				n = min(n*uint64(o.N), program.MaxNGramIDs)
+			}
 		}
 	}
 	return n
@@ -302,9 +311,7 @@ func (o *output) guessMapValues(i, group int, rows uint32) uint64 {
 	}
 	mean := uint64(1)
 	if col.List {
-		chunks := cs.partition.File.RowGroups[group].Columns
-		entries := uint64(chunks[cs.leaves[i-1].Index].NumValues)
-		mean += uint64(chunks[cs.leaves[i].Index].NumValues) / max(entries, 1)
+		mean = o.guessEntryLength(i, group)
 		if most, ok := keptElements(col); ok {
 			mean = min(mean, max(most, 1))
 		}
@@ -313,6 +320,15 @@ func (o *output) guessMapValues(i, group int, rows uint32) uint64 {
 		mean *= 2
 	}
 	return uint64(rows) * keys * (mean - 1)
+}
+
+// guessEntryLength guesses the mean length of the lists of a map, whose values are column i, in a row group, from
+// above.
+func (o *output) guessEntryLength(i, group int) uint64 {
+	cs := o.columns
+	chunks := cs.partition.File.RowGroups[group].Columns
+	entries := uint64(chunks[cs.leaves[i-1].Index].NumValues)
+	return 1 + uint64(chunks[cs.leaves[i].Index].NumValues)/max(entries, 1)
 }
 
 // feedsKey reports whether a column makes values of a key.

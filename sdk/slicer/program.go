@@ -45,9 +45,20 @@ func Prepare(prog *program.Program, limits target.Limits) (*Program, error) {
 	return p, nil
 }
 
-// ImageSpan returns where the program lies in the target's memory. Workspaces lie behind it.
+// ImageSpan returns where the program lies in the target's memory.
 func (p *Program) ImageSpan() target.Span {
 	return target.Span{Len: roundUpToGrain(uint64(len(p.Image)))}
+}
+
+// TablesSpan returns where the program's lookup tables lie in the target's memory, behind the program.
+func (p *Program) TablesSpan() target.Span {
+	return target.Span{Addr: p.ImageSpan().End(), Len: p.TablesBytes()}
+}
+
+// MemoryBytes returns the bytes of the target's memory that the program and its lookup tables take. Workspaces lie
+// behind them.
+func (p *Program) MemoryBytes() uint64 {
+	return p.TablesSpan().Addr + roundUpToGrain(p.TablesSpan().Len)
 }
 
 // separateKeys gives every key of an output with lengths a column of its own. A column that feeds several would have to

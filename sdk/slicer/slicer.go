@@ -119,6 +119,7 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 	execute.Slice = slice
 	execute.Ranges[target.RangeProgram] = c.Program.ImageSpan()
 	execute.Ranges[target.RangeResult] = c.Memory.result
+	execute.Ranges[target.RangeTables] = c.Program.TablesSpan()
 	return s, nil
 }
 

@@ -26,6 +26,9 @@
 //
 // # The file
 //
+// A column's targets are the labels of its values by folds, for target encodings (package targetencoding). A summary
+// with targets has the version 2, and every other one the version 1.
+//
 // A summary's file is one line of JSON in canonical form: fields in the order of the structs, no white space, strings
 // as encoding/json writes them without HTML escapes, real numbers in their shortest decimal form. The last member is
 // the CRC32C of the bytes before it. The SHA-256 of the file names the summary.

@@ -9,14 +9,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/crc32c"
 )
 
-// Format begins every file of a summary, as the value of its member format.
+// Format begins every file of a summary without targets, as the value of its member format.
 const Format = "millrace.summary/1"
+
+// Format2 begins the file of a summary with targets.
+const Format2 = "millrace.summary/2"
 
 // formatName is Format without the version.
 const formatName = "millrace.summary/"
@@ -73,8 +77,16 @@ func (s *Summary) Encode() ([]byte, error) {
 	return s.encodeUnchecked()
 }
 
+// format returns the version that the summary needs.
+func (s *Summary) format() string {
+	if slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Targets != nil }) {
+		return Format2
+	}
+	return Format
+}
+
 func (s *Summary) encodeUnchecked() ([]byte, error) {
-	d := document{Format: Format, Manifest: s.Manifest, Rows: s.Rows, Columns: s.Columns, Partitions: s.Partitions}
+	d := document{Format: s.format(), Manifest: s.Manifest, Rows: s.Rows, Columns: s.Columns, Partitions: s.Partitions}
 	if d.Columns == nil {
 		d.Columns = []Column{}
 	}
@@ -138,8 +150,8 @@ func checkFormat(b []byte) error {
 	if n, err := strconv.ParseUint(string(version), 10, 16); err != nil || n == 0 {
 		return fmt.Errorf("%w: a version of %d characters", ErrDamaged, len(version))
 	}
-	if formatName+string(version) != Format {
-		return fmt.Errorf("%w %s: this build reads %s", ErrVersion, version, Format)
+	if name := formatName + string(version); name != Format && name != Format2 {
+		return fmt.Errorf("%w %s: this build reads %s and %s", ErrVersion, version, Format, Format2)
 	}
 	return nil
 }
@@ -193,6 +205,9 @@ func (s *Summary) check() error {
 			return damaged("column %q has the kind %q", c.Name, c.Kind)
 		}
 		names[c.Name] = true
+		if c.Targets != nil && (c.Kind != Integers || c.List) {
+			return damaged("column %q has targets, and is no column of integers", c.Name)
+		}
 		if err := c.checkStatistics(c, s.Rows); err != nil {
 			return damaged("column %q: %v", c.Name, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/internal/crc32c"
 	"github.com/millrace/millrace/internal/goldenfile"
+	"github.com/millrace/millrace/sdk/targetencoding"
 )
 
 func number(x float64) *float64 { return &x }
@@ -82,6 +83,39 @@ func TestFile(t *testing.T) {
 	require.Zero(t, read.Partitions[1].Columns[0].NullRate())
 }
 
+// TestFileWithTargets: labels by folds make a file of version 2, and nothing else does.
+func TestFileWithTargets(t *testing.T) {
+	targets := targetencoding.NewBuilder(2)
+	require.NoError(t, targets.Add(-7, true, 0, 1))
+	require.NoError(t, targets.Add(-7, true, 1, 0))
+	require.NoError(t, targets.Add(1<<62+1, true, 1, 3))
+	require.NoError(t, targets.Add(0, false, 1, 1))
+	s := example()
+	s.Columns[0].Targets = targets.Table()
+	b, err := s.Encode()
+	require.NoError(t, err)
+	goldenfile.Text(t, filepath.Join("testdata", "summary.v2.json"), string(b))
+	read, err := Read(b)
+	require.NoError(t, err)
+	require.Equal(t, s, read)
+	text := string(b[:len(b)-checksumBytes])
+	for _, change := range [][2]string{{Format2, Format}, {`"targets":"A`, `"targets":"B`},
+		{`"targets":"`, `"targets":"?`}} {
+		require.Contains(t, text, change[0])
+		_, err = Read([]byte(sealed(strings.Replace(text, change[0], change[1], 1))))
+		require.ErrorIs(t, err, ErrDamaged, change[1])
+	}
+	_, err = Read([]byte(sealed(strings.Replace(text, Format2, "millrace.summary/3", 1))))
+	require.ErrorIs(t, err, ErrVersion)
+	s.Columns[0].Targets, s.Columns[1].Targets = nil, targets.Table()
+	_, err = s.Encode()
+	require.ErrorIs(t, err, ErrDamaged, "real numbers have no targets")
+	s.Columns[1].Targets = nil
+	b, err = s.Encode()
+	require.NoError(t, err)
+	require.Contains(t, string(b[:40]), Format)
+}
+
 // sealed gives bytes the checksum that they need.
 func sealed(text string) string {
 	return fmt.Sprintf("%s,\"crc32c\":\"%08x\"}\n", text, crc32c.Checksum([]byte(text)))
@@ -127,7 +161,7 @@ func TestBytesThatAreNoSummary(t *testing.T) {
 			require.ErrorIs(t, err, ErrDamaged)
 		})
 	}
-	_, err = Read([]byte(strings.Replace(string(b), "summary/1", "summary/2", 1)))
+	_, err = Read([]byte(strings.Replace(string(b), "summary/1", "summary/3", 1)))
 	require.ErrorIs(t, err, ErrVersion)
 	for i := range b {
 		changed := append([]byte{}, b...)

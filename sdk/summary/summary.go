@@ -1,5 +1,7 @@
 package summary
 
+import "github.com/millrace/millrace/sdk/targetencoding"
+
 // Bounds of a summary.
 const (
 	MaxColumns   = 1 << 20
@@ -37,6 +39,8 @@ type Column struct {
 	Kind Kind   `json:"kind"`
 	List bool   `json:"list"`
 	Statistics
+	// Targets holds the labels of the column's values, if an operator target_encoding takes them.
+	Targets *targetencoding.Table `json:"targets,omitempty"`
 }
 
 // Partition is one file of the data set.

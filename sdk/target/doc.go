@@ -8,7 +8,7 @@
 //
 // An execution works on [Ranges] memory ranges, each a [Span] of the target's memory:
 //
-//	program | input | dictionaries | scratch | output | result
+//	program | input | dictionaries | scratch | output | result | tables
 //
 // A move says where its bytes come from ([Source]): the partition on the flash, the target's own memory, or the host,
 // which reads a partition that the drive does not hold and stores its bytes in the drive's memory.

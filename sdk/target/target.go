@@ -23,7 +23,8 @@ const (
 	RangeScratch
 	RangeOutput
 	RangeResult
-	Ranges // the number of ranges
+	RangeTables // empty for a program without lookup tables
+	Ranges      // the number of ranges
 )
 
 // Source says where a move takes its bytes from.

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -97,7 +98,7 @@ func (b *Builder) mostHashed() int64 {
 }
 
 // mostOrdered returns how many entries are held in memory while they are brought in the order of ids.
-func (b *Builder) mostOrdered() int { return int(b.memory / (12 * entrySize)) }
+func (b *Builder) mostOrdered() int { return int(min(b.memory/(12*entrySize), math.MaxInt32)) }
 
 // RangeError says that a value has no position: its row lies too far behind the data set's first, or its list is too
 // long.
@@ -115,20 +116,13 @@ func (e *RangeError) Error() string {
 // Add folds the ids of consecutive rows of one column in. first is the first row's number in the data set, from 0.
 // lengths are how many ids each row has; nil: one each. Rows may come in any order, and each once.
 func (b *Builder) Add(column int, first uint64, ids []int64, lengths []int32) error {
-	if column < 0 || column >= len(b.columns) {
-		return fmt.Errorf("vocabulary: column %d of %d", column, len(b.columns))
+	rows, err := b.checkRows(column, first, ids, lengths)
+	if err != nil {
+		return err
 	}
-	c := &b.columns[column]
-	t := b.tables[c.Table]
-	rows := uint64(len(ids))
-	if lengths != nil {
-		rows = uint64(len(lengths))
-	}
+	t := b.tables[b.columns[column].Table]
 	if b.base != nil {
 		first += b.base.rows
-	}
-	if first > MaxRows-rows || first+rows > MaxRows {
-		return &RangeError{Column: c.Name, Row: first, Length: int64(rows)}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,15 +133,10 @@ func (b *Builder) Add(column int, first uint64, ids []int64, lengths []int32) er
 	hashed, dense := t.seen.hashed.used, t.seen.dense.bytes()
 	if lengths == nil {
 		t.seen.addColumn(ids, first<<placeBits|place)
-	} else if err := t.addLists(c.Name, first, place, ids, lengths); err != nil {
-		return err
+	} else {
+		t.addLists(first, place, ids, lengths)
 	}
-	for most := first + rows; ; {
-		now := b.rows.Load()
-		if most <= now || b.rows.CompareAndSwap(now, most) {
-			break
-		}
-	}
+	b.sawRows(first + rows)
 	// The table that grows writes its keys to disk when all tables together hold too many, unless it is a small one.
 	b.dense.Add(t.seen.dense.bytes() - dense)
 	if most := b.mostHashed(); b.hashed.Add(int64(t.seen.hashed.used-hashed)) > most &&
@@ -157,22 +146,57 @@ func (b *Builder) Add(column int, first uint64, ids []int64, lengths []int32) er
 	return nil
 }
 
-func (t *builderTable) addLists(name string, first, place uint64, ids []int64, lengths []int32) error {
+// checkRows checks the rows of a call of Add, and returns how many they are.
+func (b *Builder) checkRows(column int, first uint64, ids []int64, lengths []int32) (rows uint64, err error) {
+	if column < 0 || column >= len(b.columns) {
+		return 0, fmt.Errorf("vocabulary: column %d of %d", column, len(b.columns))
+	}
+	c := &b.columns[column]
+	rows = uint64(len(ids))
+	if lengths != nil {
+		rows = uint64(len(lengths))
+	}
+	if b.base != nil {
+		first += b.base.rows
+	}
+	if first > MaxRows-rows || first+rows > MaxRows {
+		return 0, &RangeError{Column: c.Name, Row: first, Length: int64(rows)}
+	}
+	if lengths == nil {
+		return rows, nil
+	}
+	longest, left := int64(1)<<b.tables[c.Table].elementBits, int64(len(ids))
 	for i, n := range lengths {
-		if n < 0 || int(n) > len(ids) {
-			return fmt.Errorf("vocabulary: column %q: a row of %d ids, and %d are left", name, n, len(ids))
+		if n < 0 || int64(n) > left {
+			return 0, fmt.Errorf("vocabulary: column %q: a row of %d ids, and %d are left", c.Name, n, left)
 		}
-		row := first + uint64(i)
-		if int64(n) > 1<<t.elementBits {
-			return &RangeError{Column: name, Row: row, Length: int64(n)}
+		if int64(n) > longest {
+			return 0, &RangeError{Column: c.Name, Row: first + uint64(i), Length: int64(n)}
 		}
-		t.seen.addList(ids[:n], row<<placeBits|place)
+		left -= int64(n)
+	}
+	if left > 0 {
+		return 0, fmt.Errorf("vocabulary: column %q: %d ids of no row", c.Name, left)
+	}
+	return rows, nil
+}
+
+// sawRows notes that rows before end were added.
+func (b *Builder) sawRows(end uint64) {
+	for {
+		now := b.rows.Load()
+		if end <= now || b.rows.CompareAndSwap(now, end) {
+			return
+		}
+	}
+}
+
+// addLists folds rows in that were checked.
+func (t *builderTable) addLists(first, place uint64, ids []int64, lengths []int32) {
+	for i, n := range lengths {
+		t.seen.addList(ids[:n], (first+uint64(i))<<placeBits|place)
 		ids = ids[n:]
 	}
-	if len(ids) > 0 {
-		return fmt.Errorf("vocabulary: column %q: %d ids of no row", name, len(ids))
-	}
-	return nil
 }
 
 // spill writes the keys of a table's hash table to disk. The table is locked.
@@ -293,6 +317,9 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 	b.hashed.Add(-int64(t.seen.hashed.used))
 	b.dense.Add(-t.seen.dense.bytes())
 	sorted := t.seen.take()
+	if b.base == nil && len(t.runs.files) == 0 && len(sorted) <= b.mostOrdered() {
+		return b.finishInMemory(sorted, w, counts)
+	}
 	var had *oldKeys
 	if b.base != nil {
 		if err := b.makeFolder(t); err != nil {
@@ -331,17 +358,14 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 	if err := had.rest(); err != nil {
 		return made, err
 	}
-	most := int64(math.MaxInt32)
-	if b.rules.MaxSize > 0 && b.rules.MaxSize < math.MaxInt32 {
-		most = int64(b.rules.MaxSize)
-	}
+	most := b.rules.mostKeys()
 	for e, err := range kept.sorted() {
 		if err != nil {
 			return made, err
 		}
 		if made.Keys >= most {
 			if b.rules.MaxSize == 0 {
-				return made, fmt.Errorf("vocabulary: more than %d keys: give min_count or max_size", most)
+				return made, tooManyKeys(most)
 			}
 			break
 		}
@@ -349,6 +373,30 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 		made.Keys++
 		made.Appended++
 	}
+	return made, w.err
+}
+
+func tooManyKeys(most int64) error {
+	return fmt.Errorf("vocabulary: more than %d keys: give min_count or max_size", most)
+}
+
+// finishInMemory writes the keys and counts of a table, whose entries are sorted by key and are all in memory. It
+// brings them in the order of ids where they are.
+func (b *Builder) finishInMemory(sorted []entry, w *fileWriter, counts *countsWriter) (made BuiltTable, err error) {
+	made.Seen = int64(len(sorted))
+	counts.beginTable()
+	counts.addAll(sorted)
+	if b.rules.MinCount > 1 {
+		sorted = slices.DeleteFunc(sorted, func(e entry) bool { return e.count < b.rules.MinCount })
+	}
+	b.rules.Order.sortEntries(sorted)
+	// A list in memory is shorter than the most keys that a table without a largest size may have.
+	sorted = sorted[:min(int64(len(sorted)), b.rules.mostKeys())]
+	for i := range sorted {
+		w.writeUint64(uint64(sorted[i].key))
+	}
+	made.Keys = int64(len(sorted))
+	made.Appended = made.Keys
 	return made, w.err
 }
 

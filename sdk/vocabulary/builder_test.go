@@ -254,6 +254,20 @@ func TestMemoryIsBounded(t *testing.T) {
 	assert.Empty(t, left)
 }
 
+// TestKeysSoFar counts keys of arrays and of hash tables, and those of runs once for each run.
+func TestKeysSoFar(t *testing.T) {
+	b, err := NewBuilder(columnsNamed(2), Rules{}, BuilderOptions{Folder: t.TempDir()})
+	require.NoError(t, err)
+	addAll(t, b, []testColumn{scalars(1, 2, 1, -5, 1<<40), scalars(7, 7, 7, 7, 7)})
+	assert.EqualValues(t, 5, b.Keys())
+	require.NoError(t, b.Add(0, 5, []int64{1, 2, 3, -6}, nil))
+	assert.EqualValues(t, 7, b.Keys())
+	require.NoError(t, b.spill(b.tables[0]))
+	require.NoError(t, b.Add(0, 9, []int64{1 << 40, -5, 1 << 41}, nil))
+	assert.EqualValues(t, 8+2, b.Keys(), "two keys of the run came again")
+	require.NoError(t, b.Close())
+}
+
 // TestRunsThatChangeAreFound flips a bit of a run on disk.
 func TestRunsThatChangeAreFound(t *testing.T) {
 	b, err := NewBuilder(columnsNamed(1), Rules{}, BuilderOptions{Folder: t.TempDir()})

@@ -46,6 +46,12 @@ func (w *countsWriter) add(e entry) {
 	w.sizes[len(w.sizes)-1]++
 }
 
+// addAll appends entries to the last table, in the order of their keys.
+func (w *countsWriter) addAll(sorted []entry) {
+	w.file.writeEntries(sorted)
+	w.sizes[len(w.sizes)-1] += uint64(len(sorted))
+}
+
 // commit ends the sidecar of a vocabulary.
 func (w *countsWriter) commit(vocabulary Digest) error {
 	for _, n := range w.sizes {

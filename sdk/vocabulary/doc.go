@@ -19,6 +19,9 @@
 // [Extend] begins a Builder with both, so that keys keep their ids, new ones are appended, and a least count counts
 // over all generations of the data.
 //
+// A [MemoryBuilder] makes the same vocabulary for this process only, without files. By the rules of Piper and MiniPipe
+// it needs neither positions nor counts nor a sort, and what it fills is already the table for lookups.
+//
 // A [Lookup] is a vocabulary's table for one key of a pipeline, and an [Applier] replaces the ids of mini-batches by
 // lookups.
 //
@@ -43,8 +46,8 @@
 //
 // # Concurrency
 //
-// A Vocabulary and a Lookup do not change. A Builder may be used by several goroutines. An Applier may be used by
-// several goroutines.
+// A Vocabulary and a Lookup do not change. A Builder, a MemoryBuilder and an Applier may be used by several
+// goroutines.
 //
 // # Errors
 //

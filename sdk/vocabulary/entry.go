@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 )
@@ -54,42 +55,50 @@ func sortByKey(list []entry) {
 		slices.SortFunc(list, byKey)
 		return
 	}
-	sortByDigits(list, func(e *entry) uint64 { return uint64(e.key) ^ 1<<63 })
+	sortByDigits(list, true)
 }
 
 // sortEntries brings entries, which are sorted by key, in the order of ids.
 func (o Order) sortEntries(list []entry) {
 	if o == FirstSeen && len(list) >= leastSorted {
 		// Entries of one position keep their order, which is that of the keys.
-		sortByDigits(list, func(e *entry) uint64 { return e.position })
+		sortByDigits(list, false)
 		return
 	}
 	slices.SortFunc(list, o.compareEntries())
 }
 
-// sortByDigits sorts entries by numbers, and keeps the order of entries with the same number. It sorts by one byte of
-// the numbers after the other, and leaves out bytes that all numbers share.
-func sortByDigits(list []entry, number func(e *entry) uint64) {
+// digitBits is the width of a digit: the next places of 2,048 digits stay in the first-level cache.
+const digitBits = 11
+
+// sortByDigits sorts entries by their keys, or else by their positions, and keeps the order of entries with the same
+// number. It sorts by one digit of the numbers after the other, and leaves out bits that all numbers share.
+func sortByDigits(list []entry, byKey bool) {
+	number := func(e *entry) uint64 {
+		if byKey {
+			return uint64(e.key) ^ 1<<63
+		}
+		return e.position
+	}
 	var differing uint64
 	first := number(&list[0])
 	for i := range list {
 		differing |= number(&list[i]) ^ first
 	}
 	from, to := list, make([]entry, len(list))
-	for shift := 0; shift < 64; shift += 8 {
-		if differing>>shift&0xff == 0 {
-			continue
-		}
-		var next [256]int
+	for differing != 0 {
+		shift := bits.TrailingZeros64(differing)
+		differing &^= (1<<digitBits - 1) << shift
+		var next [1 << digitBits]int
 		for i := range from {
-			next[byte(number(&from[i])>>shift)]++
+			next[number(&from[i])>>shift&(1<<digitBits-1)]++
 		}
 		begin := 0
 		for digit, n := range next {
 			next[digit], begin = begin, begin+n
 		}
 		for i := range from {
-			digit := byte(number(&from[i]) >> shift)
+			digit := number(&from[i]) >> shift & (1<<digitBits - 1)
 			to[next[digit]] = from[i]
 			next[digit]++
 		}

@@ -3,6 +3,7 @@ package vocabulary
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 )
@@ -11,6 +12,7 @@ import (
 type Lookup struct {
 	column  string
 	table   *unit.Table // nil: the vocabulary's keys are not at hand, see Description
+	listed  []int64     // the keys in the order of their ids; nil if table is
 	keys    int64
 	rules   Rules
 	unknown Unknown
@@ -35,7 +37,7 @@ func (v *Vocabulary) Lookup(column Column, unknown Unknown, list bool) (*Lookup,
 	l := &Lookup{column: c.Name, keys: v.keysOf(c.Table), rules: v.Rules, unknown: unknown,
 		filled: v.Rules.Null.Given && !list}
 	if v.prepared != nil {
-		l.table = v.prepared[c.Table]
+		l.table, l.listed = v.prepared[c.Table], v.Tables[c.Table]
 	}
 	return l, nil
 }
@@ -62,6 +64,28 @@ func (l *Lookup) Fills() bool { return l.filled }
 
 // Drops reports whether a row can lose a key.
 func (l *Lookup) Drops() bool { return l.unknown == UnknownDrop }
+
+// Listed returns the keys in the order of their ids. It reports false if they are not at hand, see Description.
+func (l *Lookup) Listed() ([]int64, bool) { return l.listed, l.table != nil }
+
+// Operator returns the operator of a program that gives keys their ids, without the number of its table. It reports
+// false if no operator does: operators do not drop keys. A row without a key stays without one.
+func (l *Lookup) Operator() (program.Lookup, bool) {
+	o := program.Lookup{Base: l.rules.Base}
+	switch l.unknown {
+	case UnknownRare:
+		o.Absent, o.Rare = program.AbsentRare, l.rules.Rare.ID
+	case UnknownBucket:
+		o.Absent, o.Buckets = program.AbsentBucket, l.rules.Buckets
+	case UnknownDrop:
+		return program.Lookup{}, false
+	case UnknownFail:
+	}
+	return o, true
+}
+
+// NullID returns the id of a row without a key. It reports false if such a row gets none.
+func (l *Lookup) NullID() (int64, bool) { return l.rules.Null.ID, l.filled }
 
 // Bytes returns the memory of the lookup's table.
 func (l *Lookup) Bytes() int64 { return l.table.Bytes() }

@@ -12,9 +12,7 @@ type partial struct {
 	// mostDense bounds the array's elements. It is a power of two, or 0 for no array.
 	mostDense int
 
-	// The keys of one block that are not in the array, and their places in the block.
-	others      [foldBlock]int64
-	otherPlaces [foldBlock]uint16
+	others blockKeys // of one block: those that are not in the array
 }
 
 // foldBlock is how many keys are folded in at once: 2 KiB of keys stay in the first-level cache.
@@ -42,8 +40,8 @@ func (p *partial) addList(keys []int64, position uint64) {
 func (p *partial) addBlock(keys []int64, position, step uint64) {
 	inOrder := position > p.greatest
 	p.greatest = max(p.greatest, position+uint64(len(keys)-1)*step)
-	others := p.dense.addBlock(keys, position, step, inOrder, &p.others, &p.otherPlaces)
-	if others > 0 && p.hashed.addBlock(p.others[:others], p.otherPlaces[:others], position, step, inOrder) {
+	n := p.dense.addBlock(keys, position, step, &p.others)
+	if n > 0 && p.hashed.addBlock(p.others.keys[:n], p.others.places[:n], position, step, inOrder) {
 		p.growDense()
 	}
 }

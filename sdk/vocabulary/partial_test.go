@@ -139,12 +139,33 @@ func TestCountsBeyondTheirField(t *testing.T) {
 		}
 	}
 	p.addList([]int64{7, 8, 9}, 2)
-	p.dense.room = foldBlock - 1
 	p.addList([]int64{7, 8, 9}, 5)
-	p.dense.room = foldBlock
 	p.addList([]int64{7, 9}, 8)
 	p.addList([]int64{7, 9}, 10)
 	assert.Equal(t, []entry{{7, 0, 1<<40 + 4}, {8, 1, math.MaxUint64}, {9, 4, 4}}, p.take())
+
+	for _, times := range []int{math.MaxUint16 - 1, math.MaxUint16, math.MaxUint16 + 1, 3*math.MaxUint16 + 1} {
+		for lanes := 1; lanes <= mostLanes; lanes++ { // the last turn has no lane for the keys
+			p := partial{mostDense: leastDense}
+			for i := range lanes {
+				p.addList([]int64{7}, uint64(2000-i))
+			}
+			for i := range p.dense.lanes[1:] {
+				p.dense.lanes[1+i].greatest = math.MaxUint64
+			}
+			if lanes == mostLanes {
+				p.dense.lanes[0].greatest = math.MaxUint64
+			} else {
+				p.dense.lanes[0].greatest = 0
+			}
+			p.addList([]int64{5}, 1)
+			p.addList(slices.Repeat([]int64{5, 6}, times), 2)
+			require.Len(t, p.dense.lanes, lanes)
+			assert.Equal(t, []entry{
+				{5, 1, uint64(times) + 1}, {6, 3, uint64(times)}, {7, uint64(2001 - lanes), uint64(lanes)},
+			}, p.take(), "%d times, %d lanes", times, lanes)
+		}
+	}
 
 	h := hashedKeys{}
 	h.addBlock([]int64{3}, []uint16{0}, 0, 1, true)

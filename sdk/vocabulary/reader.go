@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/millrace/millrace/internal/crc32c"
 )
@@ -22,6 +23,9 @@ func Load(path string) (v *Vocabulary, err error) {
 func Read(r io.Reader, size int64) (*Vocabulary, error) {
 	keys := make([]int64, 0, min(max(size, 0), maxChunk)/8)
 	d, err := scan(r, size, func(raw []byte) {
+		if len(keys)+len(raw)/8 > cap(keys) {
+			keys = slices.Grow(keys, max(len(keys), len(raw)/8)) // twice as many: append would copy most keys four times
+		}
 		for i := 0; i < len(raw); i += 8 {
 			keys = append(keys, int64(binary.LittleEndian.Uint64(raw[i:])))
 		}

@@ -119,6 +119,14 @@ func (r Rules) Check() error {
 	return nil
 }
 
+// mostKeys returns how many keys a table has at most.
+func (r *Rules) mostKeys() int64 {
+	if r.MaxSize > 0 && r.MaxSize < math.MaxInt32 {
+		return int64(r.MaxSize)
+	}
+	return math.MaxInt32
+}
+
 // Unknown says what becomes of a key that a vocabulary lacks.
 type Unknown uint8
 

@@ -31,8 +31,10 @@ type runs struct {
 // runFile is one sorted list on disk.
 type runFile struct {
 	path    string
+	offset  int64 // of its first entry in the file
 	entries int64
 	crc     uint32
+	kept    bool // the file is another's, and stays when the run is merged
 }
 
 // add writes sorted entries to disk.
@@ -95,6 +97,9 @@ func (r *runs) mergeOldest() error {
 		return err
 	}
 	for _, run := range oldest {
+		if run.kept {
+			continue
+		}
 		if err := os.Remove(run.path); err != nil {
 			return err
 		}
@@ -173,6 +178,9 @@ type mergeSource struct {
 func (s *mergeSource) open() (err error) {
 	s.left = s.run.entries
 	if s.file, err = os.Open(s.run.path); err != nil {
+		return err
+	}
+	if _, err = s.file.Seek(s.run.offset, io.SeekStart); err != nil {
 		return err
 	}
 	s.reader = bufio.NewReaderSize(s.file, runBuffer)

@@ -45,6 +45,23 @@ func (w *fileWriter) writeUint64(x uint64) { w.appended(binary.LittleEndian.Appe
 
 func (w *fileWriter) writeEntry(e entry) { w.appended(e.appendTo(w.buffer)) }
 
+// writeEntries appends entries.
+func (w *fileWriter) writeEntries(list []entry) {
+	for len(list) > 0 {
+		begin := len(w.buffer)
+		n := min(len(list), (fileBuffer-begin)/entrySize) // appended leaves room for one
+		b := w.buffer[begin : begin+n*entrySize]
+		for i := range list[:n] {
+			to := b[i*entrySize:][:entrySize]
+			binary.LittleEndian.PutUint64(to, uint64(list[i].key))
+			binary.LittleEndian.PutUint64(to[8:], list[i].position)
+			binary.LittleEndian.PutUint64(to[16:], list[i].count)
+		}
+		w.appended(w.buffer[:begin+len(b)])
+		list = list[n:]
+	}
+}
+
 // appended takes the buffer with more bytes in it.
 func (w *fileWriter) appended(buffer []byte) {
 	if w.buffer = buffer; len(buffer) > fileBuffer-entrySize {

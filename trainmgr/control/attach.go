@@ -8,6 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
@@ -96,6 +97,9 @@ func (c *attachCall) awaitJob() error {
 			return err
 		}
 		phase, words, changed := j.Phase(), j.Words(), j.changed
+		if j.selecting != nil && phase == record.Preparing {
+			words = c.l.status(j, time.Now()).State
+		}
 		c.l.mu.Unlock()
 		switch {
 		case phase.Begun():
@@ -195,8 +199,12 @@ func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachR
 		TRowsPerSecond: j.State().T, MeanLength: g.data.MeanLength,
 		ProfileKeys: (&conductor{c.l, j}).profileKeys(g, c.req.Rank),
 	}
-	resp.Job.Digest, resp.Job.Rows = g.Digest[:], g.data.Manifest.Rows()
+	resp.Job.Digest, resp.Job.Rows, resp.Passing = g.Digest[:], g.rows(), g.passing
+	resp.Malformed = g.data.Malformed
 	var err error
+	if resp.Columns, err = api.EncodeColumns(g.data.Columns); err != nil {
+		return nil, err
+	}
 	if resp.Token, err = at.Token.MarshalBinary(); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,9 @@ func (l *leader) start(j *job) {
 // conduct takes a job from its present state to its end. Each job has one goroutine that runs it.
 func (c *conductor) conduct() {
 	defer c.wg.Done()
+	if c.begunWithFilter() {
+		c.wg.Go(c.keepSelections)
+	}
 	ticker := time.NewTicker(c.o.ScaleEvery)
 	defer ticker.Stop()
 	for {
@@ -50,6 +53,13 @@ func (c *conductor) conduct() {
 		c.job.Review()
 		c.mu.Unlock()
 	}
+}
+
+// begunWithFilter reports whether the job has begun, under an earlier leader, and its pipeline has a filter.
+func (c *conductor) begunWithFilter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.job.Phase().Begun() && c.job.pipeline.Filter != nil && c.s.vocabularies != nil
 }
 
 // duty returns the next duty of the job's goroutine. If the state was stored a moment ago, duty checks it again
@@ -104,12 +114,16 @@ func (c *conductor) happen(event func(now time.Time)) {
 	c.settle(now)
 }
 
-// prepareJob makes the nodes prepare the edition with which the job begins or continues.
+// prepareJob makes the selection of the edition with which the job begins or continues, if the pipeline has a filter,
+// and makes the nodes prepare the edition.
 func (c *conductor) prepareJob() {
 	c.mu.Lock()
 	g := c.job.editions[c.job.Preparing()]
 	c.mu.Unlock()
-	err := c.prepareAll(g)
+	err := c.selectRows(g)
+	if err == nil {
+		err = c.prepareAll(g)
+	}
 	if c.ctx.Err() != nil {
 		return // the next leader begins again
 	}
@@ -199,6 +213,7 @@ func (c *conductor) retire() {
 	defer cancel()
 	for _, g := range c.job.editions {
 		c.finishEdition(ctx, g)
+		c.removeParts(g)
 	}
 	if err := c.forget(ctx, c.o.History); err != nil && ctx.Err() == nil {
 		c.logger.Warn("forget old jobs", "error", err)
@@ -213,7 +228,7 @@ func (c *conductor) finishEdition(ctx context.Context, g *edition) {
 	defer handing.Unlock()
 	c.mu.Lock()
 	var nodes []string
-	if !c.lives.Uses(g.Digest) {
+	if !c.uses(g.Digest) {
 		c.fleet.Live(func(s *apiv1.NodeStatus) {
 			if a := c.nodes[s.Name]; a != nil && a.preparedJobs[g.Digest] {
 				nodes = append(nodes, s.Name)

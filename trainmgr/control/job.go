@@ -36,6 +36,8 @@ type job struct {
 	changed        chan struct{}       // closed and replaced when the phase changes
 	wake           chan struct{}       // of the job's goroutine
 	formerly       map[string]struct{} // partitions of editions that all ranks have left
+	selecting      *selectionProgress  // of the edition that is being prepared; nil: no selection is being made
+	passes         []*edition          // over the columns of filters, for which nodes are prepared
 	autoscaling
 }
 
@@ -77,30 +79,29 @@ type edition struct {
 	holdersFound   [][]fleet.DriveID // see holders
 	holdersVersion uint64            // version of the fleet when holdersFound was computed
 	onNodes        bool              // nodes that hold partitions of the edition have been asked to prepare it
+	passing        []int64           // by partition: the rows that pass the pipeline's filter; nil: all, or not known yet
+	pass           *apiv1.FilterPass // the edition is a pass over the columns of a filter; nil: it is not
 }
 
-// newEdition makes an edition of the selected partitions.
+// newEdition makes an edition of the selected partitions. If the pipeline has a filter, the edition gets its digest
+// with its selection.
 func newEdition(j *job, data *fleet.Selection, number int, first uint64) (*edition, error) {
 	resolved, err := j.pipeline.Resolve(data.Columns)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the pipeline does not fit the partitions: %w", record.ErrSpec, err)
 	}
 	resolved.Malformed = program.Malformed(data.Malformed)
-	lowered, err := pipeline.LowerWithLookups(resolved)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
-	}
-	manifest, err := data.Manifest.Digest()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
-	}
-	digest, err := dataset.JobDigest(manifest, resolved.Canonical(), j.plan)
+	lowered, err := resolved.LowerBeforeSelection()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
 	g := &edition{
-		Edition: record.Edition{Number: number, First: first, Digest: digest},
-		data:    data, resolved: resolved, schema: lowered.Schema,
+		Edition: record.Edition{Number: number, First: first}, data: data, resolved: resolved, schema: lowered.Schema,
+	}
+	if !g.filters() {
+		if g.Digest, err = g.digestWith(nil, j.plan); err != nil {
+			return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
+		}
 	}
 	for _, p := range data.Manifest.Partitions {
 		g.words = append(g.words, fleet.Word(p.Name, p.Footer[:]))

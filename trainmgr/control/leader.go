@@ -87,6 +87,9 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		l.close()
 		return nil, err
 	}
+	if s.vocabularies != nil {
+		l.removeSelectionParts()
+	}
 	for _, j := range l.jobs {
 		if !j.Phase().Ended() {
 			l.start(j)
@@ -299,7 +302,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 		s.PRowsPerSecond += p / float64(len(st.P))
 	}
 	if g := j.latest(); g != nil {
-		s.Digest, s.Rows = g.Digest[:], g.data.Manifest.Rows()
+		l.describeEdition(s, j, g)
 	}
 	v, err := l.ledger.Status(j.ID, now)
 	if err != nil {
@@ -311,12 +314,27 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	granted, _ := l.ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
 	s.SplitsHeld, s.SplitsAny, s.SplitsOwn = granted.Held, granted.Any, granted.Own
 	if g := j.editionOf(v.Epoch); g != nil {
-		s.Digest, s.Rows = g.Digest[:], g.data.Manifest.Rows()
+		l.describeEdition(s, j, g)
 	}
 	for _, r := range v.Ranks {
 		s.Ranks = append(s.Ranks, j.rankStatus(r))
 	}
 	return s
+}
+
+// describeEdition sets what the status of a job says of an edition. l.mu is held.
+func (l *leader) describeEdition(s *apiv1.JobStatus, j *job, g *edition) {
+	s.Digest, s.Rows, s.Selection = g.Digest[:], g.rows(), l.selectionStatus(j, g)
+	if !g.needsSelection() {
+		return
+	}
+	s.Digest = nil
+	if p := s.Selection; j.selecting != nil && j.Phase() == record.Preparing {
+		if s.State == string(record.Preparing) {
+			s.State = record.Preparing.Words(fmt.Sprintf("%s: %d of %d tested, %d of %d partitions done",
+				apiv1.SelectingRows, p.Tested, p.Rows, p.PartitionsDone, p.Partitions))
+		}
+	}
 }
 
 // rankStatus describes a rank.

@@ -20,6 +20,7 @@ type loaded struct {
 	spec, state []byte
 	decisions   []byte
 	pieces      map[int][][]byte // by edition, in order
+	passing     map[int][][]byte // the numbers of passing rows: by edition, in order
 	records     []ledger.Record
 }
 
@@ -51,7 +52,7 @@ func (l *leader) load() error {
 			return nil
 		}
 		if jobs[id] == nil {
-			jobs[id] = &loaded{pieces: map[int][][]byte{}}
+			jobs[id] = &loaded{pieces: map[int][][]byte{}, passing: map[int][][]byte{}}
 		}
 		return jobs[id].sortIn(id, rest, slices.Clone(value))
 	})
@@ -92,6 +93,12 @@ func (v *loaded) sortIn(id, rest string, value []byte) error {
 			return fmt.Errorf("job %s: stored key %q", id, rest)
 		}
 		v.pieces[g] = append(v.pieces[g], value)
+	case strings.HasPrefix(rest, record.PassingPrefix):
+		g, err := strconv.Atoi(strings.Split(rest, "/")[1])
+		if err != nil {
+			return fmt.Errorf("job %s: stored key %q", id, rest)
+		}
+		v.passing[g] = append(v.passing[g], value)
 	default:
 		r, err := ledger.RecordOf(id, rest, value)
 		if err != nil {
@@ -142,12 +149,15 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 		if err != nil {
 			return nil, fmt.Errorf("edition %d: %w", g.Number, err)
 		}
+		if err := full.restoreSelection(j, g.Selection, v.passing[g.Number]); err != nil {
+			return nil, fmt.Errorf("edition %d: %w", g.Number, err)
+		}
 		if full.Digest != g.Digest {
 			return nil, fmt.Errorf("edition %d: its digest is %s and was %s: another build cuts the data "+
 				"differently", g.Number, full.Digest, g.Digest)
 		}
 		full.Edition = g
-		full.onNodes = true // a node without the edition gets it after its next heartbeat
+		full.onNodes = !full.needsSelection() // a node without the edition gets it after its next heartbeat
 		j.editions[g.Number] = full
 	}
 	if err := j.rememberPartitions(state, v.pieces); err != nil {

@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -55,7 +57,7 @@ func (l *leader) editionOf(digest dataset.Digest, caller identity.Identity) *edi
 		if j.Phase().Ended() || caller.Role == identity.Launcher && j.Owner != caller.Owner() {
 			continue
 		}
-		for _, g := range j.editions {
+		for _, g := range slices.AppendSeq(slices.Clone(j.passes), maps.Values(j.editions)) {
 			if g.Digest == digest {
 				return g
 			}

@@ -2,6 +2,8 @@ package control
 
 import (
 	"encoding/hex"
+	"maps"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -66,13 +68,13 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 	var over []dataset.Digest
 	k.mu.Lock()
 	for d := range a.unprepared {
-		if !k.lives.Uses(d) {
+		if !k.uses(d) {
 			delete(a.unprepared, d)
 		}
 	}
 	status := k.fleet.Status(a.name)
 	for _, hexed := range status.GetJobs() {
-		if d, ok := digestOf(hexed); ok && !k.lives.Uses(d) {
+		if d, ok := digestOf(hexed); ok && !k.uses(d) {
 			delete(a.preparedJobs, d)
 			if status.GetOwner() == "" { // a launcher's worker ends with its job
 				over = append(over, d) // the job ended while the node could not be reached
@@ -83,7 +85,7 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 		if j.Phase().Ended() {
 			continue
 		}
-		for _, g := range j.editions {
+		for _, g := range slices.AppendSeq(slices.Clone(j.passes), maps.Values(j.editions)) {
 			if g.onNodes && !a.preparedJobs[g.Digest] && (k.serves(a.name, j) ||
 				j.drivesMake() && k.fleet.Holds(a.name, g.data.Manifest)) {
 				items = append(items, item{j, g})
@@ -138,7 +140,7 @@ func (k nodeKeeper) finishLeftOver(node string, digest dataset.Digest) {
 	handing.Lock()
 	defer handing.Unlock()
 	k.mu.Lock()
-	used := k.lives.Uses(digest)
+	used := k.uses(digest)
 	k.mu.Unlock()
 	if used {
 		return // a job of the digest has begun
@@ -156,9 +158,17 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 		return err
 	}
 	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest,
-		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g),
-		Vocabularies: j.wireVocabularies()}
-	if g.data.Several {
+		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g), FilterPass: g.pass}
+	switch {
+	case g.pass != nil:
+		req.Plan = record.WirePlan(passPlan)
+	case g.Selection != nil:
+		req.Selection = &apiv1.JobSelection{Sha256: g.Selection.Digest[:], Bytes: g.Selection.Bytes}
+		fallthrough
+	default:
+		req.Vocabularies = j.wireVocabularies()
+	}
+	if g.data.Several || g.pass != nil {
 		if req.Columns, err = api.EncodeColumns(g.data.Columns); err != nil {
 			return err
 		}

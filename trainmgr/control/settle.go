@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 	"github.com/millrace/millrace/trainmgr/control/lifecycle"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -124,7 +123,7 @@ func (l *leader) beginInLedger(j *job, epoch uint64, now time.Time) error {
 	}
 	o := j.plan
 	o.Epoch = epoch
-	plan, err := dataset.NewPlan(g.data.Manifest, o)
+	plan, err := g.makePlan(o)
 	if err != nil {
 		return fmt.Errorf("epoch %d: %w", epoch, err)
 	}

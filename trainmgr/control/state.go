@@ -24,6 +24,7 @@ func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
 	ops, ended, err := l.stateOps(j, next)
 	if err == nil && ended { // no leader needs these records of an ended job
 		ops = append(ops, store.DeletePrefix(record.Key(j.ID, "data/")), store.DeletePrefix(record.Key(j.ID, "e")),
+			store.DeletePrefix(record.Key(j.ID, record.PassingPrefix)),
 			store.Delete(record.Key(j.ID, "ranks")))
 	}
 	if err == nil && len(ops) > 0 {

@@ -70,6 +70,9 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		delete(l.claims, j.spec.Name)
 		l.mu.Unlock()
 	}()
+	if j.pipeline.Filter != nil && s.vocabularies == nil {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoSelections)
+	}
 	data, err := l.selectPartitions(ctx, j)
 	if err != nil {
 		return nil, l.wireError(err)
@@ -216,8 +219,8 @@ func (l *leader) selectPartitions(ctx context.Context, j *job) (*fleet.Selection
 }
 
 // countSplits counts the splits of an epoch without making its plan: the sizes that a node reports are bounded before
-// the leader allocates anything for them.
-func countSplits(m *dataset.Manifest, o dataset.Options) float64 {
+// the leader allocates anything for them. passing has the rows of each partition that pass a filter; nil: all.
+func countSplits(m *dataset.Manifest, passing []int64, o dataset.Options) float64 {
 	batch, per := float64(o.Batch), float64(o.SplitBatches)
 	if per == 0 {
 		per = dataset.DefaultSplitBatches
@@ -226,20 +229,27 @@ func countSplits(m *dataset.Manifest, o dataset.Options) float64 {
 		batch = dataset.DefaultBatch
 	}
 	n := 0.0
-	for _, p := range m.Partitions {
-		n += math.Ceil(math.Ceil(float64(p.Rows)/batch) / per)
+	for i, p := range m.Partitions {
+		rows := p.Rows
+		if passing != nil {
+			rows = passing[i]
+		}
+		n += math.Ceil(math.Ceil(float64(rows)/batch) / per)
 	}
 	return n
 }
 
 // checkPlan bounds the memory that a job uses in the leader, and refuses a token of another job before anything is
-// stored.
+// stored. The rows of an edition that has no selection yet are not known: it is checked again with the selection.
 func checkPlan(j *job, g *edition, most int) error {
-	if n := countSplits(g.data.Manifest, j.plan); n > float64(most) {
+	if g.needsSelection() {
+		return nil
+	}
+	if n := countSplits(g.data.Manifest, g.passing, j.plan); n > float64(most) {
 		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger "+
 			"batch", record.ErrSpec, n, most)
 	}
-	plan, err := dataset.NewPlan(g.data.Manifest, j.plan)
+	plan, err := g.makePlan(j.plan)
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}

@@ -28,10 +28,7 @@ var errNoFolder = errors.New("this control plane keeps no vocabularies: start it
 
 // openVocabularies opens the folder of vocabularies, and begins to share it with the other members.
 func (s *Server) openVocabularies(ctx context.Context) error {
-	folder := s.o.VocabularyFolder
-	if folder == "" && s.o.Data != "" {
-		folder = filepath.Join(s.o.Data, "vocabularies")
-	}
+	folder := s.vocabularyFolder()
 	if folder == "" {
 		return nil
 	}
@@ -46,6 +43,14 @@ func (s *Server) openVocabularies(ctx context.Context) error {
 	}
 	s.wg.Go(func() { s.vocabularies.run(ctx) })
 	return nil
+}
+
+// vocabularyFolder returns the folder of vocabularies and selections; "": there is none.
+func (s *Server) vocabularyFolder() string {
+	if s.o.VocabularyFolder == "" && s.o.Data != "" {
+		return filepath.Join(s.o.Data, "vocabularies")
+	}
+	return s.o.VocabularyFolder
 }
 
 // describeVocabularies sets the descriptions of the vocabularies that a job names, from the files that the leader has.
@@ -157,7 +162,8 @@ func (s *Server) ShareVocabularies(
 	}
 	response := &apiv1.ShareVocabulariesResponse{}
 	for _, file := range l.namedVocabularies() {
-		shared := &apiv1.SharedVocabulary{Sha256: file.Digest[:], Bytes: file.Bytes}
+		shared := &apiv1.SharedVocabulary{Sha256: file.Digest[:], Bytes: file.Bytes,
+			Selection: file.Kind == vocabularies.Selection}
 		if s.vocabularies != nil {
 			shared.Urls = s.vocabularies.holders(file.Digest)
 		}
@@ -187,7 +193,7 @@ func vocabularyCode(err error) connect.Code {
 	return connect.CodeInternal
 }
 
-// namedVocabularies returns the files that running jobs name, sorted by their digests.
+// namedVocabularies returns the files that running jobs name, selections too, sorted by their digests.
 func (l *leader) namedVocabularies() []vocabularies.File {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,6 +205,11 @@ func (l *leader) namedVocabularies() []vocabularies.File {
 		for _, v := range j.spec.Vocabularies {
 			if file, err := record.VocabularyFile(v); err == nil {
 				list = append(list, file)
+			}
+		}
+		for _, g := range j.editions {
+			if g.Selection != nil {
+				list = append(list, g.Selection.File())
 			}
 		}
 	}
@@ -216,6 +227,11 @@ func (l *leader) launcherNames(ctx context.Context, digest vocabulary.Digest) bo
 		}
 		for _, v := range j.spec.Vocabularies {
 			if vocabulary.Digest(v.Sha256) == digest {
+				return true
+			}
+		}
+		for _, g := range j.editions {
+			if g.Selection != nil && vocabulary.Digest(g.Selection.Digest) == digest {
 				return true
 			}
 		}

@@ -117,7 +117,11 @@ func (v *vocabularyShare) named(ctx context.Context) ([]vocabularies.File, error
 			continue
 		}
 		digest := vocabulary.Digest(shared.Sha256)
-		list = append(list, vocabularies.File{Digest: digest, Bytes: shared.Bytes})
+		file := vocabularies.File{Digest: digest, Bytes: shared.Bytes}
+		if shared.Selection {
+			file.Kind = vocabularies.Selection
+		}
+		list = append(list, file)
 		urls[digest] = shared.Urls
 	}
 	v.mu.Lock()

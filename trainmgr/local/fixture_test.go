@@ -230,7 +230,7 @@ func sum(mb *tensor.MiniBatch) uint32 {
 	h := crc32.NewIEEE()
 	for _, b := range [][]byte{tensor.Bytes(mb.Values32), tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense),
 		tensor.Bytes(mb.Dense16), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Unique), tensor.Bytes(mb.Inverse),
-		tensor.Bytes(mb.Label)} {
+		tensor.Bytes(mb.Label), tensor.Bytes(mb.Weights)} {
 		fmt.Fprint(h, len(b), " ")
 		_, _ = h.Write(b)
 	}

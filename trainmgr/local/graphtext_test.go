@@ -33,6 +33,8 @@ dense: [{columns: [int_0..int_12], ops: [fill_null: 0]}]
 sparse:
   - {columns: [cat_0..cat_25], ops: [fill_null: 0]}
   - {inputs: [cat_0, cat_5], as: crossed, ops: [cartesian: {max_length: 4}, sigrid_hash: {max: 1000}]}
+  - {columns: [cat_1], as: place, ops: [enumerate, positive_modulus: 7]}
+  - {inputs: [cat_0, int_0], as: weighted, ops: [with_scores]}
 `))
 	require.NoError(t, err)
 	made := make(map[host.Engine][]uint32)
@@ -41,7 +43,10 @@ sparse:
 			Source: program.CriteoTSV, SLM: 64 << 20}})
 		require.NoError(t, err)
 		runOn(t, m, trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic,
-			AllDrives: true}, func(mb *tensor.MiniBatch) { made[engine] = append(made[engine], sum(mb)) })
+			AllDrives: true}, func(mb *tensor.MiniBatch) {
+			require.Len(t, mb.Weights, mb.Values())
+			made[engine] = append(made[engine], sum(mb))
+		})
 		require.NoError(t, m.Close())
 		require.Len(t, made[engine], (500+31)/32)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/millrace/millrace/host/api"
@@ -57,7 +56,7 @@ func (s *Selections) Bind(
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the data set: %w", err)
 	}
-	checked, err := withoutMissingVocabularies(spec)
+	checked, err := spec.WithoutMissingVocabularies()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,20 +91,6 @@ func (s *Selections) Bind(
 	with.Selection = made
 	return &with, &SelectionReport{Digest: made.Digest, Rows: data.Manifest.Rows(), Passing: made.Passing(), Kept: kept},
 		nil
-}
-
-// withoutMissingVocabularies returns a pipeline, or the part of it that can be checked before its vocabularies are
-// built.
-func withoutMissingVocabularies(spec *pipeline.Spec) (*pipeline.Spec, error) {
-	missing := slices.IndexFunc(spec.Vocabularies, func(v pipeline.Vocabulary) bool { return v.File == nil })
-	if missing < 0 {
-		return spec, nil
-	}
-	if rest, ok := spec.WithoutVocabularies(); ok {
-		return rest, nil
-	}
-	keys, _, err := spec.VocabularyKeys(spec.Vocabularies[missing].Name)
-	return keys, err
 }
 
 // path returns the file that keeps a selection.

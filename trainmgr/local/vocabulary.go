@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
-	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
 	"github.com/millrace/millrace/trainmgr"
 )
@@ -21,23 +18,27 @@ type VocabularyPass struct {
 	Name     string         // of the vocabulary in the pipeline
 	Path     string         // of the file to write
 	Replace  bool           // the file may be there already
+	// InMemory keeps the vocabulary in VocabularyReport.Vocabulary and writes no file: Path, Replace and Extend are not
+	// used.
+	InMemory bool
 	// Extend names the vocabulary whose keys keep their ids; "" makes a new one. It may be Path.
 	Extend     string
 	Builder    vocabulary.BuilderOptions
 	QueueBytes int64 // bound of the mini-batches that wait; 0 is the default of trainmgr.Options
 
-	// Started is called with the rows of the data set before the pass, and Progress with the rows of each mini-batch.
+	// Started is called with the rows of the data set before the pass, and Progress behind each mini-batch.
 	Started  func(rows int64)
-	Progress func(rows int64)
+	Progress func(vocabulary.Progress)
 }
 
 // VocabularyReport is what a pass made.
 type VocabularyReport struct {
-	*vocabulary.Built
-	Columns []vocabulary.Column
-	Rules   vocabulary.Rules
-	Rows    int64 // of the data set
-	Report  *trainmgr.Report
+	*vocabulary.Built                        // nil for VocabularyPass.InMemory
+	Vocabulary        *vocabulary.Vocabulary // nil unless for VocabularyPass.InMemory
+	Columns           []vocabulary.Column
+	Rules             vocabulary.Rules
+	Rows              int64 // of the data set
+	Report            *trainmgr.Report
 }
 
 // Run checks the whole pipeline and makes the pass: the drives make the keys of the vocabulary, and this machine folds
@@ -77,11 +78,11 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 		return nil, err
 	}
 	columns := resolved.VocabularyColumns()
-	builder, closeBuilder, err := p.builder(columns, declared.Rules)
+	builder, err := p.builder(columns, declared.Rules)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeBuilder()) }()
+	defer func() { err = errors.Join(err, builder.close()) }()
 	job, err := trainmgr.Submit(ctx, storage, trainmgr.Options{
 		Pipeline: keys, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic, AllDrives: true,
 		QueueBytes: p.QueueBytes,
@@ -94,59 +95,26 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 	if p.Started != nil {
 		p.Started(job.Plan().Rows())
 	}
+	splits := dataset.NewSplitCounter(job.Plan())
 	for mb, err := range job.MiniBatches(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if err := foldMiniBatch(builder, uint64(made.Rows), mb); err != nil {
+		if err := builder.add(uint64(made.Rows), mb); err != nil {
 			return nil, err
 		}
 		made.Rows += int64(mb.Rows)
+		if err := splits.Add(mb.Name.Number); err != nil {
+			return nil, err
+		}
 		if p.Progress != nil {
-			p.Progress(int64(mb.Rows))
+			p.Progress(vocabulary.Progress{Rows: int64(mb.Rows), Splits: splits.Done(), AllSplits: job.Plan().Splits(),
+				Keys: builder.keys()})
 		}
 	}
-	if made.Built, err = builder.Finish(p.Path); err != nil {
+	if err = builder.finish(made); err != nil {
 		return nil, err
 	}
 	made.Report, err = job.Report(ctx)
 	return made, err
-}
-
-// foldMiniBatch folds the keys of a mini-batch in, whose rows begin at a row of the data set. Goroutines take one
-// column after the other.
-func foldMiniBatch(b *vocabulary.Builder, first uint64, mb *tensor.MiniBatch) error {
-	n := len(mb.Schema.Keys)
-	starts := make([]int, n+1)
-	for i := range n {
-		starts[i+1] = starts[i] + mb.Rows
-		if mb.Lengths != nil {
-			starts[i+1] = starts[i]
-			for _, length := range mb.Lengths[i*mb.Rows:][:mb.Rows] {
-				starts[i+1] += int(length)
-			}
-		}
-	}
-	columns := make(chan int, n)
-	for i := range n {
-		columns <- i
-	}
-	close(columns)
-	errs := make([]error, n)
-	fold := func() {
-		for i := range columns {
-			var lengths []int32
-			if mb.Lengths != nil {
-				lengths = mb.Lengths[i*mb.Rows:][:mb.Rows]
-			}
-			errs[i] = b.Add(i, first, mb.Values64[starts[i]:starts[i+1]], lengths)
-		}
-	}
-	var group sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) - 1 {
-		group.Go(fold)
-	}
-	fold()
-	group.Wait()
-	return errors.Join(errs...)
 }

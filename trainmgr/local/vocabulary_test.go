@@ -109,8 +109,10 @@ func TestVocabulariesOfRealRows(t *testing.T) {
 			digests := map[vocabulary.Digest]bool{}
 			for j, engine := range paperEngines {
 				batch := []int{256, 1000, 8192}[(i+j)%3]
+				// 64 MiB have no room for tables beside a stream; all of a drive's memory has.
+				memory := []uint64{64 << 20, 0}[(i+j)%2]
 				c := Config{Files: []string{file}, DriveOptions: host.DriveOptions{Engine: engine,
-					Source: program.CriteoTSV, SLM: 64 << 20}}
+					Source: program.CriteoTSV, SLM: memory}}
 				spec := criteoVocabulary(t, batch, w.ops, w.rules)
 				path := filepath.Join(t.TempDir(), "v.vocab")
 				made := buildVocabulary(t, c, VocabularyPass{Pipeline: spec, Name: "v", Path: path})
@@ -122,7 +124,7 @@ func TestVocabulariesOfRealRows(t *testing.T) {
 				bound, err := BindVocabularies(spec, map[string]string{"v": path})
 				require.NoError(t, err)
 				var packed []byte
-				run(t, c, trainmgr.Options{Pipeline: bound, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic,
+				done := run(t, c, trainmgr.Options{Pipeline: bound, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic,
 					AllDrives: true}, func(mb *tensor.MiniBatch) {
 					require.True(t, mb.Schema.Fixed())
 					for _, id := range rowMajorIDs(mb) {
@@ -135,6 +137,13 @@ func TestVocabulariesOfRealRows(t *testing.T) {
 				})
 				sum := sha256.Sum256(packed)
 				require.Equal(t, w.sum, hex.EncodeToString(sum[:]), "engine %q, batch %d", engine, batch)
+				inDrive := 0
+				if memory == 0 && engine != host.EngineCPU && engine != host.EngineReference {
+					inDrive = 26
+				}
+				require.Len(t, done.report.PerDrive, 1)
+				assert.Len(t, done.report.PerDrive[0].LookedUpInDrive, inDrive)
+				assert.Len(t, done.report.PerDrive[0].LookedUpByHost, 26-inDrive)
 			}
 			assert.Len(t, digests, 1, "the file is the same on every engine, at every batch size")
 		})
@@ -176,10 +185,11 @@ func TestVocabulariesOfManyDrives(t *testing.T) {
 		var batches [][]*tensor.MiniBatch
 		for i, c := range []Config{
 			{Spread: 1, DriveOptions: host.DriveOptions{Engine: host.EngineReference}}, {Spread: 2}, {Spread: 3},
+			{Spread: 3, DriveOptions: host.DriveOptions{Commands: "standard"}},
 			{Spread: 1, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
 			{Spread: 2, DriveOptions: host.DriveOptions{Commands: "standard"}},
 		} {
-			c.Files, c.SLM = paths, 16<<20
+			c.Files, c.SLM = paths, []uint64{16 << 20, 0}[i%2] // 0: the tables lie in the drives
 			parse := func(batch int) *pipeline.Spec {
 				spec, err := pipeline.Parse([]byte(fmt.Sprintf(vocabularyOfLists, batch, unknown)))
 				require.NoError(t, err)
@@ -262,8 +272,8 @@ func TestAPassThatFails(t *testing.T) {
 	defer func() { require.NoError(t, both.Close()) }()
 	bound, err := BindVocabularies(spec, map[string]string{"v": path})
 	require.NoError(t, err)
-	consume := func(spec *pipeline.Spec) error {
-		job, err := trainmgr.Submit(t.Context(), both, trainmgr.Options{Pipeline: spec, Batch: 100,
+	consumeOn := func(m *host.Manager, spec *pipeline.Spec) error {
+		job, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Batch: 100,
 			Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic, AllDrives: true})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, job.Close()) }()
@@ -274,11 +284,25 @@ func TestAPassThatFails(t *testing.T) {
 		}
 		return nil
 	}
+	consume := func(spec *pipeline.Spec) error { return consumeOn(both, spec) }
 	err = consume(bound)
 	var unknown *vocabulary.UnknownError
 	require.ErrorAs(t, err, &unknown)
 	assert.Equal(t, "part-1.parquet", filepath.Base(unknown.Partition))
 	assert.Equal(t, "cat_1", unknown.Column)
+	for name, config := range map[string]Config{
+		"looked up by this machine":         {DriveOptions: host.DriveOptions{SLM: 16 << 20}},
+		"on the CPU":                        {DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
+		"in the drive, by the standard set": {DriveOptions: host.DriveOptions{Commands: "standard"}},
+	} {
+		config.Files = paths
+		other, err := Open(t.Context(), config)
+		require.NoError(t, err)
+		var again *vocabulary.UnknownError
+		require.ErrorAs(t, consumeOn(other, bound), &again, name)
+		assert.Equal(t, unknown, again, name)
+		require.NoError(t, other.Close())
+	}
 
 	// Extended by both partitions it has all of them, and those of the first keep their ids.
 	extended, err := (&VocabularyPass{Pipeline: spec, Name: "v", Path: path, Replace: true, Extend: path}).

@@ -10,6 +10,7 @@ const (
 	maxRanks        = 1 << 16
 	maxFiles        = 1 << 20
 	maxVocabularies = 1 << 10
+	maxStatistics   = 1 << 8
 	maxEpochs       = 1 << 32
 	maxBuffer       = 1 << 40 // bytes
 	maxEngine       = 1 << 38 // bytes
@@ -35,6 +36,8 @@ type Source struct {
 	Pipeline    string   `json:"pipeline"`               // a YAML document, or the name of a built-in pipeline
 	// Vocabularies are the files of the pipeline's vocabularies, by name.
 	Vocabularies map[string]string `json:"vocabularies,omitempty"`
+	// Statistics are the files of the pipeline's statistics, by name.
+	Statistics map[string]string `json:"statistics,omitempty"`
 }
 
 // Plan says which rows make which mini-batch, and in which order they come.
@@ -93,6 +96,8 @@ func (s *Source) validate() error {
 		return wrongOption("%d names of files, at most %d: use a folder or a pattern", len(s.Files), maxFiles)
 	case len(s.Vocabularies) > maxVocabularies:
 		return wrongOption("%d files of vocabularies, at most %d", len(s.Vocabularies), maxVocabularies)
+	case len(s.Statistics) > maxStatistics:
+		return wrongOption("%d files of statistics, at most %d", len(s.Statistics), maxStatistics)
 	}
 	return nil
 }

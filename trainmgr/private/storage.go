@@ -108,6 +108,9 @@ func (o *Open) jobOptions() (j trainmgr.Options, err error) {
 	if j.Pipeline, err = o.pipelineSpec(); err != nil {
 		return j, err
 	}
+	if j.Pipeline, err = local.BindStatistics(j.Pipeline, o.Statistics); err != nil {
+		return j, wrapOption("statistics", err)
+	}
 	if j.Pipeline, err = local.BindVocabularies(j.Pipeline, o.Vocabularies); err != nil {
 		return j, wrapOption("vocabularies", err)
 	}

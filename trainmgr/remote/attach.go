@@ -7,8 +7,13 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -152,6 +157,7 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 	if err != nil {
 		return fail(err)
 	}
+	r.columns, r.malformed = resp.Columns, program.Malformed(resp.Malformed)
 	r.acks = startAcks(c, r.id, resp.Session, o, r.noteDurable)
 	job, err := trainmgr.NewJob(ctx, r, trainmgr.JobOptions{
 		Digest: r.digest, Schema: r.schema, Epochs: int(min(max(resp.Job.Spec.GetEpochs(), 1), math.MaxInt32)),
@@ -198,11 +204,16 @@ func (r *rank) measureThroughput(ctx context.Context, meanLength map[string]floa
 
 // attach calls Attach and checks the part of the answer that is the same for every epoch.
 func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool) (*apiv1.AttachResponse, error) {
-	resp, err := invoke(ctx, r.client, attachTime, controlClient.Attach, &apiv1.AttachRequest{
-		Id: id, Rank: r.options.Rank, Token: token, SaysDone: true, Run: r.options.Run, Resume: resume,
-	})
-	if err != nil {
-		return nil, err
+	var resp *apiv1.AttachResponse
+	for selecting := true; selecting; {
+		var err error
+		resp, err = invoke(ctx, r.client, attachTime, controlClient.Attach, &apiv1.AttachRequest{
+			Id: id, Rank: r.options.Rank, Token: token, SaysDone: true, Run: r.options.Run, Resume: resume,
+		})
+		selecting = selectsRows(err)
+		if err != nil && (!selecting || ctx.Err() != nil) {
+			return nil, err
+		}
 	}
 	if resp.Job == nil || resp.Job.Spec == nil || len(resp.Session) == 0 || len(resp.Job.Digest) != len(r.digest) {
 		return nil, errors.New("the control plane's answer lacks job, digest or session")
@@ -226,6 +237,11 @@ func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool)
 	return resp, nil
 }
 
+// selectsRows reports whether an error says that the job's selection is being made, for however many rows.
+func selectsRows(err error) bool {
+	return connect.CodeOf(err) == connect.CodeUnavailable && strings.Contains(err.Error(), apiv1.SelectingRows)
+}
+
 // attachTime is how long one member gets to answer Attach, which may wait for the job's preparation.
 const attachTime = 30 * time.Second
 
@@ -246,7 +262,11 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 		}
 		o.Batch = spec.Batch
 	}
-	plan, err := dataset.NewPlan(manifest, o)
+	passing := resp.Passing
+	if len(passing) == 0 {
+		passing = nil // the pipeline has no filter
+	}
+	plan, err := dataset.NewSelectedPlan(manifest, passing, o)
 	if err != nil {
 		return nil, err
 	}
@@ -313,6 +333,20 @@ func planOptions(p *apiv1.PlanOptions, epoch uint64) (dataset.Options, error) {
 
 // ID returns the job's id, which names it in every call.
 func (j *Job) ID() string { return j.rank.id }
+
+// ErrNoColumns says that the control plane does not describe the columns of a job's data.
+var ErrNoColumns = errors.New("the control plane does not describe the columns of the job's data: its version is " +
+	"from before vocabularies of its data, upgrade it")
+
+// Columns returns the columns of the partitions that the job began with, and how malformed rows of text are treated:
+// what the job's pipeline is resolved against.
+func (j *Job) Columns() ([]pipeline.ColumnInfo, program.Malformed, error) {
+	if len(j.rank.columns) == 0 {
+		return nil, 0, ErrNoColumns
+	}
+	columns, err := api.DecodeColumns(j.rank.columns)
+	return columns, j.rank.malformed, err
+}
 
 // Status returns the job as the control plane described it when this rank attached.
 func (j *Job) Status() *apiv1.JobStatus {

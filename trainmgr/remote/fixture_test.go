@@ -743,7 +743,7 @@ func take(t testing.TB, c *cluster, j *Job, n int, then func(mb *tensor.MiniBatc
 	t.Helper()
 	var got taken
 	seen := map[tensor.Name]bool{}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if n == 0 {
 		return got

@@ -12,6 +12,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -35,6 +36,9 @@ type rank struct {
 	batch         int             // rows of a mini-batch
 	finished      bool            // every mini-batch of every epoch is acknowledged; the iterator and Close use it
 	largestFrame  atomic.Int64    // bytes of the largest mini-batch so far
+
+	columns   []byte // of the partitions that Attach found, as the control plane describes them
+	malformed program.Malformed
 
 	ownMade, othersMade trainmgr.SideMeter // by workers that serve this rank alone, and by all others
 	trainer             trainerSpeed

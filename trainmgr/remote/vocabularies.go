@@ -63,6 +63,19 @@ func (c *Client) SubmitWith(
 	}
 }
 
+// PutVocabulary puts a vocabulary's file to the control plane, unless it is there. A submission that names the file
+// within minutes does not put it again; after that the control plane may have removed it.
+func (c *Client) PutVocabulary(ctx context.Context, path string) error {
+	d, err := vocabulary.DescribeFile(path)
+	if err == nil {
+		err = c.putVocabulary(ctx, &apiv1.JobVocabulary{Sha256: d.Digest[:], Bytes: d.Bytes()}, path)
+	}
+	if err != nil {
+		return fmt.Errorf("put vocabulary %s: %w", path, err)
+	}
+	return nil
+}
+
 // checkVocabularyNames returns an error unless the pipeline declares the vocabularies.
 func checkVocabularyNames(document []byte, names []string) error {
 	if shipped, err := pipeline.Document(string(document)); err == nil {

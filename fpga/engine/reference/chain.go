@@ -24,6 +24,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 	"github.com/millrace/millrace/fpga/unit/rescale"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
+	"github.com/millrace/millrace/fpga/unit/vocabulary"
+	"github.com/millrace/millrace/fpga/unit/wasm"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
@@ -34,7 +36,19 @@ var ErrData = errors.New("bad data")
 // evaluator applies operators. It remembers logarithms and powers, because their references take a tenth of a
 // millisecond.
 type evaluator struct {
-	results map[expression]float32 // at most maxKeptResults
+	results   map[expression]float32 // at most maxKeptResults
+	modules   program.Modules
+	functions map[program.Wasm]*wasm.Reference
+
+	lookupTables []program.LookupTable
+	lookups      map[uint32]vocabulary.Reference // by the number of their table
+}
+
+// newEvaluator returns an evaluator of a program's operators.
+func newEvaluator(p *program.Program) evaluator {
+	return evaluator{results: map[expression]float32{}, modules: p.Modules,
+		functions: map[program.Wasm]*wasm.Reference{}, lookupTables: p.LookupTables,
+		lookups: map[uint32]vocabulary.Reference{}}
 }
 
 // expression is an operator of float32 values, Log, Logit or BoxCox, and the bits of the value that it is given.
@@ -97,7 +111,7 @@ func (e *evaluator) applyOperator(op program.Op, kind program.Kind, row any) (an
 		return partOfList(slice, kind, list)
 	}
 	if windows, ok := op.(program.NGram); ok {
-		return windowIDs(list, windows.N), nil
+		return windowIDs(list, windows)
 	}
 	out := make([]any, len(list))
 	for i, v := range list {
@@ -133,16 +147,24 @@ func partOfList(slice program.ListSlice, kind program.Kind, list []any) ([]any, 
 }
 
 // windowIDs returns what ngram makes of a list of ids without nulls.
-func windowIDs(list []any, n int64) []any {
+func windowIDs(list []any, windows program.NGram) ([]any, error) {
 	ids := make([]int64, len(list))
 	for i, v := range list {
 		ids[i] = v.(int64)
 	}
+	made := ngram.Reference(ids, windows.N)
+	if windows.Mode == program.NGramRAP {
+		all, ok := ngram.ListReference(ids, windows.N)
+		if !ok {
+			return nil, fmt.Errorf("%w: windows of more than %d ids", ErrData, ngram.MaxListed)
+		}
+		made = all
+	}
 	out := []any{}
-	for _, id := range ngram.Reference(ids, n) {
+	for _, id := range made {
 		out = append(out, id)
 	}
-	return out
+	return out, nil
 }
 
 func holdsNull(list []any) bool {
@@ -196,6 +218,8 @@ func (e *evaluator) applyScalar(op program.Op, kind program.Kind, v any) (any, e
 		return sigridhash.Reference(v.(int64), o.Salt, o.Max), nil
 	case program.PositiveModulus:
 		return positivemodulus.Reference(v.(int64), o.M), nil
+	case program.Lookup:
+		return e.lookUp(o, v.(int64))
 	case program.HashBucket:
 		return hashcross.Reference([]int64{v.(int64)}, o.Buckets), nil
 	case program.ZeroExtend:

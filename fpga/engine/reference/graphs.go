@@ -16,6 +16,14 @@ func (r *Reader) addGraphRow(g *program.Graph, t *Tensors, lists [][]weightedIDs
 	var types []program.ValueType
 	for k := range r.program.Parts(i) {
 		c := &r.program.Columns[i+k]
+		if c.MapLeaf != program.NoPart {
+			features, of, err := r.graphFeatures(i+k, row)
+			if err != nil {
+				return err
+			}
+			values, types = append(values, features...), append(types, of...)
+			continue
+		}
 		v, err := r.readValue(i+k, row)
 		if err != nil {
 			return err
@@ -32,14 +40,21 @@ func (r *Reader) addGraphRow(g *program.Graph, t *Tensors, lists [][]weightedIDs
 	for k := range g.Sinks {
 		s := &g.Sinks[k]
 		of := types[s.Value]
-		list, err := r.storeValue(t, &program.Column{Kind: of.Kind, List: of.List}, &s.Sink, b, values[s.Value])
+		column := &program.Column{Kind: of.Kind, List: of.List}
+		list, err := r.storeValue(t, column, &s.Sink, b, withoutScores(values[s.Value]))
+		var scores []any
+		if s.Scored && err == nil {
+			for _, score := range values[s.Value].(scoredRow).scores[:len(list)] {
+				scores = append(scores, score)
+			}
+		}
 		if err != nil {
 			return fmt.Errorf("graph of column %q: sink %d: row %d: %w", r.program.Columns[i].Name, k, row, err)
 		}
 		if s.Sink.To == program.ToSparse {
 			lists[s.Sink.Index][b].ids = list
 			if r.program.Output.Weights {
-				lists[s.Sink.Index][b].weights = entryWeights(len(list), false, nil)
+				lists[s.Sink.Index][b].weights = entryWeights(len(list), s.Scored, scores)
 			}
 		}
 	}
@@ -57,11 +72,17 @@ func (e *evaluator) runStep(s *program.Step, values []any, types []program.Value
 		}
 		of, _ = s.Combine.Yield(inputTypes)
 		var err error
-		if v, err = combineValues(s.Combine, inputs, of); err != nil {
+		if v, err = e.combineValues(s.Combine, inputs, inputTypes, of); err != nil {
 			return nil, of, fmt.Errorf("%v: %w", s.Combine.Unit(), err)
 		}
 	}
-	v, err := e.runChain(s.Ops, &program.Column{Kind: of.Kind, List: of.List}, v)
+	column := &program.Column{Kind: of.Kind, List: of.List}
+	var err error
+	if row, ok := v.(scoredRow); ok {
+		v, err = e.runScoredChain(s.Ops, column, row)
+	} else {
+		v, err = e.runChain(s.Ops, column, v)
+	}
 	for _, op := range s.Ops {
 		of.Kind = op.Out(of.Kind)
 	}
@@ -69,12 +90,23 @@ func (e *evaluator) runStep(s *program.Step, values []any, types []program.Value
 }
 
 // combineValues applies an operator of several inputs to a row, which yields a value of a type.
-func combineValues(c program.Combiner, inputs []any, of program.ValueType) (any, error) {
+func (e *evaluator) combineValues(c program.Combiner, inputs []any, types []program.ValueType,
+	of program.ValueType) (any, error) {
+	switch c.(type) {
+	case program.Enumerate, program.WithScores, program.Scores:
+		return combineScored(c, inputs, types)
+	}
+	for i := range inputs {
+		inputs[i] = withoutScores(inputs[i])
+	}
 	if cross, is := c.(program.HashCross); is {
 		return crossOf(cross, inputs), nil
 	}
 	if scores, is := c.(program.ComputeScore); is {
 		return scoreOf(scores, inputs)
+	}
+	if o, is := c.(program.Wasm); is {
+		return e.callFunction(o, inputs)
 	}
 	a, b := idsOf(inputs[0]), idsOf(inputs[1])
 	if _, is := c.(program.IDListTransform); is {

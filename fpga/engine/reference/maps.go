@@ -39,12 +39,20 @@ func (r *Reader) readMapRow(i, parts int, row int64) (*mapEntries, error) {
 	return m, nil
 }
 
+// isKey reports whether the key of an entry is that of a pick.
+func isKey(key any, p program.Pick) bool {
+	if text, ok := key.([]byte); ok {
+		return string(text) == p.Text
+	}
+	return key == any(p.Key)
+}
+
 // pickEntry returns the value of the last entry with the pick's key, and its scores if the pick takes them. An entry
 // with a null among its scores counts as a null.
 func (m *mapEntries) pickEntry(p program.Pick) (value any, scores []any) {
 	at := -1
 	for e, key := range m.keys {
-		if key == any(p.Key) {
+		if isKey(key, p) {
 			at = e
 		}
 	}

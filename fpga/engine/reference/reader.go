@@ -54,12 +54,34 @@ func widenFloats(row any) any {
 	return row
 }
 
+// withoutEntries returns rows of a leaf of a map as a column that reads the leaf by itself has them: the elements of
+// the lists of all entries in one list.
+func withoutEntries(rows []any, repetition uint8) []any {
+	if repetition < 2 {
+		return rows
+	}
+	flat := make([]any, len(rows))
+	for i, row := range rows {
+		entries, ok := row.([]any)
+		if !ok {
+			continue
+		}
+		list := []any{}
+		for _, entry := range entries {
+			elements, _ := entry.([]any)
+			list = append(list, elements...)
+		}
+		flat[i] = list
+	}
+	return flat
+}
+
 // NewParquet returns a reader of a Parquet file whose footer was read from r. The program must be valid.
 func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, error) {
 	if p.Source != program.Parquet {
 		return nil, fmt.Errorf("reference: a program for %v", p.Source)
 	}
-	d := &Reader{program: p, eval: evaluator{make(map[expression]float32)}, file: f, data: r,
+	d := &Reader{program: p, eval: newEvaluator(p), file: f, data: r,
 		chunks: make([]decodedChunk, len(p.Columns))}
 	for i := range p.Columns {
 		c := &p.Columns[i]
@@ -72,10 +94,10 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 			return nil, fmt.Errorf("reference: the file has no column %q", c.Name)
 		case l.Unsupported != nil:
 			return nil, fmt.Errorf("reference: column %q: %w", c.Name, l.Unsupported)
-		case !mayRead(l, c) || parquetcolumn.IsList(l) != c.List ||
-			l.Part != parquetcolumn.LeafPart(c.Part):
+		case !mayRead(l, c) || parquetcolumn.IsList(l, c.LeafPart()) != c.List ||
+			!parquetcolumn.HoldsPart(l, c.LeafPart()):
 			return nil, fmt.Errorf("reference: column %q is %v (list: %t), the program reads %v (list: %t)",
-				c.Name, l.Physical, parquetcolumn.IsList(l), c.Kind, c.List)
+				c.Name, l.Physical, parquetcolumn.IsList(l, c.LeafPart()), c.Kind, c.List)
 		}
 		d.leaves = append(d.leaves, l.Index)
 		d.chunks[i].group = -1
@@ -86,7 +108,7 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 // NewText returns a reader of a partition of Criteo text or binary rows. The program's source and policy say how to
 // read it.
 func NewText(p *program.Program, data []byte) (*Reader, error) {
-	d := &Reader{program: p, eval: evaluator{make(map[expression]float32)}}
+	d := &Reader{program: p, eval: newEvaluator(p)}
 	var err error
 	switch p.Source {
 	case program.CriteoTSV:
@@ -142,6 +164,10 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 		column, err := reference.ReadColumn(r.data, r.file, group, r.leaves[i])
 		if err != nil {
 			return nil, err
+		}
+		leaf := &r.file.Leaves[r.leaves[i]]
+		if leaf.Part != format.NoPart && r.program.Columns[i].LeafPart() == program.NoPart {
+			column.Rows = withoutEntries(column.Rows, leaf.MaxRep)
 		}
 		*c = decodedChunk{group, column.Rows}
 	}

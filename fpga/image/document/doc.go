@@ -15,8 +15,8 @@
 //	user: aGVsbG8=               # base64
 //
 // The parts and their keys are those of image.Spec's JSON: units, compute, memories, connections, clocks, partition,
-// kernels, resources, selftest, build, user. A part that is named replaces the base's part as a whole. [Read] returns a
-// Spec; [Of] writes one as a document, and reading that builds the same bytes.
+// kernels, resources, selftest, modules, build, user. A part that is named replaces the base's part as a whole. [Read]
+// returns a Spec; [Of] writes one as a document, and reading that builds the same bytes.
 //
 // # Concurrency
 //

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 )
 
-// MaxBytes bounds a document. Known answers are its largest part.
-const MaxBytes = 4 << 20
+// MaxBytes bounds a document. Modules and known answers are its largest parts.
+const MaxBytes = 8 << 20
 
 // maxDepth bounds how deep values lie in each other.
 const maxDepth = 16
@@ -36,6 +36,7 @@ type Document struct {
 	Kernels     []image.Kernel      `json:"kernels,omitempty"`
 	Resources   *image.Resources    `json:"resources,omitempty"`
 	SelfTest    []image.Vector      `json:"selftest,omitempty"`
+	Modules     []image.Module      `json:"modules,omitempty"`
 	Build       image.BuildInfo     `json:"build"`
 	User        []byte              `json:"user,omitempty"`
 }
@@ -45,7 +46,7 @@ func Of(s *image.Spec) Document {
 	d := Document{
 		Platform: s.Platform, Interface: s.Interface, Time: s.Time, Units: s.Units, Compute: s.Compute, Memories: s.Memories,
 		Connections: s.Connections, Clocks: s.Clocks, Partition: s.Partition, Kernels: s.Kernels, SelfTest: s.SelfTest,
-		Build: s.Build, User: s.User,
+		Modules: s.Modules, Build: s.Build, User: s.User,
 	}
 	if len(s.Resources.Units) > 0 {
 		d.Resources = &s.Resources
@@ -166,6 +167,8 @@ func part(s *image.Spec, key string) any {
 		return &s.Resources
 	case "selftest":
 		return &s.SelfTest
+	case "modules":
+		return &s.Modules
 	case "build":
 		return &s.Build
 	case "user":

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 )
 
 func stock(t testing.TB) *image.Image {
@@ -34,6 +35,28 @@ func TestADocumentOfAnImageBuildsItAgain(t *testing.T) {
 	s, err := Read(text, 99)
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(bytesOf(&want.Spec), bytesOf(s)), "byte for byte")
+}
+
+// TestADocumentHoldsTheMostModules writes the document of an image with the most bytes of modules, and reads it.
+func TestADocumentHoldsTheMostModules(t *testing.T) {
+	want := stock(t)
+	for n := range byte(4) {
+		module := wasmtest.Module{Functions: []wasmtest.Function{{Name: "f", Params: []byte{wasmtest.I64},
+			Results: []byte{wasmtest.I64}, Code: wasmtest.Get(0)}}}.Bytes()
+		rest := image.MaxModulesBytes/4 - len(module) - 4 // a custom section, whose length takes three bytes
+		module = append(wasmtest.Unsigned(append(module, 0), uint64(rest)), make([]byte, rest)...)
+		module[len(module)-1] = n
+		want.Spec.AddModule(image.Module{Name: string('a' + rune(n)), Bytes: module})
+	}
+	built, err := image.Build(&want.Spec)
+	require.NoError(t, err)
+	text, err := json.MarshalIndent(Of(&want.Spec), "", "  ")
+	require.NoError(t, err)
+	s, err := Read(text, 0)
+	require.NoError(t, err)
+	again, err := image.Build(s)
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(built, again), "byte for byte")
 }
 
 func TestBase(t *testing.T) {

@@ -32,14 +32,18 @@ func LeafPart(p program.Part) format.Part {
 	return format.NoPart
 }
 
-// IsList reports whether a column of a program that reads a leaf is a list. Every leaf of a map has a list a row, so
-// that a column of a map is a list if its leaf has lists inside the map.
-func IsList(l *format.Leaf) bool {
-	if l.Part != format.NoPart {
+// IsList reports whether a column of a program that reads a leaf as a part of a map, or by itself, is a list. Every
+// leaf of a map has a list a row, so that a column of a map is a list if its leaf has lists inside the map.
+func IsList(l *format.Leaf, p program.Part) bool {
+	if p.OfMap() {
 		return l.MaxRep == 2
 	}
 	return l.List
 }
+
+// HoldsPart reports whether a column of a program may read a leaf as a part of a map, or by itself: a leaf of a map
+// that is read by itself is a list of what all entries hold.
+func HoldsPart(l *format.Leaf, p program.Part) bool { return !p.OfMap() || l.Part == LeafPart(p) }
 
 // Widens reports whether a column of one kind reads chunks of another: float32 values are float64 values.
 func Widens(chunk, column program.Kind) bool {

@@ -45,14 +45,24 @@ func TestLeafPart(t *testing.T) {
 func TestIsList(t *testing.T) {
 	for name, test := range map[string]struct {
 		leaf format.Leaf
+		part program.Part
 		want bool
 	}{
-		"a number":                {format.Leaf{}, false},
-		"a list":                  {format.Leaf{List: true, MaxRep: 1}, true},
-		"a map's numbers":         {format.Leaf{Part: format.MapValues, List: true, MaxRep: 1}, false},
-		"a map's lists":           {format.Leaf{Part: format.MapValues, List: true, MaxRep: 2}, true},
-		"a map's lists of scores": {format.Leaf{Part: format.MapScores, List: true, MaxRep: 2}, true},
+		"a number":                  {format.Leaf{}, program.NoPart, false},
+		"a list":                    {format.Leaf{List: true, MaxRep: 1}, program.NoPart, true},
+		"a map's numbers":           {format.Leaf{List: true, MaxRep: 1}, program.MapValues, false},
+		"a map's lists":             {format.Leaf{List: true, MaxRep: 2}, program.MapValues, true},
+		"a map's lists of scores":   {format.Leaf{List: true, MaxRep: 2}, program.MapScores, true},
+		"a map's numbers by itself": {format.Leaf{Part: format.MapValues, List: true, MaxRep: 1}, program.NoPart, true},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, IsList(&test.leaf)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, IsList(&test.leaf, test.part)) })
 	}
+}
+
+func TestHoldsPart(t *testing.T) {
+	values := format.Leaf{Part: format.MapValues, List: true, MaxRep: 1}
+	assert.True(t, HoldsPart(&values, program.MapValues))
+	assert.True(t, HoldsPart(&values, program.NoPart))
+	assert.False(t, HoldsPart(&values, program.MapKeys))
+	assert.False(t, HoldsPart(&format.Leaf{List: true, MaxRep: 1}, program.MapKeys))
 }

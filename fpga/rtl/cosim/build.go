@@ -38,7 +38,7 @@ func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, e
 		return "", fmt.Errorf("cosim: verilator --version: %w", err)
 	}
 	key := sha256.New()
-	fmt.Fprintf(key, "%s\n%s\n", digest, version)
+	fmt.Fprintf(key, "%s\n%s\n%s\n", version, digest, compilerFlags(unit, digest))
 	frame, err := fs.ReadFile(rtl.Sources, server)
 	if err != nil {
 		return "", err
@@ -56,25 +56,39 @@ func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, e
 	if err := writeSources(unit, work); err != nil {
 		return "", err
 	}
+	simulator, err := verilate(ctx, verilator, unit, digest, work)
+	if err != nil {
+		return "", err
+	}
+	return program, install(simulator, program)
+}
+
+// verilate has Verilator make a program of the sources in a folder, and returns its path, which is in the folder.
+func verilate(ctx context.Context, verilator string, unit rtl.Unit, digest, work string) (string, error) {
+	made := filepath.Join(work, "made")
 	arguments := []string{"--cc", "--exe", "--build", "-Wall", "-O3", "--x-initial", "unique",
 		"-CFLAGS", compilerFlags(unit, digest),
-		"--top-module", unit.Name, "--Mdir", filepath.Join(work, "made"), "-o", "simulator"}
+		"--top-module", unit.Name, "--Mdir", made, "-o", "simulator"}
 	arguments = append(append(arguments, unit.Sources...), server)
 	command := exec.CommandContext(ctx, verilator, arguments...)
 	command.Dir = work
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cosim: build unit %s: %w\n%s", unit.Name, err, lastLines(string(output), 20))
 	}
-	return program, install(filepath.Join(work, "made", "simulator"), program)
+	return filepath.Join(made, "simulator"), nil
 }
 
 // compilerFlags tells server.cpp which unit it serves.
 func compilerFlags(unit rtl.Unit, digest string) string {
-	flags := fmt.Sprintf(`-O2 -DUNIT=V%s -DUNIT_HEADER='"V%s.h"' -DSOURCE_DIGEST='"%s"'`, unit.Name, unit.Name, digest)
-	if unit.ReadsPresence {
-		flags += " -DREADS_PRESENCE"
+	lastBit := func(fields []rtl.Field) int {
+		if bit, ok := rtl.LastBit(fields); ok {
+			return bit
+		}
+		return -1
 	}
-	return flags
+	return fmt.Sprintf(`-O2 -DUNIT=V%s -DUNIT_HEADER='"V%s.h"' -DSOURCE_DIGEST='"%s"' `+
+		`-DINPUT_BITS=%d -DOUTPUT_BITS=%d -DINPUT_LAST=%d -DOUTPUT_LAST=%d`, unit.Name, unit.Name, digest,
+		rtl.TransferBits(unit.Input), rtl.TransferBits(unit.Output), lastBit(unit.Input), lastBit(unit.Output))
 }
 
 // writeSources writes the unit's sources and the server into a folder.

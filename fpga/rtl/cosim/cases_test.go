@@ -17,20 +17,36 @@ import (
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 )
 
-// unitCase is one setup of a unit, the values for it, and what the drive's kernel and the reference make of them.
+// unitCase is one setup of a unit, the values for it, and what the drive's kernel and the reference make of them. Both
+// return the words of the results.
 type unitCase struct {
 	name      string
 	setup     rtl.Setup
 	stream    Stream
 	kernel    func(t *testing.T, stream Stream) []uint64
-	reference func(value uint64, present bool) uint64
+	reference func(stream Stream) []uint64
+	// read returns what the results of a section say, in the form of kernel and reference, and cycles how many the
+	// section takes beside the latency. A unit that makes one result of each value has neither.
+	read   func(t *testing.T, results []uint64) []uint64
+	cycles int
 }
 
 // unitCases returns cases of every unit, with count values each, drawn from the seed, after the values that are hard.
 func unitCases(t *testing.T, count int, seed uint64) []unitCase {
 	draw := rand.New(rand.NewPCG(seed, 7))
 	return slices.Concat(divisorCases(t, draw, count), fillCases(draw, count), clampCases(draw, count),
-		bucketizeCases(t, draw, count))
+		bucketizeCases(t, draw, count), hexCases(draw, count), hybridCases(t, draw, count))
+}
+
+// eachValue has a reference for one value compute the results of a stream.
+func eachValue(reference func(value uint64) uint64) func(stream Stream) []uint64 {
+	return func(stream Stream) []uint64 {
+		results := make([]uint64, len(stream.Words))
+		for i, value := range stream.Words {
+			results[i] = reference(value)
+		}
+		return results
+	}
 }
 
 // hardIntegers lie at the ends of int64 and of its parts.
@@ -60,7 +76,7 @@ func integerStream(draw *rand.Rand, count int, more ...uint64) Stream {
 	for len(values) < count {
 		values = append(values, drawInteger(draw))
 	}
-	return Stream{Values: values}
+	return Stream{Words: values}
 }
 
 func divisorCases(t *testing.T, draw *rand.Rand, count int) []unitCase {
@@ -84,9 +100,9 @@ func divisorCases(t *testing.T, draw *rand.Rand, count int) []unitCase {
 				require.NoError(t, err)
 				return integers(stream, modulus.Mod)
 			},
-			reference: func(value uint64, _ bool) uint64 {
+			reference: eachValue(func(value uint64) uint64 {
 				return uint64(positivemodulus.Reference(int64(value), divisor))
-			},
+			}),
 		})
 		params := sigridhash.Params{Salt: int64(drawInteger(draw)), Max: divisor}
 		setup, err = rtl.SigridHash(params)
@@ -98,9 +114,9 @@ func divisorCases(t *testing.T, draw *rand.Rand, count int) []unitCase {
 				require.NoError(t, err)
 				return integers(stream, hasher.Hash)
 			},
-			reference: func(value uint64, _ bool) uint64 {
+			reference: eachValue(func(value uint64) uint64 {
 				return uint64(sigridhash.Reference(int64(value), params.Salt, params.Max))
-			},
+			}),
 		})
 	}
 	return cases
@@ -108,8 +124,8 @@ func divisorCases(t *testing.T, draw *rand.Rand, count int) []unitCase {
 
 // integers has a kernel over int64 compute the results of a stream.
 func integers(stream Stream, kernel func(dst, src []int64)) []uint64 {
-	values := make([]int64, len(stream.Values))
-	for i, value := range stream.Values {
+	values := make([]int64, len(stream.Words))
+	for i, value := range stream.Words {
 		values[i] = int64(value)
 	}
 	kernel(values, values)
@@ -121,24 +137,31 @@ func integers(stream Stream, kernel func(dst, src []int64)) []uint64 {
 }
 
 func fillCases(draw *rand.Rand, count int) []unitCase {
-	stream := integerStream(draw, count)
-	for range stream.Values {
-		stream.Present = append(stream.Present, draw.IntN(3) > 0)
+	var stream Stream
+	for _, value := range integerStream(draw, count).Words {
+		present := uint64(1)
+		if draw.IntN(3) == 0 {
+			present = 0
+		}
+		stream.Words = append(stream.Words, value, present)
 	}
 	const fill = -77
 	return []unitCase{{
 		name: "fill_null", setup: rtl.FillNull(uint64(1<<64 + fill)), stream: stream,
 		kernel: func(_ *testing.T, stream Stream) []uint64 {
-			valid := make([]byte, len(stream.Present))
-			for i, present := range stream.Present {
-				if present {
-					valid[i] = 1
-				}
+			var values Stream
+			var valid []byte
+			for transfer := range slices.Chunk(stream.Words, 2) {
+				values.Words, valid = append(values.Words, transfer[0]), append(valid, byte(transfer[1]))
 			}
-			return integers(stream, func(dst, _ []int64) { fillnull.Int64(dst, valid, fill) })
+			return integers(values, func(dst, _ []int64) { fillnull.Int64(dst, valid, fill) })
 		},
-		reference: func(value uint64, present bool) uint64 {
-			return uint64(fillnull.Reference(int64(value), present, fill))
+		reference: func(stream Stream) []uint64 {
+			var results []uint64
+			for transfer := range slices.Chunk(stream.Words, 2) {
+				results = append(results, uint64(fillnull.Reference(int64(transfer[0]), transfer[1] == 1, fill)))
+			}
+			return results
 		},
 	}}
 }
@@ -154,9 +177,9 @@ func clampCases(draw *rand.Rand, count int) []unitCase {
 			kernel: func(t *testing.T, stream Stream) []uint64 {
 				return integers(stream, func(dst, _ []int64) { require.NoError(t, clamp.Int64(dst, limits[0], limits[1])) })
 			},
-			reference: func(value uint64, _ bool) uint64 {
+			reference: eachValue(func(value uint64) uint64 {
 				return uint64(clamp.Reference(int64(value), limits[0], limits[1]))
-			},
+			}),
 		})
 	}
 	negativeZero := float32(math.Copysign(0, -1))
@@ -175,18 +198,18 @@ func clampCases(draw *rand.Rand, count int) []unitCase {
 				}
 				return results
 			},
-			reference: func(value uint64, _ bool) uint64 {
+			reference: eachValue(func(value uint64) uint64 {
 				v := math.Float32frombits(uint32(value))
 				return uint64(math.Float32bits(clamp.Reference(v, limits[0], limits[1])))
-			},
+			}),
 		})
 	}
 	return cases
 }
 
 func floats(stream Stream) []float32 {
-	values := make([]float32, len(stream.Values))
-	for i, value := range stream.Values {
+	values := make([]float32, len(stream.Words))
+	for i, value := range stream.Words {
 		values[i] = math.Float32frombits(uint32(value))
 	}
 	return values
@@ -206,7 +229,7 @@ func floatStream(draw *rand.Rand, count int, beside []float32) Stream {
 			values = append(values, uint64(math.Float32bits(float32(draw.NormFloat64()*100))))
 		}
 	}
-	return Stream{Values: values}
+	return Stream{Words: values}
 }
 
 func bucketizeCases(t *testing.T, draw *rand.Rand, count int) []unitCase {
@@ -242,15 +265,15 @@ func bucketizeCases(t *testing.T, draw *rand.Rand, count int) []unitCase {
 			kernel: func(t *testing.T, stream Stream) []uint64 {
 				table, err := bucketize.New(params)
 				require.NoError(t, err)
-				buckets := make([]int64, len(stream.Values))
+				buckets := make([]int64, len(stream.Words))
 				require.NoError(t, table.Float32(buckets, floats(stream)))
 				return integers(stream, func(dst, _ []int64) { copy(dst, buckets) })
 			},
-			reference: func(value uint64, _ bool) uint64 {
+			reference: eachValue(func(value uint64) uint64 {
 				v := math.Float32frombits(uint32(value))
 				bucket, _ := bucketize.Reference(v, params.Borders, params.Side, params.NaN)
 				return uint64(bucket)
-			},
+			}),
 		})
 	}
 	return cases

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,39 +64,65 @@ func TestUnitsAreKernels(t *testing.T) {
 			for turn, c := range cases[unit.Name] {
 				require.NoError(t, simulator.Configure(c.setup))
 				want := c.kernel(t, c.stream)
-				for i := range want {
-					present := c.stream.Present == nil || c.stream.Present[i]
-					require.Equal(t, c.reference(c.stream.Values[i], present), want[i], "%s: kernel, value %d: %#x", c.name, i,
-						c.stream.Values[i])
-				}
+				requireResults(t, c, unit, c.reference(c.stream), want, "kernel")
 				results, cycles, err := simulator.Run(c.stream)
 				require.NoError(t, err, c.name)
-				requireResults(t, c, want, results)
-				require.EqualValues(t, len(want)*unit.InitiationInterval+unit.Latency, cycles, "%s: cycles", c.name)
+				requireResults(t, c, unit, want, c.said(t, results), "unit")
+				require.EqualValues(t, cyclesOf(c, unit), cycles, "%s: cycles", c.name)
 
 				stalled := c.stream
 				stalled.InputSeed, stalled.OutputSeed = uint32(3*turn), uint32(5*turn+1)
 				results, cycles, err = simulator.Run(stalled)
 				require.NoError(t, err, c.name)
-				requireResults(t, c, want, results)
-				require.Greater(t, cycles, uint64(len(want)*unit.InitiationInterval+unit.Latency), "%s waited", c.name)
+				requireResults(t, c, unit, want, c.said(t, results), "unit that waits")
+				if c.read == nil {
+					require.Greater(t, cycles, uint64(cyclesOf(c, unit)), "%s waited", c.name)
+				}
 			}
 		})
 	}
 }
 
-func requireResults(t *testing.T, c unitCase, want, results []uint64) {
+// cyclesOf returns the cycles that the unit's description says for a case, when nothing waits.
+func cyclesOf(c unitCase, unit rtl.Unit) int {
+	if c.read != nil {
+		return c.cycles*unit.InitiationInterval + unit.Latency
+	}
+	return len(c.stream.Words)/rtl.TransferWords(unit.Input)*unit.InitiationInterval + unit.Latency
+}
+
+// said returns what results of the unit say, in the form of the case's kernel and reference.
+func (c unitCase) said(t *testing.T, results []uint64) []uint64 {
 	t.Helper()
-	require.Len(t, results, len(want))
+	if c.read == nil {
+		return results
+	}
+	return c.read(t, results)
+}
+
+// requireResults compares the words of results.
+func requireResults(t *testing.T, c unitCase, unit rtl.Unit, want, got []uint64, what string) {
+	t.Helper()
+	require.Len(t, got, len(want), "%s: %s", c.name, what)
+	if slices.Equal(want, got) {
+		return
+	}
 	for i := range want {
-		if want[i] != results[i] {
-			require.Equal(t, want[i], results[i], "%s: value %d: %#x", c.name, i, c.stream.Values[i])
+		if want[i] == got[i] {
+			continue
 		}
+		if c.read != nil {
+			require.Equal(t, want[i], got[i], "%s: %s, value %d", c.name, what, i)
+		}
+		in, out := rtl.TransferWords(unit.Input), rtl.TransferWords(unit.Output)
+		n := i / out
+		require.Equal(t, want[n*out:(n+1)*out], got[n*out:(n+1)*out], "%s: %s, value %d: %#x", c.name, what, n,
+			c.stream.Words[n*in:(n+1)*in])
 	}
 }
 
-// TestResetAndAnotherSetup checks that a unit that was reset and set up anew computes with the new registers only, and
-// in the same number of cycles.
+// TestResetAndAnotherSetup resets a unit and writes other registers. The unit must compute with these registers only,
+// and in the same number of cycles.
 func TestResetAndAnotherSetup(t *testing.T) {
 	_, simulator := start(t, "positive_modulus")
 	for _, modulus := range []int64{10, 7, 10} {
@@ -103,7 +130,7 @@ func TestResetAndAnotherSetup(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, simulator.Reset())
 		require.NoError(t, simulator.Configure(setup))
-		results, cycles, err := simulator.Run(Stream{Values: []uint64{23}})
+		results, cycles, err := simulator.Run(Stream{Words: []uint64{23}})
 		require.NoError(t, err)
 		require.Equal(t, []uint64{uint64(23 % modulus)}, results)
 		require.EqualValues(t, 1+simulator.unit.Latency, cycles)
@@ -117,8 +144,8 @@ func TestWhatASimulatorRefuses(t *testing.T) {
 	unit, simulator := start(t, "fill_null")
 	require.ErrorContains(t, simulator.Configure(rtl.ClampInt64(0, 1)),
 		"a setup of unit clamp was given to unit fill_null")
-	_, _, err := simulator.Run(Stream{Values: []uint64{1}, Present: []bool{}})
-	require.ErrorContains(t, err, "1 values with 0 presences")
+	_, _, err := simulator.Run(Stream{Words: []uint64{1}})
+	require.ErrorContains(t, err, "1 words are no transfers of 2 words")
 	program, err := Build(t.Context(), unit, simulatorFolder(t))
 	require.NoError(t, err)
 	other, err := rtl.Named("clamp")
@@ -138,8 +165,7 @@ func TestSourcesThatVerilatorRefuses(t *testing.T) {
 // record is a short run of one case, kept in testdata.
 type record struct {
 	Case    string   `json:"case"`
-	Values  []uint64 `json:"values"`
-	Present []bool   `json:"present,omitempty"`
+	Words   []uint64 `json:"words"`
 	Results []uint64 `json:"results"`
 	Cycles  uint64   `json:"cycles"`
 }
@@ -173,9 +199,9 @@ func TestKernelsAreRecords(t *testing.T) {
 			for i, c := range cases {
 				kept := kept.Records[i]
 				require.Equal(t, c.name, kept.Case)
-				require.Equal(t, c.stream.Values, kept.Values, c.name)
-				requireResults(t, c, c.kernel(t, c.stream), kept.Results)
-				require.EqualValues(t, len(kept.Values)*unit.InitiationInterval+unit.Latency, kept.Cycles, c.name)
+				require.Equal(t, c.stream.Words, kept.Words, c.name)
+				requireResults(t, c, unit, c.kernel(t, c.stream), c.said(t, kept.Results), "record")
+				require.EqualValues(t, cyclesOf(c, unit), kept.Cycles, c.name)
 			}
 		})
 	}
@@ -192,7 +218,7 @@ func simulatedRecording(t *testing.T, name string, cases []unitCase) string {
 		results, cycles, err := simulator.Run(c.stream)
 		require.NoError(t, err)
 		made.Records = append(made.Records,
-			record{Case: c.name, Values: c.stream.Values, Present: c.stream.Present, Results: results, Cycles: cycles})
+			record{Case: c.name, Words: c.stream.Words, Results: results, Cycles: cycles})
 	}
 	var text strings.Builder
 	require.NoError(t, json.NewEncoder(&text).Encode(made))

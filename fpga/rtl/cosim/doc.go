@@ -3,7 +3,7 @@
 // # Overview
 //
 // [Build] has Verilator make a program of a unit, with simulation/server.cpp around it, and keeps the program under the
-// digest of all that it was made of. [Start] starts the program; a [Simulator] writes registers and streams values
+// digest of all that it was made of. [Start] starts the program; a [Simulator] writes registers and streams transfers
 // through the unit, with random waits at its input and its output if seeds are given, and returns the results with the
 // cycles that they took.
 //
@@ -13,14 +13,16 @@
 //
 // # Frames
 //
-// The program writes MRTL1 and the 64 digits of the sources' digest. Then it reads frames, numbers little endian:
+// A transfer takes as many words of 64 bits as its fields need. The program writes MRTL2 and the 64 digits of the
+// sources' digest. Then it reads frames, numbers little endian:
 //
 //	'W' address u16, data u64                           writes a register
 //	'R'                                                 resets the unit
-//	'D' count u32, input seed u32, output seed u32,     streams values; seed 0 never waits
-//	    count values u64, count bytes of presence
+//	'D' count u32, input seed u32, output seed u32,     streams transfers; seed 0 never waits
+//	    the words of count transfers
 //
-// and answers a 'D' with the cycles, u64, and count results, u64. Cycles of 0 say that the unit stood still.
+// and answers a 'D' with the cycles, u64, the number of results, u64, and the words of the results. Cycles of 0 say
+// that the unit stood still.
 //
 // # Concurrency
 //

@@ -23,14 +23,13 @@ type Simulator struct {
 
 // Stream is what goes through the unit in one run.
 type Stream struct {
-	Values     []uint64 // the bits of each value
-	Present    []bool   // nil: all are present
-	InputSeed  uint32   // of the waits between two values; 0: none
+	Words      []uint64 // the transfers, each in as many words as the unit's input takes
+	InputSeed  uint32   // of the waits between two transfers; 0: none
 	OutputSeed uint32   // of the waits between two results; 0: none
 }
 
 // greeting is what a simulator writes before the digest.
-const greeting = "MRTL1"
+const greeting = "MRTL2"
 
 // Start starts a program that Build made of the unit. The program ends with Close, or when the context ends.
 func Start(ctx context.Context, unit rtl.Unit, program string) (*Simulator, error) {
@@ -85,41 +84,39 @@ func (s *Simulator) Reset() error {
 	return nil
 }
 
-// Run streams values through the unit and returns a result for each, with the cycles from the first in which a value
-// was offered to the one in which the last result left, both included.
+// Run streams transfers through the unit and returns the results, each in as many words as the unit's output takes,
+// with the cycles from the first in which a transfer was offered to the one in which the last result left, both
+// included.
 func (s *Simulator) Run(stream Stream) (results []uint64, cycles uint64, err error) {
-	count := len(stream.Values)
-	if stream.Present != nil && len(stream.Present) != count {
-		return nil, 0, fmt.Errorf("cosim: %d values with %d presences", count, len(stream.Present))
+	words, outWords := rtl.TransferWords(s.unit.Input), rtl.TransferWords(s.unit.Output)
+	if len(stream.Words)%words != 0 {
+		return nil, 0, fmt.Errorf("cosim: %d words are no transfers of %d words", len(stream.Words), words)
 	}
 	frame := []byte{'D'}
-	frame = binary.LittleEndian.AppendUint32(frame, uint32(count))
+	frame = binary.LittleEndian.AppendUint32(frame, uint32(len(stream.Words)/words))
 	frame = binary.LittleEndian.AppendUint32(frame, stream.InputSeed)
 	frame = binary.LittleEndian.AppendUint32(frame, stream.OutputSeed)
-	for _, value := range stream.Values {
-		frame = binary.LittleEndian.AppendUint64(frame, value)
-	}
-	for i := range count {
-		present := byte(1)
-		if stream.Present != nil && !stream.Present[i] {
-			present = 0
-		}
-		frame = append(frame, present)
+	for _, word := range stream.Words {
+		frame = binary.LittleEndian.AppendUint64(frame, word)
 	}
 	if _, err := s.input.Write(frame); err != nil {
-		return nil, 0, s.failure("send values", err)
+		return nil, 0, s.failure("send transfers", err)
 	}
-	answer := make([]byte, 8+8*count)
+	head := make([]byte, 16)
+	if _, err := io.ReadFull(s.output, head); err != nil {
+		return nil, 0, s.failure("read results", err)
+	}
+	answer := make([]byte, 8*outWords*int(binary.LittleEndian.Uint64(head[8:])))
 	if _, err := io.ReadFull(s.output, answer); err != nil {
 		return nil, 0, s.failure("read results", err)
 	}
-	if cycles = binary.LittleEndian.Uint64(answer); cycles == 0 && count > 0 {
+	if cycles = binary.LittleEndian.Uint64(head); cycles == 0 && len(stream.Words) > 0 {
 		return nil, 0, fmt.Errorf("cosim: unit %s stood still: seeds %d and %d", s.unit.Name, stream.InputSeed,
 			stream.OutputSeed)
 	}
-	results = make([]uint64, count)
+	results = make([]uint64, len(answer)/8)
 	for i := range results {
-		results[i] = binary.LittleEndian.Uint64(answer[8+8*i:])
+		results[i] = binary.LittleEndian.Uint64(answer[8*i:])
 	}
 	return results, cycles, nil
 }

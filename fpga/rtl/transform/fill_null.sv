@@ -9,8 +9,7 @@ module fill_null (
 
   input  logic        in_valid_i,
   output logic        in_ready_o,
-  input  logic [63:0] in_data_i,
-  input  logic        in_present_i,
+  input  logic [64:0] in_data_i,  // {present, value}
 
   output logic        out_valid_o,
   input  logic        out_ready_i,
@@ -22,7 +21,7 @@ module fill_null (
   end
 
   logic [63:0] filled_q;
-  always_ff @(posedge clk_i) filled_q <= in_present_i ? in_data_i : fill_q;
+  always_ff @(posedge clk_i) filled_q <= in_data_i[64] ? in_data_i[63:0] : fill_q;
 
   stream_credit_pipe #(.Width(64), .Latency(1)) u_pipe (
     .clk_i, .rst_ni, .in_valid_i, .in_ready_o, .result_i(filled_q),

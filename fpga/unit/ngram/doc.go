@@ -1,4 +1,4 @@
-// Package ngram is the unit ngram: an id for every window of n consecutive ids of a list.
+// Package ngram is the unit ngram: windows of n consecutive ids of a list, folded to an id each or listed.
 //
 // # Overview
 //
@@ -7,18 +7,20 @@
 // The last h is the window's id. A list of L ids has L - n + 1 windows, in order, and none if n is above L. So a
 // list never grows. n is 1 to MaxN, because every window is folded from its first id on.
 //
-// RAP's ngram yields the ids of all windows themselves and shortens n to the list's length; the unit does not.
+// List is RAP's ngram instead: it lists the ids of all windows, one window behind the other. n is shortened to the
+// list's length first, so that a list of L ids becomes (L - n + 1) * n ids, and an empty list stays empty.
 //
 // # Concurrency
 //
-// The function keeps no state.
+// The functions keep no state.
 //
 // # Errors
 //
-// NGram returns ErrN if n is out of range, and ErrLengths if a length is negative or the lengths do not add up to
-// the number of ids. It has written nothing then.
+// Both functions return ErrN if n is out of range, and ErrLengths if a length is negative or the lengths do not add up
+// to the number of ids. List returns ErrTooLong if the windows of a list hold more than MaxListed ids. They have
+// written nothing then.
 //
 // # Debugging
 //
-// Reference is the definition, a list at a time.
+// Reference and ListReference are the definitions, a list at a time.
 package ngram

@@ -2,6 +2,7 @@ package ngram_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,8 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 	for _, n := range []int64{math.MinInt64, -1, 0, ngram.MaxN + 1, math.MaxInt64} {
 		_, err := ngram.NGram(nil, nil, n)
 		require.ErrorIs(t, err, ngram.ErrN)
+		_, err = ngram.List(nil, nil, nil, n)
+		require.ErrorIs(t, err, ngram.ErrN)
 	}
 	kept, err := ngram.NGram(nil, nil, 1)
 	require.NoError(t, err)
@@ -73,6 +76,70 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
+func TestList(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		n       int64
+		lengths []int32
+		ids     []int64
+	}{
+		{"one", 1, []int32{3, 0, 1}, []int64{7, 8, 9, -1}},
+		{"two", 2, []int32{4, 0, 1}, []int64{7, 8, 8, 9, -1}},
+		{"as long as the list", 3, []int32{3, 0, 1}, []int64{7, 8, 9, -1}},
+		{"longer than every list", ngram.MaxN, []int32{3, 0, 1}, []int64{7, 8, 9, -1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			lengths := []int32{3, 0, 1}
+			got, err := ngram.List([]int64{5}, lengths, []int64{7, 8, 9, -1}, c.n)
+			require.NoError(t, err)
+			require.Equal(t, c.lengths, lengths)
+			require.Equal(t, append([]int64{5}, c.ids...), got)
+		})
+	}
+}
+
+// TestListBounds checks the limit on the ids of a list from both sides, and that nothing is written beyond it.
+func TestListBounds(t *testing.T) {
+	const n = 16
+	most := ngram.MaxListed/n + n - 1
+	for _, length := range []int{most, most + 1} {
+		ids, lengths := make([]int64, length), []int32{int32(length)}
+		got, err := ngram.List(nil, lengths, ids, n)
+		want, ok := ngram.ListReference(ids, n)
+		if length == most {
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, []int32{ngram.MaxListed}, lengths)
+			require.Equal(t, want, got)
+			continue
+		}
+		require.ErrorIs(t, err, ngram.ErrTooLong)
+		require.False(t, ok)
+		require.Equal(t, []int32{int32(length)}, lengths)
+		require.Empty(t, got)
+	}
+}
+
+func TestListEqualsReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lists := rapid.SliceOf(rapid.SliceOfN(rapid.Int64(), 0, 20)).Draw(t, "lists")
+		n := rapid.Int64Range(1, ngram.MaxN).Draw(t, "n")
+		var lengths, wantLengths []int32
+		var ids []int64
+		want := []int64{}
+		for _, l := range lists {
+			lengths, ids = append(lengths, int32(len(l))), append(ids, l...)
+			listed, ok := ngram.ListReference(l, n)
+			require.True(t, ok)
+			wantLengths, want = append(wantLengths, int32(len(listed))), append(want, listed...)
+		}
+		got, err := ngram.List([]int64{}, lengths, ids, n)
+		require.NoError(t, err)
+		require.Equal(t, wantLengths, lengths)
+		require.Equal(t, want, got)
+	})
+}
+
 func FuzzNGram(f *testing.F) {
 	f.Add([]byte{3, 0, 1}, []byte{1, 2, 3, 4}, int64(2))
 	f.Fuzz(func(t *testing.T, counts, values []byte, n int64) {
@@ -83,9 +150,13 @@ func FuzzNGram(f *testing.F) {
 		for i, v := range values {
 			ids[i] = int64(int8(v))
 		}
+		listed, errOfList := ngram.List(nil, slices.Clone(lengths), ids, n)
 		kept, err := ngram.NGram(lengths, ids, n)
+		require.Equal(t, err == nil, errOfList == nil)
 		if err == nil {
 			require.LessOrEqual(t, kept, len(ids))
+			require.LessOrEqual(t, len(listed), len(ids)*int(n))
+			require.GreaterOrEqual(t, len(listed), len(ids))
 		}
 	})
 }

@@ -14,3 +14,21 @@ func Reference(list []int64, n int64) []int64 {
 	}
 	return out
 }
+
+// ListReference returns the ids of all windows of one list, n at least 1. It returns false if they are more than
+// MaxListed.
+func ListReference(list []int64, n int64) ([]int64, bool) {
+	if n > int64(len(list)) {
+		n = int64(len(list))
+	}
+	var out []int64
+	for first := int64(0); n > 0 && first+n <= int64(len(list)); first++ {
+		for k := range n {
+			out = append(out, list[first+k])
+		}
+		if len(out) > MaxListed {
+			return nil, false
+		}
+	}
+	return out, true
+}

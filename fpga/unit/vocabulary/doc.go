@@ -1,4 +1,4 @@
-// Package vocabulary finds the indices of keys: the lookup of Piper's and MiniPipe's ApplyVocab.
+// Package vocabulary gives keys their indices and finds them: GenVocab and ApplyVocab of Piper and MiniPipe.
 //
 // # Overview
 //
@@ -11,17 +11,25 @@
 // integer from the least key to the greatest: 2 MB for the 524,288 keys of MiniPipe's pipeline III. Both work a column
 // at a time, so that one table at a time is in the processor's caches.
 //
-// An image does not offer this unit yet: the host looks keys up, behind the drive.
+// A [Generator] gives every key of a column the next index when it first appears, and ends as a Table: the same array
+// or hash table serves both loops. Keys begin in a hash table and move to an array when they turn out to be dense. A
+// generator keeps no counts and no positions, so that it takes keys in their order only.
+//
+// A drive's memory holds a table as bytes: [Store] makes them and says their [Shape], and [View] looks keys up in them
+// where they lie. Others may write that memory, so a lookup there checks all it reads: whatever the bytes are, it ends
+// after a bounded number of slots, reads nothing outside them and does not panic. It may yield any index then.
 //
 // # Concurrency
 //
-// A Table does not change. Any number of goroutines may use it.
+// A Table does not change, and a Stored does not change its bytes. Any number of goroutines may use them. A Generator
+// belongs to one goroutine at a time.
 //
 // # Errors
 //
-// NewTable refuses a list that holds a key twice with a *[DuplicateError]. Lookups do not fail.
+// NewTable and Store refuse a list that holds a key twice with a *[DuplicateError]. View refuses a shape that no table
+// has. Lookups do not fail.
 //
 // # Debugging
 //
-// [Table.Bytes] is the memory of a table.
+// [Table.Bytes] is the memory of a table, [Shape.Bytes] that of a stored one.
 package vocabulary

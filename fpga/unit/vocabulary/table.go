@@ -1,8 +1,6 @@
 package vocabulary
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -64,9 +62,7 @@ func newDenseTable(keys []int64, least int64, span uint64) (*Table, error) {
 func newHashTable(keys []int64) (*Table, error) {
 	width := bits.Len(uint(2*len(keys) - 1))
 	t := &Table{slots: make([]slot, 1<<width), shift: uint8(64 - width)}
-	var seed [8]byte
-	_, _ = rand.Read(seed[:]) // it never fails
-	t.multiplier = binary.LittleEndian.Uint64(seed[:]) | 1
+	t.multiplier = randomMultiplier()
 	mask := uint64(len(t.slots) - 1)
 	for i, key := range keys {
 		for at := t.home(key); ; at = (at + 1) & mask {
@@ -84,11 +80,7 @@ func newHashTable(keys []int64) (*Table, error) {
 }
 
 // home returns the first slot in which a key is looked for.
-func (t *Table) home(key int64) uint64 {
-	x := uint64(key)
-	x = (x ^ x>>32) * t.multiplier
-	return (x ^ x>>29) * 0x9e3779b97f4a7c15 >> t.shift
-}
+func (t *Table) home(key int64) uint64 { return hashOf(key, t.multiplier) >> t.shift }
 
 // ID is the type of a column's keys, or of their indices.
 type ID interface{ int32 | int64 }
@@ -152,4 +144,4 @@ func lookupHashed[Index, Key ID](t *Table, indices []Index, keys []Key) (complet
 }
 
 // Bytes returns the memory of the table.
-func (t *Table) Bytes() int64 { return 4*int64(len(t.dense)) + 16*int64(len(t.slots)) }
+func (t *Table) Bytes() int64 { return 4*int64(len(t.dense)) + slotBytes*int64(len(t.slots)) }

@@ -78,6 +78,10 @@ func PartitionURL(base, partition, drive string) string {
 	return base + PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(drive)
 }
 
+// SelectingRows is in the text of the error unavailable of Control.Attach while the selection of a job's filter is
+// being made, which takes as long as the rows are many: a launcher asks again without losing patience.
+const SelectingRows = "rows are selected"
+
 // FenceHeader is the HTTP header in which a leader of the control plane sends its fence (decimal) to nodes with every
 // call. A node that has seen a later fence refuses the call with failed_precondition. A node does not check calls
 // without it.

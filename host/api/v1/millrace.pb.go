@@ -996,7 +996,12 @@ type PrepareRequest struct {
 	Columns []byte `protobuf:"bytes,7,opt,name=columns,proto3" json:"columns,omitempty"`
 	// The files of the pipeline's vocabularies. The node fetches them by Control.ReadVocabulary, and looks ids up in them
 	// after a drive has made a mini-batch. While a file is being fetched the error is aborted: call again.
-	Vocabularies  []*JobVocabulary `protobuf:"bytes,8,rep,name=vocabularies,proto3" json:"vocabularies,omitempty"`
+	Vocabularies []*JobVocabulary `protobuf:"bytes,8,rep,name=vocabularies,proto3" json:"vocabularies,omitempty"`
+	// Set: job, manifest and plan are those of a pass over the columns of the pipeline's filter. Its rows are tested by
+	// SelectRows, and nobody fetches its mini-batches.
+	FilterPass *FilterPass `protobuf:"bytes,9,opt,name=filter_pass,json=filterPass,proto3" json:"filter_pass,omitempty"`
+	// The selection of a pipeline with a filter. The node fetches it as it does vocabularies.
+	Selection     *JobSelection `protobuf:"bytes,10,opt,name=selection,proto3" json:"selection,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1087,6 +1092,20 @@ func (x *PrepareRequest) GetVocabularies() []*JobVocabulary {
 	return nil
 }
 
+func (x *PrepareRequest) GetFilterPass() *FilterPass {
+	if x != nil {
+		return x.FilterPass
+	}
+	return nil
+}
+
+func (x *PrepareRequest) GetSelection() *JobSelection {
+	if x != nil {
+		return x.Selection
+	}
+	return nil
+}
+
 type PrepareResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1123,6 +1142,248 @@ func (*PrepareResponse) Descriptor() ([]byte, []int) {
 	return file_millrace_proto_rawDescGZIP(), []int{13}
 }
 
+// FilterPass describes a pass that tests rows by a filter.
+type FilterPass struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Filter        []byte                 `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`        // digest of the filter's canonical form, 32 bytes
+	Malformed     uint32                 `protobuf:"varint,2,opt,name=malformed,proto3" json:"malformed,omitempty"` // as in Schema.malformed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilterPass) Reset() {
+	*x = FilterPass{}
+	mi := &file_millrace_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilterPass) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilterPass) ProtoMessage() {}
+
+func (x *FilterPass) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilterPass.ProtoReflect.Descriptor instead.
+func (*FilterPass) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *FilterPass) GetFilter() []byte {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *FilterPass) GetMalformed() uint32 {
+	if x != nil {
+		return x.Malformed
+	}
+	return 0
+}
+
+// JobSelection names the file that says which rows of a job's partitions pass the filter of its pipeline.
+type JobSelection struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sha256        []byte                 `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"` // of the file, 32 bytes
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`  // of the file
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobSelection) Reset() {
+	*x = JobSelection{}
+	mi := &file_millrace_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobSelection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobSelection) ProtoMessage() {}
+
+func (x *JobSelection) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobSelection.ProtoReflect.Descriptor instead.
+func (*JobSelection) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *JobSelection) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *JobSelection) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+type SelectRowsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`     // digest of the pass
+	Drive         string                 `protobuf:"bytes,2,opt,name=drive,proto3" json:"drive,omitempty"` // tests the rows
+	Partition     string                 `protobuf:"bytes,3,opt,name=partition,proto3" json:"partition,omitempty"`
+	Offset        int64                  `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`                               // of the piece in the part's file
+	WaitSeconds   float64                `protobuf:"fixed64,5,opt,name=wait_seconds,json=waitSeconds,proto3" json:"wait_seconds,omitempty"` // at most 10
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectRowsRequest) Reset() {
+	*x = SelectRowsRequest{}
+	mi := &file_millrace_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectRowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectRowsRequest) ProtoMessage() {}
+
+func (x *SelectRowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectRowsRequest.ProtoReflect.Descriptor instead.
+func (*SelectRowsRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SelectRowsRequest) GetJob() []byte {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *SelectRowsRequest) GetDrive() string {
+	if x != nil {
+		return x.Drive
+	}
+	return ""
+}
+
+func (x *SelectRowsRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *SelectRowsRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *SelectRowsRequest) GetWaitSeconds() float64 {
+	if x != nil {
+		return x.WaitSeconds
+	}
+	return 0
+}
+
+type SelectRowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tested        int64                  `protobuf:"varint,1,opt,name=tested,proto3" json:"tested,omitempty"` // rows of the partition that were tested so far
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of the part's file (sdk/selection); 0: it is not made yet
+	Piece         []byte                 `protobuf:"bytes,3,opt,name=piece,proto3" json:"piece,omitempty"`    // at most 512 KiB, from offset on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectRowsResponse) Reset() {
+	*x = SelectRowsResponse{}
+	mi := &file_millrace_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectRowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectRowsResponse) ProtoMessage() {}
+
+func (x *SelectRowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectRowsResponse.ProtoReflect.Descriptor instead.
+func (*SelectRowsResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SelectRowsResponse) GetTested() int64 {
+	if x != nil {
+		return x.Tested
+	}
+	return 0
+}
+
+func (x *SelectRowsResponse) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SelectRowsResponse) GetPiece() []byte {
+	if x != nil {
+		return x.Piece
+	}
+	return nil
+}
+
 // JobVocabulary names the file of one of a pipeline's vocabularies.
 type JobVocabulary struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1138,7 +1399,7 @@ type JobVocabulary struct {
 
 func (x *JobVocabulary) Reset() {
 	*x = JobVocabulary{}
-	mi := &file_millrace_proto_msgTypes[14]
+	mi := &file_millrace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1411,7 @@ func (x *JobVocabulary) String() string {
 func (*JobVocabulary) ProtoMessage() {}
 
 func (x *JobVocabulary) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[14]
+	mi := &file_millrace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1424,7 @@ func (x *JobVocabulary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVocabulary.ProtoReflect.Descriptor instead.
 func (*JobVocabulary) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{14}
+	return file_millrace_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *JobVocabulary) GetName() string {
@@ -1208,7 +1469,7 @@ type PlanOptions struct {
 
 func (x *PlanOptions) Reset() {
 	*x = PlanOptions{}
-	mi := &file_millrace_proto_msgTypes[15]
+	mi := &file_millrace_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1481,7 @@ func (x *PlanOptions) String() string {
 func (*PlanOptions) ProtoMessage() {}
 
 func (x *PlanOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[15]
+	mi := &file_millrace_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1494,7 @@ func (x *PlanOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanOptions.ProtoReflect.Descriptor instead.
 func (*PlanOptions) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{15}
+	return file_millrace_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PlanOptions) GetBatch() int64 {
@@ -1291,7 +1552,7 @@ type MeasureRequest struct {
 
 func (x *MeasureRequest) Reset() {
 	*x = MeasureRequest{}
-	mi := &file_millrace_proto_msgTypes[16]
+	mi := &file_millrace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1564,7 @@ func (x *MeasureRequest) String() string {
 func (*MeasureRequest) ProtoMessage() {}
 
 func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[16]
+	mi := &file_millrace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1577,7 @@ func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureRequest.ProtoReflect.Descriptor instead.
 func (*MeasureRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{16}
+	return file_millrace_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *MeasureRequest) GetJob() []byte {
@@ -1359,7 +1620,7 @@ type MeasureResponse struct {
 
 func (x *MeasureResponse) Reset() {
 	*x = MeasureResponse{}
-	mi := &file_millrace_proto_msgTypes[17]
+	mi := &file_millrace_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +1632,7 @@ func (x *MeasureResponse) String() string {
 func (*MeasureResponse) ProtoMessage() {}
 
 func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[17]
+	mi := &file_millrace_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1645,7 @@ func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureResponse.ProtoReflect.Descriptor instead.
 func (*MeasureResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{17}
+	return file_millrace_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MeasureResponse) GetRowsPerSecond() float64 {
@@ -1424,7 +1685,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_millrace_proto_msgTypes[18]
+	mi := &file_millrace_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1697,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[18]
+	mi := &file_millrace_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1710,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{18}
+	return file_millrace_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReportRequest) GetJob() []byte {
@@ -1468,7 +1729,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1741,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1754,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{19}
+	return file_millrace_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReportResponse) GetDrives() [][]byte {
@@ -1512,7 +1773,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1785,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1798,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{20}
+	return file_millrace_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FinishRequest) GetJob() []byte {
@@ -1555,7 +1816,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1828,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1841,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{21}
+	return file_millrace_proto_rawDescGZIP(), []int{25}
 }
 
 type DrainRequest struct {
@@ -1593,7 +1854,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1866,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1879,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{22}
+	return file_millrace_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DrainRequest) GetDrive() string {
@@ -1644,7 +1905,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1917,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1930,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{23}
+	return file_millrace_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DrainResponse) GetRunning() int32 {
@@ -1687,7 +1948,7 @@ type RescanRequest struct {
 
 func (x *RescanRequest) Reset() {
 	*x = RescanRequest{}
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1960,7 @@ func (x *RescanRequest) String() string {
 func (*RescanRequest) ProtoMessage() {}
 
 func (x *RescanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1973,7 @@ func (x *RescanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanRequest.ProtoReflect.Descriptor instead.
 func (*RescanRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{24}
+	return file_millrace_proto_rawDescGZIP(), []int{28}
 }
 
 type RescanResponse struct {
@@ -1724,7 +1985,7 @@ type RescanResponse struct {
 
 func (x *RescanResponse) Reset() {
 	*x = RescanResponse{}
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1997,7 @@ func (x *RescanResponse) String() string {
 func (*RescanResponse) ProtoMessage() {}
 
 func (x *RescanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +2010,7 @@ func (x *RescanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanResponse.ProtoReflect.Descriptor instead.
 func (*RescanResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{25}
+	return file_millrace_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RescanResponse) GetPartitions() int32 {
@@ -1771,7 +2032,7 @@ type CopyRequest struct {
 
 func (x *CopyRequest) Reset() {
 	*x = CopyRequest{}
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1783,7 +2044,7 @@ func (x *CopyRequest) String() string {
 func (*CopyRequest) ProtoMessage() {}
 
 func (x *CopyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1796,7 +2057,7 @@ func (x *CopyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRequest.ProtoReflect.Descriptor instead.
 func (*CopyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{26}
+	return file_millrace_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CopyRequest) GetDrive() string {
@@ -1837,7 +2098,7 @@ type CopyResponse struct {
 
 func (x *CopyResponse) Reset() {
 	*x = CopyResponse{}
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +2110,7 @@ func (x *CopyResponse) String() string {
 func (*CopyResponse) ProtoMessage() {}
 
 func (x *CopyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +2123,7 @@ func (x *CopyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyResponse.ProtoReflect.Descriptor instead.
 func (*CopyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{27}
+	return file_millrace_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CopyResponse) GetBytes() int64 {
@@ -1890,7 +2151,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1902,7 +2163,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1915,7 +2176,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{28}
+	return file_millrace_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *VerifyRequest) GetDrive() string {
@@ -1950,7 +2211,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2223,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2236,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{29}
+	return file_millrace_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *VerifyResponse) GetBytes() int64 {
@@ -2012,7 +2273,7 @@ type NextMiniBatchRequest struct {
 
 func (x *NextMiniBatchRequest) Reset() {
 	*x = NextMiniBatchRequest{}
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2285,7 @@ func (x *NextMiniBatchRequest) String() string {
 func (*NextMiniBatchRequest) ProtoMessage() {}
 
 func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2298,7 @@ func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchRequest.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{30}
+	return file_millrace_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *NextMiniBatchRequest) GetJob() []byte {
@@ -2084,7 +2345,7 @@ type NextMiniBatchResponse struct {
 
 func (x *NextMiniBatchResponse) Reset() {
 	*x = NextMiniBatchResponse{}
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2357,7 @@ func (x *NextMiniBatchResponse) String() string {
 func (*NextMiniBatchResponse) ProtoMessage() {}
 
 func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2370,7 @@ func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchResponse.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{31}
+	return file_millrace_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *NextMiniBatchResponse) GetFrame() []byte {
@@ -2131,7 +2392,7 @@ type PutVocabularyRequest struct {
 
 func (x *PutVocabularyRequest) Reset() {
 	*x = PutVocabularyRequest{}
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2404,7 @@ func (x *PutVocabularyRequest) String() string {
 func (*PutVocabularyRequest) ProtoMessage() {}
 
 func (x *PutVocabularyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2417,7 @@ func (x *PutVocabularyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutVocabularyRequest.ProtoReflect.Descriptor instead.
 func (*PutVocabularyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{32}
+	return file_millrace_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PutVocabularyRequest) GetSha256() []byte {
@@ -2196,7 +2457,7 @@ type PutVocabularyResponse struct {
 
 func (x *PutVocabularyResponse) Reset() {
 	*x = PutVocabularyResponse{}
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2469,7 @@ func (x *PutVocabularyResponse) String() string {
 func (*PutVocabularyResponse) ProtoMessage() {}
 
 func (x *PutVocabularyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2482,7 @@ func (x *PutVocabularyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutVocabularyResponse.ProtoReflect.Descriptor instead.
 func (*PutVocabularyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{33}
+	return file_millrace_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PutVocabularyResponse) GetHave() int64 {
@@ -2241,7 +2502,7 @@ type ReadVocabularyRequest struct {
 
 func (x *ReadVocabularyRequest) Reset() {
 	*x = ReadVocabularyRequest{}
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2514,7 @@ func (x *ReadVocabularyRequest) String() string {
 func (*ReadVocabularyRequest) ProtoMessage() {}
 
 func (x *ReadVocabularyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2527,7 @@ func (x *ReadVocabularyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVocabularyRequest.ProtoReflect.Descriptor instead.
 func (*ReadVocabularyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{34}
+	return file_millrace_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReadVocabularyRequest) GetSha256() []byte {
@@ -2293,7 +2554,7 @@ type ReadVocabularyResponse struct {
 
 func (x *ReadVocabularyResponse) Reset() {
 	*x = ReadVocabularyResponse{}
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2566,7 @@ func (x *ReadVocabularyResponse) String() string {
 func (*ReadVocabularyResponse) ProtoMessage() {}
 
 func (x *ReadVocabularyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2579,7 @@ func (x *ReadVocabularyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVocabularyResponse.ProtoReflect.Descriptor instead.
 func (*ReadVocabularyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{35}
+	return file_millrace_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReadVocabularyResponse) GetPiece() []byte {
@@ -2345,7 +2606,7 @@ type ShareVocabulariesRequest struct {
 
 func (x *ShareVocabulariesRequest) Reset() {
 	*x = ShareVocabulariesRequest{}
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2618,7 @@ func (x *ShareVocabulariesRequest) String() string {
 func (*ShareVocabulariesRequest) ProtoMessage() {}
 
 func (x *ShareVocabulariesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2631,7 @@ func (x *ShareVocabulariesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareVocabulariesRequest.ProtoReflect.Descriptor instead.
 func (*ShareVocabulariesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{36}
+	return file_millrace_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ShareVocabulariesRequest) GetUrl() string {
@@ -2396,7 +2657,7 @@ type ShareVocabulariesResponse struct {
 
 func (x *ShareVocabulariesResponse) Reset() {
 	*x = ShareVocabulariesResponse{}
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2408,7 +2669,7 @@ func (x *ShareVocabulariesResponse) String() string {
 func (*ShareVocabulariesResponse) ProtoMessage() {}
 
 func (x *ShareVocabulariesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2421,7 +2682,7 @@ func (x *ShareVocabulariesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareVocabulariesResponse.ProtoReflect.Descriptor instead.
 func (*ShareVocabulariesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{37}
+	return file_millrace_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ShareVocabulariesResponse) GetVocabularies() []*SharedVocabulary {
@@ -2435,14 +2696,15 @@ type SharedVocabulary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sha256        []byte                 `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Urls          []string               `protobuf:"bytes,3,rep,name=urls,proto3" json:"urls,omitempty"` // of the members that have it
+	Urls          []string               `protobuf:"bytes,3,rep,name=urls,proto3" json:"urls,omitempty"`            // of the members that have it
+	Selection     bool                   `protobuf:"varint,4,opt,name=selection,proto3" json:"selection,omitempty"` // it is the selection of a job with a filter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SharedVocabulary) Reset() {
 	*x = SharedVocabulary{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2716,7 @@ func (x *SharedVocabulary) String() string {
 func (*SharedVocabulary) ProtoMessage() {}
 
 func (x *SharedVocabulary) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2729,7 @@ func (x *SharedVocabulary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedVocabulary.ProtoReflect.Descriptor instead.
 func (*SharedVocabulary) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SharedVocabulary) GetSha256() []byte {
@@ -2491,6 +2753,13 @@ func (x *SharedVocabulary) GetUrls() []string {
 	return nil
 }
 
+func (x *SharedVocabulary) GetSelection() bool {
+	if x != nil {
+		return x.Selection
+	}
+	return false
+}
+
 // MissingVocabularies is the detail of the error failed_precondition of SubmitJob when the leader lacks files that the
 // job names: put them, and submit again.
 type MissingVocabularies struct {
@@ -2502,7 +2771,7 @@ type MissingVocabularies struct {
 
 func (x *MissingVocabularies) Reset() {
 	*x = MissingVocabularies{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2783,7 @@ func (x *MissingVocabularies) String() string {
 func (*MissingVocabularies) ProtoMessage() {}
 
 func (x *MissingVocabularies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2796,7 @@ func (x *MissingVocabularies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingVocabularies.ProtoReflect.Descriptor instead.
 func (*MissingVocabularies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *MissingVocabularies) GetSha256() [][]byte {
@@ -2545,7 +2814,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2826,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2839,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 type BackupResponse struct {
@@ -2582,7 +2851,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2594,7 +2863,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2607,7 +2876,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *BackupResponse) GetPiece() []byte {
@@ -2630,7 +2899,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2911,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2924,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Member) GetId() string {
@@ -2701,7 +2970,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2982,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2995,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 type ListMembersResponse struct {
@@ -2738,7 +3007,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +3019,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +3032,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -2782,7 +3051,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +3063,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +3076,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AddMemberRequest) GetPeerUrl() string {
@@ -2826,7 +3095,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +3107,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +3120,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -2870,7 +3139,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2882,7 +3151,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2895,7 +3164,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -2913,7 +3182,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3194,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3207,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 type HeartbeatRequest struct {
@@ -2952,7 +3221,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2964,7 +3233,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2977,7 +3246,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *HeartbeatRequest) GetStatus() *NodeStatus {
@@ -3021,7 +3290,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3033,7 +3302,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3046,7 +3315,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *HeartbeatResponse) GetProtocol() uint32 {
@@ -3136,7 +3405,7 @@ type LocateRequest struct {
 
 func (x *LocateRequest) Reset() {
 	*x = LocateRequest{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3417,7 @@ func (x *LocateRequest) String() string {
 func (*LocateRequest) ProtoMessage() {}
 
 func (x *LocateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3430,7 @@ func (x *LocateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateRequest.ProtoReflect.Descriptor instead.
 func (*LocateRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LocateRequest) GetJob() []byte {
@@ -3188,7 +3457,7 @@ type LocateResponse struct {
 
 func (x *LocateResponse) Reset() {
 	*x = LocateResponse{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3200,7 +3469,7 @@ func (x *LocateResponse) String() string {
 func (*LocateResponse) ProtoMessage() {}
 
 func (x *LocateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3213,7 +3482,7 @@ func (x *LocateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateResponse.ProtoReflect.Descriptor instead.
 func (*LocateResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *LocateResponse) GetSources() []*PartitionSource {
@@ -3234,7 +3503,7 @@ type TicketKey struct {
 
 func (x *TicketKey) Reset() {
 	*x = TicketKey{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3246,7 +3515,7 @@ func (x *TicketKey) String() string {
 func (*TicketKey) ProtoMessage() {}
 
 func (x *TicketKey) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3259,7 +3528,7 @@ func (x *TicketKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TicketKey.ProtoReflect.Descriptor instead.
 func (*TicketKey) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *TicketKey) GetId() uint64 {
@@ -3305,7 +3574,7 @@ type Ticket struct {
 
 func (x *Ticket) Reset() {
 	*x = Ticket{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3317,7 +3586,7 @@ func (x *Ticket) String() string {
 func (*Ticket) ProtoMessage() {}
 
 func (x *Ticket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3330,7 +3599,7 @@ func (x *Ticket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
 func (*Ticket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Ticket) GetKey() uint64 {
@@ -3456,7 +3725,7 @@ type SignedTicket struct {
 
 func (x *SignedTicket) Reset() {
 	*x = SignedTicket{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3468,7 +3737,7 @@ func (x *SignedTicket) String() string {
 func (*SignedTicket) ProtoMessage() {}
 
 func (x *SignedTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3481,7 +3750,7 @@ func (x *SignedTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignedTicket.ProtoReflect.Descriptor instead.
 func (*SignedTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SignedTicket) GetTicket() []byte {
@@ -3506,7 +3775,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3518,7 +3787,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3531,7 +3800,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 type ListNodesResponse struct {
@@ -3543,7 +3812,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3555,7 +3824,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3568,7 +3837,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListNodesResponse) GetNodes() []*NodeRecord {
@@ -3591,7 +3860,7 @@ type NodeRecord struct {
 
 func (x *NodeRecord) Reset() {
 	*x = NodeRecord{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3603,7 +3872,7 @@ func (x *NodeRecord) String() string {
 func (*NodeRecord) ProtoMessage() {}
 
 func (x *NodeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3616,7 +3885,7 @@ func (x *NodeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRecord.ProtoReflect.Descriptor instead.
 func (*NodeRecord) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *NodeRecord) GetStatus() *NodeStatus {
@@ -3667,7 +3936,7 @@ type WorkerTrouble struct {
 
 func (x *WorkerTrouble) Reset() {
 	*x = WorkerTrouble{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3679,7 +3948,7 @@ func (x *WorkerTrouble) String() string {
 func (*WorkerTrouble) ProtoMessage() {}
 
 func (x *WorkerTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3692,7 +3961,7 @@ func (x *WorkerTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTrouble.ProtoReflect.Descriptor instead.
 func (*WorkerTrouble) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *WorkerTrouble) GetDrive() string {
@@ -3737,7 +4006,7 @@ type PartitionCopies struct {
 
 func (x *PartitionCopies) Reset() {
 	*x = PartitionCopies{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3749,7 +4018,7 @@ func (x *PartitionCopies) String() string {
 func (*PartitionCopies) ProtoMessage() {}
 
 func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3762,7 +4031,7 @@ func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionCopies.ProtoReflect.Descriptor instead.
 func (*PartitionCopies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PartitionCopies) GetPartition() string {
@@ -3802,7 +4071,7 @@ type SetCopiesRequest struct {
 
 func (x *SetCopiesRequest) Reset() {
 	*x = SetCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3814,7 +4083,7 @@ func (x *SetCopiesRequest) String() string {
 func (*SetCopiesRequest) ProtoMessage() {}
 
 func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3827,7 +4096,7 @@ func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesRequest.ProtoReflect.Descriptor instead.
 func (*SetCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SetCopiesRequest) GetPartitions() []*PartitionCopies {
@@ -3845,7 +4114,7 @@ type SetCopiesResponse struct {
 
 func (x *SetCopiesResponse) Reset() {
 	*x = SetCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +4126,7 @@ func (x *SetCopiesResponse) String() string {
 func (*SetCopiesResponse) ProtoMessage() {}
 
 func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +4139,7 @@ func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesResponse.ProtoReflect.Descriptor instead.
 func (*SetCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 type ListCopiesRequest struct {
@@ -3881,7 +4150,7 @@ type ListCopiesRequest struct {
 
 func (x *ListCopiesRequest) Reset() {
 	*x = ListCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3893,7 +4162,7 @@ func (x *ListCopiesRequest) String() string {
 func (*ListCopiesRequest) ProtoMessage() {}
 
 func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3906,7 +4175,7 @@ func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesRequest.ProtoReflect.Descriptor instead.
 func (*ListCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 type ListCopiesResponse struct {
@@ -3918,7 +4187,7 @@ type ListCopiesResponse struct {
 
 func (x *ListCopiesResponse) Reset() {
 	*x = ListCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3930,7 +4199,7 @@ func (x *ListCopiesResponse) String() string {
 func (*ListCopiesResponse) ProtoMessage() {}
 
 func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3943,7 +4212,7 @@ func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesResponse.ProtoReflect.Descriptor instead.
 func (*ListCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListCopiesResponse) GetPartitions() []*PartitionCopies {
@@ -3963,7 +4232,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3975,7 +4244,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3988,7 +4257,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -4014,7 +4283,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4026,7 +4295,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4039,7 +4308,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -4087,7 +4356,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4099,7 +4368,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4112,7 +4381,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *JobSpec) GetName() string {
@@ -4255,7 +4524,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4267,7 +4536,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4280,7 +4549,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{68}
+	return file_millrace_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -4306,7 +4575,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4318,7 +4587,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4331,7 +4600,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{69}
+	return file_millrace_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -4360,21 +4629,22 @@ type JobStatus struct {
 	SubmittedSeconds     float64                `protobuf:"fixed64,15,opt,name=submitted_seconds,json=submittedSeconds,proto3" json:"submitted_seconds,omitempty"` // Unix time
 	Redelivered          uint64                 `protobuf:"varint,16,opt,name=redelivered,proto3" json:"redelivered,omitempty"`                                    // leases that were granted again after they came back
 	// partitions that no worker can make now, nodes that could not be prepared for the job, and why; empty: there are none
-	WaitsFor            string  `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
-	Owner               string  `protobuf:"bytes,18,opt,name=owner,proto3" json:"owner,omitempty"`                                                            // as in SubmitJobRequest; empty: the job is for every launcher
-	AbandonAfterSeconds float64 `protobuf:"fixed64,19,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // the job ends after this time without a call of any rank; 0: never
-	Workers             int32   `protobuf:"varint,20,opt,name=workers,proto3" json:"workers,omitempty"`                                                       // workers of reach any that are allowed beside the drives; -1: no bound
-	WorkersReady        int32   `protobuf:"varint,21,opt,name=workers_ready,json=workersReady,proto3" json:"workers_ready,omitempty"`                         // workers of reach any that are prepared for the job
-	SplitsHeld          uint64  `protobuf:"varint,22,opt,name=splits_held,json=splitsHeld,proto3" json:"splits_held,omitempty"`                               // granted to workers that hold their partitions, in the present leader's term
-	SplitsAny           uint64  `protobuf:"varint,23,opt,name=splits_any,json=splitsAny,proto3" json:"splits_any,omitempty"`                                  // granted to workers of reach any, in the same term
-	SplitsOwn           uint64  `protobuf:"varint,24,opt,name=splits_own,json=splitsOwn,proto3" json:"splits_own,omitempty"`                                  // of splits_any: granted to workers that serve one rank alone
+	WaitsFor            string           `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	Owner               string           `protobuf:"bytes,18,opt,name=owner,proto3" json:"owner,omitempty"`                                                            // as in SubmitJobRequest; empty: the job is for every launcher
+	AbandonAfterSeconds float64          `protobuf:"fixed64,19,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // the job ends after this time without a call of any rank; 0: never
+	Workers             int32            `protobuf:"varint,20,opt,name=workers,proto3" json:"workers,omitempty"`                                                       // workers of reach any that are allowed beside the drives; -1: no bound
+	WorkersReady        int32            `protobuf:"varint,21,opt,name=workers_ready,json=workersReady,proto3" json:"workers_ready,omitempty"`                         // workers of reach any that are prepared for the job
+	SplitsHeld          uint64           `protobuf:"varint,22,opt,name=splits_held,json=splitsHeld,proto3" json:"splits_held,omitempty"`                               // granted to workers that hold their partitions, in the present leader's term
+	SplitsAny           uint64           `protobuf:"varint,23,opt,name=splits_any,json=splitsAny,proto3" json:"splits_any,omitempty"`                                  // granted to workers of reach any, in the same term
+	SplitsOwn           uint64           `protobuf:"varint,24,opt,name=splits_own,json=splitsOwn,proto3" json:"splits_own,omitempty"`                                  // of splits_any: granted to workers that serve one rank alone
+	Selection           *SelectionStatus `protobuf:"bytes,25,opt,name=selection,proto3" json:"selection,omitempty"`                                                    // of a pipeline with a filter
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4386,7 +4656,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4399,7 +4669,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{70}
+	return file_millrace_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4570,6 +4840,98 @@ func (x *JobStatus) GetSplitsOwn() uint64 {
 	return 0
 }
 
+func (x *JobStatus) GetSelection() *SelectionStatus {
+	if x != nil {
+		return x.Selection
+	}
+	return nil
+}
+
+// SelectionStatus says how far the selection of a job's filter is.
+type SelectionStatus struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Sha256         []byte                 `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`    // of the selection; empty: it is being made
+	Rows           int64                  `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"`       // of the partitions
+	Tested         int64                  `protobuf:"varint,3,opt,name=tested,proto3" json:"tested,omitempty"`   // of those
+	Passing        int64                  `protobuf:"varint,4,opt,name=passing,proto3" json:"passing,omitempty"` // of those that were tested in partitions that are done
+	Partitions     uint32                 `protobuf:"varint,5,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	PartitionsDone uint32                 `protobuf:"varint,6,opt,name=partitions_done,json=partitionsDone,proto3" json:"partitions_done,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *SelectionStatus) Reset() {
+	*x = SelectionStatus{}
+	mi := &file_millrace_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectionStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectionStatus) ProtoMessage() {}
+
+func (x *SelectionStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectionStatus.ProtoReflect.Descriptor instead.
+func (*SelectionStatus) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *SelectionStatus) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *SelectionStatus) GetRows() int64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *SelectionStatus) GetTested() int64 {
+	if x != nil {
+		return x.Tested
+	}
+	return 0
+}
+
+func (x *SelectionStatus) GetPassing() int64 {
+	if x != nil {
+		return x.Passing
+	}
+	return 0
+}
+
+func (x *SelectionStatus) GetPartitions() uint32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return 0
+}
+
+func (x *SelectionStatus) GetPartitionsDone() uint32 {
+	if x != nil {
+		return x.PartitionsDone
+	}
+	return 0
+}
+
 type RankStatus struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Rank               uint32                 `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
@@ -4595,7 +4957,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4607,7 +4969,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4620,7 +4982,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{71}
+	return file_millrace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -4743,7 +5105,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4755,7 +5117,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4768,7 +5130,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{72}
+	return file_millrace_proto_rawDescGZIP(), []int{77}
 }
 
 type ListJobsResponse struct {
@@ -4780,7 +5142,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +5154,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +5167,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{73}
+	return file_millrace_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -4824,7 +5186,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4836,7 +5198,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4849,7 +5211,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{74}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -4868,7 +5230,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4880,7 +5242,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4893,7 +5255,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{75}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -4912,7 +5274,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4924,7 +5286,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4937,7 +5299,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{76}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -4956,7 +5318,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4968,7 +5330,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4981,7 +5343,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -4999,7 +5361,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5011,7 +5373,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5024,7 +5386,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{78}
+	return file_millrace_proto_rawDescGZIP(), []int{83}
 }
 
 type DecisionsRequest struct {
@@ -5036,7 +5398,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5048,7 +5410,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5061,7 +5423,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{79}
+	return file_millrace_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -5080,7 +5442,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5092,7 +5454,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5105,7 +5467,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{80}
+	return file_millrace_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -5137,7 +5499,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5149,7 +5511,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5162,7 +5524,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{81}
+	return file_millrace_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -5224,7 +5586,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5236,7 +5598,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5249,7 +5611,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{82}
+	return file_millrace_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -5312,15 +5674,22 @@ type AttachResponse struct {
 	Owned          []*NumberRange         `protobuf:"bytes,7,rep,name=owned,proto3" json:"owned,omitempty"` // this rank's mini-batches of the epoch, ascending
 	TRowsPerSecond float64                `protobuf:"fixed64,8,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"`
 	// elements a row of each list column, for the dummy mini-batches with which T is measured
-	MeanLength    map[string]float64 `protobuf:"bytes,9,rep,name=mean_length,json=meanLength,proto3" json:"mean_length,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	ProfileKeys   *ProfileKeys       `protobuf:"bytes,10,opt,name=profile_keys,json=profileKeys,proto3" json:"profile_keys,omitempty"` // absent: no policy decides the share of the rank's own CPUs
+	MeanLength  map[string]float64 `protobuf:"bytes,9,rep,name=mean_length,json=meanLength,proto3" json:"mean_length,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	ProfileKeys *ProfileKeys       `protobuf:"bytes,10,opt,name=profile_keys,json=profileKeys,proto3" json:"profile_keys,omitempty"` // absent: no policy decides the share of the rank's own CPUs
+	// by partition of the manifest: how many rows pass the pipeline's filter, which are the rows that the plan cuts;
+	// absent: there is no filter
+	Passing []int64 `protobuf:"varint,11,rep,packed,name=passing,proto3" json:"passing,omitempty"`
+	// The columns of the epoch's partitions, unified: JSON of []pipeline.ColumnInfo. A reducer names the columns of its
+	// summary by them. Empty: the control plane is of a version before vocabularies of its data.
+	Columns       []byte `protobuf:"bytes,13,opt,name=columns,proto3" json:"columns,omitempty"`
+	Malformed     uint32 `protobuf:"varint,14,opt,name=malformed,proto3" json:"malformed,omitempty"` // program.Malformed: how malformed text rows are treated
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5332,7 +5701,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5345,7 +5714,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{83}
+	return file_millrace_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -5418,6 +5787,27 @@ func (x *AttachResponse) GetProfileKeys() *ProfileKeys {
 	return nil
 }
 
+func (x *AttachResponse) GetPassing() []int64 {
+	if x != nil {
+		return x.Passing
+	}
+	return nil
+}
+
+func (x *AttachResponse) GetColumns() []byte {
+	if x != nil {
+		return x.Columns
+	}
+	return nil
+}
+
+func (x *AttachResponse) GetMalformed() uint32 {
+	if x != nil {
+		return x.Malformed
+	}
+	return 0
+}
+
 // ProfileKeys are the parts of the keys of a rank's profile that the control plane knows. Each is a digest: a launcher
 // compares it with the digest of an earlier job, whose profile it has kept.
 type ProfileKeys struct {
@@ -5432,7 +5822,7 @@ type ProfileKeys struct {
 
 func (x *ProfileKeys) Reset() {
 	*x = ProfileKeys{}
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5444,7 +5834,7 @@ func (x *ProfileKeys) String() string {
 func (*ProfileKeys) ProtoMessage() {}
 
 func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5457,7 +5847,7 @@ func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileKeys.ProtoReflect.Descriptor instead.
 func (*ProfileKeys) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{84}
+	return file_millrace_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ProfileKeys) GetPipeline() []byte {
@@ -5491,7 +5881,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5503,7 +5893,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5516,7 +5906,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{85}
+	return file_millrace_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -5560,7 +5950,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5572,7 +5962,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5585,7 +5975,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{86}
+	return file_millrace_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -5690,7 +6080,7 @@ type SideReport struct {
 
 func (x *SideReport) Reset() {
 	*x = SideReport{}
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5702,7 +6092,7 @@ func (x *SideReport) String() string {
 func (*SideReport) ProtoMessage() {}
 
 func (x *SideReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5715,7 +6105,7 @@ func (x *SideReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SideReport.ProtoReflect.Descriptor instead.
 func (*SideReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{87}
+	return file_millrace_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *SideReport) GetRows() float64 {
@@ -5748,7 +6138,7 @@ type OffloadMetrics struct {
 
 func (x *OffloadMetrics) Reset() {
 	*x = OffloadMetrics{}
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5760,7 +6150,7 @@ func (x *OffloadMetrics) String() string {
 func (*OffloadMetrics) ProtoMessage() {}
 
 func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5773,7 +6163,7 @@ func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffloadMetrics.ProtoReflect.Descriptor instead.
 func (*OffloadMetrics) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{88}
+	return file_millrace_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *OffloadMetrics) GetGthp() float64 {
@@ -5843,7 +6233,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5855,7 +6245,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5868,7 +6258,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{89}
+	return file_millrace_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -5956,7 +6346,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5968,7 +6358,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5981,7 +6371,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{90}
+	return file_millrace_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -6055,7 +6445,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6067,7 +6457,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6080,7 +6470,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{91}
+	return file_millrace_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -6156,7 +6546,7 @@ type LeaseTicket struct {
 
 func (x *LeaseTicket) Reset() {
 	*x = LeaseTicket{}
-	mi := &file_millrace_proto_msgTypes[92]
+	mi := &file_millrace_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6168,7 +6558,7 @@ func (x *LeaseTicket) String() string {
 func (*LeaseTicket) ProtoMessage() {}
 
 func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[92]
+	mi := &file_millrace_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6181,7 +6571,7 @@ func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
 func (*LeaseTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{92}
+	return file_millrace_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *LeaseTicket) GetLease() uint64 {
@@ -6218,7 +6608,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[93]
+	mi := &file_millrace_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6230,7 +6620,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[93]
+	mi := &file_millrace_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6243,7 +6633,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{93}
+	return file_millrace_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -6335,7 +6725,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[94]
+	mi := &file_millrace_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6347,7 +6737,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[94]
+	mi := &file_millrace_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6360,7 +6750,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{94}
+	return file_millrace_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -6400,7 +6790,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[95]
+	mi := &file_millrace_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6412,7 +6802,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[95]
+	mi := &file_millrace_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6425,7 +6815,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{95}
+	return file_millrace_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -6450,7 +6840,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[96]
+	mi := &file_millrace_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6462,7 +6852,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[96]
+	mi := &file_millrace_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6475,7 +6865,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{96}
+	return file_millrace_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -6514,7 +6904,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[97]
+	mi := &file_millrace_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6526,7 +6916,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[97]
+	mi := &file_millrace_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6539,7 +6929,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{97}
+	return file_millrace_proto_rawDescGZIP(), []int{102}
 }
 
 type CheckpointRequest struct {
@@ -6552,7 +6942,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[98]
+	mi := &file_millrace_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6564,7 +6954,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[98]
+	mi := &file_millrace_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6577,7 +6967,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{98}
+	return file_millrace_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -6603,7 +6993,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[99]
+	mi := &file_millrace_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6615,7 +7005,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[99]
+	mi := &file_millrace_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6628,7 +7018,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{99}
+	return file_millrace_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -6648,7 +7038,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[100]
+	mi := &file_millrace_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6660,7 +7050,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[100]
+	mi := &file_millrace_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6673,7 +7063,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{100}
+	return file_millrace_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -6778,7 +7168,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\rclock_seconds\x18\x0e \x01(\x01R\fclockSeconds\x12%\n" +
 	"\x04load\x18\x0f \x01(\v2\x11.millrace.v1.LoadR\x04load\x126\n" +
 	"\asources\x18\x10 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\x12\x14\n" +
-	"\x05owner\x18\x11 \x01(\tR\x05owner\"\xb2\x02\n" +
+	"\x05owner\x18\x11 \x01(\tR\x05owner\"\xa5\x03\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1a\n" +
@@ -6787,8 +7177,29 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06weight\x18\x05 \x01(\x01R\x06weight\x126\n" +
 	"\asources\x18\x06 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\x12\x18\n" +
 	"\acolumns\x18\a \x01(\fR\acolumns\x12>\n" +
-	"\fvocabularies\x18\b \x03(\v2\x1a.millrace.v1.JobVocabularyR\fvocabularies\"\x11\n" +
-	"\x0fPrepareResponse\"s\n" +
+	"\fvocabularies\x18\b \x03(\v2\x1a.millrace.v1.JobVocabularyR\fvocabularies\x128\n" +
+	"\vfilter_pass\x18\t \x01(\v2\x17.millrace.v1.FilterPassR\n" +
+	"filterPass\x127\n" +
+	"\tselection\x18\n" +
+	" \x01(\v2\x19.millrace.v1.JobSelectionR\tselection\"\x11\n" +
+	"\x0fPrepareResponse\"B\n" +
+	"\n" +
+	"FilterPass\x12\x16\n" +
+	"\x06filter\x18\x01 \x01(\fR\x06filter\x12\x1c\n" +
+	"\tmalformed\x18\x02 \x01(\rR\tmalformed\"<\n" +
+	"\fJobSelection\x12\x16\n" +
+	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\"\x94\x01\n" +
+	"\x11SelectRowsRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\fR\x03job\x12\x14\n" +
+	"\x05drive\x18\x02 \x01(\tR\x05drive\x12\x1c\n" +
+	"\tpartition\x18\x03 \x01(\tR\tpartition\x12\x16\n" +
+	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12!\n" +
+	"\fwait_seconds\x18\x05 \x01(\x01R\vwaitSeconds\"X\n" +
+	"\x12SelectRowsResponse\x12\x16\n" +
+	"\x06tested\x18\x01 \x01(\x03R\x06tested\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x14\n" +
+	"\x05piece\x18\x03 \x01(\fR\x05piece\"s\n" +
 	"\rJobVocabulary\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x14\n" +
@@ -6871,11 +7282,12 @@ const file_millrace_proto_rawDesc = "" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x12\n" +
 	"\x04have\x18\x02 \x03(\fR\x04have\"^\n" +
 	"\x19ShareVocabulariesResponse\x12A\n" +
-	"\fvocabularies\x18\x01 \x03(\v2\x1d.millrace.v1.SharedVocabularyR\fvocabularies\"T\n" +
+	"\fvocabularies\x18\x01 \x03(\v2\x1d.millrace.v1.SharedVocabularyR\fvocabularies\"r\n" +
 	"\x10SharedVocabulary\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x12\n" +
-	"\x04urls\x18\x03 \x03(\tR\x04urls\"-\n" +
+	"\x04urls\x18\x03 \x03(\tR\x04urls\x12\x1c\n" +
+	"\tselection\x18\x04 \x01(\bR\tselection\"-\n" +
 	"\x13MissingVocabularies\x12\x16\n" +
 	"\x06sha256\x18\x01 \x03(\fR\x06sha256\"\x0f\n" +
 	"\rBackupRequest\"&\n" +
@@ -7010,7 +7422,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\x9e\x06\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xda\x06\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -7041,7 +7453,17 @@ const file_millrace_proto_rawDesc = "" +
 	"\n" +
 	"splits_any\x18\x17 \x01(\x04R\tsplitsAny\x12\x1d\n" +
 	"\n" +
-	"splits_own\x18\x18 \x01(\x04R\tsplitsOwn\"\xb3\x04\n" +
+	"splits_own\x18\x18 \x01(\x04R\tsplitsOwn\x12:\n" +
+	"\tselection\x18\x19 \x01(\v2\x1c.millrace.v1.SelectionStatusR\tselection\"\xb8\x01\n" +
+	"\x0fSelectionStatus\x12\x16\n" +
+	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x12\n" +
+	"\x04rows\x18\x02 \x01(\x03R\x04rows\x12\x16\n" +
+	"\x06tested\x18\x03 \x01(\x03R\x06tested\x12\x18\n" +
+	"\apassing\x18\x04 \x01(\x03R\apassing\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x05 \x01(\rR\n" +
+	"partitions\x12'\n" +
+	"\x0fpartitions_done\x18\x06 \x01(\rR\x0epartitionsDone\"\xb3\x04\n" +
 	"\n" +
 	"RankStatus\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x1a\n" +
@@ -7093,7 +7515,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06epochs\x18\x04 \x01(\x04R\x06epochs\x12\x1c\n" +
 	"\tdelivered\x18\x05 \x01(\x04R\tdelivered\x12 \n" +
 	"\vminibatches\x18\x06 \x01(\x04R\vminibatches\x12\x1a\n" +
-	"\bfinished\x18\a \x01(\bR\bfinished\"\xe6\x03\n" +
+	"\bfinished\x18\a \x01(\bR\bfinished\"\xb8\x04\n" +
 	"\x0eAttachResponse\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12#\n" +
@@ -7106,7 +7528,10 @@ const file_millrace_proto_rawDesc = "" +
 	"\vmean_length\x18\t \x03(\v2+.millrace.v1.AttachResponse.MeanLengthEntryR\n" +
 	"meanLength\x12;\n" +
 	"\fprofile_keys\x18\n" +
-	" \x01(\v2\x18.millrace.v1.ProfileKeysR\vprofileKeys\x1a=\n" +
+	" \x01(\v2\x18.millrace.v1.ProfileKeysR\vprofileKeys\x12\x18\n" +
+	"\apassing\x18\v \x03(\x03R\apassing\x12\x18\n" +
+	"\acolumns\x18\r \x01(\fR\acolumns\x12\x1c\n" +
+	"\tmalformed\x18\x0e \x01(\rR\tmalformed\x1a=\n" +
 	"\x0fMeanLengthEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"o\n" +
@@ -7214,11 +7639,13 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05token\x18\x01 \x01(\fR\x05token\"*\n" +
 	"\tNotLeader\x12\x1d\n" +
 	"\n" +
-	"leader_url\x18\x01 \x01(\tR\tleaderUrl2\x82\x06\n" +
+	"leader_url\x18\x01 \x01(\tR\tleaderUrl2\xd1\x06\n" +
 	"\x04Node\x12G\n" +
 	"\bDescribe\x12\x1c.millrace.v1.DescribeRequest\x1a\x1d.millrace.v1.DescribeResponse\x12D\n" +
 	"\aPrepare\x12\x1b.millrace.v1.PrepareRequest\x1a\x1c.millrace.v1.PrepareResponse\x12D\n" +
-	"\aMeasure\x12\x1b.millrace.v1.MeasureRequest\x1a\x1c.millrace.v1.MeasureResponse\x12A\n" +
+	"\aMeasure\x12\x1b.millrace.v1.MeasureRequest\x1a\x1c.millrace.v1.MeasureResponse\x12M\n" +
+	"\n" +
+	"SelectRows\x12\x1e.millrace.v1.SelectRowsRequest\x1a\x1f.millrace.v1.SelectRowsResponse\x12A\n" +
 	"\x06Report\x12\x1a.millrace.v1.ReportRequest\x1a\x1b.millrace.v1.ReportResponse\x12A\n" +
 	"\x06Finish\x12\x1a.millrace.v1.FinishRequest\x1a\x1b.millrace.v1.FinishResponse\x12>\n" +
 	"\x05Drain\x12\x19.millrace.v1.DrainRequest\x1a\x1a.millrace.v1.DrainResponse\x12A\n" +
@@ -7267,7 +7694,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 109)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),            // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),           // 1: millrace.v1.InspectResponse
@@ -7283,101 +7710,106 @@ var file_millrace_proto_goTypes = []any{
 	(*NodeStatus)(nil),                // 11: millrace.v1.NodeStatus
 	(*PrepareRequest)(nil),            // 12: millrace.v1.PrepareRequest
 	(*PrepareResponse)(nil),           // 13: millrace.v1.PrepareResponse
-	(*JobVocabulary)(nil),             // 14: millrace.v1.JobVocabulary
-	(*PlanOptions)(nil),               // 15: millrace.v1.PlanOptions
-	(*MeasureRequest)(nil),            // 16: millrace.v1.MeasureRequest
-	(*MeasureResponse)(nil),           // 17: millrace.v1.MeasureResponse
-	(*ReportRequest)(nil),             // 18: millrace.v1.ReportRequest
-	(*ReportResponse)(nil),            // 19: millrace.v1.ReportResponse
-	(*FinishRequest)(nil),             // 20: millrace.v1.FinishRequest
-	(*FinishResponse)(nil),            // 21: millrace.v1.FinishResponse
-	(*DrainRequest)(nil),              // 22: millrace.v1.DrainRequest
-	(*DrainResponse)(nil),             // 23: millrace.v1.DrainResponse
-	(*RescanRequest)(nil),             // 24: millrace.v1.RescanRequest
-	(*RescanResponse)(nil),            // 25: millrace.v1.RescanResponse
-	(*CopyRequest)(nil),               // 26: millrace.v1.CopyRequest
-	(*CopyResponse)(nil),              // 27: millrace.v1.CopyResponse
-	(*VerifyRequest)(nil),             // 28: millrace.v1.VerifyRequest
-	(*VerifyResponse)(nil),            // 29: millrace.v1.VerifyResponse
-	(*NextMiniBatchRequest)(nil),      // 30: millrace.v1.NextMiniBatchRequest
-	(*NextMiniBatchResponse)(nil),     // 31: millrace.v1.NextMiniBatchResponse
-	(*PutVocabularyRequest)(nil),      // 32: millrace.v1.PutVocabularyRequest
-	(*PutVocabularyResponse)(nil),     // 33: millrace.v1.PutVocabularyResponse
-	(*ReadVocabularyRequest)(nil),     // 34: millrace.v1.ReadVocabularyRequest
-	(*ReadVocabularyResponse)(nil),    // 35: millrace.v1.ReadVocabularyResponse
-	(*ShareVocabulariesRequest)(nil),  // 36: millrace.v1.ShareVocabulariesRequest
-	(*ShareVocabulariesResponse)(nil), // 37: millrace.v1.ShareVocabulariesResponse
-	(*SharedVocabulary)(nil),          // 38: millrace.v1.SharedVocabulary
-	(*MissingVocabularies)(nil),       // 39: millrace.v1.MissingVocabularies
-	(*BackupRequest)(nil),             // 40: millrace.v1.BackupRequest
-	(*BackupResponse)(nil),            // 41: millrace.v1.BackupResponse
-	(*Member)(nil),                    // 42: millrace.v1.Member
-	(*ListMembersRequest)(nil),        // 43: millrace.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 44: millrace.v1.ListMembersResponse
-	(*AddMemberRequest)(nil),          // 45: millrace.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),         // 46: millrace.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),       // 47: millrace.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),      // 48: millrace.v1.RemoveMemberResponse
-	(*HeartbeatRequest)(nil),          // 49: millrace.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),         // 50: millrace.v1.HeartbeatResponse
-	(*LocateRequest)(nil),             // 51: millrace.v1.LocateRequest
-	(*LocateResponse)(nil),            // 52: millrace.v1.LocateResponse
-	(*TicketKey)(nil),                 // 53: millrace.v1.TicketKey
-	(*Ticket)(nil),                    // 54: millrace.v1.Ticket
-	(*SignedTicket)(nil),              // 55: millrace.v1.SignedTicket
-	(*ListNodesRequest)(nil),          // 56: millrace.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),         // 57: millrace.v1.ListNodesResponse
-	(*NodeRecord)(nil),                // 58: millrace.v1.NodeRecord
-	(*WorkerTrouble)(nil),             // 59: millrace.v1.WorkerTrouble
-	(*PartitionCopies)(nil),           // 60: millrace.v1.PartitionCopies
-	(*SetCopiesRequest)(nil),          // 61: millrace.v1.SetCopiesRequest
-	(*SetCopiesResponse)(nil),         // 62: millrace.v1.SetCopiesResponse
-	(*ListCopiesRequest)(nil),         // 63: millrace.v1.ListCopiesRequest
-	(*ListCopiesResponse)(nil),        // 64: millrace.v1.ListCopiesResponse
-	(*DrainNodeRequest)(nil),          // 65: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),         // 66: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),                   // 67: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),          // 68: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),         // 69: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),                 // 70: millrace.v1.JobStatus
-	(*RankStatus)(nil),                // 71: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),           // 72: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),          // 73: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),             // 74: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),            // 75: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),           // 76: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),          // 77: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),         // 78: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),          // 79: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),         // 80: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),             // 81: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),            // 82: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),            // 83: millrace.v1.AttachResponse
-	(*ProfileKeys)(nil),               // 84: millrace.v1.ProfileKeys
-	(*NumberRange)(nil),               // 85: millrace.v1.NumberRange
-	(*RankReport)(nil),                // 86: millrace.v1.RankReport
-	(*SideReport)(nil),                // 87: millrace.v1.SideReport
-	(*OffloadMetrics)(nil),            // 88: millrace.v1.OffloadMetrics
-	(*LeaseRequest)(nil),              // 89: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),                 // 90: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),             // 91: millrace.v1.LeaseResponse
-	(*LeaseTicket)(nil),               // 92: millrace.v1.LeaseTicket
-	(*Grant)(nil),                     // 93: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),        // 94: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),       // 95: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),            // 96: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),           // 97: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),         // 98: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),        // 99: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),                 // 100: millrace.v1.NotLeader
-	nil,                               // 101: millrace.v1.Schema.MeanLengthEntry
-	nil,                               // 102: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                               // 103: millrace.v1.AttachResponse.MeanLengthEntry
+	(*FilterPass)(nil),                // 14: millrace.v1.FilterPass
+	(*JobSelection)(nil),              // 15: millrace.v1.JobSelection
+	(*SelectRowsRequest)(nil),         // 16: millrace.v1.SelectRowsRequest
+	(*SelectRowsResponse)(nil),        // 17: millrace.v1.SelectRowsResponse
+	(*JobVocabulary)(nil),             // 18: millrace.v1.JobVocabulary
+	(*PlanOptions)(nil),               // 19: millrace.v1.PlanOptions
+	(*MeasureRequest)(nil),            // 20: millrace.v1.MeasureRequest
+	(*MeasureResponse)(nil),           // 21: millrace.v1.MeasureResponse
+	(*ReportRequest)(nil),             // 22: millrace.v1.ReportRequest
+	(*ReportResponse)(nil),            // 23: millrace.v1.ReportResponse
+	(*FinishRequest)(nil),             // 24: millrace.v1.FinishRequest
+	(*FinishResponse)(nil),            // 25: millrace.v1.FinishResponse
+	(*DrainRequest)(nil),              // 26: millrace.v1.DrainRequest
+	(*DrainResponse)(nil),             // 27: millrace.v1.DrainResponse
+	(*RescanRequest)(nil),             // 28: millrace.v1.RescanRequest
+	(*RescanResponse)(nil),            // 29: millrace.v1.RescanResponse
+	(*CopyRequest)(nil),               // 30: millrace.v1.CopyRequest
+	(*CopyResponse)(nil),              // 31: millrace.v1.CopyResponse
+	(*VerifyRequest)(nil),             // 32: millrace.v1.VerifyRequest
+	(*VerifyResponse)(nil),            // 33: millrace.v1.VerifyResponse
+	(*NextMiniBatchRequest)(nil),      // 34: millrace.v1.NextMiniBatchRequest
+	(*NextMiniBatchResponse)(nil),     // 35: millrace.v1.NextMiniBatchResponse
+	(*PutVocabularyRequest)(nil),      // 36: millrace.v1.PutVocabularyRequest
+	(*PutVocabularyResponse)(nil),     // 37: millrace.v1.PutVocabularyResponse
+	(*ReadVocabularyRequest)(nil),     // 38: millrace.v1.ReadVocabularyRequest
+	(*ReadVocabularyResponse)(nil),    // 39: millrace.v1.ReadVocabularyResponse
+	(*ShareVocabulariesRequest)(nil),  // 40: millrace.v1.ShareVocabulariesRequest
+	(*ShareVocabulariesResponse)(nil), // 41: millrace.v1.ShareVocabulariesResponse
+	(*SharedVocabulary)(nil),          // 42: millrace.v1.SharedVocabulary
+	(*MissingVocabularies)(nil),       // 43: millrace.v1.MissingVocabularies
+	(*BackupRequest)(nil),             // 44: millrace.v1.BackupRequest
+	(*BackupResponse)(nil),            // 45: millrace.v1.BackupResponse
+	(*Member)(nil),                    // 46: millrace.v1.Member
+	(*ListMembersRequest)(nil),        // 47: millrace.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 48: millrace.v1.ListMembersResponse
+	(*AddMemberRequest)(nil),          // 49: millrace.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),         // 50: millrace.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),       // 51: millrace.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),      // 52: millrace.v1.RemoveMemberResponse
+	(*HeartbeatRequest)(nil),          // 53: millrace.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),         // 54: millrace.v1.HeartbeatResponse
+	(*LocateRequest)(nil),             // 55: millrace.v1.LocateRequest
+	(*LocateResponse)(nil),            // 56: millrace.v1.LocateResponse
+	(*TicketKey)(nil),                 // 57: millrace.v1.TicketKey
+	(*Ticket)(nil),                    // 58: millrace.v1.Ticket
+	(*SignedTicket)(nil),              // 59: millrace.v1.SignedTicket
+	(*ListNodesRequest)(nil),          // 60: millrace.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),         // 61: millrace.v1.ListNodesResponse
+	(*NodeRecord)(nil),                // 62: millrace.v1.NodeRecord
+	(*WorkerTrouble)(nil),             // 63: millrace.v1.WorkerTrouble
+	(*PartitionCopies)(nil),           // 64: millrace.v1.PartitionCopies
+	(*SetCopiesRequest)(nil),          // 65: millrace.v1.SetCopiesRequest
+	(*SetCopiesResponse)(nil),         // 66: millrace.v1.SetCopiesResponse
+	(*ListCopiesRequest)(nil),         // 67: millrace.v1.ListCopiesRequest
+	(*ListCopiesResponse)(nil),        // 68: millrace.v1.ListCopiesResponse
+	(*DrainNodeRequest)(nil),          // 69: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),         // 70: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),                   // 71: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),          // 72: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),         // 73: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),                 // 74: millrace.v1.JobStatus
+	(*SelectionStatus)(nil),           // 75: millrace.v1.SelectionStatus
+	(*RankStatus)(nil),                // 76: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),           // 77: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 78: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),             // 79: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),            // 80: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),           // 81: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),          // 82: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),         // 83: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),          // 84: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),         // 85: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),             // 86: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),            // 87: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),            // 88: millrace.v1.AttachResponse
+	(*ProfileKeys)(nil),               // 89: millrace.v1.ProfileKeys
+	(*NumberRange)(nil),               // 90: millrace.v1.NumberRange
+	(*RankReport)(nil),                // 91: millrace.v1.RankReport
+	(*SideReport)(nil),                // 92: millrace.v1.SideReport
+	(*OffloadMetrics)(nil),            // 93: millrace.v1.OffloadMetrics
+	(*LeaseRequest)(nil),              // 94: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),                 // 95: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),             // 96: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),               // 97: millrace.v1.LeaseTicket
+	(*Grant)(nil),                     // 98: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),        // 99: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),       // 100: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),            // 101: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),           // 102: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),         // 103: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),        // 104: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),                 // 105: millrace.v1.NotLeader
+	nil,                               // 106: millrace.v1.Schema.MeanLengthEntry
+	nil,                               // 107: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                               // 108: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	11,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	101, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	102, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	106, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	107, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	7,   // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
 	9,   // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
 	6,   // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
@@ -7385,117 +7817,122 @@ var file_millrace_proto_depIdxs = []int32{
 	5,   // 7: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
 	10,  // 8: millrace.v1.NodeStatus.load:type_name -> millrace.v1.Load
 	8,   // 9: millrace.v1.NodeStatus.sources:type_name -> millrace.v1.PartitionSource
-	15,  // 10: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
+	19,  // 10: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
 	8,   // 11: millrace.v1.PrepareRequest.sources:type_name -> millrace.v1.PartitionSource
-	14,  // 12: millrace.v1.PrepareRequest.vocabularies:type_name -> millrace.v1.JobVocabulary
-	8,   // 13: millrace.v1.MeasureRequest.source:type_name -> millrace.v1.PartitionSource
-	4,   // 14: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
-	38,  // 15: millrace.v1.ShareVocabulariesResponse.vocabularies:type_name -> millrace.v1.SharedVocabulary
-	42,  // 16: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
-	42,  // 17: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
-	11,  // 18: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
-	53,  // 19: millrace.v1.HeartbeatResponse.ticket_key:type_name -> millrace.v1.TicketKey
-	8,   // 20: millrace.v1.LocateResponse.sources:type_name -> millrace.v1.PartitionSource
-	58,  // 21: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
-	11,  // 22: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	59,  // 23: millrace.v1.NodeRecord.troubles:type_name -> millrace.v1.WorkerTrouble
-	60,  // 24: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
-	60,  // 25: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
-	15,  // 26: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	14,  // 27: millrace.v1.JobSpec.vocabularies:type_name -> millrace.v1.JobVocabulary
-	67,  // 28: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	70,  // 29: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	67,  // 30: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	71,  // 31: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	70,  // 32: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	70,  // 33: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	70,  // 34: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	85,  // 35: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	103, // 36: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	84,  // 37: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
-	87,  // 38: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
-	87,  // 39: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
-	88,  // 40: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
-	86,  // 41: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	90,  // 42: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	93,  // 43: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	92,  // 44: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
-	85,  // 45: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,   // 46: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	12,  // 47: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	16,  // 48: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	18,  // 49: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	20,  // 50: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	22,  // 51: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	24,  // 52: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	26,  // 53: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	28,  // 54: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,   // 55: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	30,  // 56: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	49,  // 57: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	51,  // 58: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
-	56,  // 59: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	65,  // 60: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	61,  // 61: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	63,  // 62: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	68,  // 63: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	72,  // 64: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	74,  // 65: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	77,  // 66: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	76,  // 67: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	79,  // 68: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	81,  // 69: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	89,  // 70: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	94,  // 71: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	96,  // 72: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	98,  // 73: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	32,  // 74: millrace.v1.Control.PutVocabulary:input_type -> millrace.v1.PutVocabularyRequest
-	34,  // 75: millrace.v1.Control.ReadVocabulary:input_type -> millrace.v1.ReadVocabularyRequest
-	36,  // 76: millrace.v1.Control.ShareVocabularies:input_type -> millrace.v1.ShareVocabulariesRequest
-	43,  // 77: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	45,  // 78: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	47,  // 79: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	40,  // 80: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,   // 81: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	13,  // 82: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	17,  // 83: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	19,  // 84: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	21,  // 85: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	23,  // 86: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	25,  // 87: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	27,  // 88: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	29,  // 89: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,   // 90: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	31,  // 91: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	50,  // 92: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	52,  // 93: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
-	57,  // 94: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	66,  // 95: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	62,  // 96: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	64,  // 97: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	69,  // 98: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	73,  // 99: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	75,  // 100: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	78,  // 101: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	75,  // 102: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	80,  // 103: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	83,  // 104: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	91,  // 105: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	95,  // 106: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	97,  // 107: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	99,  // 108: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	33,  // 109: millrace.v1.Control.PutVocabulary:output_type -> millrace.v1.PutVocabularyResponse
-	35,  // 110: millrace.v1.Control.ReadVocabulary:output_type -> millrace.v1.ReadVocabularyResponse
-	37,  // 111: millrace.v1.Control.ShareVocabularies:output_type -> millrace.v1.ShareVocabulariesResponse
-	44,  // 112: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	46,  // 113: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	48,  // 114: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	41,  // 115: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	81,  // [81:116] is the sub-list for method output_type
-	46,  // [46:81] is the sub-list for method input_type
-	46,  // [46:46] is the sub-list for extension type_name
-	46,  // [46:46] is the sub-list for extension extendee
-	0,   // [0:46] is the sub-list for field type_name
+	18,  // 12: millrace.v1.PrepareRequest.vocabularies:type_name -> millrace.v1.JobVocabulary
+	14,  // 13: millrace.v1.PrepareRequest.filter_pass:type_name -> millrace.v1.FilterPass
+	15,  // 14: millrace.v1.PrepareRequest.selection:type_name -> millrace.v1.JobSelection
+	8,   // 15: millrace.v1.MeasureRequest.source:type_name -> millrace.v1.PartitionSource
+	4,   // 16: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
+	42,  // 17: millrace.v1.ShareVocabulariesResponse.vocabularies:type_name -> millrace.v1.SharedVocabulary
+	46,  // 18: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
+	46,  // 19: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
+	11,  // 20: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
+	57,  // 21: millrace.v1.HeartbeatResponse.ticket_key:type_name -> millrace.v1.TicketKey
+	8,   // 22: millrace.v1.LocateResponse.sources:type_name -> millrace.v1.PartitionSource
+	62,  // 23: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
+	11,  // 24: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
+	63,  // 25: millrace.v1.NodeRecord.troubles:type_name -> millrace.v1.WorkerTrouble
+	64,  // 26: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
+	64,  // 27: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
+	19,  // 28: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
+	18,  // 29: millrace.v1.JobSpec.vocabularies:type_name -> millrace.v1.JobVocabulary
+	71,  // 30: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	74,  // 31: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	71,  // 32: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	76,  // 33: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	75,  // 34: millrace.v1.JobStatus.selection:type_name -> millrace.v1.SelectionStatus
+	74,  // 35: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	74,  // 36: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	74,  // 37: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	90,  // 38: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	108, // 39: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	89,  // 40: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
+	92,  // 41: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
+	92,  // 42: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
+	93,  // 43: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
+	91,  // 44: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	95,  // 45: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	98,  // 46: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	97,  // 47: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	90,  // 48: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,   // 49: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	12,  // 50: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	20,  // 51: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	16,  // 52: millrace.v1.Node.SelectRows:input_type -> millrace.v1.SelectRowsRequest
+	22,  // 53: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	24,  // 54: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	26,  // 55: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	28,  // 56: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	30,  // 57: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	32,  // 58: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,   // 59: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	34,  // 60: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	53,  // 61: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	55,  // 62: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
+	60,  // 63: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	69,  // 64: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	65,  // 65: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	67,  // 66: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	72,  // 67: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	77,  // 68: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	79,  // 69: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	82,  // 70: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	81,  // 71: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	84,  // 72: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	86,  // 73: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	94,  // 74: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	99,  // 75: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	101, // 76: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	103, // 77: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	36,  // 78: millrace.v1.Control.PutVocabulary:input_type -> millrace.v1.PutVocabularyRequest
+	38,  // 79: millrace.v1.Control.ReadVocabulary:input_type -> millrace.v1.ReadVocabularyRequest
+	40,  // 80: millrace.v1.Control.ShareVocabularies:input_type -> millrace.v1.ShareVocabulariesRequest
+	47,  // 81: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	49,  // 82: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	51,  // 83: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	44,  // 84: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,   // 85: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	13,  // 86: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	21,  // 87: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	17,  // 88: millrace.v1.Node.SelectRows:output_type -> millrace.v1.SelectRowsResponse
+	23,  // 89: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	25,  // 90: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	27,  // 91: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	29,  // 92: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	31,  // 93: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	33,  // 94: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,   // 95: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	35,  // 96: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	54,  // 97: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	56,  // 98: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
+	61,  // 99: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	70,  // 100: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	66,  // 101: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	68,  // 102: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	73,  // 103: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	78,  // 104: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	80,  // 105: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	83,  // 106: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	80,  // 107: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	85,  // 108: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	88,  // 109: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	96,  // 110: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	100, // 111: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	102, // 112: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	104, // 113: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	37,  // 114: millrace.v1.Control.PutVocabulary:output_type -> millrace.v1.PutVocabularyResponse
+	39,  // 115: millrace.v1.Control.ReadVocabulary:output_type -> millrace.v1.ReadVocabularyResponse
+	41,  // 116: millrace.v1.Control.ShareVocabularies:output_type -> millrace.v1.ShareVocabulariesResponse
+	48,  // 117: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	50,  // 118: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	52,  // 119: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	45,  // 120: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	85,  // [85:121] is the sub-list for method output_type
+	49,  // [49:85] is the sub-list for method input_type
+	49,  // [49:49] is the sub-list for extension type_name
+	49,  // [49:49] is the sub-list for extension extendee
+	0,   // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -7509,7 +7946,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   104,
+			NumMessages:   109,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

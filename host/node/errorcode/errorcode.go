@@ -29,6 +29,7 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
@@ -56,6 +57,9 @@ var codes = []struct {
 	{vocabularies.ErrMissing, connect.CodeUnavailable}, // a member that has it may come back
 	{vocabularies.ErrDigest, connect.CodeDataLoss},
 	{vocabulary.ErrDamaged, connect.CodeDataLoss},
+	{selection.ErrDamaged, connect.CodeDataLoss},
+	{selection.ErrVersion, connect.CodeFailedPrecondition},
+	{pipeline.ErrSelection, connect.CodeFailedPrecondition},
 	{vocabulary.ErrVersion, connect.CodeFailedPrecondition},
 	{host.ErrSource, connect.CodeUnavailable}, // whatever could not be read: it may be read elsewhere, or later
 	{heartbeat.ErrReplaced, connect.CodeFailedPrecondition},

@@ -190,7 +190,7 @@ func Mapped() (*program.Program, *tensor.Schema) {
 // Crossed is a program over generated files with two graphs: one of lists and scalars, a step of which is taken twice,
 // and one of scalars that feeds dense columns.
 func Crossed() (*program.Program, *tensor.Schema) {
-	s := &tensor.Schema{Dense: []string{"cross", "int_1"}, IDs: tensor.Int64}
+	s := &tensor.Schema{Dense: []string{"cross", "int_1"}, IDs: tensor.Int64, Weights: true}
 	key := func(name string, value int, ops ...program.Op) program.GraphSink {
 		s.Keys = append(s.Keys, tensor.Key{Name: name, List: true})
 		return program.GraphSink{Value: uint32(value), Sink: program.Sink{To: program.ToSparse,
@@ -213,20 +213,23 @@ func Crossed() (*program.Program, *tensor.Schema) {
 			step(program.HashCross{Buckets: 1000}, 2, 2),
 			step(program.ComputeScore{Function: program.ScoreJaccard}, 0, 1, program.FillNull{},
 				&program.Bucketize{Borders32: []float32{0.1, 0.5}}),
+			{Inputs: []uint32{1}, Combine: program.Enumerate{}, Ops: []program.Op{program.FirstX{N: 5}}},
 		},
 		Sinks: []program.GraphSink{
 			key("lists", 3, program.SigridHash{Max: 1 << 20}), key("with cat_0", 4), key("some", 4, program.FirstX{N: 2}),
 			key("windows", 5, program.PositiveModulus{M: 1000}), key("list_1", 1),
 			key("bucket", 6, program.HashBucket{Buckets: 77}), key("alike", 7),
+			key("places", 8, program.FirstX{N: 3}),
 		},
 	}
+	lists.Sinks[len(lists.Sinks)-1].Scored = true
 	scalars := program.Graph{
 		Steps: []program.Step{step(program.Cartesian{MaxLength: 1}, 0, 1)},
 		Sinks: []program.GraphSink{{Value: 2, Sink: program.Sink{To: program.ToDense, Ops: []program.Op{
 			program.FillNull{Int: 3}, program.Convert{To: program.Float32}, program.Log{Add: 1}}}}},
 	}
 	return &program.Program{
-		Source: program.Parquet, Output: program.Output{Dense: 2, Keys: uint32(len(s.Keys))},
+		Source: program.Parquet, Output: program.Output{Dense: 2, Keys: uint32(len(s.Keys)), Weights: true},
 		Columns: []program.Column{
 			plain, column("list_0", program.Int64, true, program.GraphFirst),
 			column("list_1", program.Int64, true, program.GraphNext), column("cat_0", program.Int64, false, program.GraphNext),

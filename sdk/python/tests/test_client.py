@@ -25,6 +25,7 @@ from millrace import (
     JobAbandonedError,
     JobEndedError,
     MillraceError,
+    OptionsError,
     OtherJobError,
     ServiceError,
     Token,
@@ -530,6 +531,12 @@ class Faults(unittest.TestCase):
             (b'{"partitions":[{"rows":320}]}', 0, set()),
         ):
             self.assertEqual(planned_rows(manifest, batch), want)
+        two = b'{"partitions":[{"rows":320},{"rows":71}]}'  # some rows pass a filter
+        self.assertEqual(planned_rows(two, 32, [65, 0]), {32, 1})
+        self.assertEqual(planned_rows(two, 32, [0, 0]), set())
+        for passing in ([65], [65, 72], [65, 0, 0], [-1, 0]):
+            with self.assertRaises(ValueError):
+                planned_rows(two, 32, passing)
         for wrong in (b'{"partitions":[{"rows":-1}]}', b'{"partitions":[{"rows":"x"}]}', b"x"):
             with self.assertRaises(ValueError):
                 planned_rows(wrong, 32)
@@ -829,6 +836,18 @@ class Failover(unittest.TestCase):
                 FileNotFoundError, "no such file; give a path, a YAML document or a pipeline's name"
             ):
                 control.submit({"name": "a", "pipeline": "none.yaml"})
+
+    def test_submit_refuses_statistics_of_no_pipeline(self) -> None:
+        with Cluster() as c, Control(c.urls) as control:
+            for spec, statistics, says in (
+                ({"name": "a"}, {"train": "train.summary"}, "no pipeline"),
+                ({"name": "a", "pipeline": b"\xff"}, {"train": "train.summary"}, "not UTF-8"),
+                ({"name": "a", "pipeline": "rm1"}, ["train.summary"], "want a mapping of names to files"),
+                ({"name": "a", "pipeline": "rm1"}, {"train": 7}, "want a mapping of names to files"),
+            ):
+                with self.subTest(says), self.assertRaisesRegex(OptionsError, says):
+                    control.submit(spec, statistics=statistics)  # type: ignore[arg-type]
+            self.assertEqual(c.spec, {})
 
     def test_submit_refuses_what_is_no_field(self) -> None:
         with Cluster() as c, Control(c.urls) as control:

@@ -123,6 +123,7 @@ def everything() -> Pipeline:
         .sparse("list", name="as it is")
         .sparse("list", name="windows", ops=[ngram(2), hashed])
         .sparse("list", name="three", ops=[ngram(3)])
+        .sparse("list", name="listed", ops=[ngram(3, mode="rap"), hashed])
         .sparse("text", ops=[hex_to_int()])
         .sparse("list", name="last", ops=[list_slice(start=-2, pad=7)])
         .sparse("list", name="inner", ops=[list_slice(start=1, end=-1)])
@@ -193,7 +194,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 23, 37, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 23, 38, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

@@ -20,8 +20,19 @@ import urllib.request
 from typing import Any, Optional
 
 import millrace
-from millrace import Control, FencedError, Job, MillraceError, OtherJobError, ServiceError, TLSError, TokenError
-from millrace.errors import PrivateProcessError
+from millrace import (
+    Control,
+    FencedError,
+    Job,
+    MillraceError,
+    OtherJobError,
+    Pipeline,
+    ServiceError,
+    TLSError,
+    TokenError,
+)
+from millrace.errors import PipelineError, PrivateProcessError
+from millrace.operators import fill_null, normalize
 from millrace.own import OwnWorker
 from millrace.wire import context as tls_context
 
@@ -150,6 +161,33 @@ class EndToEnd(unittest.TestCase):
                 millrace.open(files, document, control=s.url, tensors="views")
             with self.assertRaises(millrace.FilesError):
                 millrace.open(files, document, control=s.url, vocabularies={"ids": built + "x"})
+
+    def test_statistics(self) -> None:
+        """The numbers of a summary become part of the pipeline that is submitted."""
+        s = self.service
+        files = os.path.join(s.data, "*.parquet")
+        pipeline = Pipeline(batch=1000).dense("int_0", ops=[fill_null(0), normalize(statistics="train")])
+        pipeline.statistics("train")
+        with tempfile.TemporaryDirectory() as folder:
+            path, summary = os.path.join(folder, "p.yaml"), os.path.join(folder, "train.summary")
+            with open(path, "w") as f:
+                f.write(pipeline.to_yaml())
+            command = [service.program(), "dataset", "summarize", "--pipeline", path, "--in", files, "--out", summary]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            more: dict[str, Any] = {"shuffle": "none", "order": "deterministic", "tensors": "views"}
+            with millrace.open(files, pipeline, statistics={"train": summary}, **more) as job:
+                want = [digest(b) for b in job]
+            with Control(s.url) as c:
+                for i, given in enumerate((pipeline, path, pipeline.to_yaml().encode())):
+                    spec = {"name": f"statistics-{i}", "pipeline": given, "order": "deterministic"}
+                    spec["plan"] = {"shuffle": "none", "seed": str(i)}
+                    self.submitted.append(c.submit(spec, statistics={"train": summary})["id"])
+                    with Job(s.url, self.submitted[-1]) as job:
+                        self.assertEqual([digest(b) for b in job], want)
+                with self.assertRaisesRegex(PipelineError, 'no statistics "trial"'):
+                    c.submit(spec, statistics={"trial": summary})
+                with self.assertRaisesRegex(ServiceError, "there is no summary"):
+                    c.submit(spec)
 
     def test_own_cpus_make_a_share(self) -> None:
         """This rank's own CPUs make all, half or none of its splits, or are killed in the middle: the sequence and the

@@ -24,11 +24,14 @@ from millrace.operators import (
     hex_to_int,
     identity,
     log,
+    min_max,
+    normalize,
     positive_modulus,
     sigrid_hash,
     vocabulary,
 )
-from millrace.pipeline import LogSpaced, Operator
+from millrace.filters import Filter, all_of, any_of, column, sampling
+from millrace.pipeline import LogSpaced, Operator, with_statistics
 
 MILLRACE = os.environ.get("MILLRACE_BIN", "")
 
@@ -108,6 +111,41 @@ class Documents(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "unknown is 0, want text"):
             p.vocabulary("v", unknown=0)  # type: ignore[arg-type]
         self.assertEqual(p.vocabularies, [], "what is refused is not added")
+
+        with self.assertRaisesRegex(TypeError, "3 is no filter, as millrace.filters.column"):
+            p.filter(3)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "'x' is no filter"):
+            all_of(column("a", eq=1), "x")  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "name is 3, want text"):
+            column(3, eq=1)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "null is 1, want True or False"):
+            column("a", null=1)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "one_of is '12', want numbers"):
+            column("a", one_of="12")  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "key is None, want text"):
+            sampling(None, rate=0.5)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "join filters with"):
+            column("a", eq=1) and column("b", eq=1)
+        self.assertIsNone(p.row_filter)
+        with self.assertRaisesRegex(TypeError, "summary is 3, want text"):
+            p.statistics("s", summary=3)  # type: ignore[arg-type]
+        self.assertEqual(p.named_statistics, [])
+
+    def test_filters_and_statistics_are_the_documents_words(self) -> None:
+        p = Pipeline().dense("x", ops=[normalize(statistics="s")])
+        first = column("a b", ge=-1, lt=2.5, one_of=[1, 4], null=False)
+        p.filter(first & ~sampling("row", rate=1, salt=7) | column("x", eq=0))
+        p.statistics("s", {"x": {"mean": 1, "deviation": 0.5}}, summary="ab").statistics("t")
+        self.assertEqual(
+            p.to_yaml().split("statistics: s}]\n")[1],
+            "statistics: {s: {summary: ab, values: {x: {mean: 1, deviation: 0.5}}}, t: {}}\n"
+            'filter: {any: [{all: [{column: "a b", lt: 2.5, ge: -1, in: [1, 4], "null": false}, '
+            "{not: {sampling: {key: row, rate: 1.0, salt: 7}}}]}, {column: x, eq: 0}]}\n",
+        )
+        self.assertEqual(p.locate("filter.all[0].in"), p.locate("filter"))
+        self.assertEqual(p.locate("statistics.s.values"), p.named_statistics[0].place)
+        self.assertIsNotNone(p.locate("filter"))
+        self.assertIsNone(Pipeline().locate("filter"))
 
     def test_vocabularies_are_written_without_their_defaults(self) -> None:
         p = Pipeline().vocabulary("all", order="count", joint=True, base=5, null_id=-1, rare_id=0, oov_buckets=3)
@@ -321,6 +359,100 @@ vocabularies:
             p.check(self.data, vocabularies={"seen": files["seen"]})
         with self.assertRaisesRegex(millrace.OptionsError, "want a mapping of names to files"):
             p.check(self.data, vocabularies=[files["seen"]])  # type: ignore[arg-type]
+
+    def test_filters_are_those_of_the_document_written_by_hand(self) -> None:
+        def rows(pipeline: Any) -> list[Any]:
+            with millrace.open([self.data], pipeline, batch=60, tensors="views") as job:
+                return [(str(mb.name), mb.dense.tolist()) for mb in job]
+
+        draw = random.Random(12)
+
+        def drawn(depth: int) -> tuple[Filter, dict[str, Any]]:
+            kind = draw.choice(["all", "any", "not", "test", "test", "sampling"] if depth < 4 else ["test", "sampling"])
+            if kind in ("all", "any"):
+                parts = [drawn(depth + 1) for _ in range(draw.randrange(1, 4))]
+                joined = all_of if kind == "all" else any_of
+                return joined(*(f for f, _ in parts)), {kind: [d for _, d in parts]}
+            if kind == "not":
+                f, d = drawn(depth + 1)
+                return ~f, {"not": d}
+            if kind == "sampling":
+                key, rate, salt = draw.choice(["row", "cat_1"]), draw.random(), draw.randrange(-5, 5)
+                return sampling(key, rate=rate, salt=salt), {"sampling": {"key": key, "rate": rate, "salt": salt}}
+            tests: dict[str, Any] = {draw.choice(["eq", "ne", "lt", "le", "gt", "ge"]): draw.randrange(0, 40)}
+            if draw.random() < 0.3:
+                tests["in"] = [draw.randrange(0, 40) for _ in range(20)]
+            by_hand = {"column": "int_1", **tests}
+            if "in" in tests:
+                tests["one_of"] = tests.pop("in")
+            return column("int_1", **tests), by_hand
+
+        different = set()
+        for turn in range(25):
+            chosen, by_hand = drawn(0)
+            p = Pipeline().dense("int_0", ops=[fill_null(0)]).filter(chosen)
+            document = {"batch": 8192, "dense": [{"columns": ["int_0"], "ops": [{"fill_null": 0}]}], "filter": by_hand}
+            self.assertEqual(Pipeline.from_yaml(json.dumps(document)), p, p.to_yaml())
+            self.assertEqual(Pipeline.from_yaml(p.to_yaml()), p)
+            if turn % 5 == 0:
+                try:
+                    found = rows(p)
+                except PipelineError:  # no row passes
+                    continue
+                self.assertEqual(found, rows(json.dumps(document)))
+                different.add(sum(len(dense) for _, dense in found))
+        self.assertGreater(len(different), 1)
+
+    def test_errors_name_the_line_of_a_filter(self) -> None:
+        p = Pipeline().dense("int_0", ops=[fill_null(0), normalize(statistics="s")])
+        p.filter(any_of(column("int_1", eq=1), sampling("row", rate=2)))
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+        p.statistics("s").statistics("unused")
+        with self.assertRaises(PipelineError) as caught:
+            p.check()
+        found = sorted((problem.path, problem.file, problem.line) for problem in caught.exception.problems)
+        self.assertEqual(
+            found, [("filter.any[1].sampling", __file__, line), ("statistics.unused", __file__, line + 2)]
+        )
+        message = "line 3:9: filter.any[1].sampling: wrong value; statistics.unused: no use"
+        places = f"{__file__}:{line}", f"{__file__}:{line + 2}"
+        explained = "{}: filter.any[1].sampling: wrong value; {}: statistics.unused: no use".format(*places)
+        self.assertEqual(p.explain(message), explained)
+        p = Pipeline().dense("int_0", ops=[fill_null(0)]).filter(column("int_99", eq=1))
+        with self.assertRaises(PipelineError) as caught:
+            p.check(self.data)
+        self.assertEqual(caught.exception.problems[0].file, __file__)
+
+    def test_statistics_of_a_summary(self) -> None:
+        p = Pipeline().label("label").dense("int_0", ops=[fill_null(0), clamp(min=0), normalize(statistics="train")])
+        p.dense("int_1", ops=[min_max(statistics="train"), fill_null(0)]).statistics("train")
+        path, summary = self.home / "statistics.yaml", str(self.home / "train.summary")
+        path.write_text(p.to_yaml())
+        named = ["--pipeline", str(path), f'--in="{self.data}"', "--out", summary]
+        self.run_binary("dataset", "summarize", *named, "--progress", "none")
+        self.assertEqual(Pipeline.from_yaml(p.to_yaml()), p)
+        read = []
+        for pipeline in (p, str(path)):
+            with millrace.open([self.data], pipeline, batch=60, statistics={"train": summary}, tensors="views") as job:
+                read.append([(str(mb.name), mb.dense.tolist()) for mb in job])
+        self.assertEqual(read[0], read[1])
+        whole = Pipeline.from_yaml(with_statistics(p.to_yaml(), p, {"train": summary}))
+        values = dict(whole.named_statistics[0].values or ())
+        self.assertEqual(len(values), 2)
+        self.assertEqual(len(whole.named_statistics[0].summary), 64)
+        self.assertEqual(Pipeline.from_yaml(whole.to_yaml()), whole)
+        with millrace.open([self.data], whole, batch=60, tensors="views") as job:
+            self.assertEqual([(str(mb.name), mb.dense.tolist()) for mb in job], read[0])
+        checked = p.check(self.data, statistics={"train": summary})
+        self.assertEqual(checked.digest, whole.check(self.data).digest)
+        with self.assertRaisesRegex(PipelineError, 'there is no summary for "train"'):
+            p.check(self.data)
+        with self.assertRaisesRegex(millrace.OptionsError, "no statistics"):
+            millrace.open([self.data], p, statistics={"trial": summary}, tensors="views").__enter__()
+        with self.assertRaisesRegex(PipelineError, 'no statistics "trial"'):
+            with_statistics(p.to_yaml(), p, {"trial": summary})
+        with self.assertRaisesRegex(millrace.OptionsError, "want a mapping of names to files"):
+            p.check(self.data, statistics=[summary])  # type: ignore[arg-type]
 
     def test_errors_name_the_line_of_a_vocabulary(self) -> None:
         p = Pipeline().sparse("cat_0", ops=[fill_null(0), vocabulary("seen")])

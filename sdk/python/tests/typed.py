@@ -7,12 +7,14 @@ from typing import Iterator, Optional
 import torch
 
 import millrace
+from millrace.filters import column, sampling
 from millrace.operators import fill_null, sigrid_hash
 from millrace.torch import Batch, MiniBatches
 
 
 def loop(files: list[str]) -> Iterator[Optional[torch.Tensor]]:
     built = millrace.Pipeline("p").label("y", null=0).sparse("id", ops=[fill_null(0), sigrid_hash(max=10)])
+    built.filter(column("id", one_of=[1, 2]) & ~sampling("row", rate=0.25)).statistics("s", {"id": {"mean": 1.5}})
     data: MiniBatches = millrace.open(files, pipeline=built, batch=64, order="deterministic", device="cpu")
     for batch in data:
         typed: Batch = batch
@@ -34,4 +36,6 @@ def wrong() -> None:
     millrace.open("x", "rm1", batch="64")  # type: ignore[call-overload]
     millrace.open("x")  # type: ignore[call-overload]
     millrace.Pipeline().vocabulary("v", order="last")  # type: ignore[arg-type]
+    millrace.Pipeline().filter({"column": "a"})  # type: ignore[arg-type]
+    column("a", equal=1)  # type: ignore[call-arg]
     sigrid_hash(maximum=10)  # type: ignore[call-arg]

@@ -38,6 +38,7 @@ type role struct {
 	Card    *card
 	Serves  *worker.Rank // the only rank of the Worker
 	Trainer *trainer
+	Reducer *reducer
 
 	Link *link // nil: in the network of this process; else in one of its own, behind a link
 }
@@ -107,6 +108,9 @@ func play(text string) error {
 		return r.Card.run(ctx)
 	}
 	fmt.Println("ready")
+	if r.Reducer != nil {
+		return r.Reducer.run(ctx)
+	}
 	return r.Trainer.run(ctx)
 }
 

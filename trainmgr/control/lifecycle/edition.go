@@ -89,6 +89,22 @@ func (l *editionList) EditionStored(pieces int) {
 	}
 }
 
+// Selected records the selection of an edition whose pipeline has a filter, and the digest that the edition has with
+// it.
+func (l *editionList) Selected(number int, digest dataset.Digest, s record.Selection) {
+	if l.next != nil && l.next.Number == number {
+		l.next.Digest, l.next.Selection = digest, &s
+		return
+	}
+	editions := slices.Clone(l.state.Editions)
+	for i := range editions {
+		if editions[i].Number == number {
+			editions[i].Digest, editions[i].Selection = digest, &s
+			l.state.Editions, l.unwritten = editions, true
+		}
+	}
+}
+
 // EditionDropped records that the further edition could not be stored. The job looks for it again.
 func (l *editionList) EditionDropped() { l.next = nil }
 

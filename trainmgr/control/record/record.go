@@ -81,6 +81,8 @@ type Edition struct {
 	First  uint64         `json:"first_epoch"`
 	Digest dataset.Digest `json:"digest"`
 	Pieces int            `json:"pieces"`
+	// Selection is that of a pipeline with a filter, once it is made. Before, the edition has no digest.
+	Selection *Selection `json:"selection,omitempty"`
 }
 
 // editionData is the stored data of an edition, so that a later leader needs no node to know them.

@@ -103,11 +103,6 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	if s.Pipeline, err = pipeline.Parse(spec.Pipeline); err != nil {
 		return nil, false, fmt.Errorf("%w: pipeline: %w", ErrSpec, err)
 	}
-	if s.Pipeline.Filter != nil {
-		return nil, false, fmt.Errorf("%w: pipeline: %w: nodes do not make selections yet: run the job on one machine, "+
-			"with millrace preprocess or train --in, or leave the rows out when the files are written", ErrSpec,
-			pipeline.ErrSelection)
-	}
 	pinned, changed, err := s.Pipeline.PinZones()
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: pipeline: %w", ErrSpec, err)

@@ -23,21 +23,29 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/summary/accumulator"
+	"github.com/millrace/millrace/sdk/targetencoding"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
 )
 
 // Pass is a pass over a data set that ends in a summary.
 type Pass struct {
-	Columns    []string // patterns; none: every column that a pass can read
-	WholeOnly  bool     // the summary has no statistics of the partitions
-	Batch      int      // rows of a mini-batch; 0: pipeline.DefaultBatch. It changes no statistics
-	QueueBytes int64    // bound of the mini-batches that wait; 0 is the default of trainmgr.Options
+	Columns []string // patterns; none: every column that a pass can read
+	// Pipeline, if it is not nil, takes the place of Columns: the summary is of the values that the pipeline's operators
+	// take the statistics Name of, in the rows that its filter chooses.
+	Pipeline   *pipeline.Spec
+	Name       string
+	WholeOnly  bool  // the summary has no statistics of the partitions
+	Batch      int   // rows of a mini-batch; 0: pipeline.DefaultBatch. It changes no statistics
+	QueueBytes int64 // bound of the mini-batches that wait; 0 is the default of trainmgr.Options
 
 	// Started is called with the rows of the data set before the pass, and Progress with the rows of each mini-batch.
 	Started  func(rows int64)
@@ -56,7 +64,7 @@ func (p *Pass) Run(ctx context.Context, storage api.Storage) (_ *Report, err err
 	if err != nil {
 		return nil, fmt.Errorf("read the data set: %w", err)
 	}
-	spec, columns, skipped, err := pipeline.Statistics(data.Columns, p.Columns)
+	spec, columns, skipped, err := p.spec(ctx, storage, data.Columns)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +83,9 @@ func (p *Pass) Run(ctx context.Context, storage api.Storage) (_ *Report, err err
 	if err != nil {
 		return nil, err
 	}
-	spec.Batch = p.Batch
+	if p.Pipeline == nil || p.Batch > 0 {
+		spec.Batch = p.Batch
+	}
 	job, err := trainmgr.Submit(ctx, storage, trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone,
 		Order: dataset.Deterministic, AllDrives: true, QueueBytes: p.QueueBytes})
 	if err != nil {
@@ -85,7 +95,16 @@ func (p *Pass) Run(ctx context.Context, storage api.Storage) (_ *Report, err err
 	if p.Started != nil {
 		p.Started(job.Plan().Rows())
 	}
-	fold := folding{builder: builder, columns: columns, manifest: data.Manifest, plan: job.Plan()}
+	fold := folding{builder: builder, columns: columns, manifest: data.Manifest, plan: job.Plan(),
+		selection: spec.Selection, targets: make([]*targetencoding.Builder, len(columns))}
+	for i, c := range columns {
+		if c.Folding != nil && data.Malformed == program.MalformedDrop {
+			return nil, pipeline.ErrDroppedRows
+		}
+		if c.Folding != nil {
+			fold.targets[i] = targetencoding.NewBuilder(c.Folding.Folds)
+		}
+	}
 	for mb, err := range job.MiniBatches(ctx) {
 		if err != nil {
 			return nil, err
@@ -101,7 +120,28 @@ func (p *Pass) Run(ctx context.Context, storage api.Storage) (_ *Report, err err
 		return nil, err
 	}
 	made, err := builder.Finish(summary.Digest(digest))
-	return &Report{Summary: made, Skipped: skipped}, err
+	if err != nil {
+		return nil, err
+	}
+	for i, targets := range fold.targets {
+		if targets != nil {
+			made.Columns[i].Targets = targets.Table()
+		}
+	}
+	return &Report{Summary: made, Skipped: skipped}, nil
+}
+
+// spec returns the spec of the pass, and the columns that it summarises.
+func (p *Pass) spec(ctx context.Context, storage api.Storage, schema []pipeline.ColumnInfo) (
+	*pipeline.Spec, []pipeline.StatisticsColumn, []pipeline.SkippedColumn, error) {
+	if p.Pipeline == nil {
+		return pipeline.Statistics(schema, p.Columns)
+	}
+	spec, columns, err := p.Pipeline.StatisticsPass(p.Name, schema)
+	if err == nil && spec.Selection == nil {
+		spec, _, err = (&local.Selections{QueueBytes: p.QueueBytes}).Bind(ctx, storage, spec)
+	}
+	return spec, columns, nil, err
 }
 
 // checkSize refuses a summary that no file can hold, before the pass.
@@ -119,8 +159,10 @@ type folding struct {
 	columns   []pipeline.StatisticsColumn
 	manifest  *dataset.Manifest
 	plan      *dataset.Plan
-	partition int   // that is being folded
-	rows      int64 // of it, so far
+	selection *selection.Selection      // nil: all rows
+	targets   []*targetencoding.Builder // of each column; nil: its labels are not counted
+	partition int                       // that is being folded
+	rows      int64                     // of it, so far
 }
 
 // endPartitions ends the partitions before one.
@@ -153,7 +195,10 @@ func (f *folding) miniBatch(mb *tensor.MiniBatch) error {
 	errs := make([]error, len(f.columns))
 	foldColumns := func() {
 		for i := range columns {
-			errs[i] = f.builder.Add(i, columnBlock(&f.columns[i], mb, keys))
+			block := columnBlock(&f.columns[i], mb, keys)
+			if errs[i] = f.builder.Add(i, block); errs[i] == nil && f.targets[i] != nil {
+				errs[i] = f.addTargets(i, at, mb, block)
+			}
 		}
 	}
 	var group sync.WaitGroup
@@ -163,6 +208,32 @@ func (f *folding) miniBatch(mb *tensor.MiniBatch) error {
 	foldColumns()
 	group.Wait()
 	return errors.Join(errs...)
+}
+
+// addTargets counts the labels of a column of a mini-batch.
+func (f *folding) addTargets(column int, at dataset.MiniBatch, mb *tensor.MiniBatch, keys accumulator.Block) error {
+	name := f.manifest.Partitions[at.Partition].Name
+	partition, err := targetencoding.NewPartition(name)
+	if err != nil {
+		return err
+	}
+	next := 0
+	for i, label := range mb.Label {
+		row := at.First + int64(i)
+		if f.selection != nil {
+			row = f.selection.Rows(at.Partition).Row(row)
+		}
+		key, hasKey := int64(0), keys.Lengths == nil || keys.Lengths[i] > 0
+		if hasKey {
+			key = keys.Integers[next]
+			next++
+		}
+		c := &f.columns[column]
+		if err := f.targets[column].Add(key, hasKey, c.Folding.Fold(partition, row), label); err != nil {
+			return fmt.Errorf("%s: row %d: %s: %w", name, row, c.Name, err)
+		}
+	}
+	return nil
 }
 
 // keyBlocks returns the values and the lengths of each key.

@@ -173,6 +173,9 @@ func (b *bitmap) orWord(at int, word uint64) {
 	}
 }
 
+// isSet reports whether bit i is set.
+func (b *bitmap) isSet(i int) bool { return b[i>>6]>>(i&63)&1 == 1 }
+
 // setRange sets bits [from, to), at least one.
 func (b *bitmap) setRange(from, to int) {
 	w, last := from>>6, (to-1)>>6

@@ -27,7 +27,7 @@ type Block struct {
 	Valid []byte
 	// RowValid has a byte a row, 1 for a list and 0 for a null, if ColumnType.NullableRows; else it is empty.
 	RowValid []byte
-	Lengths  []int32 // lists: elements of each row; lists in a map: entries of each row
+	Lengths  []int32 // lists, and lists in lists: elements of each row; lists in a map: entries of each row
 	Inner    []int32 // lists in a map: elements of each entry, none of a null or empty list
 	Nulls    int     // zeros in Valid
 	NullRows int     // zeros in RowValid

@@ -123,7 +123,7 @@ func (d *Decoder) findLevelsV2(h *format.PageHeader, page []byte) ([]byte, error
 // countRows counts the rows that begin in the page: its values, or for a list the zeros among the repetition levels.
 func (d *Decoder) countRows(h *format.PageHeader, n int) error {
 	d.rows = n
-	if d.ct.MaxRep == 2 && n > 0 {
+	if d.ct.MaxRep > 1 && n > 0 {
 		if err := d.countMapRows(n); err != nil {
 			return err
 		}

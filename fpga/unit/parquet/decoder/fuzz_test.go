@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -235,4 +236,40 @@ func FuzzUnpack(f *testing.F) {
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(ref, out))
 	})
+}
+
+// FuzzReadRuns compares the values of a section with those of the reference, which takes longer headers of runs, and
+// knows no limit.
+func FuzzReadRuns(f *testing.F) {
+	f.Add([]byte{3, 0x88, 0xc6, 0xfa, 20, 5}, uint8(3), uint32(7), uint16(18))
+	f.Add([]byte{0x80, 0x80, 0x80, 0x80, 0x10, 1}, uint8(1), uint32(1), uint16(1))
+	f.Add([]byte{4, 3, 0, 0, 0, 3}, uint8(32), uint32(1<<32-1), uint16(9))
+	f.Fuzz(func(t *testing.T, section []byte, width uint8, limit uint32, n uint16) {
+		bits := uint(width % 33)
+		limit = min(limit, uint32(1<<bits-1))
+		values := make([]uint32, n%4096)
+		err := ReadRuns(values, section, bits, limit)
+		want, refErr := reference.ReadRuns(section, int(bits), len(values))
+		if err == nil {
+			require.NoError(t, refErr)
+			require.True(t, slices.Equal(want, values))
+			return
+		}
+		above := slices.ContainsFunc(want, func(v uint32) bool { return v > limit })
+		require.True(t, refErr != nil || above || hasLongHeader(section), "%v", err)
+	})
+}
+
+// hasLongHeader reports whether a section may hold the header of a run in more than five bytes.
+func hasLongHeader(section []byte) bool {
+	continued := 0
+	for _, c := range section {
+		if continued++; c < 0x80 {
+			continued = 0
+		}
+		if continued == 5 {
+			return true
+		}
+	}
+	return false
 }

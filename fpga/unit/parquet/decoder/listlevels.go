@@ -50,7 +50,7 @@ func (d *Decoder) fillLevels() (bool, error) {
 		return false, nil
 	}
 	fill := d.readListLevels
-	if d.ct.MaxRep == 2 {
+	if d.ct.MaxRep > 1 {
 		fill = d.readMapLevels
 	}
 	if err := fill(n); err != nil {
@@ -124,11 +124,14 @@ func (d *Decoder) walkRows(n int, take func(end int) (rows int, err error)) erro
 	}
 }
 
-// nextLists appends n rows of lists, or of lists in a map. With n = 0 it appends the values up to the next row's
-// beginning, which belong to the block's last row.
+// nextLists appends n rows of lists, of lists in a map or of lists in lists. With n = 0 it appends the values up to the
+// next row's beginning, which belong to the block's last row.
 func (d *Decoder) nextLists(b *Block, n int) error {
 	lengths := d.appendLists
-	if d.ct.MaxRep == 2 {
+	switch {
+	case d.ct.Flattened:
+		lengths = d.appendFlattened
+	case d.ct.MaxRep > 1:
 		lengths = d.appendMaps
 	}
 	return d.walkRows(n, func(end int) (int, error) {

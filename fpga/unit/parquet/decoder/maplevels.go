@@ -8,16 +8,16 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// mapBatch holds the levels of lists in a map, beside those of levelBatch: there a row begins at starts, and a list's
-// values or nulls are elements.
+// mapBatch holds the levels of lists in a map or in lists, beside those of levelBatch: there a row begins at starts,
+// and a list's values or nulls are elements.
 type mapBatch struct {
-	lists   bitmap // a list begins, or a row without a list
+	lists   bitmap // an innermost list begins, or there is none
 	entries bitmap // the level is of an entry; a null or an empty map has one level without
 	window  mapWindow
 }
 
-// mapWindow holds repetition levels of lists in a map, of which there are 0, 1 and 2: for each level whether it
-// continues its row, and whether it continues its list. They are read once, as those of repetitionWindow are.
+// mapWindow holds repetition levels of lists in a map or in lists: for each level whether it continues its row, and
+// whether it continues its innermost list. They are read once, as those of repetitionWindow are.
 type mapWindow struct {
 	inRow, inList []uint64
 	count, used   int // levels read, and how many of them are used
@@ -44,10 +44,10 @@ func (w *mapWindow) fill(r *runs, left int) error {
 
 // readBatch reads n levels into answers.
 func (w *mapWindow) readBatch(r *runs, n int) error {
-	return r.answer(n, []levelQuestion{{1, &w.answers[0]}, {2, &w.answers[1]}})
+	return r.answer(n, []levelQuestion{{1, &w.answers[0]}, {r.limit, &w.answers[1]}})
 }
 
-// countMapRows counts the rows that begin in a page of lists in a map.
+// countMapRows counts the rows that begin in a page of lists in a map or in lists.
 func (d *Decoder) countMapRows(n int) error {
 	w := &d.mapBatch.window
 	err := w.fill(&d.repetition, n)
@@ -69,9 +69,13 @@ func (d *Decoder) countMapRows(n int) error {
 	return nil
 }
 
-// readMapLevels reads a batch of n levels of lists in a map.
+// readMapLevels reads a batch of n levels of lists in a map or in lists.
 func (d *Decoder) readMapLevels(n int) error {
 	l, e := &d.batch, &d.mapBatch
+	goesOn := lastLevel{entry: true, element: true} // at the beginning of a page there is nothing to compare with
+	if l.end > 0 {
+		goesOn = lastLevel{e.entries.isSet(l.end - 1), l.elements.isSet(l.end - 1)}
+	}
 	words := (n + 63) / 64
 	w := &e.window
 	if w.used == w.count {
@@ -92,8 +96,17 @@ func (d *Decoder) readMapLevels(n int) error {
 	if err := d.definition.answer(n, questions[:asked]); err != nil {
 		return fmt.Errorf("definition levels: %w", err)
 	}
+	if !goesOn.entry && !l.starts.isSet(0) || !goesOn.element && !e.lists.isSet(0) {
+		return errListGoesOn
+	}
 	return nil
 }
+
+// lastLevel says of the last level of a batch whether it is of an entry, and whether of an element.
+type lastLevel struct{ entry, element bool }
+
+// errListGoesOn says that levels follow an empty or null list that would belong to the list.
+var errListGoesOn = format.Corrupt("an empty or null list goes on")
 
 // checkMapNesting checks that the levels up to end nest as lists in maps do: a level without an entry is a whole row,
 // and a level with an entry and without an element is a whole list.
@@ -116,10 +129,29 @@ func (d *Decoder) checkMapNesting(end int) error {
 			list, row = list|1<<(last&63), row|1<<(last&63) // the next batch shows how it goes on
 		}
 		if noElement&^list != 0 || noEntry&^row != 0 {
-			return format.Corrupt("an empty or null list goes on")
+			return errListGoesOn
 		}
 	}
 	return nil
+}
+
+// appendFlattened adds the rows of lists in lists that begin before end, and the continuation of the last row before
+// them: a row is the list of the elements of all its lists. It returns how many rows begin.
+func (d *Decoder) appendFlattened(b *Block, end int) (rows int, err error) {
+	if err := d.checkMapNesting(end); err != nil {
+		return 0, err
+	}
+	l := &d.batch
+	row := l.starts.nthSet(0, l.pos, end)
+	if more := l.elements.countRange(l.pos, row); more > 0 {
+		if err := b.extendLastRow(more); err != nil {
+			return 0, err
+		}
+	}
+	if row == end {
+		return 0, nil
+	}
+	return d.appendOuterLengths(b, row, end, &l.elements, &l.elements), nil
 }
 
 // appendMaps adds the lists and rows that begin before end, and the continuation of the last list and row before
@@ -155,7 +187,7 @@ func (d *Decoder) appendMaps(b *Block, end int) (rows int, err error) {
 	if err := d.appendInnerLengths(b, list, end); err != nil || row == end {
 		return 0, err
 	}
-	return d.appendOuterLengths(b, row, end), nil
+	return d.appendOuterLengths(b, row, end, &e.lists, &e.entries), nil
 }
 
 // appendInnerLengths adds the lengths of the lists that begin in [first, end): at least one list, or one row without
@@ -203,10 +235,10 @@ func (d *Decoder) appendInnerLengths(b *Block, first, end int) error {
 	return nil
 }
 
-// appendOuterLengths adds the numbers of entries of the rows that begin in [first, end), at least one, and returns how
-// many rows.
-func (d *Decoder) appendOuterLengths(b *Block, first, end int) (rows int) {
-	l, e := &d.batch, &d.mapBatch
+// appendOuterLengths adds the lengths of the rows that begin in [first, end), at least one, and returns how many rows.
+// A row is as long as it has levels in both of two sets.
+func (d *Decoder) appendOuterLengths(b *Block, first, end int, one, other *bitmap) (rows int) {
+	l := &d.batch
 	rows = l.starts.countRange(first, end)
 	at := len(b.Lengths)
 	b.Lengths = growSlice(b.Lengths, rows)
@@ -214,7 +246,7 @@ func (d *Decoder) appendOuterLengths(b *Block, first, end int) (rows int) {
 	k, entries := 0, 0
 	for w := first >> 6; w<<6 < end; w++ {
 		m := rangeMask(w, first, end)
-		here := e.lists[w] & e.entries[w] & m
+		here := one[w] & other[w] & m
 		for x := l.starts[w] & m; x != 0; x &= x - 1 {
 			lengths[k] = int32(entries + bits.OnesCount64(here&(x&-x-1)))
 			k++

@@ -54,13 +54,13 @@ func readChunk(t require.TestingT, c *parquettest.Column, chunk []byte, levels i
 	}
 }
 
-// TestNestedKernelEqualsReference writes random lists in maps and reads them with kernel, in steps with skips between
-// them, and reference.
+// TestNestedKernelEqualsReference writes random lists in maps and in lists and reads them with kernel, in steps with
+// skips between them, and reference.
 func TestNestedKernelEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawColumn(t, 0)
-		c.Shape = rapid.SampledFrom([]parquettest.Shape{parquettest.ShapeInMap, parquettest.ShapeInMapRequired}).Draw(t,
-			"nesting")
+		c.Shape = rapid.SampledFrom([]parquettest.Shape{parquettest.ShapeInMap, parquettest.ShapeInMapRequired,
+			parquettest.ShapeLists, parquettest.ShapeListsDeep}).Draw(t, "nesting")
 		r := rand.New(rand.NewSource(rapid.Int64().Draw(t, "layout")))
 		c.FillRandom(r, rapid.IntRange(0, 300).Draw(t, "how many"),
 			rapid.SampledFrom([]float64{0, 0.03, 0.5, 1}).Draw(t, "how many nulls"), rapid.Bool().Draw(t, "few"))
@@ -125,6 +125,54 @@ func TestNestedLevelsMustNest(t *testing.T) {
 		c := &parquettest.Column{Shape: parquettest.ShapeInMap, Physical: format.Int64, Encoding: format.Plain}
 		p := c.DataPage(rand.New(rand.NewSource(1)), levels, nil, 0)
 		ct := c.ColumnType()
+		require.True(t, requireAgreement(t, &ct, &p.Header, p.Payload, 0), name)
+	}
+}
+
+// TestListsInLists shows the rule by example: the values of all levels in their order; null and empty lists contribute
+// nothing.
+func TestListsInLists(t *testing.T) {
+	level := func(rep, def byte, v any) parquettest.Level { return parquettest.Level{Rep: rep, Def: def, Value: v} }
+	c := &parquettest.Column{Shape: parquettest.ShapeListsDeep, Physical: format.Int64, Encoding: format.Plain}
+	p := c.DataPage(rand.New(rand.NewSource(1)), []parquettest.Level{
+		level(0, 6, int64(1)), level(3, 5, nil), level(2, 6, int64(3)), level(1, 6, int64(4)), // [[[1, null], [3]], [[4]]]
+		level(0, 0, nil),                                                            // null
+		level(0, 1, nil),                                                            // []
+		level(0, 2, nil), level(1, 3, nil), level(2, 4, nil), level(2, 6, int64(5)), // [[], [null, [], [5]]]
+		level(0, 2, nil), // [[]]
+	}, nil, 0)
+	ct := c.ColumnType()
+	got, err := decodePage(&ct, &p.Header, p.Payload, nil)
+	require.NoError(t, err)
+	want := []any{[]any{int64(1), nil, int64(3), int64(4)}, nil, []any{}, []any{int64(5)}, []any{}}
+	requireSameRows(t, want, got, "kernel")
+	ref := reference.Chunk{Type: ct}
+	require.NoError(t, ref.AddPage(&p.Header, p.Payload))
+	require.Equal(t, want, ref.Rows)
+}
+
+func TestListsInListsMustNest(t *testing.T) {
+	level := func(rep, def byte, v any) parquettest.Level { return parquettest.Level{Rep: rep, Def: def, Value: v} }
+	full := level(0, 6, int64(1))
+	for name, levels := range map[string][]parquettest.Level{
+		"an empty row goes on":            {level(0, 1, nil), level(1, 6, int64(1))},
+		"a null row goes on":              {level(0, 0, nil), level(2, 6, int64(1))},
+		"an entry below its level":        {full, level(1, 1, nil)},
+		"an empty innermost list goes on": {level(0, 4, nil), level(3, 6, int64(1))},
+		"a null innermost list goes on":   {full, level(1, 3, nil), level(3, 6, int64(1))},
+		"an element below its level":      {full, level(3, 4, nil)},
+		"an empty middle list goes on":    {level(0, 2, nil), level(3, 6, int64(1))},
+	} {
+		c := &parquettest.Column{Shape: parquettest.ShapeListsDeep, Physical: format.Int64, Encoding: format.Plain}
+		ct := c.ColumnType()
+		p := c.DataPage(rand.New(rand.NewSource(1)), levels, nil, 0)
+		require.True(t, requireAgreement(t, &ct, &p.Header, p.Payload, 0), name)
+		// The same where the levels lie in two batches.
+		var before []parquettest.Level
+		for len(before) < levelBatchSize-1 {
+			before = append(before, full)
+		}
+		p = c.DataPage(rand.New(rand.NewSource(1)), append(before, levels...), nil, 0)
 		require.True(t, requireAgreement(t, &ct, &p.Header, p.Payload, 0), name)
 	}
 }

@@ -90,6 +90,8 @@ func addLevels(rows []any, leaf *format.Leaf, rep, def int, v any) []any {
 	switch {
 	case !leaf.List:
 		return append(rows, v)
+	case leaf.Flattened():
+		return addFlattenedLevels(rows, leaf, rep, def, v)
 	case leaf.MaxRep == 2:
 		return addNestedLevels(rows, leaf, rep, def, v)
 	case rep > 0:
@@ -102,6 +104,20 @@ func addLevels(rows []any, leaf *format.Leaf, rep, def int, v any) []any {
 		return append(rows, []any{})
 	}
 	return append(rows, nil)
+}
+
+// addFlattenedLevels is addLevels for lists in lists.
+func addFlattenedLevels(rows []any, leaf *format.Leaf, rep, def int, v any) []any {
+	if rep == 0 && def+1 < int(leaf.EntryDef) {
+		return append(rows, nil)
+	}
+	if rep == 0 {
+		rows = append(rows, []any{})
+	}
+	if def >= int(leaf.RepDef) {
+		rows[len(rows)-1] = append(rows[len(rows)-1].([]any), v)
+	}
+	return rows
 }
 
 // addNestedLevels is addLevels for lists in a map.

@@ -39,7 +39,7 @@ func rowsOf(b *Block, ct *format.ColumnType) []any {
 			rows = append(rows, nil)
 			continue
 		}
-		if ct.MaxRep == 2 {
+		if ct.MaxRep == 2 && !ct.Flattened {
 			lists := nestedRow{}
 			for range b.Lengths[r] {
 				list := []any{}
@@ -58,9 +58,22 @@ func rowsOf(b *Block, ct *format.ColumnType) []any {
 			list = append(list, value(element))
 			element++
 		}
+		if ct.Flattened {
+			rows = append(rows, flatRow(list))
+			continue
+		}
 		rows = append(rows, list)
 	}
 	return rows
+}
+
+// flatRow is a row of lists in lists as the kernel gives it: what is null comes out empty.
+type flatRow []any
+
+// is reports whether row, as the reference gives it, is f.
+func (f flatRow) is(row any) bool {
+	list, _ := row.([]any)
+	return same(append([]any{}, list...), append([]any{}, f...))
 }
 
 // nestedRow is a row of lists in a map as the kernel gives it: what is null comes out empty.
@@ -84,6 +97,9 @@ func (n nestedRow) is(row any) bool {
 func same(a, b any) bool {
 	if n, ok := b.(nestedRow); ok {
 		return n.is(a)
+	}
+	if f, ok := b.(flatRow); ok {
+		return f.is(a)
 	}
 	switch x := a.(type) {
 	case nil:
@@ -142,7 +158,7 @@ func broken(b *Block, ct *format.ColumnType) string {
 		return "RowValid of lists that cannot be null"
 	}
 	sum := 0
-	if ct.MaxRep == 2 {
+	if ct.MaxRep == 2 && !ct.Flattened {
 		for _, n := range b.Lengths {
 			sum += int(n)
 		}

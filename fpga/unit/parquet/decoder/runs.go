@@ -3,7 +3,9 @@ package decoder
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
+	"github.com/millrace/millrace/fpga/unit/encoding"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -29,6 +31,29 @@ func newRuns(b []byte, width uint, limit uint32) runs {
 // newBitPacked makes one run of n values in the deprecated BIT_PACKED encoding. b has been checked to hold them.
 func newBitPacked(b []byte, n int, width uint, limit uint32) runs {
 	return runs{width: width, limit: limit, left: n, isPacked: true, packed: b, msbFirst: true}
+}
+
+// ReadRuns decodes len(dst) values from a section of the RLE / bit-packed hybrid. Each has width bits, 0 to 32, and is
+// at most limit. On an error dst is undefined.
+func ReadRuns(dst []uint32, section []byte, width uint, limit uint32) error {
+	r := newRuns(section, width, limit)
+	for len(dst) > 0 {
+		if err := r.openRun(); err != nil {
+			return err
+		}
+		values := dst[:min(len(dst), r.left)]
+		if r.isPacked {
+			encoding.Unpack32(values, r.packed, r.bit, r.width)
+			if top := slices.Max(values); top > limit {
+				return format.Corrupt("value %d in a run, at most %d is allowed", top, limit)
+			}
+		} else {
+			fillSlice(values, r.value)
+		}
+		r.advance(len(values))
+		dst = dst[len(values):]
+	}
+	return nil
 }
 
 // levelWidth returns the bits that levels up to greatest take.

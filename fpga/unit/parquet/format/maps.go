@@ -2,12 +2,13 @@ package format
 
 import "strings"
 
-// Map is a column of the schema that maps keys to values, numbers to numbers or to lists of numbers: DPP's tables keep
-// their features so, feature id to value. A map is no leaf. It has two or three leaves, which are read together:
+// Map is a column of the schema that maps keys to values, numbers or text to numbers or to lists of numbers: DPP's
+// tables keep their features so, feature id to value. A map is no leaf. It has two or three leaves, which are read
+// together:
 //
-//	map<int, number>            Keys, Values                 id to value
-//	map<int, list<number>>      Keys, Values                 id to list
-//	map<int, map<int, number>>  Keys, Values and Scores      id to scored list: inner keys, inner values
+//	map<key, number>            Keys, Values                 key to value
+//	map<key, list<number>>      Keys, Values                 key to list
+//	map<key, map<int, number>>  Keys, Values and Scores      key to scored list: inner keys, inner values
 //
 // Every leaf but the keys may be null. A writer should mark keys as required; an entry without a key is ignored.
 type Map struct {
@@ -42,16 +43,14 @@ func (f *File) Map(name string) (*Map, bool) {
 	return nil, false
 }
 
-// walkMap walks a group that is annotated as a map. A map of another shape than Map's is refused, with its leaves.
+// walkMap walks a group that is annotated as a map, and is in no list. A map of another shape than Map's has no
+// features: its keys and values are lists, as the fields of a list of groups are.
 func (t *schemaTree) walkMap(e *schemaElement, b schemaBranch, depth int) error {
 	m := Map{Name: strings.Join(t.path, "."), Keys: -1, Values: -1, Scores: -1}
 	if t.pathBytes += len(m.Name); t.pathBytes > maxPathBytes {
 		return errLongNames
 	}
-	// The keys and the values of a map that has no features are lists, as the fields of a list of groups are.
-	if m.Unsupported = t.checkMapShape(t.next-1, &b); m.Unsupported != nil && b.inList {
-		b.refused = "map in a list"
-	}
+	m.Unsupported = t.checkMapShape(t.next - 1)
 	b.inMap = m.Unsupported == nil
 	t.maps = append(t.maps, m)
 	return t.walkChildren(e, b, depth)
@@ -68,22 +67,18 @@ func (t *schemaTree) setMapPart(l *Leaf, b schemaBranch) {
 	default:
 		m.Scores, l.Part = l.Index, MapScores
 	}
-	if l.List = true; b.repetition == 2 {
-		l.EntryDef = b.entryDefinition
-	}
+	l.Name = l.Path
 }
 
 // checkMapShape returns why a map cannot be read, or nil. at is the map's group among the elements. Names are not
 // compared: older writers have other names, and MAP_KEY_VALUE where MAP should be, or on the entries.
-func (t *schemaTree) checkMapShape(at int, b *schemaBranch) error {
+func (t *schemaTree) checkMapShape(at int) error {
 	refuse := func(why string) error { return &UnsupportedError{What: "map", Name: why} }
 	s := elementQueue{t.elements[at+1:]}
 	if err := t.checkMapNames(at); err != nil {
 		return err
 	}
 	switch {
-	case b.inList:
-		return refuse("inside a list")
 	case t.elements[at].children != 1 || !s.next().holdsEntries():
 		return refuse("without entries of a key and a value")
 	}
@@ -91,8 +86,8 @@ func (t *schemaTree) checkMapShape(at int, b *schemaBranch) error {
 	switch {
 	case key.repetition == repeated || !key.hasType:
 		return refuse("whose keys are no numbers")
-	case key.physical != Int32 && key.physical != Int64:
-		return refuse("whose keys are " + key.physical.String() + ", want INT32 or INT64")
+	case key.physical != Int32 && key.physical != Int64 && key.physical != ByteArray:
+		return refuse("whose keys are " + key.physical.String() + ", want INT32, INT64 or BYTE_ARRAY")
 	case value.hasType:
 		return value.requireNumber("values")
 	case value.repetition == repeated:

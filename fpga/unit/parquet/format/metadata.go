@@ -61,8 +61,8 @@ func (f *File) indexLeaves() {
 // Leaf is a column that has values of its own: a leaf of the schema's tree.
 type Leaf struct {
 	Path string // the names from the root to the leaf, joined by dots: "cat_0.list.element"
-	// Name is the name in a pipeline: the path of a list without what is below it ("cat_0"), of a field of a list's groups
-	// without the names between the list and the field ("visits.page"), else Path.
+	// Name is the name in a pipeline: the path without the names that the annotation LIST asks for, of a list's repeated
+	// node and of its element ("cat_0", "visits.page"). The leaves of a Map that can be read have their Path.
 	Name       string
 	Index      int // the place among the leaves, and of the leaf's chunk in every row group
 	Physical   Type
@@ -72,11 +72,11 @@ type Leaf struct {
 	BitWidth   int    // of an INT annotation: 8, 16, 32, 64; else 0
 	List       bool   // a row is a list of values
 	MaxDef     uint8  // the definition level of a value that is not null
-	MaxRep     uint8  // 0, or 1 for a list, or 2 for lists in a map; more is not supported
+	MaxRep     uint8  // 0, or 1 for a list, or 2 for lists in a map, or the levels of lists in lists
 	// RepDef is, for lists, the definition level of an element, null or not. A list with a lower level is empty
-	// (RepDef-1) or null.
+	// (RepDef-1) or null. Of lists in lists it is that of an element of the innermost ones.
 	RepDef   uint8
-	EntryDef uint8 // lists in a map: the definition level of an entry of the map; else 0
+	EntryDef uint8 // lists in a map or in lists: the definition level of an entry of the outermost; else 0
 	Part     Part  // which leaf of a map it is; such a leaf is no column by itself
 	// RowsUncounted and AlwaysCompressed are faults of the file's writer, see ColumnType.
 	RowsUncounted, AlwaysCompressed bool
@@ -89,13 +89,19 @@ func (l *Leaf) ColumnType(codec Codec) ColumnType {
 	return ColumnType{
 		Physical: l.Physical, TypeLength: int32(l.TypeLength), Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth),
 		List: l.List, MaxDef: l.MaxDef, MaxRep: l.MaxRep, RepDef: l.RepDef, EntryDef: l.EntryDef, Codec: codec,
-		RowsUncounted: l.RowsUncounted, AlwaysCompressed: l.AlwaysCompressed,
+		Flattened: l.Flattened(), RowsUncounted: l.RowsUncounted, AlwaysCompressed: l.AlwaysCompressed,
 	}
 }
 
+// Flattened reports whether a row is a list of the values of lists in lists, of all levels, in their order.
+func (l *Leaf) Flattened() bool { return l.Part == NoPart && l.MaxRep > 1 }
+
 // Nullable reports whether a row of the column can be null: a null value, or a null list.
 func (l *Leaf) Nullable() bool {
-	if l.List {
+	switch {
+	case l.Flattened():
+		return l.EntryDef > 1
+	case l.List:
 		return l.RepDef > 1
 	}
 	return l.MaxDef > 0
@@ -146,9 +152,12 @@ type ColumnType struct {
 	Unsigned   bool
 	List       bool
 	MaxDef     uint8
-	MaxRep     uint8 // 1 for a list, 2 for lists in a map, else 0
+	MaxRep     uint8 // 1 for a list, 2 for lists in a map, 2..63 for lists in lists, else 0
 	RepDef     uint8 // lists: 1..MaxDef, see Leaf; else 0
-	EntryDef   uint8 // MaxRep 2: 1..RepDef-1, see Leaf; else 0
+	EntryDef   uint8 // MaxRep above 1: 1..RepDef-1, see Leaf; else 0
+	// Flattened reports that MaxRep is above 1 and a row is the list of the values of lists in lists, in their order.
+	// Lists without elements contribute nothing.
+	Flattened bool
 	// RowsUncounted reports that the headers of v2 data pages give the number of values as the number of rows. Such a
 	// page may begin inside a row, as a v1 page may.
 	RowsUncounted bool
@@ -172,7 +181,7 @@ func (ct *ColumnType) Kind() Kind { return ct.Physical.Kind() }
 func (ct *ColumnType) NullableValues() bool { return ct.MaxDef > ct.RepDef }
 
 // NullableRows reports whether a Block of this column has RowValid: a list that can be null as a whole. Lists in a map
-// have none.
+// or in lists have none.
 func (ct *ColumnType) NullableRows() bool { return ct.RepDef > 1 && ct.MaxRep == 1 }
 
 // Validate checks that the type can be decoded and contradicts itself nowhere.
@@ -196,13 +205,16 @@ func (ct *ColumnType) Validate() error {
 	if ct.MaxDef > maxLevel {
 		return corrupt("column type: definition level %d is above %d", ct.MaxDef, maxLevel)
 	}
-	if ct.MaxRep > 2 {
-		return &UnsupportedError{What: "nesting", Name: fmt.Sprintf("repetition level %d", ct.MaxRep)}
+	if ct.MaxRep > 2 && !ct.Flattened {
+		return &UnsupportedError{What: "nesting", Name: fmt.Sprintf("repetition level %d in a map", ct.MaxRep)}
+	}
+	if ct.Flattened && ct.MaxRep < 2 {
+		return corrupt("column type: lists in lists with repetition level %d", ct.MaxRep)
 	}
 	if ct.List != (ct.MaxRep > 0) || ct.List != (ct.RepDef > 0) || ct.RepDef > ct.MaxDef {
 		return corrupt("column type: list %t with levels %d, %d, %d", ct.List, ct.MaxDef, ct.MaxRep, ct.RepDef)
 	}
-	if (ct.MaxRep == 2) != (ct.EntryDef > 0) || ct.EntryDef > 0 && ct.EntryDef >= ct.RepDef {
+	if (ct.MaxRep > 1) != (ct.EntryDef > 0) || ct.EntryDef > 0 && int(ct.EntryDef)+int(ct.MaxRep)-1 > int(ct.RepDef) {
 		return corrupt("column type: entries at level %d, elements at %d, repetition level %d", ct.EntryDef, ct.RepDef,
 			ct.MaxRep)
 	}

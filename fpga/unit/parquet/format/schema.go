@@ -221,12 +221,12 @@ type schemaTree struct {
 type schemaBranch struct {
 	definition, repetition, elementDefinition uint8
 	parent                                    *schemaElement
-	listDepth                                 int    // of the path's names that name the list; 0: no list yet
-	structDepth                               int    // of the path's names down to the group of a list's elements; 0: none
-	inList                                    bool   // below a list's repeated node
-	inMap                                     bool   // below a map that is read
-	entryDefinition                           uint8  // below a map that is read: the definition level of an entry
-	refused                                   string // why leaves below are not read; "" if they are
+	name                                      []string // of the path's names those that are part of a column's name
+	holdsElement                              bool     // the only child is the element of a list, which has no name
+	inList                                    bool     // below a list's repeated node
+	inMap                                     bool     // below a map that is read
+	entryDefinition                           uint8    // of an entry of the outermost list or map
+	refused                                   string   // why leaves below are not read; "" if they are
 }
 
 // schemaLeaves checks the schema and returns its leaves and its maps.
@@ -271,19 +271,24 @@ func (t *schemaTree) walkElement(b schemaBranch, depth int) error {
 	if e.children < 0 {
 		return corrupt("schema element %q has %d children", e.name, e.children)
 	}
+	named := !b.holdsElement
+	b.holdsElement = false
 	switch e.repetition {
 	case required:
 	case optional:
 		b.definition++
 	case repeated:
-		b.enterRepeated(e, depth)
+		named = b.enterRepeated(e) && named
 	default:
 		return corrupt("schema element %q has repetition type %d", e.name, e.repetition)
+	}
+	if named {
+		b.name = append(b.name, e.name)
 	}
 	if e.hasType {
 		return t.addLeaf(e, b)
 	}
-	if b.refused == "" && e.annotation == annotatedMap && !b.inMap {
+	if b.refused == "" && e.annotation == annotatedMap && !b.inMap && !b.inList {
 		return t.walkMap(e, b, depth)
 	}
 	return t.walkChildren(e, b, depth)
@@ -291,14 +296,6 @@ func (t *schemaTree) walkElement(b schemaBranch, depth int) error {
 
 // walkChildren walks the elements of a group.
 func (t *schemaTree) walkChildren(e *schemaElement, b schemaBranch, depth int) error {
-	if b.refused == "" && b.inList && !b.inMap && e.repetition != repeated {
-		if e.annotation == annotatedList {
-			b.refused = "list in a list"
-		}
-		if b.structDepth == 0 {
-			b.structDepth = depth
-		}
-	}
 	b.parent = e
 	for range e.children {
 		if err := t.walkElement(b, depth+1); err != nil {
@@ -308,40 +305,32 @@ func (t *schemaTree) walkChildren(e *schemaElement, b schemaBranch, depth int) e
 	return nil
 }
 
-// enterRepeated accounts for a repeated node. The node is read as a list if it is a leaf, or the only group below a
-// LIST and its only child is the element. Any other group is itself the element, a group of several values, and each
-// leaf below it is a list of its own. Names are not compared, except for the two that the specification's rules of
-// backward compatibility give to lists of groups.
-func (b *schemaBranch) enterRepeated(e *schemaElement, depth int) {
+// enterRepeated accounts for a repeated node, and reports whether the node is part of a column's name. The node is
+// read as a list if it is a leaf, or the only group below a LIST and its only child is the element. Any other group is
+// itself the element, a group of several values, and each leaf below it is a list of its own. Names are not compared,
+// except for the two that the specification's rules of backward compatibility give to lists of groups.
+func (b *schemaBranch) enterRepeated(e *schemaElement) (named bool) {
 	b.definition++
 	b.repetition++
 	b.elementDefinition = b.definition
-	if b.inMap {
-		if b.repetition == 1 {
-			b.entryDefinition = b.definition
-		}
-		return
-	}
-	annotated := b.parent.annotation == annotatedList && b.parent.children == 1
-	b.listDepth = depth
-	if annotated {
-		b.listDepth = depth - 1
-	}
-	switch {
-	case b.refused != "":
-	case b.inList:
-		b.refused = "list in a list"
-	case e.hasType:
-	case !annotated, e.children != 1, e.name == "array", e.name == b.parent.name+"_tuple":
-		b.structDepth = depth
+	if b.repetition == 1 {
+		b.entryDefinition = b.definition
 	}
 	b.inList = true
+	if b.inMap || b.parent.annotation != annotatedList || b.parent.children != 1 {
+		return true
+	}
+	b.holdsElement = !e.hasType && e.children == 1 && e.name != "array" && e.name != b.parent.name+"_tuple"
+	return false
 }
 
 // addLeaf adds the leaf of an element.
 func (t *schemaTree) addLeaf(e *schemaElement, b schemaBranch) error {
 	l := Leaf{Index: len(t.leaves), Physical: e.physical, Logical: e.logical, MaxDef: b.definition,
-		MaxRep: b.repetition, RepDef: b.elementDefinition, List: b.repetition == 1}
+		MaxRep: b.repetition, RepDef: b.elementDefinition, List: b.repetition > 0}
+	if b.repetition > 1 {
+		l.EntryDef = b.entryDefinition
+	}
 	if e.physical == Int32 || e.physical == Int64 {
 		l.BitWidth, l.Unsigned = e.bitWidth, e.unsigned
 	}
@@ -353,14 +342,11 @@ func (t *schemaTree) addLeaf(e *schemaElement, b schemaBranch) error {
 	}
 	l.Path = strings.Join(t.path, ".")
 	l.Name = l.Path
+	if b.refused == "" {
+		l.Name = strings.Join(b.name, ".")
+	}
 	if b.inMap {
 		t.setMapPart(&l, b)
-	}
-	if b.refused == "" && b.listDepth > 0 {
-		l.Name = strings.Join(t.path[:b.listDepth], ".")
-		if b.structDepth > 0 {
-			l.Name += "." + strings.Join(t.path[b.structDepth:], ".")
-		}
 	}
 	switch {
 	case b.refused != "":

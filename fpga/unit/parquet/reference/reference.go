@@ -22,7 +22,7 @@ import (
 
 // Column is a whole chunk as the reference decodes it. A row is nil (null) or a value: int64, float32, float64 or
 // []byte; a row of a list is nil or a []any of nils and values; a row of lists in a map is nil or a []any of lists,
-// null or not.
+// null or not; a row of lists in lists is that of a list of the elements of all of them.
 type Column struct {
 	Kind format.Kind
 	List bool
@@ -162,12 +162,12 @@ func (c *Chunk) decodePageV2(h *format.PageHeader, payload []byte) error {
 	n := int(h.NumValues)
 	rep, def := make([]uint32, n), make([]uint32, n) // a column without levels has zeros
 	if c.Type.MaxRep > 0 {
-		if rep, err = decodeHybrid(payload[:h.RepBytes], levelWidth(c.Type.MaxRep), n); err != nil {
+		if rep, err = ReadRuns(payload[:h.RepBytes], levelWidth(c.Type.MaxRep), n); err != nil {
 			return err
 		}
 	}
 	if c.Type.MaxDef > 0 {
-		if def, err = decodeHybrid(payload[h.RepBytes:levels], levelWidth(c.Type.MaxDef), n); err != nil {
+		if def, err = ReadRuns(payload[h.RepBytes:levels], levelWidth(c.Type.MaxDef), n); err != nil {
 			return err
 		}
 	}
@@ -201,6 +201,9 @@ func (c *Chunk) assembleRows(h *format.PageHeader, rep, def []uint32, b []byte) 
 		if def[i] == uint32(c.Type.MaxDef) {
 			v, values = values[0], values[1:]
 		}
+		if c.Type.Flattened && i > 0 && !c.mayFollow(rep[i], def[i-1]) {
+			return format.Corrupt("an empty or null list has elements")
+		}
 		if err := c.addRow(rep[i], def[i], v); err != nil {
 			return err
 		}
@@ -214,6 +217,8 @@ func (c *Chunk) addRow(rep, def uint32, v any) error {
 	switch {
 	case !c.Type.List:
 		c.Rows = append(c.Rows, v)
+	case c.Type.Flattened:
+		return c.addFlattened(rep, def, v)
 	case c.Type.MaxRep == 2:
 		return c.addMapRow(rep, def, v)
 	case rep == 0 && def+1 < element:
@@ -230,6 +235,41 @@ func (c *Chunk) addRow(rep, def uint32, v any) error {
 		if len(list) == 0 || def < element {
 			return format.Corrupt("an empty or null list has elements")
 		}
+		c.Rows[len(c.Rows)-1] = append(list, v)
+	}
+	return nil
+}
+
+// mayFollow reports whether a repetition level of lists in lists may follow a definition level of the same page: an
+// empty or null list has no further element.
+func (c *Chunk) mayFollow(rep, before uint32) bool {
+	switch rep {
+	case 0:
+		return true
+	case uint32(c.Type.MaxRep):
+		return before >= uint32(c.Type.RepDef)
+	}
+	return before >= uint32(c.Type.EntryDef)
+}
+
+// addFlattened adds what a pair of levels says of lists in lists: a row, an element of the last row, or a list without
+// elements inside the last row.
+func (c *Chunk) addFlattened(rep, def uint32, v any) error {
+	entry, element := uint32(c.Type.EntryDef), uint32(c.Type.RepDef)
+	if rep == 0 {
+		var row any // null
+		if def+1 >= entry {
+			row = []any{}
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	switch {
+	case len(c.Rows) == 0:
+		return format.Corrupt("chunk begins inside a row")
+	case rep > 0 && def < entry, rep == uint32(c.Type.MaxRep) && def < element:
+		return format.Corrupt("an empty or null list inside a list")
+	case def >= element:
+		list, _ := c.Rows[len(c.Rows)-1].([]any)
 		c.Rows[len(c.Rows)-1] = append(list, v)
 	}
 	return nil
@@ -285,7 +325,7 @@ func (c *Chunk) decodeValues(h *format.PageHeader, b []byte, n int) ([]any, erro
 		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
 			return nil, format.Corrupt("booleans reach beyond their page")
 		}
-		bits, err := decodeHybrid(b[4:4+binary.LittleEndian.Uint32(b)], 1, n)
+		bits, err := ReadRuns(b[4:4+binary.LittleEndian.Uint32(b)], 1, n)
 		if err != nil {
 			return nil, err
 		}
@@ -324,7 +364,7 @@ func (c *Chunk) decodeIndices(b []byte, n int) ([]any, error) {
 	if len(b) == 0 || b[0] > 32 {
 		return nil, format.Corrupt("width of indices")
 	}
-	indices, err := decodeHybrid(b[1:], int(b[0]), n)
+	indices, err := ReadRuns(b[1:], int(b[0]), n)
 	if err != nil {
 		return nil, err
 	}
@@ -404,7 +444,7 @@ func decodeLevels(b []byte, e format.Encoding, n int, greatest uint8) (levels []
 			return nil, nil, format.Corrupt("levels reach beyond their page")
 		}
 		size := 4 + int(binary.LittleEndian.Uint32(b))
-		levels, err = decodeHybrid(b[4:size], width, n)
+		levels, err = ReadRuns(b[4:size], width, n)
 		return levels, b[size:], err
 	case e == format.BitPacked:
 		size := (n*width + 7) / 8
@@ -423,8 +463,8 @@ func decodeLevels(b []byte, e format.Encoding, n int, greatest uint8) (levels []
 	return nil, nil, &format.UnsupportedError{What: "encoding", Name: e.String() + " of levels"}
 }
 
-// decodeHybrid decodes n values of width bits of the RLE / bit-packed hybrid.
-func decodeHybrid(b []byte, width, n int) ([]uint32, error) {
+// ReadRuns decodes n values of width bits, 0 to 32, from a section of the RLE / bit-packed hybrid.
+func ReadRuns(b []byte, width, n int) ([]uint32, error) {
 	var out []uint32
 	for len(out) < n {
 		header, size := binary.Uvarint(b)

@@ -52,6 +52,8 @@ const (
 	NodePrepareProcedure = "/millrace.v1.Node/Prepare"
 	// NodeMeasureProcedure is the fully-qualified name of the Node's Measure RPC.
 	NodeMeasureProcedure = "/millrace.v1.Node/Measure"
+	// NodeSelectRowsProcedure is the fully-qualified name of the Node's SelectRows RPC.
+	NodeSelectRowsProcedure = "/millrace.v1.Node/SelectRows"
 	// NodeReportProcedure is the fully-qualified name of the Node's Report RPC.
 	NodeReportProcedure = "/millrace.v1.Node/Report"
 	// NodeFinishProcedure is the fully-qualified name of the Node's Finish RPC.
@@ -129,6 +131,11 @@ type NodeClient interface {
 	// Measure returns P of a drive for a job. An earlier measurement of the same drive, pipeline and image is returned
 	// without measuring, unless again is set.
 	Measure(context.Context, *v1.MeasureRequest) (*v1.MeasureResponse, error)
+	// SelectRows tests the rows of one partition by the filter of a pass that Prepare handed to the node (filter_pass),
+	// and returns the partition's part of the selection, piece by piece. The first call begins the work. A call waits up
+	// to wait_seconds for the end of the work, and is repeated until all pieces are there. Work that no call asks about
+	// any more ends; a part that was made is kept, and later calls find it.
+	SelectRows(context.Context, *v1.SelectRowsRequest) (*v1.SelectRowsResponse, error)
 	Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error)
 	// Finish forgets a job. Finishing an unknown job is no error.
 	Finish(context.Context, *v1.FinishRequest) (*v1.FinishResponse, error)
@@ -198,6 +205,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Measure")),
 			connect.WithClientOptions(opts...),
 		),
+		selectRows: connect.NewClient[v1.SelectRowsRequest, v1.SelectRowsResponse](
+			httpClient,
+			baseURL+NodeSelectRowsProcedure,
+			connect.WithSchema(nodeMethods.ByName("SelectRows")),
+			connect.WithClientOptions(opts...),
+		),
 		report: connect.NewClient[v1.ReportRequest, v1.ReportResponse](
 			httpClient,
 			baseURL+NodeReportProcedure,
@@ -254,6 +267,7 @@ type nodeClient struct {
 	describe      *connect.Client[v1.DescribeRequest, v1.DescribeResponse]
 	prepare       *connect.Client[v1.PrepareRequest, v1.PrepareResponse]
 	measure       *connect.Client[v1.MeasureRequest, v1.MeasureResponse]
+	selectRows    *connect.Client[v1.SelectRowsRequest, v1.SelectRowsResponse]
 	report        *connect.Client[v1.ReportRequest, v1.ReportResponse]
 	finish        *connect.Client[v1.FinishRequest, v1.FinishResponse]
 	drain         *connect.Client[v1.DrainRequest, v1.DrainResponse]
@@ -285,6 +299,15 @@ func (c *nodeClient) Prepare(ctx context.Context, req *v1.PrepareRequest) (*v1.P
 // Measure calls millrace.v1.Node.Measure.
 func (c *nodeClient) Measure(ctx context.Context, req *v1.MeasureRequest) (*v1.MeasureResponse, error) {
 	response, err := c.measure.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SelectRows calls millrace.v1.Node.SelectRows.
+func (c *nodeClient) SelectRows(ctx context.Context, req *v1.SelectRowsRequest) (*v1.SelectRowsResponse, error) {
+	response, err := c.selectRows.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -373,6 +396,11 @@ type NodeHandler interface {
 	// Measure returns P of a drive for a job. An earlier measurement of the same drive, pipeline and image is returned
 	// without measuring, unless again is set.
 	Measure(context.Context, *v1.MeasureRequest) (*v1.MeasureResponse, error)
+	// SelectRows tests the rows of one partition by the filter of a pass that Prepare handed to the node (filter_pass),
+	// and returns the partition's part of the selection, piece by piece. The first call begins the work. A call waits up
+	// to wait_seconds for the end of the work, and is repeated until all pieces are there. Work that no call asks about
+	// any more ends; a part that was made is kept, and later calls find it.
+	SelectRows(context.Context, *v1.SelectRowsRequest) (*v1.SelectRowsResponse, error)
 	Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error)
 	// Finish forgets a job. Finishing an unknown job is no error.
 	Finish(context.Context, *v1.FinishRequest) (*v1.FinishResponse, error)
@@ -438,6 +466,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Measure")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeSelectRowsHandler := connect.NewUnaryHandlerSimple(
+		NodeSelectRowsProcedure,
+		svc.SelectRows,
+		connect.WithSchema(nodeMethods.ByName("SelectRows")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeReportHandler := connect.NewUnaryHandlerSimple(
 		NodeReportProcedure,
 		svc.Report,
@@ -494,6 +528,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodePrepareHandler.ServeHTTP(w, r)
 		case NodeMeasureProcedure:
 			nodeMeasureHandler.ServeHTTP(w, r)
+		case NodeSelectRowsProcedure:
+			nodeSelectRowsHandler.ServeHTTP(w, r)
 		case NodeReportProcedure:
 			nodeReportHandler.ServeHTTP(w, r)
 		case NodeFinishProcedure:
@@ -529,6 +565,10 @@ func (UnimplementedNodeHandler) Prepare(context.Context, *v1.PrepareRequest) (*v
 
 func (UnimplementedNodeHandler) Measure(context.Context, *v1.MeasureRequest) (*v1.MeasureResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Node.Measure is not implemented"))
+}
+
+func (UnimplementedNodeHandler) SelectRows(context.Context, *v1.SelectRowsRequest) (*v1.SelectRowsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Node.SelectRows is not implemented"))
 }
 
 func (UnimplementedNodeHandler) Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error) {

@@ -10,7 +10,7 @@ The core needs the standard library only:
 * :mod:`millrace.client`: :class:`Job`, a rank's consumer of a training job
 * :mod:`millrace.control`: :class:`Control`, to submit jobs and look at them
 * :mod:`millrace.pipeline`: :class:`Pipeline`, to build feature pipelines from the operators of
-  :mod:`millrace.operators`
+  :mod:`millrace.operators` and the filters of :mod:`millrace.filters`
 * :mod:`millrace.frame`: the form in which a mini-batch travels
 
 and, where the library is installed:

@@ -23,13 +23,14 @@ from .errors import (
     AddressError,
     ClosedError,
     MillraceError,
+    OptionsError,
     OtherJobError,
     PartlyConsumedError,
     ServiceError,
     TokenError,
     UnreachableError,
 )
-from .pipeline import Pipeline
+from .pipeline import Pipeline, with_statistics
 from .vocabularyfile import VocabularyFile
 from .wire import BROKEN, TLS, Address, Connections
 
@@ -385,6 +386,7 @@ class Control:
         spec: Mapping[str, Any],
         owner: str = "",
         vocabularies: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
+        statistics: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
     ) -> dict[str, Any]:
         """Submits a job and returns its status.
 
@@ -397,10 +399,15 @@ class Control:
                 first dot. Only an operator gives it.
             vocabularies: the files of the pipeline's vocabularies, by name. Those that the control plane lacks are put
                 there; nodes fetch them from there, and look ids up in them.
+            statistics: the summaries of the pipeline's statistics, by name. The ``millrace`` binary of this machine
+                puts their numbers into the job's pipeline.
 
         Raises:
             FilesError: a file of ``vocabularies`` cannot be read.
-            OptionsError: ``vocabularies`` is no mapping of names to paths.
+            OptionsError: ``vocabularies`` or ``statistics`` is no mapping of names to paths.
+            PipelineError: the pipeline has errors, or no statistics of a name; or a file of ``statistics`` cannot be
+                read.
+            BinaryError: ``statistics`` is given, and there is no ``millrace`` binary.
             ValueError: a key of ``spec``, or of its ``plan``, is no field.
             FileNotFoundError: there is no file of the pipeline's name.
             TokenError, OtherJobError: ``resume`` is damaged, or of another job.
@@ -409,6 +416,7 @@ class Control:
         _known("job", spec, _SPEC)
         _known("job: plan", spec.get("plan") or {}, _PLAN)
         doc = dict(spec)
+        summaries = named_paths("statistics", statistics)
         built = doc.get("pipeline")
         if isinstance(built, Pipeline):
             doc["pipeline"] = built.to_yaml().encode()
@@ -416,6 +424,8 @@ class Control:
             value = doc.get(field)
             if field == "pipeline" and isinstance(value, (str, os.PathLike)):
                 value = pipeline_bytes(value)
+            if field == "pipeline" and summaries:
+                value = _with_statistics(value, built if isinstance(built, Pipeline) else None, summaries)
             if isinstance(value, (bytes, bytearray)):
                 doc[field] = b64(bytes(value))
         files = [VocabularyFile(*item) for item in (named_paths("vocabularies", vocabularies) or {}).items()]
@@ -458,6 +468,17 @@ class Control:
         takes it. Raises the errors of :meth:`call`.
         """
         return unb64(self.call("Checkpoint", {"id": id}).get("token"))
+
+
+def _with_statistics(document: Any, built: Optional[Pipeline], summaries: Mapping[str, str]) -> bytes:
+    """Returns a job's pipeline with the numbers of summaries."""
+    if not isinstance(document, (bytes, bytearray)):
+        raise OptionsError(f"statistics={dict(summaries)!r}: the job has no pipeline that takes them", "statistics")
+    try:
+        text = bytes(document).decode()
+    except UnicodeDecodeError as e:
+        raise OptionsError(f"statistics={dict(summaries)!r}: the pipeline is not UTF-8", "statistics") from e
+    return with_statistics(text, built, summaries).encode()
 
 
 class _Alien(Exception):

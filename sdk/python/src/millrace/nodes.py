@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 from urllib.parse import quote
 
@@ -60,9 +60,12 @@ def batch_of(spec: Mapping[str, Any]) -> int:
     return said
 
 
-def planned_rows(manifest: bytes, batch: int) -> frozenset[int]:
+def planned_rows(manifest: bytes, batch: int, passing: Sequence[int] = ()) -> frozenset[int]:
     """Returns every number of rows that a mini-batch of the job can have: ``batch``, and what is left at a partition's
     end. Empty if the manifest or ``batch`` is not known.
+
+    Args:
+        passing: the rows of each partition that pass the pipeline's filter; empty if there is no filter.
 
     Raises:
         ValueError: the manifest makes no sense.
@@ -70,8 +73,15 @@ def planned_rows(manifest: bytes, batch: int) -> frozenset[int]:
     if not manifest or not batch:
         return frozenset()
     found = set()
-    for partition in document(manifest).get("partitions") or ():
+    partitions = document(manifest).get("partitions") or ()
+    if passing and len(passing) != len(partitions):
+        raise ValueError(f"a selection of {len(passing)} partitions for {len(partitions)}")
+    for number, partition in enumerate(partitions):
         rows = integer(partition.get("rows"), "rows of a partition")
+        if passing:
+            if not 0 <= passing[number] <= rows:
+                raise ValueError(f"{passing[number]} of {rows} rows of a partition are selected")
+            rows = passing[number]
         found |= {min(rows, batch), rows % batch}
     return frozenset(found - {0})
 

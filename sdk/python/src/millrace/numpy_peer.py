@@ -225,11 +225,18 @@ class Transform:
             c.values = np.log(x, out=x)
         return "float32"
 
-    def _ngram(self, c: _Column, kind: str, n: int) -> str:
+    def _ngram(self, c: _Column, kind: str, n: int, mode: str = "fold") -> str:
         assert c.lengths is not None  # the check of the pipeline says so
-        windows = np.maximum(c.lengths.astype(np.int64) - n + 1, 0)
-        starts = np.cumsum(c.lengths, dtype=np.int64) - c.lengths
+        lengths = c.lengths.astype(np.int64)
+        window = np.minimum(lengths, n) if mode == "rap" else n
+        windows = np.maximum(lengths - window + 1, 0)
+        starts = np.cumsum(lengths) - lengths
         first = np.arange(windows.sum()) + np.repeat(starts - (np.cumsum(windows) - windows), windows)
+        if mode == "rap":
+            ids = np.repeat(window, windows)  # of each window
+            c.values = c.values[np.arange(ids.sum()) + np.repeat(first - (np.cumsum(ids) - ids), ids)]
+            c.lengths = (windows * window).astype(np.int32)
+            return kind
         h = np.zeros(len(first), np.uint64)
         for k in range(n):
             h = _hashed(c.values[first + k].view(np.uint64), h)

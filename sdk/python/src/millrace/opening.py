@@ -27,7 +27,7 @@ from .client import Job, position_bytes
 from .control import Control
 from .errors import PipelineError, PipelineProblem, RanksError
 from .metricfile import KeptProfile
-from .pipeline import Pipeline
+from .pipeline import Pipeline, with_statistics
 from .own import OwnWorker
 from .private import PrivateSession, Rendezvous
 from .ranks import Ranks, check_one_machine, find_ranks, machine
@@ -196,6 +196,7 @@ def open(  # noqa: A001
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
     vocabularies: Optional[Mapping[str, arguments.Path]] = None,
+    statistics: Optional[Mapping[str, arguments.Path]] = None,
     queue_bytes: Optional[int] = None,
     engine_bytes: Optional[int] = None,
     threads: Optional[int] = None,
@@ -240,6 +241,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
     vocabularies: Optional[Mapping[str, arguments.Path]] = None,
+    statistics: Optional[Mapping[str, arguments.Path]] = None,
     queue_bytes: Optional[int] = None,
     engine_bytes: Optional[int] = None,
     threads: Optional[int] = None,
@@ -289,6 +291,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         label, malformed: for files of text, as the flags of the command ``preprocess``.
         vocabularies: the files of the pipeline's vocabularies, by name; ``millrace vocabulary build`` makes them. With
             ``control`` those that the control plane lacks are put there, and its nodes fetch them.
+        statistics: the summaries of the pipeline's statistics, by name; ``millrace dataset summarize`` makes them. With
+            ``control`` their numbers become part of the job's pipeline.
         queue_bytes: the most bytes of mini-batches that wait.
         engine_bytes: the most bytes of memory that the engine uses (192 MiB). More of them let more engine threads work
             at once, and faster.
@@ -347,6 +351,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         label=label,
         malformed=malformed,
         vocabularies=arguments.named_paths("vocabularies", vocabularies),
+        statistics=arguments.named_paths("statistics", statistics),
         engine_bytes=engine_bytes,
         threads=threads,
         trainer_cores=trainer_cores,
@@ -374,6 +379,9 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         )
     else:
         looked_up = of_files.pop("vocabularies", None)
+        summaries = of_files.pop("statistics", None)
+        if summaries:
+            text, built = with_statistics(text, built, summaries), None
         if of_files:
             raise TypeError(f"{', '.join(sorted(of_files))}: not with control=, where storage nodes read the files")
         if offload_model is not None and offload is None:

@@ -18,6 +18,7 @@ Table = Union[Mapping[int, int], Sequence[int]]
 
 __all__ = [
     "fill_null",
+    "fill_median",
     "clamp",
     "log",
     "bucketize",
@@ -43,8 +44,13 @@ __all__ = [
     "cartesian",
     "id_list_transform",
     "compute_score",
+    "enumerate",
+    "with_scores",
+    "scores",
     "hash_cross",
     "hash_bucket",
+    "wasm",
+    "target_encoding",
     "vocabulary",
     "identity",
 ]
@@ -59,6 +65,18 @@ def fill_null(value: Number) -> Operator:
         value: what a null becomes; for float32 columns rounded to float32
     """
     return Operator("fill_null", given(value=value))
+
+
+def fill_median(statistics: str) -> Operator:
+    """Replaces a null by the median of the other values: the value of rank floor((n - 1) / 2), counted from 0. It
+    becomes ``fill_null`` with that constant.
+
+    Takes int64, float32, float64; yields the same. Nulls: become the median; from here on there are none.
+
+    Args:
+        statistics: one of the document's ``statistics``: the quantile 0.5 of the value that the operator takes
+    """
+    return Operator("fill_median", given(statistics=statistics))
 
 
 def clamp(*, min: Union[Number, None] = None, max: Union[Number, None] = None) -> Operator:
@@ -266,7 +284,7 @@ def box_cox(lambda1: Number, *, lambda2: Number = 0, mode: Literal["caffe2", "ra
     return Operator("box_cox", given({"lambda2": 0, "mode": "caffe2"}, lambda1=lambda1, lambda2=lambda2, mode=mode))
 
 
-def normalize(mean: Number, *, deviation: Number) -> Operator:
+def normalize(*, mean: Union[Number, None] = None, deviation: Union[Number, None] = None, statistics: Union[str, None] = None) -> Operator:
     """The correctly rounded float32 of (x - ``mean``) / ``deviation``, or of x - ``mean`` where ``deviation`` is 0. x
     is a float32, ``mean`` and ``deviation`` are float64, and nothing is rounded between.
 
@@ -275,11 +293,13 @@ def normalize(mean: Number, *, deviation: Number) -> Operator:
     Args:
         mean: subtracted
         deviation: divides; at least 0
+        statistics: instead of both, one of the document's ``statistics``: the mean and the deviation of the value that
+            the operator takes
     """
-    return Operator("normalize", given(mean=mean, deviation=deviation))
+    return Operator("normalize", given(mean=mean, deviation=deviation, statistics=statistics))
 
 
-def min_max(min: Number, *, max: Number) -> Operator:
+def min_max(*, min: Union[Number, None] = None, max: Union[Number, None] = None, statistics: Union[str, None] = None) -> Operator:
     """The correctly rounded float32 of (x - ``min``) / (``max`` - ``min``), or of x / 2x where both are one number. x
     is a float32, ``min`` and ``max`` are float64, and nothing is rounded between. Nothing is clamped.
 
@@ -288,11 +308,13 @@ def min_max(min: Number, *, max: Number) -> Operator:
     Args:
         min: becomes 0
         max: becomes 1; at least ``min``
+        statistics: instead of both, one of the document's ``statistics``: the least and the greatest of the values that
+            the operator takes
     """
-    return Operator("min_max", given(min=min, max=max))
+    return Operator("min_max", given(min=min, max=max, statistics=statistics))
 
 
-def ngram(n: int) -> Operator:
+def ngram(n: int, *, mode: Literal["fold", "rap"] = "fold") -> Operator:
     """Replaces a list by one id for every window of ``n`` consecutive ids. A window's ids are folded by the hash of
     ``sigrid_hash`` before its modulus: the first id with the salt 0, each further one with the hash so far as its salt.
 
@@ -301,8 +323,9 @@ def ngram(n: int) -> Operator:
 
     Args:
         n: ids of a window, at most 16
+        mode: ``rap`` lists the ids of all windows instead, one window behind the other
     """
-    return Operator("ngram", given(n=n))
+    return Operator("ngram", given({"mode": "fold"}, n=n, mode=mode))
 
 
 def list_slice(*, start: int = 0, end: Union[int, None] = None, pad: Union[Number, None] = None) -> Operator:
@@ -398,6 +421,38 @@ def compute_score(function: Literal["has_id_overlap", "id_overlap_count", "get_m
     return Operator("compute_score", given({"zero_norm": "fail"}, function=function, zero_norm=zero_norm))
 
 
+def enumerate() -> Operator:
+    """Gives each id of a list its position as its score: 0, 1, 2 and so on. The scores become the weights of the ids
+    (``kjt.weights``), or numbers by ``scores``.
+
+    Takes int64; yields the same ids, with scores: float32, the position rounded to the nearest, ties to even. Nulls: a
+    null, or a list that holds a null, becomes a list without ids.
+    """
+    return Operator("enumerate", given())
+
+
+def with_scores() -> Operator:
+    """Takes two inputs, ids and their scores, and puts them together. The scores are as many as the ids of their row,
+    or one for all of them, as ``compute_score`` makes one. They become the weights of the ids (``kjt.weights``), or
+    numbers by ``scores``.
+
+    Takes ids, scores. Ids are int64; scores float32, or int64 and float64, which become float32; yields the ids, with
+    scores. Nulls: a null, or a list that holds a null, has no ids or scores; a row without ids or without scores
+    becomes a list without ids.
+    """
+    return Operator("with_scores", given())
+
+
+def scores() -> Operator:
+    """Takes the scores of ids as numbers, for ``compute_score``, ``with_scores`` or the operators of lists of numbers.
+    Operators that take ids take ids with scores too, and leave the scores behind.
+
+    Takes ids with scores, as ``enumerate``, ``with_scores`` and maps make them; yields lists of float32, as long as
+    those of the ids. Nulls: there are none.
+    """
+    return Operator("scores", given())
+
+
 def hash_cross(buckets: int) -> Operator:
     """Takes several inputs and hashes an id of each together into [0, ``buckets``): the exclusive or of their hashes,
     each SplitMix64's finaliser of the id's 64 bits, and the remainder of that unsigned number. The order of the inputs
@@ -424,9 +479,50 @@ def hash_bucket(buckets: int) -> Operator:
     return Operator("hash_bucket", given(buckets=buckets))
 
 
+def wasm(module: str, *, function: str, in_: Sequence[Literal["int64", "float32", "float64"]], out: Literal["int64", "float32", "float64"]) -> Operator:
+    """Calls an exported function of a WebAssembly module for each row. What it yields depends on the row's inputs only:
+    memory and globals of the module are as at first before each row. A NaN that arithmetic makes is the canonical one
+    (7fc00000h, 7ff8000000000000h), so the bits are the same everywhere.
+
+    Takes 1 to 8 inputs, one value a row; int64 becomes float32 or float64, and float32 and float64 each other, where
+    ``in`` says so (nearest, ties to even); yields ``out``; ids are not bounded, so end keys with ``positive_modulus``,
+    ``clamp`` or a hash. Nulls: null if one of the inputs is, and the function is not called.
+
+    Args:
+        module: name of the module, whose file ``--wasm NAME=FILE`` gives
+        function: name of the exported function
+        in_: kinds of its parameters, one an input: int64 is i64, float32 f32 and float64 f64
+        out: kind of its result
+    """
+    return Operator("wasm", given(module=module, function=function, out=out, **{"in": in_}))
+
+
+def target_encoding(statistics: str, *, mode: Literal["train", "serve"] = "train", folds: int = 3, p_smooth: Number = 20, seed: int = 42) -> Operator:
+    """Replaces a key by the mean of the label over the rows that have the key, smoothed towards the mean of all rows:
+    the float32 nearest to (sum + ``p_smooth`` * mean) / (rows + ``p_smooth``). With ``mode: train``, sum and rows are
+    those of the other folds than the row's, so that no row's feature holds its own label; with ``mode: serve``, those
+    of all rows. The host looks keys up, behind the drive, on every engine. The fold of a row is the integer part of
+    ``folds`` * ``h(key, seed)`` / 2^64, where ``h`` is the hash of ``sigrid_hash`` before its modulus and the key is
+    ``h(number of the row in its partition, xxh3(name of the partition))``, as a sampling of rows has it.
+
+    Takes int64, one value a row; the last operator of a dense feature; yields float32. Nulls: become the mean of all
+    rows, and so do keys that no row of the statistics had.
+
+    Args:
+        statistics: one of the document's ``statistics``: the labels of the keys by folds, which ``millrace dataset
+            summarize --pipeline`` makes
+        mode: whose labels count: ``train``, those of the other folds; ``serve``, all
+        folds: how many folds the rows are divided into; at most 16
+        p_smooth: weight of the mean of all rows; at least 0
+        seed: draws other folds
+    """
+    return Operator("target_encoding", given({"mode": "train", "folds": 3, "p_smooth": 20, "seed": 42},
+    statistics=statistics, mode=mode, folds=folds, p_smooth=p_smooth, seed=seed))
+
+
 def vocabulary(name: str) -> Operator:
     """Replaces an id by its place in a vocabulary that ``millrace vocabulary build`` made of the data: Piper's
-    ApplyVocab. The host looks ids up, behind the drive, on every engine.
+    ApplyVocab. The drive looks ids up if its memory holds the table; else the host does, behind the drive.
 
     Takes int64; the last operator of a sparse feature; yields int64 from the vocabulary's ``base`` on, or one of its
     special ids. Nulls: become ``null_id`` if the vocabulary has one and the column has one value a row, and stay null

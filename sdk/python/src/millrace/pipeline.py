@@ -37,10 +37,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Callable, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple, Union
 
-from . import arguments, binary
+from . import arguments, binary, filters
 from .errors import PipelineError, PipelineProblem
+from .filters import Filter
 
-__all__ = ["Checked", "CheckedKey", "Group", "Label", "LogSpaced", "NamedValue", "Operator", "Pipeline", "Vocabulary"]
+__all__ = [
+    "Checked",
+    "CheckedKey",
+    "Group",
+    "Label",
+    "LogSpaced",
+    "NamedStatistics",
+    "NamedValue",
+    "Operator",
+    "Pipeline",
+    "Vocabulary",
+]
 
 _Number = Union[int, float]
 _Value = Union[int, float, str, "LogSpaced", "Pairs", Tuple[Any, ...]]
@@ -171,6 +183,22 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
+class NamedStatistics:
+    """Statistics that operators name; the attributes are the arguments of :meth:`Pipeline.statistics`.
+
+    Attributes:
+        values: the numbers of each value, by their keys; None where a summary is to give them.
+        summary: the SHA-256 of the summary that they come from, in hex digits; empty if they come from none.
+        place: the line of Python that added the statistics; None for those of a document.
+    """
+
+    name: str
+    values: Optional[Tuple[Tuple[str, Tuple[Tuple[str, _Number], ...]], ...]] = None
+    summary: str = ""
+    place: Optional[Place] = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class CheckedKey:
     """A key of the mini-batches that a pipeline makes of files.
 
@@ -237,6 +265,9 @@ class Pipeline:
         self.sparse_groups: List[Group] = []
         self.generated_groups: List[Group] = []
         self.vocabularies: List[Vocabulary] = []
+        self.named_statistics: List[NamedStatistics] = []
+        self.row_filter: Optional[Filter] = None
+        self._filter_place: Optional[Place] = None
 
     def label(self, column: str, *, null: Optional[_Number] = None, ops: Iterable[Operator] = ()) -> "Pipeline":
         """Sets the column that becomes the label, float32 [B].
@@ -406,6 +437,44 @@ class Pipeline:
         self.vocabularies.append(Vocabulary(_text(name, "name"), tuple(rules), _caller()))
         return self
 
+    def statistics(
+        self, name: str, values: Optional[Mapping[str, Mapping[str, _Number]]] = None, *, summary: str = ""
+    ) -> "Pipeline":
+        """Adds statistics, which the operators :func:`~millrace.operators.normalize`,
+        :func:`~millrace.operators.min_max`, :func:`~millrace.operators.fill_median` and
+        :func:`~millrace.operators.target_encoding` name. ``millrace dataset summarize`` makes their summary, and
+        ``millrace.open(statistics=)`` takes it.
+
+        Args:
+            name: the name of the statistics.
+            values: the numbers themselves, by column, as ``{"age": {"mean": 41.5, "deviation": 9.25, "min": 0}}``; the
+                others are ``max`` and ``median``. None where a summary is to give them.
+            summary: the SHA-256 of the summary that ``values`` come from, in hex digits.
+
+        Raises:
+            TypeError: an argument is of another type.
+        """
+        numbers = None
+        if values is not None:
+            numbers = tuple((_text(column, "a column"), tuple(of.items())) for column, of in values.items())
+        name, summary = _text(name, "name"), _text(summary, "summary")
+        self.named_statistics.append(NamedStatistics(name, numbers, summary, _caller()))
+        return self
+
+    def filter(self, chosen: Filter) -> "Pipeline":
+        """Sets which rows there are; without a filter there are all.
+
+        Args:
+            chosen: the filter, as the functions of :mod:`millrace.filters` make one.
+
+        Raises:
+            TypeError: ``chosen`` is no filter.
+        """
+        if not isinstance(chosen, Filter):
+            raise TypeError(f"{chosen!r} is no filter, as millrace.filters.column('age', ge=18) makes one")
+        self.row_filter, self._filter_place = chosen, _caller()
+        return self
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pipeline):
             return NotImplemented
@@ -479,6 +548,10 @@ class Pipeline:
                 lines.append("vocabularies:")
             rules = ", ".join(f"{key}: {_yaml_rule(value)}" for key, value in vocabulary.rules)
             lines.append(f"  {_yaml_text(vocabulary.name)}: {{{rules}}}")
+        if self.named_statistics:
+            lines.append(f"statistics: {{{', '.join(map(_yaml_statistics, self.named_statistics))}}}")
+        if self.row_filter is not None:
+            lines.append(f"filter: {_yaml_filter(self.row_filter)}")
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -538,28 +611,36 @@ class Pipeline:
                 )
         for name, rules in (document.get("vocabularies") or {}).items():
             p.vocabularies.append(Vocabulary(name, tuple((rules or {}).items())))
+        for name, of in (document.get("statistics") or {}).items():
+            values = (of or {}).get("values")
+            numbers = None if values is None else tuple((value, tuple(n.items())) for value, n in values.items())
+            p.named_statistics.append(NamedStatistics(name, numbers, (of or {}).get("summary", "")))
+        if document.get("filter") is not None:
+            p.row_filter = filters.read(document["filter"])
         return p
 
     def check(
         self,
         *files: Union[str, "os.PathLike[str]"],
         vocabularies: Optional[Mapping[str, arguments.Path]] = None,
+        statistics: Optional[Mapping[str, arguments.Path]] = None,
     ) -> Checked:
         """Checks the pipeline with the ``millrace`` binary: by itself, or against files.
 
         Args:
             files: files, folders or patterns of one data set; none checks the pipeline by itself.
             vocabularies: the files of the pipeline's vocabularies, by name. A check against files needs all of them.
+            statistics: the summaries of the pipeline's statistics, by name. A check against files needs all of them.
 
         Raises:
             PipelineError: the pipeline has errors, each with the line of Python that added the group; or the files
                 cannot be read.
-            OptionsError: ``vocabularies`` is no mapping of names to files.
+            OptionsError: ``vocabularies`` or ``statistics`` is no mapping of names to files.
             BinaryError: there is no ``millrace`` binary.
         """
-        built = arguments.named_paths("vocabularies", vocabularies) or {}
         named = ["--in=" + _csv(os.fspath(f)) for f in files]
-        named += [f"--vocabulary={name}={path}" for name, path in built.items()]
+        named += _flags("vocabulary", arguments.named_paths("vocabularies", vocabularies))
+        named += _flags("statistics", arguments.named_paths("statistics", statistics))
         answer = _ask(["-", *named], self.to_yaml())
         _raise_problems(answer, self.locate)
         return Checked(
@@ -582,6 +663,11 @@ class Pipeline:
         for vocabulary in sorted(self.vocabularies, key=lambda v: -len(v.name)):  # a name may hold a dot
             if (path + ".").startswith(f"vocabularies.{vocabulary.name}."):
                 return vocabulary.place
+        for one in sorted(self.named_statistics, key=lambda s: -len(s.name)):
+            if (path + ".").startswith(f"statistics.{one.name}."):
+                return one.place
+        if re.match(r"filter\b", path):
+            return self._filter_place
         if found and found[1] == "values" and int(found[2]) < len(self.values):
             return self.values[int(found[2])].place
         for kind, i, group in self._groups():
@@ -599,6 +685,9 @@ class Pipeline:
             return f"{place}: {found[1]}" if place else found[0]
 
         names = "".join(rf"|vocabularies\.{re.escape(v.name)}(?![\w-])" for v in self.vocabularies)
+        names += "".join(rf"|statistics\.{re.escape(s.name)}(?![\w-])" for s in self.named_statistics)
+        if self.row_filter is not None:
+            names += r"|filter\b(?=[.:\[])"
         path = rf"(?:line \d+:\d+: )?\b((?:label\b|(?:values|dense|sparse|generated)\[\d+\]{names})[\w\[\].]*)"
         return re.sub(path, with_place, message)
 
@@ -702,6 +791,43 @@ def _yaml(value: Any) -> str:
     raise TypeError(f"{value!r} as a parameter: want a number, text, borders or a table")
 
 
+def _yaml_filter(of: Filter) -> str:
+    """Returns a filter as YAML."""
+    return "{" + ", ".join(f"{_yaml_text(key)}: {_yaml_of_filter(value)}" for key, value in of.members) + "}"
+
+
+def _yaml_of_filter(value: Any) -> str:
+    """Returns the value of a member of a filter as YAML."""
+    if isinstance(value, Filter):
+        return _yaml_filter(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple) and value and isinstance(value[0], Filter):
+        return "[" + ", ".join(map(_yaml_filter, value)) + "]"
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+        return "{" + ", ".join(f"{key}: {_yaml(of)}" for key, of in value) + "}"
+    return _yaml(value)
+
+
+def _yaml_statistics(of: NamedStatistics) -> str:
+    """Returns statistics as a member of a YAML mapping."""
+    members = []
+    if of.summary:
+        members.append(f"summary: {_yaml_text(of.summary)}")
+    if of.values is not None:
+        values = []
+        for value, numbers in of.values:
+            written = ", ".join(f"{_yaml_text(key)}: {_yaml(number)}" for key, number in numbers)
+            values.append(f"{_yaml_text(value)}: {{{written}}}")
+        members.append(f"values: {{{', '.join(values)}}}")
+    return f"{_yaml_text(of.name)}: {{{', '.join(members)}}}"
+
+
+def _flags(flag: str, files: Optional[Mapping[str, str]]) -> List[str]:
+    """Returns the flags of files with names."""
+    return [f"--{flag}={name}={path}" for name, path in (files or {}).items()]
+
+
 def _yaml_rule(value: Union[int, str, bool]) -> str:
     """Returns the value of a vocabulary's rule as YAML."""
     if isinstance(value, bool):
@@ -776,6 +902,23 @@ def _ask(arguments: List[str], document: str) -> Mapping[str, Any]:
             return dict(answer)
     message = done.stderr.decode("utf-8", "replace").strip()
     raise PipelineError([PipelineProblem(message.removeprefix("millrace: "))])
+
+
+def with_statistics(text: str, built: Optional[Pipeline], summaries: Mapping[str, str]) -> str:
+    """Returns a pipeline's document with the numbers of summaries for its statistics, by name.
+
+    Args:
+        text: a document, or the name of a pipeline that ships with Millrace.
+        built: the pipeline that the document was made of, if it was.
+
+    Raises:
+        PipelineError: the pipeline has errors, or no statistics of a name; or a summary cannot be read.
+        BinaryError: there is no ``millrace`` binary.
+    """
+    name = "-" if "\n" in text or ":" in text else text
+    answer = _ask([name, *_flags("statistics", summaries)], text)
+    _raise_problems(answer, built.locate if built is not None else lambda path: None)
+    return str(answer["document"])
 
 
 def _raise_problems(answer: Mapping[str, Any], locate: Callable[[str], Optional[Place]], document: str = "") -> None:

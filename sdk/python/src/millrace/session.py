@@ -134,8 +134,14 @@ class Session(Consumption):
         if token is not None:
             message["token"] = b64(token)
         try:
-            # While a job's drives are measured, its answer asks the caller to try again.
-            return self.control.call("Attach", message, wait=20, busy=600)
+            while True:
+                try:
+                    # While a job's drives are measured, its answer asks the caller to try again.
+                    return self.control.call("Attach", message, wait=20, busy=600)
+                except ServiceError as e:
+                    # The rows that pass the pipeline's filter are being selected, for however many rows there are.
+                    if e.code != "unavailable" or "rows are selected" not in e.message:
+                        raise
         except ServiceError as e:
             if e.code == "aborted" and "abandoned: " in e.message:
                 raise JobAbandonedError(f"job {self.id}: {e.message}") from e
@@ -160,7 +166,8 @@ class Session(Consumption):
         self._session = b64(unb64(answer.get("session")))
         # In a job that follows a growing data set these change with the next edition.
         self.manifest = unb64(answer.get("manifest"))
-        self.rows = planned_rows(self.manifest, batch_of(self.spec))
+        passing = [integer(n, "passing rows of a partition") for n in answer.get("passing") or ()]
+        self.rows = planned_rows(self.manifest, batch_of(self.spec), passing)
         self.mean_length = {
             str(k): real(v, f"mean length of {k!r}", _MAX_MEAN) for k, v in (answer.get("meanLength") or {}).items()
         }

@@ -13,6 +13,18 @@ func (c *Column) Levels(r *rand.Rand) []Level {
 	if c.Shape.entryDef() > 0 {
 		return c.shredMaps(r)
 	}
+	if c.Shape.listLevels() != nil {
+		var out []Level
+		for _, row := range c.Rows {
+			list, isList := row.([]any)
+			if !isList {
+				out = append(out, Level{0, byte(r.Intn(int(c.Shape.listLevels()[0]) - 1)), nil})
+				continue
+			}
+			out = c.shredLists(out, r, list, 1, 0)
+		}
+		return out
+	}
 	maxDef, repDef := c.Shape.LevelBounds()
 	var out []Level
 	for _, row := range c.Rows {
@@ -71,6 +83,42 @@ func (c *Column) shredMaps(r *rand.Rand) []Level {
 				out = append(out, x)
 			}
 		}
+	}
+	return out
+}
+
+// shredLists appends the levels of a list of a depth that is not null, whose first level has a repetition level. The
+// elements are those of the lists inside it, of which r decides how many there are and which are empty.
+func (c *Column) shredLists(out []Level, r *rand.Rand, elements []any, depth int, rep byte) []Level {
+	levels := c.Shape.listLevels()
+	if len(elements) == 0 && (depth == len(levels) || r.Intn(2) == 0) {
+		return append(out, Level{rep, levels[depth-1] - 1, nil})
+	}
+	if depth == len(levels) {
+		maxDef, _ := c.Shape.LevelBounds()
+		for i, v := range elements {
+			l := Level{rep, maxDef, v}
+			if i > 0 {
+				l.Rep = byte(depth)
+			}
+			if v == nil {
+				l.Def--
+			}
+			out = append(out, l)
+		}
+		return out
+	}
+	for lists := 1 + r.Intn(4); lists > 0; lists-- {
+		n := len(elements)
+		if lists > 1 {
+			n = r.Intn(n + 1)
+		}
+		if n == 0 && levels[depth]-levels[depth-1] > 1 && r.Intn(3) == 0 {
+			out = append(out, Level{rep, levels[depth-1], nil}) // a null list
+		} else {
+			out = c.shredLists(out, r, elements[:n], depth+1, rep)
+		}
+		elements, rep = elements[n:], byte(depth)
 	}
 	return out
 }

@@ -62,11 +62,11 @@ func RequireTyped(t testing.TB, err error, what string) {
 	require.Failf(t, "an untyped error", "%s: %v", what, err)
 }
 
-// NestedSamples are small leaves of maps to lists, for tests that damage them.
+// NestedSamples are small leaves of maps to lists and of lists in lists, for tests that damage them.
 func NestedSamples() []*Column {
 	r := rand.New(rand.NewSource(8))
 	var all []*Column
-	for _, s := range []Shape{ShapeInMap, ShapeInMapRequired} {
+	for _, s := range []Shape{ShapeInMap, ShapeInMapRequired, ShapeLists, ShapeListsDeep} {
 		for i, physical := range []format.Type{format.Int64, format.Float, format.Boolean, format.ByteArray} {
 			for _, e := range []format.Encoding{format.Plain, format.RLEDictionary} {
 				c := &Column{Shape: s, Physical: physical, Encoding: e, PageRows: 30, V2: i%2 == 0}

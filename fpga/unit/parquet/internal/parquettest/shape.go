@@ -23,7 +23,11 @@ const (
 
 	ShapeInMap         Shape = 9  // for pages and chunks: optional map to optional lists of optional elements
 	ShapeInMapRequired Shape = 10 // for pages and chunks: required map to required lists of required elements
-	PageShapes               = 11
+
+	// Lists in lists, of which a row is the list of all values: for pages and chunks.
+	ShapeLists     Shape = 11 // optional list of optional lists of optional elements
+	ShapeListsDeep Shape = 12 // optional list of required lists of optional lists of optional elements
+	PageShapes           = 13
 )
 
 // schema writes the shape's schema elements and returns how many there are.
@@ -96,8 +100,23 @@ func (s Shape) LevelBounds() (maxDef, repDef uint8) {
 		return 5, 4
 	case ShapeInMapRequired:
 		return 2, 2
+	case ShapeLists:
+		return 5, 4
+	case ShapeListsDeep:
+		return 6, 5
 	}
 	return 0, 0
+}
+
+// listLevels returns the definition levels of an element of the lists of each depth, for lists in lists.
+func (s Shape) listLevels() []byte {
+	switch s {
+	case ShapeLists:
+		return []byte{2, 4}
+	case ShapeListsDeep:
+		return []byte{2, 3, 5}
+	}
+	return nil
 }
 
 // entryDef is the definition level of a map's entry; 0 outside of maps.
@@ -120,6 +139,9 @@ func (s Shape) ColumnType() (ct format.ColumnType) {
 	}
 	if ct.EntryDef > 0 {
 		ct.MaxRep = 2
+	}
+	if levels := s.listLevels(); levels != nil {
+		ct.EntryDef, ct.MaxRep, ct.Flattened = levels[0], uint8(len(levels)), true
 	}
 	return ct
 }

@@ -1,0 +1,35 @@
+package image
+
+import "github.com/millrace/millrace/fpga/program"
+
+// scoredVector is a known answer for ids with scores: two fields of binary rows, an id and a score. Every expected
+// value is written down, none computed.
+func scoredVector() Vector {
+	key := func(value, index uint32, scored bool) program.GraphSink {
+		return program.GraphSink{Value: value, Sink: program.Sink{To: program.ToSparse, Index: index}, Scored: scored}
+	}
+	p := &program.Program{
+		Source: program.CriteoBinary,
+		Columns: []program.Column{
+			{Name: "cat_0", Field: 14, Kind: program.Int64, Part: program.GraphFirst},
+			{Name: "int_0", Field: 1, Kind: program.Int64, Part: program.GraphNext},
+		},
+		Graphs: []program.Graph{{
+			Steps: []program.Step{
+				{Inputs: []uint32{1}, Ops: []program.Op{program.Convert{To: program.Float32}}},
+				{Inputs: []uint32{0, 2}, Combine: program.WithScores{}},
+				{Inputs: []uint32{3}, Combine: program.Scores{}},
+				{Inputs: []uint32{0}, Combine: program.Enumerate{}},
+				{Inputs: []uint32{1, 4}, Combine: program.WithScores{}},
+			},
+			Sinks: []program.GraphSink{key(3, 0, true), key(5, 1, true), key(6, 2, true), key(5, 3, false)},
+		}},
+		Output: program.Output{Keys: 4, Weights: true},
+	}
+	const minusFour = 0xfffffffc
+	return packedVector("ids with scores", p, []int{14, 1}, [][]uint32{{7, 3}, {8, minusFour}}, packedAnswer{
+		lengths: []uint32{1, 1, 1, 1, 1, 1, 1, 1},
+		values:  []uint64{7, 8, 7, 8, 3, 1<<64 - 4, 7, 8},
+		weights: []float32{3, -4, 0, 0, 3, -4, 1, 1},
+	})
+}

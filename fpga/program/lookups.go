@@ -1,0 +1,231 @@
+package program
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// Limits of lookup tables.
+const (
+	MaxLookupTables = 1 << 16   // of a program
+	MaxLookupBytes  = 1<<32 - 1 // of all tables together: the length of a memory range of the standard command set
+	maxLookupBase   = 1 << 40   // Lookup.Base
+	maxLookupProbes = 1 << 10   // LookupTable.Probes
+	arrayEntryBytes = 4
+	slotEntryBytes  = 16
+)
+
+// TableDigest is the SHA-256 of a lookup table's bytes.
+type TableDigest [32]byte
+
+// String returns the digest in hexadecimal.
+func (d TableDigest) String() string { return hex.EncodeToString(d[:]) }
+
+// LookupTable is a table of keys and their indices that lies in the tables range, because it is too large for a
+// program's own bytes. The engine checks the digest before it uses a table, see [Slice.TablesChecked]. Package
+// fpga/unit/vocabulary makes and reads the bytes.
+type LookupTable struct {
+	Offset uint64      // of the first byte in the tables range, a multiple of Align
+	Digest TableDigest // of the bytes
+
+	Hashed     bool
+	Entries    uint64 // 4 bytes each, or 16 if the table is hashed; then a power of two
+	Keys       uint32 // that have an index, from 0 on
+	Least      int64  // the key of the first entry; 0 if the table is hashed
+	Multiplier uint64 // odd if the table is hashed, else 0
+	Probes     uint32 // entries at which a lookup looks at most if the table is hashed, else 0
+
+	// Stored are the bytes and Listed the keys in order of their indices, where they are at hand. They are no part of the
+	// wire form.
+	Stored []byte
+	Listed []int64
+}
+
+// Bytes returns the length of the table.
+func (t *LookupTable) Bytes() uint64 {
+	if t.Hashed {
+		return slotEntryBytes * t.Entries
+	}
+	return arrayEntryBytes * t.Entries
+}
+
+// Absent says what becomes of a key that a lookup table lacks.
+type Absent uint8
+
+// The ways to treat an absent key. The numbers are part of the wire form.
+const (
+	AbsentFail   Absent = 0 // the slice fails, and Result.AbsentKey names the key
+	AbsentRare   Absent = 1 // the key becomes Lookup.Rare
+	AbsentBucket Absent = 2 // the key becomes one of Lookup.Buckets ids: Base - Buckets + SigridHash{0, Buckets} of it
+)
+
+// Lookup replaces a key by Base plus its index in a table, as the operator vocabulary does. Takes and yields Int64.
+type Lookup struct {
+	Table   uint32 // index of Program.LookupTables
+	Absent  Absent
+	Buckets uint32 // AbsentBucket: at least 1
+	Base    int64
+	Rare    int64 // AbsentRare
+}
+
+// Unit implements [Op].
+func (Lookup) Unit() Unit { return UnitVocabulary }
+
+// Out implements [Op].
+func (Lookup) Out(in Kind) Kind { return kindIf(in, Int64, Int64) }
+
+// check checks the parameters.
+func (o Lookup) check() error {
+	switch {
+	case o.Absent > AbsentBucket:
+		return fmt.Errorf("%d is no way to treat an absent key", uint8(o.Absent))
+	case o.Base < 0 || o.Base > maxLookupBase:
+		return fmt.Errorf("base %d, want 0 to %d", o.Base, int64(maxLookupBase))
+	case o.Absent != AbsentRare && o.Rare != 0:
+		return fmt.Errorf("rare id %d, and no key gets it", o.Rare)
+	case o.Absent == AbsentBucket && (o.Buckets == 0 || int64(o.Buckets) > o.Base):
+		return fmt.Errorf("%d buckets below base %d", o.Buckets, o.Base)
+	case o.Absent != AbsentBucket && o.Buckets != 0:
+		return fmt.Errorf("%d buckets, and no key gets one", o.Buckets)
+	}
+	return nil
+}
+
+// String renders vocabulary 3 base 10 absent bucket 4.
+func (o Lookup) String() string {
+	s := fmt.Sprintf("vocabulary %d base %d absent ", o.Table, o.Base)
+	switch o.Absent {
+	case AbsentFail:
+		return s + "fail"
+	case AbsentRare:
+		return s + fmt.Sprintf("rare %d", o.Rare)
+	case AbsentBucket:
+		return s + fmt.Sprintf("bucket %d", o.Buckets)
+	}
+	return s + fmt.Sprint(uint8(o.Absent))
+}
+
+// TablesBytes returns the length of the tables range: the end of the last lookup table, or 0 without any.
+func (p *Program) TablesBytes() uint64 {
+	n := uint64(0)
+	for i := range p.LookupTables {
+		n = max(n, p.LookupTables[i].Offset+p.LookupTables[i].Bytes())
+	}
+	return n
+}
+
+// validateLookups checks the lookup tables, which lie one behind the other, and that every table is used.
+func (p *Program) validateLookups() error {
+	if len(p.LookupTables) > MaxLookupTables {
+		return fmt.Errorf("%d lookup tables, want at most %d", len(p.LookupTables), MaxLookupTables)
+	}
+	end := uint64(0)
+	for i := range p.LookupTables {
+		t := &p.LookupTables[i]
+		if err := t.check(); err != nil {
+			return fmt.Errorf("lookup table %d: %w", i, err)
+		}
+		if t.Offset%Align != 0 || t.Offset < end || t.Offset > MaxLookupBytes || t.Bytes() > MaxLookupBytes-t.Offset {
+			return fmt.Errorf("lookup table %d: bytes %d+%d, want a multiple of %d from %d on, and an end of at most %d", i,
+				t.Offset, t.Bytes(), Align, end, uint64(MaxLookupBytes))
+		}
+		end = t.Offset + t.Bytes()
+	}
+	used := make([]bool, len(p.LookupTables))
+	var err error
+	p.forEachOp(func(op Op) {
+		o, ok := op.(Lookup)
+		switch {
+		case !ok || err != nil:
+		case uint64(o.Table) >= uint64(len(used)):
+			err = fmt.Errorf("%v: lookup table %d of %d", o.Unit(), o.Table, len(used))
+		default:
+			used[o.Table] = true
+		}
+	})
+	for i, is := range used {
+		if err == nil && !is {
+			err = fmt.Errorf("nothing uses lookup table %d", i)
+		}
+	}
+	return err
+}
+
+// check checks the numbers of a table but its place.
+func (t *LookupTable) check() error {
+	switch {
+	case t.Entries > MaxLookupBytes/arrayEntryBytes, t.Hashed && t.Entries > MaxLookupBytes/slotEntryBytes:
+		return fmt.Errorf("%d entries, want at most %d bytes", t.Entries, uint64(MaxLookupBytes))
+	case uint64(t.Keys) > t.Entries || t.Keys > 1<<31-1:
+		return fmt.Errorf("%d keys in %d entries", t.Keys, t.Entries)
+	case !t.Hashed && (t.Multiplier != 0 || t.Probes != 0), t.Hashed && t.Least != 0:
+		return errors.New("it is an array and hashed")
+	case !t.Hashed:
+	case t.Entries < 2 || t.Entries&(t.Entries-1) != 0:
+		return fmt.Errorf("%d entries, want a power of two of at least 2", t.Entries)
+	case t.Multiplier&1 == 0:
+		return fmt.Errorf("the multiplier %#x is even", t.Multiplier)
+	case t.Probes < 1 || t.Probes > maxLookupProbes:
+		return fmt.Errorf("%d probes, want 1 to %d", t.Probes, maxLookupProbes)
+	}
+	return nil
+}
+
+// appendLookupTables appends the section of lookup tables.
+func (p *Program) appendLookupTables(b []byte) []byte {
+	b = le.AppendUint32(b, uint32(len(p.LookupTables)))
+	b = le.AppendUint32(b, 0)
+	for i := range p.LookupTables {
+		t := &p.LookupTables[i]
+		b = append(b, t.Digest[:]...)
+		for _, n := range []uint64{t.Offset, t.Entries, uint64(t.Least), t.Multiplier} {
+			b = le.AppendUint64(b, n)
+		}
+		b = le.AppendUint32(le.AppendUint32(b, t.Keys), t.Probes)
+		b = append(b, boolBit(t.Hashed), 0, 0, 0, 0, 0, 0, 0)
+	}
+	return b
+}
+
+// readLookupTables reads the section of lookup tables, which is written only if there are some.
+func (p *Program) readLookupTables(r *reader) {
+	head := r.takeBytes(8, "lookup tables")
+	if r.err != nil {
+		return
+	}
+	r.checkZeros(head[4:], "lookup tables")
+	n := r.checkCount(uint64(le.Uint32(head)), MaxLookupTables, lookupTableSize, "lookup tables")
+	if n == 0 {
+		r.failCorrupt("a section of no lookup tables, which is said by leaving the section out")
+		return
+	}
+	p.LookupTables = make([]LookupTable, n)
+	for i := range p.LookupTables {
+		b := r.takeBytes(lookupTableSize, "lookup table")
+		if r.err != nil {
+			return
+		}
+		p.LookupTables[i] = LookupTable{
+			Digest: TableDigest(b[:32]), Offset: le.Uint64(b[32:]), Entries: le.Uint64(b[40:]), Least: int64(le.Uint64(b[48:])),
+			Multiplier: le.Uint64(b[56:]), Keys: le.Uint32(b[64:]), Probes: le.Uint32(b[68:]),
+			Hashed: r.readBool(b[72], "hashed"),
+		}
+		r.checkZeros(b[73:], "lookup table")
+	}
+}
+
+// appendTo appends the parameters.
+func (o Lookup) appendTo(b []byte) []byte {
+	b = append(le.AppendUint32(b, o.Table), byte(o.Absent), 0, 0, 0)
+	b = le.AppendUint32(le.AppendUint32(b, o.Buckets), 0)
+	return le.AppendUint64(le.AppendUint64(b, uint64(o.Base)), uint64(o.Rare))
+}
+
+// readLookup reads the parameters.
+func readLookup(r *reader, b []byte) Op {
+	r.checkZeros(b[5:8], "vocabulary")
+	r.checkZeros(b[12:16], "vocabulary")
+	return Lookup{Table: le.Uint32(b), Absent: Absent(b[4]), Buckets: le.Uint32(b[8:]), Base: int64(le.Uint64(b[16:])),
+		Rare: int64(le.Uint64(b[24:]))}
+}

@@ -1,0 +1,128 @@
+package program
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// lookingUp is a program with a lookup table of each form.
+func lookingUp() *Program {
+	p := &Program{
+		Source: Parquet,
+		LookupTables: []LookupTable{
+			{Digest: TableDigest{1, 2}, Entries: 40, Keys: 7, Least: -3},
+			{Digest: TableDigest{3}, Offset: 192, Hashed: true, Entries: 16, Keys: 8, Multiplier: 0x55, Probes: 4},
+		},
+		Output: Output{Keys: 3},
+	}
+	for i, o := range []Lookup{
+		{Base: 9, Absent: AbsentBucket, Buckets: 9}, {Table: 1, Absent: AbsentRare, Rare: -2}, {Table: 1, Base: 1 << 40},
+	} {
+		p.Columns = append(p.Columns, Column{Name: "c", Kind: Int64,
+			Sinks: []Sink{{To: ToSparse, Index: uint32(i), Ops: []Op{o}}}})
+	}
+	return p
+}
+
+func TestLookups(t *testing.T) {
+	p := lookingUp()
+	require.NoError(t, p.Validate())
+	b := p.Marshal()
+	golden(t, "lookups.v1.7.hex", b)
+	assert.Equal(t, uint16(7), le.Uint16(b[10:]))
+	q, err := Unmarshal(b)
+	require.NoError(t, err)
+	assert.Equal(t, p, q)
+	checkDamage(t, p)
+	assert.EqualValues(t, 192+16*16, p.TablesBytes())
+	assert.Zero(t, hotColumns().TablesBytes())
+	assert.Contains(t, p.String(), "sparse 0: vocabulary 0 base 9 absent bucket 9\n")
+	assert.Contains(t, p.String(), "sparse 1: vocabulary 1 base 0 absent rare -2\n")
+	assert.Contains(t, p.String(), "sparse 2: vocabulary 1 base 1099511627776 absent fail\n")
+	assert.Contains(t, p.String(), "lookup table 1: 8 keys hashed in 16 entries at byte 192\n")
+
+	// What is at hand of the tables is not in the bytes.
+	p.LookupTables[0].Stored, p.LookupTables[0].Listed = []byte{1}, []int64{1}
+	assert.Equal(t, b, p.Marshal())
+}
+
+// TestLookupsThatAreRefused checks every limit of lookups and tables from both sides.
+func TestLookupsThatAreRefused(t *testing.T) {
+	op := func(change func(o *Lookup)) func(p *Program) {
+		return func(p *Program) {
+			ops := p.Columns[0].Sinks[0].Ops
+			o := ops[0].(Lookup)
+			change(&o)
+			ops[0] = o
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(p *Program)
+		want   string
+	}{
+		"absent":           {op(func(o *Lookup) { o.Absent = 3 }), "3 is no way to treat an absent key"},
+		"base":             {op(func(o *Lookup) { o.Base = 1<<40 + 1 }), "base 1099511627777, want 0 to"},
+		"a negative base":  {op(func(o *Lookup) { o.Base = -1 }), "base -1, want 0 to"},
+		"rare":             {op(func(o *Lookup) { o.Rare = 1 }), "rare id 1, and no key gets it"},
+		"no bucket":        {op(func(o *Lookup) { o.Buckets = 0 }), "0 buckets below base 9"},
+		"many buckets":     {op(func(o *Lookup) { o.Buckets = 10 }), "10 buckets below base 9"},
+		"unused buckets":   {op(func(o *Lookup) { o.Absent = AbsentFail }), "9 buckets, and no key gets one"},
+		"another table":    {op(func(o *Lookup) { o.Table = 2 }), "lookup table 2 of 2"},
+		"an unused table":  {op(func(o *Lookup) { o.Table = 1 }), "nothing uses lookup table 0"},
+		"floats":           {func(p *Program) { p.Columns[0].Kind = Float32 }, "does not take float32"},
+		"keys":             {func(p *Program) { p.LookupTables[0].Keys = 41 }, "41 keys in 40 entries"},
+		"entries":          {func(p *Program) { p.LookupTables[1].Entries = 1 << 28 }, "entries, want at most"},
+		"end":              {func(p *Program) { p.LookupTables[1].Offset = MaxLookupBytes &^ 63 }, "and an end of at most"},
+		"alignment":        {func(p *Program) { p.LookupTables[1].Offset = 200 }, "want a multiple of 64"},
+		"one in the other": {func(p *Program) { p.LookupTables[1].Offset = 128 }, "from 160 on"},
+		"two forms":        {func(p *Program) { p.LookupTables[0].Multiplier = 1 }, "an array and hashed"},
+		"a least key":      {func(p *Program) { p.LookupTables[1].Least = 1 }, "an array and hashed"},
+		"slots":            {func(p *Program) { p.LookupTables[1].Entries = 24 }, "want a power of two"},
+		"an even number":   {func(p *Program) { p.LookupTables[1].Multiplier = 2 }, "the multiplier 0x2 is even"},
+		"no probe":         {func(p *Program) { p.LookupTables[1].Probes = 0 }, "0 probes, want 1 to 1024"},
+		"many probes":      {func(p *Program) { p.LookupTables[1].Probes = 1025 }, "1025 probes, want 1 to 1024"},
+	} {
+		p := lookingUp()
+		c.change(p)
+		err := p.Validate()
+		require.ErrorIs(t, err, ErrInvalid, name)
+		require.ErrorContains(t, err, c.want, name)
+	}
+	for _, change := range []func(p *Program){
+		op(func(o *Lookup) { o.Base = 1 << 40 }),
+		func(p *Program) { p.LookupTables[0].Keys = 40 },
+		func(p *Program) { p.LookupTables[1].Probes = 1024 },
+		func(p *Program) { p.LookupTables[0].Entries = 48 },
+	} {
+		p := lookingUp()
+		change(p)
+		require.NoError(t, p.Validate())
+	}
+}
+
+// TestSliceAndResultOfLookups checks the wire forms that only programs with lookup tables need.
+func TestSliceAndResultOfLookups(t *testing.T) {
+	s := someSlice()
+	s.TablesChecked = true
+	golden(t, "slice.v1.5.hex", s.Marshal())
+	again, err := UnmarshalSlice(s.Marshal())
+	require.NoError(t, err)
+	assert.Equal(t, s, again)
+	b := s.Marshal()
+	b[60] = 2
+	_, err = UnmarshalSlice(b)
+	require.ErrorIs(t, err, ErrCorrupt)
+
+	r := someResult()
+	r.AbsentKey = AbsentKey{Given: true, Row: 17, Key: 18, Value: -19}
+	golden(t, "result.v1.2.hex", r.Marshal())
+	got, err := UnmarshalResult(r.Marshal())
+	require.NoError(t, err)
+	assert.Equal(t, r, got)
+	b = r.Marshal()
+	b[absentOffset+16] = 0
+	_, err = UnmarshalResult(b)
+	require.ErrorIs(t, err, ErrCorrupt, "a key that is not given")
+}

@@ -1,0 +1,213 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/targetencoding"
+)
+
+// checkConstants checks that an operator has either both of its constants or the name of statistics, and reports
+// whether it has constants.
+func checkConstants(p *problems, o *Op, a location, constants ...string) bool {
+	named, ok := o.arg(statisticsParameter)
+	for _, name := range constants {
+		given, has := o.arg(name)
+		switch {
+		case ok && has:
+			p.add(a.key(name, firstPos(given.Pos, a.pos)), ErrValue, "%s beside statistics, want one of them", name)
+		case !ok && !has:
+			p.add(a, ErrMissing, "%s, or statistics instead of constants", name)
+		}
+	}
+	if ok && named.Value == Text("") {
+		p.add(a.key(statisticsParameter, firstPos(named.Pos, a.pos)), ErrValue, "no name, want that of statistics")
+	}
+	return !ok
+}
+
+// statisticsOf returns what an operator takes from statistics: of the value that the chain has made so far. It returns
+// nil after an error.
+func (c *chain) statisticsOf(o *Op, a location) *ValueStatistics {
+	if !c.requireNumbers(o, a) {
+		return nil
+	}
+	if c.column.List {
+		c.refuse(a, ErrColumnType, "%s of a list takes no statistics: those of lists are their lengths; give constants",
+			o.Name)
+		return nil
+	}
+	zero, one := 0.0, 1.0
+	standIn := &ValueStatistics{Mean: &zero, Deviation: &one, Min: &zero, Max: &one, Median: &zero}
+	if c.r.statistics == nil { // a trial, which asks only whether the operators take the column
+		return standIn
+	}
+	return c.findStatistics(o, c.valueName(), nil, standIn, a)
+}
+
+// findStatistics returns the statistics of a value by its name, or the stand-in if they are recorded or their pass is
+// another one. It returns nil after an error.
+func (c *chain) findStatistics(
+	o *Op, value string, folding *targetencoding.Folding, standIn *ValueStatistics, a location,
+) *ValueStatistics {
+	name := o.statisticsName()
+	if c.r.recorder.record(c, name, value, folding) {
+		return standIn
+	}
+	from := c.r.statistics[name]
+	switch {
+	case from != nil && from.Values != nil:
+	case c.r.recorder != nil: // what the recorded values need is missed when their pass is resolved
+		return standIn
+	default:
+		c.refuse(a, ErrStatistics, "there is no summary for %q: make one with millrace dataset summarize --pipeline, and "+
+			"name it with --statistics %s=FILE", shorten(name), shorten(name))
+		return nil
+	}
+	s := from.find(value)
+	switch {
+	case s == nil && folding == nil && c.from.step == nil && c.isOwnValue():
+		c.refuse(a, ErrStatistics, "%q has no statistics of %q, or none that are numbers; millrace dataset summarize makes "+
+			"them", shorten(name), shorten(value))
+		return nil
+	case s == nil:
+		c.refuse(a, ErrStatistics, "%q has no statistics of %s: millrace dataset summarize --pipeline makes those of values "+
+			"behind other operators; statistics of a column are for an operator that comes first", shorten(name), value)
+		return nil
+	}
+	return s
+}
+
+// require returns a number of statistics, or refuses statistics that lack it.
+func (c *chain) require(x *float64, o *Op, what, why string, a location) float64 {
+	switch {
+	case x == nil:
+		c.refuse(a, ErrStatistics, "%q has no %s of %s: %s", shorten(o.statisticsName()), what, c.valueName(), why)
+		return 0
+	case !program.InNormalRange(*x):
+		c.refuse(a, ErrStatistics, "the %s of %s in %q is %v, want 0 or a number of 1.2e-38 to 3.4e38, or its negative",
+			what, c.valueName(), shorten(o.statisticsName()), *x)
+		return 0
+	}
+	return *x
+}
+
+// applyMeanOf adds the normalization by statistics.
+func applyMeanOf(c *chain, o *Op, a location) {
+	s := c.statisticsOf(o, a)
+	if s == nil {
+		return
+	}
+	op := program.Normalize{Mean: c.require(s.Mean, o, "mean", "no value is finite", a)}
+	if !c.failed {
+		op.Deviation = c.require(s.Deviation, o, "deviation", "it takes two finite values", a)
+	}
+	if !c.failed && op.Deviation < 0 {
+		c.refuse(a, ErrStatistics, "the deviation of %s in %q is %v, want at least 0", c.valueName(),
+			shorten(o.statisticsName()), op.Deviation)
+	}
+	if !c.failed {
+		c.convert(program.Float32)
+		c.appendOp(op)
+	}
+}
+
+// applyRangeOf adds the scaling by statistics.
+func applyRangeOf(c *chain, o *Op, a location) {
+	s := c.statisticsOf(o, a)
+	if s == nil {
+		return
+	}
+	op := program.MinMax{Min: c.require(s.Min, o, "least value", "no value is finite", a)}
+	if !c.failed {
+		op.Max = c.require(s.Max, o, "greatest value", "no value is finite", a)
+	}
+	if !c.failed && op.Max < op.Min {
+		c.refuse(a, ErrStatistics, "the least value of %s in %q is %v, above the greatest, %v", c.valueName(),
+			shorten(o.statisticsName()), op.Min, op.Max)
+	}
+	if !c.failed {
+		c.convert(program.Float32)
+		c.appendOp(op)
+	}
+}
+
+// mostMedian bounds the median of integers: statistics hold float64 numbers, which are exact up to 2^53.
+const mostMedian = 1 << 53
+
+// applyFillMedian adds the replacement of nulls by the median of statistics.
+func applyFillMedian(c *chain, o *Op, a location) {
+	s := c.statisticsOf(o, a)
+	if s == nil {
+		return
+	}
+	median := c.require(s.Median, o, "median", "no value is finite, or the document's numbers were made for other "+
+		"operators: name the summary with --statistics again", a)
+	if c.failed {
+		return
+	}
+	if c.kind == program.Int64 {
+		if math.Abs(median) > mostMedian || median != math.Trunc(median) {
+			c.refuse(a, ErrStatistics, "the median of %s in %q is %v, want a whole number up to 2^53: give the constant with "+
+				"fill_null", c.valueName(), shorten(o.statisticsName()), median)
+			return
+		}
+		c.fillNull(o, Int(int64(median)), a)
+		return
+	}
+	c.fillNull(o, Real(median), a)
+}
+
+// valueName returns the name under which statistics hold the value that the chain has made so far: the name of the
+// column where it is the column's value, and otherwise also the operators and the first digits of the SHA-256 of their
+// canonical form.
+func (c *chain) valueName() string {
+	name := c.from.column.Name
+	if c.from.column.Map.IsMap() {
+		name += "[" + c.from.column.Map.keyName(c.from.key, c.from.text) + "]"
+	}
+	if c.from.step == nil && c.isOwnValue() {
+		return name
+	}
+	var ops []string
+	for _, op := range c.ops {
+		if _, conversion := op.(program.Convert); !conversion {
+			ops = append(ops, op.Unit().String())
+		}
+	}
+	full := name
+	name = shorten(name)
+	if ops != nil {
+		name += " behind " + shorten(strings.Join(ops, ", "))
+	}
+	sum := sha256.Sum256(append([]byte(full), chainForm(c.from, c.ops)...))
+	return name + " (" + hex.EncodeToString(sum[:6]) + ")"
+}
+
+// isOwnValue reports whether the operators so far are those with which statistics read the column itself, or none; see
+// statisticsChain.
+func (c *chain) isOwnValue() bool {
+	if len(c.ops) != 1 {
+		return len(c.ops) == 0
+	}
+	switch op := c.ops[0].(type) {
+	case program.Float16:
+		return true
+	case program.Decimal:
+		return c.from.column.Kind == program.Bytes && op.To == program.Float64
+	case program.Int96Time:
+		return op.To == program.TimeSeconds
+	}
+	return false
+}
+
+// chainForm returns the canonical form of a value behind operators.
+func chainForm(from *operand, ops []program.Op) []byte {
+	c := canonical{}
+	c.str(`{`+c.source(&from.column, from.step)+`,`).chain(from.column.Kind, from.column.List, ops)
+	c.stepsAndTables()
+	return c.b
+}

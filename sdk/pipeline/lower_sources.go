@@ -1,0 +1,89 @@
+package pipeline
+
+import "github.com/millrace/millrace/fpga/program"
+
+// ofMap reports whether the value is a feature of a map, and no step's.
+func (o *operand) ofMap() bool { return o.step == nil && o.column.Map.IsMap() }
+
+// sourceName names the column, or the feature of a map, that an operator takes. A feature whose scores the operator
+// takes is another than the same feature without scores: it is empty where a score is null.
+func (o *operand) sourceName(taker program.Combiner) string {
+	if !o.ofMap() {
+		return "column " + o.column.Name
+	}
+	name := "key " + o.column.Map.keyName(o.key, o.text) + " of " + o.column.Name
+	if _, scored := taker.(program.Scores); scored {
+		name = "scored " + name
+	}
+	return name
+}
+
+// addSource adds the column or feature that an operator takes.
+func (g *graphBuilder) addSource(o *operand, taker program.Combiner) nodeRef {
+	name := o.sourceName(taker)
+	at, ok := g.byName[name]
+	if !ok {
+		at = len(g.sources)
+		g.byName[name] = at
+		g.sources = append(g.sources, g.newSource(o, taker))
+	}
+	columns := g.groups[g.sources[at].group].columns
+	for i := range columns {
+		columns[i].Absent = columns[i].Absent || o.absent
+	}
+	return nodeRef{column: true, at: at}
+}
+
+// newSource adds a column, or a key to the columns of its map.
+func (g *graphBuilder) newSource(o *operand, taker program.Combiner) graphSource {
+	c := &o.column
+	if !o.ofMap() {
+		g.groups = append(g.groups, graphColumns{[]program.Column{{Name: c.Name, Field: c.Field, Kind: c.Kind,
+			List: c.List, Part: program.GraphNext}}})
+		return graphSource{group: len(g.groups) - 1}
+	}
+	at := 0
+	for at < len(g.groups) && (len(g.groups[at].columns) < 2 || g.groups[at].columns[1].Name != c.Map.Values) {
+		at++
+	}
+	if at == len(g.groups) {
+		g.groups = append(g.groups, graphColumns{[]program.Column{
+			{Name: c.Map.Keys, Kind: c.Map.kindOfKeys(), Part: program.GraphNext, MapLeaf: program.MapKeys},
+			{Name: c.Map.Values, Kind: c.Kind, List: c.List, Part: program.GraphNext, MapLeaf: program.MapValues}}})
+	}
+	of := &g.groups[at]
+	_, scored := taker.(program.Scores)
+	if scored && len(of.columns) < 3 {
+		of.columns = append(of.columns, program.Column{Name: c.Map.Scores, Kind: c.Map.ScoreKind, List: true,
+			Part: program.GraphNext, MapLeaf: program.MapScores, Absent: of.columns[0].Absent})
+	}
+	values := &of.columns[1]
+	values.Picks = append(values.Picks, program.Pick{Key: o.key, Text: o.text, Scored: scored})
+	return graphSource{at, len(values.Picks) - 1}
+}
+
+// columnCount returns how many columns the graph has so far.
+func (g *graphBuilder) columnCount() (n int) {
+	for i := range g.groups {
+		n += len(g.groups[i].columns)
+	}
+	return n
+}
+
+// sourceNumbers returns the numbers that the sources have as values of the graph.
+func (g *graphBuilder) sourceNumbers() []uint32 {
+	first, n := make([]uint32, len(g.groups)), uint32(0)
+	for i := range g.groups {
+		first[i] = n
+		if columns := g.groups[i].columns; len(columns) == 1 {
+			n++
+		} else {
+			n += uint32(len(columns[1].Picks))
+		}
+	}
+	numbers := make([]uint32, len(g.sources))
+	for i, s := range g.sources {
+		numbers[i] = first[s.group] + uint32(s.pick)
+	}
+	return numbers
+}

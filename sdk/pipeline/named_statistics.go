@@ -1,0 +1,353 @@
+package pipeline
+
+import (
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace/millrace/sdk/summary"
+	"github.com/millrace/millrace/sdk/targetencoding"
+)
+
+// ErrStatistics says that statistics are not there, or lack what an operator takes from them.
+var ErrStatistics = errors.New("statistics do not fit")
+
+// statisticsParameter is the parameter of operators that names statistics.
+const statisticsParameter = "statistics"
+
+// fillMedianOperator is the name of the operator that takes medians.
+const fillMedianOperator = "fill_median"
+
+// Limits of the statistics of a spec.
+const (
+	maxStatistics       = 1 << 8
+	maxStatisticsValues = 1 << 16 // values with statistics under one name
+)
+
+// NamedStatistics are the statistics that operators take their constants from.
+type NamedStatistics struct {
+	Name    string
+	Summary summary.Digest    // of the file that they come from; zero: of none
+	Values  []ValueStatistics // ordered by their names; nil: none are at hand. See [Spec.BindStatistics]
+	Pos     Pos
+}
+
+// ValueStatistics are the statistics of one value: of a column, or of what operators make of it. Fields are nil where
+// the value has none.
+type ValueStatistics struct {
+	Name            string // see [Spec.StatisticsPass]
+	Mean, Deviation *float64
+	Min, Max        *float64
+	Median          *float64 // the quantile of the rank 0.5
+	Targets         *targetencoding.Table
+}
+
+// BindStatistics returns the spec with the numbers of a summary for one of its statistics: those of the columns that
+// have an order. The numbers become part of the document, so that whoever reads the document needs no summary. The
+// receiver does not change.
+func (s *Spec) BindStatistics(name string, file *summary.Summary, digest summary.Digest) (*Spec, error) {
+	var p problems
+	i := slices.IndexFunc(s.Statistics, func(n NamedStatistics) bool { return n.Name == name })
+	if i < 0 {
+		p.add(location{path: "statistics"}, ErrStatistics, "the pipeline has no statistics %q%s", shorten(name),
+			suggestAccepted(name, s.statisticsNames(), func(string) bool { return true }))
+		return nil, p.err()
+	}
+	bound := *s
+	bound.Statistics = slices.Clone(s.Statistics)
+	n := &bound.Statistics[i]
+	n.Summary, n.Values = digest, []ValueStatistics{}
+	medians := s.takesMedians(name) // otherwise builds from before fill_median read the document, too
+	for j := range file.Columns {
+		c := &file.Columns[j]
+		if c.Kind != summary.Integers && c.Kind != summary.Reals || c.List || len(c.Name) > maxName {
+			continue
+		}
+		if c.Targets != nil { // nothing else is taken of such a column
+			n.Values = append(n.Values, ValueStatistics{Name: c.Name, Targets: c.Targets})
+			continue
+		}
+		v := ValueStatistics{Name: c.Name, Mean: c.Mean, Deviation: c.Deviation}
+		if c.Least != nil && c.Greatest != nil {
+			least, greatest := c.Least.Real(), c.Greatest.Real()
+			v.Min, v.Max = &least, &greatest
+		}
+		if medians && len(c.Quantiles) == summary.Quantiles {
+			median := c.Quantiles[summary.Quantiles/2].Real()
+			v.Median = &median
+		}
+		n.Values = append(n.Values, v)
+	}
+	slices.SortFunc(n.Values, func(a, b ValueStatistics) int { return strings.Compare(a.Name, b.Name) })
+	if len(n.Values) > maxStatisticsValues {
+		p.add(location{path: "statistics"}.key(shorten(name), n.Pos), ErrStatistics, "the summary has statistics of %d "+
+			"columns, want at most %d: summarize fewer columns, as millrace dataset summarize --pipeline does", len(n.Values),
+			maxStatisticsValues)
+		return nil, p.err()
+	}
+	return &bound, nil
+}
+
+// takesMedians reports whether an operator takes the median of statistics.
+func (s *Spec) takesMedians(name string) (takes bool) {
+	s.eachChain(func(ops []Op, _ location) {
+		for i := range ops {
+			takes = takes || ops[i].Name == fillMedianOperator && ops[i].statisticsName() == name
+		}
+	})
+	return takes
+}
+
+func (s *Spec) statisticsNames() []string {
+	names := make([]string, len(s.Statistics))
+	for i := range s.Statistics {
+		names[i] = s.Statistics[i].Name
+	}
+	return names
+}
+
+// find returns the statistics of a value, or nil if there are none.
+func (n *NamedStatistics) find(value string) *ValueStatistics {
+	i, ok := slices.BinarySearchFunc(n.Values, value, func(v ValueStatistics, name string) int {
+		return strings.Compare(v.Name, name)
+	})
+	if !ok {
+		return nil
+	}
+	return &n.Values[i]
+}
+
+// statisticsName returns the name of the statistics that an operator takes its constants from, or "" if it has
+// constants of its own.
+func (o *Op) statisticsName() string {
+	if a, ok := o.arg(statisticsParameter); ok {
+		if name, ok := a.Value.(Text); ok {
+			return string(name)
+		}
+	}
+	return ""
+}
+
+// The keys of statistics, and of one value's.
+var (
+	statisticsKeys      = []string{"summary", "values"}
+	numberKeys          = []string{"mean", "deviation", "min", "max", "median"}
+	valueStatisticsKeys = append(slices.Clone(numberKeys), targetsKey)
+)
+
+// targetsKey is the key of a table of targets.
+const targetsKey = "targets"
+
+// statistics reads the declarations.
+func (p *parser) statistics(n *yaml.Node, a location) []NamedStatistics {
+	var list []NamedStatistics
+	p.named(n, a, maxStatistics, "statistics", func(name string, n *yaml.Node, here location) {
+		s := p.oneStatistics(n, here)
+		s.Name, s.Pos = name, here.pos
+		list = append(list, s)
+	})
+	return list
+}
+
+// named calls f for each member of a mapping whose keys are names.
+func (p *parser) named(n *yaml.Node, a location, limit int, of string,
+	f func(name string, n *yaml.Node, here location)) {
+	n = p.follow(n, a)
+	if n.Kind != yaml.MappingNode {
+		p.add(a, ErrValue, "%s, want a mapping of names to %s", describe(n), of)
+		return
+	}
+	if len(n.Content)/2 > limit {
+		p.add(a, ErrValue, "%s of %d names, want at most %d", of, len(n.Content)/2, limit)
+		return
+	}
+	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
+		at := location{pos: position(n.Content[i]), path: a.path}
+		if name := p.text(n.Content[i], at, "a name"); name != "" {
+			f(name, n.Content[i+1], a.key(shorten(name), position(n.Content[i])))
+		}
+	}
+}
+
+// oneStatistics reads one declaration. Nothing declares statistics that a file will give.
+func (p *parser) oneStatistics(n *yaml.Node, a location) NamedStatistics {
+	var s NamedStatistics
+	if value := p.follow(n, a); value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
+		return s
+	}
+	p.members(n, a, ErrUnknownKey, statisticsKeys, func(key string, n *yaml.Node, a location) {
+		if key == "summary" {
+			text := p.text(n, a, "the SHA-256 of a summary")
+			if text != "" && (strings.ToLower(text) != text || s.Summary.UnmarshalText([]byte(text)) != nil) {
+				p.add(a, ErrValue, "%q, want the SHA-256 of a summary in 64 lower-case hexadecimal digits", shorten(text))
+			}
+			return
+		}
+		s.Values = []ValueStatistics{}
+		p.named(n, a, maxStatisticsValues, "values", func(name string, n *yaml.Node, here location) {
+			v := ValueStatistics{Name: name}
+			p.members(n, here, ErrUnknownKey, valueStatisticsKeys, func(key string, n *yaml.Node, a location) {
+				if key == targetsKey {
+					v.Targets = p.targets(n, a)
+					return
+				}
+				x, ok := p.number(n, a)
+				if !ok {
+					return
+				}
+				if !x.finite() {
+					p.add(a, ErrValue, "%s, want a finite number", x)
+					return
+				}
+				number := x.Real()
+				*v.field(key) = &number
+			})
+			s.Values = append(s.Values, v)
+		})
+		slices.SortStableFunc(s.Values, func(a, b ValueStatistics) int { return strings.Compare(a.Name, b.Name) })
+	})
+	return s
+}
+
+// targets reads a table of targets in base64.
+func (p *parser) targets(n *yaml.Node, a location) *targetencoding.Table {
+	value := p.follow(n, a)
+	t := &targetencoding.Table{}
+	if value.Kind != yaml.ScalarNode {
+		p.add(a, ErrValue, "%s, want a table in base64", describe(value))
+		return nil
+	}
+	if err := t.UnmarshalText([]byte(value.Value)); err != nil {
+		p.add(a, ErrValue, "%v; millrace dataset summarize makes tables", err)
+		return nil
+	}
+	return t
+}
+
+// field returns the field of a key that has a number.
+func (v *ValueStatistics) field(key string) **float64 {
+	switch key {
+	case "mean":
+		return &v.Mean
+	case "deviation":
+		return &v.Deviation
+	case "min":
+		return &v.Min
+	case "max":
+		return &v.Max
+	}
+	return &v.Median
+}
+
+// checkStatistics checks the declarations, and that operators and declarations name each other.
+func (s *Spec) checkStatistics(p *problems) {
+	if len(s.Statistics) > maxStatistics {
+		p.add(location{path: "statistics"}, ErrValue, "%d names, want at most %d", len(s.Statistics), maxStatistics)
+		return
+	}
+	declared, used := map[string]bool{}, map[string]bool{}
+	for i := range s.Statistics {
+		n := &s.Statistics[i]
+		a := location{path: "statistics"}.key(shorten(n.Name), n.Pos)
+		switch {
+		case n.Name == "" || len(n.Name) > maxName:
+			p.add(a, ErrValue, "a name of %d bytes, want 1 to %d", len(n.Name), maxName)
+		case declared[n.Name]:
+			p.add(a, ErrDuplicate, "%q", shorten(n.Name))
+		}
+		declared[n.Name] = true
+		for j := 1; j < len(n.Values); j++ {
+			if n.Values[j-1].Name >= n.Values[j].Name {
+				p.add(a.key("values", n.Pos), ErrDuplicate, "%q", shorten(n.Values[j].Name))
+				break
+			}
+		}
+	}
+	s.eachChain(func(ops []Op, a location) {
+		for i := range ops {
+			name := ops[i].statisticsName()
+			if name == "" {
+				continue
+			}
+			used[name] = true
+			if !declared[name] {
+				p.add(a.index(i, ops[i].Pos), ErrStatistics, "%q is not among statistics%s", shorten(name),
+					suggestAccepted(name, s.statisticsNames(), func(string) bool { return true }))
+			}
+		}
+	})
+	for i := range s.Statistics {
+		if n := &s.Statistics[i]; !used[n.Name] {
+			p.add(location{path: "statistics"}.key(shorten(n.Name), n.Pos), ErrStatistics, "no operator uses them")
+		}
+	}
+}
+
+// eachChain calls f with every list of operators of the spec, and its place.
+func (s *Spec) eachChain(f func(ops []Op, a location)) {
+	if s.Label != nil {
+		f(s.Label.Ops, location{path: "label", pos: s.Label.Pos}.key("ops", s.Label.Pos))
+	}
+	for i := range s.Values {
+		v := &s.Values[i]
+		f(v.Ops, location{path: "values"}.index(i, v.Pos).key("ops", v.Pos))
+	}
+	for _, kind := range s.groupLists() {
+		for i := range kind.groups {
+			g := &kind.groups[i]
+			f(g.Ops, location{path: kind.name}.index(i, g.Pos).key("ops", g.Pos))
+		}
+	}
+}
+
+// statistics writes the member "statistics" if there are any. JSON is YAML, so that both documents have this form.
+func (w *jsonWriter) statistics(list []NamedStatistics) {
+	w.begin('{')
+	for i := range list {
+		n := &list[i]
+		w.key(n.Name).begin('{')
+		if n.Summary != (summary.Digest{}) {
+			w.key("summary").text(hex.EncodeToString(n.Summary[:]))
+		}
+		if n.Values != nil {
+			w.key("values").begin('{')
+			for j := range n.Values {
+				v := &n.Values[j]
+				w.key(v.Name).begin('{')
+				for _, key := range numberKeys {
+					if x := *v.field(key); x != nil {
+						w.key(key).number(Real(*x))
+					}
+				}
+				if v.Targets != nil {
+					if text, err := v.Targets.MarshalText(); err == nil { // a table that was read or made
+						w.key(targetsKey).text(string(text))
+					}
+				}
+				w.end('}')
+			}
+			w.end('}')
+		}
+		w.end('}')
+	}
+	w.end('}')
+}
+
+// statisticsSchema is the JSON Schema of the declarations.
+func statisticsSchema() any {
+	type m = map[string]any
+	number := m{"type": "number"}
+	name := m{"minLength": 1, "maxLength": maxName}
+	value := m{"type": "object", "additionalProperties": false, "properties": m{"mean": number, "deviation": number,
+		"min": number, "max": number, "median": number, targetsKey: m{"type": "string"}}}
+	return m{"type": "object", "maxProperties": maxStatistics, "propertyNames": name,
+		"additionalProperties": m{"type": []string{"object", "null"}, "additionalProperties": false, "properties": m{
+			"summary": m{"type": "string", "pattern": "^[0-9a-f]{64}$"},
+			"values": m{"type": "object", "maxProperties": maxStatisticsValues, "propertyNames": name,
+				"additionalProperties": value},
+		}},
+	}
+}

@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// TestScoresAreWeights checks which keys have weights, and what a canonical form says of dropped scores.
+func TestScoresAreWeights(t *testing.T) {
+	r, p, err := lower("sparse: [{columns: [list], ops: [enumerate, positive_modulus: 7]}, {columns: [i]}]", zoo())
+	require.NoError(t, err)
+	assert.True(t, r.Weights())
+	assert.True(t, p.Output.Weights)
+	assert.EqualValues(t, 7, r.Keys[0].NumEmbeddings)
+	assert.Contains(t, r.Notes(), "1 of 2 keys have no scores: each of their ids weighs 1")
+
+	dropped, p, err := lower(
+		"sparse: [{columns: [list], scores: drop, ops: [enumerate, positive_modulus: 7]}, {columns: [i]}]", zoo())
+	require.NoError(t, err)
+	assert.False(t, dropped.Weights())
+	assert.False(t, p.Output.Weights)
+	assert.NotEqual(t, string(r.Canonical()), string(dropped.Canonical()))
+}
+
+// TestEnumerateKeepsBounds checks that ids are bounded behind enumerate if they are before it.
+func TestEnumerateKeepsBounds(t *testing.T) {
+	r, _, err := lower("ids: int32\nsparse: [{columns: [list], ops: [positive_modulus: 7, enumerate]}]", zoo())
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, r.Keys[0].NumEmbeddings)
+}
+
+// TestAnyNamesWriteOneStep checks that a value written twice is one step, and that a scalar without nulls has lengths.
+func TestAnyNamesWriteOneStep(t *testing.T) {
+	named, p, err := lower(`values: [{as: v, from: i, ops: [enumerate]}]
+sparse: [{columns: [v], as: a, ops: [positive_modulus: 3]}, {columns: [v], as: b, ops: [positive_modulus: 5]}]`, zoo())
+	require.NoError(t, err)
+	assert.Len(t, p.Graphs[0].Steps, 1)
+	assert.False(t, p.Output.Fixed)
+	inline, q, err := lower(`sparse:
+  - {columns: [i], as: a, ops: [enumerate, positive_modulus: 3]}
+  - {columns: [i], as: b, ops: [enumerate, positive_modulus: 5]}`, zoo())
+	require.NoError(t, err)
+	assert.Equal(t, string(named.Canonical()), string(inline.Canonical()))
+	assert.Equal(t, p, q)
+}
+
+// TestFeaturesOfMapsInSteps checks that features of maps meet in steps, and what is read of the maps.
+func TestFeaturesOfMapsInSteps(t *testing.T) {
+	r, p, err := lower(`
+values:
+  - {as: clicked, from: "id_score_list_features[8]", ops: [firstx: 20]}
+  - {as: clicked_scores, from: clicked, ops: [scores]}
+sparse:
+  - {inputs: ["id_list_features[101]", clicked], as: both, ops: [id_list_transform, sigrid_hash: {max: 1000}]}
+  - {columns: ["id_list_features[7]"], ops: [enumerate]}
+  - {columns: [clicked], as: alone, ops: [sigrid_hash: {max: 1000}]}
+dense:
+  - inputs: ["id_list_features[101]", clicked, clicked_scores]
+    as: sum
+    ops: [compute_score: {function: get_score_sum}]
+  - {columns: ["float_features[3]"], ops: [fill_null: 0]}
+`, mapSchema())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"both", "id_list_features[7]", "alone"},
+		[]string{r.Keys[0].Name, r.Keys[1].Name, r.Keys[2].Name})
+	q, err := program.Unmarshal(p.Marshal())
+	require.NoError(t, err)
+	assert.Equal(t, p, q)
+	golden(t, "testdata/lower/maps_in_steps.txt", append([]byte(p.String()), append(r.Canonical(), '\n')...))
+
+	// A map that partitions may lack is absent as a whole.
+	schema := mapSchema()
+	schema[2].Absent = Absence{Partitions: 1, Names: "b.parquet"}
+	doc := `sparse: [{inputs: ["id_list_features[1]", "id_list_features[2]"], as: x, %sops: [cartesian]}]`
+	_, _, err = lower(fmt.Sprintf(doc, ""), schema)
+	require.ErrorIs(t, err, ErrMissingColumn)
+	_, p, err = lower(fmt.Sprintf(doc, "absent: allow, "), schema)
+	require.NoError(t, err)
+	assert.True(t, p.Columns[0].Absent && p.Columns[1].Absent)
+	assert.Len(t, p.Columns[1].Picks, 2)
+}
+
+func TestScoresThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		doc  string
+		is   error
+		want string
+	}{
+		"positions of real numbers": {"sparse: [{columns: [f], ops: [enumerate]}]", ErrColumnType,
+			"enumerate takes ids (int64), and these are float32"},
+		"positions of text": {"sparse: [{columns: [s], ops: [enumerate]}]", ErrColumnType,
+			"enumerate takes numbers, and these are strings"},
+		"positions of several": {"sparse: [{inputs: [i, i], as: x, ops: [enumerate]}]", ErrValue,
+			"enumerate takes one value; the first operator of inputs takes them together"},
+		"scores of plain ids": {"sparse: [{columns: [list], ops: [scores, bucketize: {borders: [1]}]}]", ErrColumnType,
+			"scores takes lists of ids with scores, as enumerate, with_scores and maps make them"},
+		"scores of ids that moved": {"sparse: [{columns: [list], ops: [enumerate, ngram: 2, scores]}]", ErrColumnType,
+			"ngram moves ids, and each of them has a score"},
+		"scores of numbers": {"sparse: [{columns: [list], ops: [enumerate, decimal: float32, scores]}]", ErrColumnType, ""},
+		"ids that move in a value": {"values: [{as: v, from: list, ops: [enumerate, list_slice: {end: 2}]}]\n" +
+			"sparse: [{columns: [v]}]", ErrColumnType, "list_slice moves ids, and each of them has a score"},
+		"ids that move in a group": {"sparse: [{columns: [list], ops: [enumerate, ngram: 2]}]", ErrColumnType,
+			"ngram moves ids, and each of them has a score; say scores: drop"},
+		"ids that become real": {"values: [{as: v, from: list, ops: [enumerate, logit]}]\nsparse: [{columns: [v]}]",
+			ErrColumnType, ""},
+		"scores as numbers of a key": {"sparse: [{columns: [list], ops: [enumerate, scores]}]", ErrColumnType,
+			"sparse values are ids (int64), and these are float32"},
+		"scores that are ids with scores": {"values: [{as: v, from: list, ops: [enumerate]}]\n" +
+			"sparse: [{inputs: [list, v], as: x, ops: [with_scores]}]", ErrColumnType,
+			"take their scores with the operator scores"},
+		"scores that are text": {"sparse: [{inputs: [i, s], as: x, ops: [with_scores]}]", ErrColumnType,
+			"with_scores takes numbers, and these are strings"},
+		"ids that are real": {"sparse: [{inputs: [f, f], as: x, ops: [with_scores]}]", ErrColumnType,
+			"with_scores takes ids (int64), and these are float32"},
+		"a dense list": {"dense: [{columns: [i], ops: [enumerate]}]", ErrColumnType,
+			"a list cannot be dense: only sparse features have several values a row"},
+		"no scores to drop": {"sparse: [{columns: [list], scores: drop}]", ErrColumnType, "scores: drop, and it has none"},
+		"behind classes":    {"dense: [{columns: [i], ops: [onehot: {classes: 2}, enumerate]}]", ErrValue, "behind onehot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := lower(c.doc, zoo())
+			require.ErrorIs(t, err, c.is)
+			assert.ErrorContains(t, err, c.want)
+		})
+	}
+}

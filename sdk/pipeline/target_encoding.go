@@ -1,0 +1,157 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/targetencoding"
+)
+
+// targetEncodingOperator is the name of the operator that replaces keys by means of the label.
+const targetEncodingOperator = "target_encoding"
+
+// ErrDroppedRows says that rows would be dropped while mini-batches are made, and the folds of a target encoding follow
+// from the numbers of rows.
+var ErrDroppedRows = errors.New(targetEncodingOperator + ": malformed rows are dropped while mini-batches are made, " +
+	"and folds follow from the numbers of the rows before; treat malformed rows as null or as errors")
+
+// featureEncoding is what a target encoding does to the keys of a dense feature, behind the drive.
+type featureEncoding struct {
+	encoding  *targetencoding.Encoding // nil in a pass that makes statistics, and in a trial
+	digest    [sha256.Size]byte        // of the table
+	folding   targetencoding.Folding
+	smoothing float64
+	mode      string
+}
+
+// checkTargetEncoding checks the parameters that a document gives.
+func checkTargetEncoding(p *problems, o *Op, a location) {
+	if folds, ok := o.arg("folds"); ok {
+		if n := folds.Value.(Number); n.Integer && n.Int > targetencoding.MaxFolds {
+			p.add(a.key("folds", firstPos(folds.Pos, a.pos)), ErrValue, "%s, want at most %d", n, targetencoding.MaxFolds)
+		}
+	}
+	if smooth, ok := o.arg("p_smooth"); ok {
+		if n := smooth.Value.(Number); n.Real() < 0 || !n.finite() {
+			p.add(a.key("p_smooth", firstPos(smooth.Pos, a.pos)), ErrValue, "%s, want a finite number of at least 0", n)
+		}
+	}
+}
+
+// checkTargetEncodings checks that target encodings end the chains of dense features.
+func (s *Spec) checkTargetEncodings(p *problems) {
+	s.eachChain(func(ops []Op, a location) {
+		for i := range ops {
+			if ops[i].Name != targetEncodingOperator {
+				continue
+			}
+			here := a.index(i, ops[i].Pos)
+			switch {
+			case strings.HasPrefix(a.path, "values"):
+				p.add(here, ErrValue, "%s ends the chain of a dense feature: put it to the group that names the value",
+					targetEncodingOperator)
+			case !strings.HasPrefix(a.path, "dense"):
+				p.add(here, ErrValue, "%s makes real numbers: put it to a group of dense", targetEncodingOperator)
+			case i != len(ops)-1:
+				p.add(here, ErrValue, "%s ends the chain: move the operators behind it before it", targetEncodingOperator)
+			}
+		}
+	})
+}
+
+// applyTargetEncoding ends a chain with a target encoding.
+func applyTargetEncoding(c *chain, o *Op, a location) {
+	if !c.requireIntegers(o, a) {
+		return
+	}
+	if c.column.List {
+		c.refuse(a, ErrColumnType, "%s takes one key a row, and this is a list", o.Name)
+		return
+	}
+	e := &featureEncoding{mode: c.word(o, "mode"), smoothing: c.number(o, "p_smooth").Real(),
+		folding: targetencoding.Folding{Folds: int(c.number(o, "folds").Int), Seed: c.number(o, "seed").Int}}
+	c.encoding = e
+	if c.r.statistics == nil { // a trial
+		return
+	}
+	if c.r.target == nil {
+		c.refuse(a, ErrMissing, "%s takes the label, and the pipeline has none, or one with an error", o.Name)
+		return
+	}
+	standIn := &ValueStatistics{}
+	s := c.findStatistics(o, c.targetName(e.folding), &e.folding, standIn, a)
+	switch {
+	case s == nil || s == standIn:
+		return
+	case s.Targets == nil || len(s.Targets.Totals) != e.folding.Folds:
+		c.refuse(a, ErrStatistics, "%q has no labels of %s in %d folds: make the summary again", shorten(o.statisticsName()),
+			s.Name, e.folding.Folds)
+		return
+	}
+	var err error
+	if e.digest, err = s.Targets.Digest(); err == nil {
+		e.encoding, err = targetencoding.NewEncoding(s.Targets, e.folding.Seed, e.smoothing, e.mode == "train")
+	}
+	if err != nil {
+		c.refuse(a, ErrStatistics, "%v", err)
+	}
+}
+
+// targetName returns the name under which statistics hold the labels of the value that the chain has made so far.
+func (c *chain) targetName(f targetencoding.Folding) string {
+	label := canonical{}
+	label.feature(c.r.target)
+	label.stepsAndTables()
+	sum := sha256.Sum256(label.b)
+	return fmt.Sprintf("%s with label %s (%s) in %d folds of seed %d", c.valueName(), shorten(c.r.target.Name),
+		hex.EncodeToString(sum[:6]), f.Folds, f.Seed)
+}
+
+// encoding writes a target encoding.
+func (c *canonical) encoding(e *featureEncoding) {
+	c.str(fmt.Sprintf(`{"target_encoding":{"table":"%x","p_smooth":"%016x","mode":"%s"`, e.digest,
+		math.Float64bits(e.smoothing), e.mode))
+	if e.mode == "train" {
+		c.str(`,"seed":`).int(e.folding.Seed)
+	}
+	c.str(`}}`)
+}
+
+// takeEncodings moves the dense features with target encodings to the end of the keys, where the drive makes their
+// keys, and returns what the host makes of them; nil if there are none.
+func (r *Resolved) takeEncodings() (columns []targetencoding.Column) {
+	var dense []Feature
+	keys := r.Keys[:len(r.Keys):len(r.Keys)]
+	names := make(map[string]bool, len(keys))
+	for i := range keys {
+		names[keys[i].Name] = true
+	}
+	at := 0
+	for _, f := range r.Dense {
+		if f.encoding == nil {
+			dense = append(dense, f)
+			at += f.Width()
+			continue
+		}
+		columns = append(columns, targetencoding.Column{Dense: at, Encoding: f.encoding.encoding})
+		at++
+		for f.Name = fmt.Sprint(targetEncodingOperator, " ", len(columns)); names[f.Name]; {
+			f.Name += "'"
+		}
+		names[f.Name] = true
+		f.encoding, f.DropScores = nil, true
+		keys = append(keys, f)
+		if !f.ids.fitInt32() {
+			r.IDs = program.IDs64
+		}
+	}
+	if columns != nil {
+		r.Dense, r.Keys = dense, keys
+	}
+	return columns
+}

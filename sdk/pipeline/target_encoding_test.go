@@ -1,0 +1,194 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/summary"
+	"github.com/millrace/millrace/sdk/targetencoding"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// bindTargets binds a summary with the labels of every value that target encodings of a spec take, of keys 1 and 2.
+func bindTargets(t *testing.T, s *Spec, folds int) *Spec {
+	t.Helper()
+	_, columns, err := s.StatisticsPass("s", zoo())
+	require.NoError(t, err)
+	var list []summary.Column
+	for _, c := range columns {
+		require.NotNil(t, c.Folding)
+		b := targetencoding.NewBuilder(folds)
+		require.NoError(t, b.Add(1, true, 0, 1))
+		require.NoError(t, b.Add(2, true, 1, 0))
+		list = append(list, summary.Column{Name: c.Name, Kind: summary.Integers, Targets: b.Table()})
+	}
+	return bindColumns(t, s, list...)
+}
+
+const targetDocument = `label: {column: label}
+dense:
+  - {columns: [f], ops: [log]}
+  - {columns: [i_null, c_0], ops: [positive_modulus: 100, target_encoding: {statistics: s}]}
+  - {columns: [d]}
+sparse: [{columns: [c_1], ops: [positive_modulus: 9]}]
+statistics: {s: }
+`
+
+// TestTargetEncodingsAreLowered: the drive makes the keys, and the host puts them in their places among the dense
+// features.
+func TestTargetEncodingsAreLowered(t *testing.T) {
+	s, err := Parse([]byte(targetDocument))
+	require.NoError(t, err)
+	pass, columns, err := s.StatisticsPass("s", zoo())
+	require.NoError(t, err)
+	require.NotNil(t, pass.Label)
+	require.Len(t, columns, 2)
+	assert.Equal(t, &targetencoding.Folding{Folds: 3, Seed: 42}, columns[0].Folding)
+	assert.Regexp(t, `^i_null behind positive_modulus \([0-9a-f]{12}\) with label label \([0-9a-f]{12}\) in 3 folds of `+
+		`seed 42$`, columns[0].Name)
+
+	bound := bindTargets(t, s, 3)
+	read, err := Parse(bound.JSON())
+	require.NoError(t, err)
+	var digests [][32]byte
+	for _, one := range []*Spec{bound, read} {
+		r, err := one.Resolve(zoo())
+		require.NoError(t, err)
+		digests = append(digests, r.Digest())
+		l, err := LowerWithLookups(r)
+		require.NoError(t, err)
+		require.NoError(t, l.Program.Validate())
+		assert.Equal(t, []string{"f", "d"}, l.Made.Dense)
+		assert.Equal(t, []tensor.Key{{Name: "c_1", NumEmbeddings: 9}, {Name: "target_encoding 1", List: true},
+			{Name: "target_encoding 2"}}, l.Made.Keys)
+		assert.Equal(t, []string{"f", "i_null", "c_0", "d"}, l.Schema.Dense)
+		assert.Equal(t, []tensor.Key{{Name: "c_1", NumEmbeddings: 9}}, l.Schema.Keys)
+		assert.True(t, l.Schema.Fixed())
+		require.Len(t, l.Encodings, 2)
+		assert.Equal(t, []int{1, 2}, []int{l.Encodings[0].Dense, l.Encodings[1].Dense})
+		assert.Nil(t, l.Lookups)
+		_, err = targetencoding.NewApplier(l.Made, l.Encoded, l.Encodings)
+		require.NoError(t, err)
+		_, _, err = Lower(r)
+		require.ErrorIs(t, err, ErrStatistics)
+		r.Malformed = program.MalformedDrop
+		_, err = LowerWithLookups(r)
+		require.ErrorIs(t, err, ErrDroppedRows)
+	}
+	assert.Equal(t, digests[0], digests[1])
+
+	// Ids of the job are int32 where those of the drive are not.
+	wide, err := Parse([]byte(`ids: int32
+label: {column: label}
+dense: [{columns: [i], ops: [target_encoding: {statistics: s, mode: serve, p_smooth: 0.5}]}]
+sparse: [{columns: [c_1], ops: [positive_modulus: 9]}]
+statistics: {s: }
+`))
+	require.NoError(t, err)
+	r, err := bindTargets(t, wide, 3).Resolve(zoo())
+	require.NoError(t, err)
+	l, err := LowerWithLookups(r)
+	require.NoError(t, err)
+	assert.Equal(t, []tensor.DType{tensor.Int64, tensor.Int64, tensor.Int32},
+		[]tensor.DType{l.Made.IDs, l.Encoded.IDs, l.Schema.IDs})
+	assert.Len(t, l.Lookups, 1, "which make int32 of the ids")
+	assert.NotContains(t, string(r.Canonical()), `"seed"`, "serving has no folds")
+}
+
+// TestTargetEncodingsDecideTheDigest: the table, the smoothing, the mode and the seed are part of a job's identity.
+func TestTargetEncodingsDecideTheDigest(t *testing.T) {
+	digests := map[[32]byte]string{}
+	for _, arguments := range []string{"", ", p_smooth: 10", ", mode: serve", ", seed: 43", ", folds: 4"} {
+		s, err := Parse([]byte("label: {column: label}\ndense: [{columns: [i], ops: [target_encoding: {statistics: s" +
+			arguments + "}]}]\nstatistics: {s: }\n"))
+		require.NoError(t, err)
+		folds := 3
+		if arguments == ", folds: 4" {
+			folds = 4
+		}
+		r, err := bindTargets(t, s, folds).Resolve(zoo())
+		require.NoError(t, err, arguments)
+		assert.Empty(t, digests[r.Digest()], arguments)
+		digests[r.Digest()] = "is that of " + arguments
+	}
+	built := &Spec{Batch: DefaultBatch, Dense: []Group{{Columns: Columns("i"), Ops: []Op{TargetEncoding("s")}}},
+		Label: &Label{Column: "label"}, Statistics: []NamedStatistics{{Name: "s"}}}
+	r, err := bindTargets(t, built, 3).Resolve(zoo())
+	require.NoError(t, err)
+	assert.NotEmpty(t, digests[r.Digest()])
+}
+
+// TestBadTargetEncodings checks every refusal.
+func TestBadTargetEncodings(t *testing.T) {
+	const label, declared = "label: {column: label}\n", "statistics: {s: }\n"
+	group := func(kind, column, ops string) string {
+		return kind + ": [{columns: [" + column + "], ops: [" + ops + "]}]\n"
+	}
+	const operator = "target_encoding: {statistics: s}"
+	with := func(argument string) string {
+		return group("dense", "i", "target_encoding: {statistics: s, "+argument+"}")
+	}
+	for doc, c := range map[string]struct {
+		is   error
+		says string
+	}{
+		group("sparse", "i", operator):         {ErrValue, "put it to a group of dense"},
+		group("dense", "i", operator+", log"):  {ErrValue, "ends the chain"},
+		group("dense", "i", "target_encoding"): {ErrMissing, "statistics"},
+		"values: [{as: v, from: i, ops: [" + operator + "]}]\ndense: [{columns: [v]}]\n": {ErrValue,
+			"put it to the group that names the value"},
+		with("folds: 1"):       {ErrValue, "folds"},
+		with("folds: 17"):      {ErrValue, "at most 16"},
+		with("p_smooth: -1"):   {ErrValue, "at least 0"},
+		with("p_smooth: .inf"): {ErrValue, "finite number"},
+		with("mode: both"):     {ErrValue, "train"},
+	} {
+		_, err := Parse([]byte(label + doc + declared))
+		require.ErrorIs(t, err, c.is, doc)
+		require.ErrorContains(t, err, c.says, doc)
+	}
+	for doc, c := range map[string]struct {
+		is   error
+		says string
+	}{
+		group("dense", "i", operator):            {ErrMissing, "takes the label"},
+		label + group("dense", "list", operator): {ErrColumnType, "list"},
+		label + group("dense", "f", operator):    {ErrColumnType, "takes ids"},
+		label + group("dense", "s", operator):    {ErrColumnType, "takes numbers"},
+		label + group("dense", "i", operator):    {ErrStatistics, "there is no summary"},
+	} {
+		s, err := Parse([]byte(doc + declared))
+		require.NoError(t, err, doc)
+		_, err = s.Resolve(zoo())
+		require.ErrorIs(t, err, c.is, doc)
+		require.ErrorContains(t, err, c.says, doc)
+	}
+	// Statistics of other folds, of another label, of another column and of no labels.
+	good, err := Parse([]byte(targetDocument))
+	require.NoError(t, err)
+	bound := bindTargets(t, good, 3)
+	values := func(s *Spec) []ValueStatistics { return s.Statistics[0].Values }
+	for says, change := range map[string]func(s *Spec){
+		"in 3 folds: make the summary again": func(s *Spec) { s.Statistics = bindTargets(t, good, 4).Statistics },
+		"has no labels of":                   func(s *Spec) { values(s)[0].Targets = nil },
+		`"s" has no statistics of i_null`:    func(s *Spec) { s.Label = &Label{Column: "i8"} },
+		"has no statistics of c_0":           func(s *Spec) { s.Statistics[0].Values = values(s)[1:] },
+	} {
+		one := *bound
+		one.Statistics = []NamedStatistics{bound.Statistics[0]}
+		one.Statistics[0].Values = append([]ValueStatistics{}, values(bound)...)
+		change(&one)
+		_, err := one.Resolve(zoo())
+		require.ErrorIs(t, err, ErrStatistics, says)
+		require.ErrorContains(t, err, says)
+	}
+	for doc, says := range map[string]string{"{i: {targets: [1]}}": "want a table in base64",
+		"{i: {targets: AAAA}}": "damaged"} {
+		_, err := Parse([]byte(label + group("dense", "i", operator) + "statistics: {s: {values: " + doc + "}}\n"))
+		require.ErrorIs(t, err, ErrValue, doc)
+		require.ErrorContains(t, err, says)
+	}
+}

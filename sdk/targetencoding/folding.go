@@ -1,0 +1,37 @@
+package targetencoding
+
+import (
+	"math/bits"
+
+	"github.com/millrace/millrace/fpga/unit/sigridhash"
+	"github.com/millrace/millrace/sdk/selection"
+)
+
+// Bounds of the folds of a Folding.
+const (
+	MinFolds = 2
+	MaxFolds = 16
+)
+
+// Folding divides rows into folds. With h the hash of SigridHash before its modulus, and the row's key h(number of the
+// row, XXH3_64bits(name of the partition)), as in a sampling of rows, the fold of a row is the integer part of
+// h(key, Seed) / 2^64 * Folds, h as an unsigned number.
+type Folding struct {
+	Folds int
+	Seed  int64
+}
+
+// Partition names the rows of a partition.
+type Partition struct{ hash int64 }
+
+// NewPartition returns the names of the rows of a partition.
+func NewPartition(name string) (Partition, error) {
+	hash, err := selection.HashName(name)
+	return Partition{hash}, err
+}
+
+// Fold returns the fold of the row of a number in the partition.
+func (f Folding) Fold(p Partition, row int64) int {
+	fold, _ := bits.Mul64(uint64(sigridhash.Combine(sigridhash.Combine(row, p.hash), f.Seed)), uint64(f.Folds))
+	return int(fold)
+}

@@ -1,0 +1,199 @@
+package vocabulary
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// requireSame checks that a vocabulary in memory is the one of a file, and that lookups in it are.
+func requireSame(t require.TestingT, want, got *Vocabulary) {
+	require.Equal(t, want.Digest, got.Digest)
+	require.Equal(t, want.Rules, got.Rules)
+	require.Equal(t, want.Columns, got.Columns)
+	require.Len(t, got.Tables, len(want.Tables))
+	for i, keys := range want.Tables {
+		require.Equal(t, append([]int64{}, keys...), append([]int64{}, got.Tables[i]...))
+		sought := append(append([]int64{}, keys...), 0, -1, 1, math.MinInt64, math.MaxInt64)
+		a, b := make([]int32, len(sought)), make([]int32, len(sought))
+		unit.Lookup(want.prepared[i], a, sought)
+		unit.Lookup(got.prepared[i], b, sought)
+		require.Equal(t, a, b)
+	}
+}
+
+// written makes the vocabulary of columns through files.
+func written(t require.TestingT, columns []testColumn, rules Rules, dir string) *Vocabulary {
+	b, err := NewBuilder(columnsNamed(len(columns)), rules, BuilderOptions{Folder: dir})
+	require.NoError(t, err)
+	addAll(t, b, columns)
+	return finish(t, b, filepath.Join(dir, "written.vocab"))
+}
+
+// TestVocabulariesInMemoryAreThoseOfFiles adds rows in pieces, in any order, of goroutines, and lets memory be short
+// at any time. The vocabulary is the one that a Builder writes.
+func TestVocabulariesInMemoryAreThoseOfFiles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules, columns := drawRules(t), drawColumns(t, rapid.IntRange(1, 3).Draw(t, "columns"))
+		dir := folder(t)
+		want := written(t, columns, rules, dir)
+		m, err := NewMemoryBuilder(columnsNamed(len(columns)), rules, BuilderOptions{Folder: dir})
+		require.NoError(t, err)
+		type piece struct{ column, first, end int }
+		var pieces []piece
+		for i, c := range columns {
+			for first := 0; first < len(c); {
+				end := min(len(c), first+rapid.IntRange(1, 16).Draw(t, "rows of a piece"))
+				pieces = append(pieces, piece{i, first, end})
+				first = end
+			}
+		}
+		if rapid.Bool().Draw(t, "out of order") {
+			pieces = rapid.Permutation(pieces).Draw(t, "order of pieces")
+		}
+		short := rapid.IntRange(0, 2*len(pieces)).Draw(t, "memory is short at")
+		threads := rapid.SampledFrom([]int{1, 3}).Draw(t, "threads")
+		work := make(chan int)
+		var group sync.WaitGroup
+		errs := make([]error, len(pieces))
+		for range threads {
+			group.Go(func() {
+				for i := range work {
+					p := pieces[i]
+					if i == short {
+						m.short.Store(true)
+					}
+					ids, lengths := columns[p.column][p.first:p.end].flat()
+					if columns[p.column].fixed() {
+						lengths = nil
+					}
+					errs[i] = m.Add(p.column, uint64(p.first), ids, lengths)
+				}
+			})
+		}
+		for i := range pieces {
+			work <- i
+		}
+		close(work)
+		group.Wait()
+		require.NoError(t, errors.Join(errs...))
+		got, err := m.Vocabulary()
+		require.NoError(t, err)
+		require.NoError(t, m.Close())
+		requireSame(t, want, got)
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, left, 2, "the files of the other builder only")
+	})
+}
+
+// TestVocabulariesInLittleMemory builds more keys than memory holds, in one order and in many sequences.
+func TestVocabulariesInLittleMemory(t *testing.T) {
+	const rows, block = 200_000, 1000
+	random := rand.New(rand.NewPCG(8, 9))
+	columns := make([]testColumn, 2)
+	ids := make([][]int64, 2)
+	for i := range ids {
+		ids[i] = make([]int64, rows)
+		for row := range ids[i] {
+			ids[i][row] = random.Int64N(1<<40)*int64(1-i) + random.Int64N(200_000)*int64(i)
+		}
+		columns[i] = scalars(ids[i]...)
+	}
+	want := written(t, columns, Rules{}, t.TempDir())
+	for _, c := range []struct {
+		name     string
+		memory   int64
+		step     int // blocks between one and the next
+		builders int // tables that moved
+	}{
+		{"enough", 1 << 30, 1, 0}, {"little", 1 << 20, 1, 2}, {"one of two tables", 32 << 20, 1, -1},
+		{"8 sequences", 1 << 30, rows / block / mostSequences, 0}, {"10 sequences", 1 << 30, rows / block / 10, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := NewMemoryBuilder(columnsNamed(2), Rules{}, BuilderOptions{Folder: t.TempDir(), Memory: c.memory})
+			require.NoError(t, err)
+			blocks := rows / block
+			for i := range blocks {
+				at := i
+				if c.step > 1 { // the first block of each sequence, then the second ...
+					sequences := blocks / c.step
+					at = i%sequences*c.step + i/sequences
+				}
+				for column := range ids {
+					require.NoError(t, m.Add(column, uint64(at*block), ids[column][at*block:][:block], nil))
+				}
+				if c.builders == 0 {
+					require.Positive(t, m.bytes.Load())
+				}
+			}
+			moved := 0
+			for i := range m.tables {
+				if m.tables[i].inBuilder {
+					moved++
+					assert.Nil(t, m.tables[i].sequences)
+				}
+			}
+			if c.builders >= 0 {
+				assert.Equal(t, c.builders, moved)
+			} else {
+				assert.Positive(t, moved)
+			}
+			if moved == 2 {
+				assert.Zero(t, m.bytes.Load())
+			}
+			got, err := m.Vocabulary()
+			require.NoError(t, err)
+			require.NoError(t, m.Close())
+			requireSame(t, want, got)
+		})
+	}
+}
+
+// TestVocabulariesInMemoryOfMiniBatches adds mini-batches with lists, and refuses what a Builder refuses.
+func TestVocabulariesInMemoryOfMiniBatches(t *testing.T) {
+	columns := []testColumn{{{3, 3, -4}, {}, {9}}, {{9}, {3}, {9}}}
+	want := written(t, columns, Rules{}, t.TempDir())
+	m, err := NewMemoryBuilder(columnsNamed(2), Rules{}, BuilderOptions{Folder: t.TempDir()})
+	require.NoError(t, err)
+	assert.Zero(t, m.Keys())
+	require.NoError(t, m.AddMiniBatch(0, batchOf(t, tensor.Int64, columns)))
+	assert.EqualValues(t, 3+2, m.Keys())
+	m.short.Store(true)
+	require.NoError(t, m.Add(0, 3, []int64{9}, nil)) // the first table moves to a run of 3 keys
+	assert.EqualValues(t, 3+1+2, m.Keys())
+	got, err := m.Vocabulary()
+	require.NoError(t, err)
+	requireSame(t, want, got)
+	require.NoError(t, m.Close())
+
+	m, err = NewMemoryBuilder(columnsNamed(2), Rules{}, BuilderOptions{})
+	require.NoError(t, err)
+	assert.ErrorContains(t, m.AddMiniBatch(0, batchOf(t, tensor.Int64, columns[:1])), "for 2 columns")
+	assert.ErrorContains(t, m.Add(2, 0, nil, nil), "column 2 of 2")
+	assert.ErrorContains(t, m.Add(0, 0, []int64{1}, []int32{2}), "1 are left")
+	assert.ErrorContains(t, m.Add(0, 0, []int64{1, 2}, []int32{-1}), "a row of -1 ids")
+	assert.ErrorContains(t, m.Add(0, 0, []int64{1, 2}, []int32{1}), "1 ids of no row")
+	var tooFar *RangeError
+	require.ErrorAs(t, m.Add(0, MaxRows, []int64{1}, nil), &tooFar)
+	require.NoError(t, m.Add(0, MaxRows-1, []int64{1}, nil))
+	none, err := m.Vocabulary()
+	require.NoError(t, err)
+	assert.Equal(t, []int64{1}, none.Tables[0])
+	assert.Empty(t, none.Tables[1])
+	require.NoError(t, m.Close())
+
+	_, err = NewMemoryBuilder(nil, Rules{}, BuilderOptions{})
+	require.ErrorIs(t, err, ErrRules)
+}

@@ -1,0 +1,58 @@
+package vocabulary
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// AddMiniBatch adds a mini-batch whose keys are the builder's columns, and whose first row has the number first in the
+// data set. Goroutines take one column after the other; they end before AddMiniBatch returns.
+func (b *Builder) AddMiniBatch(first uint64, mb *tensor.MiniBatch) error {
+	return addMiniBatch(b.Add, len(b.columns), first, mb)
+}
+
+// addMiniBatch adds a mini-batch of some columns by add, which goroutines call.
+func addMiniBatch(add func(column int, first uint64, ids []int64, lengths []int32) error, columns int, first uint64,
+	mb *tensor.MiniBatch) error {
+	n := len(mb.Schema.Keys)
+	if n != columns || mb.Schema.IDs != tensor.Int64 || mb.Unique != nil {
+		return fmt.Errorf("vocabulary: a mini-batch of %d keys of %v for %d columns of int64 that are not deduplicated",
+			n, mb.Schema.IDs, columns)
+	}
+	starts := make([]int, n+1)
+	for i := range n {
+		starts[i+1] = starts[i] + mb.Rows
+		if mb.Lengths != nil {
+			starts[i+1] = starts[i]
+			for _, length := range mb.Lengths[i*mb.Rows:][:mb.Rows] {
+				starts[i+1] += int(length)
+			}
+		}
+	}
+	next := make(chan int, n)
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	errs := make([]error, n)
+	fold := func() {
+		for i := range next {
+			var lengths []int32
+			if mb.Lengths != nil {
+				lengths = mb.Lengths[i*mb.Rows:][:mb.Rows]
+			}
+			errs[i] = add(i, first, mb.Values64[starts[i]:starts[i+1]], lengths)
+		}
+	}
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) - 1 {
+		group.Go(fold)
+	}
+	fold()
+	group.Wait()
+	return errors.Join(errs...)
+}

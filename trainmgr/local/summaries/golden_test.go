@@ -1,0 +1,86 @@
+package summaries
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/summary"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
+)
+
+// goldenStatistics reads the case of stats_ops.json whose name has a prefix.
+func goldenStatistics(t *testing.T, prefix string, into any) {
+	t.Helper()
+	document, err := os.ReadFile("../../../fpga/unit/testdata/golden/stats_ops.json")
+	require.NoError(t, err)
+	var file struct{ Cases []json.RawMessage }
+	require.NoError(t, json.Unmarshal(document, &file))
+	for _, c := range file.Cases {
+		var named struct{ Fn string }
+		require.NoError(t, json.Unmarshal(c, &named))
+		if strings.HasPrefix(named.Fn, prefix) {
+			require.NoError(t, json.Unmarshal(c, into))
+			return
+		}
+	}
+	t.Fatalf("no case of %s", prefix)
+}
+
+// denseOf returns the dense features of a pipeline's rows, in the order of the data set.
+func denseOf(t *testing.T, c local.Config, spec *pipeline.Spec) (dense []float32) {
+	t.Helper()
+	m, err := local.Open(t.Context(), c)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	job, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone,
+		Order: dataset.Deterministic, AllDrives: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, job.Close()) }()
+	for mb, err := range job.MiniBatches(t.Context()) {
+		require.NoError(t, err)
+		dense = append(dense, mb.Dense...)
+	}
+	return dense
+}
+
+// TestGoldenFillMedian makes the summary of the golden vector's column and fills its null with the median, on every
+// engine.
+func TestGoldenFillMedian(t *testing.T) {
+	var c struct {
+		Input  []*float32
+		Median float64
+		Output []float32
+	}
+	goldenStatistics(t, "FillMedian", &c)
+	type row struct {
+		X *float32 `parquet:"x,optional"`
+	}
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	rows := make([]row, len(c.Input))
+	for i, x := range c.Input {
+		rows[i].X = x
+	}
+	require.NoError(t, pq.WriteFile(path, rows))
+	spec, err := pipeline.Parse([]byte("dense: [{columns: [x], ops: [fill_median: s]}]\nstatistics: {s: }\n"))
+	require.NoError(t, err)
+	for _, engine := range []host.Engine{host.EngineDrive, host.EngineReference, host.EngineCPU} {
+		config := local.Config{Files: []string{path}, DriveOptions: host.DriveOptions{Engine: engine}}
+		made := runPass(t, config, Pass{Pipeline: spec, Name: "s"})
+		require.Len(t, made.Columns, 1)
+		assert.Equal(t, c.Median, made.Columns[0].Quantiles[summary.Quantiles/2].Real())
+		bound, err := spec.BindStatistics("s", made.Summary, summary.Digest{})
+		require.NoError(t, err)
+		assert.Equal(t, c.Output, denseOf(t, config, bound), engine)
+	}
+}

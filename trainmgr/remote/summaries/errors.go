@@ -1,0 +1,62 @@
+package summaries
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// ErrInUse says that another process uses the work folder.
+var ErrInUse = errors.New("another process uses the work folder: wait until it ends, or name another folder")
+
+// ErrWork says that the files of a work folder contradict each other.
+var ErrWork = errors.New("the work folder is damaged: remove it to begin again")
+
+// OtherPassError says that a work folder was begun by another pass.
+type OtherPassError struct {
+	Folder     string
+	What       string // that differs
+	Have, Want string // of the folder's pass, and of this one
+}
+
+// Error implements error.
+func (e *OtherPassError) Error() string {
+	return fmt.Sprintf("%s: the folder is of a pass with another %s (%s, and now %s): name another folder for this pass, "+
+		"or remove this one", e.Folder, e.What, e.Have, e.Want)
+}
+
+// RoomError says that a disk, or the bound of the work folder, has no room for what comes next. What was taken is kept.
+type RoomError struct {
+	Folder string
+	Doing  string // what the room is for
+	Want   int64  // bytes; 0: not known
+	Have   int64  // bytes that are free, or that the bound leaves
+	Bound  bool   // Have is what the bound leaves
+	err    error  // of the write that failed; nil: nothing was written
+}
+
+// Error implements error.
+func (e *RoomError) Error() string {
+	what := fmt.Sprintf("%s: no room for %s", e.Folder, e.Doing)
+	if e.Want > 0 {
+		what += fmt.Sprintf(" (%d bytes, and there are %d)", e.Want, e.Have)
+	}
+	if e.err != nil {
+		what += ": " + e.err.Error()
+	}
+	if e.Bound {
+		return what + ": raise the bound of the folder; what was taken is kept, and the same call goes on from it"
+	}
+	return what + ": make room on the disk; what was taken is kept, and the same call goes on from it"
+}
+
+// Unwrap returns the error of the write that failed.
+func (e *RoomError) Unwrap() error { return e.err }
+
+// diskError makes a RoomError of the error of a full disk.
+func diskError(folder, doing string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &RoomError{Folder: folder, Doing: doing, err: err}
+	}
+	return err
+}
