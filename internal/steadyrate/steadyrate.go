@@ -5,7 +5,8 @@
 // intervals at the beginning that are not of the steady state, by the rule MSER (K. P. White, "An effective truncation
 // heuristic for bias reduction in simulation output", Simulation 69 (1997)): of all beginnings it leaves out the one
 // without which the mean of the others has the smallest standard error. The measurement ends when the rate is known
-// well enough, or at a limit.
+// well enough, or at a limit. A [Sampler] is a Meter that also says how counters, for example of processor time, grew
+// in the time that counts.
 //
 // # Concurrency
 //
@@ -31,6 +32,7 @@ const (
 type Rate struct {
 	PerSecond float64
 	Count     int64         // of the work that counts
+	From      time.Duration // when the work that counts began
 	Elapsed   time.Duration // for the work that counts
 	Intervals int           // that count
 	// Spread is half the width of the 95 % confidence interval of the mean of the intervals' rates, as a share of that
@@ -108,6 +110,9 @@ func steady(all []interval) Rate {
 	}
 	rest := all[first:]
 	r := Rate{Intervals: len(rest), Spread: 1}
+	for _, i := range all[:first] {
+		r.From += i.elapsed
+	}
 	for _, i := range rest {
 		r.Count += i.count
 		r.Elapsed += i.elapsed

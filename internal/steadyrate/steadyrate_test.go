@@ -45,6 +45,10 @@ func TestSlowBeginningsAreLeftOut(t *testing.T) {
 			assert.LessOrEqual(t, r.Spread, Goal, "%s, %v", name, least)
 			assert.GreaterOrEqual(t, r.Intervals, leastIntervals)
 			assert.InDelta(t, r.PerSecond, float64(r.Count)/r.Elapsed.Seconds(), 1e-6)
+			assert.LessOrEqual(t, r.From+r.Elapsed, at, "%s, %v", name, least)
+			if name == "opening" {
+				assert.GreaterOrEqual(t, r.From, slow[0], "%v: the opening does not count", least)
+			}
 			assert.GreaterOrEqual(t, at, least)
 			assert.Less(t, at, Limit(least), "%s, %v: it ends when it has settled", name, least)
 		}
