@@ -2,6 +2,7 @@ package processors
 
 import (
 	"math"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -26,6 +27,20 @@ func TestTimeGrows(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("a minute of work used no processor time")
 		}
+	}
+}
+
+// TestTimeOfAProcess compares this process's time as others see it with its own.
+func TestTimeOfAProcess(t *testing.T) {
+	own, seen := Time(), TimeOf(os.Getpid())
+	if seen == 0 {
+		shared.Missing(t, "the processor time of another process is not known here")
+	}
+	if after := Time(); seen < own-10*time.Millisecond || seen > after+10*time.Millisecond {
+		t.Fatalf("%v, its own time is %v to %v", seen, own, after)
+	}
+	if gone := TimeOf(1 << 22); gone != 0 { // greater than any id of a process
+		t.Fatalf("a process that is not there used %v", gone)
 	}
 }
 
