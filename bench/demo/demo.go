@@ -11,14 +11,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/millrace/millrace/bench/cluster"
 	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/host/volume"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -121,60 +119,28 @@ func empty(dir string) error {
 
 // store puts the partitions on drives, in turn, and returns the drives' URIs.
 func store(ctx context.Context, o Options, dir string, files []workload.File) ([]string, error) {
-	sizes := make([]int64, o.Drives)
+	shares := make([][]workload.File, o.Drives)
 	var total int64
 	for i, f := range files {
-		sizes[i%o.Drives] += f.Bytes + 64<<10 // headers and padding
+		shares[i%o.Drives] = append(shares[i%o.Drives], f)
 		total += f.Bytes
 	}
 	var uris []string
 	var done int64
-	for d := range o.Drives {
-		path := filepath.Join(dir, fmt.Sprintf("drive%d.flash", d))
-		const block = 4096
-		place := "file:" + escape.Replace(path)
-		uri := fmt.Sprintf("%s?size=%dB&lba=%d", place, (sizes[d]+block-1)/block*block+1<<20, block)
-		dev, err := sdk.Create(ctx, uri, sdk.DeviceOptions{})
-		if err != nil {
-			return nil, err
-		}
-		err = fill(ctx, dev, d, o, files, func(n int64) {
+	for d, share := range shares {
+		uri, err := cluster.MakeDrive(ctx, filepath.Join(dir, fmt.Sprintf("drive%d.flash", d)), share, func(n int64) {
 			done += n
 			o.Stored(done, total)
 		})
-		if err := errors.Join(err, dev.Close()); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		if o.SLM > 0 {
-			place += fmt.Sprintf("?slm=%dB", o.SLM)
+			uri += fmt.Sprintf("?slm=%dB", o.SLM)
 		}
-		uris = append(uris, place)
+		uris = append(uris, uri)
 	}
 	return uris, nil
-}
-
-// escape makes a path part of a URI.
-var escape = strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23")
-
-// fill puts a drive's share of the partitions on it.
-func fill(ctx context.Context, dev *sdk.Device, drive int, o Options, files []workload.File,
-	stored func(n int64)) error {
-	vol, err := volume.Open(ctx, dev)
-	if err != nil {
-		return err
-	}
-	for i := drive; i < len(files); i += o.Drives {
-		f, err := os.Open(files[i].Path)
-		if err != nil {
-			return err
-		}
-		err = vol.Put(ctx, filepath.Base(files[i].Path), files[i].Bytes, f)
-		if err := errors.Join(err, f.Close()); err != nil {
-			return fmt.Errorf("put %s: %w", files[i].Path, err)
-		}
-		stored(files[i].Bytes)
-	}
-	return nil
 }
 
 // train runs the job.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/millrace/millrace/bench/cluster"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -27,7 +28,7 @@ func (o *Options) failover(ctx context.Context) (_ *Failover, err error) {
 	ms, err := o.startMembers(ctx)
 	defer func() {
 		for _, m := range ms {
-			err = errors.Join(err, m.close())
+			err = errors.Join(err, m.Close())
 		}
 	}()
 	if err != nil {
@@ -45,9 +46,9 @@ func (o *Options) failover(ctx context.Context) (_ *Failover, err error) {
 	}
 	var urls []string
 	for _, m := range ms { // the node beats to all members, and the leader takes the beat
-		urls = append(urls, m.url)
+		urls = append(urls, m.URL)
 	}
-	n, err := startNode(ctx, dir, "n0", TCP, identity.Options{}, urls[0], batch, rows*batches)
+	n, err := startNode(ctx, dir, "n0", cluster.TCP, identity.Options{}, urls[0], batch, rows*batches)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func (o *Options) failover(ctx context.Context) (_ *Failover, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := awaitNodes(ctx, c, 1); err != nil {
+	if err := cluster.AwaitNodes(ctx, c, 1); err != nil {
 		return nil, err
 	}
 	st, err := c.Submit(ctx, &apiv1.JobSpec{Pipeline: document(rows), Plan: &apiv1.PlanOptions{SplitBatches: 4096}})
@@ -76,7 +77,8 @@ func (o *Options) failover(ctx context.Context) (_ *Failover, err error) {
 }
 
 // underFire takes mini-batches, kills the leader, and takes more until acknowledgements are durable again.
-func (o *Options) underFire(ctx context.Context, ms []*member, c *remote.Client, j *remote.Job) (*Failover, error) {
+func (o *Options) underFire(ctx context.Context, ms []*cluster.Member, c *remote.Client,
+	j *remote.Job) (*Failover, error) {
 	f := &Failover{LeaderTTLSeconds: o.LeaderTTL.Seconds()}
 	var killed time.Time
 	durable := make(chan error, 1)
@@ -97,8 +99,8 @@ func (o *Options) underFire(ctx context.Context, ms []*member, c *remote.Client,
 			}
 			leader := c.Leader() // before: the client looks for another at once
 			for _, m := range ms {
-				if base, err := identity.BaseURL(m.url); err == nil && base == leader {
-					m.kill()
+				if base, err := identity.BaseURL(m.URL); err == nil && base == leader {
+					m.Kill()
 					killed = time.Now()
 				}
 			}
@@ -121,7 +123,7 @@ func (o *Options) underFire(ctx context.Context, ms []*member, c *remote.Client,
 }
 
 // startMembers starts three members that know each other.
-func (o *Options) startMembers(ctx context.Context) (ms []*member, err error) {
+func (o *Options) startMembers(ctx context.Context) (ms []*cluster.Member, err error) {
 	var peers string
 	var held []net.Listener
 	for i := range members {
@@ -141,13 +143,13 @@ func (o *Options) startMembers(ctx context.Context) (ms []*member, err error) {
 		}
 	}
 	type started struct {
-		m   *member
+		m   *cluster.Member
 		err error
 	}
 	all := make(chan started, members)
 	for i := range members {
 		go func() {
-			m, err := o.startMember(ctx, identity.Options{}, "--listen", "127.0.0.1:0", "--name", fmt.Sprintf("m%d", i),
+			m, err := cluster.StartMember(ctx, o.program(), identity.Options{}, "--name", fmt.Sprintf("m%d", i),
 				"--peers", peers, "--leader-ttl", o.LeaderTTL.String())
 			all <- started{m, err}
 		}()

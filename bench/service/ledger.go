@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/bench/cluster"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
@@ -23,12 +24,12 @@ const (
 func (o *Options) ledger(ctx context.Context) (_ *Ledger, err error) {
 	o.Progress(fmt.Sprintf("ledger: %d splits", o.Splits))
 	spec := &apiv1.JobSpec{Ranks: ledgerRanks, RankTail: "keep", Plan: &apiv1.PlanOptions{Batch: 1, SplitBatches: 1}}
-	s, err := o.newStage(ctx, TCP, 1, 1, int64(o.Splits), spec, 1024)
+	s, err := o.newStage(ctx, cluster.TCP, 1, 1, int64(o.Splits), spec, 1024)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	base, err := identity.BaseURL(s.member.url)
+	base, err := identity.BaseURL(s.Member.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (o *Options) ledger(ctx context.Context) (_ *Ledger, err error) {
 		return nil, errs
 	}
 	l := &Ledger{Splits: o.Splits, Seconds: elapsed, PerSecond: float64(o.Splits) / elapsed}
-	l.ResidentBytes, l.MaxResidentBytes = s.member.resident()
+	l.ResidentBytes, l.MaxResidentBytes = s.Member.Resident()
 	s.job = nil // rank 0 was attached again: this session is fenced off, and Close would return that error
 	return l, nil
 }

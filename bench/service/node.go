@@ -16,6 +16,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/millrace/millrace/bench/cluster"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -38,10 +39,10 @@ batch: %d
 label: {column: label}
 dense:
   - columns: [int_0..int_%d]
-    ops: [clamp: {min: 0}, log: {add: 1}]
+    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]
 sparse:
   - columns: [cat_0..cat_%d]
-    ops: [sigrid_hash: {salt: 0, max: 500000}]
+    ops: [fill_null: 0, sigrid_hash: {salt: 0, max: 500000}]
 `, rows, denseColumns-1, sparseColumns-1)
 }
 
@@ -71,7 +72,7 @@ func schemaOf(rows int) (*tensor.Schema, error) {
 	return schema, err
 }
 
-// node answers as a storage node does, from memory.
+// node is a stand-in for a storage node: it answers as one does, from memory.
 type node struct {
 	apiv1connect.UnimplementedNodeHandler
 	status *apiv1.NodeStatus
@@ -88,14 +89,14 @@ type node struct {
 }
 
 // startNode starts a node that serves one partition of the given number of rows, and beats.
-func startNode(ctx context.Context, dir, name string, t Transport, id identity.Options, control string,
+func startNode(ctx context.Context, dir, name string, t cluster.Transport, id identity.Options, control string,
 	batch *tensor.MiniBatch, rows int64) (*node, error) {
 	conf, err := id.Server()
 	if err != nil {
 		return nil, err
 	}
 	addr := "127.0.0.1:0"
-	if t == Unix {
+	if t == cluster.Unix {
 		addr = "unix:" + filepath.Join(dir, name+".sock")
 	}
 	l, err := identity.Listen(ctx, addr, conf != nil, "")
@@ -103,7 +104,7 @@ func startNode(ctx context.Context, dir, name string, t Transport, id identity.O
 		return nil, err
 	}
 	url := addr
-	if t != Unix {
+	if t != cluster.Unix {
 		url = "http://" + l.Addr().String()
 		if conf != nil {
 			url = "https://" + l.Addr().String()

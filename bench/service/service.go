@@ -7,23 +7,13 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/bench/cluster"
+	"github.com/millrace/millrace/sdk"
 )
 
 // ErrOptions says that Options ask for something that cannot be measured.
 var ErrOptions = errors.New("options")
-
-// Transport is how a trainer reaches nodes.
-type Transport string
-
-// The transports.
-const (
-	Unix Transport = "unix" // sockets of this machine
-	TCP  Transport = "tcp"  // loopback, in clear
-	TLS  Transport = "tls"  // loopback, mutual TLS 1.3
-)
-
-// Transports are all there are, in the order of the table.
-func Transports() []Transport { return []Transport{Unix, TCP, TLS} }
 
 // Options select the measurement. Command is required; the rest may be zero.
 type Options struct {
@@ -32,11 +22,13 @@ type Options struct {
 	// Env is added to its environment.
 	Env []string
 
-	Transports []Transport   // empty: all
-	Nodes      []int         // 1 to MaxNodes; empty: 1, 2, 4
-	Rows       int           // of a mini-batch; 0 means 16,384, which are 4.3 MB
-	Time       time.Duration // of each cell, raw connections as long again; 0 means 2 s
-	Splits     int           // of the ledger's job; 0 means 10^6, negative leaves the ledger out
+	Transports []cluster.Transport // empty: all
+	Nodes      []int               // 1 to MaxNodes; empty: 1, 2, 4
+	Rows       int                 // of a mini-batch; 0 means 16,384, which are 4.3 MB
+	DriveRows  int64               // of the data on each real node's drive; 0 means 2^20, negative leaves real nodes out
+	Threads    int                 // engine threads of each real node's drive; 0 means 1
+	Time       time.Duration       // of each cell, raw connections as long again; 0 means 2 s
+	Splits     int                 // of the ledger's job; 0 means 10^6, negative leaves the ledger out
 	// of the control plane that loses its leader; 0 means its default, 5 s; negative leaves failover out
 	LeaderTTL time.Duration
 	Progress  func(string) // receives each step in words, if not nil
@@ -47,21 +39,31 @@ const (
 	MaxNodes  = 64
 	MaxRows   = 1 << 20
 	MaxSplits = 16 << 20
+	// MaxDriveRows keeps a drive's file below 20 GB.
+	MaxDriveRows = 64 << 20
 )
 
 // Wire is a cell of the table.
 type Wire struct {
-	Transport       Transport `json:"transport"`
-	Nodes           int       `json:"nodes"`
-	MiniBatchBytes  int64     `json:"mini_batch_bytes"`
-	BytesPerSecond  float64   `json:"bytes_per_second"`
-	CPUSecondsPerGB float64   `json:"cpu_seconds_per_gb"`
-	RawPerSecond    float64   `json:"raw_bytes_per_second"`
-	RawCPUPerGB     float64   `json:"raw_cpu_seconds_per_gb"`
-	Ratio           float64   `json:"ratio"`       // of the rates
-	Connections     int       `json:"connections"` // that nodes wrote to at once; raw, as many
+	Transport       cluster.Transport `json:"transport"`
+	Nodes           int               `json:"nodes"`
+	Kind            Kind              `json:"node_kind"`
+	MiniBatchBytes  int64             `json:"mini_batch_bytes"`
+	BytesPerSecond  float64           `json:"bytes_per_second"`
+	CPUSecondsPerGB float64           `json:"cpu_seconds_per_gb"`
+	RawPerSecond    float64           `json:"raw_bytes_per_second"`
+	RawCPUPerGB     float64           `json:"raw_cpu_seconds_per_gb"`
+	Ratio           float64           `json:"ratio"`       // of the rates
+	Connections     int               `json:"connections"` // that nodes wrote to at once; raw, as many
 	// that the trainer's mini-batches lay in; raw blocks are read into as many
 	Buffers int `json:"buffers"`
+	// Of real nodes: half the width of the 95 % confidence interval of BytesPerSecond, as a share of it, and whether it
+	// was small enough when the measurement ended (package steadyrate). Of CPUSecondsPerGB, NodeCPUPerGB was spent in
+	// the nodes' processes. Ceiling is the share of the stand-ins' rate in the same cell.
+	Spread       float64 `json:"spread_share,omitempty"`
+	Settled      bool    `json:"settled"`
+	NodeCPUPerGB float64 `json:"node_cpu_seconds_per_gb,omitempty"`
+	Ceiling      float64 `json:"stand_in_share,omitempty"`
 }
 
 // Ledger holds the rates that the control plane sustains.
@@ -81,14 +83,25 @@ type Failover struct {
 	MiniBatches      int     `json:"mini_batches"` // that the trainer took meanwhile
 }
 
-// StandInNodes states in every report that the nodes are stand-ins.
-const StandInNodes = "stand-ins: " +
-	"they hold mini-batches in memory and preprocess nothing, so these are the wire's figures and " +
-	"a ceiling for real storage nodes"
+// Kind is the kind of a cell's nodes.
+type Kind string
+
+// The kinds.
+const (
+	// Agent is a real storage node: a process with the agent of package host/node, which makes the mini-batches on its
+	// drive.
+	Agent Kind = "agent"
+	// StandIn is a node of this package, which holds a mini-batch in memory and preprocesses nothing: the ceiling.
+	StandIn Kind = "stand-in"
+)
+
+// NodeKinds says in every report what the two kinds are.
+const NodeKinds = "agents are real storage nodes, whose drives preprocess; stand-ins hold mini-batches in memory and " +
+	"preprocess nothing: they are the ceiling of what the service can carry"
 
 // Result is all that was measured.
 type Result struct {
-	Nodes    string    `json:"nodes"` // the kind of nodes: always StandInNodes
+	Kinds    string    `json:"node_kinds"` // always NodeKinds
 	Wire     []Wire    `json:"wire"`
 	Ledger   *Ledger   `json:"ledger,omitempty"`
 	Failover *Failover `json:"failover,omitempty"`
@@ -96,13 +109,19 @@ type Result struct {
 
 func (o *Options) defaults() error {
 	if len(o.Transports) == 0 {
-		o.Transports = Transports()
+		o.Transports = cluster.Transports()
 	}
 	if len(o.Nodes) == 0 {
 		o.Nodes = []int{1, 2, 4}
 	}
 	if o.Rows == 0 {
 		o.Rows = 16 << 10
+	}
+	if o.DriveRows == 0 {
+		o.DriveRows = 1 << 20
+	}
+	if o.Threads == 0 {
+		o.Threads = 1
 	}
 	if o.Time == 0 {
 		o.Time = 2 * time.Second
@@ -117,7 +136,7 @@ func (o *Options) defaults() error {
 		o.Progress = func(string) {}
 	}
 	for _, t := range o.Transports {
-		if !slices.Contains(Transports(), t) {
+		if !slices.Contains(cluster.Transports(), t) {
 			return fmt.Errorf("%w: transport %q: want unix, tcp or tls", ErrOptions, t)
 		}
 	}
@@ -132,11 +151,17 @@ func (o *Options) defaults() error {
 	case o.Rows < 1 || o.Rows > MaxRows || o.Time < 0 || o.Splits > MaxSplits:
 		return fmt.Errorf("%w: %d rows, %v, %d splits: want 1 to %d rows, a time above 0, at most %d splits",
 			ErrOptions, o.Rows, o.Time, o.Splits, MaxRows, MaxSplits)
+	case o.Threads < 1 || o.Threads > sdk.MaxThreads || o.DriveRows > MaxDriveRows:
+		return fmt.Errorf("%w: %d engine threads, %d rows on a drive: want 1 to %d threads, at most %d rows",
+			ErrOptions, o.Threads, o.DriveRows, sdk.MaxThreads, MaxDriveRows)
 	case o.LeaderTTL > 0 && o.LeaderTTL < time.Second:
 		return fmt.Errorf("%w: a leader's time to live of %v: want a second at least", ErrOptions, o.LeaderTTL)
 	}
 	return nil
 }
+
+// program is how a process is started.
+func (o *Options) program() cluster.Program { return cluster.Program{Command: o.Command, Env: o.Env} }
 
 // Run measures.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
@@ -148,14 +173,25 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r := &Result{Nodes: StandInNodes, Wire: []Wire{}}
+	r := &Result{Kinds: NodeKinds, Wire: []Wire{}}
+	data, err := o.generate(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range o.Transports {
 		for _, n := range o.Nodes {
-			w, err := o.wire(ctx, t, n)
+			ceiling, err := o.wire(ctx, t, n)
 			if err != nil {
-				return nil, fmt.Errorf("%s, %d nodes: %w", t, n, err)
+				return nil, fmt.Errorf("%s, %d stand-ins: %w", t, n, err)
 			}
-			r.Wire = append(r.Wire, *w)
+			if o.DriveRows > 0 {
+				w, err := o.agents(ctx, *ceiling, data)
+				if err != nil {
+					return nil, fmt.Errorf("%s, %d nodes: %w", t, n, err)
+				}
+				r.Wire = append(r.Wire, *w)
+			}
+			r.Wire = append(r.Wire, *ceiling)
 		}
 	}
 	if o.Splits > 0 {

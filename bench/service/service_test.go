@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/bench/cluster"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -22,12 +22,14 @@ import (
 func TestOptionsAreChecked(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no command":        {},
-		"transport":         {Command: []string{"x"}, Transports: []Transport{"rdma"}},
+		"transport":         {Command: []string{"x"}, Transports: []cluster.Transport{"rdma"}},
 		"no node":           {Command: []string{"x"}, Nodes: []int{0}},
 		"rows":              {Command: []string{"x"}, Rows: -1},
 		"splits":            {Command: []string{"x"}, Splits: MaxSplits + 1},
 		"short-lived leads": {Command: []string{"x"}, LeaderTTL: time.Millisecond},
 		"time":              {Command: []string{"x"}, Time: -1},
+		"threads":           {Command: []string{"x"}, Threads: 1 << 20},
+		"rows of a drive":   {Command: []string{"x"}, DriveRows: MaxDriveRows + 1},
 	} {
 		_, err := Run(t.Context(), o)
 		require.ErrorIs(t, err, ErrOptions, name)
@@ -36,8 +38,8 @@ func TestOptionsAreChecked(t *testing.T) {
 
 func TestAControlPlaneThatDoesNotStartSaysWhy(t *testing.T) {
 	o := Options{
-		Command: []string{"/bin/sh", "-c", "echo no disk >&2; exit 1"}, Nodes: []int{1}, Transports: []Transport{TCP},
-		Rows: 10, Splits: -1, LeaderTTL: -1,
+		Command: []string{"/bin/sh", "-c", "echo no disk >&2; exit 1"}, Nodes: []int{1},
+		Transports: []cluster.Transport{cluster.TCP}, Rows: 10, Splits: -1, LeaderTTL: -1, DriveRows: -1,
 	}
 	_, err := Run(t.Context(), o)
 	require.ErrorContains(t, err, "no disk")
@@ -46,20 +48,21 @@ func TestAControlPlaneThatDoesNotStartSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "/nowhere/millrace")
 }
 
-// TestANodeOfTheBenchServesFrames: the name that is asked for, whole and valid, over every transport.
-func TestANodeOfTheBenchServesFrames(t *testing.T) {
+// TestAStandInServesFrames: the name that is asked for, whole and valid, over every transport.
+func TestAStandInServesFrames(t *testing.T) {
 	batch, err := makeBatch(100)
 	require.NoError(t, err)
-	for _, tr := range Transports() {
-		s := &stage{dir: t.TempDir()}
-		if tr == TLS {
-			require.NoError(t, s.issue())
-		}
+	for _, tr := range cluster.Transports() {
+		c := &cluster.Cluster{Transport: tr, Dir: t.TempDir()}
+		server, err := c.Identity(identity.Node, "n0")
+		require.NoError(t, err)
+		launcher, err := c.Identity(identity.Launcher, "bench")
+		require.NoError(t, err)
 		dir, err := shortDir(t)
 		require.NoError(t, err)
-		n, err := startNode(t.Context(), dir, "n0", tr, s.identity[1], "http://127.0.0.1:1", batch, 1000)
+		n, err := startNode(t.Context(), dir, "n0", tr, server, "http://127.0.0.1:1", batch, 1000)
 		require.NoError(t, err)
-		hc, err := identity.HTTPClient(s.identity[2])
+		hc, err := identity.HTTPClient(launcher)
 		require.NoError(t, err)
 		base, err := identity.BaseURL(n.status.Urls[0])
 		require.NoError(t, err)
@@ -81,32 +84,6 @@ func TestANodeOfTheBenchServesFrames(t *testing.T) {
 		hc.CloseIdleConnections()
 		require.NoError(t, n.close())
 		assert.Equal(t, resp.Header.Get("Content-Length"), strconv.FormatInt(n.bytes.Load(), 10))
-	}
-}
-
-func TestRawConnectionsCopy(t *testing.T) {
-	for _, tr := range Transports() {
-		s := &stage{dir: t.TempDir()}
-		if tr == TLS {
-			require.NoError(t, s.issue())
-		}
-		dir, err := shortDir(t)
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		r, err := newRaw(ctx, dir, tr, s.identity[1], s.identity[2], 2, 10_000, 5) // 5: no whole number for each
-		require.NoError(t, err)
-		for range 2 {
-			n, err := r.run(5 * time.Millisecond)
-			require.NoError(t, err)
-			assert.Positive(t, n)
-			assert.Zero(t, n%10_000)
-			for _, b := range r.into {
-				assert.Len(t, b, 10_000)
-			}
-			assert.Equal(t, r.block, r.into[0])
-		}
-		require.NoError(t, r.close())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/bench/cluster"
 	benchservice "github.com/millrace/millrace/bench/service"
 	"github.com/millrace/millrace/internal/quantity"
 )
@@ -19,27 +20,34 @@ func (c benchCommands) service() *cobra.Command {
 		transports []string
 		noLedger   bool
 		noFailover bool
+		noAgents   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "service",
 		Short: "From storage nodes to a trainer beside raw connections; acknowledgements a second; a leader's death",
-		Long: `Runs a control plane, in processes of this program, and nodes that hold mini-batches in memory. One
-trainer takes them over unix sockets, over loopback in clear, and over loopback with mutual TLS; in
-turns with it as many raw connections of the same kind copy blocks of the same size. Processor time
-is that of trainer and nodes together. Then it measures durable acknowledgements of a job of
+		Long: `Runs a control plane and storage nodes, in processes of this program. Each node has a drive in a file,
+with a copy of --drive-rows rows of Criteo's columns, which the drive preprocesses with --threads engine
+threads. One trainer takes the mini-batches over unix sockets, over loopback in clear, and over loopback
+with mutual TLS, until the rate is known to 5 % or a limit is reached. The same is measured with
+stand-ins, nodes that hold mini-batches in memory: the ceiling of what the service can carry. In turns
+with the stand-ins as many raw connections of the same kind copy blocks of the same size. Processor
+time is that of trainer and nodes together. Then it measures durable acknowledgements of a job of
 --splits splits and the control plane's memory, and how long a leader's death is felt.`,
 		Example: "  millrace bench service --transports unix,tcp --nodes 1,4 --time 4s --output json\n" +
 			"  millrace bench service --no-ledger --no-failover",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Time <= 0 || o.Splits <= 0 || o.LeaderTTL <= 0 {
-				return usagef("--time, --splits and --leader-ttl must be above 0")
+			if o.Time <= 0 || o.Splits <= 0 || o.LeaderTTL <= 0 || o.DriveRows <= 0 || o.Threads <= 0 {
+				return usagef("--time, --splits, --leader-ttl, --drive-rows and --threads must be above 0")
 			}
 			for _, t := range transports {
-				o.Transports = append(o.Transports, benchservice.Transport(t))
+				o.Transports = append(o.Transports, cluster.Transport(t))
 			}
 			if noLedger {
 				o.Splits = -1
+			}
+			if noAgents {
+				o.DriveRows = -1
 			}
 			if noFailover {
 				o.LeaderTTL = -1
@@ -63,8 +71,11 @@ is that of trainer and nodes together. Then it measures durable acknowledgements
 	f.StringSliceVar(&transports, "transports", []string{"unix", "tcp", "tls"},
 		"how the trainer reaches nodes: unix, tcp, tls")
 	f.IntSliceVar(&o.Nodes, "nodes", []int{1, 2, 4}, "how many nodes")
-	o.Rows, o.Splits = 16<<10, 1_000_000
+	o.Rows, o.Splits, o.DriveRows = 16<<10, 1_000_000, 1<<20
 	f.Var(quantity.CountFlag[int]{To: &o.Rows}, "rows", "rows of a mini-batch, of 264 bytes each")
+	f.Var(quantity.CountFlag[int64]{To: &o.DriveRows}, "drive-rows", "rows on the drive of each node, of 264 bytes each")
+	f.IntVar(&o.Threads, "threads", 1, "engine threads of each node's drive")
+	f.BoolVar(&noAgents, "no-agents", false, "measure stand-ins alone, without storage nodes that preprocess")
 	f.DurationVar(&o.Time, "time", 2*time.Second, "measure each cell so long, and raw connections as long again")
 	f.Var(quantity.CountFlag[int]{To: &o.Splits}, "splits", "splits of the job whose acknowledgements are timed")
 	f.DurationVar(&o.LeaderTTL, "leader-ttl", 5*time.Second, "of the control plane whose leader is killed")
@@ -74,11 +85,18 @@ is that of trainer and nodes together. Then it measures durable acknowledgements
 }
 
 func printService(w io.Writer, r *benchservice.Result) {
-	fmt.Fprintf(w, "nodes are %s\n\n", r.Nodes)
-	fmt.Fprintf(w, "transport\tnodes\tconnections\tGB/s\traw GB/s\tratio\tCPU-s/GB\traw CPU-s/GB\n")
+	fmt.Fprintf(w, "%s\n\n", r.Kinds)
+	fmt.Fprintf(w, "transport\tnodes\tkind\tconnections\tGB/s\t±\tof stand-ins\traw GB/s\tratio\tCPU-s/GB\t"+
+		"of it in nodes\traw CPU-s/GB\n")
 	for _, x := range r.Wire {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%.2f\t%.0f%%\t%.2f\t%.2f\n", x.Transport, x.Nodes, x.Connections,
-			x.BytesPerSecond/1e9, x.RawPerSecond/1e9, 100*x.Ratio, x.CPUSecondsPerGB, x.RawCPUPerGB)
+		spread, share, nodes := "", "", ""
+		if x.Kind == benchservice.Agent {
+			spread, share = fmt.Sprintf("%.0f%%", 100*x.Spread), fmt.Sprintf("%.0f%%", 100*x.Ceiling)
+			nodes = fmt.Sprintf("%.2f", x.NodeCPUPerGB)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%.2f\t%s\t%s\t%.2f\t%.0f%%\t%.2f\t%s\t%.2f\n", x.Transport, x.Nodes, x.Kind,
+			x.Connections, x.BytesPerSecond/1e9, spread, share, x.RawPerSecond/1e9, 100*x.Ratio, x.CPUSecondsPerGB, nodes,
+			x.RawCPUPerGB)
 	}
 	if l := r.Ledger; l != nil {
 		fmt.Fprintf(w,

@@ -78,7 +78,7 @@ func everyCommand(t *testing.T) map[string]string {
 	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")
 	t.Setenv(asCommand, "1") // the control plane is a process of this binary
 	do("bench", "service", "--time", "40ms", "--nodes", "1", "--transports", "unix", "--rows", "256", "--splits",
-		"1000", "--no-failover")
+		"1000", "--drive-rows", "2000", "--no-failover")
 	do("pki", "init", "--dir", dir+"/pki")
 	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
 	service(t, dir, do)

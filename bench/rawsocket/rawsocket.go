@@ -1,4 +1,14 @@
-package service
+// Package rawsocket copies blocks of bytes over connections and does nothing else: the bound of every transfer over
+// connections of the same kind on the same machine.
+//
+// # Concurrency
+//
+// Connections have one user. Both ends are in this process.
+//
+// # Errors
+//
+// Errors are those of the sockets and of TLS.
+package rawsocket
 
 import (
 	"context"
@@ -11,49 +21,58 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace/millrace/bench/cluster"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host/identity"
 )
 
-// raw copies blocks over connections and does nothing else.
-type raw struct {
+// Connections are some connections of one kind.
+type Connections struct {
 	pairs [][2]net.Conn // writing end, reading end
 	block []byte
 	into  [][]byte // where blocks go, in turn
 }
 
-// newRaw makes n connections of a kind. Over them, blocks of the given size go into the given number of buffers, at
-// least n.
-func newRaw(ctx context.Context, dir string, t Transport, server, client identity.Options, n, block,
-	buffers int) (_ *raw, err error) {
-	r := &raw{block: make([]byte, block)}
+// Options describe connections.
+type Options struct {
+	Transport      cluster.Transport
+	Dir            string           // for a socket of this machine
+	Server, Client identity.Options // of the two ends, for TLS
+	Connections    int
+	Block          int // bytes
+	Buffers        int // that blocks are read into in turn, at least one for each connection
+}
+
+// Connect makes connections.
+func Connect(ctx context.Context, o Options) (_ *Connections, err error) {
+	r := &Connections{block: make([]byte, o.Block)}
 	workload.FillIncompressible(r.block)
-	for range buffers {
-		r.into = append(r.into, make([]byte, block))
+	for range max(o.Buffers, o.Connections) {
+		r.into = append(r.into, make([]byte, o.Block))
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.close())
+			err = errors.Join(err, r.Close())
 		}
 	}()
 	network, addr := "tcp", "127.0.0.1:0"
-	if t == Unix {
-		network, addr = "unix", filepath.Join(dir, "raw.sock")
+	if o.Transport == cluster.Unix {
+		network, addr = "unix", filepath.Join(o.Dir, "raw.sock")
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, network, addr)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	sc, err := server.Server()
+	sc, err := o.Server.Server()
 	if err != nil {
 		return r, err
 	}
-	cc, err := client.Client()
+	cc, err := o.Client.Client()
 	if err != nil {
 		return r, err
 	}
-	for range n {
+	for range o.Connections {
 		to, err := new(net.Dialer).DialContext(ctx, network, l.Addr().String())
 		if err != nil {
 			return r, err
@@ -79,8 +98,8 @@ func newRaw(ctx context.Context, dir string, t Transport, server, client identit
 	return r, nil
 }
 
-// run copies for a while and returns how many bytes arrived.
-func (r *raw) run(d time.Duration) (int64, error) {
+// Run copies for a while and returns how many bytes arrived.
+func (r *Connections) Run(d time.Duration) (int64, error) {
 	var over atomic.Bool
 	defer time.AfterFunc(d, func() { over.Store(true) }).Stop()
 	var wg sync.WaitGroup
@@ -122,7 +141,8 @@ func (r *raw) run(d time.Duration) (int64, error) {
 	return n, errors.Join(errs...)
 }
 
-func (r *raw) close() error {
+// Close closes the connections.
+func (r *Connections) Close() error {
 	var errs []error
 	for _, p := range r.pairs {
 		errs = append(errs, p[0].Close(), p[1].Close())
