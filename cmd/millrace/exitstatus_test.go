@@ -22,6 +22,7 @@ var statuses = map[string]commandStatus{
 	"bench operators": {"--threads 0", "--values 10 --time 1ms --temporary NONE/none"},
 	"bench rm":        {"--engine gpu", ""},
 	"bench roofline":  {"--time 0s", ""},
+	"bench pipeline":  {"--ways moon", ""},
 	"bench placement": {"--modes moon", ""},
 	"bench service":   {"--time 0s", ""},
 	"bench wire":      {"--size much", ""},

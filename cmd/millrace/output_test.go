@@ -79,6 +79,8 @@ func everyCommand(t *testing.T) map[string]string {
 	t.Setenv(asCommand, "1") // the control plane is a process of this binary
 	do("bench", "service", "--time", "40ms", "--nodes", "1", "--transports", "unix", "--rows", "256", "--splits",
 		"1000", "--drive-rows", "2000", "--no-failover")
+	do("bench", "pipeline", "--models", "rm1", "--time", "20ms", "--rounds", "1", "--rows", "1000", "--partitions", "1",
+		"--ways", "drive,launcher-unix,raw-unix")
 	do("pki", "init", "--dir", dir+"/pki")
 	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
 	service(t, dir, do)
@@ -105,6 +107,7 @@ var units = regexp.MustCompile(`(^|_)(bytes|khz|seconds|minutes|hours|ns|rows|wa
 
 // counts are numbers without a unit: the number of the things that the key names, or the number of one of them.
 var counts = map[string]bool{
+	"rounds":       true,
 	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true,
 	"queue_depth_mean": true,
 	"nsid":             true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true,
