@@ -197,17 +197,15 @@ func (s *Set) SetDrained(name string, drained bool) error {
 	if v == nil {
 		return s.unknownDrive(name)
 	}
+	v.deciding.Lock()
 	s.mu.Lock()
 	v.known.Drained = drained
 	ready := v.known.Ready()
 	s.mu.Unlock()
 	if ready {
-		var reason error
-		if drained {
-			reason = fmt.Errorf("drive %s: %w", name, splits.ErrDraining)
-		}
-		v.refuse(reason)
+		v.refuse(v.drainReason(drained))
 	}
+	v.deciding.Unlock()
 	s.o.Log.Info("drive draining", "drive", name, "to", drained)
 	s.o.Changed()
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -37,6 +38,10 @@ type supervisor struct {
 	set    *Set
 	config Config
 	faults chan error // of splits that put the drive in question; capacity 1
+
+	// deciding is held while a ready drive begins to take splits, or to refuse them because it is drained, so that the
+	// later of both counts.
+	deciding sync.Mutex
 
 	// Guarded by Set.mu.
 	known    Status
@@ -125,22 +130,29 @@ func (v *supervisor) refuseFailed(err error) {
 	v.refuse(fmt.Errorf("drive %s: %w: %w", v.config.Name, errorcode.ErrUnavailable, err))
 }
 
-// takeSplits makes the drive take splits, unless it is drained or gets an image.
+// takeSplits makes the drive take splits, unless it is drained or gets an image. The drive takes splits before it is
+// called ready: a client that saw it ready is not refused.
 func (v *supervisor) takeSplits(d *host.Drive) {
+	v.deciding.Lock()
+	defer v.deciding.Unlock()
 	v.set.mu.Lock()
 	drained, updating := v.known.Drained, v.updating
 	v.set.mu.Unlock()
-	switch {
-	case updating:
+	if updating {
 		v.setState(d, stateLoading)
 		v.refuseFailed(errLoading)
-	case drained:
-		v.setState(d, stateReady)
-		v.refuse(fmt.Errorf("drive %s: %w", v.config.Name, splits.ErrDraining))
-	default:
-		v.setState(d, stateReady)
-		v.refuse(nil)
+		return
 	}
+	v.refuse(v.drainReason(drained))
+	v.setState(d, stateReady)
+}
+
+// drainReason returns why a ready drive refuses splits, or nil if it is not drained.
+func (v *supervisor) drainReason(drained bool) error {
+	if !drained {
+		return nil
+	}
+	return fmt.Errorf("drive %s: %w", v.config.Name, splits.ErrDraining)
 }
 
 // watch probes an open drive, and repairs what its jobs have on it after a fault, until the drive is lost or ctx ends.

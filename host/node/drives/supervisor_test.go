@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/node/errorcode"
 	"github.com/millrace/millrace/host/node/splits"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
 )
@@ -78,4 +79,46 @@ func TestADriveThatDoesNotOpen(t *testing.T) {
 	stop()
 	s.Wait()
 	require.NoError(t, manager.Close())
+}
+
+// TestAReadyDriveTakesSplits checks that a drive takes splits by the time at which it is called ready, and refuses them
+// if it was drained before.
+func TestAReadyDriveTakesSplits(t *testing.T) {
+	for _, drained := range []bool{false, true} {
+		manager, err := host.NewManager(host.Options{})
+		require.NoError(t, err)
+		log := slog.New(slog.DiscardHandler)
+		errOpened := errors.New("the split was opened")
+		table := splits.New(splits.Options{
+			Log: log, Fence: func() uint64 { return 0 }, Failed: func(string, error) {},
+			Open: func(context.Context, api.SplitRequest) (api.Stream, error) { return nil, errOpened },
+		})
+		ready := make(chan error, 1)
+		var s *Set
+		s = New(Options{
+			Node: "n0", Drives: []Config{{Name: "d0", URI: "mem:?size=1MiB&slm=32MiB"}}, Manager: manager, Log: log,
+			Splits: table, Owner: func(string) *csd.Owner { return nil },
+			Changed: func() {
+				if s.Statuses()[0].Ready() {
+					request := splits.Request{Key: splits.Key{Drive: "d0"}, Split: dataset.Split{MiniBatches: 1}, Until: 1}
+					_, err := table.Get(t.Context(), request, func() {})
+					ready <- err
+				}
+			},
+		})
+		if drained {
+			require.NoError(t, s.SetDrained("d0", true))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		s.Start(ctx)
+		want := errOpened
+		if drained {
+			want = splits.ErrDraining
+		}
+		require.ErrorIs(t, <-ready, want)
+		stop()
+		s.Wait()
+		table.Close()
+		require.NoError(t, manager.Close())
+	}
 }
