@@ -337,6 +337,7 @@ type (
 		Lists  map[int32][]int64 `parquet:"lists"`
 		Floats map[int32]float32 `parquet:"floats"`
 		Words  map[string]int64  `parquet:"words"`
+		Texts  map[int32]string  `parquet:"texts"`
 	}
 	lists struct {
 		Label int32   `parquet:"label"`
@@ -391,6 +392,9 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 		find(d, "words").Map)
 	assert.True(t, find(d, "words.key_value.key").List, "the leaves of a map whose keys are text are columns, too")
 	require.NoError(t, find(d, "words.key_value.value").Unsupported)
+	assert.Equal(t, pipeline.MapInfo{Keys: "texts.key_value.key", Values: "texts.key_value.value"}, find(d, "texts").Map)
+	assert.Equal(t, program.Bytes, find(d, "texts").Kind)
+	assert.True(t, find(d, "texts.key_value.key").List, "and those of a map whose values are text")
 	assert.InDelta(t, 2*5.0/3/12, d.MeanLength["lists"], 1e-9, "elements over entries, in two of twelve rows")
 	d = data(parquetOf(t, []lists{{1, []int64{1, 2, 3}, 0}, {0, nil, 0}}))
 
@@ -408,11 +412,12 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 
 // A data set's pipeline is refused for one partition's sake; the refusal says which, also when it is the first.
 func TestColumnsThatCannotBeReadNameTheirPartition(t *testing.T) {
-	type words struct {
-		Label int64            `parquet:"label"`
-		Cat   map[int32]string `parquet:"cat"`
+	type page struct{ Seconds int64 }
+	type pages struct {
+		Label int64          `parquet:"label"`
+		Cat   map[int32]page `parquet:"cat"`
 	}
-	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": parquetOf(t, make([]words, 3))}),
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": parquetOf(t, make([]pages, 3))}),
 		DriveOptions{}))
 	d, err := m.Dataset(t.Context())
 	require.NoError(t, err)
@@ -420,10 +425,10 @@ func TestColumnsThatCannotBeReadNameTheirPartition(t *testing.T) {
 	for _, c := range d.Columns {
 		if c.Unsupported != nil {
 			found = true
-			require.ErrorContains(t, c.Unsupported, "a.parquet: map whose values are BYTE_ARRAY")
+			require.ErrorContains(t, c.Unsupported, "a.parquet: map of groups")
 		}
 	}
-	assert.True(t, found, "a map to text has no features: %v", d.Columns)
+	assert.True(t, found, "a map to groups has no features: %v", d.Columns)
 }
 
 func TestManagersRefused(t *testing.T) {

@@ -54,7 +54,8 @@ func (s *schema) meanLength() map[string]float64 {
 // Columns returns a partition's columns as a pipeline needs to know them, where text is read as o says. It also returns
 // the number of levels of each list column: its elements, and one for each empty or null list. The number of a map to
 // lists is that of a feature that every row has. A map stands where its first leaf does. Behind all of these come the
-// leaves of maps whose keys are text, as lists by themselves, and then the maps that cannot be read.
+// leaves of maps whose keys are text or whose values are bytes, as lists by themselves, and then the maps that cannot
+// be read.
 func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map[string]float64) {
 	switch p.Source {
 	case program.CriteoTSV:
@@ -65,7 +66,7 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 	values := map[string]float64{}
 	columns := make([]pipeline.ColumnInfo, 0, len(p.File.Leaves))
 	seen := map[string]bool{}
-	var leavesOfMaps []int // whose keys are text
+	var leavesOfMaps []int // whose keys are text, or whose values are bytes
 	for i := range p.File.Leaves {
 		l := &p.File.Leaves[i]
 		if l.Part > format.MapKeys {
@@ -74,7 +75,7 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 		c := leafColumn(l)
 		leaves := []int{i}
 		if l.Part == format.MapKeys {
-			if c, leaves = mapColumn(p.File, i); c.Map.TextKeys {
+			if c, leaves = mapColumn(p.File, i); c.Map.TextKeys || c.Kind == program.Bytes {
 				leavesOfMaps = append(leavesOfMaps, leaves...)
 			}
 		}

@@ -17,13 +17,13 @@ import (
 func TestForeignFiles(t *testing.T) {
 	twin := foreignparquet.Twin()
 	f := readFooter(t, twin)
-	p := numbers(f)
+	p := readableColumns(f)
 	require.Len(t, p.Columns, 4)
 	ref, err := reference.NewParquet(p, f, bytes.NewReader(twin))
 	require.NoError(t, err)
 	for _, file := range foreignparquet.Files() {
 		f := readFooter(t, file.Bytes)
-		p := numbers(f)
+		p := readableColumns(f)
 		require.Len(t, p.Columns, 4, file.Name)
 		mine, err := reference.NewParquet(p, f, bytes.NewReader(file.Bytes))
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // stage is a valid slice with its memory, which the fuzzer damages.
@@ -54,6 +55,9 @@ func stages(t testing.TB) []stage {
 			maps[j].plainPages(codec)
 		}
 		maps[0].list, maps[0].scored = false, false
+		if i == 1 {
+			maps[0].value.physical, maps[0].value.text = format.ByteArray, true
+		}
 		for r := range maps[0].rows {
 			for e := range maps[0].rows[r] {
 				maps[0].rows[r][e].value = maps[0].value.randomValue(rng, true)

@@ -39,6 +39,7 @@ type graphFeatureValues struct {
 	int64s           []int64
 	float32s, scores []float32
 	float64s         []float64
+	bytes            gatheredBytes
 	valid            []byte
 	lengths          []int32
 }
@@ -48,7 +49,8 @@ func (v *graphMapValues) bufferBytes() int {
 	n := 8*cap(v.textNumbers) + 4*(cap(v.entries)+cap(v.elementStarts)+cap(v.kept)+cap(v.converted))
 	for i := range v.features {
 		f := &v.features[i]
-		n += 8*(cap(f.int64s)+cap(f.float64s)) + 4*(cap(f.float32s)+cap(f.scores)+cap(f.lengths)) + cap(f.valid)
+		n += 8*(cap(f.int64s)+cap(f.float64s)) + 4*(cap(f.float32s)+cap(f.scores)+cap(f.lengths)) + cap(f.valid) +
+			f.bytes.bufferBytes()
 	}
 	return n
 }
@@ -150,7 +152,7 @@ func (v *graphMapValues) gatherFeature(x *executor, m *graphMap, k, n int) chain
 	entries := v.entries[m.features[k].keyIndex*n:][:n]
 	b, of := &x.mapReader.leaves[m.values].block, &v.features[k]
 	if !m.list {
-		return of.gatherNumbers(b, x.mapReader.scans[m.values].column.kind, entries)
+		return of.gatherValues(b, x.mapReader.scans[m.values].column.kind, entries)
 	}
 	var scores []float32
 	if m.features[k].scored {
@@ -174,8 +176,8 @@ func (v *graphMapValues) withoutNulls(entries []uint32, valid []byte) []uint32 {
 	return v.kept
 }
 
-// gatherNumbers returns the numbers of the entries: a null where there is no entry.
-func (f *graphFeatureValues) gatherNumbers(b *decoder.Block, kind program.Kind, entries []uint32) chainValues {
+// gatherValues returns the values of the entries: a null where there is no entry.
+func (f *graphFeatureValues) gatherValues(b *decoder.Block, kind program.Kind, entries []uint32) chainValues {
 	n, whole := len(entries), true
 	v := chainValues{kind: kind, count: n}
 	f.valid = resize(&f.valid, n)
@@ -194,8 +196,10 @@ func (f *graphFeatureValues) gatherNumbers(b *decoder.Block, kind program.Kind, 
 		v.int64s = gatherEntries(&f.int64s, b.I64, entries, f.valid)
 	case program.Float32:
 		v.float32s = gatherEntries(&f.float32s, b.F32, entries, f.valid)
-	default:
+	case program.Float64:
 		v.float64s = gatherEntries(&f.float64s, b.F64, entries, f.valid)
+	case program.Bytes:
+		f.bytes.gatherEntries(b, entries, f.valid, &v)
 	}
 	return v
 }
@@ -232,8 +236,10 @@ func (f *graphFeatureValues) gatherLists(b *decoder.Block, kind program.Kind, en
 		v.int64s = gatherLists(&f.int64s, b.I64, entries, starts, v.count)
 	case program.Float32:
 		v.float32s = gatherLists(&f.float32s, b.F32, entries, starts, v.count)
-	default:
+	case program.Float64:
 		v.float64s = gatherLists(&f.float64s, b.F64, entries, starts, v.count)
+	case program.Bytes:
+		f.bytes.gatherLists(b, entries, starts, &v)
 	}
 	if b.Nulls > 0 {
 		v.valid = gatherLists(&f.valid, b.Valid, entries, starts, v.count)

@@ -83,7 +83,8 @@ func (m *mapColumn) graphLeaves(rng *rand.Rand, f *format.File) []program.Column
 		if rng.IntN(6) == 0 {
 			pick = m.pick(4) // which no row has
 		}
-		pick.Scored = m.scored && m.value.kind() == program.Int64 && rng.IntN(2) == 0
+		ids := m.value.kind() == program.Int64 || m.value.text
+		pick.Scored = m.scored && ids && rng.IntN(2) == 0
 		scored = scored || pick.Scored
 		values.Picks = append(values.Picks, pick)
 	}

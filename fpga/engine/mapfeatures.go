@@ -14,14 +14,15 @@ import (
 // chain of operators.
 type mapFeatures struct {
 	textNumbers   []int64  // of a map whose keys are text: index of the key of each entry
-	entryNumbers  []uint32 // of lists, keys x rows: number of a row's entry for a key, plus 1; 0: none
+	entryNumbers  []uint32 // of lists and bytes, keys x rows: number of a row's entry for a key, plus 1; 0: none
 	elementStarts []uint32 // of lists: where an entry's elements begin; one more than there are entries
 	scoredEntries []uint32 // entryNumbers of one feature, without lists that hold a null score
 
-	// The values: of a map to numbers, keys x rows; of a map to lists, the elements of the current feature.
+	// The values: of a map to numbers, keys x rows; of a map to lists or bytes, those of the current feature.
 	int64s          []int64
 	float32s        []float32
 	float64s        []float64
+	bytes           gatheredBytes
 	valid           []byte
 	lengths         []int32
 	originalLengths []int32   // lengths before the operators
@@ -44,7 +45,7 @@ func (m *mapFeatures) bufferBytes() int {
 		cap(m.originalLengths) + cap(m.scores) + cap(m.convertedScores) + cap(m.weights) + cap(m.counts) +
 		cap(m.rowWeights) + cap(m.lengthTile)
 	doubles := cap(m.textNumbers) + cap(m.int64s) + cap(m.float64s) + cap(m.ids) + cap(m.rowIDs) + cap(m.keyOffsets)
-	return 4*words + 8*doubles + cap(m.valid)
+	return 4*words + 8*doubles + cap(m.valid) + m.bytes.bufferBytes()
 }
 
 // writeMapBlock makes the features of a block of n rows from the map's leaves, and writes them to the tensors. row is
@@ -58,10 +59,13 @@ func (x *executor) writeMapBlock(plan *mapPlan, row uint64, n int, mapStart uint
 	}
 	keys, values := &reader.leaves[0].block, &reader.leaves[1].block
 	list := reader.scans[1].column.list
-	if list {
+	switch {
+	case list:
 		reader.findEntries(plan, n)
 		reader.findElementStarts(values.Inner)
-	} else {
+	case reader.scans[1].column.kind == program.Bytes:
+		reader.findEntries(plan, n)
+	default:
 		reader.spreadNumbers(plan, values, n)
 	}
 	if plan.takesScores {
@@ -76,7 +80,7 @@ func (x *executor) writeMapBlock(plan *mapPlan, row uint64, n int, mapStart uint
 		if list {
 			err = x.runListFeature(pick, row, values, n)
 		} else {
-			err = x.runScalarFeature(pick, row, n)
+			err = x.runScalarFeature(pick, row, values, n)
 		}
 		if err != nil {
 			s := &reader.scans[1]
@@ -223,24 +227,48 @@ func spreadByKey[T any](plan *mapPlan, keys *decoder.Block, numbers []int64, val
 	}
 }
 
-// runScalarFeature runs one feature of a map to numbers through its chain and writes it. Where the feature's ids are
-// appended to those of other keys, it adds them to mapFeatures instead.
-func (x *executor) runScalarFeature(pick *featurePick, row uint64, n int) error {
-	reader := &x.mapReader
-	features := &reader.mapFeatures
+// scalarValues returns the values of a feature of a map to numbers or to bytes.
+func (m *mapReader) scalarValues(pick *featurePick, b *decoder.Block, n int) chainValues {
 	at := pick.keyIndex * n
-	v := chainValues{kind: reader.scans[1].column.kind, count: n, ownsValues: pick.lastOfKey}
+	v := chainValues{kind: m.scans[1].column.kind, count: n, ownsValues: pick.lastOfKey}
+	if v.kind == program.Bytes {
+		m.gatherBytes(m.entryNumbers[at:][:n], b, &v)
+		return v
+	}
 	switch v.kind {
 	case program.Int64:
-		v.int64s = features.int64s[at:][:n]
+		v.int64s = m.int64s[at:][:n]
 	case program.Float32:
-		v.float32s = features.float32s[at:][:n]
-	default:
-		v.float64s = features.float64s[at:][:n]
+		v.float32s = m.float32s[at:][:n]
+	case program.Float64:
+		v.float64s = m.float64s[at:][:n]
 	}
-	if valid := features.valid[at:][:n]; bytes.IndexByte(valid, 0) >= 0 {
+	if valid := m.valid[at:][:n]; bytes.IndexByte(valid, 0) >= 0 {
 		v.valid = valid
 	}
+	return v
+}
+
+// gatherBytes sets v to the values of entries of a map to bytes: to a null where there is no entry.
+func (m *mapFeatures) gatherBytes(entries []uint32, b *decoder.Block, v *chainValues) {
+	m.valid = resize(&m.valid, len(entries))
+	for r, e := range entries {
+		m.valid[r] = 0
+		if e != 0 && (b.Nulls == 0 || b.Valid[e-1] != 0) {
+			m.valid[r] = 1
+		}
+	}
+	m.bytes.gatherEntries(b, entries, m.valid, v)
+	if bytes.IndexByte(m.valid, 0) >= 0 {
+		v.valid = m.valid
+	}
+}
+
+// runScalarFeature runs one feature of a map to numbers or to bytes through its chain and writes it. b holds the map's
+// values. Where the feature's ids are appended to those of other keys, it adds them to mapFeatures instead.
+func (x *executor) runScalarFeature(pick *featurePick, row uint64, b *decoder.Block, n int) error {
+	features := &x.mapReader.mapFeatures
+	v := x.mapReader.scalarValues(pick, b, n)
 	x.buffers.chainDestination = destination{}
 	switch {
 	case pick.tensor == program.ToDense:
@@ -322,8 +350,10 @@ func (x *executor) runListFeature(pick *featurePick, row uint64, b *decoder.Bloc
 		v.int64s = gatherLists(&features.int64s, b.I64, entries, features.elementStarts, v.count)
 	case program.Float32:
 		v.float32s = gatherLists(&features.float32s, b.F32, entries, features.elementStarts, v.count)
-	default:
+	case program.Float64:
 		v.float64s = gatherLists(&features.float64s, b.F64, entries, features.elementStarts, v.count)
+	case program.Bytes:
+		features.bytes.gatherLists(b, entries, features.elementStarts, &v)
 	}
 	if b.Nulls > 0 {
 		v.valid = gatherLists(&features.valid, b.Valid, entries, features.elementStarts, v.count)

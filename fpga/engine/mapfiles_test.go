@@ -2,11 +2,13 @@ package engine_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	pq "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -31,7 +33,7 @@ type mapColumn struct {
 // mapEntry is one entry of a map's row.
 type mapEntry struct {
 	key    int64
-	value  any // nil, a number, or []any of nils and numbers
+	value  any // nil, a number, bytes, or []any of these
 	scores []any
 }
 
@@ -189,7 +191,8 @@ var mapKeys = []int64{1, 2, 3, 5, 8, 13, -7, 1 << 30, -1 << 31}
 // randomMaps makes maps of n rows.
 func randomMaps(rng *rand.Rand, count, n int) []mapColumn {
 	maps := make([]mapColumn, count)
-	numbers := []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double}
+	types := []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double, format.ByteArray,
+		format.ByteArray, format.FixedLenByteArray, format.Int96}
 	for i := range maps {
 		m := &maps[i]
 		leaf := func(kinds ...format.Type) testColumn {
@@ -199,11 +202,12 @@ func randomMaps(rng *rand.Rand, count, n int) []mapColumn {
 		}
 		*m = mapColumn{name: fmt.Sprintf("m%02d", i),
 			key:  []format.Type{format.Int32, format.Int64, format.ByteArray}[rng.IntN(3)],
-			list: rng.IntN(3) > 0, optional: rng.IntN(2) == 0, nullable: rng.IntN(2) == 0, value: leaf(numbers...)}
+			list: rng.IntN(3) > 0, optional: rng.IntN(2) == 0, nullable: rng.IntN(2) == 0, value: leaf(types...)}
 		if m.scored = m.list && rng.IntN(2) == 0; m.scored {
-			m.value, m.score = leaf(numbers[1:]...), leaf(format.Float, format.Double, format.Int64)
+			m.value, m.score = leaf(types[1:]...), leaf(format.Float, format.Double, format.Int64)
 			m.value.optional = false
 		}
+		m.value.text = m.value.physical == format.ByteArray && rng.IntN(2) == 0
 		few, nulls, mean := rng.IntN(2) == 0, rng.IntN(3), 1+rng.IntN(5)
 		value := func(c *testColumn) any {
 			if c.optional && nulls > 0 && rng.IntN(9) < nulls {
@@ -371,8 +375,10 @@ func (m *mapColumn) entries(part, from, to int) []levelEntry {
 				e.v = v.Int64()
 			case v.Kind() == pq.Float:
 				e.v = v.Float()
-			case v.Kind() == pq.ByteArray:
+			case v.Kind() == pq.ByteArray, v.Kind() == pq.FixedLenByteArray:
 				e.v = v.ByteArray()
+			case v.Kind() == pq.Int96:
+				e.v = int96Bytes(v.Int96())
 			default:
 				e.v = v.Double()
 			}
@@ -380,6 +386,14 @@ func (m *mapColumn) entries(part, from, to int) []levelEntry {
 		}
 	}
 	return out
+}
+
+// int96Bytes returns the bytes of a value of 96 bits.
+func int96Bytes(v deprecated.Int96) (b []byte) {
+	for _, word := range v {
+		b = binary.LittleEndian.AppendUint32(b, word)
+	}
+	return b
 }
 
 // assembleMapFile makes a file of hand-written chunks of maps.
@@ -397,7 +411,7 @@ func assembleMapFile(rng *rand.Rand, maps []mapColumn, groupRows, mean int) ([]b
 		for part := range m.parts() {
 			c := m.leaf(part)
 			f.Leaves = append(f.Leaves, format.Leaf{Path: c.name, Name: c.name, Index: first + part,
-				Physical: c.physical, List: true, Part: format.Part(part + 1),
+				Physical: c.physical, TypeLength: c.typeLength(), List: true, Part: format.Part(part + 1),
 				MaxDef: uint8(c.nested.def), MaxRep: uint8(c.nested.rep), RepDef: uint8(c.nested.element),
 				EntryDef: uint8(c.nested.entry)})
 		}

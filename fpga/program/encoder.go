@@ -38,6 +38,9 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if len(p.LookupTables) > 0 {
 		minor, sections = 7, sections+1
 	}
+	if p.mapsToBytes() {
+		minor = 8
+	}
 	b = le.AppendUint16(b, minor)
 	b = le.AppendUint32(b, sections)
 	b = append(b, make([]byte, headerSize-lengthOffset)...) // length, checksum: known at the end

@@ -39,6 +39,16 @@ func GraphValues(columns []Column) []GraphValue {
 	return values
 }
 
+// mapsToBytes reports whether the values of a map are bytes.
+func (p *Program) mapsToBytes() bool {
+	for i := range p.Columns {
+		if p.Columns[i].LeafPart() == MapValues && p.Columns[i].Kind == Bytes {
+			return true
+		}
+	}
+	return false
+}
+
 // mapsInGraphs reports whether a graph takes features of maps.
 func (p *Program) mapsInGraphs() bool {
 	for i := range p.Columns {
@@ -121,13 +131,11 @@ func (c *Column) checkGraphPicks(before, behind Part) error {
 	switch {
 	case before != MapKeys:
 		return fmt.Errorf("values of a map without its keys")
-	case c.Kind == Bytes:
-		return fmt.Errorf("values of a map are %v, want numbers", c.Kind)
 	case len(c.Picks) == 0:
 		return fmt.Errorf("a map of which no key is picked")
 	}
 	for _, k := range c.Picks {
-		if k.Scored && (behind != MapScores || c.Kind != Int64) {
+		if k.Scored && (behind != MapScores || c.Kind != Int64 && c.Kind != Bytes) {
 			return fmt.Errorf("key %d: scores that are not read, or of %v", k.Key, c.Kind)
 		}
 	}

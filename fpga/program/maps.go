@@ -20,7 +20,7 @@ type Part uint8
 const (
 	NoPart    Part = 0 // a column by itself
 	MapKeys   Part = 1 // Int64 or Bytes, a list a row; has no sinks
-	MapValues Part = 2 // as many a row as keys: Kind, or with List lists of Kind; has the sinks
+	MapValues Part = 2 // as many a row as keys: Kind, also Bytes, or with List lists of Kind; has the sinks
 	MapScores Part = 3 // as many lists a row as keys, as long as those of MapValues; has no sinks
 
 	// The columns of a graph are parts too. These numbers are not part of the wire form: the section of graphs names
@@ -199,8 +199,6 @@ func (p *Program) validatePart(i int) error {
 		switch {
 		case before != MapKeys:
 			return fmt.Errorf("values of a map without its keys")
-		case c.Kind == Bytes:
-			return fmt.Errorf("values of a map are %v, want numbers", c.Kind)
 		case len(c.Picks) != len(c.Sinks):
 			return fmt.Errorf("%d keys for %d sinks", len(c.Picks), len(c.Sinks))
 		}

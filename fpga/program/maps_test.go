@@ -78,6 +78,63 @@ func TestTextKeys(t *testing.T) {
 	require.ErrorIs(t, err, ErrCorrupt)
 }
 
+// textValueProgram reads maps whose values are text or other bytes: by themselves, and for a graph.
+func textValueProgram() *Program {
+	hash := []Op{HashBytes{}}
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{
+			{Name: "tags.key", Kind: Int64, Part: MapKeys},
+			{Name: "tags.value", Kind: Bytes, Part: MapValues, Sinks: []Sink{{To: ToSparse, Ops: hash},
+				{To: ToDense, Ops: []Op{Float16{}, FillNull{}}}}, Picks: []Pick{{Key: 3}, {Key: 4}}},
+			{Name: "words.key", Kind: Bytes, Part: MapKeys},
+			{Name: "words.id", Kind: Bytes, List: true, Part: MapValues, Sinks: []Sink{{To: ToSparse, Index: 1, Ops: hash}},
+				Picks: []Pick{{Text: "a", Scored: true}}},
+			{Name: "words.score", Kind: Float32, List: true, Part: MapScores},
+			{Name: "s.key", Kind: Bytes, Part: GraphFirst, MapLeaf: MapKeys},
+			{Name: "s.id", Kind: Bytes, List: true, Part: GraphNext, MapLeaf: MapValues,
+				Picks: []Pick{{Text: "b", Scored: true}, {Text: "a"}}},
+			{Name: "s.score", Kind: Float64, List: true, Part: GraphNext, MapLeaf: MapScores},
+		},
+		Graphs: []Graph{{
+			Steps: []Step{{Inputs: []uint32{0}, Ops: hash}, {Inputs: []uint32{1}, Ops: hash},
+				{Inputs: []uint32{2, 3}, Combine: IDListTransform{}}},
+			Sinks: []GraphSink{{Value: 2, Scored: true, Sink: Sink{To: ToSparse, Index: 2}},
+				{Value: 4, Sink: Sink{To: ToSparse, Index: 3}}},
+		}},
+		Output: Output{Keys: 4, Dense: 1, Weights: true},
+	}
+}
+
+func TestTextValues(t *testing.T) {
+	p := textValueProgram()
+	require.NoError(t, p.Validate())
+	b := p.Marshal()
+	golden(t, "text_values.v1.8.hex", b)
+	q, err := Unmarshal(b)
+	require.NoError(t, err)
+	assert.Equal(t, p, q)
+	assert.Equal(t, b, q.Marshal())
+	assert.Equal(t, uint16(8), le.Uint16(b[10:]))
+	checkDamage(t, p)
+	for name, c := range map[string]struct {
+		change func(p *Program)
+		says   string
+	}{
+		"text that nothing reads": {func(p *Program) { p.Columns[1].Sinks[0].Ops = nil }, "bytes"},
+		"scores that are text":    {func(p *Program) { p.Columns[4].Kind = Bytes }, "scores are bytes"},
+		"in a graph, too":         {func(p *Program) { p.Columns[7].Kind = Bytes }, "scores are bytes"},
+		"scored text as it is":    {func(p *Program) { p.Graphs[0].Sinks[0].Value = 0 }, "bytes"},
+		"scored real numbers":     {func(p *Program) { p.Columns[6].Kind = Float64 }, "scores that are not read, or of float64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := textValueProgram()
+			c.change(p)
+			require.ErrorContains(t, p.Validate(), c.says)
+		})
+	}
+}
+
 func TestTextKeysThatDoNotFit(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(p *Program)
@@ -220,7 +277,6 @@ func TestMapsValidate(t *testing.T) {
 			"keys of a map without its values"},
 		"values alone": {func(p *Program) { p.Columns[3].Part = NoPart; p.Columns[3].Sinks = p.Columns[4].Sinks },
 			"values of a map without its keys"},
-		"values of bytes":  {func(p *Program) { p.Columns[4].Kind = Bytes }, "values of a map are bytes, want numbers"},
 		"a pick too few":   {func(p *Program) { p.Columns[1].Picks = p.Columns[1].Picks[:1] }, "1 keys for 2 sinks"},
 		"scores not there": {func(p *Program) { p.Columns[4].Picks[0].Scored = true }, "sink 0: scores that are not read"},
 		"windows of scored ids": {func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = NGram{N: 2} },

@@ -10,13 +10,13 @@ import (
 // minor version that can express the content: a slice is 1.1 only if it has a cursor that is Checked, a program is
 // 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, 1.3 only if it has graphs, 1.4 only if
 // partitions may lack columns, 1.5 only if graphs make lists of ids with scores or take features of maps, 1.6 only if
-// an NGram lists the ids of its windows, or if keys of maps are text, and 1.7 only if it has lookup tables. A slice is
-// 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey.
+// an NGram lists the ids of its windows, or if keys of maps are text, 1.7 only if it has lookup tables, and 1.8 only if
+// values of maps are bytes. A slice is 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey.
 const (
 	Major = 1
 	// Minor is of programs. 1: maps. 2: Output.DenseType. 3: graphs. 4: Column.Absent. 5: GraphSink.Scored,
-	// Column.MapLeaf. 6: NGram.Mode, Pick.Text. 7: LookupTables
-	Minor = 7
+	// Column.MapLeaf. 6: NGram.Mode, Pick.Text. 7: LookupTables. 8: MapValues of kind Bytes
+	Minor = 8
 	// 1: Cursor.Checked. 2: ChunkType.EntryDef, OutputLayout.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed. 4:
 	// ChunkType.Absent. 5: Slice.TablesChecked
 	SliceMinor = 5

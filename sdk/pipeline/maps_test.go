@@ -26,6 +26,16 @@ func mapSchema() []ColumnInfo {
 		{Name: "odd[1]", Kind: program.Int64},
 		{Name: "tags", Kind: program.Int64, Nullable: true,
 			Map: MapInfo{Keys: "tags.key_value.key", Values: "tags.key_value.value", TextKeys: true}},
+		{Name: "words", Kind: program.Bytes, Nullable: true,
+			Map: MapInfo{Keys: "words.key_value.key", Values: "words.key_value.value", TextKeys: true}},
+		{Name: "queries", Kind: program.Bytes, List: true, Nullable: true, ElementNullable: true,
+			Map: MapInfo{Keys: "queries.key", Values: "queries.id", Scores: "queries.score", ScoreKind: program.Float32}},
+		{Name: "prices", Kind: program.Bytes, Nullable: true, Logical: "DECIMAL(9, 2)",
+			Map: MapInfo{Keys: "prices.key", Values: "prices.value"}},
+		{Name: "seen", Kind: program.Bytes, Nullable: true, Logical: "INT96",
+			Map: MapInfo{Keys: "seen.key", Values: "seen.value"}},
+		{Name: "halves", Kind: program.Bytes, Nullable: true, Logical: "FLOAT16",
+			Map: MapInfo{Keys: "halves.key", Values: "halves.value"}},
 	}
 }
 
@@ -197,6 +207,11 @@ func TestMapsRefused(t *testing.T) {
 		"two for a label": {`{label: {column: "float_features[1..2]", ops: [fill_null: 0]}}`, ErrPattern,
 			"names 2 features, want one"},
 		"a label of no map": {`{label: {column: "labels[1]"}}`, ErrMissingColumn, "labels"},
+		"text as it is": {`{sparse: [{columns: ["words[color]"]}]}`, ErrColumnType, "these are strings; begin with " +
+			"hex_to_int if they are hexadecimal, or hash_bytes for categories"},
+		"times as text": {`{sparse: [{columns: ["seen[1]"], ops: [hash_bytes: xxh3]}]}`, ErrColumnType, "begin with to_seconds"},
+		"scores of text": {`{values: [{as: s, from: "queries[1]", ops: [scores]}], ` +
+			`sparse: [{columns: [s], ops: [bucketize: {borders: [1]}]}]}`, ErrColumnType, "scores takes ids with scores"},
 		"log of scored lists": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [log]}]}`, ErrColumnType,
 			"log of a list"},
 	} {
@@ -212,6 +227,60 @@ func TestMapsRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 		})
 	}
+}
+
+// TestTextValues checks the program of features of maps to text and to other bytes, by themselves and in a step.
+func TestTextValues(t *testing.T) {
+	r, p := lowerMaps(t, `
+sparse:
+  - {columns: ["words[color, size]"], ops: [hash_bytes: xxh3, positive_modulus: 100]}
+  - {columns: ["queries[7]"], ops: [hash_bytes: murmur3_32]}
+  - {inputs: [shop, size], as: both, ops: [cartesian]}
+  - {columns: [hashed], ops: [sigrid_hash: {max: 50}]}
+values:
+  - {as: shop, from: "queries[8]", ops: [hash_bytes: xxh3]}
+  - {as: size, from: "words[size]", ops: [hash_bytes: xxh3]}
+  - {as: hashed, from: "queries[9]", ops: [hash_bytes: xxh3]}
+dense:
+  - {columns: ["prices[1]"], ops: [decimal: float32, fill_null: 0]}
+  - {columns: ["seen[1]"], ops: [to_days, fill_null: 0]}
+  - {columns: ["halves[1]"], ops: [fill_null: 0]}
+`)
+	assert.Equal(t, `source parquet
+column 0 "words.key_value.key" bytes map keys
+column 1 "words.key_value.value" bytes map values
+  ["color"] sparse 0: hash_bytes xxh3 | positive_modulus 100
+  ["size"] sparse 1: hash_bytes xxh3 | positive_modulus 100
+column 2 "queries.key" int64 map keys
+column 3 "queries.id" list<bytes> map values
+  [7] scored sparse 2: hash_bytes murmur3_32
+column 4 "queries.score" list<float32> map scores
+column 5 "queries.key" int64 map keys
+column 6 "queries.id" list<bytes> map values
+  [8] scored false
+column 7 "words.key_value.key" bytes map keys
+column 8 "words.key_value.value" bytes map values
+  ["size"] scored false
+  value 2 = [0]: hash_bytes xxh3 -> list<int64>
+  value 3 = [1]: hash_bytes xxh3 -> int64
+  value 4 = [2 3]: cartesian max_length 1024 overflow cut -> list<int64>
+  value 4 to sparse 3:
+column 9 "queries.key" int64 map keys
+column 10 "queries.id" list<bytes> map values
+  [9] scored sparse 4: hash_bytes xxh3 | sigrid_hash salt 0 max 50
+column 11 "queries.score" list<float32> map scores
+column 12 "prices.key" int64 map keys
+column 13 "prices.value" bytes map values
+  [1] dense 0: decimal scale 2 to float32 | fill_null 0
+column 14 "seen.key" int64 map keys
+column 15 "seen.value" bytes map values
+  [1] dense 1: int96_time days | fill_null 0 | convert float32
+column 16 "halves.key" int64 map keys
+column 17 "halves.value" bytes map values
+  [1] dense 2: float16 | fill_null 0
+output label false, dense 3, keys 5, ids int64, fixed false, weights
+`, p.String())
+	assert.Contains(t, string(r.Canonical()), `"column":"words","key":"color","scores":false,"kind":"bytes","list":false`)
 }
 
 // A column whose name is the whole text comes first.

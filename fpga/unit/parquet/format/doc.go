@@ -7,10 +7,9 @@
 // Data pages v1 and v2 and dictionary pages; PLAIN, RLE (levels and booleans), RLE_DICTIONARY, PLAIN_DICTIONARY,
 // BIT_PACKED (levels of v1 pages), DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY and
 // BYTE_STREAM_SPLIT; boolean, int32, int64, float, double, byte array and fixed-length byte array; required and
-// optional columns, also inside plain groups, lists, and maps of numbers to numbers, to lists or to scored lists (Map),
-// of which each leaf is read by itself; lists in lists, and maps in lists, as one list of all their values;
-// UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD, LZ4_RAW and
-// LZ4, with and without Hadoop's frames. Every other feature of a column is refused by name (UnsupportedError) and
+// optional columns, also inside plain groups, lists, and maps of numbers or text to values, to lists or to scored lists
+// (Map), of which each leaf is read by itself; lists in lists, and maps in lists, as one list of all their values;
+// UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD, LZ4_RAW and LZ4, with and without Hadoop's frames. Every other feature of a column is refused by name (UnsupportedError) and
 // for that column alone: Leaf.Unsupported and Chunk.Unsupported say so before a byte of it is read.
 //
 // # Bounds

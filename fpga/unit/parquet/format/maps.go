@@ -1,15 +1,19 @@
 package format
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
-// Map is a column of the schema that maps keys to values, numbers or text to numbers or to lists of numbers: DPP's
-// tables keep their features so, feature id to value. A map is no leaf. It has two or three leaves, which are read
-// together:
+// Map is a column of the schema that maps keys, numbers or text, to values or to lists of values, numbers or bytes:
+// DPP's tables keep their features so, feature id to value. A map is no leaf. It has two or three leaves, which are
+// read together:
 //
-//	map<key, number>            Keys, Values                 key to value
-//	map<key, list<number>>      Keys, Values                 key to list
-//	map<key, map<int, number>>  Keys, Values and Scores      key to scored list: inner keys, inner values
+//	map<key, value>           Keys, Values                 key to value
+//	map<key, list<value>>     Keys, Values                 key to list
+//	map<key, map<id, score>>  Keys, Values and Scores      key to scored list: inner keys, inner values
 //
+// Scores are numbers.
 // Every leaf but the keys may be null. A writer should mark keys as required; an entry without a key is ignored.
 type Map struct {
 	Name   string // path of the map's field
@@ -89,7 +93,7 @@ func (t *schemaTree) checkMapShape(at int) error {
 	case key.physical != Int32 && key.physical != Int64 && key.physical != ByteArray:
 		return refuse("whose keys are " + key.physical.String() + ", want INT32, INT64 or BYTE_ARRAY")
 	case value.hasType:
-		return value.requireNumber("values")
+		return value.requireReadable("values")
 	case value.repetition == repeated:
 		return refuse("of lists of groups")
 	case value.annotation == annotatedList && value.children == 1:
@@ -98,20 +102,20 @@ func (t *schemaTree) checkMapShape(at int) error {
 		case list.repetition != repeated:
 			return refuse("of groups")
 		case list.hasType:
-			return list.requireNumber("lists")
+			return list.requireReadable("lists")
 		case list.children != 1 || list.name == "array" || list.name == value.name+"_tuple":
 			return refuse("of lists of groups")
 		}
 		if e := s.next(); e.hasType && e.repetition != repeated {
-			return e.requireNumber("lists")
+			return e.requireReadable("lists")
 		}
 		return refuse("of lists of lists or groups")
 	case value.annotation == annotatedMap && value.children == 1 && s.next().holdsEntries():
 		id, score := s.next(), s.next()
 		if !id.hasType || !score.hasType || id.repetition == repeated || score.repetition == repeated {
-			return refuse("of maps of other than numbers to numbers")
+			return refuse("of maps of other than ids to numbers")
 		}
-		if err := id.requireNumber("ids"); err != nil {
+		if err := id.requireReadable("ids"); err != nil {
 			return err
 		}
 		return score.requireNumber("scores")
@@ -150,6 +154,15 @@ func (s *elementQueue) next() schemaElement {
 // holdsEntries reports whether the only child of a map is the group of its entries.
 func (e schemaElement) holdsEntries() bool {
 	return !e.hasType && e.repetition == repeated && e.children == 2
+}
+
+// requireReadable refuses an element whose leaf is not read.
+func (e schemaElement) requireReadable(of string) error {
+	if e.physical < FixedLenByteArray ||
+		e.physical == FixedLenByteArray && e.typeLength > 0 && e.typeLength <= maxTypeLength {
+		return nil
+	}
+	return &UnsupportedError{What: "map", Name: fmt.Sprintf("whose %s are %v(%d)", of, e.physical, e.typeLength)}
 }
 
 // requireNumber refuses an element that is not a number.
