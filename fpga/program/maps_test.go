@@ -125,7 +125,7 @@ func TestTextValues(t *testing.T) {
 		"scores that are text":    {func(p *Program) { p.Columns[4].Kind = Bytes }, "scores are bytes"},
 		"in a graph, too":         {func(p *Program) { p.Columns[7].Kind = Bytes }, "scores are bytes"},
 		"scored text as it is":    {func(p *Program) { p.Graphs[0].Sinks[0].Value = 0 }, "bytes"},
-		"scored real numbers":     {func(p *Program) { p.Columns[6].Kind = Float64 }, "scores that are not read, or of float64"},
+		"scored real numbers":     {func(p *Program) { p.Columns[6].Kind = Float64 }, "scores that are not read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := textValueProgram()

@@ -73,7 +73,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/pipelines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 14)
+	require.Len(t, blocks, 15)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
 	fromName, err := Named("rm1")
@@ -86,7 +86,14 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, r.Weights())
 
-	crosses, err := Parse(blocks[2][1])
+	words, err := Parse(blocks[2][1])
+	require.NoError(t, err)
+	r, err = words.Resolve(mapSchema())
+	require.NoError(t, err)
+	assert.True(t, r.Weights())
+	assert.Len(t, r.Keys, 3)
+
+	crosses, err := Parse(blocks[3][1])
 	require.NoError(t, err)
 	r, err = crosses.Resolve([]ColumnInfo{{Name: "user_clicks", Kind: 1, List: true}, {Name: "item", Kind: 1},
 		{Name: "user_country", Kind: 1}})
@@ -96,7 +103,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	assert.Len(t, p.Graphs, 1, "both features are made in one pass")
 	assert.Len(t, p.Graphs[0].Steps, 2)
 
-	scored, err := Parse(blocks[3][1])
+	scored, err := Parse(blocks[4][1])
 	require.NoError(t, err)
 	r, err = scored.Resolve([]ColumnInfo{{Name: "clicked", Kind: 1, List: true}, {Name: "shown", Kind: 1, List: true}})
 	require.NoError(t, err)
@@ -104,14 +111,14 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	_, _, err = Lower(r)
 	require.NoError(t, err)
 
-	calls, err := Parse(blocks[4][1])
+	calls, err := Parse(blocks[5][1])
 	require.NoError(t, err)
 	_, err = calls.Resolve([]ColumnInfo{{Name: "int_0", Kind: 1}, {Name: "int_1", Kind: 1}})
 	require.ErrorIs(t, err, ErrModule)
-	blocks = slices.Delete(blocks, 4, 5)
+	blocks = slices.Delete(blocks, 5, 6)
 
 	var forms []string
-	for _, b := range blocks[4:6] {
+	for _, b := range blocks[5:7] {
 		s, err := Parse(b[1])
 		require.NoError(t, err)
 		r, err := s.Resolve([]ColumnInfo{{Name: "x", Kind: 1, Nullable: true}})
@@ -120,7 +127,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	}
 	assert.Equal(t, forms[0], forms[1], "the manual says that these are the same")
 
-	sets, err := Parse(blocks[6][1])
+	sets, err := Parse(blocks[7][1])
 	require.NoError(t, err)
 	r, err = sets.Resolve([]ColumnInfo{{Name: "user_clicks", Kind: 1, List: true}, {Name: "user_country", Kind: 1},
 		{Name: "item", Kind: 1}})

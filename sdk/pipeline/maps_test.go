@@ -209,7 +209,8 @@ func TestMapsRefused(t *testing.T) {
 		"a label of no map": {`{label: {column: "labels[1]"}}`, ErrMissingColumn, "labels"},
 		"text as it is": {`{sparse: [{columns: ["words[color]"]}]}`, ErrColumnType, "these are strings; begin with " +
 			"hex_to_int if they are hexadecimal, or hash_bytes for categories"},
-		"times as text": {`{sparse: [{columns: ["seen[1]"], ops: [hash_bytes: xxh3]}]}`, ErrColumnType, "begin with to_seconds"},
+		"times as text": {`{sparse: [{columns: ["seen[1]"], ops: [hash_bytes: xxh3]}]}`, ErrColumnType,
+			"begin with to_seconds"},
 		"scores of text": {`{values: [{as: s, from: "queries[1]", ops: [scores]}], ` +
 			`sparse: [{columns: [s], ops: [bucketize: {borders: [1]}]}]}`, ErrColumnType, "scores takes ids with scores"},
 		"log of scored lists": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [log]}]}`, ErrColumnType,
