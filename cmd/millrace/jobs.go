@@ -63,6 +63,7 @@ type jobView struct {
 	Offload      string `json:"offload"`       // how splits are shared with ranks' own CPUs; empty: not at all
 
 	Vocabularies []appliedVocabulary `json:"vocabularies"`
+	Lookups      []lookedUpOn        `json:"lookups"`             // of keys with a vocabulary, as jobs show asks the nodes
 	Selection    *selectedView       `json:"selection,omitempty"` // of the pipeline's filter, if it has one
 }
 
@@ -99,7 +100,8 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Abandon: s.GetAbandonAfterSeconds(), Owner: s.GetOwner(), Ranks: []rankView{},
 		Placement: s.GetSpec().GetPlacement(), Workers: s.GetWorkers(), WorkersReady: s.GetWorkersReady(),
 		SplitsHeld: s.GetSplitsHeld(), SplitsAny: s.GetSplitsAny(), SplitsOwn: s.GetSplitsOwn(),
-		Offload: s.GetSpec().GetOffload(), Vocabularies: viewVocabularies(s.GetSpec()),
+		Offload: s.GetSpec().GetOffload(), Vocabularies: viewVocabularies(s),
+		Lookups:   viewLookups(s),
 		Selection: viewSelection(s.GetSelection()),
 	}
 	last := 0.0
@@ -173,7 +175,7 @@ func printJob(w io.Writer, v jobView) {
 	if v.Offload != "" {
 		fmt.Fprintf(w, "offload\t%s\nsplits of ranks' own CPUs\t%d\n", v.Offload, v.SplitsOwn)
 	}
-	printVocabularies(w, v.Vocabularies)
+	printVocabularies(w, v.Vocabularies, v.Lookups)
 	printSelection(w, v.Selection)
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
@@ -204,12 +206,15 @@ func printJob(w io.Writer, v jobView) {
 }
 
 // printVocabularies prints where ids of a job are looked up.
-func printVocabularies(w io.Writer, list []appliedVocabulary) {
+func printVocabularies(w io.Writer, list []appliedVocabulary, lookups []lookedUpOn) {
 	for _, v := range list {
-		fmt.Fprintf(w, "vocabulary\t%s: %.12s, %d keys: ids looked up in the drives whose memory holds the tables, else "+
-			"by nodes and workers\n",
-			tableCell(v.Name), v.Digest, v.Keys)
+		where := "looked up in the drives whose memory holds the tables, else by nodes and workers"
+		if len(lookups) > 0 {
+			where = "looked up by the " + v.LookedUpBy
+		}
+		fmt.Fprintf(w, "vocabulary\t%s: %.12s, %d keys: ids %s\n", tableCell(v.Name), v.Digest, v.Keys, where)
 	}
+	printKeyLookups(w, lookups)
 }
 
 // formatProfile returns what a rank's profile took, for a table.

@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/internal/wholefile"
+	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/trainmgr/local"
 	"github.com/millrace/millrace/trainmgr/local/summaries"
+	clustersummaries "github.com/millrace/millrace/trainmgr/remote/summaries"
 )
 
 // summaryFlags are the flags of a pass that ends in a summary.
@@ -29,12 +31,14 @@ type summaryFlags struct {
 	name     string // of its statistics
 	numbers  statisticsFlags
 	modules  moduleFlags
+	cluster  clusterFlags
 }
 
 func (s *summaryFlags) addFlags(cmd *cobra.Command) {
 	s.in.noTrainer = true
-	s.in.elsewhere = ", or as arguments"
+	s.in.elsewhere = ", or as arguments, or data of a cluster with --control or --context"
 	s.in.addFlags(cmd)
+	s.cluster.addFlags(cmd, "the file of --out with .work; without --out a temporary one")
 	f := cmd.Flags()
 	s.addOwnFlags(f)
 	f.StringVar(&s.pipeline, "pipeline", "",
@@ -56,38 +60,37 @@ func (s *summaryFlags) takeFiles(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// setPipeline gives the pass the pipeline whose statistics it makes.
-func (s *summaryFlags) setPipeline(pass *summaries.Pass) error {
+// pass returns the pipeline whose statistics a pass makes, and their name; nil: the pass makes those of columns.
+func (s *summaryFlags) pass() (spec *pipeline.Spec, name string, err error) {
 	switch {
 	case s.pipeline == "" && s.name != "":
-		return usagef("--name is for the statistics of --pipeline")
+		return nil, "", usagef("--name is for the statistics of --pipeline")
 	case s.pipeline == "" && len(s.numbers.summaries) > 0:
-		return usagef("--statistics is for a --pipeline whose other statistics are to be made")
+		return nil, "", usagef("--statistics is for a --pipeline whose other statistics are to be made")
 	case s.pipeline == "" && len(s.modules.files) > 0:
-		return usagef("--wasm is for a --pipeline whose operators call the module")
+		return nil, "", usagef("--wasm is for a --pipeline whose operators call the module")
 	case s.pipeline == "":
-		return nil
+		return nil, "", nil
 	case len(s.columns) > 0:
-		return usagef("--columns and --pipeline, want one of them")
+		return nil, "", usagef("--columns and --pipeline, want one of them")
 	}
-	spec, err := loadPipeline(s.pipeline)
-	if err != nil {
-		return err
+	if spec, err = loadPipeline(s.pipeline); err != nil {
+		return nil, "", err
 	}
-	if pass.Name, err = theStatistics(spec, s.name); err != nil {
-		return err
+	if name, err = theStatistics(spec, s.name); err != nil {
+		return nil, "", err
 	}
 	if spec, err = s.modules.bind(spec, s.pipeline); err != nil {
-		return err
+		return nil, "", err
 	}
-	pass.Pipeline, err = s.numbers.bind(spec, s.pipeline)
-	return err
+	spec, err = s.numbers.bind(spec, s.pipeline)
+	return spec, name, err
 }
 
 // summarize makes a pass over the files or drives of the flags.
 func (c *console) summarize(cmd *cobra.Command, s *summaryFlags, wholeOnly bool) (_ *summaries.Report, err error) {
 	pass := summaries.Pass{Columns: s.columns, WholeOnly: wholeOnly}
-	if err := s.setPipeline(&pass); err != nil {
+	if pass.Pipeline, pass.Name, err = s.pass(); err != nil {
 		return nil, err
 	}
 	if pass.QueueBytes, err = parseQueue(s.queue); err != nil {
@@ -112,6 +115,44 @@ func (c *console) summarize(cmd *cobra.Command, s *summaryFlags, wholeOnly bool)
 	return made, err
 }
 
+// summarizeCluster makes a pass over the data of a cluster. finished is called with the summary before the work folder
+// is removed.
+func (c *console) summarizeCluster(
+	cmd *cobra.Command, s *summaryFlags, wholeOnly bool, out string, finished func(*summary.Summary) error,
+) (_ *clustersummaries.StatisticsReport, err error) {
+	pass := clustersummaries.Statistics{Columns: s.columns, WholeOnly: wholeOnly, Partitions: s.cluster.partitions,
+		Exclude: s.cluster.exclude, Placement: s.cluster.placement, Work: s.cluster.work, Finished: finished}
+	if pass.Work == "" && out != "" {
+		pass.Work = out + ".work"
+	}
+	if pass.Pipeline, pass.Name, err = s.pass(); err != nil {
+		return nil, err
+	}
+	if pass.QueueBytes, err = parseQueue(s.queue); err != nil {
+		return nil, err
+	}
+	client, err := s.cluster.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	var shown *progress
+	pass.Started = func(rows, taken int64) {
+		if taken > 0 {
+			c.announce(fmt.Sprintf("%d of %d rows were kept in %s", taken, rows, pass.Work))
+		}
+		shown = c.newProgress("summarize", "rows", rows-taken)
+	}
+	pass.Progress = func(p clustersummaries.StatisticsProgress) {
+		shown.add(p.Rows, progressCount{name: "splits", done: int64(p.Splits), total: int64(p.AllSplits)})
+	}
+	made, err := pass.Run(cmd.Context(), client)
+	if shown != nil {
+		shown.finish()
+	}
+	return made, nameWork(err)
+}
+
 // summarized is what `millrace dataset summarize` prints.
 type summarized struct {
 	Out            string              `json:"out,omitempty"`
@@ -125,7 +166,26 @@ type summarized struct {
 	Partitions     []summary.Partition `json:"partitions"`
 	Skipped        []skippedColumn     `json:"skipped_columns"`
 
+	*takenFromCluster
+
 	byPartition bool
+}
+
+// take takes a summary over, and writes it to the file, if there is one.
+func (v *summarized) take(made *summary.Summary) error {
+	v.Manifest, v.Rows, v.Columns, v.Partitions = made.Manifest.String(), made.Rows, made.Columns, made.Partitions
+	if v.Partitions == nil {
+		v.Partitions = []summary.Partition{}
+	}
+	if v.Out == "" {
+		return nil
+	}
+	b, err := made.Encode()
+	if err != nil {
+		return err
+	}
+	v.Digest, v.Bytes = summary.Digest(sha256.Sum256(b)).String(), int64(len(b))
+	return wholefile.WritePublic(v.Out, b)
 }
 
 // skippedColumn is a column without statistics.
@@ -142,7 +202,7 @@ func (c datasetCommands) summarize() *cobra.Command {
 		byPartition        bool
 	)
 	cmd := &cobra.Command{
-		Use:   "summarize FILE...",
+		Use:   "summarize [FILE...]",
 		Short: "Statistics of a data set's columns, whole and for each partition, into a file",
 		Long: `Makes one pass over a data set and prints the statistics of its columns: rows without a value, the least and
 the greatest value, mean and deviation, quantiles, the number of distinct values and the most frequent ones, and
@@ -153,40 +213,52 @@ threads, read the columns; it gets its name when it is whole. The command keeps 
 
 With --pipeline the summary is of the values that the pipeline's operators take statistics of, behind the operators
 before them and in the rows that its filter chooses: what normalize and min_max need of data that are filled, clamped
-or scaled first.`,
+or scaled first.
+
+With --control or --context the data are the partitions of a cluster: drives, nodes and workers decode the columns, as
+a job, and this command takes their values in the order of the data set and keeps what it has counted in the folder
+--work. After a kill of the command, of a node or of the control plane's leader, the same command goes on from there,
+and the file is the same bytes as of the same partitions on one machine.`,
 		Example: "  millrace dataset summarize data/part-00000.parquet --out monday.summary\n" +
 			"  millrace dataset summarize --pipeline p.yaml --in day_0.tsv --out train.summary\n" +
 			"  millrace dataset summarize day_0.tsv --columns 'int_0..int_12,cat_*' --by-partition\n" +
-			"  millrace dataset summarize --drive file:d0.flash --out d0.summary --output json",
+			"  millrace dataset summarize --drive file:d0.flash --out d0.summary --output json\n" +
+			"  millrace dataset summarize --control https://control-0:7460 --partitions 'day_*' --out days.summary",
 		Args: flags.takeFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := os.Lstat(out); out != "" && err == nil && !replace {
 				return fmt.Errorf("%s: %w: name another file, or say --overwrite", out, os.ErrExist)
 			}
-			begin := time.Now()
-			made, err := c.console.summarize(cmd, &flags, wholeOnly)
+			inCluster, err := flags.cluster.isCluster(cmd, flags.in.in)
 			if err != nil {
-				return namePipeline(err, cmp.Or(flags.pipeline, "--columns"))
+				return err
 			}
-			elapsed := time.Since(begin).Seconds()
-			v := summarized{Out: out, Manifest: made.Manifest.String(), Rows: made.Rows, ElapsedSeconds: elapsed,
-				RowsPerSecond: float64(made.Rows) / elapsed, Columns: made.Columns, Partitions: made.Partitions,
-				Skipped: []skippedColumn{}, byPartition: byPartition}
-			if v.Partitions == nil {
-				v.Partitions = []summary.Partition{}
-			}
-			for _, column := range made.Skipped {
-				v.Skipped = append(v.Skipped, skippedColumn(column))
-			}
-			if out != "" {
-				b, err := made.Encode()
+			begin := time.Now()
+			v := summarized{Out: out, Skipped: []skippedColumn{}, byPartition: byPartition}
+			var skipped []pipeline.SkippedColumn
+			resumed := int64(0)
+			if inCluster {
+				made, err := c.console.summarizeCluster(cmd, &flags, wholeOnly, out, v.take)
 				if err != nil {
+					return namePipeline(err, cmp.Or(flags.pipeline, "--columns"))
+				}
+				v.takenFromCluster = &takenFromCluster{Job: made.JobName, ResumedRows: made.Resumed,
+					MiniBatches: made.MiniBatches, ReceivedBytes: made.ReceivedBytes}
+				skipped, resumed = made.Skipped, made.Resumed
+			} else {
+				made, err := c.console.summarize(cmd, &flags, wholeOnly)
+				if err != nil {
+					return namePipeline(err, cmp.Or(flags.pipeline, "--columns"))
+				}
+				skipped = made.Skipped
+				if err := v.take(made.Summary); err != nil {
 					return err
 				}
-				if err := wholefile.WritePublic(out, b); err != nil {
-					return err
-				}
-				v.Digest, v.Bytes = summary.Digest(sha256.Sum256(b)).String(), int64(len(b))
+			}
+			v.ElapsedSeconds = time.Since(begin).Seconds()
+			v.RowsPerSecond = float64(v.Rows-resumed) / v.ElapsedSeconds
+			for _, column := range skipped {
+				v.Skipped = append(v.Skipped, skippedColumn(column))
 			}
 			return c.print(&v, v.table)
 		},
@@ -206,6 +278,9 @@ func (v *summarized) table(w io.Writer) {
 		fmt.Fprintf(w, "wrote\t%s, %d bytes\nsha256\t%s\n", tableCell(v.Out), v.Bytes, v.Digest)
 	}
 	fmt.Fprintf(w, "rows\t%d, %.0f a second\n", v.Rows, v.RowsPerSecond)
+	if v.takenFromCluster != nil {
+		v.takenFromCluster.table(w)
+	}
 	for _, column := range v.Skipped {
 		fmt.Fprintf(w, "skipped\t%s: %s\n", tableCell(column.Name), tableCell(column.Reason))
 	}

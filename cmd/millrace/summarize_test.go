@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -52,4 +53,51 @@ func TestSummarize(t *testing.T) {
 	fails(exitUsage, "name files", "dataset", "summarize")
 	fails(exitUsage, "--queue", append(files, "--queue", "many")...)
 	fails(exitFailed, "nothing", "dataset", "summarize", in("nothing.tsv"))
+}
+
+// TestSummarizeACluster: the file of a cluster's data is that of the same partitions on this machine; flags that
+// contradict each other; a folder of another pass.
+func TestSummarizeACluster(t *testing.T) {
+	// A context, or a control plane of the environment, would decide what fails.
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv("MILLRACE_CONTROL", "")
+	drive, folder := filledDrive(t, "2000")
+	at := controlRun(t)
+	serveDrive(t, at, drive)
+	dir := t.TempDir()
+	here, out := filepath.Join(dir, "here"), filepath.Join(dir, "there")
+	must(t, "dataset", "summarize", "--drive", drive, "--out", here, "--progress", "none")
+	summarize := []string{"dataset", "summarize", "--control", at, "--out", out}
+	made := decode[summarized](t, must(t, append(summarize, "--progress", "none", "--output", "json")...))
+	assert.EqualValues(t, 2000, made.Rows)
+	assert.Positive(t, made.ReceivedBytes)
+	assert.Equal(t, content(t, here)["here"], content(t, out)["there"])
+	assert.NoDirExists(t, out+".work")
+	table := must(t, append(summarize, "--overwrite", "--columns", "cat_0", "--whole", "--progress", "plain")...)
+	for _, says := range []string{"2000", "job", "summary-", "taken", "cat_0"} {
+		assert.Contains(t, table, says)
+	}
+	assert.NotContains(t, must(t, "dataset", "summarize", "--control", at, "--columns", "cat_1", "--partitions",
+		"part-00001*", "--progress", "none"), "2000\t")
+
+	fails := func(status int, says string, args ...string) {
+		t.Helper()
+		code, _, errs := millrace(t, args...)
+		assert.Equal(t, status, code, args)
+		assert.Contains(t, errs, says)
+	}
+	fails(exitFailed, "--overwrite", summarize...)
+	fails(exitUsage, "--partitions", append(summarize, "--overwrite", folder)...)
+	fails(exitUsage, "--drive is for", append(summarize, "--overwrite", "--drive", drive)...)
+	fails(exitUsage, "--placement", append(summarize, "--overwrite", "--placement", "moon")...)
+	fails(exitUsage, "--work is for data", "dataset", "summarize", "--drive", drive, "--work", dir)
+	fails(exitFailed, `"cat_99" is not in the dataset`, append(summarize, "--overwrite", "--columns", "cat_99")...)
+	fails(exitFailed, "no live node", append(summarize, "--overwrite", "--partitions", "nothing*")...)
+	fails(exitFailed, "", "dataset", "summarize", "--control", "http://127.0.0.1:1")
+
+	work := filepath.Join(dir, "work")
+	require.NoError(t, os.MkdirAll(work, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(work, "mine"), nil, 0o600))
+	fails(exitFailed, "mine", append(summarize, "--overwrite", "--work", work)...)
+	assert.FileExists(t, filepath.Join(work, "mine"))
 }

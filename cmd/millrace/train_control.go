@@ -237,10 +237,10 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	if err != nil {
 		return err
 	}
-	looked := viewVocabularies(job.Status().GetSpec())
+	looked := viewVocabularies(job.Status())
 	return c.print(rankReport{r, shared, looked}, func(w io.Writer) {
 		printReport(w, r)
-		printVocabularies(w, looked)
+		printVocabularies(w, looked, nil)
 		printSharing(w, shared)
 	})
 }

@@ -117,17 +117,81 @@ func printLookups(w io.Writer, drives []api.DriveReport) {
 }
 
 // viewVocabularies lists the vocabularies of a job of a control plane.
-func viewVocabularies(spec *apiv1.JobSpec) []appliedVocabulary {
+func viewVocabularies(job *apiv1.JobStatus) []appliedVocabulary {
 	list := []appliedVocabulary{}
-	for _, v := range spec.GetVocabularies() {
+	for _, v := range job.GetSpec().GetVocabularies() {
 		applied := appliedVocabulary{Name: v.GetName(), Digest: hex.EncodeToString(v.GetSha256()),
 			LookedUpBy: "drive or node"}
 		if d, err := vocabulary.ReadDescription(v.GetDescription(), vocabulary.Digest{}); err == nil {
 			applied.Keys = d.Keys()
+			of := lookedUpOn{}
+			for _, k := range job.GetLookups() {
+				if slices.ContainsFunc(d.Columns, func(c vocabulary.Column) bool { return c.Name == k.GetKey() }) {
+					of.Drives, of.Nodes = of.Drives+k.GetInDrive(), of.Nodes+k.GetOnNode()
+				}
+			}
+			applied.LookedUpBy = of.where()
 		}
 		list = append(list, applied)
 	}
 	return list
+}
+
+// lookedUpOn says where the ids of a key of a job are looked up, by the drives and workers that are prepared for it.
+type lookedUpOn struct {
+	Key    string `json:"key"`
+	By     string `json:"looked_up_by"`
+	Drives uint32 `json:"in_drives"` // in whose memory the table is
+	Nodes  uint32 `json:"behind_drives"`
+}
+
+// where names the place.
+func (l lookedUpOn) where() string {
+	switch {
+	case l.Drives > 0 && l.Nodes > 0:
+		return "drive and node"
+	case l.Drives > 0:
+		return "drive"
+	case l.Nodes > 0:
+		return "node"
+	}
+	return "drive or node"
+}
+
+// viewLookups lists the keys of a job whose ids are looked up.
+func viewLookups(job *apiv1.JobStatus) []lookedUpOn {
+	list := []lookedUpOn{}
+	for _, k := range job.GetLookups() {
+		l := lookedUpOn{Key: k.GetKey(), Drives: k.GetInDrive(), Nodes: k.GetOnNode()}
+		l.By = l.where()
+		list = append(list, l)
+	}
+	return list
+}
+
+// printKeyLookups prints the keys that are looked up in the same places together.
+func printKeyLookups(w io.Writer, list []lookedUpOn) {
+	type place struct{ drives, nodes uint32 }
+	keys := map[place][]string{}
+	var places []place
+	for _, l := range list {
+		at := place{l.Drives, l.Nodes}
+		if keys[at] == nil {
+			places = append(places, at)
+		}
+		keys[at] = append(keys[at], l.Key)
+	}
+	for _, at := range places {
+		where := fmt.Sprintf("in %d drives", at.drives)
+		switch {
+		case at.drives == 0:
+			where = fmt.Sprintf("by the nodes behind %d drives", at.nodes)
+		case at.nodes > 0:
+			where += fmt.Sprintf(", and by the nodes behind %d", at.nodes)
+		}
+		fmt.Fprintf(w, "lookups\tids of %d keys looked up %s: %s\n", len(keys[at]), where,
+			tableCell(strings.Join(keys[at], ", ")))
+	}
 }
 
 // namedFiles reads NAME=FILE, several times.
@@ -173,7 +237,8 @@ func (p *passFlags) addFlags(cmd *cobra.Command) {
 	p.in.noTrainer = true
 	p.in.elsewhere = ", or data of a cluster with --control or --context"
 	p.in.addFlags(cmd)
-	p.cluster.addFlags(cmd)
+	p.cluster.addFlags(cmd, "the file of --out with .work")
+	p.cluster.addPassFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&p.pipeline, "pipeline", "", "the YAML file of the pipeline that declares the vocabulary")
 	f.StringVar(&p.name, "name", "", "name of the vocabulary in the pipeline (default: the only one)")
@@ -277,7 +342,7 @@ func (c vocabularyCommands) pass(cmd *cobra.Command, p *passFlags, extend string
 	if spec, err = p.modules.bind(spec, p.pipeline); err != nil {
 		return err
 	}
-	inCluster, err := p.isCluster(cmd)
+	inCluster, err := p.cluster.isCluster(cmd, p.in.in)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,8 @@ type clusterFlags struct {
 	put        bool
 }
 
-func (p *clusterFlags) addFlags(cmd *cobra.Command) {
+// addFlags adds the flags of every pass. other is the work folder if --work is not given.
+func (p *clusterFlags) addFlags(cmd *cobra.Command, other string) {
 	const when = "for data of a cluster: "
 	p.addressFlags.addFlags(cmd, when)
 	f := cmd.Flags()
@@ -37,7 +38,13 @@ func (p *clusterFlags) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&p.exclude, "exclude", nil, when+"patterns of partitions that are not taken")
 	f.StringVar(&p.placement, "placement", string(record.PlacementAuto), when+placementUsage())
 	f.StringVar(&p.work, "work", "", when+"folder that keeps what was taken until the file is written, so that the same "+
-		"command goes on from it (default: the file of --out with .work)")
+		"command goes on from it (default: "+other+")")
+}
+
+// addPassFlags adds the flags of a pass that ends in a vocabulary.
+func (p *clusterFlags) addPassFlags(cmd *cobra.Command) {
+	const when = "for data of a cluster: "
+	f := cmd.Flags()
 	f.StringVar(&p.disk, "disk", "", when+"bound of that folder's bytes, as 200GiB (default: what its disk has)")
 	f.BoolVar(&p.put, "put", false, when+"put the file to the control plane, too, for jobs that are submitted within "+
 		"minutes")
@@ -51,8 +58,8 @@ var (
 
 // isCluster reports whether the data are those of a cluster, and refuses flags that contradict each other: if --control
 // or --context is given, or if no data of this machine are named and the environment or a context names a control
-// plane.
-func (p *passFlags) isCluster(cmd *cobra.Command) (bool, error) {
+// plane. in are the data of this machine that are named.
+func (p *clusterFlags) isCluster(cmd *cobra.Command, in []string) (bool, error) {
 	refuse := func(names []string, why string) error {
 		for _, name := range names {
 			if cmd.Flags().Changed(name) {
@@ -61,10 +68,10 @@ func (p *passFlags) isCluster(cmd *cobra.Command) (bool, error) {
 		}
 		return nil
 	}
-	if len(p.cluster.control) == 0 && p.cluster.context == "" {
-		here := len(p.in.in) > 0 || cmd.Flags().Changed("drive")
+	if len(p.control) == 0 && p.context == "" {
+		here := len(in) > 0 || cmd.Flags().Changed("drive")
 		if !here {
-			t, err := p.cluster.target()
+			t, err := p.target()
 			if err != nil {
 				return false, err
 			}
@@ -74,34 +81,57 @@ func (p *passFlags) isCluster(cmd *cobra.Command) (bool, error) {
 			return false, refuse(clusterOnly, "is for data of a cluster: name its control plane with --control or --context")
 		}
 	}
-	if len(p.in.in) > 0 {
+	if len(in) > 0 {
 		return true, usagef("--in names data of this machine: with --control or --context name partitions of the " +
 			"cluster with --partitions")
 	}
-	if !slices.Contains(record.Placements(), p.cluster.placement) {
-		return true, usagef("--placement %q: want one of %s", p.cluster.placement, strings.Join(record.Placements(), ", "))
+	if !slices.Contains(record.Placements(), p.placement) {
+		return true, usagef("--placement %q: want one of %s", p.placement, strings.Join(record.Placements(), ", "))
 	}
 	return true, refuse(notInCluster, "is for drives of this machine: with a control plane the storage nodes' are used")
 }
 
-// builtInCluster is what is printed, too, about a vocabulary of a cluster's data.
-type builtInCluster struct {
+// takenFromCluster is what is printed, too, about a pass over a cluster's data.
+type takenFromCluster struct {
 	Job           string `json:"job"`
 	ResumedRows   int64  `json:"resumed_rows"`   // of the rows: that earlier calls of the command took
 	MiniBatches   int    `json:"mini_batches"`   // that this call took
 	ReceivedBytes int64  `json:"received_bytes"` // of tensors in them
-	Put           bool   `json:"put"`            // the control plane has the file
 }
 
 // table writes the result for people.
-func (v *builtInCluster) table(w io.Writer) {
+func (v *takenFromCluster) table(w io.Writer) {
 	fmt.Fprintf(w, "job\t%s\ntaken\t%d mini-batches, %d bytes of tensors\n", v.Job, v.MiniBatches, v.ReceivedBytes)
 	if v.ResumedRows > 0 {
 		fmt.Fprintf(w, "kept from before\t%d rows\n", v.ResumedRows)
 	}
+}
+
+// builtInCluster is what is printed, too, about a vocabulary of a cluster's data.
+type builtInCluster struct {
+	takenFromCluster
+	Put bool `json:"put"` // the control plane has the file
+}
+
+// table writes the result for people.
+func (v *builtInCluster) table(w io.Writer) {
+	v.takenFromCluster.table(w)
 	if v.Put {
 		fmt.Fprintf(w, "put\tto the control plane: jobs that name the file find it there\n")
 	}
+}
+
+// dial connects to the control plane of the flags.
+func (p *clusterFlags) dial() (*remote.Client, error) {
+	to, err := p.target()
+	if err != nil {
+		return nil, err
+	}
+	client, err := remote.Dial(remote.Options{Control: to.Control, Identity: to.Identity, Contact: contactTime})
+	if errors.Is(err, remote.ErrOptions) {
+		return nil, usageError{err}
+	}
+	return client, err
 }
 
 // clusterPass makes the pass of build and extend over the data of a cluster.
@@ -130,14 +160,7 @@ func (c vocabularyCommands) clusterPass(cmd *cobra.Command, p *passFlags, spec *
 	if pass.QueueBytes, err = parseQueue(p.queue); err != nil {
 		return err
 	}
-	to, err := p.cluster.target()
-	if err != nil {
-		return err
-	}
-	client, err := remote.Dial(remote.Options{Control: to.Control, Identity: to.Identity, Contact: contactTime})
-	if errors.Is(err, remote.ErrOptions) {
-		return usageError{err}
-	}
+	client, err := p.cluster.dial()
 	if err != nil {
 		return err
 	}
@@ -149,8 +172,8 @@ func (c vocabularyCommands) clusterPass(cmd *cobra.Command, p *passFlags, spec *
 	}
 	v := viewBuilt(pass.Path, made.Built, made.Columns, made.Rules, made.Rows, time.Since(begin))
 	v.RowsPerSecond = float64(made.Rows-made.Resumed) / v.ElapsedSeconds
-	v.builtInCluster = &builtInCluster{Job: made.JobName, ResumedRows: made.Resumed, MiniBatches: made.MiniBatches,
-		ReceivedBytes: made.ReceivedBytes}
+	v.builtInCluster = &builtInCluster{takenFromCluster: takenFromCluster{Job: made.JobName, ResumedRows: made.Resumed,
+		MiniBatches: made.MiniBatches, ReceivedBytes: made.ReceivedBytes}}
 	if p.cluster.put {
 		if err := client.PutVocabulary(cmd.Context(), pass.Path); err != nil {
 			return fmt.Errorf("the vocabulary was written, and was not put to the control plane: %w", err)
@@ -176,12 +199,18 @@ func (c *console) runClusterPass(
 	if shown != nil {
 		shown.finish()
 	}
-	var other *summaries.OtherPassError
-	if errors.As(err, &other) || errors.Is(err, summaries.ErrInUse) {
-		return nil, fmt.Errorf("%w (here: --work OTHER)", err)
-	}
+	err = nameWork(err)
 	if room := (*summaries.RoomError)(nil); errors.As(err, &room) && room.Bound {
 		return nil, fmt.Errorf("%w (here: --disk SIZE, or less --memory)", err)
 	}
 	return made, err
+}
+
+// nameWork adds the flag to errors about the work folder.
+func nameWork(err error) error {
+	var other *summaries.OtherPassError
+	if errors.As(err, &other) || errors.Is(err, summaries.ErrInUse) {
+		return fmt.Errorf("%w (here: --work OTHER)", err)
+	}
+	return err
 }

@@ -233,18 +233,59 @@ func (b *Builder) Add(key int64, hasKey bool, fold int, label float32) error {
 	if !hasKey {
 		return nil
 	}
-	at, ok := b.index[key]
-	if !ok {
-		if len(b.index) == MaxKeys {
-			return fmt.Errorf("%w: more than %d: end the operators before with a hash or positive_modulus", ErrKeys, MaxKeys)
-		}
-		at = len(b.cells)
-		b.index[key] = at
-		b.cells = append(b.cells, make([]Cell, len(b.totals))...)
+	at, err := b.cellsOf(key)
+	if err != nil {
+		return err
 	}
 	b.cells[at+fold].add(target)
 	return nil
 }
+
+// AddTable counts the rows of a table of as many folds, which other rows of the data made. The error wraps ErrDamaged,
+// ErrTarget or ErrKeys; the builder is then of no use.
+func (b *Builder) AddTable(t *Table) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	if len(t.Totals) != len(b.totals) {
+		return fmt.Errorf("%w: %d folds, want %d", ErrDamaged, len(t.Totals), len(b.totals))
+	}
+	rows := sumOf(t.Totals).Rows
+	if rows > MaxRows-b.rows {
+		return fmt.Errorf("%w: more than %d rows", ErrTarget, int64(MaxRows))
+	}
+	b.rows += rows
+	for fold := range t.Totals {
+		b.totals[fold].addCell(t.Totals[fold])
+	}
+	for i, key := range t.Keys {
+		at, err := b.cellsOf(key)
+		if err != nil {
+			return err
+		}
+		for fold, c := range t.key(i) {
+			b.cells[at+fold].addCell(c)
+		}
+	}
+	return nil
+}
+
+// cellsOf returns where the cells of a key begin.
+func (b *Builder) cellsOf(key int64) (at int, err error) {
+	at, ok := b.index[key]
+	if ok {
+		return at, nil
+	}
+	if len(b.index) == MaxKeys {
+		return 0, fmt.Errorf("%w: more than %d: end the operators before with a hash or positive_modulus", ErrKeys, MaxKeys)
+	}
+	at = len(b.cells)
+	b.index[key] = at
+	b.cells = append(b.cells, make([]Cell, len(b.totals))...)
+	return at, nil
+}
+
+func (c *Cell) addCell(other Cell) { c.Rows, c.Sum = c.Rows+other.Rows, c.Sum+other.Sum }
 
 func (c *Cell) add(target int64) { c.Rows, c.Sum = c.Rows+1, c.Sum+target }
 

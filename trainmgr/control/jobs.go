@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 )
 
@@ -56,12 +57,19 @@ func (s *Server) GetJob(ctx context.Context, req *apiv1.GetJobRequest) (*apiv1.G
 		return nil, err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	j, err := l.find(ctx, req.Id)
 	if err != nil {
+		l.mu.Unlock()
 		return nil, err
 	}
-	return &apiv1.GetJobResponse{Job: l.status(j, time.Now())}, nil
+	status := l.status(j, time.Now())
+	var keys []tensor.Key
+	if g := j.latest(); g != nil {
+		keys = g.schema.Keys
+	}
+	l.mu.Unlock()
+	l.addLookups(ctx, status, keys)
+	return &apiv1.GetJobResponse{Job: status}, nil
 }
 
 // watchEvery is the least time between two messages of WatchJob.

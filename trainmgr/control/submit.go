@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -73,7 +74,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if j.pipeline.Filter != nil && s.vocabularies == nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoSelections)
 	}
-	data, err := l.selectPartitions(ctx, j)
+	data, err := l.selectPartitions(ctx, j.spec.Partitions, j.spec.Exclude)
 	if err != nil {
 		return nil, l.wireError(err)
 	}
@@ -191,18 +192,41 @@ func (l *leader) running(name string) *job {
 	return nil
 }
 
-// selectPartitions makes the job's data set. If the leader is new or a node has just joined, it waits a short time
+// DescribeData implements the service.
+func (s *Server) DescribeData(
+	ctx context.Context, req *apiv1.DescribeDataRequest,
+) (*apiv1.DescribeDataResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	data, err := l.selectPartitions(ctx, req.Partitions, req.Exclude)
+	if err != nil {
+		return nil, l.wireError(err)
+	}
+	resp := &apiv1.DescribeDataResponse{Malformed: data.Malformed}
+	if resp.Manifest, err = data.Manifest.MarshalJSON(); err == nil {
+		resp.Columns, err = api.EncodeColumns(data.Columns)
+	}
+	if err != nil {
+		return nil, l.wireError(err)
+	}
+	return resp, nil
+}
+
+// selectPartitions makes the data set of a job. If the leader is new or a node has just joined, it waits a short time
 // for heartbeats.
-func (l *leader) selectPartitions(ctx context.Context, j *job) (*fleet.Selection, error) {
+func (l *leader) selectPartitions(ctx context.Context, patterns, exclude []string) (*fleet.Selection, error) {
+	begin := time.Now()
 	for {
 		l.mu.Lock()
-		data, err := l.fleet.Select(j.spec.Partitions, j.spec.Exclude)
+		data, err := l.fleet.Select(patterns, exclude)
 		l.mu.Unlock()
 		young := time.Since(l.began) < l.o.DeadAfter
 		if err == nil && young && time.Since(l.began) < 2*l.o.Beat {
 			err = fleet.ErrNotYet // nodes that no leader knew may be about to send a heartbeat
 		}
-		waited := time.Since(j.Submitted)
+		waited := time.Since(begin)
 		if err == nil || !(young || errors.Is(err, fleet.ErrNotYet) && waited < l.o.DeadAfter) {
 			if errors.Is(err, fleet.ErrNotYet) {
 				err = fmt.Errorf("%w (waited for %v; ask again in a moment)", err, waited.Round(100*time.Millisecond))

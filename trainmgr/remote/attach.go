@@ -270,6 +270,9 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.manifest == nil {
+		r.manifest = manifest
+	}
 	e := &trainmgr.Epoch{Number: resp.Epoch, Plan: plan, Owned: []dataset.Range{}}
 	end := uint64(0)
 	for _, numbers := range resp.Owned {
@@ -347,6 +350,9 @@ func (j *Job) Columns() ([]pipeline.ColumnInfo, program.Malformed, error) {
 	columns, err := api.DecodeColumns(j.rank.columns)
 	return columns, j.rank.malformed, err
 }
+
+// Manifest returns the partitions that the job began with.
+func (j *Job) Manifest() *dataset.Manifest { return j.rank.manifest }
 
 // Status returns the job as the control plane described it when this rank attached.
 func (j *Job) Status() *apiv1.JobStatus {

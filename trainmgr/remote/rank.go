@@ -39,6 +39,7 @@ type rank struct {
 
 	columns   []byte // of the partitions that Attach found, as the control plane describes them
 	malformed program.Malformed
+	manifest  *dataset.Manifest // of those partitions
 
 	ownMade, othersMade trainmgr.SideMeter // by workers that serve this rank alone, and by all others
 	trainer             trainerSpeed

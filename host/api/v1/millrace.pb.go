@@ -4510,6 +4510,118 @@ func (x *JobSpec) GetVocabularies() []*JobVocabulary {
 	return nil
 }
 
+type DescribeDataRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partitions    []string               `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"` // as in JobSpec
+	Exclude       []string               `protobuf:"bytes,2,rep,name=exclude,proto3" json:"exclude,omitempty"`       // as in JobSpec
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeDataRequest) Reset() {
+	*x = DescribeDataRequest{}
+	mi := &file_millrace_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeDataRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeDataRequest) ProtoMessage() {}
+
+func (x *DescribeDataRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeDataRequest.ProtoReflect.Descriptor instead.
+func (*DescribeDataRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *DescribeDataRequest) GetPartitions() []string {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *DescribeDataRequest) GetExclude() []string {
+	if x != nil {
+		return x.Exclude
+	}
+	return nil
+}
+
+type DescribeDataResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Manifest      []byte                 `protobuf:"bytes,1,opt,name=manifest,proto3" json:"manifest,omitempty"`    // canonical JSON (sdk/dataset)
+	Columns       []byte                 `protobuf:"bytes,2,opt,name=columns,proto3" json:"columns,omitempty"`      // of all partitions, JSON as in Schema.columns
+	Malformed     uint32                 `protobuf:"varint,3,opt,name=malformed,proto3" json:"malformed,omitempty"` // as in Schema.malformed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeDataResponse) Reset() {
+	*x = DescribeDataResponse{}
+	mi := &file_millrace_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeDataResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeDataResponse) ProtoMessage() {}
+
+func (x *DescribeDataResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeDataResponse.ProtoReflect.Descriptor instead.
+func (*DescribeDataResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *DescribeDataResponse) GetManifest() []byte {
+	if x != nil {
+		return x.Manifest
+	}
+	return nil
+}
+
+func (x *DescribeDataResponse) GetColumns() []byte {
+	if x != nil {
+		return x.Columns
+	}
+	return nil
+}
+
+func (x *DescribeDataResponse) GetMalformed() uint32 {
+	if x != nil {
+		return x.Malformed
+	}
+	return 0
+}
+
 type SubmitJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Spec  *JobSpec               `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
@@ -4524,7 +4636,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4536,7 +4648,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4549,7 +4661,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{72}
+	return file_millrace_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -4575,7 +4687,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4587,7 +4699,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4600,7 +4712,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{73}
+	return file_millrace_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -4638,13 +4750,16 @@ type JobStatus struct {
 	SplitsAny           uint64           `protobuf:"varint,23,opt,name=splits_any,json=splitsAny,proto3" json:"splits_any,omitempty"`                                  // granted to workers of reach any, in the same term
 	SplitsOwn           uint64           `protobuf:"varint,24,opt,name=splits_own,json=splitsOwn,proto3" json:"splits_own,omitempty"`                                  // of splits_any: granted to workers that serve one rank alone
 	Selection           *SelectionStatus `protobuf:"bytes,25,opt,name=selection,proto3" json:"selection,omitempty"`                                                    // of a pipeline with a filter
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Where ids are looked up in vocabularies, for each key that has one. GetJob alone sets the field: it asks the nodes
+	// that are prepared. Empty: the pipeline has no vocabularies, or no node has answered.
+	Lookups       []*KeyLookups `protobuf:"bytes,26,rep,name=lookups,proto3" json:"lookups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4656,7 +4771,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4669,7 +4784,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{74}
+	return file_millrace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4847,6 +4962,75 @@ func (x *JobStatus) GetSelection() *SelectionStatus {
 	return nil
 }
 
+func (x *JobStatus) GetLookups() []*KeyLookups {
+	if x != nil {
+		return x.Lookups
+	}
+	return nil
+}
+
+// KeyLookups says how many drives and workers that are prepared for a job look the ids of a key up in the drive, whose
+// memory holds the table, and for how many the node behind them does.
+type KeyLookups struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	InDrive       uint32                 `protobuf:"varint,2,opt,name=in_drive,json=inDrive,proto3" json:"in_drive,omitempty"`
+	OnNode        uint32                 `protobuf:"varint,3,opt,name=on_node,json=onNode,proto3" json:"on_node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyLookups) Reset() {
+	*x = KeyLookups{}
+	mi := &file_millrace_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyLookups) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyLookups) ProtoMessage() {}
+
+func (x *KeyLookups) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyLookups.ProtoReflect.Descriptor instead.
+func (*KeyLookups) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *KeyLookups) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *KeyLookups) GetInDrive() uint32 {
+	if x != nil {
+		return x.InDrive
+	}
+	return 0
+}
+
+func (x *KeyLookups) GetOnNode() uint32 {
+	if x != nil {
+		return x.OnNode
+	}
+	return 0
+}
+
 // SelectionStatus says how far the selection of a job's filter is.
 type SelectionStatus struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -4862,7 +5046,7 @@ type SelectionStatus struct {
 
 func (x *SelectionStatus) Reset() {
 	*x = SelectionStatus{}
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4874,7 +5058,7 @@ func (x *SelectionStatus) String() string {
 func (*SelectionStatus) ProtoMessage() {}
 
 func (x *SelectionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4887,7 +5071,7 @@ func (x *SelectionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectionStatus.ProtoReflect.Descriptor instead.
 func (*SelectionStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{75}
+	return file_millrace_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *SelectionStatus) GetSha256() []byte {
@@ -4957,7 +5141,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4969,7 +5153,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4982,7 +5166,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{76}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -5105,7 +5289,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5117,7 +5301,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5130,7 +5314,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 type ListJobsResponse struct {
@@ -5142,7 +5326,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5154,7 +5338,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5167,7 +5351,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{78}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -5186,7 +5370,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5198,7 +5382,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5211,7 +5395,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{79}
+	return file_millrace_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -5230,7 +5414,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5242,7 +5426,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5255,7 +5439,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{80}
+	return file_millrace_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -5274,7 +5458,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5286,7 +5470,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5299,7 +5483,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{81}
+	return file_millrace_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -5318,7 +5502,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5330,7 +5514,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5343,7 +5527,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{82}
+	return file_millrace_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -5361,7 +5545,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5373,7 +5557,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5386,7 +5570,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{83}
+	return file_millrace_proto_rawDescGZIP(), []int{86}
 }
 
 type DecisionsRequest struct {
@@ -5398,7 +5582,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5410,7 +5594,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5423,7 +5607,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{84}
+	return file_millrace_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -5442,7 +5626,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5454,7 +5638,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5467,7 +5651,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{85}
+	return file_millrace_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -5499,7 +5683,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5511,7 +5695,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5524,7 +5708,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{86}
+	return file_millrace_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -5586,7 +5770,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5598,7 +5782,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5611,7 +5795,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{87}
+	return file_millrace_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -5689,7 +5873,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5701,7 +5885,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5714,7 +5898,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{88}
+	return file_millrace_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -5822,7 +6006,7 @@ type ProfileKeys struct {
 
 func (x *ProfileKeys) Reset() {
 	*x = ProfileKeys{}
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5834,7 +6018,7 @@ func (x *ProfileKeys) String() string {
 func (*ProfileKeys) ProtoMessage() {}
 
 func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5847,7 +6031,7 @@ func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileKeys.ProtoReflect.Descriptor instead.
 func (*ProfileKeys) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{89}
+	return file_millrace_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ProfileKeys) GetPipeline() []byte {
@@ -5881,7 +6065,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5893,7 +6077,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5906,7 +6090,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{90}
+	return file_millrace_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -5950,7 +6134,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5962,7 +6146,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5975,7 +6159,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{91}
+	return file_millrace_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -6080,7 +6264,7 @@ type SideReport struct {
 
 func (x *SideReport) Reset() {
 	*x = SideReport{}
-	mi := &file_millrace_proto_msgTypes[92]
+	mi := &file_millrace_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6092,7 +6276,7 @@ func (x *SideReport) String() string {
 func (*SideReport) ProtoMessage() {}
 
 func (x *SideReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[92]
+	mi := &file_millrace_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6105,7 +6289,7 @@ func (x *SideReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SideReport.ProtoReflect.Descriptor instead.
 func (*SideReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{92}
+	return file_millrace_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *SideReport) GetRows() float64 {
@@ -6138,7 +6322,7 @@ type OffloadMetrics struct {
 
 func (x *OffloadMetrics) Reset() {
 	*x = OffloadMetrics{}
-	mi := &file_millrace_proto_msgTypes[93]
+	mi := &file_millrace_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6150,7 +6334,7 @@ func (x *OffloadMetrics) String() string {
 func (*OffloadMetrics) ProtoMessage() {}
 
 func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[93]
+	mi := &file_millrace_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6163,7 +6347,7 @@ func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffloadMetrics.ProtoReflect.Descriptor instead.
 func (*OffloadMetrics) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{93}
+	return file_millrace_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *OffloadMetrics) GetGthp() float64 {
@@ -6233,7 +6417,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[94]
+	mi := &file_millrace_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6245,7 +6429,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[94]
+	mi := &file_millrace_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6258,7 +6442,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{94}
+	return file_millrace_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -6346,7 +6530,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[95]
+	mi := &file_millrace_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6358,7 +6542,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[95]
+	mi := &file_millrace_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6371,7 +6555,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{95}
+	return file_millrace_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -6445,7 +6629,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[96]
+	mi := &file_millrace_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6457,7 +6641,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[96]
+	mi := &file_millrace_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6470,7 +6654,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{96}
+	return file_millrace_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -6546,7 +6730,7 @@ type LeaseTicket struct {
 
 func (x *LeaseTicket) Reset() {
 	*x = LeaseTicket{}
-	mi := &file_millrace_proto_msgTypes[97]
+	mi := &file_millrace_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6558,7 +6742,7 @@ func (x *LeaseTicket) String() string {
 func (*LeaseTicket) ProtoMessage() {}
 
 func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[97]
+	mi := &file_millrace_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6571,7 +6755,7 @@ func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
 func (*LeaseTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{97}
+	return file_millrace_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *LeaseTicket) GetLease() uint64 {
@@ -6608,7 +6792,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[98]
+	mi := &file_millrace_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6620,7 +6804,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[98]
+	mi := &file_millrace_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6633,7 +6817,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{98}
+	return file_millrace_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -6725,7 +6909,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[99]
+	mi := &file_millrace_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6737,7 +6921,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[99]
+	mi := &file_millrace_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6750,7 +6934,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{99}
+	return file_millrace_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -6790,7 +6974,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[100]
+	mi := &file_millrace_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6802,7 +6986,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[100]
+	mi := &file_millrace_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6815,7 +6999,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{100}
+	return file_millrace_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -6840,7 +7024,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[101]
+	mi := &file_millrace_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6852,7 +7036,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[101]
+	mi := &file_millrace_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6865,7 +7049,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{101}
+	return file_millrace_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -6904,7 +7088,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[102]
+	mi := &file_millrace_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6916,7 +7100,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[102]
+	mi := &file_millrace_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6929,7 +7113,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{102}
+	return file_millrace_proto_rawDescGZIP(), []int{105}
 }
 
 type CheckpointRequest struct {
@@ -6942,7 +7126,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[103]
+	mi := &file_millrace_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6954,7 +7138,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[103]
+	mi := &file_millrace_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6967,7 +7151,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{103}
+	return file_millrace_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -6993,7 +7177,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[104]
+	mi := &file_millrace_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7005,7 +7189,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[104]
+	mi := &file_millrace_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7018,7 +7202,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{104}
+	return file_millrace_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -7038,7 +7222,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[105]
+	mi := &file_millrace_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7050,7 +7234,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[105]
+	mi := &file_millrace_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7063,7 +7247,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{105}
+	return file_millrace_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -7417,12 +7601,21 @@ const file_millrace_proto_rawDesc = "" +
 	"\tplacement\x18\x10 \x01(\tR\tplacement\x12\x18\n" +
 	"\aoffload\x18\x11 \x01(\tR\aoffload\x122\n" +
 	"\x15abandon_after_seconds\x18\x0f \x01(\x01R\x13abandonAfterSeconds\x12>\n" +
-	"\fvocabularies\x18\x12 \x03(\v2\x1a.millrace.v1.JobVocabularyR\fvocabularies\"R\n" +
+	"\fvocabularies\x18\x12 \x03(\v2\x1a.millrace.v1.JobVocabularyR\fvocabularies\"O\n" +
+	"\x13DescribeDataRequest\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x01 \x03(\tR\n" +
+	"partitions\x12\x18\n" +
+	"\aexclude\x18\x02 \x03(\tR\aexclude\"j\n" +
+	"\x14DescribeDataResponse\x12\x1a\n" +
+	"\bmanifest\x18\x01 \x01(\fR\bmanifest\x12\x18\n" +
+	"\acolumns\x18\x02 \x01(\fR\acolumns\x12\x1c\n" +
+	"\tmalformed\x18\x03 \x01(\rR\tmalformed\"R\n" +
 	"\x10SubmitJobRequest\x12(\n" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xda\x06\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\x8d\a\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -7454,7 +7647,13 @@ const file_millrace_proto_rawDesc = "" +
 	"splits_any\x18\x17 \x01(\x04R\tsplitsAny\x12\x1d\n" +
 	"\n" +
 	"splits_own\x18\x18 \x01(\x04R\tsplitsOwn\x12:\n" +
-	"\tselection\x18\x19 \x01(\v2\x1c.millrace.v1.SelectionStatusR\tselection\"\xb8\x01\n" +
+	"\tselection\x18\x19 \x01(\v2\x1c.millrace.v1.SelectionStatusR\tselection\x121\n" +
+	"\alookups\x18\x1a \x03(\v2\x17.millrace.v1.KeyLookupsR\alookups\"R\n" +
+	"\n" +
+	"KeyLookups\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x19\n" +
+	"\bin_drive\x18\x02 \x01(\rR\ainDrive\x12\x17\n" +
+	"\aon_node\x18\x03 \x01(\rR\x06onNode\"\xb8\x01\n" +
 	"\x0fSelectionStatus\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x12\n" +
 	"\x04rows\x18\x02 \x01(\x03R\x04rows\x12\x16\n" +
@@ -7653,7 +7852,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04Copy\x12\x18.millrace.v1.CopyRequest\x1a\x19.millrace.v1.CopyResponse\x12A\n" +
 	"\x06Verify\x12\x1a.millrace.v1.VerifyRequest\x1a\x1b.millrace.v1.VerifyResponse\x12D\n" +
 	"\aInspect\x12\x1b.millrace.v1.InspectRequest\x1a\x1c.millrace.v1.InspectResponse\x12V\n" +
-	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\xbd\x0e\n" +
+	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\x92\x0f\n" +
 	"\aControl\x12J\n" +
 	"\tHeartbeat\x12\x1d.millrace.v1.HeartbeatRequest\x1a\x1e.millrace.v1.HeartbeatResponse\x12A\n" +
 	"\x06Locate\x12\x1a.millrace.v1.LocateRequest\x1a\x1b.millrace.v1.LocateResponse\x12J\n" +
@@ -7661,7 +7860,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\tDrainNode\x12\x1d.millrace.v1.DrainNodeRequest\x1a\x1e.millrace.v1.DrainNodeResponse\x12J\n" +
 	"\tSetCopies\x12\x1d.millrace.v1.SetCopiesRequest\x1a\x1e.millrace.v1.SetCopiesResponse\x12M\n" +
 	"\n" +
-	"ListCopies\x12\x1e.millrace.v1.ListCopiesRequest\x1a\x1f.millrace.v1.ListCopiesResponse\x12J\n" +
+	"ListCopies\x12\x1e.millrace.v1.ListCopiesRequest\x1a\x1f.millrace.v1.ListCopiesResponse\x12S\n" +
+	"\fDescribeData\x12 .millrace.v1.DescribeDataRequest\x1a!.millrace.v1.DescribeDataResponse\x12J\n" +
 	"\tSubmitJob\x12\x1d.millrace.v1.SubmitJobRequest\x1a\x1e.millrace.v1.SubmitJobResponse\x12G\n" +
 	"\bListJobs\x12\x1c.millrace.v1.ListJobsRequest\x1a\x1d.millrace.v1.ListJobsResponse\x12A\n" +
 	"\x06GetJob\x12\x1a.millrace.v1.GetJobRequest\x1a\x1b.millrace.v1.GetJobResponse\x12J\n" +
@@ -7694,7 +7894,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 109)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 112)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),            // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),           // 1: millrace.v1.InspectResponse
@@ -7768,48 +7968,51 @@ var file_millrace_proto_goTypes = []any{
 	(*DrainNodeRequest)(nil),          // 69: millrace.v1.DrainNodeRequest
 	(*DrainNodeResponse)(nil),         // 70: millrace.v1.DrainNodeResponse
 	(*JobSpec)(nil),                   // 71: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),          // 72: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),         // 73: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),                 // 74: millrace.v1.JobStatus
-	(*SelectionStatus)(nil),           // 75: millrace.v1.SelectionStatus
-	(*RankStatus)(nil),                // 76: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),           // 77: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),          // 78: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),             // 79: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),            // 80: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),           // 81: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),          // 82: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),         // 83: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),          // 84: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),         // 85: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),             // 86: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),            // 87: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),            // 88: millrace.v1.AttachResponse
-	(*ProfileKeys)(nil),               // 89: millrace.v1.ProfileKeys
-	(*NumberRange)(nil),               // 90: millrace.v1.NumberRange
-	(*RankReport)(nil),                // 91: millrace.v1.RankReport
-	(*SideReport)(nil),                // 92: millrace.v1.SideReport
-	(*OffloadMetrics)(nil),            // 93: millrace.v1.OffloadMetrics
-	(*LeaseRequest)(nil),              // 94: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),                 // 95: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),             // 96: millrace.v1.LeaseResponse
-	(*LeaseTicket)(nil),               // 97: millrace.v1.LeaseTicket
-	(*Grant)(nil),                     // 98: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),        // 99: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),       // 100: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),            // 101: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),           // 102: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),         // 103: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),        // 104: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),                 // 105: millrace.v1.NotLeader
-	nil,                               // 106: millrace.v1.Schema.MeanLengthEntry
-	nil,                               // 107: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                               // 108: millrace.v1.AttachResponse.MeanLengthEntry
+	(*DescribeDataRequest)(nil),       // 72: millrace.v1.DescribeDataRequest
+	(*DescribeDataResponse)(nil),      // 73: millrace.v1.DescribeDataResponse
+	(*SubmitJobRequest)(nil),          // 74: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),         // 75: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),                 // 76: millrace.v1.JobStatus
+	(*KeyLookups)(nil),                // 77: millrace.v1.KeyLookups
+	(*SelectionStatus)(nil),           // 78: millrace.v1.SelectionStatus
+	(*RankStatus)(nil),                // 79: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),           // 80: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 81: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),             // 82: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),            // 83: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),           // 84: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),          // 85: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),         // 86: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),          // 87: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),         // 88: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),             // 89: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),            // 90: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),            // 91: millrace.v1.AttachResponse
+	(*ProfileKeys)(nil),               // 92: millrace.v1.ProfileKeys
+	(*NumberRange)(nil),               // 93: millrace.v1.NumberRange
+	(*RankReport)(nil),                // 94: millrace.v1.RankReport
+	(*SideReport)(nil),                // 95: millrace.v1.SideReport
+	(*OffloadMetrics)(nil),            // 96: millrace.v1.OffloadMetrics
+	(*LeaseRequest)(nil),              // 97: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),                 // 98: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),             // 99: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),               // 100: millrace.v1.LeaseTicket
+	(*Grant)(nil),                     // 101: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),        // 102: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),       // 103: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),            // 104: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),           // 105: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),         // 106: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),        // 107: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),                 // 108: millrace.v1.NotLeader
+	nil,                               // 109: millrace.v1.Schema.MeanLengthEntry
+	nil,                               // 110: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                               // 111: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	11,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	106, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	107, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	109, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	110, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	7,   // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
 	9,   // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
 	6,   // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
@@ -7838,101 +8041,104 @@ var file_millrace_proto_depIdxs = []int32{
 	19,  // 28: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
 	18,  // 29: millrace.v1.JobSpec.vocabularies:type_name -> millrace.v1.JobVocabulary
 	71,  // 30: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	74,  // 31: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	76,  // 31: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
 	71,  // 32: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	76,  // 33: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	75,  // 34: millrace.v1.JobStatus.selection:type_name -> millrace.v1.SelectionStatus
-	74,  // 35: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	74,  // 36: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	74,  // 37: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	90,  // 38: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	108, // 39: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	89,  // 40: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
-	92,  // 41: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
-	92,  // 42: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
-	93,  // 43: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
-	91,  // 44: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	95,  // 45: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	98,  // 46: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	97,  // 47: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
-	90,  // 48: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,   // 49: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	12,  // 50: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	20,  // 51: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	16,  // 52: millrace.v1.Node.SelectRows:input_type -> millrace.v1.SelectRowsRequest
-	22,  // 53: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	24,  // 54: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	26,  // 55: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	28,  // 56: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	30,  // 57: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	32,  // 58: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,   // 59: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	34,  // 60: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	53,  // 61: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	55,  // 62: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
-	60,  // 63: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	69,  // 64: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	65,  // 65: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	67,  // 66: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	72,  // 67: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	77,  // 68: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	79,  // 69: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	82,  // 70: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	81,  // 71: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	84,  // 72: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	86,  // 73: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	94,  // 74: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	99,  // 75: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	101, // 76: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	103, // 77: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	36,  // 78: millrace.v1.Control.PutVocabulary:input_type -> millrace.v1.PutVocabularyRequest
-	38,  // 79: millrace.v1.Control.ReadVocabulary:input_type -> millrace.v1.ReadVocabularyRequest
-	40,  // 80: millrace.v1.Control.ShareVocabularies:input_type -> millrace.v1.ShareVocabulariesRequest
-	47,  // 81: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	49,  // 82: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	51,  // 83: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	44,  // 84: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,   // 85: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	13,  // 86: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	21,  // 87: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	17,  // 88: millrace.v1.Node.SelectRows:output_type -> millrace.v1.SelectRowsResponse
-	23,  // 89: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	25,  // 90: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	27,  // 91: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	29,  // 92: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	31,  // 93: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	33,  // 94: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,   // 95: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	35,  // 96: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	54,  // 97: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	56,  // 98: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
-	61,  // 99: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	70,  // 100: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	66,  // 101: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	68,  // 102: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	73,  // 103: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	78,  // 104: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	80,  // 105: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	83,  // 106: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	80,  // 107: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	85,  // 108: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	88,  // 109: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	96,  // 110: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	100, // 111: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	102, // 112: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	104, // 113: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	37,  // 114: millrace.v1.Control.PutVocabulary:output_type -> millrace.v1.PutVocabularyResponse
-	39,  // 115: millrace.v1.Control.ReadVocabulary:output_type -> millrace.v1.ReadVocabularyResponse
-	41,  // 116: millrace.v1.Control.ShareVocabularies:output_type -> millrace.v1.ShareVocabulariesResponse
-	48,  // 117: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	50,  // 118: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	52,  // 119: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	45,  // 120: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	85,  // [85:121] is the sub-list for method output_type
-	49,  // [49:85] is the sub-list for method input_type
-	49,  // [49:49] is the sub-list for extension type_name
-	49,  // [49:49] is the sub-list for extension extendee
-	0,   // [0:49] is the sub-list for field type_name
+	79,  // 33: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	78,  // 34: millrace.v1.JobStatus.selection:type_name -> millrace.v1.SelectionStatus
+	77,  // 35: millrace.v1.JobStatus.lookups:type_name -> millrace.v1.KeyLookups
+	76,  // 36: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	76,  // 37: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	76,  // 38: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	93,  // 39: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	111, // 40: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	92,  // 41: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
+	95,  // 42: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
+	95,  // 43: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
+	96,  // 44: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
+	94,  // 45: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	98,  // 46: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	101, // 47: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	100, // 48: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	93,  // 49: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,   // 50: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	12,  // 51: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	20,  // 52: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	16,  // 53: millrace.v1.Node.SelectRows:input_type -> millrace.v1.SelectRowsRequest
+	22,  // 54: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	24,  // 55: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	26,  // 56: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	28,  // 57: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	30,  // 58: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	32,  // 59: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,   // 60: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	34,  // 61: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	53,  // 62: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	55,  // 63: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
+	60,  // 64: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	69,  // 65: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	65,  // 66: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	67,  // 67: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	72,  // 68: millrace.v1.Control.DescribeData:input_type -> millrace.v1.DescribeDataRequest
+	74,  // 69: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	80,  // 70: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	82,  // 71: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	85,  // 72: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	84,  // 73: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	87,  // 74: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	89,  // 75: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	97,  // 76: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	102, // 77: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	104, // 78: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	106, // 79: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	36,  // 80: millrace.v1.Control.PutVocabulary:input_type -> millrace.v1.PutVocabularyRequest
+	38,  // 81: millrace.v1.Control.ReadVocabulary:input_type -> millrace.v1.ReadVocabularyRequest
+	40,  // 82: millrace.v1.Control.ShareVocabularies:input_type -> millrace.v1.ShareVocabulariesRequest
+	47,  // 83: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	49,  // 84: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	51,  // 85: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	44,  // 86: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,   // 87: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	13,  // 88: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	21,  // 89: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	17,  // 90: millrace.v1.Node.SelectRows:output_type -> millrace.v1.SelectRowsResponse
+	23,  // 91: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	25,  // 92: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	27,  // 93: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	29,  // 94: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	31,  // 95: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	33,  // 96: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,   // 97: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	35,  // 98: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	54,  // 99: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	56,  // 100: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
+	61,  // 101: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	70,  // 102: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	66,  // 103: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	68,  // 104: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	73,  // 105: millrace.v1.Control.DescribeData:output_type -> millrace.v1.DescribeDataResponse
+	75,  // 106: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	81,  // 107: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	83,  // 108: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	86,  // 109: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	83,  // 110: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	88,  // 111: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	91,  // 112: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	99,  // 113: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	103, // 114: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	105, // 115: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	107, // 116: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	37,  // 117: millrace.v1.Control.PutVocabulary:output_type -> millrace.v1.PutVocabularyResponse
+	39,  // 118: millrace.v1.Control.ReadVocabulary:output_type -> millrace.v1.ReadVocabularyResponse
+	41,  // 119: millrace.v1.Control.ShareVocabularies:output_type -> millrace.v1.ShareVocabulariesResponse
+	48,  // 120: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	50,  // 121: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	52,  // 122: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	45,  // 123: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	87,  // [87:124] is the sub-list for method output_type
+	50,  // [50:87] is the sub-list for method input_type
+	50,  // [50:50] is the sub-list for extension type_name
+	50,  // [50:50] is the sub-list for extension extendee
+	0,   // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -7946,7 +8152,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   109,
+			NumMessages:   112,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -22,6 +22,24 @@
 //
 // Partitions are joined in their order. Sums and sketches do not depend on it; the table of counted values does.
 //
+// # The state of a partition
+//
+// [Builder.AppendOpen] writes what was seen of the partition that is being read, and [Builder.SetOpen] goes on from it,
+// so that a pass survives the end of its process. The state holds for each column, as varints unless said otherwise:
+//
+//	rows, null rows, values, least and greatest number of values of a row, NaNs, infinities of both signs, finite values
+//	integers    least, greatest; sum (16 bytes), sum of squares (24 bytes), little-endian
+//	reals       least, greatest (4 bytes each); a number of exponents, and of each the exponent (1 byte), the sum and the
+//	            two words of the sum of squares
+//	all but lengths
+//	            a byte that is 1 if the table of counted values was pruned; what was subtracted; the number of values, and
+//	            of each the distance of its bits from the value before and its count
+//	if the table was pruned
+//	            2^14 registers of distinct values, a byte each; for numbers the count of zeros, then of the positive and
+//	            of the negative values a number of indices, and of each the distance from the one before and the count
+//
+// A table that was not pruned has every value, and the sketches follow from it.
+//
 // # Memory
 //
 // A column takes about 0.3 MB, whatever the number of rows, and the counts of its quantiles: up to 1 MB if integers,
@@ -30,4 +48,8 @@
 // # Concurrency
 //
 // Add may be called for different columns at once. All other calls need a Builder of their own.
+//
+// # Errors
+//
+// [ErrBlock] says that a block does not fit its column, and [ErrState] that bytes are no state of a partition.
 package accumulator

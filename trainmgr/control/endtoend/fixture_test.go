@@ -190,12 +190,15 @@ var drives int // makes mem: drives' names unique
 
 // makeDrive makes a drive of a kind that holds files, and returns its URI. The drive lasts as long as the test.
 func makeDrive(t testing.TB, kind string, files map[string][]byte) string {
-	return makeDriveOf(t, kind, files, nil)
+	return makeDriveOf(t, kind, smallDrive, files, nil)
 }
 
-// makeDriveOf does what makeDrive does, with the flash that wrap returns. A drive in a file has its own flash again
-// when its node opens it.
-func makeDriveOf(t testing.TB, kind string, files map[string][]byte,
+// smallDrive are the sizes of drives whose memory has no room for lookup tables.
+const smallDrive = "size=8MiB&slm=32MiB"
+
+// makeDriveOf does what makeDrive does, with the sizes of a query and the flash that wrap returns. A drive in a file has
+// its own flash again when its node opens it.
+func makeDriveOf(t testing.TB, kind, query string, files map[string][]byte,
 	wrap func(controller.Flash) controller.Flash) string {
 	t.Helper()
 	drives++
@@ -203,7 +206,7 @@ func makeDriveOf(t testing.TB, kind string, files map[string][]byte,
 	if kind == "mem" {
 		uri = fmt.Sprintf("mem:endtoend-%d-%d", os.Getpid(), drives)
 	}
-	dev, err := sdk.Create(t.Context(), uri+"?size=8MiB&slm=32MiB", sdk.DeviceOptions{WrapFlash: wrap})
+	dev, err := sdk.Create(t.Context(), uri+"?"+query, sdk.DeviceOptions{WrapFlash: wrap})
 	require.NoError(t, err)
 	vol, err := volume.Open(t.Context(), dev)
 	require.NoError(t, err)

@@ -295,7 +295,7 @@ func (s *stage) startNodes(data map[string][]byte) {
 		if i > 0 { // one of them is slow
 			w = nil
 		}
-		uris[i%len(uris)] = append(uris[i%len(uris)], makeDriveOf(s.t, s.way.kind, held[i], w))
+		uris[i%len(uris)] = append(uris[i%len(uris)], makeDriveOf(s.t, s.way.kind, smallDrive, held[i], w))
 	}
 	if s.way.kind == "file" {
 		s.options.Device = func(drive string, o *sdk.DeviceOptions) { o.WrapFlash = wrap }

@@ -46,7 +46,7 @@ vocabularies:
   many: {}
 `
 
-// reducer is a process that makes the pass of a vocabulary.
+// reducer is a process that makes the pass of a vocabulary, or without one that of the statistics of all columns.
 type reducer struct {
 	Control    []string
 	Document   string
@@ -55,13 +55,16 @@ type reducer struct {
 }
 
 func (r *reducer) run(ctx context.Context) error {
-	spec, err := pipeline.Parse([]byte(r.Document))
-	if err != nil {
-		return err
-	}
 	c, err := remote.Dial(remote.Options{Control: r.Control, Patience: time.Minute, Logger: logger()})
 	if err != nil {
 		return err
+	}
+	if r.Vocabulary == "" {
+		return errors.Join(r.summarize(ctx, c), c.Close())
+	}
+	spec, err := pipeline.Parse([]byte(r.Document))
+	if err != nil {
+		return errors.Join(err, c.Close())
 	}
 	pass := summaries.Vocabulary{Pipeline: spec, Name: r.Vocabulary, Path: r.Out, Work: r.Work, Every: time.Nanosecond,
 		QueueBytes: 40_000, Logger: logger()}

@@ -220,9 +220,9 @@ func TestSelectionsSurviveDeaths(t *testing.T) {
 	members, urls := startMembers(t, 3)
 	c := dial(t, urls...)
 	wrap := func(f controller.Flash) controller.Flash { return slow{f} }
-	first := startNode(t, nodeConfig("n0", urls, makeDriveOf(t, "mem", data, wrap)), node.Options{})
+	first := startNode(t, nodeConfig("n0", urls, makeDriveOf(t, "mem", smallDrive, data, wrap)), node.Options{})
 	defer func() { assert.NoError(t, first.Close()) }()
-	second := startNode(t, nodeConfig("n1", urls, makeDriveOf(t, "mem", data, wrap)), node.Options{})
+	second := startNode(t, nodeConfig("n1", urls, makeDriveOf(t, "mem", smallDrive, data, wrap)), node.Options{})
 	defer func() { assert.NoError(t, second.Close()) }()
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
 	st, err := c.Submit(t.Context(), &apiv1.JobSpec{Name: "filtered", Pipeline: []byte(filteredDocument), Plan: plan()})

@@ -93,7 +93,8 @@ func TestVocabulariesInTheCluster(t *testing.T) {
 	cpu.Drives[0].Engine = "cpu"
 	b := startNode(t, cpu, node.Options{})
 	defer func() { assert.NoError(t, b.Close()) }()
-	replaced := nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", parts[0]))
+	// Its tables fit beside its job's streams.
+	replaced := nodeConfig("n0", []string{s.URL()}, makeDriveOf(t, "mem", "size=8MiB&slm=1280MiB", parts[0], nil))
 	a := startNode(t, replaced, node.Options{})
 	defer func() { assert.NoError(t, a.Close()) }()
 	w := startWorker(t, workerConfig("w0", []string{s.URL()}))
@@ -115,6 +116,13 @@ func TestVocabulariesInTheCluster(t *testing.T) {
 	again, err := c.SubmitWith(t.Context(), "", spec, paths)
 	require.NoError(t, err)
 	assert.Equal(t, st.Id, again.Id, "the same submission is the same job")
+	// The drive of n0 looks items up; n1 has none that computes, and keys are never dropped in a drive.
+	require.Eventually(t, func() bool {
+		st, err := c.Get(t.Context(), st.Id)
+		return err == nil && len(st.Lookups) == 2 && st.Lookups[0].Key == "cat_0" && st.Lookups[0].InDrive == 1 &&
+			st.Lookups[0].OnNode > 0 && st.Lookups[1].Key == "list_0" && st.Lookups[1].InDrive == 0 &&
+			st.Lookups[1].OnNode > 1
+	}, time.Minute, 20*time.Millisecond)
 	got := takeAll(t, c, st.Id, func(n int) {
 		if n != 20 {
 			return

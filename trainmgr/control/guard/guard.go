@@ -21,6 +21,7 @@ var allowed = map[string][]identity.Role{
 	"ListNodes":     {identity.Operator, identity.Launcher, identity.Node},
 	"DrainNode":     {identity.Operator},
 	"ListCopies":    {identity.Operator, identity.Launcher, identity.Node},
+	"DescribeData":  {identity.Launcher, identity.Operator},
 	"SubmitJob":     {identity.Launcher, identity.Operator},
 	"ListJobs":      {identity.Launcher, identity.Operator},
 	"GetJob":        {identity.Launcher, identity.Operator},

@@ -270,7 +270,4 @@ func TestPassesThatCannotBe(t *testing.T) {
 		var wrong pipeline.Errors
 		require.ErrorAs(t, err, &wrong, pattern)
 	}
-	require.ErrorContains(t, (&Pass{}).checkSize(summary.MaxCells/8+1, 8), "leave the partitions out")
-	require.NoError(t, (&Pass{}).checkSize(summary.MaxCells/8, 8))
-	require.NoError(t, (&Pass{WholeOnly: true}).checkSize(summary.MaxCells, 8))
 }

@@ -30,9 +30,10 @@ const descriptionVersion = 1
 // second one when its job was submitted.
 type description struct {
 	Version    int      `json:"version"`
-	Vocabulary string   `json:"vocabulary"` // its name in the pipeline
-	Rules      string   `json:"rules"`
-	Pipeline   string   `json:"pipeline_sha256"` // of the document that is submitted
+	Vocabulary string   `json:"vocabulary,omitempty"` // its name in the pipeline; absent: the pass makes statistics
+	Rules      string   `json:"rules,omitempty"`
+	Statistics string   `json:"statistics_sha256,omitempty"` // of the description of the columns
+	Pipeline   string   `json:"pipeline_sha256"`             // of the document that is submitted
 	Extends    string   `json:"extends,omitempty"`
 	Partitions []string `json:"partitions,omitempty"`
 	Exclude    []string `json:"exclude,omitempty"`
@@ -193,6 +194,7 @@ func (f *folder) compare(pass description) error {
 		{"vocabulary", have.Vocabulary, pass.Vocabulary},
 		{"set of rules", have.Rules, pass.Rules},
 		{"pipeline before the vocabulary", have.Pipeline, pass.Pipeline},
+		{"set of statistics", have.Statistics, pass.Statistics},
 		{"vocabulary to extend", have.Extends, pass.Extends},
 		{"choice of partitions", list(have.Partitions), list(pass.Partitions)},
 		{"choice of partitions to leave out", list(have.Exclude), list(pass.Exclude)},

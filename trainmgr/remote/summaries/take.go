@@ -6,16 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
-
-// cancelTime bounds the cancellation of a job that ended early.
-const cancelTime = 5 * time.Second
 
 // taking is the part of a pass that takes mini-batches and keeps them in parts.
 type taking struct {
@@ -40,18 +36,7 @@ func (r *reduction) take(ctx context.Context) (err error) {
 		return err
 	}
 	t := &taking{reduction: r, job: job, covered: covered}
-	defer func() {
-		err = errors.Join(err, job.Close())
-		if err == nil {
-			return
-		}
-		// The next call submits another job. A job that cannot be cancelled now is abandoned, or cancelled by that call.
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
-		defer cancel()
-		if err := r.cancel(within); err != nil {
-			r.pass.Logger.Warn("cancel the job of a pass that ended early", "job", job.ID(), "error", err)
-		}
-	}()
+	defer func() { err = r.end(ctx, job, err) }()
 	if err := t.begin(); err != nil {
 		return err
 	}
@@ -64,59 +49,11 @@ func (r *reduction) take(ctx context.Context) (err error) {
 	return t.run(ctx)
 }
 
-// cancel cancels the job of an earlier call, if there is one that has not ended.
-func (r *reduction) cancel(ctx context.Context) error {
-	err := r.client.Cancel(ctx, r.folder.description.JobName)
-	if errors.Is(err, remote.ErrNoJob) || errors.Is(err, remote.ErrEnded) {
-		return nil
-	}
-	return err
-}
-
-// submit submits the job without the mini-batches that are in parts, and attaches to it.
-func (r *reduction) submit(ctx context.Context, covered []dataset.Range) (*remote.Job, error) {
-	d := &r.folder.description
-	spec := &apiv1.JobSpec{
-		Name: d.JobName, Pipeline: r.document, Partitions: d.Partitions, Exclude: d.Exclude, Epochs: 1, Ranks: 1,
-		RankTail: "keep", Placement: r.pass.Placement,
-		Plan: &apiv1.PlanOptions{Shuffle: dataset.ShuffleNone.String(), Tail: dataset.KeepTail.String()},
-	}
-	if d.Job != "" {
-		if err := r.cancel(ctx); err != nil {
-			return nil, err
-		}
-		var err error
-		if spec.Resume, err = r.folder.token(covered); err != nil {
-			return nil, err
-		}
-	}
-	status, err := r.client.Submit(ctx, spec)
-	if err != nil {
-		return nil, r.otherData(err)
-	}
-	r.pass.Logger.Info("submitted the job of a pass", "job", status.GetId(), "file", r.folder.path, "bytes",
-		r.folder.bytes())
-	job, err := r.client.Attach(ctx, status.GetId(), remote.AttachOptions{QueueBytes: r.pass.QueueBytes, Resume: true})
-	if err != nil {
-		return nil, errors.Join(r.otherData(err), r.cancel(context.WithoutCancel(ctx)))
-	}
-	return job, nil
-}
-
-// otherData adds to the error of a job over other data what to do.
-func (r *reduction) otherData(err error) error {
-	if errors.Is(err, dataset.ErrOtherJob) {
-		return fmt.Errorf("%s: the data or the columns of the cluster are no longer those that the pass began with: name "+
-			"its partitions (--partitions), or remove the folder to begin again: %w", r.folder.path, err)
-	}
-	return err
-}
-
 // begin checks the job against the folder, or describes it there, and prepares the pass.
 func (t *taking) begin() error {
 	d := &t.folder.description
-	if d.Job != "" && t.job.Digest() != d.job {
-		return t.otherData(fmt.Errorf("%w: it is of %v, and this is %v", dataset.ErrOtherJob, d.job, t.job.Digest()))
+	if err := t.sameData(t.job); err != nil {
+		return err
 	}
 	plan := t.job.Plan()
 	t.firstRows = make([]int64, 1, plan.MiniBatches()+1)
@@ -295,7 +232,7 @@ func (t *taking) keep() error {
 		return err
 	}
 	t.covered, t.numbers = dataset.UnionRanges(t.covered, t.numbers), nil
-	t.pass.Logger.Info("kept a part of a pass", "file", t.folder.path, "bytes", t.folder.bytes())
+	t.logger.Info("kept a part of a pass", "file", t.folder.path, "bytes", t.folder.bytes())
 	if err := t.folder.merge(); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package summaries
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -62,19 +61,18 @@ type Report struct {
 
 // reduction is a call of Vocabulary.Run.
 type reduction struct {
-	pass     *Vocabulary
-	client   *remote.Client
-	keys     *pipeline.Spec // whose mini-batches hold the vocabulary's keys
-	document []byte         // of keys
-	rules    vocabulary.Rules
-	base     *vocabulary.Vocabulary // that is extended, or nil
-	folder   *folder
-	report   Report
+	submission
+	pass   *Vocabulary
+	keys   *pipeline.Spec // whose mini-batches hold the vocabulary's keys
+	rules  vocabulary.Rules
+	base   *vocabulary.Vocabulary // that is extended, or nil
+	report Report
 }
 
 // Run makes the pass, or goes on with one that ended early in the same work folder.
 func (p *Vocabulary) Run(ctx context.Context, client *remote.Client) (_ *Report, err error) {
-	r := &reduction{pass: p, client: client}
+	r := &reduction{pass: p, submission: submission{client: client, placement: p.Placement, queueBytes: p.QueueBytes,
+		logger: p.Logger}}
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
@@ -108,8 +106,8 @@ func (r *reduction) prepare() error {
 		return err
 	}
 	r.keys, r.document, r.rules = keys, keys.YAML(), declared.Rules.Normalize()
-	if r.pass.Logger == nil {
-		r.pass.Logger = slog.New(slog.DiscardHandler)
+	if r.logger == nil {
+		r.logger = slog.New(slog.DiscardHandler)
 	}
 	if r.pass.Path == "" || r.pass.Work == "" {
 		return fmt.Errorf("%w: name the file of the vocabulary, and a work folder", remote.ErrOptions)
@@ -133,13 +131,11 @@ func (r *reduction) prepare() error {
 
 // describe returns the pass as pass.json describes it before its first job.
 func (r *reduction) describe() description {
-	var random [6]byte
-	_, _ = rand.Read(random[:]) // never fails
 	document := sha256.Sum256(r.document)
 	d := description{
 		Version: descriptionVersion, Vocabulary: r.pass.Name, Rules: r.rules.String(),
 		Pipeline: hex.EncodeToString(document[:]), Partitions: r.pass.Partitions, Exclude: r.pass.Exclude,
-		JobName: "vocabulary-" + hex.EncodeToString(random[:]),
+		JobName: newJobName("vocabulary"),
 	}
 	if r.base != nil {
 		d.Extends = r.base.Digest.String()

@@ -82,6 +82,8 @@ const (
 	ControlSetCopiesProcedure = "/millrace.v1.Control/SetCopies"
 	// ControlListCopiesProcedure is the fully-qualified name of the Control's ListCopies RPC.
 	ControlListCopiesProcedure = "/millrace.v1.Control/ListCopies"
+	// ControlDescribeDataProcedure is the fully-qualified name of the Control's DescribeData RPC.
+	ControlDescribeDataProcedure = "/millrace.v1.Control/DescribeData"
 	// ControlSubmitJobProcedure is the fully-qualified name of the Control's SubmitJob RPC.
 	ControlSubmitJobProcedure = "/millrace.v1.Control/SubmitJob"
 	// ControlListJobsProcedure is the fully-qualified name of the Control's ListJobs RPC.
@@ -619,6 +621,9 @@ type ControlClient interface {
 	SetCopies(context.Context, *v1.SetCopiesRequest) (*v1.SetCopiesResponse, error)
 	// ListCopies returns the stored numbers, sorted by partition.
 	ListCopies(context.Context, *v1.ListCopiesRequest) (*v1.ListCopiesResponse, error)
+	// DescribeData describes the partitions that a job of the same patterns would begin with: their manifest and their
+	// columns. A pipeline can be checked against them, or made of them, before a job is submitted.
+	DescribeData(context.Context, *v1.DescribeDataRequest) (*v1.DescribeDataResponse, error)
 	SubmitJob(context.Context, *v1.SubmitJobRequest) (*v1.SubmitJobResponse, error)
 	ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error)
 	GetJob(context.Context, *v1.GetJobRequest) (*v1.GetJobResponse, error)
@@ -710,6 +715,12 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			httpClient,
 			baseURL+ControlListCopiesProcedure,
 			connect.WithSchema(controlMethods.ByName("ListCopies")),
+			connect.WithClientOptions(opts...),
+		),
+		describeData: connect.NewClient[v1.DescribeDataRequest, v1.DescribeDataResponse](
+			httpClient,
+			baseURL+ControlDescribeDataProcedure,
+			connect.WithSchema(controlMethods.ByName("DescribeData")),
 			connect.WithClientOptions(opts...),
 		),
 		submitJob: connect.NewClient[v1.SubmitJobRequest, v1.SubmitJobResponse](
@@ -831,6 +842,7 @@ type controlClient struct {
 	drainNode         *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
 	setCopies         *connect.Client[v1.SetCopiesRequest, v1.SetCopiesResponse]
 	listCopies        *connect.Client[v1.ListCopiesRequest, v1.ListCopiesResponse]
+	describeData      *connect.Client[v1.DescribeDataRequest, v1.DescribeDataResponse]
 	submitJob         *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
 	listJobs          *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
 	getJob            *connect.Client[v1.GetJobRequest, v1.GetJobResponse]
@@ -899,6 +911,15 @@ func (c *controlClient) SetCopies(ctx context.Context, req *v1.SetCopiesRequest)
 // ListCopies calls millrace.v1.Control.ListCopies.
 func (c *controlClient) ListCopies(ctx context.Context, req *v1.ListCopiesRequest) (*v1.ListCopiesResponse, error) {
 	response, err := c.listCopies.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DescribeData calls millrace.v1.Control.DescribeData.
+func (c *controlClient) DescribeData(ctx context.Context, req *v1.DescribeDataRequest) (*v1.DescribeDataResponse, error) {
+	response, err := c.describeData.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -1075,6 +1096,9 @@ type ControlHandler interface {
 	SetCopies(context.Context, *v1.SetCopiesRequest) (*v1.SetCopiesResponse, error)
 	// ListCopies returns the stored numbers, sorted by partition.
 	ListCopies(context.Context, *v1.ListCopiesRequest) (*v1.ListCopiesResponse, error)
+	// DescribeData describes the partitions that a job of the same patterns would begin with: their manifest and their
+	// columns. A pipeline can be checked against them, or made of them, before a job is submitted.
+	DescribeData(context.Context, *v1.DescribeDataRequest) (*v1.DescribeDataResponse, error)
 	SubmitJob(context.Context, *v1.SubmitJobRequest) (*v1.SubmitJobResponse, error)
 	ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error)
 	GetJob(context.Context, *v1.GetJobRequest) (*v1.GetJobResponse, error)
@@ -1162,6 +1186,12 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		ControlListCopiesProcedure,
 		svc.ListCopies,
 		connect.WithSchema(controlMethods.ByName("ListCopies")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlDescribeDataHandler := connect.NewUnaryHandlerSimple(
+		ControlDescribeDataProcedure,
+		svc.DescribeData,
+		connect.WithSchema(controlMethods.ByName("DescribeData")),
 		connect.WithHandlerOptions(opts...),
 	)
 	controlSubmitJobHandler := connect.NewUnaryHandlerSimple(
@@ -1286,6 +1316,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlSetCopiesHandler.ServeHTTP(w, r)
 		case ControlListCopiesProcedure:
 			controlListCopiesHandler.ServeHTTP(w, r)
+		case ControlDescribeDataProcedure:
+			controlDescribeDataHandler.ServeHTTP(w, r)
 		case ControlSubmitJobProcedure:
 			controlSubmitJobHandler.ServeHTTP(w, r)
 		case ControlListJobsProcedure:
@@ -1353,6 +1385,10 @@ func (UnimplementedControlHandler) SetCopies(context.Context, *v1.SetCopiesReque
 
 func (UnimplementedControlHandler) ListCopies(context.Context, *v1.ListCopiesRequest) (*v1.ListCopiesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.ListCopies is not implemented"))
+}
+
+func (UnimplementedControlHandler) DescribeData(context.Context, *v1.DescribeDataRequest) (*v1.DescribeDataResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.DescribeData is not implemented"))
 }
 
 func (UnimplementedControlHandler) SubmitJob(context.Context, *v1.SubmitJobRequest) (*v1.SubmitJobResponse, error) {

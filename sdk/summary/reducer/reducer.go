@@ -1,0 +1,262 @@
+// Package reducer folds the mini-batches of a pass over a data set into a summary.
+//
+//	r, err := reducer.New(reducer.Options{Columns: columns, Manifest: manifest, Plan: plan, Partitions: true})
+//	for mb := range miniBatches { // in the order of the plan
+//		err := r.Add(mb)
+//	}
+//	made, err := r.Finish()
+//
+// # Overview
+//
+// The pass is the one that pipeline.Statistics or Spec.StatisticsPass describes: its mini-batches hold the values of the
+// columns, cover the data set and come in the order of an unshuffled plan. Whoever made them, and whatever their size,
+// the summary is the same.
+//
+// A pass that is to survive the end of its process keeps the state of each partition ([Reducer.State]): of those that
+// have ended, and from time to time of the one that is being read. Another Reducer goes on from them
+// ([Reducer.Restore]). A state is about as large as what a partition's statistics take in memory, whatever the number of
+// rows: it does not grow with the data.
+//
+// # The form of a state
+//
+//	magic "MRSTATE\x01", digest of the job (32 bytes); as varints the partition's index in the manifest, its rows that
+//	were folded in, and the number of the next mini-batch; a length and the state of the columns (package accumulator); for each column whose labels are counted
+//	a length and the table (package targetencoding); CRC32C of the bytes before, 4 bytes, little-endian
+//
+// # Concurrency
+//
+// Add folds the columns of a mini-batch on as many goroutines as the machine runs at once. They end before Add returns.
+// A Reducer has one user at a time.
+//
+// # Errors
+//
+// [ErrState] says that bytes are no state of the pass's next partition. Damaged mini-batches give the errors of packages
+// accumulator and targetencoding.
+package reducer
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/selection"
+	"github.com/millrace/millrace/sdk/summary"
+	"github.com/millrace/millrace/sdk/summary/accumulator"
+	"github.com/millrace/millrace/sdk/targetencoding"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// Options describe a pass.
+type Options struct {
+	Job       dataset.Digest // of the pass's job, which its states carry
+	Columns   []pipeline.StatisticsColumn
+	Manifest  *dataset.Manifest
+	Plan      *dataset.Plan
+	Selection *selection.Selection // of the rows in the plan; nil: all rows
+	Malformed program.Malformed    // how malformed rows of text are treated
+	WholeOnly bool                 // the summary has no statistics of the partitions
+}
+
+// Reducer makes a summary.
+type Reducer struct {
+	o         Options
+	builder   *accumulator.Builder
+	targets   []*targetencoding.Builder // of each column, over the partitions that have ended; nil: not counted
+	open      []*targetencoding.Builder // of the partition that is being read
+	partition int                       // that is being read
+	rows      int64                     // of it, so far; malformed rows that are dropped are not counted
+	next      uint64                    // number of the next mini-batch
+}
+
+// CheckSize refuses a summary that no file can hold, before the pass.
+func CheckSize(columns, partitions int, wholeOnly bool) error {
+	if !wholeOnly && columns > summary.MaxCells/max(partitions, 1) {
+		return fmt.Errorf("%d columns of %d partitions are more than %d statistics: name fewer columns, or leave the "+
+			"partitions out", columns, partitions, summary.MaxCells)
+	}
+	return nil
+}
+
+// New begins a summary.
+func New(o Options) (*Reducer, error) {
+	described := make([]accumulator.Column, len(o.Columns))
+	r := &Reducer{o: o, targets: make([]*targetencoding.Builder, len(o.Columns))}
+	for i, c := range o.Columns {
+		described[i] = accumulator.Column{Name: c.Name, Type: c.Type, Kind: c.Kind, List: c.List}
+		if c.Folding == nil {
+			continue
+		}
+		if o.Malformed == program.MalformedDrop {
+			return nil, pipeline.ErrDroppedRows
+		}
+		r.targets[i] = targetencoding.NewBuilder(c.Folding.Folds)
+	}
+	var err error
+	if r.builder, err = accumulator.NewBuilder(described, !o.WholeOnly); err != nil {
+		return nil, err
+	}
+	r.openTargets()
+	return r, nil
+}
+
+// openTargets begins to count the labels of a partition.
+func (r *Reducer) openTargets() {
+	r.open = make([]*targetencoding.Builder, len(r.targets))
+	for i, c := range r.o.Columns {
+		if c.Folding != nil {
+			r.open[i] = targetencoding.NewBuilder(c.Folding.Folds)
+		}
+	}
+}
+
+// Partition returns the index of the partition that is being read.
+func (r *Reducer) Partition() int { return r.partition }
+
+// Next returns the number of the mini-batch that is to be added next.
+func (r *Reducer) Next() uint64 { return r.next }
+
+// EndPartitions ends the partitions before one.
+func (r *Reducer) EndPartitions(before int) error {
+	for ; r.partition < before; r.partition++ {
+		if err := r.builder.EndPartition(r.o.Manifest.Partitions[r.partition].Name, r.rows); err != nil {
+			return err
+		}
+		for i, t := range r.open {
+			if t == nil {
+				continue
+			}
+			if err := r.targets[i].AddTable(t.Table()); err != nil {
+				return fmt.Errorf("%s: %w", r.o.Columns[i].Name, err)
+			}
+		}
+		r.rows = 0
+		r.openTargets()
+	}
+	return nil
+}
+
+// Add folds the next mini-batch in. Goroutines take one column after the other.
+func (r *Reducer) Add(mb *tensor.MiniBatch) error {
+	at, err := r.o.Plan.MiniBatch(mb.Name.Number)
+	if err != nil {
+		return err
+	}
+	if mb.Name.Number != r.next || mb.Rows > at.Rows {
+		return fmt.Errorf("mini-batch %d with %d rows came, want mini-batch %d, of at most %d rows", mb.Name.Number, mb.Rows,
+			r.next, at.Rows)
+	}
+	if err := r.EndPartitions(at.Partition); err != nil {
+		return err
+	}
+	if at.Partition != r.partition {
+		return fmt.Errorf("mini-batch %d is of partition %d, which has ended", mb.Name.Number, at.Partition)
+	}
+	r.next, r.rows = r.next+1, r.rows+int64(mb.Rows)
+	keys := keyBlocks(mb)
+	columns := make(chan int, len(r.o.Columns))
+	for i := range r.o.Columns {
+		columns <- i
+	}
+	close(columns)
+	errs := make([]error, len(r.o.Columns))
+	foldColumns := func() {
+		for i := range columns {
+			block := columnBlock(&r.o.Columns[i], mb, keys)
+			if errs[i] = r.builder.Add(i, block); errs[i] == nil && r.open[i] != nil {
+				errs[i] = r.addTargets(i, at, mb, block)
+			}
+		}
+	}
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(r.o.Columns)) - 1 {
+		group.Go(foldColumns)
+	}
+	foldColumns()
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// Finish ends the last partitions and returns the summary.
+func (r *Reducer) Finish() (*summary.Summary, error) {
+	if err := r.EndPartitions(len(r.o.Manifest.Partitions)); err != nil {
+		return nil, err
+	}
+	digest, err := r.o.Manifest.Digest()
+	if err != nil {
+		return nil, err
+	}
+	made, err := r.builder.Finish(summary.Digest(digest))
+	if err != nil {
+		return nil, err
+	}
+	for i, targets := range r.targets {
+		if targets != nil {
+			made.Columns[i].Targets = targets.Table()
+		}
+	}
+	return made, nil
+}
+
+// addTargets counts the labels of a column of a mini-batch.
+func (r *Reducer) addTargets(column int, at dataset.MiniBatch, mb *tensor.MiniBatch, keys accumulator.Block) error {
+	name := r.o.Manifest.Partitions[at.Partition].Name
+	partition, err := targetencoding.NewPartition(name)
+	if err != nil {
+		return err
+	}
+	next := 0
+	for i, label := range mb.Label {
+		row := at.First + int64(i)
+		if r.o.Selection != nil {
+			row = r.o.Selection.Rows(at.Partition).Row(row)
+		}
+		key, hasKey := int64(0), keys.Lengths == nil || keys.Lengths[i] > 0
+		if hasKey {
+			key = keys.Integers[next]
+			next++
+		}
+		c := &r.o.Columns[column]
+		if err := r.open[column].Add(key, hasKey, c.Folding.Fold(partition, row), label); err != nil {
+			return fmt.Errorf("%s: row %d: %s: %w", name, row, c.Name, err)
+		}
+	}
+	return nil
+}
+
+// keyBlocks returns the values and the lengths of each key.
+func keyBlocks(mb *tensor.MiniBatch) []accumulator.Block {
+	blocks := make([]accumulator.Block, len(mb.Schema.Keys))
+	first := 0
+	for i := range blocks {
+		values := mb.Rows
+		if mb.Lengths != nil {
+			blocks[i].Lengths = mb.Lengths[i*mb.Rows:][:mb.Rows]
+			values = 0
+			for _, length := range blocks[i].Lengths {
+				values += int(length)
+			}
+		}
+		blocks[i].Integers = mb.Values64[first:][:values]
+		first += values
+	}
+	return blocks
+}
+
+// columnBlock returns a column of a mini-batch.
+func columnBlock(c *pipeline.StatisticsColumn, mb *tensor.MiniBatch, keys []accumulator.Block) accumulator.Block {
+	var b accumulator.Block
+	if c.Key >= 0 {
+		b = keys[c.Key]
+	}
+	switch c.Kind {
+	case summary.Reals:
+		b.Integers, b.Reals, b.Stride = nil, mb.Dense[c.Dense:], len(mb.Schema.Dense)
+	case summary.Lengths:
+		b.Integers = nil
+	}
+	return b
+}

@@ -1,0 +1,289 @@
+package endtoend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/internal/wholefile"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/summary"
+	reducers "github.com/millrace/millrace/sdk/summary/reducer"
+	localsummaries "github.com/millrace/millrace/trainmgr/local/summaries"
+	"github.com/millrace/millrace/trainmgr/remote"
+	"github.com/millrace/millrace/trainmgr/remote/summaries"
+)
+
+// statisticsDocument names statistics of filled and scaled values and of labels by folds, of the rows that a filter
+// chooses.
+const statisticsDocument = `name: scaled
+batch: 50
+label: {column: label}
+dense:
+  - {columns: [int_0], ops: [fill_null: 0, log: {add: 1}, normalize: {statistics: train}]}
+  - {columns: [cat_0], as: mean_cat, ops: [positive_modulus: 70, target_encoding: {statistics: train, folds: 3, seed: 4}]}
+statistics: {train: {}}
+filter: {all: [{column: int_0, ge: 1}, {sampling: {key: row, rate: 0.7, salt: 3}}]}
+`
+
+// summarize makes the summary of all columns and writes it to Out.
+func (r *reducer) summarize(ctx context.Context, c *remote.Client) error {
+	pass := clusterStatistics(r.Out, r.Work)
+	pass.Progress = func(summaries.StatisticsProgress) { time.Sleep(3 * time.Millisecond) } // the test kills it
+	_, err := pass.Run(ctx, c)
+	return err
+}
+
+// clusterStatistics returns a pass over all columns that writes the summary to a file, and its state after every
+// mini-batch.
+func clusterStatistics(out, work string) *summaries.Statistics {
+	return &summaries.Statistics{Batch: 50, Work: work, Every: time.Nanosecond, QueueBytes: 100_000, Logger: logger(),
+		Finished: func(s *summary.Summary) error {
+			b, err := s.Encode()
+			if err != nil {
+				return err
+			}
+			return wholefile.Write(out, b)
+		}}
+}
+
+// localSummary returns the file of a summary as one machine makes it of partitions.
+func localSummary(t testing.TB, pass *localsummaries.Pass, data map[string][]byte) []byte {
+	t.Helper()
+	made, err := pass.Run(t.Context(), openHere(t, data))
+	require.NoError(t, err)
+	b, err := made.Encode()
+	require.NoError(t, err)
+	return b
+}
+
+// keptMiniBatches returns how many mini-batches the states of a work folder hold.
+func keptMiniBatches(work string) uint64 {
+	b, err := os.ReadFile(filepath.Join(work, "open"))
+	if err != nil {
+		return 0
+	}
+	at, _ := reducers.Describe(b) // the file is written whole
+	return at.Next
+}
+
+// TestSummariesOfTheClustersData: one, two and five nodes with replicas make the bytes of one machine, and leave no
+// work folder.
+func TestSummariesOfTheClustersData(t *testing.T) {
+	data := files(t, 1500, 1401, 900, 1049, 2600) // the last one has more distinct values than are counted exactly
+	want := localSummary(t, &localsummaries.Pass{}, data)
+	whole := localSummary(t, &localsummaries.Pass{Columns: []string{"list_0", "cat_0"}, WholeOnly: true}, data)
+	spec, err := pipeline.Parse([]byte(statisticsDocument))
+	require.NoError(t, err)
+	ofPipeline := localSummary(t, &localsummaries.Pass{Pipeline: spec, Name: "train"}, data)
+	for _, n := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := startControl(t, controlOptions(t.TempDir()))
+			nodes := startNodes(t, s.URL(), n, data)
+			c := dial(t, s.URL())
+			awaitPartitions(t, c, nodes, len(data))
+			dir := t.TempDir()
+			out := filepath.Join(dir, "out")
+			pass := clusterStatistics(out, filepath.Join(dir, "work"))
+			var rows, seen int64
+			var last summaries.StatisticsProgress
+			pass.Started = func(all, taken int64) { rows = all - taken }
+			pass.Progress = func(p summaries.StatisticsProgress) { seen, last = seen+p.Rows, p }
+			made, err := pass.Run(t.Context(), c)
+			require.NoError(t, err)
+			got, err := os.ReadFile(out)
+			require.NoError(t, err)
+			assert.Equal(t, string(want), string(got))
+			assert.EqualValues(t, 1500+1401+900+1049+2600, rows)
+			assert.Equal(t, rows, seen)
+			assert.Equal(t, last.AllSplits, last.Splits)
+			assert.Zero(t, made.Resumed)
+			assert.Equal(t, rows, made.Rows)
+			assert.Positive(t, made.ReceivedBytes)
+			assert.NoDirExists(t, pass.Work)
+			job, err := c.Get(t.Context(), made.JobName)
+			require.NoError(t, err)
+			awaitDone(t, c, job.Id)
+
+			some := clusterStatistics(out, "")
+			some.Columns, some.WholeOnly, some.Batch = []string{"list_0", "cat_0"}, true, 0
+			_, err = some.Run(t.Context(), c)
+			require.NoError(t, err)
+			got, err = os.ReadFile(out)
+			require.NoError(t, err)
+			assert.Equal(t, string(whole), string(got))
+
+			passing := clusterStatistics(out, pass.Work)
+			passing.Pipeline, passing.Name = spec, "train"
+			_, err = passing.Run(t.Context(), c)
+			require.NoError(t, err)
+			got, err = os.ReadFile(out)
+			require.NoError(t, err)
+			assert.Equal(t, string(ofPipeline), string(got))
+		})
+	}
+}
+
+// TestAKilledSummary kills the process of a pass again and again, and a node and the leader in between. The bytes are
+// those of one machine.
+func TestAKilledSummary(t *testing.T) {
+	data := files(t, 3500, 3401, 1900, 2049)
+	want := localSummary(t, &localsummaries.Pass{}, data)
+	member := controlOptions(t.TempDir())
+	member.Listen = freePorts(t, 1)[0]
+	member.Logger = nil
+	leader := start(t, role{Member: &member})
+	at := leader.said[0]
+	parts := deal(data, 2)
+	held := maps.Clone(parts[1])
+	maps.Copy(held, parts[0])
+	n0 := nodeConfig("n0", []string{at}, makeDrive(t, "file", parts[0]))
+	n1 := nodeConfig("n1", []string{at}, makeDrive(t, "file", held))
+	first := start(t, role{Node: &n0})
+	start(t, role{Node: &n1})
+	c := dial(t, at)
+	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
+	dir := t.TempDir()
+	r := reducer{Control: []string{at}, Out: filepath.Join(dir, "out.summary"), Work: filepath.Join(dir, "work")}
+	kills := 0
+	for round := 0; ; round++ {
+		before := keptMiniBatches(r.Work)
+		p := start(t, role{Reducer: &r})
+		reaches := func(number uint64) {
+			require.Eventually(t, func() bool {
+				select {
+				case <-p.done:
+					return true
+				default:
+					return keptMiniBatches(r.Work) > number
+				}
+			}, 2*time.Minute, time.Millisecond)
+		}
+		reaches(before + 10)
+		switch round {
+		case 1:
+			first.kill()
+			first = start(t, role{Node: &n0})
+			reaches(before + 30)
+		case 2:
+			leader.kill()
+			leader = start(t, role{Member: &member})
+			reaches(before + 30)
+		}
+		if round < 6 {
+			p.kill()
+		}
+		<-p.done
+		if p.err == nil {
+			break
+		}
+		kills++
+		require.NoFileExists(t, r.Out)
+	}
+	assert.Greater(t, kills, 3)
+	got, err := os.ReadFile(r.Out)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(got))
+	assert.NoDirExists(t, r.Work)
+}
+
+// TestAWorkFolderOfASummary: a folder is refused by a pass over other columns or partitions, by that of a vocabulary and
+// by the same pass over other data; damaged states are an error that names the folder; the pass that began it goes on,
+// also after its caller could not write the file.
+func TestAWorkFolderOfASummary(t *testing.T) {
+	data := files(t, 1500, 1401)
+	want := localSummary(t, &localsummaries.Pass{}, data)
+	s := startControl(t, controlOptions(t.TempDir()))
+	nodes := startNodes(t, s.URL(), 2, data)
+	c := dial(t, s.URL())
+	awaitPartitions(t, c, nodes, len(data))
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	pass := clusterStatistics(out, filepath.Join(dir, "work"))
+	stopBehind := func(number uint64) error {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		pass.Progress = func(summaries.StatisticsProgress) {
+			if keptMiniBatches(pass.Work) >= number {
+				cancel(errStop)
+			}
+		}
+		defer func() { pass.Progress = nil }()
+		_, err := pass.Run(ctx, c)
+		return err
+	}
+	require.ErrorIs(t, stopBehind(35), errStop)
+	require.GreaterOrEqual(t, keptMiniBatches(pass.Work), uint64(35))
+	require.FileExists(t, filepath.Join(pass.Work, "partition-00000000"))
+
+	for what, change := range map[string]func(p *summaries.Statistics){
+		"set of statistics":  func(p *summaries.Statistics) { p.Columns = []string{"cat_0"} },
+		"choice of":          func(p *summaries.Statistics) { p.Partitions = []string{"part-00000*"} },
+		"to leave out":       func(p *summaries.Statistics) { p.Exclude = []string{"part-00000*"} },
+		"pipeline before":    func(p *summaries.Statistics) { p.Batch = 51 },
+		"an option below 0:": func(p *summaries.Statistics) { p.Every = -1 },
+	} {
+		other := *pass
+		change(&other)
+		_, err := other.Run(t.Context(), c)
+		var refused *summaries.OtherPassError
+		if errors.Is(err, remote.ErrOptions) {
+			continue
+		}
+		require.ErrorAs(t, err, &refused, what)
+	}
+	vocabulary := reduction(t, summaryDocument, "seen")
+	vocabulary.Work = pass.Work
+	_, err := vocabulary.Run(t.Context(), c)
+	var refused *summaries.OtherPassError
+	require.ErrorAs(t, err, &refused)
+
+	for _, name := range []string{"open", "partition-00000000"} {
+		path := filepath.Join(pass.Work, name)
+		good, err := os.ReadFile(path)
+		require.NoError(t, err)
+		damaged := slices.Clone(good)
+		damaged[len(damaged)/2] ^= 1
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		_, err = pass.Run(t.Context(), c)
+		require.ErrorIs(t, err, summaries.ErrWork, name)
+		require.ErrorContains(t, err, pass.Work, name)
+		require.NoError(t, os.WriteFile(path, good, 0o600))
+	}
+
+	more := startNode(t, nodeConfig("n9", []string{s.URL()}, makeDrive(t, "mem", map[string][]byte{
+		"part-00009.parquet": files(t, 300)["part-00000.parquet"]})), node.Options{})
+	nodes["n9"] = true
+	awaitPartitions(t, c, nodes, len(data)+1)
+	_, err = pass.Run(t.Context(), c)
+	require.ErrorIs(t, err, dataset.ErrOtherJob)
+	require.NoError(t, more.Close())
+	_, err = c.Drain(t.Context(), "n9", true) // it is gone for good
+	require.NoError(t, err)
+
+	finished := pass.Finished
+	pass.Finished = func(*summary.Summary) error { return errStop } // as of a full disk
+	require.Eventually(t, func() bool {
+		_, err := pass.Run(t.Context(), c)
+		return errors.Is(err, errStop)
+	}, time.Minute, 100*time.Millisecond)
+	require.NoFileExists(t, out)
+	pass.Finished = finished
+	made, err := pass.Run(t.Context(), c)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, made.Resumed, int64(35*50))
+	got, err := os.ReadFile(out)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(got))
+}
