@@ -29,14 +29,15 @@
 //
 //	rows, null rows, values, least and greatest number of values of a row, NaNs, infinities of both signs, finite values
 //	integers    least, greatest; sum (16 bytes), sum of squares (24 bytes), little-endian
-//	reals       least, greatest (4 bytes each); a number of exponents, and of each the exponent (1 byte), the sum and the
-//	            two words of the sum of squares
+//	reals       least, greatest (4 bytes each); a number of exponents, and of each the exponent (1 byte), the sum and
+//	            the two words of the sum of squares
 //	all but lengths
-//	            a byte that is 1 if the table of counted values was pruned; what was subtracted; the number of values, and
-//	            of each the distance of its bits from the value before and its count
+//	            a byte that is 1 if the table of counted values was pruned; what was subtracted; the number of values,
+//	            and of each the distance of its bits from the value before and its count
 //	if the table was pruned
-//	            2^14 registers of distinct values, a byte each; for numbers the count of zeros, then of the positive and
-//	            of the negative values a number of indices, and of each the distance from the one before and the count
+//	            2^14 registers of distinct values, a byte each; for numbers the count of zeros, then of the positive
+//	            and of the negative values a number of indices, and of each the distance from the one before and the
+//	            count
 //
 // A table that was not pruned has every value, and the sketches follow from it.
 //

@@ -15,7 +15,8 @@ import (
 
 // stateColumns has a column of each kind and form.
 var stateColumns = []Column{
-	{Name: "integers", Type: "int64", Kind: summary.Integers}, {Name: "lists", Type: "list of int64", Kind: summary.Integers, List: true},
+	{Name: "integers", Type: "int64", Kind: summary.Integers},
+	{Name: "lists", Type: "list of int64", Kind: summary.Integers, List: true},
 	{Name: "reals", Type: "float32", Kind: summary.Reals}, {Name: "hashes", Type: "bytes", Kind: summary.Hashes},
 	{Name: "lengths", Type: "list of float32", Kind: summary.Lengths, List: true},
 }

@@ -8,20 +8,22 @@
 //
 // # Overview
 //
-// The pass is the one that pipeline.Statistics or Spec.StatisticsPass describes: its mini-batches hold the values of the
-// columns, cover the data set and come in the order of an unshuffled plan. Whoever made them, and whatever their size,
-// the summary is the same.
+// The pass is the one that pipeline.Statistics or Spec.StatisticsPass describes: its mini-batches hold the values of
+// the columns, cover the data set and come in the order of an unshuffled plan. Whoever made them, and whatever their
+// size, the summary is the same.
 //
 // A pass that is to survive the end of its process keeps the state of each partition ([Reducer.State]): of those that
 // have ended, and from time to time of the one that is being read. Another Reducer goes on from them
-// ([Reducer.Restore]). A state is about as large as what a partition's statistics take in memory, whatever the number of
-// rows: it does not grow with the data.
+// ([Reducer.Restore]). A state is about as large as what a partition's statistics take in memory, whatever the number
+// of rows: it does not grow with the data.
 //
 // # The form of a state
 //
-//	magic "MRSTATE\x01", digest of the job (32 bytes); as varints the partition's index in the manifest, its rows that
-//	were folded in, and the number of the next mini-batch; a length and the state of the columns (package accumulator); for each column whose labels are counted
-//	a length and the table (package targetencoding); CRC32C of the bytes before, 4 bytes, little-endian
+//	magic "MRSTATE\x01", digest of the job (32 bytes)
+//	as varints the partition's index in the manifest, its rows that were folded in, the number of the next mini-batch
+//	a length and the state of the columns (package accumulator)
+//	for each column whose labels are counted a length and the table (package targetencoding)
+//	CRC32C of the bytes before, 4 bytes, little-endian
 //
 // # Concurrency
 //
@@ -30,8 +32,8 @@
 //
 // # Errors
 //
-// [ErrState] says that bytes are no state of the pass's next partition. Damaged mini-batches give the errors of packages
-// accumulator and targetencoding.
+// [ErrState] says that bytes are no state of the pass's next partition. Damaged mini-batches give the errors of
+// packages accumulator and targetencoding.
 package reducer
 
 import (
@@ -146,8 +148,8 @@ func (r *Reducer) Add(mb *tensor.MiniBatch) error {
 		return err
 	}
 	if mb.Name.Number != r.next || mb.Rows > at.Rows {
-		return fmt.Errorf("mini-batch %d with %d rows came, want mini-batch %d, of at most %d rows", mb.Name.Number, mb.Rows,
-			r.next, at.Rows)
+		return fmt.Errorf("mini-batch %d with %d rows came, want mini-batch %d, of at most %d rows", mb.Name.Number,
+			mb.Rows, r.next, at.Rows)
 	}
 	if err := r.EndPartitions(at.Partition); err != nil {
 		return err

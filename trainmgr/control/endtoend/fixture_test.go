@@ -196,8 +196,8 @@ func makeDrive(t testing.TB, kind string, files map[string][]byte) string {
 // smallDrive are the sizes of drives whose memory has no room for lookup tables.
 const smallDrive = "size=8MiB&slm=32MiB"
 
-// makeDriveOf does what makeDrive does, with the sizes of a query and the flash that wrap returns. A drive in a file has
-// its own flash again when its node opens it.
+// makeDriveOf does what makeDrive does, with the sizes of a query and the flash that wrap returns. A drive in a file
+// has its own flash again when its node opens it.
 func makeDriveOf(t testing.TB, kind, query string, files map[string][]byte,
 	wrap func(controller.Flash) controller.Flash) string {
 	t.Helper()

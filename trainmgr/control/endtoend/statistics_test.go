@@ -32,7 +32,9 @@ batch: 50
 label: {column: label}
 dense:
   - {columns: [int_0], ops: [fill_null: 0, log: {add: 1}, normalize: {statistics: train}]}
-  - {columns: [cat_0], as: mean_cat, ops: [positive_modulus: 70, target_encoding: {statistics: train, folds: 3, seed: 4}]}
+  - columns: [cat_0]
+    as: mean_cat
+    ops: [positive_modulus: 70, target_encoding: {statistics: train, folds: 3, seed: 4}]
 statistics: {train: {}}
 filter: {all: [{column: int_0, ge: 1}, {sampling: {key: row, rate: 0.7, salt: 3}}]}
 `
@@ -198,9 +200,9 @@ func TestAKilledSummary(t *testing.T) {
 	assert.NoDirExists(t, r.Work)
 }
 
-// TestAWorkFolderOfASummary: a folder is refused by a pass over other columns or partitions, by that of a vocabulary and
-// by the same pass over other data; damaged states are an error that names the folder; the pass that began it goes on,
-// also after its caller could not write the file.
+// TestAWorkFolderOfASummary: a folder is refused by a pass over other columns or partitions, by that of a vocabulary
+// and by the same pass over other data; damaged states are an error that names the folder; the pass that began it goes
+// on, also after its caller could not write the file.
 func TestAWorkFolderOfASummary(t *testing.T) {
 	data := files(t, 1500, 1401)
 	want := localSummary(t, &localsummaries.Pass{}, data)
