@@ -32,8 +32,11 @@ type Options struct {
 	Rows          int           // of the data, 0 means 400,000
 	Steps         int           // shares of the sweep between 0 and 1; 0 means 4
 	Turns         int           // how often each share and each policy trains, in turns; 0 means 3
-	Timeout       time.Duration // of each process; 0 means 5 minutes
-	Progress      func(string)  // receives a line of text for each step, if not nil
+	// JobTime is how long the job of the policy Extended trains at least: its tuner changes the share while the job runs.
+	// 0 means 2 minutes.
+	JobTime  time.Duration
+	Timeout  time.Duration // of each process; 0 means 5 minutes, or as long as JobTime wants
+	Progress func(string)  // receives a line of text for each step, if not nil
 }
 
 // Bounds of Options.
@@ -41,6 +44,8 @@ const (
 	MaxSteps = 100
 	MaxTurns = 100
 	MaxCores = 1024
+
+	MaxJobTime = time.Hour
 
 	MinBandwidth = 100_000
 	MaxBandwidth = 100_000_000_000
@@ -55,17 +60,27 @@ const waitDelay = 5 * time.Second
 
 // Measured holds the measurements for one trainer at one cut and one bandwidth.
 type Measured struct {
-	Cut          offload.Cut `json:"cut"`
-	Bandwidth    float64     `json:"link_bytes_per_second"` // 0: no limit, or none was permitted
-	TrainerCPU   float64     `json:"trainer_cpu"`           // share of the trainer's step in which it uses a CPU
-	TrainerQuota float64     `json:"trainer_cores"`         // 0: no quota was permitted
-	DriveQuota   float64     `json:"drive_cores"`
-	Sweep        []Point     `json:"sweep"`
-	Best         Point       `json:"best"`
-	Outcomes     []Outcome   `json:"outcomes"`
+	Cut          offload.Cut  `json:"cut"`
+	Bandwidth    float64      `json:"link_bytes_per_second"` // 0: no limit, or none was permitted
+	TrainerCPU   float64      `json:"trainer_cpu"`           // share of the trainer's step in which it uses a CPU
+	TrainerQuota float64      `json:"trainer_cores"`         // 0: no quota was permitted
+	DriveQuota   float64      `json:"drive_cores"`
+	Sweep        []Point      `json:"sweep"`
+	Best         Point        `json:"best"`
+	Outcomes     []JobOutcome `json:"outcomes"`
 	// BestOfCuts is the distance of this cut's best from the best of all cuts for the same trainer and bandwidth.
 	BestOfCuts float64 `json:"best_of_cuts_distance_share"`
 	Note       string  `json:"note,omitempty"` // deviations from the options
+}
+
+// JobOutcome is what a policy came to. Of Extended it is one long job, whose rate is that of its last third; of other
+// policies it is the median of the turns.
+type JobOutcome struct {
+	Outcome
+	Metrics *offload.Metrics `json:"metrics,omitempty"` // what the profile measured; nil: the control plane decided
+	// Ratio is the share in force when the job ended, and Tunings how often the tuner had changed it.
+	Ratio   float64 `json:"ratio_at_end"`
+	Tunings int     `json:"tunings"`
 }
 
 // Point is one share of the sweep. RowsPerSecond is the median of the turns.
@@ -103,8 +118,11 @@ func (o *Options) defaults() error {
 	if o.Turns == 0 {
 		o.Turns = 3
 	}
+	if o.JobTime == 0 {
+		o.JobTime = 2 * time.Minute
+	}
 	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Minute
+		o.Timeout = max(5*time.Minute, 4*o.JobTime)
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -134,6 +152,8 @@ func (o *Options) defaults() error {
 	case !(o.RowsPerSecond > 0) || o.Rows < 1 || o.Steps < 1 || o.Steps > MaxSteps || o.Timeout < 0:
 		return fmt.Errorf("%w: %v rows/s, %d rows, %d shares: want above 0, 1 to %d shares", ErrOptions,
 			o.RowsPerSecond, o.Rows, o.Steps, MaxSteps)
+	case o.JobTime < 0 || o.JobTime > MaxJobTime:
+		return fmt.Errorf("%w: jobs of %v: want 1 ns to %v", ErrOptions, o.JobTime, MaxJobTime)
 	case o.Turns < 1 || o.Turns > MaxTurns:
 		return fmt.Errorf("%w: %d turns: want 1 to %d", ErrOptions, o.Turns, MaxTurns)
 	}
@@ -327,10 +347,10 @@ func (b *bench) measure(ctx context.Context, w *workers, cpuShare float64) (Meas
 	if err := b.profile(ctx, w, cpuShare); err != nil {
 		return m, err
 	}
-	policies := []offload.Policy{offload.Extended, offload.Paper}
-	sweep, outcomes := make([]rates, b.Steps+1), make([]rates, len(policies))
-	decisions := make([]offload.Decision, len(policies))
-	for range b.Turns {
+	sweep := make([]rates, b.Steps+1)
+	var extended, paper trained
+	var paperRates rates
+	for turn := range b.Turns {
 		for i := range sweep {
 			share := strconv.FormatFloat(b.ratio(i), 'f', -1, 64)
 			trained, err := b.train(ctx, w, cpuShare, share, measuredEpochs)
@@ -339,12 +359,15 @@ func (b *bench) measure(ctx context.Context, w *workers, cpuShare float64) (Meas
 			}
 			sweep[i] = append(sweep[i], trained.rowsPerSecond)
 		}
-		for i, policy := range policies {
-			trained, err := b.train(ctx, w, cpuShare, policy.String(), measuredEpochs)
-			if err != nil {
+		var err error
+		if paper, err = b.train(ctx, w, cpuShare, offload.Paper.String(), measuredEpochs); err != nil {
+			return m, err
+		}
+		paperRates = append(paperRates, paper.rowsPerSecond)
+		if turn == b.Turns/2 { // in the middle, so that a machine that becomes slower or faster favours neither
+			if extended, err = b.trainLong(ctx, w, cpuShare, slices.Max(paperRates)); err != nil {
 				return m, err
 			}
-			outcomes[i], decisions[i] = append(outcomes[i], trained.rowsPerSecond), trained.decision
 		}
 	}
 	for i, rates := range sweep {
@@ -354,9 +377,9 @@ func (b *bench) measure(ctx context.Context, w *workers, cpuShare float64) (Meas
 			m.Best = p
 		}
 	}
-	for i, policy := range policies {
-		rate := outcomes[i].median()
-		m.Outcomes = append(m.Outcomes, Outcome{policy.String(), decisions[i], rate, 1 - rate/m.Best.RowsPerSecond})
+	paper.rowsPerSecond = paperRates.median()
+	m.Outcomes = []JobOutcome{
+		extended.outcome(offload.Extended, m.Best.RowsPerSecond), paper.outcome(offload.Paper, m.Best.RowsPerSecond),
 	}
 	return m, nil
 }

@@ -2,10 +2,15 @@ package offload
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/trainmgr/offload"
@@ -21,6 +26,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"rows":       {Command: []string{"x"}, Rows: -1},
 		"steps":      {Command: []string{"x"}, Steps: MaxSteps + 1},
 		"turns":      {Command: []string{"x"}, Turns: MaxTurns + 1},
+		"job time":   {Command: []string{"x"}, JobTime: MaxJobTime + 1},
 		"timeout":    {Command: []string{"x"}, Timeout: -1},
 		"cut":        {Command: []string{"x"}, Cuts: []offload.Cut{offload.None}},
 		"slow link":  {Command: []string{"x"}, Bandwidths: []float64{MinBandwidth - 1}},
@@ -30,6 +36,33 @@ func TestOptionsAreChecked(t *testing.T) {
 		_, err := Run(t.Context(), o)
 		require.ErrorIs(t, err, ErrOptions, name)
 	}
+}
+
+// TestTheLastThirdCounts: a tuner that finds a better share in the end is judged by that share.
+func TestTheLastThirdCounts(t *testing.T) {
+	log := ""
+	for second, rows := range []int{0, 100, 200, 300, 400, 900, 1400} {
+		log += fmt.Sprintf(`{"inputs":{"seconds":%d,"local_rows":%d,"remote_rows":%d}}`+"\n", second, rows/2, rows/2)
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	write := func(text string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write(log)
+	rate, ok, err := lateRate(path)
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.InDelta(t, 500, rate, 0)
+	write(log[:strings.Index(log, "\n")+1])
+	_, ok, err = lateRate(path)
+	require.NoError(t, err)
+	assert.False(t, ok, "one decision")
+	write("{")
+	_, _, err = lateRate(path)
+	require.ErrorContains(t, err, "log of decisions")
+	_, _, err = lateRate(path + ".missing")
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestACommandThatFailsSaysWhy(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,17 @@ type server struct {
 type trained struct {
 	rowsPerSecond float64
 	decision      offload.Decision // of the policy when the job began, or of the leader when the job ended
+	metrics       *offload.Metrics // nil: not measured by the job
+	ratio         float64          // when the job ended
+	tunings       int
+}
+
+// outcome compares a job with the sweep's best.
+func (t *trained) outcome(policy offload.Policy, best float64) JobOutcome {
+	return JobOutcome{
+		Outcome: Outcome{policy.String(), t.decision, t.rowsPerSecond, 1 - t.rowsPerSecond/best},
+		Metrics: t.metrics, Ratio: t.ratio, Tunings: t.tunings,
+	}
 }
 
 // startWorkers starts the processes of a cut.
@@ -175,9 +187,62 @@ func (b *bench) profile(ctx context.Context, w *workers, cpuShare float64) error
 	return err
 }
 
-// train runs a job. offloading is a share or the name of a policy.
+// trainLong runs a job of the policy Extended that lasts for JobTime, about, if it makes a number of rows a second. Its
+// rate is that of the last third, when the tuner has had time to search. A control plane keeps no log of its decisions
+// for a launcher, so the rate of its job is that of the whole job.
+func (b *bench) trainLong(ctx context.Context, w *workers, cpuShare, rowsPerSecond float64) (trained, error) {
+	epochs := max(measuredEpochs, int(math.Ceil(b.JobTime.Seconds()*rowsPerSecond/float64(b.Rows))))
+	if w.cut == offload.All {
+		return b.train(ctx, w, cpuShare, offload.Extended.String(), epochs)
+	}
+	log := b.folder("decisions.json")
+	t, err := b.train(ctx, w, cpuShare, offload.Extended.String(), epochs, "--offload-log", log)
+	if err != nil {
+		return t, err
+	}
+	if late, ok, err := lateRate(log); err != nil || ok {
+		t.rowsPerSecond = late
+		return t, err
+	}
+	return t, nil // the job ended before its tuner had decided twice
+}
+
+// lateRate returns the rows a second in the last third of the time between the first and the last of a log's decisions.
+// ok is false if no time lies between them.
+func lateRate(path string) (rowsPerSecond float64, ok bool, err error) {
+	log, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false, fmt.Errorf("log of decisions: %w", err)
+	}
+	var inputs []offload.Inputs
+	for line := range bytes.Lines(log) {
+		var r offload.Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			return 0, false, fmt.Errorf("log of decisions: %w", err)
+		}
+		inputs = append(inputs, r.Inputs)
+	}
+	if len(inputs) < 2 {
+		return 0, false, nil
+	}
+	last := inputs[len(inputs)-1]
+	begin := last.Seconds - (last.Seconds-inputs[0].Seconds)/3
+	from := inputs[0]
+	for _, in := range inputs[:len(inputs)-1] {
+		if in.Seconds <= begin {
+			from = in
+		}
+	}
+	if last.Seconds <= from.Seconds {
+		return 0, false, nil
+	}
+	rows := last.LocalRows + last.RemoteRows - from.LocalRows - from.RemoteRows
+	return rows / (last.Seconds - from.Seconds), true, nil
+}
+
+// train runs a job. offloading is a share or the name of a policy; more is added to the command's arguments.
 func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offloading string,
-	epochs int,
+	epochs int, more ...string,
 ) (trained, error) {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	b.Progress(fmt.Sprintf("cut %v, a trainer that uses %g of a CPU, offloading %s, %d epochs", w.cut, cpuShare,
@@ -198,7 +263,7 @@ func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offload
 	default:
 		args = append(args, "--control", w.at, "--own-worker", b.folder("own.yaml"))
 	}
-	out, err := b.run(ctx, b.trainer, args...)
+	out, err := b.run(ctx, b.trainer, append(args, more...)...)
 	if err != nil {
 		return trained{}, err
 	}
@@ -215,11 +280,13 @@ func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offload
 	result := trained{rowsPerSecond: report.RowsPerSecond}
 	switch shared := report.Sharing; {
 	case report.Offload != nil:
-		result.decision = report.Offload.Decision
+		result.decision, result.metrics = report.Offload.Decision, report.Offload.Metrics
+		result.ratio, result.tunings = report.Offload.Ratio, report.Offload.Retunings
 	case shared != nil:
 		share := max(shared.Share, 0)
 		result.decision = offload.Decision{Offload: share > 0, Cut: w.cut, Ratio: share,
 			Why: cmp.Or(shared.Why, "the job ended before the control plane decided")}
+		result.ratio = share
 	default:
 		return trained{}, errors.New("report of train: it does not say how splits were shared")
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,8 @@ With --real it trains on this machine instead, at each of the three cuts: a driv
 drive, or a storage node with its control plane is served by processes of their own, and a stand-in
 trainer that uses 0.3, 0.7 and 1 of a CPU runs in another, at several shares and under the policies,
 whose profile is measured before by a job of its own. All of that is done --turns times, and the
-medians count.
+medians count. The policy extended changes the share while its job runs, so it trains once for
+--job-time, and the last third counts.
 Each side has a quota of CPU (cpu.max, or cpu.cfs_quota_us). Then all of it again over a link of
 --bandwidth, the loopback device of a network namespace without a name (for which the capability
 CAP_SYS_ADMIN and the commands ip and tc are wanted). Where quotas or namespaces are not permitted it
@@ -91,6 +93,7 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 	f.Float64Var(&run.DriveCores, "drive-cores", 0.5, "with --real: quota of the drive")
 	f.IntVar(&run.Steps, "steps", 4, "with --real: shares of the sweep, beside 0")
 	f.IntVar(&run.Turns, "turns", 3, "with --real: how often each share and policy trains, in turns; the medians count")
+	f.DurationVar(&run.JobTime, "job-time", 2*time.Minute, "with --real: how long the job of the policy extended trains")
 	run.RowsPerSecond = 400_000
 	f.Var(quantity.RateFlag{To: &run.RowsPerSecond}, "trainer-rows-per-second", "with --real: speed of the trainer")
 	f.StringVar(&replay, "replay", "", "check a log of train --offload-log")
@@ -139,8 +142,8 @@ func (c benchCommands) measureOffload(ctx context.Context, o bench.Options) erro
 
 // printReal prints the table of what was measured on this machine.
 func printReal(w io.Writer, results []bench.Measured) {
-	fmt.Fprintf(w, "link MB/s\ttrainer's CPU\tcut\tbest of the sweep\tat\tbelow the best cut\textended\tat\tdistance\t"+
-		"paper\tat\tdistance\n")
+	fmt.Fprintf(w, "link MB/s\ttrainer's CPU\tcut\tbest of the sweep\tat\tbelow the best cut\textended\tdecided\tat the end\t"+
+		"distance\tpaper\tdecided\tdistance\n")
 	for _, r := range results {
 		link := "unlimited"
 		if r.Bandwidth > 0 {
@@ -149,8 +152,11 @@ func printReal(w io.Writer, results []bench.Measured) {
 		fmt.Fprintf(w, "%s\t%g\t%v\t%.0f\t%.2f\t%.1f%%", link, r.TrainerCPU, r.Cut, r.Best.RowsPerSecond, r.Best.Ratio,
 			100*r.BestOfCuts)
 		for _, outcome := range r.Outcomes {
-			fmt.Fprintf(w, "\t%.0f\t%.2f\t%.1f%%", outcome.RowsPerSecond, outcome.Decision.Ratio,
-				100*outcome.Distance)
+			fmt.Fprintf(w, "\t%.0f\t%.2f", outcome.RowsPerSecond, outcome.Decision.Ratio)
+			if outcome.Policy == offload.Extended.String() {
+				fmt.Fprintf(w, "\t%.2f", outcome.Ratio)
+			}
+			fmt.Fprintf(w, "\t%.1f%%", 100*outcome.Distance)
 		}
 		fmt.Fprintln(w)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,7 @@ func TestBenchOffloadTrains(t *testing.T) {
 	require.NoError(t, err)
 	o := bench.Options{
 		Command: []string{self}, Env: []string{asCommand + "=1"}, Cores: []float64{0.3}, Rows: 20_000, Steps: 2,
-		TrainerCores: 2, DriveCores: 2, RowsPerSecond: 1e6,
+		TrainerCores: 2, DriveCores: 2, RowsPerSecond: 1e6, JobTime: 500 * time.Millisecond,
 	}
 	results, err := bench.Run(t.Context(), o)
 	require.NoError(t, err)
@@ -74,6 +75,7 @@ func checkMeasured(t *testing.T, m bench.Measured) {
 		assert.Equal(t, policy, m.Outcomes[i].Policy)
 		assert.Positive(t, m.Outcomes[i].RowsPerSecond)
 		assert.NotEmpty(t, m.Outcomes[i].Decision.Why, "%v", m.Cut)
+		assert.Equal(t, m.Cut != offload.All, m.Outcomes[i].Metrics != nil, "%v", m.Cut)
 	}
 	assert.GreaterOrEqual(t, m.BestOfCuts, 0.0)
 	assert.Zero(t, m.Bandwidth)
@@ -86,7 +88,7 @@ func checkMeasured(t *testing.T, m bench.Measured) {
 
 func TestBenchOffloadRefuses(t *testing.T) {
 	for _, args := range [][]string{{"--cuts", "none"}, {"--cuts", "half"}, {"--bandwidth", "fast"}, {"--bandwidth", "0"},
-		{"--bandwidth", "1KB"}, {"--rows", "-1"}} {
+		{"--bandwidth", "1KB"}, {"--rows", "-1"}, {"--job-time", "-1s"}} {
 		code, _, errs := millrace(t, append([]string{"bench", "offload", "--real"}, args...)...)
 		assert.Equal(t, exitUsage, code, "%q: %s", args, errs)
 	}
