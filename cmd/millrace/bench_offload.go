@@ -142,8 +142,8 @@ func (c benchCommands) measureOffload(ctx context.Context, o bench.Options) erro
 
 // printReal prints the table of what was measured on this machine.
 func printReal(w io.Writer, results []bench.Measured) {
-	fmt.Fprintf(w, "link MB/s\ttrainer's CPU\tcut\tbest of the sweep\tat\tbelow the best cut\textended\tdecided\tat the end\t"+
-		"distance\tpaper\tdecided\tdistance\n")
+	fmt.Fprintf(w, "link MB/s\ttrainer's CPU\tcut\tbest of the sweep\tat\tbelow the best cut\t"+
+		"extended\tdecided\tat the end\tdistance\tpaper\tdecided\tdistance\n")
 	for _, r := range results {
 		link := "unlimited"
 		if r.Bandwidth > 0 {
