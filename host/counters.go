@@ -18,7 +18,8 @@ func ReadCounters(ctx context.Context, dev *sdk.Device) (*api.Counters, error) {
 	}
 	c := &api.Counters{
 		Backend: l.Backend, Programs: l.Executions, Rows: l.Rows,
-		FlashToDRAMBytes: l.FlashToDRAM.Bytes, DRAMToHostBytes: l.DRAMToHost.Bytes, HostToDRAMBytes: l.HostToDRAM.Bytes,
+		FlashToDRAMBytes: l.FlashToDRAM.Bytes, FlashLentBytes: l.FlashLent.Bytes,
+		DRAMToHostBytes: l.DRAMToHost.Bytes, HostToDRAMBytes: l.HostToDRAM.Bytes,
 	}
 	for _, p := range l.Programs {
 		c.BusyNanoseconds += p.Timing.Total
@@ -31,6 +32,7 @@ func countersSince(c, earlier *api.Counters) *api.Counters {
 	return &api.Counters{
 		Backend: c.Backend, Programs: c.Programs - earlier.Programs, Rows: c.Rows - earlier.Rows,
 		FlashToDRAMBytes: c.FlashToDRAMBytes - earlier.FlashToDRAMBytes,
+		FlashLentBytes:   c.FlashLentBytes - earlier.FlashLentBytes,
 		DRAMToHostBytes:  c.DRAMToHostBytes - earlier.DRAMToHostBytes,
 		HostToDRAMBytes:  c.HostToDRAMBytes - earlier.HostToDRAMBytes,
 		BusyNanoseconds:  c.BusyNanoseconds - min(earlier.BusyNanoseconds, c.BusyNanoseconds),

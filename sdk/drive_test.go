@@ -79,7 +79,14 @@ func TestDrivesAgree(t *testing.T) {
 						s := p.Stats()
 						after, err := dev.Counters(ctx)
 						require.NoError(t, err)
-						assert.Equal(t, uint64(s.BytesPlanned), after.FlashToDRAM.Bytes-before.FlashToDRAM.Bytes)
+						moved := after.FlashToDRAM.Bytes - before.FlashToDRAM.Bytes
+						lent := after.FlashLent.Bytes - before.FlashLent.Bytes
+						if slm > 1<<20 {
+							assert.Equal(t, uint64(s.BytesPlanned), moved+lent)
+						} else { // windows of before lie where others are written, so that copies that were put off are made
+							assert.GreaterOrEqual(t, moved+lent, uint64(s.BytesPlanned))
+							assert.LessOrEqual(t, max(moved, lent), uint64(s.BytesPlanned))
+						}
 						assert.Equal(t, uint64(s.Slices), after.Executions-before.Executions)
 						assert.Equal(t, run.Rows, s.Rows)
 						copied := after.FlashToDRAM.Nanoseconds - before.FlashToDRAM.Nanoseconds

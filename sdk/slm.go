@@ -104,9 +104,7 @@ func (s *SLM) Release(ctx context.Context) error {
 	if s.released {
 		return nil
 	}
-	if b, ok := s.View(0, s.size); ok {
-		poison(b)
-	}
+	poison(s)
 	whole := wholePages(s.size)
 	err := s.c.set.release(s.bind(ctx), cs.Range{Addr: s.addr, Len: whole})
 	if err != nil && !errors.Is(err, tcp.ErrLost) { // which gave it back too

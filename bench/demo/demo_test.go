@@ -41,7 +41,7 @@ func TestTheMainJob(t *testing.T) {
 	for _, d := range r.PerDrive {
 		assert.EqualValues(t, 6000, d.Rows)
 		assert.Equal(t, "drive (vendor)", d.Engine)
-		assert.EqualValues(t, d.BytesMoved, d.Counters.FlashToDRAMBytes)
+		assert.EqualValues(t, d.BytesMoved, d.Counters.FlashToDRAMBytes+d.Counters.FlashLentBytes)
 		assert.EqualValues(t, d.Rows, d.Counters.Rows)
 	}
 	for name, v := range last {

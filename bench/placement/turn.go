@@ -38,7 +38,8 @@ func (s *stage) count(ctx context.Context, r *Result) error {
 	fetched := int64(after.DRAMToHostBytes - before.DRAMToHostBytes)
 	switch s.mode {
 	case InStorage:
-		r.Links.FlashToDrive = int64(after.FlashToDRAMBytes - before.FlashToDRAMBytes)
+		r.Links.FlashToDrive = int64(after.FlashToDRAMBytes - before.FlashToDRAMBytes +
+			after.FlashLentBytes - before.FlashLentBytes)
 		r.Links.DriveToNode = fetched
 	case Card:
 		r.Links.HostToCard, r.Links.CardToHost = stored, fetched

@@ -5,15 +5,16 @@
 //
 // A data set of the workload is generated (int64 ids, every feature present unless Options.Coverage says otherwise, so
 // that a row of RM5 has the 8,908 bytes that the models assume), read into memory, and preprocessed again and again by
-// one stream a thread until enough time has passed. Files are PLAIN and uncompressed unless Options say otherwise. Two
-// workloads are not Parquet: Criteo's rows as text ([CriteoTSV]) and packed ([CriteoBinary]), through MiniPipe's
-// stateless pipeline; bytes in are then those of the partition. [RealTSV], [RealBinary] and [RealRM1] are over rows of
-// Criteo's own, which Options.Criteo names, beside the generated ones. Workloads with vocabularies (criteo-5k,
-// criteo-512k and criteo-1m over packed rows, criteo-5k-tsv and criteo-1m-tsv over text, d1-2 to d2-3 over MiniPipe's
-// data sets) run both loops, each of which reads all rows: a pass that builds the vocabularies and their files, and a
-// pass that applies them. A row counts once for both, and folding and looking ids up is other time. With
-// Options.Threads threads the Go scheduler gets the same number of processors, so that nothing runs beside the threads.
-// Bytes in are the column chunk bytes that were decoded, bytes out the tensors' bytes.
+// one stream a thread until enough time has passed. With the drive engine the partition lies on a drive in a file.
+// Files are PLAIN and uncompressed unless Options say otherwise. Two workloads are not Parquet: Criteo's rows as text
+// ([CriteoTSV]) and packed ([CriteoBinary]), through MiniPipe's stateless pipeline; bytes in are then those of the
+// partition. [RealTSV], [RealBinary] and [RealRM1] are over rows of Criteo's own, which Options.Criteo names, beside
+// the generated ones. Workloads with vocabularies (criteo-5k, criteo-512k and criteo-1m over packed rows, criteo-5k-tsv
+// and criteo-1m-tsv over text, d1-2 to d2-3 over MiniPipe's data sets) run both loops, each of which reads all rows: a
+// pass that builds the vocabularies and their files, and a pass that applies them. A row counts once for both, and
+// folding and looking ids up is other time. With Options.Threads threads the Go scheduler gets the same number of
+// processors, so that nothing runs beside the threads. Bytes in are the column chunk bytes that were decoded, bytes out
+// the tensors' bytes.
 //
 // # Errors
 //
@@ -26,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,6 +35,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
@@ -208,7 +211,7 @@ type bench struct {
 	batch     int
 }
 
-// openPartition reads the file into memory, or makes it a drive.
+// openPartition reads the file into memory, and with the drive engine writes it to a drive in a file beside it.
 func (b *bench) openPartition(ctx context.Context, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -216,17 +219,33 @@ func (b *bench) openPartition(ctx context.Context, path string) error {
 	}
 	po := partition.Options{Bytes: data}
 	if b.o.Engine == host.EngineDrive {
-		var extents []partition.Extent
-		b.device, extents, err = sdk.OpenFiles(ctx, []string{path},
-			sdk.FilesOptions{Threads: b.o.Threads, Commands: b.o.Commands})
-		if err != nil {
+		if b.device, err = createDrive(ctx, path+".flash", data, b.o); err != nil {
 			return err
 		}
-		po.Extents = extents[:1]
+		po.Extents = []partition.Extent{{Len: int64(len(data))}}
 	}
 	b.partition, err = partition.Open(ctx, filepath.Base(path), bytes.NewReader(data), int64(len(data)), b.source,
 		po)
 	return err
+}
+
+// createDrive makes a drive in a file that holds data from its first block on.
+func createDrive(ctx context.Context, path string, data []byte, o Options) (*sdk.Device, error) {
+	size := (len(data) + csd.LBA512 - 1) / csd.LBA512 * csd.LBA512
+	uri := fmt.Sprintf("file:%s?size=%dB&threads=%d", url.PathEscape(path), size, max(o.Threads, 1))
+	if o.Commands != "" {
+		uri += "&commands=" + string(o.Commands)
+	}
+	dev, err := sdk.Create(ctx, uri, sdk.DeviceOptions{})
+	if err != nil {
+		return nil, err
+	}
+	blocks := make([]byte, size)
+	copy(blocks, data)
+	if err := dev.WriteBlocks(ctx, blocks, 0, false); err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return dev, nil
 }
 
 // open opens the partition and starts a processor.

@@ -281,8 +281,9 @@ func (c driveCommands) printInfo(i driveInfo) error {
 		}
 		if k := i.Counters; k != nil {
 			fmt.Fprintf(w,
-				"counters\t%d executions, %d rows, %d bytes flash to DRAM, %d DRAM to host, %d host to DRAM\n",
-				k.Programs, k.Rows, k.FlashToDRAMBytes, k.DRAMToHostBytes, k.HostToDRAMBytes)
+				"counters\t%d executions, %d rows, %d bytes flash to DRAM, %d read on flash, %d DRAM to host, "+
+					"%d host to DRAM\n",
+				k.Programs, k.Rows, k.FlashToDRAMBytes, k.FlashLentBytes, k.DRAMToHostBytes, k.HostToDRAMBytes)
 		}
 	})
 }

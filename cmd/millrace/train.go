@@ -387,8 +387,8 @@ func printReport(w io.Writer, r *trainmgr.Report) {
 			own = "not told: see the notes"
 		}
 		if k := d.Counters; k != nil {
-			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d to host", k.Programs, k.Rows,
-				k.FlashToDRAMBytes, k.DRAMToHostBytes)
+			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d read on flash, %d to host", k.Programs, k.Rows,
+				k.FlashToDRAMBytes, k.FlashLentBytes, k.DRAMToHostBytes)
 		}
 		p := fmt.Sprintf("%.0f", d.RowsPerSecond)
 		if d.Spread > 0 {

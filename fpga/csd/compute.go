@@ -3,6 +3,7 @@ package csd
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -38,6 +39,9 @@ type compute struct {
 	log     *slog.Logger
 }
 
+// InputRange implements controller.InputReader: programs only read their input.
+func (c *compute) InputRange() int { return rangeInput }
+
 // SLM implements controller.Compute.
 func (c *compute) SLM() []byte { return c.slm }
 
@@ -64,8 +68,14 @@ func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (
 		return 0, nvme.ProgramNotActivated
 	}
 	// The engine is written not to panic. Should it, the fault stays in the command: a drive does not take its host down.
+	in := controller.InputOf(ctx)
 	defer func() {
 		if r := recover(); r != nil {
+			if in != nil && isMemoryFault(r) {
+				c.log.Error("read flash that an execution reads in place", "error", r)
+				v, st = 0, nvme.UnrecoveredReadError
+				return
+			}
 			c.log.Error("engine fault", "panic", r, "stack", string(debug.Stack()))
 			v, st = 0, nvme.InternalError
 		}
@@ -76,6 +86,11 @@ func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (
 	}
 	if len(ranges) == rangeCount {
 		mem.Tables = c.at(ranges[rangeTables])
+	}
+	if in != nil {
+		mem.Lent = in
+		// The medium may fail under a mapped file. The fault is then a panic of this goroutine, and the command's.
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	}
 	start := time.Now()
 	var units engine.Profile
@@ -89,6 +104,15 @@ func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (
 		return uint64(state), cs.StatusProgramFault
 	}
 	return uint64(state), nvme.Success
+}
+
+// isMemoryFault reports whether a panic is an access to memory that could not be read.
+func isMemoryFault(panicked any) bool {
+	fault, ok := panicked.(interface {
+		runtime.Error
+		Addr() uintptr
+	})
+	return ok && fault.Addr() != 0
 }
 
 // at is a range's bytes; the controller has checked that it lies inside.

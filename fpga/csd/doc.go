@@ -9,6 +9,16 @@
 //     image in PATH.json, and loaded images in PATH.slotN.mimg, each replaced by a rename;
 //   - some files, each from a block boundary on, read-only and not copied ([Files]).
 //
+// # Lent flash
+//
+// Engine threads read blocks of flash in a file where they lie, in a mapping of the file, instead of a copy in the
+// drive's memory, on Linux and while nobody else can change the file. The drive holds a lease on the file (fcntl,
+// F_SETLEASE), which the kernel grants if nobody else has it open, or has a file of [Files] open for writing. Whoever
+// opens or cuts the file later waits until the drive has copied what it lent and given the lease back, which takes as
+// long as the executions that run. The drive asks for another lease a second later at the earliest. A medium that fails
+// under an execution fails its command with Unrecovered Read Error. Flash on file systems other than ext4, XFS, Btrfs,
+// F2FS and tmpfs is copied, and so is flash in memory.
+//
 // # Images
 //
 // Image slot 0 holds the stock image, which came with the drive and cannot be replaced. Slots 1 and 2 are the field

@@ -19,6 +19,7 @@ type fileFlash struct {
 	readOnly error // why it cannot be written; nil: it can. Constant once the drive is open
 	blocks   stripes
 	lost     losses
+	lent     *lentFile // nil: its bytes are not lent
 }
 
 // fileMode is the mode of flash and of the files beside it: training rows are for their owner and the group that may
@@ -53,7 +54,7 @@ func openFileFlash(path string, create bool) (*fileFlash, error) {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	return &fileFlash{f: f, readOnly: readOnly}, nil
+	return &fileFlash{f: f, readOnly: readOnly, lent: newLentFile(f, readOnly == nil)}, nil
 }
 
 func check(f *os.File, create bool) error {
@@ -144,7 +145,20 @@ func (ff *fileFlash) Discard(off, n int64) (err error) {
 	return nil
 }
 
-func (ff *fileFlash) Close() error { return ff.f.Close() }
+// Lend implements controller.LendingFlash.
+func (ff *fileFlash) Lend(off, n int64) (b []byte, term uint64, ok bool) { return ff.lent.lend(off, n) }
+
+// Lasts implements controller.LendingFlash.
+func (ff *fileFlash) Lasts(term uint64) bool { return ff.lent.lasts(term) }
+
+// OnRecall implements controller.LendingFlash.
+func (ff *fileFlash) OnRecall(recall func()) {
+	if ff.lent != nil {
+		ff.lent.recall = recall
+	}
+}
+
+func (ff *fileFlash) Close() error { return errors.Join(ff.lent.close(), ff.f.Close()) }
 
 // writeZeros is punch where holes cannot be made.
 func writeZeros(f *os.File, off, n int64) error {

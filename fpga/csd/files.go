@@ -19,6 +19,7 @@ type Extent struct {
 // copied; bytes between a file's end and the next block read as zeros.
 type filesFlash struct {
 	files   []*os.File
+	lent    []*lentFile // of each file; nil: its bytes are not lent
 	extents []Extent
 	size    int64
 }
@@ -55,7 +56,7 @@ func (ff *filesFlash) add(path string, lba int64) error {
 	if err != nil {
 		return fmt.Errorf("flash of files: %w", err)
 	}
-	ff.files = append(ff.files, f)
+	ff.files, ff.lent = append(ff.files, f), append(ff.lent, newLentFile(f, false))
 	if st, err = f.Stat(); err != nil {
 		return fmt.Errorf("flash of files: %w", err)
 	}
@@ -74,23 +75,7 @@ func (ff *filesFlash) ReadAt(p []byte, off int64) (int, error) {
 	}
 	for done := 0; done < len(p); {
 		at := off + int64(done)
-		// The last file that begins at or before at.
-		i, found := slices.BinarySearchFunc(ff.extents, at, func(e Extent, at int64) int {
-			switch {
-			case e.Offset < at:
-				return -1
-			case e.Offset > at:
-				return 1
-			}
-			return 0
-		})
-		if !found {
-			i--
-		}
-		// Empty files share an offset with a file that has bytes, which is the last of them.
-		for i+1 < len(ff.extents) && ff.extents[i+1].Offset <= at {
-			i++
-		}
+		i := ff.fileAt(at)
 		rest := p[done:]
 		if next := i + 1; next < len(ff.extents) {
 			rest = rest[:min(int64(len(rest)), ff.extents[next].Offset-at)]
@@ -112,6 +97,54 @@ func (ff *filesFlash) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
+// fileAt returns the index of the last file that begins at or before a byte of the flash, -1 if there is none.
+func (ff *filesFlash) fileAt(at int64) int {
+	i, found := slices.BinarySearchFunc(ff.extents, at, func(e Extent, at int64) int {
+		switch {
+		case e.Offset < at:
+			return -1
+		case e.Offset > at:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		i--
+	}
+	// Empty files share an offset with a file that has bytes, which is the last of them.
+	for i+1 < len(ff.extents) && ff.extents[i+1].Offset <= at {
+		i++
+	}
+	return i
+}
+
+// termBits is the number of bits of a term that count the leases of one file. The others are the file's number.
+const termBits = 40
+
+// Lend implements controller.LendingFlash. Bytes of two files, and zeros behind a file, are not lent.
+func (ff *filesFlash) Lend(off, n int64) (b []byte, term uint64, ok bool) {
+	i := ff.fileAt(off)
+	if i < 0 || off+n > ff.extents[i].Offset+ff.extents[i].Size {
+		return nil, 0, false
+	}
+	b, term, ok = ff.lent[i].lend(off-ff.extents[i].Offset, n)
+	return b, uint64(i)<<termBits | term, ok
+}
+
+// Lasts implements controller.LendingFlash.
+func (ff *filesFlash) Lasts(term uint64) bool {
+	return ff.lent[term>>termBits].lasts(term & (1<<termBits - 1))
+}
+
+// OnRecall implements controller.LendingFlash.
+func (ff *filesFlash) OnRecall(recall func()) {
+	for _, l := range ff.lent {
+		if l != nil {
+			l.recall = recall
+		}
+	}
+}
+
 var errReadOnly = errors.New("flash is read-only")
 
 func (ff *filesFlash) WriteAt([]byte, int64) (int, error) { return 0, errReadOnly }
@@ -119,8 +152,8 @@ func (ff *filesFlash) Discard(int64, int64) error         { return errReadOnly }
 
 func (ff *filesFlash) Close() error {
 	var errs []error
-	for _, f := range ff.files {
-		errs = append(errs, f.Close())
+	for i, f := range ff.files {
+		errs = append(errs, ff.lent[i].close(), f.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -38,6 +38,24 @@ func Units() []program.UnitRef { return program.Known() }
 // is empty for programs without lookup tables.
 type Memory struct {
 	Program, Input, Dict, Scratch, Output, Result, Tables []byte
+	// Lent has the bytes of the input range if some of them do not lie in Input; nil: all do.
+	Lent LentInput
+}
+
+// LentInput is an input range of which some bytes lie elsewhere.
+type LentInput interface {
+	// Bytes returns bytes [off, off+n) of the input range, which lie inside it. They stay as they are until the execution
+	// ends.
+	Bytes(off, n uint64) []byte
+}
+
+// window returns the bytes of a window, if it lies inside the input range.
+func (m *Memory) window(s program.Span) ([]byte, bool) {
+	b, ok := spanBytes(m.Input, s)
+	if ok && m.Lent != nil && s.Len > 0 {
+		b = m.Lent.Bytes(s.Off, s.Len)
+	}
+	return b, ok
 }
 
 // Engine executes slices. It is safe for concurrent use.

@@ -74,7 +74,7 @@ func (x *executor) checkTask(t *program.Task) (taskState, error) {
 		return state, sliceError("rows %d+%d of %d", t.Row, t.Count, s.Rows)
 	}
 	var ok bool
-	if state.window, ok = spanBytes(x.memory.Input, t.Window); !ok {
+	if state.window, ok = x.memory.window(t.Window); !ok {
 		return state, sliceError("window %d+%d in a range of %d bytes", t.Window.Off, t.Window.Len, len(x.memory.Input))
 	}
 	if state.dictRoom, ok = spanBytes(x.memory.Dict, t.Dict); !ok {

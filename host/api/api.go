@@ -188,7 +188,8 @@ type Counters struct {
 	Backend          string `json:"backend"`
 	Programs         uint64 `json:"programs_run"`
 	Rows             uint64 `json:"rows"`
-	FlashToDRAMBytes uint64 `json:"flash_to_dram_bytes"`
+	FlashToDRAMBytes uint64 `json:"flash_to_dram_bytes"` // copied
+	FlashLentBytes   uint64 `json:"flash_lent_bytes"`    // read on the flash, where they lie
 	DRAMToHostBytes  uint64 `json:"dram_to_host_bytes"`
 	HostToDRAMBytes  uint64 `json:"host_to_dram_bytes"`
 	BusyNanoseconds  uint64 `json:"busy_ns"`

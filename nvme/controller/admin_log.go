@@ -189,6 +189,7 @@ func (s *Subsystem) vendorLog() []byte {
 	l.Backend = s.opt.Compute.BackendName()
 	m := &s.moves
 	l.FlashToDRAM, l.DRAMToHost, l.HostToDRAM = m.flashToDRAM.read(), m.dramToHost.read(), m.hostToDRAM.read()
+	l.FlashLent = m.flashLent.read()
 	l.SLMBytes, l.SLMReserved = s.slm.size(), s.slm.reserved()
 	return l.Marshal()
 }

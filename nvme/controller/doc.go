@@ -31,14 +31,26 @@
 // counted for each direction and reported in vendor log page C0h. Blocks that such moves read count as data units read
 // in the SMART log, but not as host read commands. Reads of a mapped view are not counted, as with a PCIe BAR.
 //
+// # Lent blocks
+//
+// A flash that can lend its bytes (LendingFlash) saves the copy of blocks into memory where the device reads its input
+// by InputOf. The copy is put off: the memory holds the blocks as if they had been copied, and executions read them on
+// the flash. The copy is made when a command reads the bytes in the memory itself, when a host gets a view of them,
+// when the blocks are about to be written or deallocated, and when the flash recalls what it has lent. A write to a
+// block waits for executions that read the block; a write to other blocks does not. What the owner of the memory gives
+// back is not copied. Bytes that were lent are counted apart from bytes that were copied; those of a copy that was put
+// off and made later count in both.
+//
 // # Concurrency
 //
 // Everything exported is safe for concurrent use. The namespaces with blocks are a table that is replaced, so that a
 // command finds its namespace without a lock; a command enters its namespace before it touches the flash and leaves it
 // when it completes, and a namespace that is removed waits for the commands in it. Controller.mu guards an
 // association's state, Subsystem.mu the list of associations, programs.mu changes of programs, memory.mu the claims and
-// accesses. The last two are taken under the first; a Flash or a Compute is called with no other lock held. Execute
-// runs in its caller's goroutine. The goroutines of a reset and of a shutdown end before Close returns.
+// accesses, lender.mu the lent blocks. programs.mu and memory.mu are taken under Controller.mu, lender.mu under
+// memory.mu. A Flash or a Compute is called with no lock held, except that a copy that was put off reads the flash
+// under lender.mu. Execute runs in its caller's goroutine. The goroutines of a reset and of a shutdown end before Close
+// returns.
 //
 // # Errors
 //

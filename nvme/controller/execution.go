@@ -26,7 +26,12 @@ func (s *Subsystem) checkRanges(ranges []cs.Range) nvme.Status {
 
 // execute runs the program over ranges that are leased. enter has admitted the request before.
 func (r *request) execute(ranges []cs.Range, args []byte) nvme.Status {
-	v, st := r.c.sub.opt.Compute.Execute(r.context(), ranges, args)
+	s, ctx := r.c.sub, r.context()
+	if in := s.slm.lent.begin(ranges, s.inputRange); in != nil {
+		defer s.slm.lent.end(in)
+		ctx = context.WithValue(ctx, inputKey{}, in)
+	}
+	v, st := s.opt.Compute.Execute(ctx, ranges, args)
 	r.result = v
 	return st
 }

@@ -178,7 +178,7 @@ func dataUnits(sectors uint64) uint64 {
 }
 
 // moves counts what commands moved between flash, device DRAM and the host.
-type moves struct{ flashToDRAM, dramToHost, hostToDRAM movement }
+type moves struct{ flashToDRAM, dramToHost, hostToDRAM, flashLent movement }
 
 type movement struct{ bytes, commands, nanoseconds atomic.Uint64 }
 

@@ -30,12 +30,17 @@ type access struct {
 
 // memory decides which association may touch which byte of subsystem local memory.
 type memory struct {
-	bytes []byte // not guarded: claims and leases keep commands apart
+	bytes []byte  // not guarded: claims and leases keep commands apart
+	lent  *lender // blocks that the memory holds and that lie on the flash
 
 	mu       sync.Mutex
 	claims   []claim // sorted by off
 	accesses map[*access]struct{}
 	dirty    []cs.Range // holds the bytes of an earlier holder; sorted, apart
+}
+
+func newMemory(bytes []byte) *memory {
+	return &memory{bytes: bytes, lent: newLender(bytes), accesses: map[*access]struct{}{}}
 }
 
 func (m *memory) size() uint64 { return uint64(len(m.bytes)) }
@@ -135,7 +140,7 @@ func (m *memory) release(owner *Controller, r cs.Range) nvme.Status {
 				return nvme.MemoryRangeSetInUse
 			}
 			m.claims = slices.Delete(m.claims, i, i+1)
-			m.markDirty(r)
+			m.giveBack(r)
 			return nvme.Success
 		}
 	}
@@ -167,12 +172,24 @@ func (m *memory) releaseAll(owner *Controller) {
 }
 
 func (m *memory) drop(which func(claim) bool) {
+	var ended []cs.Range
 	for _, c := range m.claims {
 		if which(c) {
-			m.markDirty(cs.Range{Addr: c.off, Len: c.end - c.off})
+			ended = append(ended, cs.Range{Addr: c.off, Len: c.end - c.off})
 		}
 	}
 	m.claims = slices.DeleteFunc(m.claims, which)
+	for _, r := range ended {
+		m.giveBack(r)
+	}
+}
+
+// giveBack notes that a claim of a range has ended. m.mu is held.
+func (m *memory) giveBack(r cs.Range) {
+	m.lent.forget(r, func(r cs.Range) bool {
+		return slices.ContainsFunc(m.claims, func(c claim) bool { return c.off < r.Addr+r.Len && r.Addr < c.end })
+	})
+	m.markDirty(r)
 }
 
 // reserved returns the number of bytes that associations hold.
@@ -235,6 +252,7 @@ func (m *memory) view(owner *Controller, r cs.Range) ([]byte, bool) {
 	if !m.holds(owner, r) {
 		return nil, false
 	}
+	m.lent.view(r)
 	return m.bytes[r.Addr : r.Addr+r.Len : r.Addr+r.Len], true
 }
 
@@ -275,11 +293,15 @@ func (m *memory) markDirty(r cs.Range) {
 	if r.Len == 0 {
 		return
 	}
-	// Ranges that touch or overlap are merged, so the list stays sorted and disjoint, and has no more elements than there
-	// could be gaps between claims.
-	keep := m.dirty[:0:0]
+	m.dirty = insertMerged(m.dirty, r)
+}
+
+// insertMerged returns ranges, which are sorted and apart, with another. Ranges that touch or overlap are merged, so
+// the list stays sorted and disjoint, and has no more elements than there could be gaps between claims.
+func insertMerged(ranges []cs.Range, r cs.Range) []cs.Range {
+	keep := ranges[:0:0]
 	lo, hi := r.Addr, r.Addr+r.Len
-	for _, d := range m.dirty {
+	for _, d := range ranges {
 		if d.Addr <= hi && lo <= d.Addr+d.Len {
 			lo, hi = min(lo, d.Addr), max(hi, d.Addr+d.Len)
 		} else {
@@ -292,15 +314,12 @@ func (m *memory) markDirty(r cs.Range) {
 		}
 		return 1
 	})
-	m.dirty = slices.Insert(keep, at, cs.Range{Addr: lo, Len: hi - lo})
+	return slices.Insert(keep, at, cs.Range{Addr: lo, Len: hi - lo})
 }
 
-// clearDirty zeroes the dirty parts of a range that is about to be claimed, so that its new holder reads nothing of an
-// earlier one. Bytes that another claim of the same owner covers are in use and stay; they become dirty again when that
-// claim ends. m.mu is held.
-func (m *memory) clearDirty(r cs.Range) {
-	var keep []cs.Range
-	for _, d := range m.dirty {
+// cutRanges returns what is left of ranges without another.
+func cutRanges(ranges []cs.Range, r cs.Range) (keep []cs.Range) {
+	for _, d := range ranges {
 		lo, hi := max(d.Addr, r.Addr), min(d.Addr+d.Len, r.Addr+r.Len)
 		if lo >= hi {
 			keep = append(keep, d)
@@ -312,9 +331,20 @@ func (m *memory) clearDirty(r cs.Range) {
 		if hi < d.Addr+d.Len {
 			keep = append(keep, cs.Range{Addr: hi, Len: d.Addr + d.Len - hi})
 		}
-		m.clearUnheld(lo, hi)
 	}
-	m.dirty = keep
+	return keep
+}
+
+// clearDirty zeroes the dirty parts of a range that is about to be claimed, so that its new holder reads nothing of an
+// earlier one. Bytes that another claim of the same owner covers are in use and stay; they become dirty again when that
+// claim ends. m.mu is held.
+func (m *memory) clearDirty(r cs.Range) {
+	for _, d := range m.dirty {
+		if lo, hi := max(d.Addr, r.Addr), min(d.Addr+d.Len, r.Addr+r.Len); lo < hi {
+			m.clearUnheld(lo, hi)
+		}
+	}
+	m.dirty = cutRanges(m.dirty, r)
 }
 
 // clearUnheld zeroes [lo, hi) except for bytes that are claimed now, which belong to their holder.

@@ -42,6 +42,7 @@ func runFetch(r *request) nvme.Status {
 	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
 		return st
 	}
+	r.c.sub.slm.lent.settle(cs.Range{Addr: m.Addr, Len: uint64(m.Len)})
 	copy(r.data, r.c.sub.slm.bytes[m.Addr:])
 	r.c.sub.moves.dramToHost.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
 	return nvme.Success
@@ -53,6 +54,7 @@ func runStore(r *request) nvme.Status {
 	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
 		return st
 	}
+	r.c.sub.slm.lent.overwrite(cs.Range{Addr: m.Addr, Len: uint64(m.Len)})
 	copy(r.c.sub.slm.bytes[m.Addr:], r.data)
 	r.c.sub.moves.hostToDRAM.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
 	return nvme.Success
@@ -74,6 +76,7 @@ func runMemoryFill(r *request) nvme.Status {
 	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
 		return st
 	}
+	r.c.sub.slm.lent.overwrite(cs.Range{Addr: m.Addr, Len: uint64(m.Len)})
 	b := r.c.sub.slm.bytes[m.Addr:][:m.Len]
 	binary.LittleEndian.PutUint32(b, r.cmd.DW(13))
 	for n := cs.SLMGranularity; n < len(b); n *= 2 {
@@ -120,16 +123,26 @@ func (s *Subsystem) checkCopies(from *spaces, copies []cs.Copy) ([]cs.Range, nvm
 	return dests, nvme.Success
 }
 
-// copyBlocks moves blocks from flash into memory, peer to peer: no host memory is touched. from are the namespaces that
-// checkCopies saw.
+// copyBlocks moves blocks from flash into memory, peer to peer: no host memory is touched. Copies of blocks that the
+// flash lends are put off. from are the namespaces that checkCopies saw.
 func (r *request) copyBlocks(from *spaces, copies []cs.Copy) nvme.Status {
 	s := r.c.sub
 	start := s.opt.Now()
-	var moved uint64
-	defer func() { s.moves.flashToDRAM.add(moved, s.opt.Now().Sub(start)) }()
+	var moved, lent uint64
+	defer func() {
+		took := s.opt.Now().Sub(start)
+		if lent > 0 && moved == 0 {
+			s.moves.flashLent.add(lent, took)
+			return
+		}
+		s.moves.flashToDRAM.add(moved, took)
+		if lent > 0 {
+			s.moves.flashLent.add(lent, 0)
+		}
+	}()
 	for _, k := range copies {
-		n, st := r.copyFrom(from.find(k.NSID), k)
-		moved += n
+		m, l, st := r.copyFrom(from.find(k.NSID), k)
+		moved, lent = moved+m, lent+l
 		if !st.OK() {
 			return st
 		}
@@ -137,24 +150,31 @@ func (r *request) copyBlocks(from *spaces, copies []cs.Copy) nvme.Status {
 	return nvme.Success
 }
 
-// copyFrom moves the blocks of one copy, and returns how many bytes it moved.
-func (r *request) copyFrom(ns *namespace, k cs.Copy) (moved uint64, st nvme.Status) {
+// copyFrom moves the blocks of one copy, and returns how many bytes it moved and how many it lent.
+func (r *request) copyFrom(ns *namespace, k cs.Copy) (moved, lent uint64, st nvme.Status) {
 	if !ns.enter() {
-		return 0, nvme.InvalidNamespace
+		return 0, 0, nvme.InvalidNamespace
 	}
 	defer ns.leave()
+	if st := r.interrupted(ns); !st.OK() {
+		return 0, 0, st
+	}
+	if r.lendBlocks(ns, k) {
+		return 0, uint64(k.NLB) << ns.shift, nvme.Success
+	}
+	r.c.sub.slm.lent.overwrite(cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << ns.shift})
 	off, dst := int64(k.SLBA<<ns.shift), r.c.sub.slm.bytes[k.Dest:][:uint64(k.NLB)<<ns.shift]
 	for len(dst) > 0 {
 		if st := r.interrupted(ns); !st.OK() {
-			return moved, st
+			return moved, 0, st
 		}
 		n := min(len(dst), transferChunk)
 		if st := r.readFlash(ns, dst[:n], off); !st.OK() {
-			return moved, st
+			return moved, 0, st
 		}
 		dst, off, moved = dst[n:], off+int64(n), moved+uint64(n)
 	}
-	return moved, nvme.Success
+	return moved, 0, nvme.Success
 }
 
 func checkMemoryCopy(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -229,6 +249,8 @@ func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
 		return st
 	}
 	at := m.Dest
+	r.c.sub.slm.lent.overwrite(dest)
+	r.c.sub.slm.lent.settle(ranges...)
 	for _, src := range ranges {
 		copy(r.c.sub.slm.bytes[at:], r.c.sub.slm.bytes[src.Addr:][:src.Len])
 		at += src.Len

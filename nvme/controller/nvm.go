@@ -80,11 +80,17 @@ func (r *request) readFlash(ns *namespace, p []byte, off int64) nvme.Status {
 }
 
 func (r *request) writeFlash(p []byte, off int64) nvme.Status {
+	defer r.changing(off, int64(len(p)))()
 	if n, err := r.ns.flash.WriteAt(p, off); n < len(p) || err != nil {
 		r.lba = uint64(off+int64(max(n, 0))) >> r.ns.shift
 		return r.c.sub.writeStatus("write flash", off, err)
 	}
 	return nvme.Success
+}
+
+func (r *request) discardFlash(off, n int64) error {
+	defer r.changing(off, n)()
+	return r.ns.flash.Discard(off, n)
 }
 
 // writeStatus is the status of a write that flash refused.
@@ -162,7 +168,7 @@ func runWriteZeroes(r *request) nvme.Status {
 	slba, n := nvmBlocks(r.cmd)
 	off, left := int64(slba<<r.ns.shift), int64(n<<r.ns.shift)
 	if r.cmd.DW(12)&nvme.NVMDeallocate != 0 {
-		if err := r.ns.flash.Discard(off, left); err != nil {
+		if err := r.discardFlash(off, left); err != nil {
 			r.lba = slba
 			return r.c.sub.writeStatus("discard flash", off, err)
 		}
@@ -201,7 +207,7 @@ func runDataset(r *request) nvme.Status {
 			continue
 		}
 		off := int64(d.SLBA << r.ns.shift)
-		if err := r.ns.flash.Discard(off, int64(d.Blocks)<<r.ns.shift); err != nil {
+		if err := r.discardFlash(off, int64(d.Blocks)<<r.ns.shift); err != nil {
 			r.lba = d.SLBA
 			return r.c.sub.writeStatus("discard flash", off, err)
 		}

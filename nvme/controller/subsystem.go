@@ -58,14 +58,15 @@ type Options struct {
 // Subsystem is a drive: its namespaces, its computation, its health. It is shared by the controllers of its
 // associations. Methods are safe for concurrent use.
 type Subsystem struct {
-	opt       Options
-	tables    tables
-	slm       *memory
-	prog      *programs
-	health    *health
-	moves     moves
-	discovery *discovery // nil: a drive
-	log       *slog.Logger
+	opt        Options
+	tables     tables
+	slm        *memory
+	prog       *programs
+	health     *health
+	moves      moves
+	inputRange int        // of programs, in which blocks may be lent
+	discovery  *discovery // nil: a drive
+	log        *slog.Logger
 
 	spaces   atomic.Pointer[spaces] // namespace 1 and those that were added
 	changing sync.Mutex             // held while spaces is replaced
@@ -137,12 +138,13 @@ func New(opt Options) (*Subsystem, error) {
 	}
 	s.spaces.Store(&spaces{cs.NamespaceNVM: own})
 	if opt.Compute != nil {
-		s.slm = &memory{bytes: opt.Compute.SLM(), accesses: map[*access]struct{}{}}
+		s.slm = newMemory(opt.Compute.SLM())
 		p, err := newPrograms(opt.Compute.Programs(), s.slm.holders)
 		if err != nil {
 			return nil, fmt.Errorf("new subsystem: %w", err)
 		}
 		s.prog = p
+		s.lendFrom(opt.Flash, opt.Compute)
 	}
 	return s, nil
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	lentBuffers = 2 // mini-batches lent at most by one stream
-	freeBuffers = 2 // output buffers that stay free when one is lent
+	freeBuffers = 2 // output buffers that stay free when one is lent, where there is room for them
 	ringBuffers = lentBuffers + freeBuffers
 )
 
@@ -21,11 +21,14 @@ const (
 // beginning, and every stream gets an equal share of the
 // rest. It is safe for concurrent use.
 type memoryPool struct {
-	total   uint64            // bytes in use, with the program's
-	program uint64            // bytes of the program and its lookup tables
-	initial uint64            // bytes of a share that its stream uses before the rest; 0: all of them
-	streams int               // most streams at once
-	idle    chan *memoryShare // shares that no stream has
+	total   uint64        // bytes in use, with the program's
+	program uint64        // bytes of the program and its lookup tables
+	initial uint64        // bytes of a share that its stream uses before the rest; 0: all of them
+	streams int           // most streams at once
+	waiting chan struct{} // a token for each share that no stream has
+
+	mu   sync.Mutex     // guards idle
+	idle []*memoryShare // shares that no stream has, the one that was given back last at the end
 }
 
 // newMemoryPool divides available bytes, or as many of them as the options allow.
@@ -50,30 +53,46 @@ func newMemoryPool(available uint64, prog *slicer.Program, opts Options) (*memor
 	if n := alignDown(opts.StreamMemory); n >= slicer.LeastWorkspace(prog.MaxTasks) && n <= share/2 {
 		p.initial = n
 	}
-	p.idle = make(chan *memoryShare, p.streams)
+	p.waiting = make(chan struct{}, p.streams)
 	for i := range n {
-		p.idle <- newMemoryShare(target.Span{Addr: p.program + i*share, Len: share}, p.initial, prog.MaxTasks)
+		p.giveBack(newMemoryShare(target.Span{Addr: p.program + (n-1-i)*share, Len: share}, p.initial, prog.MaxTasks))
 	}
 	return p, nil
 }
 
-// takeShare waits until a share is idle, or ctx ends. An idle share is taken even if ctx has ended.
+// takeShare waits until a share is idle, or ctx ends. An idle share is taken even if ctx has ended. Of several it is
+// the one that was used last: its pages of memory are there, and some of its bytes are in a cache.
 func (p *memoryPool) takeShare(ctx context.Context) (*memoryShare, error) {
 	select {
-	case share := <-p.idle:
-		return share, nil
+	case <-p.waiting:
+		return p.lastIdle(), nil
 	default:
 	}
 	select {
-	case share := <-p.idle:
-		return share, nil
+	case <-p.waiting:
+		return p.lastIdle(), nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for one of %d to end: %w", p.streams, context.Cause(ctx))
 	}
 }
 
+// lastIdle takes the share that was given back last. The caller has taken a token.
+func (p *memoryPool) lastIdle() *memoryShare {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.idle) - 1
+	share := p.idle[last]
+	p.idle = p.idle[:last]
+	return share
+}
+
 // giveBack makes a share idle.
-func (p *memoryPool) giveBack(share *memoryShare) { p.idle <- share }
+func (p *memoryPool) giveBack(share *memoryShare) {
+	p.mu.Lock()
+	p.idle = append(p.idle, share)
+	p.mu.Unlock()
+	p.waiting <- struct{}{}
+}
 
 // scaleError makes a *slicer.MemoryError name the memory of all streams and the program instead of one stream's. A
 // stream fails for want of memory in the rest of its share only.
@@ -137,5 +156,6 @@ func (m *memoryShare) reclaimBuffers() {
 // mayLend reports whether enough buffers stay free for a mini-batch to be lent.
 func (m *memoryShare) mayLend() bool {
 	m.reclaimBuffers()
-	return m.workspace.FreeBuffers() >= freeBuffers
+	// A short ring has one buffer fewer, so that one stays free: the next mini-batch is made in it.
+	return m.workspace.FreeBuffers() >= max(min(freeBuffers, m.workspace.Buffers()-lentBuffers), 1)
 }

@@ -14,7 +14,7 @@ type output struct {
 	columns     *columns
 	batch       *miniBatch
 	arena       *arena
-	ringBuffers int // buffers of a ring where half the memory holds them
+	ringBuffers int // buffers of a whole ring
 
 	buffer        *Buffer
 	valuesWritten uint64 // written so far
@@ -25,6 +25,24 @@ type output struct {
 	// movedFrom is the place where the mini-batch still lies after it got another buffer; nil if it lies in its buffer.
 	movedFrom *target.Span
 	moves     []target.Move
+}
+
+const (
+	shortRing   = 3         // buffers of a ring where half the memory does not hold a whole one
+	largeMemory = 128 << 20 // bytes of a memory whose quarter is enough for the windows beside a short ring
+)
+
+// ringLength returns how many buffers of size bytes the ring is to have: a whole ring where half the memory holds it,
+// a short one where three quarters of a large memory do, else one.
+func (o *output) ringLength(size uint64) int {
+	memory := o.arena.workspace.span.Len
+	switch n := o.ringBuffers; {
+	case n > 1 && size <= memory/2/uint64(n):
+		return n
+	case n > shortRing && memory >= largeMemory && size <= memory/4*3/shortRing:
+		return shortRing
+	}
+	return 1
 }
 
 // outputSection returns the program's output section.
@@ -58,12 +76,12 @@ func (o *output) takeFreeBuffer() error {
 	return nil
 }
 
-// makeBufferRing makes output buffers of size bytes each: a whole ring where half the memory holds it, else one. It
-// reports whether one fits.
+// makeBufferRing makes output buffers of size bytes each, as many as ringLength says or else one. It reports whether
+// one fits.
 func (o *output) makeBufferRing(size uint64) bool {
 	workspace := o.arena.workspace
 	o.arena.dropAllChunks(o.columns)
-	if n := o.ringBuffers; n > 1 && size <= workspace.span.Len/2/uint64(n) && workspace.makeRingOf(n, size) {
+	if n := o.ringLength(size); n > 1 && workspace.makeRingOf(n, size) {
 		return true
 	}
 	return workspace.makeRingOf(1, size)
@@ -110,8 +128,8 @@ func (o *output) growBuffer() error {
 	}
 	size := max(o.leastBufferSize(), o.buffer.Span.Len+o.buffer.Span.Len/2)
 	half := o.arena.workspace.span.Len / 2
-	switch n := o.ringBuffers; {
-	case n > 1 && size <= half/uint64(n):
+	switch n := o.ringLength(size); {
+	case n > 1:
 		if o.ringWouldFit(n, size) {
 			return o.resizeRing(n, size)
 		}

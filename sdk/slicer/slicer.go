@@ -29,6 +29,7 @@ type Options struct {
 	// Gap is the number of unneeded bytes that a joined read may read between two chunks.
 	Gap uint64
 	// Buffers is how many output buffers there are where half the memory holds them, so that some can be lent; at least 1.
+	// Where more than three do not fit, a large memory has three.
 	Buffers int
 	// Direct says that the engine reads the partition where it lies, so that nothing is moved.
 	Direct bool

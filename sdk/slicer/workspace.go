@@ -62,6 +62,9 @@ func (r *Workspace) FreeBuffers() (n int) {
 	return n
 }
 
+// Buffers returns the number of buffers of the ring.
+func (r *Workspace) Buffers() int { return len(r.ring) }
+
 // lowestBufferAddress returns the address of the lowest buffer. The memory below belongs to the areas.
 func (r *Workspace) lowestBufferAddress() uint64 {
 	low := r.span.End()

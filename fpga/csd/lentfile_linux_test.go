@@ -1,0 +1,204 @@
+package csd
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// requireLeases skips a test on a file system that grants no lease.
+func requireLeases(t *testing.T) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "probe"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	if newLentFile(f, true) == nil {
+		t.Skip("the file system of temporary files grants no lease that keeps every writer away")
+	}
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skipf("no lease on a file: %v", err)
+	}
+}
+
+// blockCopy copies blocks into memory that the association holds.
+func blockCopy(t *testing.T, c nvme.Conn, lba uint64, n int, to uint64) {
+	t.Helper()
+	m := cs.MemoryCopy{Len: uint64(n) * 512, Dest: to, Sources: 1, Format: cs.CopyFormatBlocks}
+	cmd := m.Command()
+	_, err := c.IO(t.Context(), &cmd, cs.BlockSource{NSID: 1, Blocks: uint32(n), SLBA: lba}.AppendTo(nil))
+	require.NoError(t, err)
+}
+
+func fetched(t *testing.T, c nvme.Conn, at uint64, n int) []byte {
+	t.Helper()
+	b := make([]byte, n)
+	cmd := cs.Fetch(at, uint32(n))
+	_, err := c.IO(t.Context(), &cmd, b)
+	require.NoError(t, err)
+	return b
+}
+
+func reserved(t *testing.T, c nvme.Conn, n uint64) uint64 {
+	t.Helper()
+	cmd := cs.SLMReserve(cs.AnyAddress, n)
+	cpl, err := c.Admin(t.Context(), &cmd, nil)
+	require.NoError(t, err)
+	return cpl.Result()
+}
+
+func vendorLog(t *testing.T, c nvme.Conn) *cs.Log {
+	t.Helper()
+	b := make([]byte, 64<<10)
+	cmd := nvme.GetLog(nvme.LogVendor, 0, 0, uint32(len(b)))
+	_, err := c.Admin(t.Context(), &cmd, b)
+	require.NoError(t, err)
+	l := new(cs.Log)
+	require.NoError(t, l.Unmarshal(b))
+	return l
+}
+
+// TestABlockIsLentUntilSomebodyOpensTheFile lends blocks of flash that lies in a file or in files, until another
+// process could change them. Memory holds the blocks as they were copied, whatever becomes of the file.
+func TestABlockIsLentUntilSomebodyOpensTheFile(t *testing.T) {
+	requireLeases(t)
+	content := bytes.Repeat([]byte("rows that train a model "), 4096)
+	content = content[:len(content)/512*512]
+	blocks := len(content) / 512
+	drives := map[string]func(t *testing.T, path string) *Drive{
+		"file": func(t *testing.T, path string) *Drive {
+			return openDrive(t, Options{Path: path, Create: true, Size: int64(len(content))})
+		},
+		"files": func(t *testing.T, path string) *Drive {
+			require.NoError(t, os.WriteFile(path, content, 0o600))
+			flash, _, err := Files([]string{path}, 512)
+			require.NoError(t, err)
+			return openDrive(t, Options{Flash: flash, LBA: 512})
+		},
+	}
+	others := map[string]func(t *testing.T, path string){
+		"a writer": func(t *testing.T, path string) {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			require.NoError(t, err)
+			_, err = f.WriteAt(make([]byte, len(content)), 0)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		},
+		"one who cuts it": func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 100)) },
+	}
+	for kind, open := range drives {
+		for who, change := range others {
+			t.Run(kind+", "+who, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "flash")
+				d := open(t, path)
+				c := connect(t, d)
+				if kind == "file" {
+					write(t, c, 0, content, false)
+				}
+				at := reserved(t, c, 1<<20)
+				blockCopy(t, c, 0, blocks, at)
+				l := vendorLog(t, c)
+				assert.EqualValues(t, len(content), l.FlashLent.Bytes)
+				assert.Zero(t, l.FlashToDRAM.Bytes)
+
+				change(t, path)
+				assert.EqualValues(t, len(content), vendorLog(t, c).FlashToDRAM.Bytes, "the copy was made before")
+				require.True(t, bytes.Equal(content, fetched(t, c, at, len(content))))
+			})
+		}
+	}
+}
+
+// TestALeaseIsAskedForAgain reads flash while somebody else has its file open, and after.
+func TestALeaseIsAskedForAgain(t *testing.T) {
+	requireLeases(t)
+	path := filepath.Join(t.TempDir(), "flash")
+	c := connect(t, openDrive(t, Options{Path: path, Create: true, Size: 1 << 20}))
+	content := bytes.Repeat([]byte{7}, 4096)
+	write(t, c, 8, content, false)
+	at := reserved(t, c, 64<<10)
+	reader, err := os.Open(path) // a reader could become a writer without a word
+	require.NoError(t, err)
+	blockCopy(t, c, 8, 8, at)
+	l := vendorLog(t, c)
+	assert.Zero(t, l.FlashLent.Bytes)
+	assert.EqualValues(t, 4096, l.FlashToDRAM.Bytes)
+	require.NoError(t, reader.Close())
+	require.Eventually(t, func() bool {
+		blockCopy(t, c, 8, 8, at)
+		return vendorLog(t, c).FlashLent.Bytes > 0
+	}, time.Minute, 100*time.Millisecond)
+	require.Equal(t, content, fetched(t, c, at, 4096))
+
+	// The drive's own writes need no other lease.
+	write(t, c, 8, make([]byte, 4096), true)
+	require.Equal(t, content, fetched(t, c, at, 4096), "memory holds what was copied")
+	blockCopy(t, c, 8, 8, at)
+	require.Equal(t, make([]byte, 4096), fetched(t, c, at, 4096))
+}
+
+// lentMapping is flash that lends another file's bytes, which nobody keeps from being cut.
+type lentMapping struct {
+	Flash
+	bytes []byte
+}
+
+func (f *lentMapping) Lend(off, n int64) ([]byte, uint64, bool) { return f.bytes[off : off+n], 1, true }
+func (f *lentMapping) Lasts(uint64) bool                        { return true }
+func (f *lentMapping) OnRecall(func())                          {}
+
+// TestAMediumThatFailsUnderAnExecution reads lent bytes that are not there: the command fails, and the drive goes on.
+func TestAMediumThatFailsUnderAnExecution(t *testing.T) {
+	_, m := stock(t)
+	v := m.Spec.SelfTest[0]
+	path := filepath.Join(t.TempDir(), "input")
+	const size = 1 << 20
+	require.NoError(t, os.WriteFile(path, append(bytes.Clone(v.Input), make([]byte, size-len(v.Input))...), 0o600))
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	mapped, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Munmap(mapped)) }()
+	memory, err := newMemoryFlash(size)
+	require.NoError(t, err)
+	d := openDrive(t, Options{Flash: &lentMapping{memory, mapped}, LBA: 512})
+	c := connect(t, d)
+
+	at := reserved(t, c, 1<<20)
+	sizes := []int{len(v.Program), len(v.Input), int(v.Dict), int(v.Scratch), len(v.Output), 64 << 10}
+	var ranges []cs.Range
+	for next, i := at, 0; i < len(sizes); i++ {
+		n := uint64(sizes[i]+4096) &^ 4095
+		ranges = append(ranges, cs.Range{Addr: next, Len: n})
+		next += n
+	}
+	cmd := cs.Store(ranges[0].Addr, uint32(len(v.Program)))
+	_, err = c.IO(t.Context(), &cmd, bytes.Clone(v.Program))
+	require.NoError(t, err)
+	execute := func() error {
+		p := cs.Preprocess{Ranges: ranges, Args: v.Args, Copies: []cs.Copy{
+			{NSID: 1, NLB: uint32(ranges[1].Len / 512), Dest: ranges[1].Addr},
+		}}
+		b, err := p.Marshal()
+		require.NoError(t, err)
+		cmd := cs.PreprocessCommand(uint32(len(b)))
+		_, err = c.IO(t.Context(), &cmd, b)
+		return err
+	}
+	require.NoError(t, execute())
+	require.Equal(t, v.Output, fetched(t, c, ranges[4].Addr, len(v.Output)))
+	assert.Zero(t, vendorLog(t, c).FlashToDRAM.Bytes)
+	require.NoError(t, os.Truncate(path, 0))
+	require.ErrorIs(t, execute(), nvme.UnrecoveredReadError)
+	require.NoError(t, os.Truncate(path, size))
+	require.ErrorIs(t, execute(), cs.StatusProgramFault, "zeros are no page")
+}

@@ -1,0 +1,405 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// LendingFlash is implemented by a Flash whose bytes can be read where they lie. Copies of blocks into subsystem local
+// memory are then put off: the memory holds the blocks as if they had been copied, executions read them on the flash,
+// and they are copied when a command needs them in the memory itself, or before they change on the flash.
+type LendingFlash interface {
+	Flash
+	// Lend returns bytes [off, off+n). They stay readable and nobody changes them as long as the term lasts, except by
+	// WriteAt and Discard. b has capacity up to the end of what lies behind it in one piece. ok is false where the bytes
+	// cannot be lent: they are then read. Lend may read from the medium.
+	Lend(off, n int64) (b []byte, term uint64, ok bool)
+	// Lasts reports whether a term lasts. It is quick, and takes no lock that is held while recall is called.
+	Lasts(term uint64) bool
+	// OnRecall sets the function that the flash calls when a term has ended and before the bytes that were lent in it may
+	// change. Nobody reads lent bytes once the function has returned. OnRecall is called once, before Lend.
+	OnRecall(recall func())
+}
+
+// InputReader is implemented by a Compute whose programs read one of their ranges and never write it, and which finds
+// lent blocks there by InputOf.
+type InputReader interface {
+	// InputRange returns the index of that range: constant.
+	InputRange() int
+}
+
+// maxLentRuns bounds the runs that are lent at a time, since each access walks some of them.
+const maxLentRuns = 1 << 16
+
+// lentRun is a run of blocks of namespace 1 whose copy into subsystem local memory is put off: the memory from at on
+// holds the bytes, which lie on the flash from off on.
+type lentRun struct {
+	at    uint64
+	off   int64
+	bytes []byte
+	term  uint64
+}
+
+func (r lentRun) end() uint64 { return r.at + uint64(len(r.bytes)) }
+
+// within returns the part of the run that lies in memory [lo, hi); without bytes, if there is none.
+func (r lentRun) within(lo, hi uint64) lentRun {
+	lo, hi = max(lo, r.at), min(hi, r.end())
+	if lo >= hi {
+		return lentRun{}
+	}
+	return lentRun{at: lo, off: r.off + int64(lo-r.at), bytes: r.bytes[lo-r.at : hi-r.at], term: r.term}
+}
+
+// onFlash reports whether the run has some of the bytes [off, off+n) of the flash.
+func (r lentRun) onFlash(off, n int64) bool { return r.off < off+n && off < r.off+int64(len(r.bytes)) }
+
+// flashSpan is a run of bytes of the flash.
+type flashSpan struct{ off, n int64 }
+
+// lender keeps the runs of blocks whose copy is put off. Without a flash that lends it does nothing.
+type lender struct {
+	flash LendingFlash                    // nil: nothing is lent
+	slm   []byte                          // not guarded: claims and accesses keep commands apart
+	fault func(off int64, n int, _ error) // called when a copy that was put off fails: its bytes are zeros now
+	moved func(bytes uint64)              // called for each copy that was put off
+	ended *sync.Cond                      // an execution that reads lent blocks has ended; its lock is mu
+
+	mu     sync.Mutex
+	runs   []lentRun  // sorted by address, disjoint, none empty
+	viewed []cs.Range // memory of which hosts have views: nothing is lent there. Sorted, apart
+	inputs map[*Input]struct{}
+	writes map[*flashSpan]struct{} // blocks that commands change now
+}
+
+func newLender(slm []byte) *lender {
+	l := &lender{slm: slm, inputs: map[*Input]struct{}{}, writes: map[*flashSpan]struct{}{}}
+	l.ended = sync.NewCond(&l.mu)
+	return l
+}
+
+// lend puts off the copy of n bytes of the flash to an address of memory that the caller's association holds. It
+// reports whether it did; if not, the caller copies them.
+func (l *lender) lend(addr uint64, off, n int64) bool {
+	if l.flash == nil || n == 0 {
+		return false
+	}
+	b, term, ok := l.flash.Lend(off, n)
+	if !ok {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lo, hi := addr, addr+uint64(n)
+	for w := range l.writes {
+		if w.off < off+n && off < w.off+w.n {
+			return false
+		}
+	}
+	if len(l.runs) >= maxLentRuns || !l.flash.Lasts(term) || overlapsAny(l.viewed, cs.Range{Addr: lo, Len: hi - lo}) {
+		return false
+	}
+	l.cut(lo, hi)
+	at := l.firstBehind(lo)
+	if at > 0 {
+		// A window that grows is copied in pieces. One run of them all can be read in one piece.
+		if p := &l.runs[at-1]; p.end() == lo && p.off+int64(len(p.bytes)) == off && p.term == term && follows(p.bytes, b) {
+			p.bytes = p.bytes[:len(p.bytes)+len(b)]
+			return true
+		}
+	}
+	l.runs = slices.Insert(l.runs, at, lentRun{at: lo, off: off, bytes: b, term: term})
+	return true
+}
+
+// follows reports whether b lies behind a in one piece of memory.
+func follows(a, b []byte) bool {
+	return cap(a)-len(a) >= len(b) && len(b) > 0 && &a[:len(a)+1][len(a)] == &b[0]
+}
+
+func overlapsAny(sorted []cs.Range, r cs.Range) bool {
+	return slices.ContainsFunc(sorted, r.Overlaps)
+}
+
+// firstBehind returns the index of the first run that ends behind an address. l.mu is held.
+func (l *lender) firstBehind(addr uint64) int {
+	return sort.Search(len(l.runs), func(i int) bool { return l.runs[i].end() > addr })
+}
+
+// cut takes what is lent in memory [lo, hi) out of the list and returns it. l.mu is held.
+func (l *lender) cut(lo, hi uint64) (parts []lentRun) {
+	first := l.firstBehind(lo)
+	last := first
+	for ; last < len(l.runs) && l.runs[last].at < hi; last++ {
+		parts = append(parts, l.runs[last].within(lo, hi))
+	}
+	if first == last {
+		return nil
+	}
+	var keep [2]lentRun
+	n := 0
+	if p := l.runs[first].within(0, lo); len(p.bytes) > 0 {
+		keep[n], n = p, n+1
+	}
+	if p := l.runs[last-1].within(hi, ^uint64(0)); len(p.bytes) > 0 {
+		keep[n], n = p, n+1
+	}
+	l.runs = slices.Replace(l.runs, first, last, keep[:n]...)
+	return parts
+}
+
+// copyAll performs copies that were put off. A copy that fails leaves zeros. l.mu is held.
+func (l *lender) copyAll(runs []lentRun) {
+	for _, r := range runs {
+		b := l.slm[r.at:r.end()]
+		if n, err := l.flash.ReadAt(b, r.off); n < len(b) {
+			clear(b[max(n, 0):])
+			l.fault(r.off+int64(max(n, 0)), len(b), err)
+		}
+		l.moved(uint64(len(b)))
+	}
+}
+
+// settle performs the copies to ranges that were put off: a command reads or writes the memory itself.
+func (l *lender) settle(ranges ...cs.Range) {
+	if l.flash == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settleLocked(ranges...)
+}
+
+// settleLocked is settle. l.mu is held.
+func (l *lender) settleLocked(ranges ...cs.Range) {
+	if len(l.runs) == 0 {
+		return
+	}
+	for _, r := range ranges {
+		l.copyAll(l.cut(r.Addr, r.Addr+r.Len))
+	}
+}
+
+// overwrite drops what is lent in a range: a command writes all of it.
+func (l *lender) overwrite(r cs.Range) {
+	if l.flash == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut(r.Addr, r.Addr+r.Len)
+}
+
+// view performs the copies to a range of which a host gets a view, and lends nothing there until forget.
+func (l *lender) view(r cs.Range) {
+	if l.flash == nil || r.Len == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range l.viewed {
+		if v.Addr <= r.Addr && r.Addr+r.Len <= v.Addr+v.Len {
+			return
+		}
+	}
+	l.settleLocked(r)
+	l.viewed = insertMerged(l.viewed, r)
+}
+
+// forget drops what is lent in a range that its holder gave back, and the views of it. Parts that claimed says are held
+// still are copied.
+func (l *lender) forget(r cs.Range, claimed func(cs.Range) bool) {
+	if l.flash == nil || r.Len == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.cut(r.Addr, r.Addr+r.Len) {
+		if claimed(cs.Range{Addr: p.at, Len: uint64(len(p.bytes))}) {
+			l.copyAll([]lentRun{p})
+		}
+	}
+	if !claimed(r) {
+		l.viewed = cutRanges(l.viewed, r)
+	}
+}
+
+// beginWrite is called before blocks of the flash change: it performs the copies of them that were put off, and waits
+// for executions that read them. Until endWrite they are not lent.
+func (l *lender) beginWrite(off, n int64) *flashSpan {
+	if l.flash == nil {
+		return nil
+	}
+	w := &flashSpan{off, n}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writes[w] = struct{}{}
+	for i := 0; i < len(l.runs); i++ {
+		if r := l.runs[i]; r.onFlash(off, n) {
+			lo := r.at + uint64(max(off-r.off, 0))
+			hi := r.at + uint64(min(off+n-r.off, int64(len(r.bytes))))
+			l.copyAll(l.cut(lo, hi))
+			i = max(l.firstBehind(lo)-1, -1) // what is left of the run has none of the blocks
+		}
+	}
+	for l.reads(off, n) {
+		l.ended.Wait()
+	}
+	return w
+}
+
+// reads reports whether an execution reads bytes of the flash. l.mu is held.
+func (l *lender) reads(off, n int64) bool {
+	for in := range l.inputs {
+		if slices.ContainsFunc(in.runs, func(r lentRun) bool { return r.onFlash(off, n) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *lender) endWrite(w *flashSpan) {
+	if w == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.writes, w)
+}
+
+// recall performs all copies that were put off, and waits until no execution reads lent blocks.
+func (l *lender) recall() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	runs := l.runs
+	l.runs = nil
+	l.copyAll(runs)
+	for len(l.inputs) > 0 {
+		l.ended.Wait()
+	}
+}
+
+// Input is the input range of an execution of which some blocks are lent. Its methods are for that execution only.
+type Input struct {
+	lender *lender
+	span   cs.Range
+	runs   []lentRun // what was lent in the range when the execution began
+}
+
+// begin returns the input of an execution over ranges, nil if nothing is lent in it. What is lent in the other ranges
+// is copied. end ends it.
+func (l *lender) begin(ranges []cs.Range, input int) *Input {
+	if l.flash == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.runs) == 0 {
+		return nil
+	}
+	var in *Input
+	for i, r := range ranges {
+		if i != input {
+			l.settleLocked(r)
+		}
+	}
+	if input >= len(ranges) {
+		return nil
+	}
+	span := ranges[input]
+	lo, hi, term := span.Addr, span.Addr+span.Len, uint64(0)
+	for i := l.firstBehind(lo); i < len(l.runs) && l.runs[i].at < hi; i++ {
+		r := l.runs[i].within(lo, hi)
+		if r.term != term && !l.flash.Lasts(r.term) {
+			l.settleLocked(span) // the flash is about to recall it
+			return nil
+		}
+		if term = r.term; in == nil {
+			in = &Input{lender: l, span: span}
+		}
+		in.runs = append(in.runs, r)
+	}
+	if in != nil {
+		l.inputs[in] = struct{}{}
+	}
+	return in
+}
+
+func (l *lender) end(in *Input) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.inputs, in)
+	l.ended.Broadcast()
+}
+
+// Bytes returns bytes [off, off+n) of the input range, which lie inside it: on the flash if all of them are lent in one
+// piece, else in the memory, to which they are copied first.
+func (in *Input) Bytes(off, n uint64) []byte {
+	lo := in.span.Addr + off
+	hi := lo + n
+	i := sort.Search(len(in.runs), func(i int) bool { return in.runs[i].end() > lo })
+	if i < len(in.runs) && in.runs[i].at <= lo && hi <= in.runs[i].end() {
+		r := &in.runs[i]
+		return r.bytes[lo-r.at : hi-r.at : hi-r.at]
+	}
+	if i < len(in.runs) && in.runs[i].at < hi {
+		in.lender.settle(cs.Range{Addr: lo, Len: n})
+	}
+	return in.lender.slm[lo:hi:hi]
+}
+
+type inputKey struct{}
+
+// InputOf returns the execution's input range if some of its blocks are lent, else nil. ctx is the context that Execute
+// was given.
+func InputOf(ctx context.Context) *Input {
+	in, _ := ctx.Value(inputKey{}).(*Input)
+	return in
+}
+
+// changing begins a change of blocks of the request's namespace; the function that it returns ends it.
+func (r *request) changing(off, n int64) (done func()) {
+	s := r.c.sub
+	if r.ns.id != cs.NamespaceNVM || s.slm == nil || s.slm.lent.flash == nil {
+		return func() {}
+	}
+	w := s.slm.lent.beginWrite(off, n)
+	return func() { s.slm.lent.endWrite(w) }
+}
+
+// lendBlocks puts off a copy of blocks of namespace 1, and reports whether it did.
+func (r *request) lendBlocks(ns *namespace, k cs.Copy) bool {
+	s := r.c.sub
+	n := int64(k.NLB) << ns.shift
+	if ns.id != cs.NamespaceNVM || !s.slm.lent.lend(k.Dest, int64(k.SLBA<<ns.shift), n) {
+		return false
+	}
+	s.health.sectorsRead.Add(uint64(n) / 512)
+	return true
+}
+
+// lendFrom makes the memory lend blocks of a flash, if flash and compute device can.
+func (s *Subsystem) lendFrom(flash Flash, compute Compute) {
+	f, lends := flash.(LendingFlash)
+	c, reads := compute.(InputReader)
+	if !lends || !reads {
+		return
+	}
+	l := s.slm.lent
+	l.flash, s.inputRange = f, c.InputRange()
+	l.moved = func(bytes uint64) { s.moves.flashToDRAM.bytes.Add(bytes) }
+	l.fault = func(off int64, n int, err error) {
+		s.log.Error("read flash for a copy that was put off", "offset", off, "bytes", n, "error", err)
+		s.health.mediaErrors.Add(1)
+		s.health.record(nvme.ErrorEntry{
+			SQID: 0xffff, CID: 0xffff, Status: nvme.UnrecoveredReadError, Location: 0xffff,
+			LBA: uint64(off) >> s.space(cs.NamespaceNVM).shift, NSID: cs.NamespaceNVM,
+		})
+	}
+	f.OnRecall(l.recall)
+}
