@@ -29,12 +29,19 @@ def views() -> int:
         return sum(mb.rows for mb in also)
 
 
+def passes() -> None:
+    summary = millrace.summarize("day_*.parquet", out="days.summary", control=["http://localhost:7460"], whole=True)
+    print(summary["rows"], millrace.build_vocabulary(["a", "b"], "p.yaml", out="v.vocab", name="v")["keys"])
+
+
 def wrong() -> None:
     # Each line is an error; mypy warns of an ignore that is not needed.
     millrace.open("x", "rm1", order="any")  # type: ignore[call-overload]
     millrace.open("x", "rm1", bach=64)  # type: ignore[call-overload]
     millrace.open("x", "rm1", batch="64")  # type: ignore[call-overload]
     millrace.open("x")  # type: ignore[call-overload]
+    millrace.summarize("x", out=3)  # type: ignore[arg-type]
+    millrace.build_vocabulary("x", "rm1")  # type: ignore[call-arg]
     millrace.Pipeline().vocabulary("v", order="last")  # type: ignore[arg-type]
     millrace.Pipeline().filter({"column": "a"})  # type: ignore[arg-type]
     column("a", equal=1)  # type: ignore[call-arg]

@@ -43,6 +43,7 @@ from .errors import (
     OptionsError,
     OtherJobError,
     PartlyConsumedError,
+    PassError,
     PrivateProcessError,
     RanksError,
     PipelineError,
@@ -55,6 +56,7 @@ from .errors import (
 )
 from .frame import MiniBatch, Name
 from .opening import open
+from .passes import build_vocabulary, summarize
 from .pipeline import Pipeline
 from .schema import Key, Schema
 from .token import Token
@@ -83,6 +85,7 @@ __all__ = [
     "OptionsError",
     "OtherJobError",
     "PartlyConsumedError",
+    "PassError",
     "PrivateProcessError",
     "RanksError",
     "Pipeline",
@@ -96,5 +99,7 @@ __all__ = [
     "Token",
     "TokenError",
     "UnreachableError",
+    "build_vocabulary",
     "open",
+    "summarize",
 ]

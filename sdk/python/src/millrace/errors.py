@@ -27,6 +27,12 @@ class BinaryError(MillraceError):
     """There is no ``millrace`` binary on this machine, or it cannot be run."""
 
 
+class PassError(MillraceError):
+    """A pass that ends in a file failed: :func:`millrace.summarize` or :func:`millrace.build_vocabulary`. The message
+    is the command's, with what to do. What was taken of a cluster's data is kept, and the same call goes on.
+    """
+
+
 @dataclass(frozen=True)
 class PipelineProblem:
     """One error of a pipeline.
@@ -165,8 +171,8 @@ class FilesError(MillraceError, OSError):
 
 
 class OptionsError(MillraceError, ValueError):
-    """An argument of :func:`millrace.open` is of another type or out of range. ``argument`` names it where it is
-    known.
+    """An argument of :func:`millrace.open`, or of another function, is of another type or out of range. ``argument``
+    names it where it is known.
     """
 
     def __init__(self, message: str, argument: str = "") -> None:
