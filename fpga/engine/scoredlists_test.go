@@ -36,8 +36,11 @@ func (m *graphMaker) addScores() bool {
 				program.ValueType{Kind: program.Float32, List: true})
 			return true
 		}
-		m.addStep(program.Step{Inputs: []uint32{from}, Ops: []program.Op{program.FirstX{N: m.rng.Int64N(4)},
-			program.PositiveModulus{M: 99}}}, ids)
+		ops := []program.Op{program.FirstX{N: m.rng.Int64N(4)}, program.PositiveModulus{M: 99}}
+		if m.types[from].Kind == program.Bytes {
+			ops = append([]program.Op{program.HashBytes{}}, ops...)
+		}
+		m.addStep(program.Step{Inputs: []uint32{from}, Ops: ops}, ids)
 		return true
 	}
 	if len(plain) == 0 {
