@@ -30,8 +30,8 @@ func pairs(t *testing.T, length int) string {
 	return writeParquet(t, filepath.Join(t.TempDir(), "pairs.parquet"), rows, parquet.MaxRowsPerRowGroup(20))
 }
 
-// refusedByAll runs preprocess on every engine. The engines of drives say all of says, and the reference, which knows no
-// row groups and pages, says the first and the last.
+// refusedByAll runs preprocess on every engine. The engines of drives say all of says, and the reference, which knows
+// no row groups and pages, says the first and the last.
 func refusedByAll(t *testing.T, says []string, args ...string) {
 	t.Helper()
 	allEngines(t, func(t *testing.T, engine []string) {
@@ -43,7 +43,8 @@ func refusedByAll(t *testing.T, says []string, args ...string) {
 	})
 }
 
-// TestCrossesThatOverflow checks lists of 10^4 ids whose pairs are cut, are an error, and are more than an engine takes.
+// TestCrossesThatOverflow checks lists of 10^4 ids whose pairs are cut, are an error, and are more than an engine
+// takes.
 func TestCrossesThatOverflow(t *testing.T) {
 	data := pairs(t, 10_000)
 	pipe := func(cross string) string {
