@@ -23,7 +23,8 @@ type lentFile struct {
 
 	mu      sync.Mutex // guards what follows; never held while recall is called
 	bytes   []byte     // the file, mapped
-	touched []uint64   // a bit for each touchedBytes of the file that was read since it was mapped
+	touched []uint64   // a bit for each touchedBytes of the file that was read since it was mapped and has pages still
+	pieces  []int64    // the set bits of touched
 	term    uint64     // of the lease; 0: there is none
 	terms   uint64     // leases so far
 	next    time.Time  // no lease is asked for before
@@ -37,6 +38,7 @@ type lentFile struct {
 
 const (
 	touchedBytes  = 2 << 20
+	residentBytes = 64 << 20    // of the mapping: when as many were touched, the pages of all go, and come again when read
 	leaseInterval = time.Second // between two attempts to get a lease
 )
 
@@ -83,13 +85,30 @@ func (l *lentFile) lend(off, n int64) (b []byte, term uint64, ok bool) {
 		}
 		l.mu.Lock()
 		if l.term == term {
-			for ; first <= last; first++ {
-				l.touched[first/64] |= 1 << (first % 64)
-			}
+			l.touch(first, last)
 		}
 		l.mu.Unlock()
 	}
 	return all[off : off+n], term, true
+}
+
+// touch notes that pieces first to last of the file were read. When enough were, it takes the pages of all from the
+// process, whose memory they count as: they stay in the page cache, and come back where they are read again. l.mu is
+// held.
+func (l *lentFile) touch(first, last int64) {
+	if len(l.pieces) >= residentBytes/touchedBytes {
+		_ = unix.Madvise(l.bytes, unix.MADV_DONTNEED)
+		for _, i := range l.pieces {
+			l.touched[i/64] &^= 1 << (i % 64)
+		}
+		l.pieces = l.pieces[:0]
+	}
+	for i := first; i <= last; i++ {
+		if !l.isTouched(i) {
+			l.touched[i/64] |= 1 << (i % 64)
+			l.pieces = append(l.pieces, i)
+		}
+	}
 }
 
 func (l *lentFile) isTouched(i int64) bool { return l.touched[i/64]>>(i%64)&1 != 0 }
@@ -135,6 +154,7 @@ func (l *lentFile) mapFile() bool {
 	}
 	if int64(len(l.bytes)) == st.Size() {
 		clear(l.touched) // somebody may have cut it meanwhile
+		l.pieces = nil
 		return true
 	}
 	if l.unmap() != nil {
@@ -150,7 +170,7 @@ func (l *lentFile) mapFile() bool {
 
 func (l *lentFile) unmap() error {
 	b := l.bytes
-	l.bytes, l.touched = nil, nil
+	l.bytes, l.touched, l.pieces = nil, nil, nil
 	if b == nil {
 		return nil
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,4 +203,60 @@ func TestAMediumThatFailsUnderAnExecution(t *testing.T) {
 	require.ErrorIs(t, execute(), nvme.UnrecoveredReadError)
 	require.NoError(t, os.Truncate(path, size))
 	require.ErrorIs(t, execute(), cs.StatusProgramFault, "zeros are no page")
+}
+
+// mappedKiB returns how much of a file's mappings the memory of the process has.
+func mappedKiB(t *testing.T, path string) (kib int) {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/smaps")
+	require.NoError(t, err)
+	ours := false
+	for line := range strings.Lines(string(maps)) {
+		fields := strings.Fields(line)
+		if !strings.HasSuffix(fields[0], ":") {
+			ours = strings.HasSuffix(strings.TrimSpace(line), path)
+		} else if ours && fields[0] == "Rss:" {
+			n, err := strconv.Atoi(fields[1])
+			require.NoError(t, err)
+			kib += n
+		}
+	}
+	return kib
+}
+
+// TestLentPiecesOfALargeFile lends all of a file that is larger than what stays mapped, in order and again from its
+// beginning.
+func TestLentPiecesOfALargeFile(t *testing.T) {
+	requireLeases(t)
+	path := filepath.Join(t.TempDir(), "large")
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	const size, piece = 2*residentBytes + touchedBytes + 4096, 3 << 20
+	require.NoError(t, f.Truncate(size))
+	for at := int64(0); at < size; at += touchedBytes {
+		_, err = f.WriteAt([]byte{byte(1 + at/touchedBytes)}, at)
+		require.NoError(t, err)
+	}
+	l := newLentFile(f, true)
+	l.recall = func() {}
+	defer func() { require.NoError(t, l.close()) }()
+	most := 0
+	for range 2 {
+		for off := int64(0); off < size; off += piece {
+			b, _, ok := l.lend(off, min(piece, size-off))
+			require.True(t, ok)
+			require.Equal(t, min(piece, size-off), int64(len(b)))
+			for i := range b {
+				if at := off + int64(i); at%touchedBytes == 0 {
+					require.Equal(t, byte(1+at/touchedBytes), b[i])
+				} else if i%4096 == 0 {
+					require.Zero(t, b[i])
+				}
+			}
+			most = max(most, mappedKiB(t, path))
+		}
+	}
+	require.LessOrEqual(t, most, (residentBytes+3*touchedBytes)>>10)
+	require.Greater(t, most, residentBytes>>11)
 }
