@@ -591,7 +591,8 @@ func Catalogue() []Operator {
 				"inputs only: memory and globals of the module are as at first before each row. A NaN that arithmetic makes is " +
 				"the canonical one (7fc00000h, 7ff8000000000000h), so the bits are the same everywhere.",
 			Params: []Param{
-				{Name: "module", Type: ParamText, Summary: "name of the module, whose file `--wasm NAME=FILE` gives"},
+				{Name: "module", Type: ParamText, Summary: "name of the module, whose file `--wasm NAME=FILE` gives, or in " +
+					"Python `modules={NAME: FILE}`"},
 				{Name: "function", Type: ParamText, Summary: "name of the exported function"},
 				{Name: "in", Type: ParamWords, Choices: wasmKindNames(),
 					Summary: "kinds of its parameters, one an input: int64 is i64, float32 f32 and float64 f64"},

@@ -17,45 +17,99 @@ var ErrModule = errors.New("module does not fit")
 // Module is a WebAssembly module with operators of one's own, by the name that pipelines give it.
 type Module struct {
 	Name  string
-	Bytes []byte
+	Bytes []byte // nil: they are not at hand, and Digest names the module
+	// Digest is the SHA-256 of a module whose Bytes are nil. It is not read otherwise.
+	Digest program.ModuleDigest
 }
 
-// BindModule returns the spec with a module that its operators may name. The receiver does not change.
+// digest returns the SHA-256 of the module.
+func (m *Module) digest() program.ModuleDigest {
+	if m.Bytes == nil {
+		return m.Digest
+	}
+	return sha256.Sum256(m.Bytes)
+}
+
+// BindModule returns the spec with a module that its operators may name. The receiver does not change. If the bytes of
+// the module are at hand, it must have the functions that the operators call. Without them the spec can be resolved and
+// lowered all the same; an engine that runs the program checks its functions. The error is of type [Errors].
 func (s *Spec) BindModule(m Module) (*Spec, error) {
-	if !slices.Contains(s.moduleNames(), m.Name) {
-		var p problems
+	var p problems
+	names := s.moduleNames()
+	if !slices.Contains(names, m.Name) {
 		p.add(location{}, ErrModule, "no operator of the pipeline names module %q%s", shorten(m.Name),
-			suggestAccepted(m.Name, s.moduleNames(), func(string) bool { return true }))
-		return nil, p.err()
+			suggestAccepted(m.Name, names, func(string) bool { return true }))
+	}
+	if m.Bytes != nil {
+		s.eachModuleCall(func(name string, o *Op, a location) {
+			if name == m.Name {
+				checkFunction(&p, m.Bytes, name, o, a)
+			}
+		})
+	}
+	if err := p.err(); err != nil {
+		return nil, err
 	}
 	bound := *s
 	bound.Modules = append(slices.DeleteFunc(slices.Clone(s.Modules), func(o Module) bool { return o.Name == m.Name }), m)
 	return &bound, nil
 }
 
-// moduleNames returns the modules that operators name, each once.
-func (s *Spec) moduleNames() (names []string) {
-	see := func(ops []Op) {
+// eachModuleCall calls f with every operator that calls a function of a module, and its place.
+func (s *Spec) eachModuleCall(f func(module string, o *Op, a location)) {
+	s.eachChain(func(ops []Op, a location) {
 		for i := range ops {
 			if ops[i].Name != wasmOperator {
 				continue
 			}
-			if a, ok := ops[i].arg("module"); ok {
-				if name, ok := a.Value.(Text); ok && !slices.Contains(names, string(name)) {
-					names = append(names, string(name))
+			if module, ok := ops[i].arg("module"); ok {
+				if name, ok := module.Value.(Text); ok {
+					f(string(name), &ops[i], a.index(i, firstPos(ops[i].Pos, a.pos)))
 				}
 			}
 		}
-	}
-	for i := range s.Values {
-		see(s.Values[i].Ops)
-	}
-	for _, k := range s.groupLists() {
-		for i := range k.groups {
-			see(k.groups[i].Ops)
+	})
+}
+
+// moduleNames returns the modules that operators name, each once.
+func (s *Spec) moduleNames() (names []string) {
+	s.eachModuleCall(func(name string, _ *Op, _ location) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
-	}
+	})
 	return names
+}
+
+// namedModules returns the modules of a list that operators of the spec name.
+func (s *Spec) namedModules(list []Module) []Module {
+	names := s.moduleNames()
+	return slices.DeleteFunc(slices.Clone(list), func(m Module) bool { return !slices.Contains(names, m.Name) })
+}
+
+// checkFunction checks that a module has the function that an operator calls. It passes over an operator whose
+// parameters are missing or have other types, which resolving the spec refuses.
+func checkFunction(p *problems, module []byte, name string, o *Op, a location) {
+	function, _ := o.arg("function")
+	in, _ := o.arg("in")
+	out, _ := o.arg("out")
+	if function == nil || in == nil || out == nil {
+		return
+	}
+	called, isText := function.Value.(Text)
+	kinds, areWords := in.Value.(Words)
+	yields, isWord := out.Value.(Text)
+	if !isText || !areWords || !isWord {
+		return
+	}
+	signature := format.Signature{Out: wasmKinds[string(yields)].unit}
+	for _, kind := range kinds {
+		signature.In = append(signature.In, wasmKinds[kind].unit)
+	}
+	if _, err := format.Rewrite(module, string(called), signature); err != nil {
+		at := a.key(wasmOperator, a.pos).key("function", firstPos(function.Pos, a.pos))
+		p.add(at, ErrModule, "%q: %s", shorten(name), strings.TrimPrefix(err.Error(), "wasm module: "))
+	}
 }
 
 // wasmOperator is the name of the operator that calls a function of a module.
@@ -100,31 +154,27 @@ func combineWasm(c *combination, o *Op, a location) {
 		return
 	}
 	call := program.Wasm{Function: c.word(o, "function"), Out: wasmKinds[c.word(o, "out")].program}
-	signature := format.Signature{Out: wasmKinds[c.word(o, "out")].unit}
 	for i, name := range in {
 		call.In[i] = wasmKinds[name].program
-		signature.In = append(signature.In, wasmKinds[name].unit)
 		c.convertInput(o, i, call.In[i])
 	}
 	if c.failed {
 		return
 	}
 	name := c.word(o, "module")
-	module, ok := c.r.modules[name]
-	if !ok {
-		c.refuse(at("module"), ErrModule, "there is no file for %q: name it with --wasm %s=FILE", shorten(name),
-			shorten(name))
+	i := slices.IndexFunc(c.r.modules, func(m Module) bool { return m.Name == name })
+	if i < 0 {
+		c.refuse(at("module"), ErrModule, "there is no file for %q: name it with --wasm %s=FILE, or in Python with "+
+			"modules={%q: FILE}", shorten(name), shorten(name), shorten(name))
 		return
 	}
-	if _, err := format.Rewrite(module, call.Function, signature); err != nil {
-		c.refuse(at("function"), ErrModule, "%q: %s", shorten(name), strings.TrimPrefix(err.Error(), "wasm module: "))
-		return
+	module := &c.r.modules[i]
+	if call.Module = module.digest(); module.Bytes != nil {
+		if c.r.used == nil {
+			c.r.used = program.Modules{}
+		}
+		c.r.used[call.Module] = module.Bytes
 	}
-	call.Module = sha256.Sum256(module)
-	if c.r.used == nil {
-		c.r.used = program.Modules{}
-	}
-	c.r.used[call.Module] = module
 	c.yield(call, idRange{math.MinInt64, math.MaxInt64}, false)
 }
 

@@ -82,13 +82,25 @@ func TestCallsThatAreRefused(t *testing.T) {
 			"sparse[0].inputs[0]: column \"k\": wrong type of column: wasm takes one value a row, and these are lists"},
 		"a text":       {call("t", "module: m, function: add, in: [int64], out: float32"), "wasm takes numbers, and"},
 		"real numbers": {call("x", "module: m, function: add, in: [int64], out: float32"), "wasm takes ids (int64)"},
+	} {
+		s, err := Parse([]byte(c.document))
+		require.NoError(t, err)
+		s, err = s.BindModule(Module{Name: "m", Digest: program.ModuleDigest{1}})
+		require.NoError(t, err)
+		_, err = s.Resolve(callSchema())
+		require.ErrorContains(t, err, c.want, name)
+	}
+	for name, c := range map[string]struct{ document, want string }{
 		"no function": {call("i, x", "module: m, function: sub, in: [int64, float64], out: float32"),
-			`wasm.function: column "k": module does not fit: "m": no function "sub" is exported; operators of this module: ` +
-				"[add(int64, float64) -> float32]"},
+			`line 1:68: sparse[0].ops[0].wasm.function: module does not fit: "m": no function "sub" is exported; operators of ` +
+				"this module: [add(int64, float64) -> float32]"},
 		"other kinds": {call("i, i", "module: m, function: add, in: [int64, int64], out: float32"),
 			`function "add" is not (int64, int64) -> float32`},
 	} {
-		_, err := bindAdd(t, c.document, addModule()).Resolve(callSchema())
+		s, err := Parse([]byte(c.document))
+		require.NoError(t, err)
+		_, err = s.BindModule(Module{Name: "m", Bytes: addModule()})
+		require.ErrorIs(t, err, ErrModule, name)
 		require.ErrorContains(t, err, c.want, name)
 	}
 	s, err := Parse([]byte(callDocument))
@@ -96,9 +108,63 @@ func TestCallsThatAreRefused(t *testing.T) {
 	_, err = s.Resolve(callSchema())
 	require.ErrorIs(t, err, ErrModule)
 	require.ErrorContains(t, err, `line 2:52: dense[0].ops[0].wasm.module: column "sum": module does not fit: there is `+
-		`no file for "m": name it with --wasm m=FILE`)
+		`no file for "m": name it with --wasm m=FILE, or in Python with modules={"m": FILE}`)
 	_, err = s.BindModule(Module{Name: "n"})
 	require.ErrorContains(t, err, `no operator of the pipeline names module "n"`)
-	_, err = bindAdd(t, callDocument, []byte("no module")).Resolve(callSchema())
-	require.ErrorContains(t, err, "no WebAssembly module of version 1 begins here")
+	for _, module := range [][]byte{[]byte("no module"), {}} {
+		_, err = s.BindModule(Module{Name: "m", Bytes: module})
+		require.ErrorContains(t, err, "no WebAssembly module of version 1 begins here")
+	}
+}
+
+// TestModulesWithoutBytes resolves and lowers a pipeline of which only the digest of the module is known: the job is the
+// same, and the program has no module to run.
+func TestModulesWithoutBytes(t *testing.T) {
+	want, err := bindAdd(t, callDocument, addModule()).Resolve(callSchema())
+	require.NoError(t, err)
+	s, err := Parse([]byte(callDocument))
+	require.NoError(t, err)
+	digest := program.ModuleDigest(sha256.Sum256(addModule()))
+	s, err = s.BindModule(Module{Name: "m", Digest: digest})
+	require.NoError(t, err)
+	got, err := s.Resolve(callSchema())
+	require.NoError(t, err)
+	assert.Equal(t, want.Canonical(), got.Canonical())
+	p, _, err := Lower(got)
+	require.NoError(t, err)
+	assert.Empty(t, p.Modules)
+	assert.Equal(t, []program.ModuleDigest{digest}, p.WasmModules())
+}
+
+// TestPassesHaveTheirModules makes the pass of a filter over a value that a function yields, and that of a vocabulary
+// which does not need the module.
+func TestPassesHaveTheirModules(t *testing.T) {
+	s := bindAdd(t, `values: [{inputs: [i, x], as: sum, ops: [wasm: {module: m, function: add, in: [int64, float64],
+  out: float32}]}]
+dense: [{columns: [sum]}]
+sparse: [{columns: [i], ops: [vocabulary: v]}]
+vocabularies: {v: {}}
+filter: {column: sum, lt: 3}
+`, addModule())
+	keys, _, err := s.VocabularyKeys("v")
+	require.NoError(t, err)
+	assert.Len(t, keys.Modules, 1, "the filter needs it")
+	rest, err := s.WithoutMissingVocabularies()
+	require.NoError(t, err)
+	r, err := rest.Resolve(callSchema())
+	require.NoError(t, err)
+	require.NotNil(t, r.Filter.Spec)
+	require.Len(t, r.Filter.Spec.Modules, 1)
+	pass, err := r.Filter.Spec.Resolve(callSchema())
+	require.NoError(t, err)
+	p, _, err := Lower(pass)
+	require.NoError(t, err)
+	assert.Len(t, p.Modules, 1)
+	s.Modules = nil
+	_, err = s.Resolve(callSchema())
+	require.ErrorContains(t, err, `there is no file for "m"`)
+	s.Filter = nil
+	keys, _, err = s.VocabularyKeys("v")
+	require.NoError(t, err)
+	assert.Empty(t, keys.Modules)
 }

@@ -35,6 +35,7 @@ type filterResolver struct {
 	*resolver
 	columns map[string]*filterColumn
 	order   []*filterColumn // by key
+	refused bool            // a value that the filter names has an error, which may have been added where it is declared
 }
 
 // filterPass applies the spec's filter to the schema. It returns nil without a filter and after an error.
@@ -45,7 +46,7 @@ func (r *resolver) filterPass(s *Spec) *FilterPass {
 	f := &filterResolver{resolver: r, columns: map[string]*filterColumn{}}
 	a := location{path: "filter", pos: s.Filter.Pos}
 	before := len(r.list)
-	if f.collect(s.Filter, a); len(r.list) > before {
+	if f.collect(s.Filter, a); len(r.list) > before || f.refused {
 		return nil
 	}
 	pass := &FilterPass{}
@@ -60,6 +61,7 @@ func (r *resolver) filterPass(s *Spec) *FilterPass {
 	}
 	pass.Spec.Values = pass.Spec.reachableValues(s.Values)
 	pass.Spec.Statistics = pass.Spec.namedStatistics(s.Statistics)
+	pass.Spec.Modules = pass.Spec.namedModules(s.Modules)
 	resolved, err := pass.Spec.Resolve(r.schema)
 	if err != nil {
 		r.add(a, ErrValue, "%v", err)
@@ -188,6 +190,7 @@ func (f *filterResolver) column(name string, a location) *filterColumn {
 	f.columns[name] = nil
 	o := f.operandOf(Pattern{Text: name, Pos: a.pos}, false, a, nil)
 	if o == nil {
+		f.refused = true
 		return nil
 	}
 	if o.column.List {

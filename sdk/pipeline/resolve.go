@@ -28,7 +28,7 @@ type Resolved struct {
 
 	Filter    *FilterPass // nil: every row
 	selection *selection.Selection
-	modules   program.Modules // that steps name
+	modules   program.Modules // that steps name, and that are at hand
 
 	lookupTables []program.LookupTable // of operators of the keys, see Lowered.LookUpInDrive
 }
@@ -102,17 +102,13 @@ func (s *Spec) resolve(schema []ColumnInfo, recorder *statisticsRecorder) (*Reso
 	r := &resolver{
 		problems: &p, schema: schema, byName: make(map[string]int, len(schema)), twice: make(map[string]bool),
 		tables: make(map[tableKey]*program.Bucketize), vocabularies: make(map[string]*Vocabulary, len(s.Vocabularies)),
-		statistics: make(map[string]*NamedStatistics, len(s.Statistics)), recorder: recorder,
+		statistics: make(map[string]*NamedStatistics, len(s.Statistics)), recorder: recorder, modules: s.Modules,
 	}
 	for i := range s.Statistics {
 		r.statistics[s.Statistics[i].Name] = &s.Statistics[i]
 	}
 	for i := range s.Vocabularies {
 		r.vocabularies[s.Vocabularies[i].Name] = &s.Vocabularies[i]
-	}
-	r.modules = make(map[string][]byte, len(s.Modules))
-	for _, m := range s.Modules {
-		r.modules[m.Name] = m.Bytes
 	}
 	out := &Resolved{Name: s.Name, Batch: s.Batch, IDs: s.IDs, Source: program.Parquet}
 	if out.Batch == 0 {
@@ -197,8 +193,8 @@ type resolver struct {
 	statistics   map[string]*NamedStatistics // nil: a trial
 	recorder     *statisticsRecorder         // nil: nothing is recorded
 	target       *Feature                    // the label; nil: none
-	modules      map[string][]byte           // at hand, by name
-	used         program.Modules             // of modules, those that steps name
+	modules      []Module
+	used         program.Modules // of modules, those at hand that steps name
 }
 
 // stopped reports whether the most errors were found, after which the rest is not checked.

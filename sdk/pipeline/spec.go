@@ -35,8 +35,7 @@ type Spec struct {
 	// Selection is the selection that was made for the filter; nil: none is at hand. It is no part of a document. See
 	// [Resolved.FilterPass].
 	Selection *selection.Selection
-	// Modules are the WebAssembly modules at hand that operators name. They are no part of a document. See
-	// [Spec.BindModule].
+	// Modules are the WebAssembly modules that operators name. They are no part of a document. See [Spec.BindModule].
 	Modules []Module
 }
 

@@ -65,7 +65,7 @@ func (s *Spec) StatisticsPass(name string, schema []ColumnInfo) (*Spec, []Statis
 	if _, err := s.resolve(schema, recorder); err != nil {
 		return nil, nil, err
 	}
-	pass := &Spec{Name: s.Name, Batch: s.Batch, Filter: s.Filter, Selection: s.Selection, Modules: s.Modules}
+	pass := &Spec{Name: s.Name, Batch: s.Batch, Filter: s.Filter, Selection: s.Selection}
 	columns := make([]StatisticsColumn, len(recorder.uses))
 	var keys, marks []int // the columns, in the order of the keys
 	for i := range recorder.uses {
@@ -93,7 +93,7 @@ func (s *Spec) StatisticsPass(name string, schema []ColumnInfo) (*Spec, []Statis
 		columns[i].Key = at
 	}
 	pass.Values = pass.reachableValues(s.Values)
-	pass.Statistics = pass.namedStatistics(s.Statistics)
+	pass.Statistics, pass.Modules = pass.namedStatistics(s.Statistics), pass.namedModules(s.Modules)
 	if _, err := pass.Resolve(schema); err != nil {
 		return nil, nil, err
 	}

@@ -66,8 +66,7 @@ func (s *Spec) VocabularyKeys(name string) (*Spec, *Vocabulary, error) {
 		return nil, nil, err
 	}
 	i := slices.IndexFunc(bound.Vocabularies, func(v Vocabulary) bool { return v.Name == name })
-	keys := &Spec{Name: s.Name, Batch: s.Batch, Filter: s.Filter, Selection: s.Selection,
-		Modules: s.Modules}
+	keys := &Spec{Name: s.Name, Batch: s.Batch, Filter: s.Filter, Selection: s.Selection}
 	for _, list := range []struct{ from, to *[]Group }{{&s.Sparse, &keys.Sparse}, {&s.Generated, &keys.Generated}} {
 		for _, g := range *list.from {
 			if g.vocabulary() == name {
@@ -77,7 +76,7 @@ func (s *Spec) VocabularyKeys(name string) (*Spec, *Vocabulary, error) {
 		}
 	}
 	keys.Values = keys.reachableValues(s.Values)
-	keys.Statistics = keys.namedStatistics(s.Statistics)
+	keys.Statistics, keys.Modules = keys.namedStatistics(s.Statistics), keys.namedModules(s.Modules)
 	return keys, &bound.Vocabularies[i], nil
 }
 
@@ -94,7 +93,7 @@ func (s *Spec) WithoutVocabularies() (*Spec, bool) {
 		left += len(*list)
 	}
 	rest.Values = rest.reachableValues(s.Values)
-	rest.Statistics = rest.namedStatistics(s.Statistics)
+	rest.Statistics, rest.Modules = rest.namedStatistics(s.Statistics), rest.namedModules(s.Modules)
 	return &rest, left > 0
 }
 

@@ -489,7 +489,7 @@ def wasm(module: str, *, function: str, in_: Sequence[Literal["int64", "float32"
     ``clamp`` or a hash. Nulls: null if one of the inputs is, and the function is not called.
 
     Args:
-        module: name of the module, whose file ``--wasm NAME=FILE`` gives
+        module: name of the module, whose file ``--wasm NAME=FILE`` gives, or in Python ``modules={NAME: FILE}``
         function: name of the exported function
         in_: kinds of its parameters, one an input: int64 is i64, float32 f32 and float64 f64
         out: kind of its result
