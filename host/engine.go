@@ -229,6 +229,11 @@ func (d *Drive) newLookupProcessor(ctx context.Context, l *pipeline.Lowered) (pr
 func (d *Drive) newEngineProcessor(
 	ctx context.Context, prog *program.Program, schema *tensor.Schema,
 ) (processor.Processor, error) {
+	if d.engine != EngineDrive {
+		if err := checkModules(prog); err != nil {
+			return nil, err
+		}
+	}
 	switch d.engine {
 	case EngineReference:
 		return cpu.NewReference(prog, schema)
@@ -239,4 +244,16 @@ func (d *Drive) newEngineProcessor(
 	o := processor.Options{SLM: d.memory(), StreamMemory: d.o.StreamMemory, Streams: d.streams(), Coalesce: d.o.Coalesce,
 		FromHost: d.card != nil}
 	return sdk.NewProcessor(ctx, d.computer(), prog, schema, o)
+}
+
+// checkModules returns an error that wraps sdk.ErrModule if a module that a program names is not at hand.
+func checkModules(prog *program.Program) error {
+	for _, module := range prog.WasmModules() {
+		if _, ok := prog.Modules[module]; !ok {
+			return fmt.Errorf("%w: module %v: this machine's CPU runs the modules of images that its configuration names: "+
+				"name one that holds it in modules.images (millrace image build --wasm makes one), or let the CPU run modules "+
+				"of submitters with modules.submitted: true", sdk.ErrModule, module)
+		}
+	}
+	return nil
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
+// ErrModule says that a module whose functions a program calls is not there. Errors that wrap it say which.
+var ErrModule = errors.New("the module is not here")
+
 // ModuleError says that a program calls functions of a WebAssembly module that the active image of a drive does not
 // hold.
 type ModuleError struct {
@@ -31,6 +34,9 @@ func (e *ModuleError) Error() string {
 	return fmt.Sprintf("module %v is not in the active image %s, but in %s: activate that image", e.Module,
 		e.Active.Short(), strings.Join(held, ", "))
 }
+
+// Unwrap returns ErrModule.
+func (e *ModuleError) Unwrap() error { return ErrModule }
 
 // checkModules returns a *ModuleError if the drive's active image lacks a module that the program names. A drive that
 // does not report its images is asked nothing: it refuses the program itself.

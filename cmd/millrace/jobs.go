@@ -64,6 +64,7 @@ type jobView struct {
 
 	Vocabularies []appliedVocabulary `json:"vocabularies"`
 	Lookups      []lookedUpOn        `json:"lookups"`             // of keys with a vocabulary: jobs show asks the nodes
+	Modules      []jobModule         `json:"modules"`
 	Selection    *selectedView       `json:"selection,omitempty"` // of the pipeline's filter, if it has one
 }
 
@@ -101,7 +102,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Placement: s.GetSpec().GetPlacement(), Workers: s.GetWorkers(), WorkersReady: s.GetWorkersReady(),
 		SplitsHeld: s.GetSplitsHeld(), SplitsAny: s.GetSplitsAny(), SplitsOwn: s.GetSplitsOwn(),
 		Offload: s.GetSpec().GetOffload(), Vocabularies: viewVocabularies(s),
-		Lookups:   viewLookups(s),
+		Lookups: viewLookups(s), Modules: viewModules(s.GetSpec()),
 		Selection: viewSelection(s.GetSelection()),
 	}
 	last := 0.0
@@ -176,6 +177,9 @@ func printJob(w io.Writer, v jobView) {
 		fmt.Fprintf(w, "offload\t%s\nsplits of ranks' own CPUs\t%d\n", v.Offload, v.SplitsOwn)
 	}
 	printVocabularies(w, v.Vocabularies, v.Lookups)
+	for _, m := range v.Modules {
+		fmt.Fprintf(w, "module\t%s: %.12s, %d bytes\n", tableCell(m.Name), m.Digest, m.Bytes)
+	}
 	printSelection(w, v.Selection)
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
@@ -242,6 +246,7 @@ func (c jobCommands) submit() *cobra.Command {
 		abandon    time.Duration
 		owner      string
 		have       vocabularyFlags
+		modules    moduleFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "submit",
@@ -256,7 +261,9 @@ With --follow, partitions that appear later are taken when all that was there is
 
 The summaries of --statistics become numbers in the job's pipeline, so that nodes need no summary.
 The files of --vocabulary are put to the control plane, unless it has them: they are named by their digest,
-which is part of the job's. Nodes fetch them, and look ids up in them.`,
+which is part of the job's. Nodes fetch them, and look ids up in them. Those of --wasm are put there, too. Drives
+call the functions of their active images' modules; other machines call those of images that their
+configurations name, and modules that are put only if their configurations say so (modules.submitted).`,
 		Example: "  millrace jobs submit --pipeline rm1.yaml --name ads --partitions 'day-2026-11-*' --epochs 2 " +
 			"--ranks 8 --t 2.5e6\n" +
 			"  millrace jobs submit --pipeline rm1 --name validate --partitions 'day-2026-11-30*' --wait",
@@ -287,6 +294,7 @@ which is part of the job's. Nodes fetch them, and look ids up in them.`,
 		"by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their "+
 			"certificates up to the first dot (default: every launcher may see it and attach)")
 	have.addFlag(fl)
+	modules.addFlag(fl)
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
 	plan.addFlags(fl)
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
@@ -308,7 +316,7 @@ which is part of the job's. Nodes fetch them, and look ids up in them.`,
 				return err
 			}
 		}
-		files, err := have.named()
+		files, err := jobFiles(&have, &modules)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,10 @@ import (
 
 	"github.com/millrace/millrace/fpga/unit/wasm"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr/local"
+	"github.com/millrace/millrace/trainmgr/remote"
 )
 
 // moduleFlags name the files of a pipeline's WebAssembly modules.
@@ -23,40 +27,65 @@ func (m *moduleFlags) addFlag(f *pflag.FlagSet) {
 		"features=f.wasm, or f.wasm for module f; may be given again")
 }
 
-// read reads the files.
-func (m *moduleFlags) read() (modules []pipeline.Module, err error) {
-	seen := map[string]bool{}
+// named returns the paths by name.
+func (m *moduleFlags) named() (map[string]string, error) {
+	files := map[string]string{}
 	for _, given := range m.files {
 		name, path, named := strings.Cut(given, "=")
 		if !named {
 			path = given
 			name = strings.TrimSuffix(filepath.Base(given), filepath.Ext(given))
 		}
-		if name == "" || path == "" || seen[name] {
+		if _, twice := files[name]; name == "" || path == "" || twice {
 			return nil, usagef("--wasm %q: want NAME=FILE, as features=f.wasm, each name once", given)
 		}
-		seen[name] = true
-		b, err := readRegular(path, format.MaxModule)
-		if err != nil {
-			return nil, err
-		}
-		modules = append(modules, pipeline.Module{Name: name, Bytes: b})
+		files[name] = path
 	}
-	return modules, nil
+	return files, nil
+}
+
+// read reads the files.
+func (m *moduleFlags) read() ([]pipeline.Module, error) {
+	files, err := m.named()
+	if err != nil {
+		return nil, err
+	}
+	return local.ReadModules(files)
 }
 
 // bind gives the pipeline its modules.
 func (m *moduleFlags) bind(spec *pipeline.Spec, document string) (*pipeline.Spec, error) {
-	modules, err := m.read()
+	files, err := m.named()
 	if err != nil {
 		return nil, err
 	}
-	for _, module := range modules {
-		if spec, err = spec.BindModule(module); err != nil {
-			return nil, namePipeline(err, document)
-		}
+	bound, err := local.BindModules(spec, files)
+	return bound, namePipeline(err, document)
+}
+
+// jobFiles returns the files of a job that is submitted.
+func jobFiles(have *vocabularyFlags, modules *moduleFlags) (files remote.Files, err error) {
+	if files.Vocabularies, err = have.named(); err != nil {
+		return files, err
 	}
-	return spec, nil
+	files.Modules, err = modules.read()
+	return files, err
+}
+
+// jobModule is a module whose functions a job's pipeline calls.
+type jobModule struct {
+	Name   string `json:"name"`
+	Digest string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// viewModules lists the modules of a job.
+func viewModules(spec *apiv1.JobSpec) []jobModule {
+	list := []jobModule{}
+	for _, m := range spec.GetModules() {
+		list = append(list, jobModule{m.GetName(), hex.EncodeToString(m.GetSha256()), m.GetBytes()})
+	}
+	return list
 }
 
 // operatorCommands are the commands about operators of one's own.

@@ -157,7 +157,7 @@ there when it ends.`,
 				log = logger(c.err, "info", "auto")
 			}
 			if onService {
-				if service.vocabularies, err = have.named(); err != nil {
+				if service.files, err = jobFiles(&have, &modules); err != nil {
 					return err
 				}
 				service.statistics = have.statisticsFlags

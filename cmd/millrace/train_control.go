@@ -36,8 +36,8 @@ type serviceFlags struct {
 	placement string
 	ownWorker string
 
-	vocabularies map[string]string // paths by name
-	statistics   statisticsFlags
+	files      remote.Files // that the pipeline uses
+	statistics statisticsFlags
 }
 
 func (s *serviceFlags) addFlags(cmd *cobra.Command) {
@@ -71,11 +71,12 @@ var (
 		"own-worker", "cert", "key", "ca"}
 	localOnly = []string{
 		"in", "drive", "input-format", "label", "malformed", "engine", "commands", "image", "slm", "spread", "threads",
-		"streams", "coalesce", "offload-log", "wasm",
+		"streams", "coalesce", "offload-log",
 	}
 	submitOnly = []string{
 		"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives",
 		"tail", "shuffle", "order", "seed", "placement", "offload", "vocabulary", "statistics",
+		"wasm",
 	}
 )
 
@@ -188,7 +189,7 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	defer func() { err = errors.Join(err, client.Close()) }()
 	id := s.job
 	if id == "" {
-		status, err := client.SubmitWith(ctx, "", spec, s.vocabularies)
+		status, err := client.SubmitWith(ctx, "", spec, s.files)
 		if err != nil {
 			return err
 		}

@@ -76,6 +76,7 @@ type Agent struct {
 	heartbeat   *heartbeat.Sender
 
 	vocabularies *jobVocabularies
+	modules      *jobModules
 	selections   *nodeSelections
 	tickets      *ticket.Verifier
 	drain        *drainSwitch
@@ -99,6 +100,10 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	image, err := loadImage(c.Image)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	modules, err := loadModules(&c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -130,6 +135,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.selections, err = openSelections(&c, a.log); err != nil {
 		return nil, errors.Join(err, a.listeners.close(), a.vocabularies.close())
 	}
+	a.modules = &jobModules{ofImages: modules, submitted: c.Modules.Submitted, cache: a.vocabularies.cache}
 	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(ctx))
 	a.makeParts(&c, &o, image, list)
 	if err := a.makeServer(&c, &o); err != nil {
@@ -215,7 +221,7 @@ func (a *Agent) makeServer(c *Config, o *Options) (err error) {
 	routes := &routes{
 		service: &service{
 			manager: a.manager, splits: a.splits, drives: a.drives, store: a.store, fence: a.fence, drain: a.drain,
-			vocabularies: a.vocabularies, selections: a.selections,
+			vocabularies: a.vocabularies, modules: a.modules, selections: a.selections,
 			status: a.status, changed: a.heartbeat.SendSoon, jobLimit: c.Limits.Jobs, log: a.log,
 		},
 		delivery: delivery.New(delivery.Options{

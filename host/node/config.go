@@ -44,6 +44,7 @@ type Config struct {
 	Text            TextConfig    `yaml:"text" doc:"how partitions of format criteo-tsv are read"`
 
 	Vocabularies VocabularyConfig `yaml:"vocabularies" doc:"vocabularies of jobs, fetched from the control plane"`
+	Modules      ModuleConfig     `yaml:"modules" doc:"WebAssembly modules with operators of one's own that this machine's CPU may run; a drive that computes runs those of its active image"`
 
 	Buffers   BufferConfig `yaml:"buffers" doc:"mini-batches that are made and not yet written to a launcher"`
 	Runs      RunConfig    `yaml:"runs" doc:"splits that are open"`
@@ -84,8 +85,15 @@ type TextConfig struct {
 
 // VocabularyConfig bounds vocabularies.
 type VocabularyConfig struct {
-	Disk   Bytes `yaml:"disk" doc:"most bytes of their files in the state folder; an unused file goes after a day"`
+	Disk   Bytes `yaml:"disk" doc:"most bytes of their files, and of those of selections and modules, in the state folder; an unused file goes after a day"`
 	Memory Bytes `yaml:"memory" doc:"most bytes of those that jobs use; reading one takes up to 9 times its file"`
+}
+
+// ModuleConfig says which modules the CPU may run.
+type ModuleConfig struct {
+	Images    []string `yaml:"images" doc:"image containers (*.mimg) whose modules the CPU may run"`
+	Keys      []string `yaml:"keys" doc:"PEM files with public keys: each of images must be signed by one of them; empty: images need no signature"`
+	Submitted bool     `yaml:"submitted" doc:"whether the CPU may also run modules that the submitters of jobs put to the control plane; they are fetched from there and count to vocabularies.disk and vocabularies.memory"`
 }
 
 // BufferConfig bounds the memory of mini-batches.

@@ -39,6 +39,7 @@ func TestDefaultsAreADocument(t *testing.T) {
 	want := DefaultConfig()
 	require.NoError(t, want.Check())
 	c.Advertise, c.Control, c.Drives, c.Image = want.Advertise, want.Control, want.Drives, want.Image // empty lists
+	c.Modules.Images, c.Modules.Keys = nil, nil
 	assert.Equal(t, want, c)
 	assert.NotEmpty(t, c.Name)
 }

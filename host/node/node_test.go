@@ -248,6 +248,12 @@ type job struct {
 // named.
 func (f *fixture) describeJob(text string, o dataset.Options, names ...string) *job {
 	f.t.Helper()
+	return f.describeJobWith(nil, text, o, names...)
+}
+
+// describeJobWith does what describeJob does for a pipeline that calls functions of modules.
+func (f *fixture) describeJobWith(modules []pipeline.Module, text string, o dataset.Options, names ...string) *job {
+	f.t.Helper()
 	r, err := f.node.Describe(f.t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(f.t, err)
 	var list []dataset.Partition
@@ -269,16 +275,20 @@ func (f *fixture) describeJob(text string, o dataset.Options, names ...string) *
 			}
 		}
 	}
-	return newJob(f.t, text, o, list, columns)
+	return newJob(f.t, text, o, list, columns, modules...)
 }
 
 func newJob(t testing.TB, text string, o dataset.Options, list []dataset.Partition,
-	columns []pipeline.ColumnInfo) *job {
+	columns []pipeline.ColumnInfo, modules ...pipeline.Module) *job {
 	t.Helper()
 	manifest, err := dataset.NewManifest(list)
 	require.NoError(t, err)
 	spec, err := pipeline.Parse([]byte(text))
 	require.NoError(t, err)
+	for _, m := range modules {
+		spec, err = spec.BindModule(m)
+		require.NoError(t, err)
+	}
 	resolved, err := spec.Resolve(columns)
 	require.NoError(t, err)
 	if o.Batch == 0 {

@@ -41,6 +41,7 @@ type service struct {
 	log      *slog.Logger
 
 	vocabularies *jobVocabularies
+	modules      *jobModules
 	selections   *nodeSelections
 
 	preparing sync.Mutex // held while a job is prepared or finished
@@ -192,24 +193,32 @@ func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.
 	return &apiv1.PrepareResponse{}, nil
 }
 
-// bind gives the pipeline of a job its vocabularies and its selection, or makes it the pass of its filter.
+// bind gives the pipeline of a job its modules, its vocabularies and its selection, or makes it the pass of its filter.
+// What it acquires is kept until release is called.
 func (s *service) bind(
 	ctx context.Context, j *api.Job, r *apiv1.PrepareRequest,
 ) (pass *filterPass, release []func(), err error) {
-	if r.GetFilterPass() != nil {
-		pass, err = bindPass(j, r.GetFilterPass())
-		return pass, nil, err
-	}
-	if j.Pipeline, release, err = s.vocabularies.bind(ctx, j.Pipeline, r.GetVocabularies()); err != nil {
+	defer func() {
+		if err != nil {
+			callAll(release)
+			release = nil
+		}
+	}()
+	if j.Pipeline, release, err = s.modules.bind(ctx, j.Pipeline, r.GetModules()); err != nil {
 		return nil, nil, err
 	}
-	if r.GetSelection() == nil {
-		return nil, release, nil
+	if r.GetFilterPass() != nil {
+		pass, err = bindPass(j, r.GetFilterPass())
+		return pass, release, err
+	}
+	var acquired []func()
+	j.Pipeline, acquired, err = s.vocabularies.bind(ctx, j.Pipeline, r.GetVocabularies())
+	if release = append(release, acquired...); err != nil || r.GetSelection() == nil {
+		return nil, release, err
 	}
 	var done func()
 	if j.Pipeline, done, err = s.vocabularies.bindSelection(ctx, j.Pipeline, r.GetSelection()); err != nil {
-		callAll(release)
-		return nil, nil, err
+		return nil, release, err
 	}
 	return nil, append(release, done), nil
 }

@@ -107,6 +107,7 @@ func (v *jobVocabularies) bind(
 	defer func() {
 		if err != nil {
 			callAll(release)
+			release = nil
 		}
 	}()
 	if len(list) > maxVocabularies {

@@ -18,7 +18,7 @@ const memoryFactor = 9
 // CacheOptions configure a Cache.
 type CacheOptions struct {
 	Store  *Store
-	Memory int64 // most bytes of vocabularies that are ready for lookups
+	Memory int64 // most bytes of what was acquired
 	// Sources returns the peers that may have a file, the best first.
 	Sources func(vocabulary.Digest) []Source
 	// Wait is how long Acquire waits for a fetch, which then goes on; 0 means as long as the context.
@@ -26,7 +26,7 @@ type CacheOptions struct {
 	Logger *slog.Logger // nil: silent
 }
 
-// Cache returns vocabularies that are ready for lookups, and fetches those that its Store lacks.
+// Cache returns what files hold, vocabularies ready for lookups, and fetches those that its Store lacks.
 type Cache struct {
 	o      CacheOptions
 	ctx    context.Context // of the fetches; ends with Close
@@ -38,7 +38,7 @@ type Cache struct {
 	fetches map[vocabulary.Digest]*fetch
 	counts  Counts
 
-	selected int64 // bytes of the selections in memory
+	contents int64 // bytes of the selections and modules in memory
 }
 
 // Counts are the work of a Cache since it was made, and what it holds.
@@ -46,7 +46,7 @@ type Counts struct {
 	Fetched, Failed uint64 // fetches that ended
 	FetchedBytes    int64  // of files that were fetched whole
 	Loaded          int    // vocabularies that are ready for lookups
-	MemoryBytes     int64  // of them
+	MemoryBytes     int64  // of them, and of selections and modules
 }
 
 // loaded is a vocabulary in memory, or one that is being read.
@@ -81,7 +81,7 @@ func (c *Cache) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.counts
-	n.MemoryBytes = c.selected
+	n.MemoryBytes = c.contents
 	for _, l := range c.loaded {
 		n.Loaded++
 		n.MemoryBytes += l.memory
@@ -160,15 +160,15 @@ func (c *Cache) load(ctx context.Context, want File, releaseFile func()) (*vocab
 func (c *Cache) reserve(want File) error {
 	used := c.memoryUsed()
 	if need := memoryFactor * want.Bytes; used+need > c.o.Memory {
-		return fmt.Errorf("%w %v: it needs up to %d bytes of memory, and %d of %d bytes are in use", ErrRoom, want.Digest,
-			need, used, c.o.Memory)
+		return fmt.Errorf("%w: vocabulary %v needs up to %d bytes of memory, and %d of %d bytes are in use", ErrRoom,
+			want.Digest, need, used, c.o.Memory)
 	}
 	return nil
 }
 
 // memoryUsed returns the bytes of what is in memory. c.mu is held.
 func (c *Cache) memoryUsed() int64 {
-	used := c.selected
+	used := c.contents
 	for _, l := range c.loaded {
 		used += l.memory
 	}

@@ -1,20 +1,22 @@
-// Package vocabularies keeps vocabularies' files by their digests: on the members of a control plane, where submitters
-// put them, and on nodes and workers, which fetch them from the members.
+// Package vocabularies keeps the files that jobs name by their digests: on the members of a control plane, where
+// submitters put them, and on nodes and workers, which fetch them from the members. Most of them are vocabularies.
 //
 // # Overview
 //
 // A [Store] is a folder of files, each under the SHA-256 of its bytes. [Store.Append] adds a file piece by piece, and
 // repeats cost nothing: the answer says how many bytes the store has. A file gets its name when all its bytes are on
-// the disk, their SHA-256 is the name, and they are a vocabulary. [Store.Hold] keeps a file from being removed. Files
-// that nothing holds make room for others, the least recently used first, and are removed after Options.Unused.
+// the disk, their SHA-256 is the name, and they are what the caller says. [Store.Hold] keeps a file from being removed.
+// Files that nothing holds make room for others, the least recently used first, and are removed after Options.Unused.
 //
-// Selections of jobs with filters are content of the same kind: named by a digest, made once, wanted by every node of a
-// job. They are in the same folders ([Selection]), and [Cache.AcquireSelection] returns one.
+// Two other kinds of files are named by a digest and wanted by the nodes of a job, and are in the same folders:
+// [Selection], the rows that pass the filter of a job, and [Module], a WebAssembly module with operators of one's own.
+// [Cache.AcquireSelection] and [Cache.AcquireModule] return one. A module has no name of its own here, and nothing runs
+// it: a file is a module if it parses as one.
 //
 // A [Cache] is a Store that fetches. [Cache.Acquire] returns a vocabulary that is ready for lookups: from memory, from
 // the disk, or from the first [Source] that has it. Several callers of one digest share one fetch and one table.
 //
-//	DIGEST            a vocabulary's file
+//	DIGEST            a file
 //	DIGEST-N.partial  the bytes so far of a file that is being put or fetched; removed when a Store is opened
 //
 // # Concurrency

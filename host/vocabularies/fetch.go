@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
-// Source is a peer that may have vocabularies.
+// Source is a peer that may have files.
 type Source struct {
 	Name string // for logs and errors
 	// Read returns the bytes of a file from an offset on, as many as the peer sends at once, and the length of the file.
@@ -48,8 +48,8 @@ func (c *Cache) Fetch(ctx context.Context, want File) error {
 	f, ok := c.fetches[want.Digest]
 	if ok && f.want != want {
 		c.mu.Unlock()
-		return fmt.Errorf("%w: vocabulary %v is being fetched with %d bytes, not %d", ErrRequest, want.Digest,
-			f.want.Bytes, want.Bytes)
+		return fmt.Errorf("%w: %v %v of %d bytes is being fetched as a %v of %d bytes", ErrRequest, want.Kind,
+			want.Digest, want.Bytes, f.want.Kind, f.want.Bytes)
 	}
 	if !ok {
 		f = &fetch{want: want, ended: make(chan struct{})}
@@ -102,12 +102,12 @@ func (c *Cache) fetchFile(f *fetch) error {
 		c.o.Logger.Warn(f.want.Kind.String()+" was not fetched", "digest", f.want.Digest.String(), "from", source.Name,
 			"error", err)
 	}
-	missing := fmt.Errorf("vocabulary %v: %w: no member of the control plane sent it; submit the job again to put it "+
-		"there", f.want.Digest, ErrMissing)
+	remedy := "submit the job again to put it there"
 	if f.want.Kind == Selection {
-		missing = fmt.Errorf("selection %v: %w: no member of the control plane sent it; the leader makes it again",
-			f.want.Digest, ErrMissing)
+		remedy = "the leader makes it again"
 	}
+	missing := fmt.Errorf("%v %v: %w: no member of the control plane sent it; %s", f.want.Kind, f.want.Digest, ErrMissing,
+		remedy)
 	return errors.Join(append([]error{missing}, errs...)...)
 }
 

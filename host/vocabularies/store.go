@@ -1,6 +1,7 @@
 package vocabularies
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,26 +16,29 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/millrace/millrace/fpga/unit/wasm/format"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
 // Errors of a Store and a Cache, for errors.Is.
 var (
-	ErrRoom     = errors.New("no room for a vocabulary")
-	ErrMissing  = errors.New("the vocabulary is nowhere to be had")
-	ErrFetching = errors.New("the vocabulary is being fetched")
-	ErrDigest   = errors.New("bytes of a vocabulary are not those of its digest")
-	ErrRequest  = errors.New("request for a vocabulary")
+	ErrRoom     = errors.New("no room for a file")
+	ErrMissing  = errors.New("the file is nowhere to be had")
+	ErrFetching = errors.New("the file is being fetched")
+	ErrDigest   = errors.New("bytes are not those of the file's digest")
+	ErrRequest  = errors.New("request for a file")
 )
 
 // Bounds.
 const (
 	// MaxPiece bounds the bytes of one piece of a file.
 	MaxPiece = 512 << 10
-	// MaxBytes bounds the bytes of a file.
+	// MaxBytes bounds the bytes of a vocabulary and of a selection. Modules have the bound of package format.
 	MaxBytes = 1 << 40
-	// leastBytes is below the length of every vocabulary.
+	// leastBytes is below the length of every vocabulary and of every selection.
 	leastBytes = 72
+	// leastModule is the length of a module's magic number and version.
+	leastModule = 8
 	// maxUploads bounds the files that are being put at once.
 	maxUploads = 256
 	// partialLife is how long a file that is being put is kept after its last piece.
@@ -50,10 +54,11 @@ type Kind uint8
 const (
 	Vocabulary Kind = iota
 	Selection       // the rows that pass a job's filter (sdk/selection)
+	Module          // a WebAssembly module with operators of one's own (fpga/unit/wasm)
 )
 
 // String returns the kind's name in messages.
-func (k Kind) String() string { return [...]string{"vocabulary", "selection"}[k] }
+func (k Kind) String() string { return [...]string{"vocabulary", "selection", "module"}[k] }
 
 // File names a file.
 type File struct {
@@ -64,9 +69,12 @@ type File struct {
 
 // check returns an error if no file has the size.
 func (f File) check() error {
-	if f.Bytes < leastBytes || f.Bytes > MaxBytes {
-		return fmt.Errorf("%w: %v %v of %d bytes: want %d to %d", ErrRequest, f.Kind, f.Digest, f.Bytes, leastBytes,
-			int64(MaxBytes))
+	least, most := int64(leastBytes), int64(MaxBytes)
+	if f.Kind == Module {
+		least, most = leastModule, format.MaxModule
+	}
+	if f.Bytes < least || f.Bytes > most {
+		return fmt.Errorf("%w: %v %v of %d bytes: want %d to %d", ErrRequest, f.Kind, f.Digest, f.Bytes, least, most)
 	}
 	return nil
 }
@@ -81,11 +89,13 @@ type Options struct {
 	Unused time.Duration
 	// OwnerMost bounds the bytes of one owner's files that nothing holds; 0 means no bound.
 	OwnerMost int64
-	Now       func() time.Time // nil: time.Now
-	Logger    *slog.Logger     // nil: silent
+	// OwnerFiles bounds how many files of one owner nothing holds; 0 means no bound.
+	OwnerFiles int
+	Now        func() time.Time // nil: time.Now
+	Logger     *slog.Logger     // nil: silent
 }
 
-// Store is a folder of vocabularies' files, bounded in bytes.
+// Store is a folder of files, bounded in bytes.
 type Store struct {
 	o Options
 
@@ -217,15 +227,15 @@ func (s *Store) Hold(digest vocabulary.Digest) (release func(), ok bool) {
 func (s *Store) ReadAt(digest vocabulary.Digest, offset int64) (piece []byte, total int64, err error) {
 	total, ok := s.Size(digest)
 	if !ok {
-		return nil, 0, fmt.Errorf("vocabulary %v: %w", digest, ErrMissing)
+		return nil, 0, fmt.Errorf("%v: %w", digest, ErrMissing)
 	}
 	if offset < 0 || offset > total {
-		return nil, 0, fmt.Errorf("%w: vocabulary %v: byte %d of %d", ErrRequest, digest, offset, total)
+		return nil, 0, fmt.Errorf("%w: %v: byte %d of %d", ErrRequest, digest, offset, total)
 	}
 	file, err := os.Open(s.path(digest))
 	if errors.Is(err, fs.ErrNotExist) {
 		s.forget(digest)
-		return nil, 0, fmt.Errorf("vocabulary %v: %w: its file was removed", digest, ErrMissing)
+		return nil, 0, fmt.Errorf("%v: %w: it was removed", digest, ErrMissing)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -233,9 +243,9 @@ func (s *Store) ReadAt(digest vocabulary.Digest, offset int64) (piece []byte, to
 	piece = make([]byte, min(total-offset, MaxPiece))
 	_, err = file.ReadAt(piece, offset)
 	if err = errors.Join(err, file.Close()); err != nil && !errors.Is(err, io.EOF) {
-		return nil, 0, fmt.Errorf("vocabulary %v: %w", digest, err)
+		return nil, 0, fmt.Errorf("read file %v: %w", digest, err)
 	} else if err != nil {
-		return nil, 0, fmt.Errorf("vocabulary %v: %w: its file was cut", digest, ErrDigest)
+		return nil, 0, fmt.Errorf("%v: %w: it was cut", digest, ErrDigest)
 	}
 	return piece, total, nil
 }
@@ -278,12 +288,26 @@ func (s *Store) checkRead(want, got vocabulary.Digest, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		s.forget(want)
 		return fmt.Errorf("vocabulary %v: %w: its file was removed", want, ErrMissing)
+	case errors.Is(err, vocabulary.ErrDamaged) && s.isIntact(want):
+		return fmt.Errorf("%w: %v is no vocabulary: %w", ErrRequest, want, err)
 	case errors.Is(err, vocabulary.ErrDamaged) || err == nil && got != want:
 		s.o.Logger.Warn("a vocabulary changed on the disk and is removed", "digest", want.String(), "error", err)
 		removal := s.remove(want)
 		return errors.Join(fmt.Errorf("%w %v: its file changed on the disk", ErrDigest, want), err, removal)
 	}
 	return err
+}
+
+// isIntact reports whether a file has the bytes of its digest. A caller that takes it for a file of another kind must
+// not have it removed.
+func (s *Store) isIntact(digest vocabulary.Digest) bool {
+	f, err := os.Open(s.path(digest))
+	if err != nil {
+		return false
+	}
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return errors.Join(err, f.Close()) == nil && vocabulary.Digest(sum.Sum(nil)) == digest
 }
 
 // forget drops a file that is not on the disk any more.
@@ -321,14 +345,14 @@ func (s *Store) Sweep() {
 	}
 	s.mu.Unlock()
 	for _, digest := range old {
-		s.o.Logger.Info("a vocabulary that is not used any more is removed", "digest", digest.String())
+		s.o.Logger.Info("a file that no job uses any more is removed", "digest", digest.String())
 		if err := s.remove(digest); err != nil {
-			s.o.Logger.Warn("remove a vocabulary", "digest", digest.String(), "error", err)
+			s.o.Logger.Warn("remove a file", "digest", digest.String(), "error", err)
 		}
 	}
 	for _, u := range left {
 		if err := u.discard(); err != nil {
-			s.o.Logger.Warn("remove a part of a vocabulary", "file", u.path, "error", err)
+			s.o.Logger.Warn("remove a part of a file", "file", u.path, "error", err)
 		}
 		u.mu.Unlock()
 	}
@@ -349,7 +373,7 @@ func (s *Store) makeRoom(n int64) error {
 				s.o.Folder)
 		}
 		delete(s.files, oldest)
-		s.o.Logger.Info("a vocabulary makes room for another", "digest", oldest.String())
+		s.o.Logger.Info("a file makes room for another", "digest", oldest.String())
 		if err := os.Remove(s.path(oldest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -357,20 +381,32 @@ func (s *Store) makeRoom(n int64) error {
 	return nil
 }
 
-// unheldBytes counts the bytes of an owner's files that nothing holds. s.mu is held.
-func (s *Store) unheldBytes(owner string) int64 {
-	var n int64
+// unheld counts an owner's files that nothing holds, and their bytes. s.mu is held.
+func (s *Store) unheld(owner string) (files int, bytes int64) {
 	for _, f := range s.files {
 		if f.held == 0 && f.owner == owner {
-			n += f.bytes
+			files, bytes = files+1, bytes+f.bytes
 		}
 	}
 	for key, u := range s.uploads {
 		if key.owner == owner {
-			n += u.want.Bytes
+			files, bytes = files+1, bytes+u.want.Bytes
 		}
 	}
-	return n
+	return files, bytes
+}
+
+// checkOwner returns an error if an owner has so many files that nothing holds that it may put no other. s.mu is held.
+func (s *Store) checkOwner(owner string, want File) error {
+	files, bytes := s.unheld(owner)
+	switch {
+	case s.o.OwnerMost > 0 && bytes+want.Bytes > s.o.OwnerMost:
+		return fmt.Errorf("%w of %d bytes: %d bytes of the same owner belong to no job, at most %d may", ErrRoom,
+			want.Bytes, bytes, s.o.OwnerMost)
+	case s.o.OwnerFiles > 0 && files >= s.o.OwnerFiles:
+		return fmt.Errorf("%w: %d files of the same owner belong to no job, at most %d may", ErrRoom, files, s.o.OwnerFiles)
+	}
+	return nil
 }
 
 // diskError gives the error of a full disk its sentinel.

@@ -43,12 +43,12 @@ func (s *Store) Append(owner string, want File, offset int64, piece []byte) (int
 		return 0, err
 	}
 	if len(piece) > MaxPiece || offset < 0 || offset > want.Bytes-int64(len(piece)) {
-		return 0, fmt.Errorf("%w: vocabulary %v: a piece of %d bytes at byte %d of %d: want at most %d inside the file",
-			ErrRequest, want.Digest, len(piece), offset, want.Bytes, MaxPiece)
+		return 0, fmt.Errorf("%w: %v %v: a piece of %d bytes at byte %d of %d: want at most %d inside the file",
+			ErrRequest, want.Kind, want.Digest, len(piece), offset, want.Bytes, MaxPiece)
 	}
 	if size, ok := s.Size(want.Digest); ok {
 		if size != want.Bytes {
-			return 0, fmt.Errorf("%w: vocabulary %v has %d bytes, not %d", ErrRequest, want.Digest, size, want.Bytes)
+			return 0, fmt.Errorf("%w: %v %v has %d bytes, not %d", ErrRequest, want.Kind, want.Digest, size, want.Bytes)
 		}
 		return size, nil
 	}
@@ -69,7 +69,7 @@ func (s *Store) Append(owner string, want File, offset int64, piece []byte) (int
 	}
 	if err := u.write(piece[u.have-offset:]); err != nil {
 		s.endUpload(owner, u)
-		return 0, fmt.Errorf("write vocabulary %v: %w", want.Digest, errors.Join(diskError(err), u.discard()))
+		return 0, fmt.Errorf("write %v %v: %w", want.Kind, want.Digest, errors.Join(diskError(err), u.discard()))
 	}
 	if u.have < want.Bytes {
 		return u.have, nil
@@ -93,9 +93,9 @@ func (s *Store) upload(owner string, want File, begin bool) (*upload, error) {
 	key := uploadKey{want.Digest, owner}
 	u, ok := s.uploads[key]
 	switch {
-	case ok && u.want.Bytes != want.Bytes:
-		return nil, fmt.Errorf("%w: vocabulary %v is being put with %d bytes, not %d", ErrRequest, want.Digest,
-			u.want.Bytes, want.Bytes)
+	case ok && u.want != want:
+		return nil, fmt.Errorf("%w: %v %v of %d bytes is being put as a %v of %d bytes", ErrRequest, want.Kind,
+			want.Digest, want.Bytes, u.want.Kind, u.want.Bytes)
 	case ok:
 		u.touched = s.o.Now()
 		return u, nil
@@ -103,9 +103,9 @@ func (s *Store) upload(owner string, want File, begin bool) (*upload, error) {
 		return nil, nil
 	case len(s.uploads) >= maxUploads:
 		return nil, fmt.Errorf("%w: %d files are being put already", ErrRoom, len(s.uploads))
-	case s.o.OwnerMost > 0 && s.unheldBytes(owner)+want.Bytes > s.o.OwnerMost:
-		return nil, fmt.Errorf("%w of %d bytes: %d bytes of the same owner belong to no job, at most %d may", ErrRoom,
-			want.Bytes, s.unheldBytes(owner), s.o.OwnerMost)
+	}
+	if err := s.checkOwner(owner, want); err != nil {
+		return nil, err
 	}
 	if err := s.makeRoom(want.Bytes); err != nil {
 		return nil, err
@@ -156,10 +156,13 @@ func (u *upload) write(b []byte) (err error) {
 	return nil
 }
 
-// check reads the whole partial file: it must be the vocabulary, or the selection, of the digest. u.mu is held.
+// check reads the whole partial file: it must be the vocabulary, selection or module of the digest. u.mu is held.
 func (u *upload) check() error {
-	if u.want.Kind == Selection {
+	switch u.want.Kind {
+	case Selection:
 		return u.checkSelection()
+	case Module:
+		return u.checkModule()
 	}
 	d, err := vocabulary.DescribeFile(u.path)
 	if errors.Is(err, vocabulary.ErrDamaged) {

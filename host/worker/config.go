@@ -62,6 +62,7 @@ type Service struct {
 	Limits node.LimitConfig `yaml:"limits" doc:"what clients may ask for"`
 
 	Vocabularies node.VocabularyConfig `yaml:"vocabularies" doc:"vocabularies of jobs, fetched from the control plane"`
+	Modules      node.ModuleConfig     `yaml:"modules" doc:"WebAssembly modules with operators of one's own that this machine's CPU may run; with drive the drive runs those of its active image; a worker that serves one rank runs all of the rank's job"`
 
 	Measure   node.Duration `yaml:"measure" doc:"least time to measure P; until it is known to 5 %"`
 	DrainTime node.Duration `yaml:"drain_time" doc:"how long running splits may go on when the worker is told to stop"`
@@ -187,6 +188,6 @@ func (c *Config) nodeConfig() node.Config {
 	n.TLS, n.Control, n.StateDir = c.TLS, c.Control, c.StateDir
 	n.Buffers = node.BufferConfig{Node: node.Bytes(c.divideMemory().batches), Job: node.Bytes(c.divideMemory().batches)}
 	n.Runs, n.Limits, n.Measure, n.DrainTime, n.Log = c.Runs, c.Limits, c.Measure, c.DrainTime, c.Log
-	n.Limits.Jobs, n.Vocabularies = c.Jobs, c.Vocabularies
+	n.Limits.Jobs, n.Vocabularies, n.Modules = c.Jobs, c.Vocabularies, c.Modules
 	return n
 }

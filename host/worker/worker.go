@@ -114,6 +114,7 @@ func nodeSettings(ctx context.Context, c Config, o Options) (node.Config, node.O
 	}
 	var serves *apiv1.RankName
 	if o.Serves != nil {
+		c.Modules.Submitted = true // whoever runs the rank has chosen its job
 		serves = &apiv1.RankName{Job: o.Serves.Job, Rank: o.Serves.Number}
 	}
 	with.Elsewhere = &node.ElsewhereOptions{

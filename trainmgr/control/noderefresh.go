@@ -158,7 +158,8 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 		return err
 	}
 	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest,
-		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g), FilterPass: g.pass}
+		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g), FilterPass: g.pass,
+		Modules: j.spec.Modules}
 	switch {
 	case g.pass != nil:
 		req.Plan = record.WirePlan(passPlan)

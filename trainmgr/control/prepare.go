@@ -34,7 +34,7 @@ func mayRetry(err error) bool {
 }
 
 // retryWhileBusy repeats a step of a job until the step succeeds or fails permanently, or until the job has ended.
-// It waits for room, and for vocabularies that nodes are fetching, without limit, and for nodes that are away for a
+// It waits for room, and for files that nodes are fetching, without limit, and for nodes that are away for a
 // limited time.
 func (c *conductor) retryWhileBusy(do func() error) error {
 	var away time.Time // since when a node has been away
@@ -46,7 +46,7 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 		what := "for room: "
 		switch connect.CodeOf(err) {
 		case connect.CodeAborted: // a fetch that makes no progress ends with another error
-			what, away = "for a vocabulary: ", time.Time{}
+			what, away = "for a file: ", time.Time{}
 		case connect.CodeUnavailable:
 			what = "for a node: "
 			if away.IsZero() {

@@ -2,7 +2,6 @@ package control
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -182,18 +181,6 @@ func (c *conductor) keepSelection(g *edition) error {
 		return fmt.Errorf("make the selection of the filter again: %w", err)
 	}
 	return nil
-}
-
-// obtain fetches a file from another member if this one lacks it. The error wraps vocabularies.ErrMissing if no member
-// has it.
-func (v *vocabularyShare) obtain(ctx context.Context, file vocabularies.File) error {
-	if _, ok := v.files.Size(file.Digest); ok {
-		return nil
-	}
-	if len(v.sources(file.Digest)) == 0 {
-		return vocabularies.ErrMissing
-	}
-	return v.cache.Fetch(ctx, file)
 }
 
 // selectionFolder returns the folder in which the parts of an edition's selection are kept until it is made.

@@ -38,7 +38,8 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if document, err := pipeline.Document(string(req.Spec.Pipeline)); err == nil {
 		req.Spec.Pipeline = document
 	}
-	if err := s.describeVocabularies(ctx, req.Spec.Vocabularies); err != nil {
+	modules, err := s.readJobFiles(ctx, req.Spec)
+	if err != nil {
 		return nil, l.wireError(err)
 	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(req.Spec)
@@ -56,6 +57,9 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	stored := record.Submission{ID: newID(req.Spec.Name), Owner: owner, Submitted: now.UTC(), Spec: raw}
 	j, sealed, err := newJob(stored, req.Spec, l.key)
 	if err != nil {
+		return nil, l.wireError(err)
+	}
+	if err := j.checkModules(modules); err != nil {
 		return nil, l.wireError(err)
 	}
 	if !sealed {

@@ -13,6 +13,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -22,9 +23,12 @@ import (
 // they submit the job, and the next job of a series often names the same one.
 const unusedVocabulary = 10 * time.Minute
 
+// maxUnheldFiles bounds the files of one owner that no running job names.
+const maxUnheldFiles = 1024
+
 // errNoFolder says that a member keeps no vocabularies.
-var errNoFolder = errors.New("this control plane keeps no vocabularies: start it with --data, or name a folder with " +
-	"--vocabularies")
+var errNoFolder = errors.New("this control plane keeps no vocabularies and modules: start it with --data, or name a " +
+	"folder with --vocabularies")
 
 // openVocabularies opens the folder of vocabularies, and begins to share it with the other members.
 func (s *Server) openVocabularies(ctx context.Context) error {
@@ -33,7 +37,8 @@ func (s *Server) openVocabularies(ctx context.Context) error {
 		return nil
 	}
 	files, err := vocabularies.Open(vocabularies.Options{Folder: folder, Most: s.o.VocabularyBytes,
-		Grace: unusedVocabulary, Unused: unusedVocabulary, OwnerMost: s.o.VocabularyBytes / 2, Logger: s.logger})
+		Grace: unusedVocabulary, Unused: unusedVocabulary, OwnerMost: s.o.VocabularyBytes / 2, OwnerFiles: maxUnheldFiles,
+		Logger: s.logger})
 	if err != nil {
 		return err
 	}
@@ -53,36 +58,74 @@ func (s *Server) vocabularyFolder() string {
 	return s.o.VocabularyFolder
 }
 
-// describeVocabularies sets the descriptions of the vocabularies that a job names, from the files that the leader has.
+// readJobFiles reads the files that a job names: it sets the descriptions of the vocabularies, and returns the modules.
 // The leader fetches files that another member has. The error of files that no member has carries MissingVocabularies.
-func (s *Server) describeVocabularies(ctx context.Context, list []*apiv1.JobVocabulary) error {
-	missing := &apiv1.MissingVocabularies{}
-	for _, v := range list {
+func (s *Server) readJobFiles(ctx context.Context, spec *apiv1.JobSpec) ([]pipeline.Module, error) {
+	named, err := vocabularies.ReadModules(spec.Modules)
+	if err != nil {
+		return nil, err
+	}
+	if s.vocabularies == nil && len(spec.Vocabularies)+len(named) > 0 {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoFolder)
+	}
+	missing := missingFiles{}
+	for _, v := range spec.Vocabularies {
 		v.Description = nil
 		file, err := record.VocabularyFile(v)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if s.vocabularies == nil {
-			return connect.NewError(connect.CodeFailedPrecondition, errNoFolder)
-		}
-		v.Description, err = s.vocabularies.describe(ctx, file)
-		switch {
-		case errors.Is(err, vocabularies.ErrMissing):
-			missing.Sha256 = append(missing.Sha256, file.Digest[:])
-		case err != nil:
-			return fmt.Errorf("vocabulary %.80q: %w", v.Name, err)
+		if v.Description, err = s.vocabularies.describe(ctx, file); missing.add(file, err) != nil {
+			return nil, fmt.Errorf("vocabulary %.80q: %w", v.Name, err)
 		}
 	}
-	if len(missing.Sha256) == 0 {
+	modules := make([]pipeline.Module, len(named))
+	for i, m := range named {
+		modules[i].Name = m.Name
+		if modules[i].Bytes, err = s.vocabularies.module(ctx, m.File); missing.add(m.File, err) != nil {
+			return nil, fmt.Errorf("module %.80q: %w", m.Name, err)
+		}
+	}
+	return modules, missing.err()
+}
+
+// missingFiles are the files of a job that no member has.
+type missingFiles []vocabularies.File
+
+// add adds a file if the error says that no member has it, and returns every other error.
+func (m *missingFiles) add(file vocabularies.File, err error) error {
+	if !errors.Is(err, vocabularies.ErrMissing) {
+		return err
+	}
+	*m = append(*m, file)
+	return nil
+}
+
+// err returns the error of the files, which carries MissingVocabularies; nil if there are none.
+func (m missingFiles) err() error {
+	if len(m) == 0 {
 		return nil
 	}
-	err := connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the control plane does not have vocabulary %x: "+
-		"put the file there (PutVocabulary) before the job is submitted", missing.Sha256[0]))
+	err := connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the control plane does not have %v %v: put the "+
+		"file there (PutVocabulary) before the job is submitted", m[0].Kind, m[0].Digest))
+	missing := &apiv1.MissingVocabularies{}
+	for i := range m {
+		missing.Sha256 = append(missing.Sha256, m[i].Digest[:])
+	}
 	if d, detailErr := connect.NewErrorDetail(missing); detailErr == nil {
 		err.AddDetail(d)
 	}
 	return err
+}
+
+// checkModules checks that the modules of a job have the functions that its pipeline calls.
+func (j *job) checkModules(modules []pipeline.Module) error {
+	for _, m := range modules {
+		if _, err := j.pipeline.BindModule(m); err != nil {
+			return fmt.Errorf("%w: pipeline: %w", record.ErrSpec, err)
+		}
+	}
+	return nil
 }
 
 // PutVocabulary implements the service.
@@ -100,12 +143,15 @@ func (s *Server) PutVocabulary(
 	if err != nil {
 		return nil, l.wireError(err)
 	}
+	if req.Module {
+		file.Kind = vocabularies.Module
+	}
 	have, err := s.vocabularies.files.Append(guard.Peer(ctx).Owner(), file, req.Offset, req.Piece)
 	if err != nil {
 		return nil, l.wireError(err)
 	}
 	if have == file.Bytes && len(req.Piece) > 0 {
-		s.logger.Info("a vocabulary was put", "digest", file.Digest.String(), "bytes", file.Bytes, "by",
+		s.logger.Info("a "+file.Kind.String()+" was put", "digest", file.Digest.String(), "bytes", file.Bytes, "by",
 			guard.Peer(ctx).String())
 		s.vocabularies.wake()
 	}
@@ -117,7 +163,7 @@ func (s *Server) ReadVocabulary(
 	ctx context.Context, req *apiv1.ReadVocabularyRequest,
 ) (*apiv1.ReadVocabularyResponse, error) {
 	if len(req.Sha256) != len(vocabulary.Digest{}) {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("vocabulary: a digest of %d bytes, want %d",
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("file: a digest of %d bytes, want %d",
 			len(req.Sha256), len(vocabulary.Digest{})))
 	}
 	digest := vocabulary.Digest(req.Sha256)
@@ -127,7 +173,7 @@ func (s *Server) ReadVocabulary(
 			return nil, err
 		}
 		if !l.launcherNames(ctx, digest) {
-			return nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("vocabulary %v: no running job of %s "+
+			return nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("file %v: no running job of %s "+
 				"names it", digest, guard.Peer(ctx)))
 		}
 	}
@@ -163,7 +209,7 @@ func (s *Server) ShareVocabularies(
 	response := &apiv1.ShareVocabulariesResponse{}
 	for _, file := range l.namedVocabularies() {
 		shared := &apiv1.SharedVocabulary{Sha256: file.Digest[:], Bytes: file.Bytes,
-			Selection: file.Kind == vocabularies.Selection}
+			Selection: file.Kind == vocabularies.Selection, Module: file.Kind == vocabularies.Module}
 		if s.vocabularies != nil {
 			shared.Urls = s.vocabularies.holders(file.Digest)
 		}
@@ -193,7 +239,27 @@ func vocabularyCode(err error) connect.Code {
 	return connect.CodeInternal
 }
 
-// namedVocabularies returns the files that running jobs name, selections too, sorted by their digests.
+// files returns the files that a job names: vocabularies, modules and selections. l.mu is held.
+func (j *job) files() (list []vocabularies.File) {
+	for _, v := range j.spec.Vocabularies {
+		if file, err := record.VocabularyFile(v); err == nil {
+			list = append(list, file)
+		}
+	}
+	if modules, err := vocabularies.ReadModules(j.spec.Modules); err == nil {
+		for _, m := range modules {
+			list = append(list, m.File)
+		}
+	}
+	for _, g := range j.editions {
+		if g.Selection != nil {
+			list = append(list, g.Selection.File())
+		}
+	}
+	return list
+}
+
+// namedVocabularies returns the files that running jobs name, sorted by their digests.
 func (l *leader) namedVocabularies() []vocabularies.File {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,16 +268,7 @@ func (l *leader) namedVocabularies() []vocabularies.File {
 		if j.Phase().Ended() {
 			continue
 		}
-		for _, v := range j.spec.Vocabularies {
-			if file, err := record.VocabularyFile(v); err == nil {
-				list = append(list, file)
-			}
-		}
-		for _, g := range j.editions {
-			if g.Selection != nil {
-				list = append(list, g.Selection.File())
-			}
-		}
+		list = append(list, j.files()...)
 	}
 	slices.SortFunc(list, func(a, b vocabularies.File) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
 	return slices.Compact(list)
@@ -225,15 +282,8 @@ func (l *leader) launcherNames(ctx context.Context, digest vocabulary.Digest) bo
 		if j.Phase().Ended() || guard.MayUse(ctx, j.Owner) != nil {
 			continue
 		}
-		for _, v := range j.spec.Vocabularies {
-			if vocabulary.Digest(v.Sha256) == digest {
-				return true
-			}
-		}
-		for _, g := range j.editions {
-			if g.Selection != nil && vocabulary.Digest(g.Selection.Digest) == digest {
-				return true
-			}
+		if slices.ContainsFunc(j.files(), func(f vocabularies.File) bool { return f.Digest == digest }) {
+			return true
 		}
 	}
 	return false

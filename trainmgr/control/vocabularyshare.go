@@ -76,7 +76,7 @@ func (v *vocabularyShare) run(ctx context.Context) {
 		if named, err := v.named(ctx); err == nil {
 			v.keep(ctx, named)
 		} else if ctx.Err() == nil {
-			v.s.logger.Debug("the vocabularies of running jobs are not known", "error", err)
+			v.s.logger.Debug("the files of running jobs are not known", "error", err)
 		}
 		v.files.Sweep()
 		select {
@@ -118,8 +118,11 @@ func (v *vocabularyShare) named(ctx context.Context) ([]vocabularies.File, error
 		}
 		digest := vocabulary.Digest(shared.Sha256)
 		file := vocabularies.File{Digest: digest, Bytes: shared.Bytes}
-		if shared.Selection {
+		switch {
+		case shared.Selection:
 			file.Kind = vocabularies.Selection
+		case shared.Module:
+			file.Kind = vocabularies.Module
 		}
 		list = append(list, file)
 		urls[digest] = shared.Urls
@@ -139,7 +142,7 @@ func (v *vocabularyShare) keep(ctx context.Context, named []vocabularies.File) {
 			delete(v.held, file.Digest) // it was damaged on the disk
 			if len(v.sources(file.Digest)) > 0 {
 				if err := v.cache.Fetch(ctx, file); err != nil && ctx.Err() == nil {
-					v.s.logger.Warn("a vocabulary of a running job is not here", "digest", file.Digest.String(), "error", err)
+					v.s.logger.Warn("a file of a running job is not here", "digest", file.Digest.String(), "error", err)
 				}
 			}
 		}
@@ -211,20 +214,33 @@ func (v *vocabularyShare) sources(digest vocabulary.Digest) (list []vocabularies
 	return list
 }
 
+// obtain fetches a file from another member if this one lacks it. The error wraps vocabularies.ErrMissing if no member
+// has it.
+func (v *vocabularyShare) obtain(ctx context.Context, file vocabularies.File) error {
+	size, ok := v.files.Size(file.Digest)
+	switch {
+	case ok && size != file.Bytes:
+		return fmt.Errorf("%w: its file has %d bytes, not %d", vocabularies.ErrRequest, size, file.Bytes)
+	case ok:
+		return nil
+	case len(v.sources(file.Digest)) == 0:
+		return vocabularies.ErrMissing
+	}
+	return v.cache.Fetch(ctx, file)
+}
+
+// module returns the bytes of a module that this member has, or fetches it from another first.
+func (v *vocabularyShare) module(ctx context.Context, file vocabularies.File) ([]byte, error) {
+	if err := v.obtain(ctx, file); err != nil {
+		return nil, err
+	}
+	return v.files.LoadModule(file)
+}
+
 // describe returns the description of a file that this member has, or fetches it from another first.
 func (v *vocabularyShare) describe(ctx context.Context, file vocabularies.File) ([]byte, error) {
-	size, ok := v.files.Size(file.Digest)
-	if !ok && len(v.sources(file.Digest)) > 0 {
-		if err := v.cache.Fetch(ctx, file); err != nil {
-			return nil, err
-		}
-		size, ok = v.files.Size(file.Digest)
-	}
-	switch {
-	case !ok:
-		return nil, vocabularies.ErrMissing
-	case size != file.Bytes:
-		return nil, fmt.Errorf("%w: its file has %d bytes, not %d", vocabularies.ErrRequest, size, file.Bytes)
+	if err := v.obtain(ctx, file); err != nil {
+		return nil, err
 	}
 	v.mu.Lock()
 	known := v.described[file.Digest]

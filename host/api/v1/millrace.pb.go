@@ -1001,7 +1001,11 @@ type PrepareRequest struct {
 	// SelectRows, and nobody fetches its mini-batches.
 	FilterPass *FilterPass `protobuf:"bytes,9,opt,name=filter_pass,json=filterPass,proto3" json:"filter_pass,omitempty"`
 	// The selection of a pipeline with a filter. The node fetches it as it does vocabularies.
-	Selection     *JobSelection `protobuf:"bytes,10,opt,name=selection,proto3" json:"selection,omitempty"`
+	Selection *JobSelection `protobuf:"bytes,10,opt,name=selection,proto3" json:"selection,omitempty"`
+	// The WebAssembly modules whose functions the pipeline calls. A drive calls those of its active image. A CPU calls
+	// those of images that the node's configuration names; it fetches others as it does vocabularies, if the configuration
+	// lets it run modules of submitters.
+	Modules       []*JobModule `protobuf:"bytes,11,rep,name=modules,proto3" json:"modules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1102,6 +1106,13 @@ func (x *PrepareRequest) GetFilterPass() *FilterPass {
 func (x *PrepareRequest) GetSelection() *JobSelection {
 	if x != nil {
 		return x.Selection
+	}
+	return nil
+}
+
+func (x *PrepareRequest) GetModules() []*JobModule {
+	if x != nil {
+		return x.Modules
 	}
 	return nil
 }
@@ -1455,6 +1466,67 @@ func (x *JobVocabulary) GetDescription() []byte {
 	return nil
 }
 
+// JobModule names a WebAssembly module with operators of one's own.
+type JobModule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`     // in the pipeline
+	Sha256        []byte                 `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"` // of the module, 32 bytes
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`  // of the module
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobModule) Reset() {
+	*x = JobModule{}
+	mi := &file_millrace_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobModule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobModule) ProtoMessage() {}
+
+func (x *JobModule) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobModule.ProtoReflect.Descriptor instead.
+func (*JobModule) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *JobModule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobModule) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *JobModule) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 type PlanOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Batch         int64                  `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
@@ -1469,7 +1541,7 @@ type PlanOptions struct {
 
 func (x *PlanOptions) Reset() {
 	*x = PlanOptions{}
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1553,7 @@ func (x *PlanOptions) String() string {
 func (*PlanOptions) ProtoMessage() {}
 
 func (x *PlanOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1566,7 @@ func (x *PlanOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanOptions.ProtoReflect.Descriptor instead.
 func (*PlanOptions) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{19}
+	return file_millrace_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PlanOptions) GetBatch() int64 {
@@ -1552,7 +1624,7 @@ type MeasureRequest struct {
 
 func (x *MeasureRequest) Reset() {
 	*x = MeasureRequest{}
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1636,7 @@ func (x *MeasureRequest) String() string {
 func (*MeasureRequest) ProtoMessage() {}
 
 func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1649,7 @@ func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureRequest.ProtoReflect.Descriptor instead.
 func (*MeasureRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{20}
+	return file_millrace_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MeasureRequest) GetJob() []byte {
@@ -1620,7 +1692,7 @@ type MeasureResponse struct {
 
 func (x *MeasureResponse) Reset() {
 	*x = MeasureResponse{}
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1704,7 @@ func (x *MeasureResponse) String() string {
 func (*MeasureResponse) ProtoMessage() {}
 
 func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1717,7 @@ func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureResponse.ProtoReflect.Descriptor instead.
 func (*MeasureResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{21}
+	return file_millrace_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MeasureResponse) GetRowsPerSecond() float64 {
@@ -1685,7 +1757,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1769,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1782,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{22}
+	return file_millrace_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReportRequest) GetJob() []byte {
@@ -1729,7 +1801,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1741,7 +1813,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1754,7 +1826,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{23}
+	return file_millrace_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReportResponse) GetDrives() [][]byte {
@@ -1773,7 +1845,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +1857,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +1870,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{24}
+	return file_millrace_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FinishRequest) GetJob() []byte {
@@ -1816,7 +1888,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1900,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1913,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{25}
+	return file_millrace_proto_rawDescGZIP(), []int{26}
 }
 
 type DrainRequest struct {
@@ -1854,7 +1926,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +1938,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +1951,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{26}
+	return file_millrace_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DrainRequest) GetDrive() string {
@@ -1905,7 +1977,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +1989,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2002,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{27}
+	return file_millrace_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DrainResponse) GetRunning() int32 {
@@ -1948,7 +2020,7 @@ type RescanRequest struct {
 
 func (x *RescanRequest) Reset() {
 	*x = RescanRequest{}
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2032,7 @@ func (x *RescanRequest) String() string {
 func (*RescanRequest) ProtoMessage() {}
 
 func (x *RescanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2045,7 @@ func (x *RescanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanRequest.ProtoReflect.Descriptor instead.
 func (*RescanRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{28}
+	return file_millrace_proto_rawDescGZIP(), []int{29}
 }
 
 type RescanResponse struct {
@@ -1985,7 +2057,7 @@ type RescanResponse struct {
 
 func (x *RescanResponse) Reset() {
 	*x = RescanResponse{}
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2069,7 @@ func (x *RescanResponse) String() string {
 func (*RescanResponse) ProtoMessage() {}
 
 func (x *RescanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2082,7 @@ func (x *RescanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanResponse.ProtoReflect.Descriptor instead.
 func (*RescanResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{29}
+	return file_millrace_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RescanResponse) GetPartitions() int32 {
@@ -2032,7 +2104,7 @@ type CopyRequest struct {
 
 func (x *CopyRequest) Reset() {
 	*x = CopyRequest{}
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2044,7 +2116,7 @@ func (x *CopyRequest) String() string {
 func (*CopyRequest) ProtoMessage() {}
 
 func (x *CopyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2057,7 +2129,7 @@ func (x *CopyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRequest.ProtoReflect.Descriptor instead.
 func (*CopyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{30}
+	return file_millrace_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CopyRequest) GetDrive() string {
@@ -2098,7 +2170,7 @@ type CopyResponse struct {
 
 func (x *CopyResponse) Reset() {
 	*x = CopyResponse{}
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2182,7 @@ func (x *CopyResponse) String() string {
 func (*CopyResponse) ProtoMessage() {}
 
 func (x *CopyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2195,7 @@ func (x *CopyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyResponse.ProtoReflect.Descriptor instead.
 func (*CopyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{31}
+	return file_millrace_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CopyResponse) GetBytes() int64 {
@@ -2151,7 +2223,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2235,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2248,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{32}
+	return file_millrace_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *VerifyRequest) GetDrive() string {
@@ -2211,7 +2283,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2223,7 +2295,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2236,7 +2308,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{33}
+	return file_millrace_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *VerifyResponse) GetBytes() int64 {
@@ -2273,7 +2345,7 @@ type NextMiniBatchRequest struct {
 
 func (x *NextMiniBatchRequest) Reset() {
 	*x = NextMiniBatchRequest{}
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2357,7 @@ func (x *NextMiniBatchRequest) String() string {
 func (*NextMiniBatchRequest) ProtoMessage() {}
 
 func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2370,7 @@ func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchRequest.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{34}
+	return file_millrace_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *NextMiniBatchRequest) GetJob() []byte {
@@ -2345,7 +2417,7 @@ type NextMiniBatchResponse struct {
 
 func (x *NextMiniBatchResponse) Reset() {
 	*x = NextMiniBatchResponse{}
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2429,7 @@ func (x *NextMiniBatchResponse) String() string {
 func (*NextMiniBatchResponse) ProtoMessage() {}
 
 func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2442,7 @@ func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchResponse.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{35}
+	return file_millrace_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NextMiniBatchResponse) GetFrame() []byte {
@@ -2386,13 +2458,14 @@ type PutVocabularyRequest struct {
 	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of the file
 	Offset        int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"` // of the piece in the file
 	Piece         []byte                 `protobuf:"bytes,4,opt,name=piece,proto3" json:"piece,omitempty"`    // at most 512 KiB; empty: the call only asks how many bytes there are
+	Module        bool                   `protobuf:"varint,5,opt,name=module,proto3" json:"module,omitempty"` // it is a WebAssembly module, not a vocabulary
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PutVocabularyRequest) Reset() {
 	*x = PutVocabularyRequest{}
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2477,7 @@ func (x *PutVocabularyRequest) String() string {
 func (*PutVocabularyRequest) ProtoMessage() {}
 
 func (x *PutVocabularyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2490,7 @@ func (x *PutVocabularyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutVocabularyRequest.ProtoReflect.Descriptor instead.
 func (*PutVocabularyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{36}
+	return file_millrace_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PutVocabularyRequest) GetSha256() []byte {
@@ -2448,6 +2521,13 @@ func (x *PutVocabularyRequest) GetPiece() []byte {
 	return nil
 }
 
+func (x *PutVocabularyRequest) GetModule() bool {
+	if x != nil {
+		return x.Module
+	}
+	return false
+}
+
 type PutVocabularyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Have          int64                  `protobuf:"varint,1,opt,name=have,proto3" json:"have,omitempty"` // the next offset; the length of the file when it is whole and checked
@@ -2457,7 +2537,7 @@ type PutVocabularyResponse struct {
 
 func (x *PutVocabularyResponse) Reset() {
 	*x = PutVocabularyResponse{}
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2549,7 @@ func (x *PutVocabularyResponse) String() string {
 func (*PutVocabularyResponse) ProtoMessage() {}
 
 func (x *PutVocabularyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2562,7 @@ func (x *PutVocabularyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutVocabularyResponse.ProtoReflect.Descriptor instead.
 func (*PutVocabularyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{37}
+	return file_millrace_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PutVocabularyResponse) GetHave() int64 {
@@ -2502,7 +2582,7 @@ type ReadVocabularyRequest struct {
 
 func (x *ReadVocabularyRequest) Reset() {
 	*x = ReadVocabularyRequest{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2594,7 @@ func (x *ReadVocabularyRequest) String() string {
 func (*ReadVocabularyRequest) ProtoMessage() {}
 
 func (x *ReadVocabularyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2607,7 @@ func (x *ReadVocabularyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVocabularyRequest.ProtoReflect.Descriptor instead.
 func (*ReadVocabularyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReadVocabularyRequest) GetSha256() []byte {
@@ -2554,7 +2634,7 @@ type ReadVocabularyResponse struct {
 
 func (x *ReadVocabularyResponse) Reset() {
 	*x = ReadVocabularyResponse{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2566,7 +2646,7 @@ func (x *ReadVocabularyResponse) String() string {
 func (*ReadVocabularyResponse) ProtoMessage() {}
 
 func (x *ReadVocabularyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2579,7 +2659,7 @@ func (x *ReadVocabularyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVocabularyResponse.ProtoReflect.Descriptor instead.
 func (*ReadVocabularyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReadVocabularyResponse) GetPiece() []byte {
@@ -2606,7 +2686,7 @@ type ShareVocabulariesRequest struct {
 
 func (x *ShareVocabulariesRequest) Reset() {
 	*x = ShareVocabulariesRequest{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2618,7 +2698,7 @@ func (x *ShareVocabulariesRequest) String() string {
 func (*ShareVocabulariesRequest) ProtoMessage() {}
 
 func (x *ShareVocabulariesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2631,7 +2711,7 @@ func (x *ShareVocabulariesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareVocabulariesRequest.ProtoReflect.Descriptor instead.
 func (*ShareVocabulariesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ShareVocabulariesRequest) GetUrl() string {
@@ -2657,7 +2737,7 @@ type ShareVocabulariesResponse struct {
 
 func (x *ShareVocabulariesResponse) Reset() {
 	*x = ShareVocabulariesResponse{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2669,7 +2749,7 @@ func (x *ShareVocabulariesResponse) String() string {
 func (*ShareVocabulariesResponse) ProtoMessage() {}
 
 func (x *ShareVocabulariesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2682,7 +2762,7 @@ func (x *ShareVocabulariesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareVocabulariesResponse.ProtoReflect.Descriptor instead.
 func (*ShareVocabulariesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ShareVocabulariesResponse) GetVocabularies() []*SharedVocabulary {
@@ -2698,13 +2778,14 @@ type SharedVocabulary struct {
 	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	Urls          []string               `protobuf:"bytes,3,rep,name=urls,proto3" json:"urls,omitempty"`            // of the members that have it
 	Selection     bool                   `protobuf:"varint,4,opt,name=selection,proto3" json:"selection,omitempty"` // it is the selection of a job with a filter
+	Module        bool                   `protobuf:"varint,5,opt,name=module,proto3" json:"module,omitempty"`       // it is a WebAssembly module
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SharedVocabulary) Reset() {
 	*x = SharedVocabulary{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +2797,7 @@ func (x *SharedVocabulary) String() string {
 func (*SharedVocabulary) ProtoMessage() {}
 
 func (x *SharedVocabulary) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +2810,7 @@ func (x *SharedVocabulary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedVocabulary.ProtoReflect.Descriptor instead.
 func (*SharedVocabulary) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SharedVocabulary) GetSha256() []byte {
@@ -2760,6 +2841,13 @@ func (x *SharedVocabulary) GetSelection() bool {
 	return false
 }
 
+func (x *SharedVocabulary) GetModule() bool {
+	if x != nil {
+		return x.Module
+	}
+	return false
+}
+
 // MissingVocabularies is the detail of the error failed_precondition of SubmitJob when the leader lacks files that the
 // job names: put them, and submit again.
 type MissingVocabularies struct {
@@ -2771,7 +2859,7 @@ type MissingVocabularies struct {
 
 func (x *MissingVocabularies) Reset() {
 	*x = MissingVocabularies{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2783,7 +2871,7 @@ func (x *MissingVocabularies) String() string {
 func (*MissingVocabularies) ProtoMessage() {}
 
 func (x *MissingVocabularies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +2884,7 @@ func (x *MissingVocabularies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingVocabularies.ProtoReflect.Descriptor instead.
 func (*MissingVocabularies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *MissingVocabularies) GetSha256() [][]byte {
@@ -2814,7 +2902,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +2914,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +2927,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 type BackupResponse struct {
@@ -2851,7 +2939,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +2951,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +2964,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BackupResponse) GetPiece() []byte {
@@ -2899,7 +2987,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +2999,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3012,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Member) GetId() string {
@@ -2970,7 +3058,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3070,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3083,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 type ListMembersResponse struct {
@@ -3007,7 +3095,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3019,7 +3107,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3032,7 +3120,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -3051,7 +3139,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3063,7 +3151,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3076,7 +3164,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AddMemberRequest) GetPeerUrl() string {
@@ -3095,7 +3183,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3107,7 +3195,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3120,7 +3208,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -3139,7 +3227,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3151,7 +3239,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3164,7 +3252,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -3182,7 +3270,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3194,7 +3282,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3207,7 +3295,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 type HeartbeatRequest struct {
@@ -3221,7 +3309,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3233,7 +3321,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3246,7 +3334,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *HeartbeatRequest) GetStatus() *NodeStatus {
@@ -3290,7 +3378,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3302,7 +3390,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3315,7 +3403,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *HeartbeatResponse) GetProtocol() uint32 {
@@ -3405,7 +3493,7 @@ type LocateRequest struct {
 
 func (x *LocateRequest) Reset() {
 	*x = LocateRequest{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +3505,7 @@ func (x *LocateRequest) String() string {
 func (*LocateRequest) ProtoMessage() {}
 
 func (x *LocateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +3518,7 @@ func (x *LocateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateRequest.ProtoReflect.Descriptor instead.
 func (*LocateRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *LocateRequest) GetJob() []byte {
@@ -3457,7 +3545,7 @@ type LocateResponse struct {
 
 func (x *LocateResponse) Reset() {
 	*x = LocateResponse{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3557,7 @@ func (x *LocateResponse) String() string {
 func (*LocateResponse) ProtoMessage() {}
 
 func (x *LocateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3570,7 @@ func (x *LocateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateResponse.ProtoReflect.Descriptor instead.
 func (*LocateResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *LocateResponse) GetSources() []*PartitionSource {
@@ -3503,7 +3591,7 @@ type TicketKey struct {
 
 func (x *TicketKey) Reset() {
 	*x = TicketKey{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3515,7 +3603,7 @@ func (x *TicketKey) String() string {
 func (*TicketKey) ProtoMessage() {}
 
 func (x *TicketKey) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3528,7 +3616,7 @@ func (x *TicketKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TicketKey.ProtoReflect.Descriptor instead.
 func (*TicketKey) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *TicketKey) GetId() uint64 {
@@ -3574,7 +3662,7 @@ type Ticket struct {
 
 func (x *Ticket) Reset() {
 	*x = Ticket{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3674,7 @@ func (x *Ticket) String() string {
 func (*Ticket) ProtoMessage() {}
 
 func (x *Ticket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3687,7 @@ func (x *Ticket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
 func (*Ticket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Ticket) GetKey() uint64 {
@@ -3725,7 +3813,7 @@ type SignedTicket struct {
 
 func (x *SignedTicket) Reset() {
 	*x = SignedTicket{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3737,7 +3825,7 @@ func (x *SignedTicket) String() string {
 func (*SignedTicket) ProtoMessage() {}
 
 func (x *SignedTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3750,7 +3838,7 @@ func (x *SignedTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignedTicket.ProtoReflect.Descriptor instead.
 func (*SignedTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SignedTicket) GetTicket() []byte {
@@ -3775,7 +3863,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3787,7 +3875,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3800,7 +3888,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 type ListNodesResponse struct {
@@ -3812,7 +3900,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3824,7 +3912,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3837,7 +3925,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListNodesResponse) GetNodes() []*NodeRecord {
@@ -3860,7 +3948,7 @@ type NodeRecord struct {
 
 func (x *NodeRecord) Reset() {
 	*x = NodeRecord{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3872,7 +3960,7 @@ func (x *NodeRecord) String() string {
 func (*NodeRecord) ProtoMessage() {}
 
 func (x *NodeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3885,7 +3973,7 @@ func (x *NodeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRecord.ProtoReflect.Descriptor instead.
 func (*NodeRecord) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *NodeRecord) GetStatus() *NodeStatus {
@@ -3936,7 +4024,7 @@ type WorkerTrouble struct {
 
 func (x *WorkerTrouble) Reset() {
 	*x = WorkerTrouble{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3948,7 +4036,7 @@ func (x *WorkerTrouble) String() string {
 func (*WorkerTrouble) ProtoMessage() {}
 
 func (x *WorkerTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3961,7 +4049,7 @@ func (x *WorkerTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTrouble.ProtoReflect.Descriptor instead.
 func (*WorkerTrouble) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *WorkerTrouble) GetDrive() string {
@@ -4006,7 +4094,7 @@ type PartitionCopies struct {
 
 func (x *PartitionCopies) Reset() {
 	*x = PartitionCopies{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4018,7 +4106,7 @@ func (x *PartitionCopies) String() string {
 func (*PartitionCopies) ProtoMessage() {}
 
 func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4031,7 +4119,7 @@ func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionCopies.ProtoReflect.Descriptor instead.
 func (*PartitionCopies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PartitionCopies) GetPartition() string {
@@ -4071,7 +4159,7 @@ type SetCopiesRequest struct {
 
 func (x *SetCopiesRequest) Reset() {
 	*x = SetCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4083,7 +4171,7 @@ func (x *SetCopiesRequest) String() string {
 func (*SetCopiesRequest) ProtoMessage() {}
 
 func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4096,7 +4184,7 @@ func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesRequest.ProtoReflect.Descriptor instead.
 func (*SetCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SetCopiesRequest) GetPartitions() []*PartitionCopies {
@@ -4114,7 +4202,7 @@ type SetCopiesResponse struct {
 
 func (x *SetCopiesResponse) Reset() {
 	*x = SetCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4126,7 +4214,7 @@ func (x *SetCopiesResponse) String() string {
 func (*SetCopiesResponse) ProtoMessage() {}
 
 func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4139,7 +4227,7 @@ func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesResponse.ProtoReflect.Descriptor instead.
 func (*SetCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 type ListCopiesRequest struct {
@@ -4150,7 +4238,7 @@ type ListCopiesRequest struct {
 
 func (x *ListCopiesRequest) Reset() {
 	*x = ListCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4162,7 +4250,7 @@ func (x *ListCopiesRequest) String() string {
 func (*ListCopiesRequest) ProtoMessage() {}
 
 func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4175,7 +4263,7 @@ func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesRequest.ProtoReflect.Descriptor instead.
 func (*ListCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 type ListCopiesResponse struct {
@@ -4187,7 +4275,7 @@ type ListCopiesResponse struct {
 
 func (x *ListCopiesResponse) Reset() {
 	*x = ListCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4199,7 +4287,7 @@ func (x *ListCopiesResponse) String() string {
 func (*ListCopiesResponse) ProtoMessage() {}
 
 func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4212,7 +4300,7 @@ func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesResponse.ProtoReflect.Descriptor instead.
 func (*ListCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{68}
+	return file_millrace_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListCopiesResponse) GetPartitions() []*PartitionCopies {
@@ -4232,7 +4320,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4244,7 +4332,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4257,7 +4345,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{69}
+	return file_millrace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -4283,7 +4371,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4295,7 +4383,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4308,7 +4396,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{70}
+	return file_millrace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -4350,13 +4438,14 @@ type JobSpec struct {
 	// run --abandon-after)
 	AbandonAfterSeconds float64          `protobuf:"fixed64,15,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"`
 	Vocabularies        []*JobVocabulary `protobuf:"bytes,18,rep,name=vocabularies,proto3" json:"vocabularies,omitempty"` // one for each vocabulary that the pipeline declares
+	Modules             []*JobModule     `protobuf:"bytes,19,rep,name=modules,proto3" json:"modules,omitempty"`           // one for each module that the pipeline's operators name
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4457,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4470,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{71}
+	return file_millrace_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *JobSpec) GetName() string {
@@ -4510,6 +4599,13 @@ func (x *JobSpec) GetVocabularies() []*JobVocabulary {
 	return nil
 }
 
+func (x *JobSpec) GetModules() []*JobModule {
+	if x != nil {
+		return x.Modules
+	}
+	return nil
+}
+
 type DescribeDataRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Partitions    []string               `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"` // as in JobSpec
@@ -4520,7 +4616,7 @@ type DescribeDataRequest struct {
 
 func (x *DescribeDataRequest) Reset() {
 	*x = DescribeDataRequest{}
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4532,7 +4628,7 @@ func (x *DescribeDataRequest) String() string {
 func (*DescribeDataRequest) ProtoMessage() {}
 
 func (x *DescribeDataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4545,7 +4641,7 @@ func (x *DescribeDataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeDataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeDataRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{72}
+	return file_millrace_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *DescribeDataRequest) GetPartitions() []string {
@@ -4573,7 +4669,7 @@ type DescribeDataResponse struct {
 
 func (x *DescribeDataResponse) Reset() {
 	*x = DescribeDataResponse{}
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4585,7 +4681,7 @@ func (x *DescribeDataResponse) String() string {
 func (*DescribeDataResponse) ProtoMessage() {}
 
 func (x *DescribeDataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4598,7 +4694,7 @@ func (x *DescribeDataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeDataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeDataResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{73}
+	return file_millrace_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DescribeDataResponse) GetManifest() []byte {
@@ -4636,7 +4732,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4648,7 +4744,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4661,7 +4757,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{74}
+	return file_millrace_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -4687,7 +4783,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4699,7 +4795,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4712,7 +4808,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{75}
+	return file_millrace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -4759,7 +4855,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4771,7 +4867,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4784,7 +4880,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{76}
+	return file_millrace_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4982,7 +5078,7 @@ type KeyLookups struct {
 
 func (x *KeyLookups) Reset() {
 	*x = KeyLookups{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4994,7 +5090,7 @@ func (x *KeyLookups) String() string {
 func (*KeyLookups) ProtoMessage() {}
 
 func (x *KeyLookups) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5007,7 +5103,7 @@ func (x *KeyLookups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyLookups.ProtoReflect.Descriptor instead.
 func (*KeyLookups) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *KeyLookups) GetKey() string {
@@ -5046,7 +5142,7 @@ type SelectionStatus struct {
 
 func (x *SelectionStatus) Reset() {
 	*x = SelectionStatus{}
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5058,7 +5154,7 @@ func (x *SelectionStatus) String() string {
 func (*SelectionStatus) ProtoMessage() {}
 
 func (x *SelectionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5071,7 +5167,7 @@ func (x *SelectionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectionStatus.ProtoReflect.Descriptor instead.
 func (*SelectionStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{78}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *SelectionStatus) GetSha256() []byte {
@@ -5141,7 +5237,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5153,7 +5249,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5166,7 +5262,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{79}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -5289,7 +5385,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5301,7 +5397,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5314,7 +5410,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{80}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 type ListJobsResponse struct {
@@ -5326,7 +5422,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5338,7 +5434,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5351,7 +5447,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{81}
+	return file_millrace_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -5370,7 +5466,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5382,7 +5478,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5395,7 +5491,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{82}
+	return file_millrace_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -5414,7 +5510,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5426,7 +5522,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5439,7 +5535,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{83}
+	return file_millrace_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -5458,7 +5554,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5470,7 +5566,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5483,7 +5579,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{84}
+	return file_millrace_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -5502,7 +5598,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5514,7 +5610,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5527,7 +5623,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{85}
+	return file_millrace_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -5545,7 +5641,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5557,7 +5653,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5570,7 +5666,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{86}
+	return file_millrace_proto_rawDescGZIP(), []int{87}
 }
 
 type DecisionsRequest struct {
@@ -5582,7 +5678,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5594,7 +5690,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5607,7 +5703,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{87}
+	return file_millrace_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -5626,7 +5722,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5638,7 +5734,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5651,7 +5747,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{88}
+	return file_millrace_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -5683,7 +5779,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5695,7 +5791,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5708,7 +5804,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{89}
+	return file_millrace_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -5770,7 +5866,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5782,7 +5878,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5795,7 +5891,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{90}
+	return file_millrace_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -5873,7 +5969,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5885,7 +5981,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5898,7 +5994,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{91}
+	return file_millrace_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -6006,7 +6102,7 @@ type ProfileKeys struct {
 
 func (x *ProfileKeys) Reset() {
 	*x = ProfileKeys{}
-	mi := &file_millrace_proto_msgTypes[92]
+	mi := &file_millrace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6018,7 +6114,7 @@ func (x *ProfileKeys) String() string {
 func (*ProfileKeys) ProtoMessage() {}
 
 func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[92]
+	mi := &file_millrace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6031,7 +6127,7 @@ func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileKeys.ProtoReflect.Descriptor instead.
 func (*ProfileKeys) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{92}
+	return file_millrace_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ProfileKeys) GetPipeline() []byte {
@@ -6065,7 +6161,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[93]
+	mi := &file_millrace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6077,7 +6173,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[93]
+	mi := &file_millrace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6090,7 +6186,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{93}
+	return file_millrace_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -6134,7 +6230,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[94]
+	mi := &file_millrace_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6146,7 +6242,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[94]
+	mi := &file_millrace_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6159,7 +6255,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{94}
+	return file_millrace_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -6264,7 +6360,7 @@ type SideReport struct {
 
 func (x *SideReport) Reset() {
 	*x = SideReport{}
-	mi := &file_millrace_proto_msgTypes[95]
+	mi := &file_millrace_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6276,7 +6372,7 @@ func (x *SideReport) String() string {
 func (*SideReport) ProtoMessage() {}
 
 func (x *SideReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[95]
+	mi := &file_millrace_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6289,7 +6385,7 @@ func (x *SideReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SideReport.ProtoReflect.Descriptor instead.
 func (*SideReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{95}
+	return file_millrace_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *SideReport) GetRows() float64 {
@@ -6322,7 +6418,7 @@ type OffloadMetrics struct {
 
 func (x *OffloadMetrics) Reset() {
 	*x = OffloadMetrics{}
-	mi := &file_millrace_proto_msgTypes[96]
+	mi := &file_millrace_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6334,7 +6430,7 @@ func (x *OffloadMetrics) String() string {
 func (*OffloadMetrics) ProtoMessage() {}
 
 func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[96]
+	mi := &file_millrace_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6347,7 +6443,7 @@ func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffloadMetrics.ProtoReflect.Descriptor instead.
 func (*OffloadMetrics) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{96}
+	return file_millrace_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *OffloadMetrics) GetGthp() float64 {
@@ -6417,7 +6513,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[97]
+	mi := &file_millrace_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6429,7 +6525,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[97]
+	mi := &file_millrace_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6442,7 +6538,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{97}
+	return file_millrace_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -6530,7 +6626,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[98]
+	mi := &file_millrace_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6542,7 +6638,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[98]
+	mi := &file_millrace_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6555,7 +6651,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{98}
+	return file_millrace_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -6629,7 +6725,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[99]
+	mi := &file_millrace_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6641,7 +6737,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[99]
+	mi := &file_millrace_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6654,7 +6750,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{99}
+	return file_millrace_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -6730,7 +6826,7 @@ type LeaseTicket struct {
 
 func (x *LeaseTicket) Reset() {
 	*x = LeaseTicket{}
-	mi := &file_millrace_proto_msgTypes[100]
+	mi := &file_millrace_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6742,7 +6838,7 @@ func (x *LeaseTicket) String() string {
 func (*LeaseTicket) ProtoMessage() {}
 
 func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[100]
+	mi := &file_millrace_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6755,7 +6851,7 @@ func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
 func (*LeaseTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{100}
+	return file_millrace_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *LeaseTicket) GetLease() uint64 {
@@ -6792,7 +6888,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[101]
+	mi := &file_millrace_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6804,7 +6900,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[101]
+	mi := &file_millrace_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6817,7 +6913,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{101}
+	return file_millrace_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -6909,7 +7005,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[102]
+	mi := &file_millrace_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6921,7 +7017,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[102]
+	mi := &file_millrace_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6934,7 +7030,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{102}
+	return file_millrace_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -6974,7 +7070,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[103]
+	mi := &file_millrace_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6986,7 +7082,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[103]
+	mi := &file_millrace_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6999,7 +7095,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{103}
+	return file_millrace_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -7024,7 +7120,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[104]
+	mi := &file_millrace_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7036,7 +7132,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[104]
+	mi := &file_millrace_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7049,7 +7145,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{104}
+	return file_millrace_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -7088,7 +7184,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[105]
+	mi := &file_millrace_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7100,7 +7196,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[105]
+	mi := &file_millrace_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7113,7 +7209,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{105}
+	return file_millrace_proto_rawDescGZIP(), []int{106}
 }
 
 type CheckpointRequest struct {
@@ -7126,7 +7222,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[106]
+	mi := &file_millrace_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7138,7 +7234,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[106]
+	mi := &file_millrace_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7151,7 +7247,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{106}
+	return file_millrace_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -7177,7 +7273,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[107]
+	mi := &file_millrace_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7189,7 +7285,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[107]
+	mi := &file_millrace_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7202,7 +7298,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{107}
+	return file_millrace_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -7222,7 +7318,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[108]
+	mi := &file_millrace_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7234,7 +7330,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[108]
+	mi := &file_millrace_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7247,7 +7343,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{108}
+	return file_millrace_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -7352,7 +7448,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\rclock_seconds\x18\x0e \x01(\x01R\fclockSeconds\x12%\n" +
 	"\x04load\x18\x0f \x01(\v2\x11.millrace.v1.LoadR\x04load\x126\n" +
 	"\asources\x18\x10 \x03(\v2\x1c.millrace.v1.PartitionSourceR\asources\x12\x14\n" +
-	"\x05owner\x18\x11 \x01(\tR\x05owner\"\xa5\x03\n" +
+	"\x05owner\x18\x11 \x01(\tR\x05owner\"\xd7\x03\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1a\n" +
@@ -7365,7 +7461,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\vfilter_pass\x18\t \x01(\v2\x17.millrace.v1.FilterPassR\n" +
 	"filterPass\x127\n" +
 	"\tselection\x18\n" +
-	" \x01(\v2\x19.millrace.v1.JobSelectionR\tselection\"\x11\n" +
+	" \x01(\v2\x19.millrace.v1.JobSelectionR\tselection\x120\n" +
+	"\amodules\x18\v \x03(\v2\x16.millrace.v1.JobModuleR\amodules\"\x11\n" +
 	"\x0fPrepareResponse\"B\n" +
 	"\n" +
 	"FilterPass\x12\x16\n" +
@@ -7388,7 +7485,11 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12 \n" +
-	"\vdescription\x18\x04 \x01(\fR\vdescription\"\xa2\x01\n" +
+	"\vdescription\x18\x04 \x01(\fR\vdescription\"M\n" +
+	"\tJobModule\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\xa2\x01\n" +
 	"\vPlanOptions\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +
 	"\x04tail\x18\x02 \x01(\tR\x04tail\x12\x18\n" +
@@ -7448,12 +7549,13 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x12\x14\n" +
 	"\x05until\x18\x05 \x01(\x04R\x05until\"-\n" +
 	"\x15NextMiniBatchResponse\x12\x14\n" +
-	"\x05frame\x18\x01 \x01(\fR\x05frame\"r\n" +
+	"\x05frame\x18\x01 \x01(\fR\x05frame\"\x8a\x01\n" +
 	"\x14PutVocabularyRequest\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x14\n" +
-	"\x05piece\x18\x04 \x01(\fR\x05piece\"+\n" +
+	"\x05piece\x18\x04 \x01(\fR\x05piece\x12\x16\n" +
+	"\x06module\x18\x05 \x01(\bR\x06module\"+\n" +
 	"\x15PutVocabularyResponse\x12\x12\n" +
 	"\x04have\x18\x01 \x01(\x03R\x04have\"G\n" +
 	"\x15ReadVocabularyRequest\x12\x16\n" +
@@ -7466,12 +7568,13 @@ const file_millrace_proto_rawDesc = "" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x12\n" +
 	"\x04have\x18\x02 \x03(\fR\x04have\"^\n" +
 	"\x19ShareVocabulariesResponse\x12A\n" +
-	"\fvocabularies\x18\x01 \x03(\v2\x1d.millrace.v1.SharedVocabularyR\fvocabularies\"r\n" +
+	"\fvocabularies\x18\x01 \x03(\v2\x1d.millrace.v1.SharedVocabularyR\fvocabularies\"\x8a\x01\n" +
 	"\x10SharedVocabulary\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x12\n" +
 	"\x04urls\x18\x03 \x03(\tR\x04urls\x12\x1c\n" +
-	"\tselection\x18\x04 \x01(\bR\tselection\"-\n" +
+	"\tselection\x18\x04 \x01(\bR\tselection\x12\x16\n" +
+	"\x06module\x18\x05 \x01(\bR\x06module\"-\n" +
 	"\x13MissingVocabularies\x12\x16\n" +
 	"\x06sha256\x18\x01 \x03(\fR\x06sha256\"\x0f\n" +
 	"\rBackupRequest\"&\n" +
@@ -7578,7 +7681,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\bR\x05drain\"+\n" +
 	"\x11DrainNodeResponse\x12\x16\n" +
-	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\xc0\x04\n" +
+	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\xf2\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1e\n" +
@@ -7601,7 +7704,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\tplacement\x18\x10 \x01(\tR\tplacement\x12\x18\n" +
 	"\aoffload\x18\x11 \x01(\tR\aoffload\x122\n" +
 	"\x15abandon_after_seconds\x18\x0f \x01(\x01R\x13abandonAfterSeconds\x12>\n" +
-	"\fvocabularies\x18\x12 \x03(\v2\x1a.millrace.v1.JobVocabularyR\fvocabularies\"O\n" +
+	"\fvocabularies\x18\x12 \x03(\v2\x1a.millrace.v1.JobVocabularyR\fvocabularies\x120\n" +
+	"\amodules\x18\x13 \x03(\v2\x16.millrace.v1.JobModuleR\amodules\"O\n" +
 	"\x13DescribeDataRequest\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\tR\n" +
@@ -7894,7 +7998,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 112)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 113)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),            // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),           // 1: millrace.v1.InspectResponse
@@ -7915,104 +8019,105 @@ var file_millrace_proto_goTypes = []any{
 	(*SelectRowsRequest)(nil),         // 16: millrace.v1.SelectRowsRequest
 	(*SelectRowsResponse)(nil),        // 17: millrace.v1.SelectRowsResponse
 	(*JobVocabulary)(nil),             // 18: millrace.v1.JobVocabulary
-	(*PlanOptions)(nil),               // 19: millrace.v1.PlanOptions
-	(*MeasureRequest)(nil),            // 20: millrace.v1.MeasureRequest
-	(*MeasureResponse)(nil),           // 21: millrace.v1.MeasureResponse
-	(*ReportRequest)(nil),             // 22: millrace.v1.ReportRequest
-	(*ReportResponse)(nil),            // 23: millrace.v1.ReportResponse
-	(*FinishRequest)(nil),             // 24: millrace.v1.FinishRequest
-	(*FinishResponse)(nil),            // 25: millrace.v1.FinishResponse
-	(*DrainRequest)(nil),              // 26: millrace.v1.DrainRequest
-	(*DrainResponse)(nil),             // 27: millrace.v1.DrainResponse
-	(*RescanRequest)(nil),             // 28: millrace.v1.RescanRequest
-	(*RescanResponse)(nil),            // 29: millrace.v1.RescanResponse
-	(*CopyRequest)(nil),               // 30: millrace.v1.CopyRequest
-	(*CopyResponse)(nil),              // 31: millrace.v1.CopyResponse
-	(*VerifyRequest)(nil),             // 32: millrace.v1.VerifyRequest
-	(*VerifyResponse)(nil),            // 33: millrace.v1.VerifyResponse
-	(*NextMiniBatchRequest)(nil),      // 34: millrace.v1.NextMiniBatchRequest
-	(*NextMiniBatchResponse)(nil),     // 35: millrace.v1.NextMiniBatchResponse
-	(*PutVocabularyRequest)(nil),      // 36: millrace.v1.PutVocabularyRequest
-	(*PutVocabularyResponse)(nil),     // 37: millrace.v1.PutVocabularyResponse
-	(*ReadVocabularyRequest)(nil),     // 38: millrace.v1.ReadVocabularyRequest
-	(*ReadVocabularyResponse)(nil),    // 39: millrace.v1.ReadVocabularyResponse
-	(*ShareVocabulariesRequest)(nil),  // 40: millrace.v1.ShareVocabulariesRequest
-	(*ShareVocabulariesResponse)(nil), // 41: millrace.v1.ShareVocabulariesResponse
-	(*SharedVocabulary)(nil),          // 42: millrace.v1.SharedVocabulary
-	(*MissingVocabularies)(nil),       // 43: millrace.v1.MissingVocabularies
-	(*BackupRequest)(nil),             // 44: millrace.v1.BackupRequest
-	(*BackupResponse)(nil),            // 45: millrace.v1.BackupResponse
-	(*Member)(nil),                    // 46: millrace.v1.Member
-	(*ListMembersRequest)(nil),        // 47: millrace.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 48: millrace.v1.ListMembersResponse
-	(*AddMemberRequest)(nil),          // 49: millrace.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),         // 50: millrace.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),       // 51: millrace.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),      // 52: millrace.v1.RemoveMemberResponse
-	(*HeartbeatRequest)(nil),          // 53: millrace.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),         // 54: millrace.v1.HeartbeatResponse
-	(*LocateRequest)(nil),             // 55: millrace.v1.LocateRequest
-	(*LocateResponse)(nil),            // 56: millrace.v1.LocateResponse
-	(*TicketKey)(nil),                 // 57: millrace.v1.TicketKey
-	(*Ticket)(nil),                    // 58: millrace.v1.Ticket
-	(*SignedTicket)(nil),              // 59: millrace.v1.SignedTicket
-	(*ListNodesRequest)(nil),          // 60: millrace.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),         // 61: millrace.v1.ListNodesResponse
-	(*NodeRecord)(nil),                // 62: millrace.v1.NodeRecord
-	(*WorkerTrouble)(nil),             // 63: millrace.v1.WorkerTrouble
-	(*PartitionCopies)(nil),           // 64: millrace.v1.PartitionCopies
-	(*SetCopiesRequest)(nil),          // 65: millrace.v1.SetCopiesRequest
-	(*SetCopiesResponse)(nil),         // 66: millrace.v1.SetCopiesResponse
-	(*ListCopiesRequest)(nil),         // 67: millrace.v1.ListCopiesRequest
-	(*ListCopiesResponse)(nil),        // 68: millrace.v1.ListCopiesResponse
-	(*DrainNodeRequest)(nil),          // 69: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),         // 70: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),                   // 71: millrace.v1.JobSpec
-	(*DescribeDataRequest)(nil),       // 72: millrace.v1.DescribeDataRequest
-	(*DescribeDataResponse)(nil),      // 73: millrace.v1.DescribeDataResponse
-	(*SubmitJobRequest)(nil),          // 74: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),         // 75: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),                 // 76: millrace.v1.JobStatus
-	(*KeyLookups)(nil),                // 77: millrace.v1.KeyLookups
-	(*SelectionStatus)(nil),           // 78: millrace.v1.SelectionStatus
-	(*RankStatus)(nil),                // 79: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),           // 80: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),          // 81: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),             // 82: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),            // 83: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),           // 84: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),          // 85: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),         // 86: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),          // 87: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),         // 88: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),             // 89: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),            // 90: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),            // 91: millrace.v1.AttachResponse
-	(*ProfileKeys)(nil),               // 92: millrace.v1.ProfileKeys
-	(*NumberRange)(nil),               // 93: millrace.v1.NumberRange
-	(*RankReport)(nil),                // 94: millrace.v1.RankReport
-	(*SideReport)(nil),                // 95: millrace.v1.SideReport
-	(*OffloadMetrics)(nil),            // 96: millrace.v1.OffloadMetrics
-	(*LeaseRequest)(nil),              // 97: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),                 // 98: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),             // 99: millrace.v1.LeaseResponse
-	(*LeaseTicket)(nil),               // 100: millrace.v1.LeaseTicket
-	(*Grant)(nil),                     // 101: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),        // 102: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),       // 103: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),            // 104: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),           // 105: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),         // 106: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),        // 107: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),                 // 108: millrace.v1.NotLeader
-	nil,                               // 109: millrace.v1.Schema.MeanLengthEntry
-	nil,                               // 110: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                               // 111: millrace.v1.AttachResponse.MeanLengthEntry
+	(*JobModule)(nil),                 // 19: millrace.v1.JobModule
+	(*PlanOptions)(nil),               // 20: millrace.v1.PlanOptions
+	(*MeasureRequest)(nil),            // 21: millrace.v1.MeasureRequest
+	(*MeasureResponse)(nil),           // 22: millrace.v1.MeasureResponse
+	(*ReportRequest)(nil),             // 23: millrace.v1.ReportRequest
+	(*ReportResponse)(nil),            // 24: millrace.v1.ReportResponse
+	(*FinishRequest)(nil),             // 25: millrace.v1.FinishRequest
+	(*FinishResponse)(nil),            // 26: millrace.v1.FinishResponse
+	(*DrainRequest)(nil),              // 27: millrace.v1.DrainRequest
+	(*DrainResponse)(nil),             // 28: millrace.v1.DrainResponse
+	(*RescanRequest)(nil),             // 29: millrace.v1.RescanRequest
+	(*RescanResponse)(nil),            // 30: millrace.v1.RescanResponse
+	(*CopyRequest)(nil),               // 31: millrace.v1.CopyRequest
+	(*CopyResponse)(nil),              // 32: millrace.v1.CopyResponse
+	(*VerifyRequest)(nil),             // 33: millrace.v1.VerifyRequest
+	(*VerifyResponse)(nil),            // 34: millrace.v1.VerifyResponse
+	(*NextMiniBatchRequest)(nil),      // 35: millrace.v1.NextMiniBatchRequest
+	(*NextMiniBatchResponse)(nil),     // 36: millrace.v1.NextMiniBatchResponse
+	(*PutVocabularyRequest)(nil),      // 37: millrace.v1.PutVocabularyRequest
+	(*PutVocabularyResponse)(nil),     // 38: millrace.v1.PutVocabularyResponse
+	(*ReadVocabularyRequest)(nil),     // 39: millrace.v1.ReadVocabularyRequest
+	(*ReadVocabularyResponse)(nil),    // 40: millrace.v1.ReadVocabularyResponse
+	(*ShareVocabulariesRequest)(nil),  // 41: millrace.v1.ShareVocabulariesRequest
+	(*ShareVocabulariesResponse)(nil), // 42: millrace.v1.ShareVocabulariesResponse
+	(*SharedVocabulary)(nil),          // 43: millrace.v1.SharedVocabulary
+	(*MissingVocabularies)(nil),       // 44: millrace.v1.MissingVocabularies
+	(*BackupRequest)(nil),             // 45: millrace.v1.BackupRequest
+	(*BackupResponse)(nil),            // 46: millrace.v1.BackupResponse
+	(*Member)(nil),                    // 47: millrace.v1.Member
+	(*ListMembersRequest)(nil),        // 48: millrace.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 49: millrace.v1.ListMembersResponse
+	(*AddMemberRequest)(nil),          // 50: millrace.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),         // 51: millrace.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),       // 52: millrace.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),      // 53: millrace.v1.RemoveMemberResponse
+	(*HeartbeatRequest)(nil),          // 54: millrace.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),         // 55: millrace.v1.HeartbeatResponse
+	(*LocateRequest)(nil),             // 56: millrace.v1.LocateRequest
+	(*LocateResponse)(nil),            // 57: millrace.v1.LocateResponse
+	(*TicketKey)(nil),                 // 58: millrace.v1.TicketKey
+	(*Ticket)(nil),                    // 59: millrace.v1.Ticket
+	(*SignedTicket)(nil),              // 60: millrace.v1.SignedTicket
+	(*ListNodesRequest)(nil),          // 61: millrace.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),         // 62: millrace.v1.ListNodesResponse
+	(*NodeRecord)(nil),                // 63: millrace.v1.NodeRecord
+	(*WorkerTrouble)(nil),             // 64: millrace.v1.WorkerTrouble
+	(*PartitionCopies)(nil),           // 65: millrace.v1.PartitionCopies
+	(*SetCopiesRequest)(nil),          // 66: millrace.v1.SetCopiesRequest
+	(*SetCopiesResponse)(nil),         // 67: millrace.v1.SetCopiesResponse
+	(*ListCopiesRequest)(nil),         // 68: millrace.v1.ListCopiesRequest
+	(*ListCopiesResponse)(nil),        // 69: millrace.v1.ListCopiesResponse
+	(*DrainNodeRequest)(nil),          // 70: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),         // 71: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),                   // 72: millrace.v1.JobSpec
+	(*DescribeDataRequest)(nil),       // 73: millrace.v1.DescribeDataRequest
+	(*DescribeDataResponse)(nil),      // 74: millrace.v1.DescribeDataResponse
+	(*SubmitJobRequest)(nil),          // 75: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),         // 76: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),                 // 77: millrace.v1.JobStatus
+	(*KeyLookups)(nil),                // 78: millrace.v1.KeyLookups
+	(*SelectionStatus)(nil),           // 79: millrace.v1.SelectionStatus
+	(*RankStatus)(nil),                // 80: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),           // 81: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 82: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),             // 83: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),            // 84: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),           // 85: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),          // 86: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),         // 87: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),          // 88: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),         // 89: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),             // 90: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),            // 91: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),            // 92: millrace.v1.AttachResponse
+	(*ProfileKeys)(nil),               // 93: millrace.v1.ProfileKeys
+	(*NumberRange)(nil),               // 94: millrace.v1.NumberRange
+	(*RankReport)(nil),                // 95: millrace.v1.RankReport
+	(*SideReport)(nil),                // 96: millrace.v1.SideReport
+	(*OffloadMetrics)(nil),            // 97: millrace.v1.OffloadMetrics
+	(*LeaseRequest)(nil),              // 98: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),                 // 99: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),             // 100: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),               // 101: millrace.v1.LeaseTicket
+	(*Grant)(nil),                     // 102: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),        // 103: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),       // 104: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),            // 105: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),           // 106: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),         // 107: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),        // 108: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),                 // 109: millrace.v1.NotLeader
+	nil,                               // 110: millrace.v1.Schema.MeanLengthEntry
+	nil,                               // 111: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                               // 112: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	11,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	109, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	110, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	110, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	111, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	7,   // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
 	9,   // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
 	6,   // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
@@ -8020,125 +8125,127 @@ var file_millrace_proto_depIdxs = []int32{
 	5,   // 7: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
 	10,  // 8: millrace.v1.NodeStatus.load:type_name -> millrace.v1.Load
 	8,   // 9: millrace.v1.NodeStatus.sources:type_name -> millrace.v1.PartitionSource
-	19,  // 10: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
+	20,  // 10: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
 	8,   // 11: millrace.v1.PrepareRequest.sources:type_name -> millrace.v1.PartitionSource
 	18,  // 12: millrace.v1.PrepareRequest.vocabularies:type_name -> millrace.v1.JobVocabulary
 	14,  // 13: millrace.v1.PrepareRequest.filter_pass:type_name -> millrace.v1.FilterPass
 	15,  // 14: millrace.v1.PrepareRequest.selection:type_name -> millrace.v1.JobSelection
-	8,   // 15: millrace.v1.MeasureRequest.source:type_name -> millrace.v1.PartitionSource
-	4,   // 16: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
-	42,  // 17: millrace.v1.ShareVocabulariesResponse.vocabularies:type_name -> millrace.v1.SharedVocabulary
-	46,  // 18: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
-	46,  // 19: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
-	11,  // 20: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
-	57,  // 21: millrace.v1.HeartbeatResponse.ticket_key:type_name -> millrace.v1.TicketKey
-	8,   // 22: millrace.v1.LocateResponse.sources:type_name -> millrace.v1.PartitionSource
-	62,  // 23: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
-	11,  // 24: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	63,  // 25: millrace.v1.NodeRecord.troubles:type_name -> millrace.v1.WorkerTrouble
-	64,  // 26: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
-	64,  // 27: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
-	19,  // 28: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	18,  // 29: millrace.v1.JobSpec.vocabularies:type_name -> millrace.v1.JobVocabulary
-	71,  // 30: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	76,  // 31: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	71,  // 32: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	79,  // 33: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	78,  // 34: millrace.v1.JobStatus.selection:type_name -> millrace.v1.SelectionStatus
-	77,  // 35: millrace.v1.JobStatus.lookups:type_name -> millrace.v1.KeyLookups
-	76,  // 36: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	76,  // 37: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	76,  // 38: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	93,  // 39: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	111, // 40: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	92,  // 41: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
-	95,  // 42: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
-	95,  // 43: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
-	96,  // 44: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
-	94,  // 45: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	98,  // 46: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	101, // 47: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	100, // 48: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
-	93,  // 49: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,   // 50: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	12,  // 51: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	20,  // 52: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	16,  // 53: millrace.v1.Node.SelectRows:input_type -> millrace.v1.SelectRowsRequest
-	22,  // 54: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	24,  // 55: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	26,  // 56: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	28,  // 57: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	30,  // 58: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	32,  // 59: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,   // 60: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	34,  // 61: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	53,  // 62: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	55,  // 63: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
-	60,  // 64: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	69,  // 65: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	65,  // 66: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	67,  // 67: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	72,  // 68: millrace.v1.Control.DescribeData:input_type -> millrace.v1.DescribeDataRequest
-	74,  // 69: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	80,  // 70: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	82,  // 71: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	85,  // 72: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	84,  // 73: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	87,  // 74: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	89,  // 75: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	97,  // 76: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	102, // 77: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	104, // 78: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	106, // 79: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	36,  // 80: millrace.v1.Control.PutVocabulary:input_type -> millrace.v1.PutVocabularyRequest
-	38,  // 81: millrace.v1.Control.ReadVocabulary:input_type -> millrace.v1.ReadVocabularyRequest
-	40,  // 82: millrace.v1.Control.ShareVocabularies:input_type -> millrace.v1.ShareVocabulariesRequest
-	47,  // 83: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	49,  // 84: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	51,  // 85: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	44,  // 86: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,   // 87: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	13,  // 88: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	21,  // 89: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	17,  // 90: millrace.v1.Node.SelectRows:output_type -> millrace.v1.SelectRowsResponse
-	23,  // 91: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	25,  // 92: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	27,  // 93: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	29,  // 94: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	31,  // 95: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	33,  // 96: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,   // 97: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	35,  // 98: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	54,  // 99: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	56,  // 100: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
-	61,  // 101: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	70,  // 102: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	66,  // 103: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	68,  // 104: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	73,  // 105: millrace.v1.Control.DescribeData:output_type -> millrace.v1.DescribeDataResponse
-	75,  // 106: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	81,  // 107: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	83,  // 108: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	86,  // 109: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	83,  // 110: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	88,  // 111: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	91,  // 112: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	99,  // 113: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	103, // 114: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	105, // 115: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	107, // 116: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	37,  // 117: millrace.v1.Control.PutVocabulary:output_type -> millrace.v1.PutVocabularyResponse
-	39,  // 118: millrace.v1.Control.ReadVocabulary:output_type -> millrace.v1.ReadVocabularyResponse
-	41,  // 119: millrace.v1.Control.ShareVocabularies:output_type -> millrace.v1.ShareVocabulariesResponse
-	48,  // 120: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	50,  // 121: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	52,  // 122: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	45,  // 123: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	87,  // [87:124] is the sub-list for method output_type
-	50,  // [50:87] is the sub-list for method input_type
-	50,  // [50:50] is the sub-list for extension type_name
-	50,  // [50:50] is the sub-list for extension extendee
-	0,   // [0:50] is the sub-list for field type_name
+	19,  // 15: millrace.v1.PrepareRequest.modules:type_name -> millrace.v1.JobModule
+	8,   // 16: millrace.v1.MeasureRequest.source:type_name -> millrace.v1.PartitionSource
+	4,   // 17: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
+	43,  // 18: millrace.v1.ShareVocabulariesResponse.vocabularies:type_name -> millrace.v1.SharedVocabulary
+	47,  // 19: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
+	47,  // 20: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
+	11,  // 21: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
+	58,  // 22: millrace.v1.HeartbeatResponse.ticket_key:type_name -> millrace.v1.TicketKey
+	8,   // 23: millrace.v1.LocateResponse.sources:type_name -> millrace.v1.PartitionSource
+	63,  // 24: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
+	11,  // 25: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
+	64,  // 26: millrace.v1.NodeRecord.troubles:type_name -> millrace.v1.WorkerTrouble
+	65,  // 27: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
+	65,  // 28: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
+	20,  // 29: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
+	18,  // 30: millrace.v1.JobSpec.vocabularies:type_name -> millrace.v1.JobVocabulary
+	19,  // 31: millrace.v1.JobSpec.modules:type_name -> millrace.v1.JobModule
+	72,  // 32: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	77,  // 33: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	72,  // 34: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	80,  // 35: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	79,  // 36: millrace.v1.JobStatus.selection:type_name -> millrace.v1.SelectionStatus
+	78,  // 37: millrace.v1.JobStatus.lookups:type_name -> millrace.v1.KeyLookups
+	77,  // 38: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	77,  // 39: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	77,  // 40: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	94,  // 41: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	112, // 42: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	93,  // 43: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
+	96,  // 44: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
+	96,  // 45: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
+	97,  // 46: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
+	95,  // 47: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	99,  // 48: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	102, // 49: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	101, // 50: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	94,  // 51: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,   // 52: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	12,  // 53: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	21,  // 54: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	16,  // 55: millrace.v1.Node.SelectRows:input_type -> millrace.v1.SelectRowsRequest
+	23,  // 56: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	25,  // 57: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	27,  // 58: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	29,  // 59: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	31,  // 60: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	33,  // 61: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,   // 62: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	35,  // 63: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	54,  // 64: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	56,  // 65: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
+	61,  // 66: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	70,  // 67: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	66,  // 68: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	68,  // 69: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	73,  // 70: millrace.v1.Control.DescribeData:input_type -> millrace.v1.DescribeDataRequest
+	75,  // 71: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	81,  // 72: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	83,  // 73: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	86,  // 74: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	85,  // 75: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	88,  // 76: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	90,  // 77: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	98,  // 78: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	103, // 79: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	105, // 80: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	107, // 81: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	37,  // 82: millrace.v1.Control.PutVocabulary:input_type -> millrace.v1.PutVocabularyRequest
+	39,  // 83: millrace.v1.Control.ReadVocabulary:input_type -> millrace.v1.ReadVocabularyRequest
+	41,  // 84: millrace.v1.Control.ShareVocabularies:input_type -> millrace.v1.ShareVocabulariesRequest
+	48,  // 85: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	50,  // 86: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	52,  // 87: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	45,  // 88: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,   // 89: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	13,  // 90: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	22,  // 91: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	17,  // 92: millrace.v1.Node.SelectRows:output_type -> millrace.v1.SelectRowsResponse
+	24,  // 93: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	26,  // 94: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	28,  // 95: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	30,  // 96: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	32,  // 97: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	34,  // 98: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,   // 99: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	36,  // 100: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	55,  // 101: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	57,  // 102: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
+	62,  // 103: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	71,  // 104: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	67,  // 105: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	69,  // 106: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	74,  // 107: millrace.v1.Control.DescribeData:output_type -> millrace.v1.DescribeDataResponse
+	76,  // 108: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	82,  // 109: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	84,  // 110: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	87,  // 111: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	84,  // 112: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	89,  // 113: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	92,  // 114: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	100, // 115: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	104, // 116: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	106, // 117: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	108, // 118: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	38,  // 119: millrace.v1.Control.PutVocabulary:output_type -> millrace.v1.PutVocabularyResponse
+	40,  // 120: millrace.v1.Control.ReadVocabulary:output_type -> millrace.v1.ReadVocabularyResponse
+	42,  // 121: millrace.v1.Control.ShareVocabularies:output_type -> millrace.v1.ShareVocabulariesResponse
+	49,  // 122: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	51,  // 123: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	53,  // 124: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	46,  // 125: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	89,  // [89:126] is the sub-list for method output_type
+	52,  // [52:89] is the sub-list for method input_type
+	52,  // [52:52] is the sub-list for extension type_name
+	52,  // [52:52] is the sub-list for extension extendee
+	0,   // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -8152,7 +8259,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   112,
+			NumMessages:   113,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

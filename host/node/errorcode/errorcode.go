@@ -98,7 +98,8 @@ var codes = []struct {
 	{dataset.ErrOptions, connect.CodeInvalidArgument},
 	{dataset.ErrManifest, connect.CodeInvalidArgument},
 	{pipeline.ErrUnsupported, connect.CodeFailedPrecondition},
-	{processor.ErrPanic, connect.CodeUnavailable}, // another drive, or the same one when it is open again, may succeed
+	{sdk.ErrModule, connect.CodeFailedPrecondition}, // until another image is active, or the node's configuration changes
+	{processor.ErrPanic, connect.CodeUnavailable},   // another drive, or the same one when it is open again, may succeed
 	{context.Canceled, connect.CodeCanceled},
 	{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
 }

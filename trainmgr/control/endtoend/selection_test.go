@@ -49,6 +49,14 @@ func filteredHere(
 	t.Helper()
 	spec, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
+	return boundFilteredHere(t, spec, data, epochs)
+}
+
+// boundFilteredHere does what filteredHere does for a pipeline that may be bound to files.
+func boundFilteredHere(
+	t testing.TB, spec *pipeline.Spec, data map[string][]byte, epochs int,
+) (want *result, selected *local.SelectionReport) {
+	t.Helper()
 	selections := &local.Selections{}
 	bound, selected, err := selections.Bind(t.Context(), openHere(t, data), spec)
 	require.NoError(t, err)

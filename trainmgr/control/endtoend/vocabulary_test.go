@@ -61,6 +61,9 @@ func buildVocabularies(
 	return paths, bound
 }
 
+// looksUp are the files of a job that uses vocabularies, whose paths are by name.
+func looksUp(paths map[string]string) remote.Files { return remote.Files{Vocabularies: paths} }
+
 // takeAll takes all mini-batches of a job.
 func takeAll(t testing.TB, c *remote.Client, id string, each func(n int)) *result {
 	t.Helper()
@@ -106,14 +109,14 @@ func TestVocabulariesInTheCluster(t *testing.T) {
 	spec := &apiv1.JobSpec{Name: "lookups", Pipeline: []byte(lookupDocument), Plan: plan(), Epochs: 1}
 	_, err := c.Submit(t.Context(), spec)
 	require.ErrorContains(t, err, "--vocabulary items=FILE")
-	_, err = c.SubmitWith(t.Context(), "", spec, map[string]string{"others": paths["items"]})
+	_, err = c.SubmitWith(t.Context(), "", spec, looksUp(map[string]string{"others": paths["items"]}))
 	require.ErrorContains(t, err, "others")
-	_, err = c.SubmitWith(t.Context(), "", spec, map[string]string{"items": paths["tags"], "tags": paths["tags"]})
+	_, err = c.SubmitWith(t.Context(), "", spec, looksUp(map[string]string{"items": paths["tags"], "tags": paths["tags"]}))
 	require.ErrorContains(t, err, "the pipeline says")
 
-	st, err := c.SubmitWith(t.Context(), "", spec, paths)
+	st, err := c.SubmitWith(t.Context(), "", spec, looksUp(paths))
 	require.NoError(t, err)
-	again, err := c.SubmitWith(t.Context(), "", spec, paths)
+	again, err := c.SubmitWith(t.Context(), "", spec, looksUp(paths))
 	require.NoError(t, err)
 	assert.Equal(t, st.Id, again.Id, "the same submission is the same job")
 	// The drive of n0 looks items up; n1 has none that computes, and keys are never dropped in a drive.
@@ -145,10 +148,10 @@ func TestAnotherVocabularyIsAnotherJob(t *testing.T) {
 	defer func() { assert.NoError(t, a.Close()) }()
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
-	first, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}, paths)
+	first, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}, looksUp(paths))
 	require.NoError(t, err)
 	second, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()},
-		map[string]string{"items": others["items"], "tags": paths["tags"]})
+		looksUp(map[string]string{"items": others["items"], "tags": paths["tags"]}))
 	require.NoError(t, err)
 	assert.NotEqual(t, first.Digest, second.Digest)
 }
@@ -165,7 +168,7 @@ func TestAnIDThatAVocabularyLacks(t *testing.T) {
 	defer func() { assert.NoError(t, a.Close()) }()
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
-	st, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan()}, paths)
+	st, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan()}, looksUp(paths))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -224,14 +227,14 @@ func TestAMemberThatSendsOtherBytes(t *testing.T) {
 	defer func() { assert.NoError(t, a.Close()) }()
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
-	st, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}, paths)
+	st, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}, looksUp(paths))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		st, err = c.Get(t.Context(), st.Id)
 		return err == nil && strings.Contains(st.State, "vocabulary")
 	}, time.Minute, 20*time.Millisecond)
 	assert.Contains(t, st.State, "no member of the control plane sent it")
-	assert.Contains(t, st.State, "bytes of a vocabulary are not those of its digest")
+	assert.Contains(t, st.State, "bytes are not those of the file's digest")
 }
 
 // TestVocabulariesSurviveTheLeader: the members share the files, so that the leader's death and the loss of its disk
@@ -249,7 +252,7 @@ func TestVocabulariesSurviveTheLeader(t *testing.T) {
 	b := startNode(t, late, node.Options{})
 	defer func() { assert.NoError(t, b.Close()) }()
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
-	st, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}, paths)
+	st, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}, looksUp(paths))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		for _, m := range members {
@@ -284,7 +287,7 @@ func TestAVocabularyThatNoMemberHas(t *testing.T) {
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
 	spec := &apiv1.JobSpec{Name: "lookups", Pipeline: []byte(lookupDocument), Plan: plan()}
-	st, err := c.SubmitWith(t.Context(), "", spec, paths)
+	st, err := c.SubmitWith(t.Context(), "", spec, looksUp(paths))
 	require.NoError(t, err)
 	awaitJob(t.Context(), t, c, st.Id, "running", func(st *apiv1.JobStatus) bool { return st.State == "running" })
 	require.NoError(t, first.Close())
@@ -302,7 +305,7 @@ func TestAVocabularyThatNoMemberHas(t *testing.T) {
 		st, err := c.Get(t.Context(), st.Id)
 		return err == nil && strings.Contains(st.WaitsFor, "no member of the control plane sent it")
 	}, time.Minute, 20*time.Millisecond)
-	again, err := c.SubmitWith(t.Context(), "", spec, paths)
+	again, err := c.SubmitWith(t.Context(), "", spec, looksUp(paths))
 	require.NoError(t, err)
 	require.Equal(t, st.Id, again.Id)
 	check(t, want, takeAll(t, c, st.Id, nil), false)

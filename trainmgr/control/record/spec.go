@@ -116,6 +116,9 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	if s.Pipeline, err = bindVocabularies(s.Pipeline, spec.Vocabularies); err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
+	if s.Pipeline, err = bindModules(s.Pipeline, spec.Modules); err != nil {
+		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
 	if s.Plan, err = PlanOptions(spec.Plan, s.Pipeline.Batch); err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
 	}

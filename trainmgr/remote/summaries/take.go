@@ -118,6 +118,11 @@ func (t *taking) columns() ([]vocabulary.Column, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the job's pipeline: %w", err)
 	}
+	for _, m := range t.keys.Modules {
+		if submitted, err = submitted.BindModule(m); err != nil {
+			return nil, fmt.Errorf("the job's pipeline: %w", err)
+		}
+	}
 	resolved, err := submitted.Resolve(schema)
 	if err != nil {
 		return nil, err

@@ -647,9 +647,10 @@ type ControlClient interface {
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
 	// Checkpoint returns the integrity-protected token of the whole job, of all ranks together.
 	Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error)
-	// PutVocabulary adds a piece to a vocabulary's file, which is named by its SHA-256 and is to be there before a job that
-	// names it is submitted. The response says how many bytes the leader has; the caller goes on from there. A file whose
-	// bytes are not those of its name is data_loss; resource_exhausted says that the store is full.
+	// PutVocabulary adds a piece to the file of a vocabulary or of a module, which is named by its SHA-256 and is to be
+	// there before a job that names it is submitted. The response says how many bytes the leader has; the caller goes on
+	// from there. A file whose bytes are not those of its name is data_loss; resource_exhausted says that the store is
+	// full.
 	PutVocabulary(context.Context, *v1.PutVocabularyRequest) (*v1.PutVocabularyResponse, error)
 	// ReadVocabulary returns a piece of a file. Every member that has the file answers; not_found is the answer of one
 	// that has not. For a launcher the leader answers, and only for files of jobs that the launcher may use.
@@ -1122,9 +1123,10 @@ type ControlHandler interface {
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
 	// Checkpoint returns the integrity-protected token of the whole job, of all ranks together.
 	Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error)
-	// PutVocabulary adds a piece to a vocabulary's file, which is named by its SHA-256 and is to be there before a job that
-	// names it is submitted. The response says how many bytes the leader has; the caller goes on from there. A file whose
-	// bytes are not those of its name is data_loss; resource_exhausted says that the store is full.
+	// PutVocabulary adds a piece to the file of a vocabulary or of a module, which is named by its SHA-256 and is to be
+	// there before a job that names it is submitted. The response says how many bytes the leader has; the caller goes on
+	// from there. A file whose bytes are not those of its name is data_loss; resource_exhausted says that the store is
+	// full.
 	PutVocabulary(context.Context, *v1.PutVocabularyRequest) (*v1.PutVocabularyResponse, error)
 	// ReadVocabulary returns a piece of a file. Every member that has the file answers; not_found is the answer of one
 	// that has not. For a launcher the leader answers, and only for files of jobs that the launcher may use.
