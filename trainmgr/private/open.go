@@ -11,6 +11,7 @@ const (
 	maxFiles        = 1 << 20
 	maxVocabularies = 1 << 10
 	maxStatistics   = 1 << 8
+	maxModules      = 1 << 8
 	maxEpochs       = 1 << 32
 	maxBuffer       = 1 << 40 // bytes
 	maxEngine       = 1 << 38 // bytes
@@ -38,6 +39,8 @@ type Source struct {
 	Vocabularies map[string]string `json:"vocabularies,omitempty"`
 	// Statistics are the files of the pipeline's statistics, by name.
 	Statistics map[string]string `json:"statistics,omitempty"`
+	// Modules are the files of the WebAssembly modules that the pipeline's operators name, by name.
+	Modules map[string]string `json:"modules,omitempty"`
 }
 
 // Plan says which rows make which mini-batch, and in which order they come.
@@ -98,6 +101,8 @@ func (s *Source) validate() error {
 		return wrongOption("%d files of vocabularies, at most %d", len(s.Vocabularies), maxVocabularies)
 	case len(s.Statistics) > maxStatistics:
 		return wrongOption("%d files of statistics, at most %d", len(s.Statistics), maxStatistics)
+	case len(s.Modules) > maxModules:
+		return wrongOption("%d files of modules, at most %d", len(s.Modules), maxModules)
 	}
 	return nil
 }

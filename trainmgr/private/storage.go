@@ -56,6 +56,9 @@ func openStorage(ctx context.Context, o *Open, options Options) (m *host.Manager
 		return nil, s, 0, err
 	}
 	config.Sources = sources
+	if len(o.Modules) > 0 {
+		config.Engine = host.EngineCPU // the drive made of the files has the stock image, which holds no modules
+	}
 	config.Manager = host.Options{Logger: options.Logger}
 	localRanks := max(o.LocalRanks, 1)
 	if config.TrainerCores = o.TrainerCores; config.TrainerCores == 0 {
@@ -114,6 +117,9 @@ func (o *Open) jobOptions() (j trainmgr.Options, err error) {
 	if j.Pipeline, err = local.BindVocabularies(j.Pipeline, o.Vocabularies); err != nil {
 		return j, wrapOption("vocabularies", err)
 	}
+	if j.Pipeline, err = local.BindModules(j.Pipeline, o.Modules); err != nil {
+		return j, wrapModules(err)
+	}
 	j.Batch, j.Seed, j.SplitBatches, j.Window = o.Batch, o.Seed, o.SplitBatches, o.Window
 	j.Epochs = int(max(o.Epochs, 1))
 	j.AllDrives, j.QueueBytes = true, 1 // the buffers are the queue
@@ -142,6 +148,14 @@ func (o *Open) pipelineSpec() (*pipeline.Spec, error) {
 		return nil, &pipelineNameError{err}
 	}
 	return spec, nil
+}
+
+// wrapModules names the argument of an error, unless the error is about the functions that the pipeline calls.
+func wrapModules(err error) error {
+	if functions := (pipeline.Errors)(nil); errors.As(err, &functions) && functions[0].Path != "" {
+		return err
+	}
+	return wrapOption("modules", err)
 }
 
 // wrapOption names the argument that an error is about.

@@ -2,12 +2,15 @@ package private
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -59,6 +62,50 @@ func TestVocabulariesOfATrainer(t *testing.T) {
 	assert.LessOrEqual(t, batches, 3, "the first partition has three mini-batches")
 	require.NoError(t, tr.conn.Close())
 	_ = awaitEnd(t, ended)
+}
+
+// TestModulesOfATrainer opens files with a module, whose function makes the values, and with modules that do not fit.
+func TestModulesOfATrainer(t *testing.T) {
+	files, dir := []string{writeFiles(t, 20)}, t.TempDir()
+	const document = "batch: 20\nsparse: [{inputs: [label], as: k, ops: [wasm: {module: m, function: negate, in: [int64], " +
+		"out: int64}]}]\n"
+	module := wasmtest.Module{Functions: []wasmtest.Function{{Name: "negate", Params: []byte{wasmtest.I64},
+		Results: []byte{wasmtest.I64}, Code: wasmtest.Code(wasmtest.ConstI64(0), wasmtest.Get(0), wasmtest.Op(0x7d))}}}
+	path := filepath.Join(dir, "m.wasm")
+	require.NoError(t, os.WriteFile(path, module.Bytes(), 0o600))
+	open := func(document string, modules map[string]string) *trainer {
+		tr, ended := start(t, Options{})
+		tr.send(&Open{Version: Version, Plan: Plan{Order: "deterministic", Shuffle: "none"}, Source: Source{
+			Files: files, Pipeline: document, Modules: modules}})
+		t.Cleanup(func() {
+			require.NoError(t, tr.conn.Close())
+			_ = awaitEnd(t, ended)
+		})
+		return tr
+	}
+	tr := open(document, map[string]string{"m": path})
+	must[*Opened](tr)
+	_, mb := tr.take()
+	require.Len(t, mb.Values64, 20)
+	for i, v := range mb.Values64 {
+		assert.EqualValues(t, -(i % 2), v)
+	}
+	for name, c := range map[string]struct {
+		document   string
+		modules    map[string]string
+		code, says string
+	}{
+		"none":           {document, nil, CodePipeline, `or in Python with modules={"m": FILE}`},
+		"not there":      {document, map[string]string{"m": "/nowhere/m"}, CodeOptions, "/nowhere/m"},
+		"a folder":       {document, map[string]string{"m": dir}, CodeOptions, "no regular file"},
+		"of other names": {document, map[string]string{"mm": path}, CodeOptions, `did you mean "m"?`},
+		"other function": {strings.Replace(document, "negate", "sub", 1), map[string]string{"m": path}, CodePipeline,
+			`no function "sub" is exported`},
+	} {
+		failed := must[*Failed](open(c.document, c.modules))
+		assert.Equal(t, c.code, failed.Code, name+": "+failed.Message)
+		assert.Contains(t, failed.Message, c.says, name)
+	}
 }
 
 // TestVocabulariesThatCannotBeOpened checks files that are not there, and pipelines without their vocabulary.

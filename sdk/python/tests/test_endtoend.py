@@ -37,6 +37,7 @@ from millrace.own import OwnWorker
 from millrace.wire import context as tls_context
 
 from .fake import Serving
+from .wasm_module import ADD
 
 _path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples", "service.py")
 _spec = importlib.util.spec_from_file_location("service", _path)
@@ -161,6 +162,42 @@ class EndToEnd(unittest.TestCase):
                 millrace.open(files, document, control=s.url, tensors="views")
             with self.assertRaises(millrace.FilesError):
                 millrace.open(files, document, control=s.url, vocabularies={"ids": built + "x"})
+
+    def test_modules(self) -> None:
+        """A worker whose configuration allows it runs the module that the script names, and makes the mini-batches of
+        this machine. The drives, whose images lack the module, refuse it.
+        """
+        s = self.service
+        files = os.path.join(s.data, "*.parquet")
+        call = "wasm: {module: m, function: add, in: [int64, int64], out: int64}"
+        document = "batch: 1000\nvalues: [{as: a, from: int_0, ops: [fill_null: 0]}]\n"
+        document += "sparse: [{inputs: [a, a], as: twice, ops: [%s]}]\n" % call
+        with tempfile.TemporaryDirectory() as folder:
+            module = os.path.join(folder, "m.wasm")
+            with open(module, "wb") as f:
+                f.write(ADD)
+            modules = {"m": module}
+            more: dict[str, Any] = {"tensors": "views", "order": "deterministic", "shuffle": "none"}
+            with millrace.open(files, document, modules=modules, **more) as job:
+                want = [digest(b) for b in job]
+            worker = self.worker("w9", "modules: {submitted: true}\n")
+            s.wait_nodes(4)
+            try:
+                spec = {"name": "modules", "pipeline": document, "placement": "pool", "order": "deterministic"}
+                with Control(s.url) as c:
+                    submitted = c.submit({**spec, "plan": {"shuffle": "none"}}, modules=modules)
+                self.submitted.append(submitted["id"])
+                with Job(s.url, submitted["id"], check=True) as job:
+                    self.assertEqual([digest(b) for b in job], want)
+            finally:
+                worker.stop()
+            with self.assertRaisesRegex(millrace.MillraceError, "is in no image of the drive"):
+                with millrace.open(files, document, control=s.url, modules=modules, **more) as job:
+                    list(job)
+            with self.assertRaisesRegex(ServiceError, r"modules=\{"):
+                millrace.open(files, document, control=s.url, tensors="views")
+            with self.assertRaises(millrace.FilesError):
+                millrace.open(files, document, control=s.url, modules={"m": module + "x"})
 
     def test_statistics(self) -> None:
         """The numbers of a summary become part of the pipeline that is submitted."""
@@ -325,9 +362,13 @@ class EndToEnd(unittest.TestCase):
             with self.assertRaisesRegex(PrivateProcessError, "no-such.yaml"):
                 OwnWorker(c, id, 0, config="no-such.yaml")
 
-    def worker(self, name: str) -> Any:
+    def worker(self, name: str, configuration: str = "") -> Any:
         """Starts a worker without data."""
-        command = [service.program(), "worker", "run", "--control", self.service.url, "--name", name, "--listen"]
+        path = os.path.join(self.service.folder, name + ".yaml")
+        with open(path, "w") as f:
+            f.write(configuration or "{}\n")
+        command = [service.program(), "worker", "run", "--config", path, "--control", self.service.url]
+        command += ["--name", name, "--listen"]
         process = service.Process(
             os.path.join(self.service.folder, name + ".log"),
             [*command, "127.0.0.1:0", "--threads", "1", "--memory", "512MiB", "--output", "json"],

@@ -36,7 +36,10 @@ from millrace.errors import (
     RanksError,
 )
 
+from millrace.operators import wasm
+
 from .leaks import Leaks
+from .wasm_module import ADD
 
 MILLRACE = os.environ.get("MILLRACE_BIN", "")
 PATIENCE = 120.0
@@ -160,6 +163,33 @@ class Open(unittest.TestCase):
         for wrong in ("items", {"items": 3}, {"": "x"}, [("items", "x")]):
             with self.assertRaises(OptionsError):
                 self.open(vocabularies=wrong)
+
+    def test_a_module(self) -> None:
+        call = "wasm: {module: m, function: add, in: [int64, int64], out: int64}"
+        document = "sparse: [{inputs: [clicked, clicked], as: twice, ops: [%s]}]\n" % call
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "m.wasm"
+            path.write_bytes(ADD)
+            with self.open(pipeline=document, tensors="views", modules={"m": path}, batch=100) as job:
+                seen = [int(value) for batch in job for value in batch.values]
+            self.assertEqual(sorted(seen), 1200 * [0] + 1200 * [2])
+            built = millrace.Pipeline().sparse(
+                inputs=["clicked", "clicked"], name="twice",
+                ops=[wasm("m", function="sub", in_=["int64", "int64"], out="int64")],
+            )  # fmt: skip
+            with self.assertRaises(PipelineError) as caught:
+                self.open(pipeline=built, modules={"m": path})
+            self.assertIn('no function "sub" is exported', str(caught.exception))
+            self.assertEqual(caught.exception.problems[0].file, __file__, "the line of Python that added the group")
+            checked = millrace.Pipeline.from_yaml(document).check(self.files, modules={"m": path})
+            self.assertEqual(checked.keys[0].name, "twice")
+            with self.assertRaises(OptionsError):
+                self.open(pipeline=document, modules={"m": str(path) + "x"})
+        with self.assertRaises(PipelineError) as caught:
+            self.open(pipeline=document)
+        self.assertIn('in Python with modules={"m": FILE}', str(caught.exception))
+        with self.assertRaises(OptionsError):
+            self.open(pipeline=document, modules="m.wasm")
 
     def test_files_that_lack_columns(self) -> None:
         newer = {

@@ -30,8 +30,8 @@ from .errors import (
     TokenError,
     UnreachableError,
 )
+from .jobfile import JobFile
 from .pipeline import Pipeline, with_statistics
-from .vocabularyfile import VocabularyFile
 from .wire import BROKEN, TLS, Address, Connections
 
 __all__ = ["Control", "b64", "pipeline_bytes", "unb64"]
@@ -42,7 +42,7 @@ _MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
 _SPEC = frozenset(
     (
         "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume "
-        "follow exclude placement offload abandon_after_seconds vocabularies"
+        "follow exclude placement offload abandon_after_seconds vocabularies modules"
     ).split()
 )
 _PLAN = frozenset("batch tail shuffle seed split_batches window".split())
@@ -387,6 +387,7 @@ class Control:
         owner: str = "",
         vocabularies: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
         statistics: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
+        modules: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
     ) -> dict[str, Any]:
         """Submits a job and returns its status.
 
@@ -401,10 +402,14 @@ class Control:
                 there; nodes fetch them from there, and look ids up in them.
             statistics: the summaries of the pipeline's statistics, by name. The ``millrace`` binary of this machine
                 puts their numbers into the job's pipeline.
+            modules: the WebAssembly modules that the pipeline's operators ``wasm`` name, by name. Those that the
+                control plane lacks are put there. Drives call the functions of their active images' modules; other
+                machines run modules of images that their configurations name, and these only if their configurations
+                say so.
 
         Raises:
-            FilesError: a file of ``vocabularies`` cannot be read.
-            OptionsError: ``vocabularies`` or ``statistics`` is no mapping of names to paths.
+            FilesError: a file of ``vocabularies`` or ``modules`` cannot be read.
+            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is no mapping of names to paths.
             PipelineError: the pipeline has errors, or no statistics of a name; or a file of ``statistics`` cannot be
                 read.
             BinaryError: ``statistics`` is given, and there is no ``millrace`` binary.
@@ -428,9 +433,13 @@ class Control:
                 value = _with_statistics(value, built if isinstance(built, Pipeline) else None, summaries)
             if isinstance(value, (bytes, bytearray)):
                 doc[field] = b64(bytes(value))
-        files = [VocabularyFile(*item) for item in (named_paths("vocabularies", vocabularies) or {}).items()]
-        if files:
-            doc["vocabularies"] = [file.field() for file in files]
+        looked_up = [JobFile("vocabulary", *item) for item in (named_paths("vocabularies", vocabularies) or {}).items()]
+        called = [JobFile("module", *item) for item in sorted((named_paths("modules", modules) or {}).items())]
+        if looked_up:
+            doc["vocabularies"] = [file.field() for file in looked_up]
+        if called:
+            doc["modules"] = [file.field() for file in called]
+        files = looked_up + called
         try:
             return self._submit({"spec": doc, **({"owner": owner} if owner else {})}, files)
         except ServiceError as e:
@@ -438,7 +447,7 @@ class Control:
                 e = ServiceError(e.code, built.explain(e.message), e.where, e.details)
             raise of_token(e) from e
 
-    def _submit(self, request: Mapping[str, Any], files: list[VocabularyFile]) -> dict[str, Any]:
+    def _submit(self, request: Mapping[str, Any], files: list[JobFile]) -> dict[str, Any]:
         """Puts the files, and submits. A leader that has just begun may lack a file that the former one had."""
         tries = 3
         while True:

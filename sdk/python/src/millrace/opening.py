@@ -26,13 +26,13 @@ from . import arguments
 from .client import Job, position_bytes
 from .control import Control
 from .errors import PipelineError, PipelineProblem, RanksError
+from .jobfile import JobFile
 from .metricfile import KeptProfile
 from .pipeline import Pipeline, with_statistics
 from .own import OwnWorker
 from .private import PrivateSession, Rendezvous
 from .ranks import Ranks, check_one_machine, find_ranks, machine
 from .run import default_run
-from .vocabularyfile import VocabularyFile
 from .wire import TLS
 
 if TYPE_CHECKING:
@@ -197,6 +197,7 @@ def open(  # noqa: A001
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
     vocabularies: Optional[Mapping[str, arguments.Path]] = None,
     statistics: Optional[Mapping[str, arguments.Path]] = None,
+    modules: Optional[Mapping[str, arguments.Path]] = None,
     queue_bytes: Optional[int] = None,
     engine_bytes: Optional[int] = None,
     threads: Optional[int] = None,
@@ -242,6 +243,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
     vocabularies: Optional[Mapping[str, arguments.Path]] = None,
     statistics: Optional[Mapping[str, arguments.Path]] = None,
+    modules: Optional[Mapping[str, arguments.Path]] = None,
     queue_bytes: Optional[int] = None,
     engine_bytes: Optional[int] = None,
     threads: Optional[int] = None,
@@ -293,6 +295,9 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
             ``control`` those that the control plane lacks are put there, and its nodes fetch them.
         statistics: the summaries of the pipeline's statistics, by name; ``millrace dataset summarize`` makes them. With
             ``control`` their numbers become part of the job's pipeline.
+        modules: the WebAssembly modules that the pipeline's operators ``wasm`` name, by name. With ``control`` those
+            that the control plane lacks are put there; its drives run modules of their images, and its other machines
+            those that their configurations allow.
         queue_bytes: the most bytes of mini-batches that wait.
         engine_bytes: the most bytes of memory that the engine uses (192 MiB). More of them let more engine threads work
             at once, and faster.
@@ -352,6 +357,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         malformed=malformed,
         vocabularies=arguments.named_paths("vocabularies", vocabularies),
         statistics=arguments.named_paths("statistics", statistics),
+        modules=arguments.named_paths("modules", modules),
         engine_bytes=engine_bytes,
         threads=threads,
         trainer_cores=trainer_cores,
@@ -380,6 +386,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     else:
         looked_up = of_files.pop("vocabularies", None)
         summaries = of_files.pop("statistics", None)
+        called = of_files.pop("modules", None)
         if summaries:
             text, built = with_statistics(text, built, summaries), None
         if of_files:
@@ -399,11 +406,13 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         }
         named_by = sorted(spec.items())
         if looked_up:
-            named_by += [(name, VocabularyFile(name, path).sha256) for name, path in sorted(looked_up.items())]
+            named_by += [(name, JobFile("vocabulary", name, path).sha256) for name, path in sorted(looked_up.items())]
+        if called:
+            named_by += [("module " + name, JobFile("module", name, path).sha256) for name, path in sorted(called.items())]
         name = id or "open-" + hashlib.sha256(repr(named_by).encode()).hexdigest()[:24]
         with Control(control, tls=tls, patience=patience) as client:
             document = {"name": name, **spec, "pipeline": built if built is not None else text}
-            submitted = client.submit(document, vocabularies=looked_up)
+            submitted = client.submit(document, vocabularies=looked_up, modules=called)
         more: dict[str, Any] = {"id": str(submitted.get("id") or name), "run": run, "resume": resume}
         more["patience"] = patience
         more.update(_given(queue_bytes=queue_bytes, check=check))

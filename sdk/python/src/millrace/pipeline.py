@@ -27,6 +27,7 @@ documents, docs/operators.md operators.
 from __future__ import annotations
 
 import json
+import keyword
 import math
 import operator
 import os
@@ -624,6 +625,7 @@ class Pipeline:
         *files: Union[str, "os.PathLike[str]"],
         vocabularies: Optional[Mapping[str, arguments.Path]] = None,
         statistics: Optional[Mapping[str, arguments.Path]] = None,
+        modules: Optional[Mapping[str, arguments.Path]] = None,
     ) -> Checked:
         """Checks the pipeline with the ``millrace`` binary: by itself, or against files.
 
@@ -631,16 +633,18 @@ class Pipeline:
             files: files, folders or patterns of one data set; none checks the pipeline by itself.
             vocabularies: the files of the pipeline's vocabularies, by name. A check against files needs all of them.
             statistics: the summaries of the pipeline's statistics, by name. A check against files needs all of them.
+            modules: the WebAssembly modules that operators name, by name. A check against files needs all of them.
 
         Raises:
             PipelineError: the pipeline has errors, each with the line of Python that added the group; or the files
                 cannot be read.
-            OptionsError: ``vocabularies`` or ``statistics`` is no mapping of names to files.
+            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is no mapping of names to files.
             BinaryError: there is no ``millrace`` binary.
         """
         named = ["--in=" + _csv(os.fspath(f)) for f in files]
         named += _flags("vocabulary", arguments.named_paths("vocabularies", vocabularies))
         named += _flags("statistics", arguments.named_paths("statistics", statistics))
+        named += _flags("wasm", arguments.named_paths("modules", modules))
         answer = _ask(["-", *named], self.to_yaml())
         _raise_problems(answer, self.locate)
         return Checked(
@@ -863,8 +867,12 @@ def _read_ops(of: Mapping[str, Any]) -> Tuple[Operator, ...]:
         ((name, parameters),) = op.items()
         read = {key: _read_value(value) for key, value in parameters.items()}
         # A newer binary may know more operators than this package.
-        known = name in operators.__all__
-        chain.append(getattr(operators, name)(**read) if known else Operator(name, given(**read)))
+        if name not in operators.__all__:
+            chain.append(Operator(name, given(**read)))
+            continue
+        # A parameter whose name is a word of Python has an underscore behind it.
+        named = {key + "_" if keyword.iskeyword(key) else key: value for key, value in read.items()}
+        chain.append(getattr(operators, name)(**named))
     return tuple(chain)
 
 

@@ -1,11 +1,11 @@
-"""Files of vocabularies, which a job of a control plane names by their digests."""
+"""Files of vocabularies and modules, which a job of a control plane names by their digests."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import os
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Literal, Mapping
 
 from .errors import FilesError
 
@@ -20,14 +20,20 @@ def _b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-class VocabularyFile:
-    """A vocabulary's file, and the SHA-256 that names it.
+class JobFile:
+    """The file of a vocabulary or of a module, and the SHA-256 that names it.
+
+    Args:
+        kind: ``vocabulary`` or ``module``.
+        name: the name that the pipeline gives it.
+        path: where it is.
 
     Raises:
         FilesError: the file cannot be read.
     """
 
-    def __init__(self, name: str, path: str) -> None:
+    def __init__(self, kind: Literal["vocabulary", "module"], name: str, path: str) -> None:
+        self.kind = kind
         self.name = name
         self.path = path
         digest = hashlib.sha256()
@@ -38,11 +44,11 @@ class VocabularyFile:
                     digest.update(piece)
                     self.size += len(piece)
         except OSError as e:
-            raise FilesError(f"vocabulary {name!r}: {os.fspath(path)}: {e.strerror or e}") from e
+            raise FilesError(f"{kind} {name!r}: {os.fspath(path)}: {e.strerror or e}") from e
         self.sha256 = digest.digest()
 
     def field(self) -> dict[str, Any]:
-        """Returns JobVocabulary in protobuf's JSON."""
+        """Returns JobVocabulary, or JobModule, in protobuf's JSON."""
         return {"name": self.name, "sha256": _b64(self.sha256), "bytes": str(self.size)}
 
     def put(self, call: Call) -> None:
@@ -52,6 +58,8 @@ class VocabularyFile:
             FilesError: the file is not what it was when its digest was taken.
         """
         request: dict[str, Any] = {"sha256": _b64(self.sha256), "bytes": str(self.size)}
+        if self.kind == "module":
+            request["module"] = True
         with open(self.path, "rb") as file:
             while True:
                 have = int(call("PutVocabulary", request).get("have", 0))
@@ -60,5 +68,5 @@ class VocabularyFile:
                 file.seek(have)
                 piece = file.read(min(_PIECE, max(self.size - have, 0)))
                 if not piece:
-                    raise FilesError(f"vocabulary {self.name!r}: {self.path}: it was cut while it was put")
+                    raise FilesError(f"{self.kind} {self.name!r}: {self.path}: it was cut while it was put")
                 request.update(offset=str(have), piece=_b64(piece))
