@@ -63,7 +63,7 @@ type jobView struct {
 	Offload      string `json:"offload"`       // how splits are shared with ranks' own CPUs; empty: not at all
 
 	Vocabularies []appliedVocabulary `json:"vocabularies"`
-	Lookups      []lookedUpOn        `json:"lookups"`             // of keys with a vocabulary: jobs show asks the nodes
+	Lookups      []lookedUpOn        `json:"lookups"` // of keys with a vocabulary: jobs show asks the nodes
 	Modules      []jobModule         `json:"modules"`
 	Selection    *selectedView       `json:"selection,omitempty"` // of the pipeline's filter, if it has one
 }
