@@ -67,8 +67,8 @@ func TestVocabulariesOfATrainer(t *testing.T) {
 // TestModulesOfATrainer opens files with a module, whose function makes the values, and with modules that do not fit.
 func TestModulesOfATrainer(t *testing.T) {
 	files, dir := []string{writeFiles(t, 20)}, t.TempDir()
-	const document = "batch: 20\nsparse: [{inputs: [label], as: k, ops: [wasm: {module: m, function: negate, in: [int64], " +
-		"out: int64}]}]\n"
+	const document = "batch: 20\nsparse: [{inputs: [label], as: k, " +
+		"ops: [wasm: {module: m, function: negate, in: [int64], out: int64}]}]\n"
 	module := wasmtest.Module{Functions: []wasmtest.Function{{Name: "negate", Params: []byte{wasmtest.I64},
 		Results: []byte{wasmtest.I64}, Code: wasmtest.Code(wasmtest.ConstI64(0), wasmtest.Get(0), wasmtest.Op(0x7d))}}}
 	path := filepath.Join(dir, "m.wasm")
