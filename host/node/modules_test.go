@@ -78,7 +78,8 @@ func TestModulesOfImages(t *testing.T) {
 // TestModulesOfAPreparation: a node prepares a job whose module is in an image that it names, and refuses requests that
 // make no sense and functions that the module lacks.
 func TestModulesOfAPreparation(t *testing.T) {
-	const text = "sparse: [{inputs: [cat_0], as: k, ops: [wasm: {module: m, function: negate, in: [int64], out: int64}]}]\n"
+	const text = "sparse: [{inputs: [cat_0], as: k, " +
+		"ops: [wasm: {module: m, function: negate, in: [int64], out: int64}]}]\n"
 	files := map[string][]byte{"a.parquet": makePartition(t, 1, 300)}
 	digest := sha256.Sum256(negateModule())
 	named := func(change func(*apiv1.JobModule)) []*apiv1.JobModule {

@@ -20,8 +20,8 @@ type NamedModule struct {
 	File File
 }
 
-// Limits of the modules of a job: those of an image, so that an image can hold all of a job's modules. A launcher, which
-// needs these two numbers, does not link package image for them.
+// Limits of the modules of a job: those of an image, so that an image can hold all of a job's modules. A launcher,
+// which needs these two numbers, does not link package image for them.
 const (
 	maxModules      = 16
 	maxModulesBytes = 4 << 20

@@ -117,8 +117,8 @@ func TestCallsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestModulesWithoutBytes resolves and lowers a pipeline of which only the digest of the module is known: the job is the
-// same, and the program has no module to run.
+// TestModulesWithoutBytes resolves and lowers a pipeline of which only the digest of the module is known: the job is
+// the same, and the program has no module to run.
 func TestModulesWithoutBytes(t *testing.T) {
 	want, err := bindAdd(t, callDocument, addModule()).Resolve(callSchema())
 	require.NoError(t, err)

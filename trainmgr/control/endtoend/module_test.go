@@ -93,9 +93,10 @@ func awaitImage(t testing.TB, c *remote.Client, name string, want *image.Image) 
 	}, time.Minute, 20*time.Millisecond)
 }
 
-// TestModulesInTheCluster: a node whose drive has an image with the module, a node whose CPU runs modules of submitters,
-// and a worker whose configuration names the image make the mini-batches of one machine. The filter of the pipeline
-// calls the module, too. A node that is replaced in the middle by one with an empty disk fetches the module again.
+// TestModulesInTheCluster: a node whose drive has an image with the module, a node whose CPU runs modules of
+// submitters, and a worker whose configuration names the image make the mini-batches of one machine. The filter of the
+// pipeline calls the module, too. A node that is replaced in the middle by one with an empty disk fetches the module
+// again.
 func TestModulesInTheCluster(t *testing.T) {
 	data := files(t, 1500, 1401, 900, 1049)
 	module := featuresModule(0)
@@ -341,7 +342,8 @@ func TestModulesSurviveTheLeader(t *testing.T) {
 	check(t, want, got, false)
 }
 
-// TestOwnCPUsRunModules: the worker of a rank alone runs the modules of the rank's job, whatever its configuration says.
+// TestOwnCPUsRunModules: the worker of a rank alone runs the modules of the rank's job, whatever its configuration
+// says.
 func TestOwnCPUsRunModules(t *testing.T) {
 	data := files(t, 600)
 	module := featuresModule(0)

@@ -148,7 +148,8 @@ func TestAnotherVocabularyIsAnotherJob(t *testing.T) {
 	defer func() { assert.NoError(t, a.Close()) }()
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
-	first, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}, looksUp(paths))
+	spec := &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}
+	first, err := c.SubmitWith(t.Context(), "", spec, looksUp(paths))
 	require.NoError(t, err)
 	second, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()},
 		looksUp(map[string]string{"items": others["items"], "tags": paths["tags"]}))
@@ -227,7 +228,8 @@ func TestAMemberThatSendsOtherBytes(t *testing.T) {
 	defer func() { assert.NoError(t, a.Close()) }()
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
-	st, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}, looksUp(paths))
+	spec := &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}
+	st, err := c.SubmitWith(t.Context(), "", spec, looksUp(paths))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		st, err = c.Get(t.Context(), st.Id)
@@ -252,7 +254,8 @@ func TestVocabulariesSurviveTheLeader(t *testing.T) {
 	b := startNode(t, late, node.Options{})
 	defer func() { assert.NoError(t, b.Close()) }()
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
-	st, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}, looksUp(paths))
+	spec := &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}
+	st, err := c.SubmitWith(t.Context(), "", spec, looksUp(paths))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		for _, m := range members {

@@ -408,7 +408,9 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         if looked_up:
             named_by += [(name, JobFile("vocabulary", name, path).sha256) for name, path in sorted(looked_up.items())]
         if called:
-            named_by += [("module " + name, JobFile("module", name, path).sha256) for name, path in sorted(called.items())]
+            named_by += [
+                ("module " + name, JobFile("module", name, path).sha256) for name, path in sorted(called.items())
+            ]
         name = id or "open-" + hashlib.sha256(repr(named_by).encode()).hexdigest()[:24]
         with Control(control, tls=tls, patience=patience) as client:
             document = {"name": name, **spec, "pipeline": built if built is not None else text}

@@ -333,10 +333,10 @@ class Pipeline:
             ops: operators, from the column to the tensor.
             name: names the features: ``{column}``, ``{n}`` (the number at the end of the column's name, or the key in a
                 map), ``{i}`` (the index in the group); the column's name if empty.
-            inputs: instead of ``columns``, several columns and values of which one feature is made, called ``name``: the
-                first operator takes them together.
-            absent: ``"allow"`` makes a column that a file lacks a null column there, for which ``fill_null`` must have a
-                value; ``"fail"`` refuses such files.
+            inputs: instead of ``columns``, several columns and values of which one feature is made, called ``name``:
+                the first operator takes them together.
+            absent: ``"allow"`` makes a column that a file lacks a null column there, for which ``fill_null`` must have
+                a value; ``"fail"`` refuses such files.
 
         Raises:
             TypeError: an argument is of another type.
@@ -398,8 +398,8 @@ class Pipeline:
         max_size: Optional[int] = None,
         unknown: Optional[Literal["error", "id", "bucket", "drop"]] = None,
     ) -> "Pipeline":
-        """Adds a vocabulary, which the operator :func:`~millrace.operators.vocabulary` names. ``millrace vocabulary build``
-        makes its file, and ``millrace.open(vocabularies=)`` takes the file.
+        """Adds a vocabulary, which the operator :func:`~millrace.operators.vocabulary` names. ``millrace vocabulary
+        build`` makes its file, and ``millrace.open(vocabularies=)`` takes the file.
 
         Args:
             name: the name of the vocabulary.
