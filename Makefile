@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders sweep mutants rtl generate deb wheel container clean
+.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders sweep mutants rtl rtl-exhaustive generate deb wheel container clean
 
 all: build
 
@@ -104,6 +104,10 @@ mutants:
 # The units in SystemVerilog: lint, simulation beside the kernels, proofs, faults, synthesis.
 rtl:
 	bash .ci/rtl whole
+
+# The units log and bucketize beside their kernels over all 2^32 float32. It takes an hour or more.
+rtl-exhaustive:
+	bash .ci/rtl exhaustive
 
 # Generates Go from host/api/v1/millrace.proto; lint compares the kept files with the output.
 generate:

@@ -141,6 +141,11 @@ func HybridValues(result []uint64) (values []uint32, last, damaged bool) {
 	return values, tags&(1<<4) != 0, tags&(1<<5) != 0
 }
 
+// Log returns the setup of unit log: the logarithm of the sum with add.
+func Log(add float32) Setup {
+	return Setup{Unit: "log", Writes: []Write{{Address: 0, Data: uint64(math.Float32bits(add))}}}
+}
+
 // ClampInt64 returns the setup of unit clamp for integers.
 func ClampInt64(least, greatest int64) Setup {
 	return Setup{Unit: "clamp", Writes: []Write{

@@ -1,12 +1,12 @@
 package rtl
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,13 +74,16 @@ func countCells(cells map[string]int) (unitResources, error) {
 	return sum, nil
 }
 
+// synthesisCommands map a unit to the cells of UltraScale+ and count them: sources, top module, file of the counts.
+const synthesisCommands = "read_verilog -sv %s; synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top %s; " +
+	"tee -q -o %s stat -json -tech xilinx"
+
 // synthesise has Yosys map a unit to the cells of UltraScale+.
 func synthesise(t *testing.T, yosys string, unit Unit) unitResources {
 	t.Helper()
 	folder := sourceFolder(t, unchanged, unit.Sources...)
 	statistics := filepath.Join(folder, "statistics.json")
-	command := exec.CommandContext(t.Context(), yosys, "-q", "-p", fmt.Sprintf("read_verilog -sv %s; "+
-		"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top %s; tee -q -o %s stat -json -tech xilinx",
+	command := exec.CommandContext(t.Context(), yosys, "-q", "-p", fmt.Sprintf(synthesisCommands,
 		strings.Join(unit.Sources, " "), unit.Name, statistics))
 	command.Dir = folder
 	output, err := command.CombinedOutput()
@@ -125,9 +128,32 @@ func TestSynthesisIsOfTheseSources(t *testing.T) {
 	}
 }
 
-// TestSynthesis synthesises every unit again and checks that no resource is more than 5 % above or below the kept
-// number. The test takes minutes of processor time, so only `make rtl` runs it. An update synthesises only the units
-// whose sources are not those of the kept result, unless the kept results are of another Yosys.
+// cachedSynthesis returns what Yosys makes of a unit. The results are kept from one run of the tests to the next, by the
+// sources' digest and the version of Yosys, so that only units whose sources changed are synthesised again.
+func cachedSynthesis(t *testing.T, yosys, version string, unit Unit) unitResources {
+	t.Helper()
+	digest, err := unit.Digest()
+	require.NoError(t, err)
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return synthesise(t, yosys, unit)
+	}
+	key := sha256.Sum256([]byte(version + "\n" + synthesisCommands + "\n" + digest))
+	kept := filepath.Join(cache, "millrace", "rtl", fmt.Sprintf("%s-synthesis-%x.json", unit.Name, key[:8]))
+	var resources unitResources
+	if text, err := os.ReadFile(kept); err == nil && json.Unmarshal(text, &resources) == nil {
+		return resources
+	}
+	resources = synthesise(t, yosys, unit)
+	text, err := json.Marshal(resources)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Dir(kept), 0o755))
+	require.NoError(t, os.WriteFile(kept, text, 0o600))
+	return resources
+}
+
+// TestSynthesis synthesises every unit and checks that no resource is more than 5 % above or below the kept number.
+// That takes minutes of processor time on a machine that has not done it yet, so only `make rtl` runs the test.
 func TestSynthesis(t *testing.T) {
 	onlyWhole(t)
 	yosys := toolchain(t, "yosys")[0]
@@ -137,16 +163,7 @@ func TestSynthesis(t *testing.T) {
 	require.NoError(t, err)
 	kept, made := keptSynthesis(t), synthesis{Tool: lineOf(version)}
 	for _, unit := range units {
-		digest, err := unit.Digest()
-		require.NoError(t, err)
-		same := slices.IndexFunc(kept.Units, func(k unitResources) bool {
-			return k.Unit == unit.Name && k.Sources == digest
-		})
-		if goldenfile.Updating() && kept.Tool == made.Tool && same >= 0 {
-			made.Units = append(made.Units, kept.Units[same])
-			continue
-		}
-		made.Units = append(made.Units, synthesise(t, yosys, unit))
+		made.Units = append(made.Units, cachedSynthesis(t, yosys, made.Tool, unit))
 	}
 	if goldenfile.Updating() {
 		text, err := json.MarshalIndent(made, "", "  ")

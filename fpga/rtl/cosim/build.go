@@ -63,13 +63,15 @@ func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, e
 	return program, install(simulator, program)
 }
 
-// verilate has Verilator make a program of the sources in a folder, and returns its path, which is in the folder.
-func verilate(ctx context.Context, verilator string, unit rtl.Unit, digest, work string) (string, error) {
+// verilate has Verilator make a program of the sources in a folder, with more arguments behind its own, and returns the
+// program's path, which is in the folder.
+func verilate(ctx context.Context, verilator string, unit rtl.Unit, digest, work string, more ...string,
+) (string, error) {
 	made := filepath.Join(work, "made")
 	arguments := []string{"--cc", "--exe", "--build", "-Wall", "-O3", "--x-initial", "unique",
 		"-CFLAGS", compilerFlags(unit, digest),
 		"--top-module", unit.Name, "--Mdir", made, "-o", "simulator"}
-	arguments = append(append(arguments, unit.Sources...), server)
+	arguments = append(append(append(arguments, more...), unit.Sources...), server)
 	command := exec.CommandContext(ctx, verilator, arguments...)
 	command.Dir = work
 	if output, err := command.CombinedOutput(); err != nil {

@@ -25,9 +25,10 @@ type unitCase struct {
 	stream    Stream
 	kernel    func(t *testing.T, stream Stream) []uint64
 	reference func(stream Stream) []uint64
-	// read returns what the results of a section say, in the form of kernel and reference, and cycles how many the
-	// section takes beside the latency. A unit that makes one result of each value has neither.
-	read   func(t *testing.T, results []uint64) []uint64
+	// read returns what the results of a section say, in the form of kernel and reference, or how they contradict
+	// themselves; cycles is how many the section takes beside the latency. A unit that makes one result of each value
+	// has neither.
+	read   func(results []uint64) ([]uint64, error)
 	cycles int
 }
 
@@ -35,7 +36,7 @@ type unitCase struct {
 func unitCases(t *testing.T, count int, seed uint64) []unitCase {
 	draw := rand.New(rand.NewPCG(seed, 7))
 	return slices.Concat(divisorCases(t, draw, count), fillCases(draw, count), clampCases(draw, count),
-		bucketizeCases(t, draw, count), hexCases(draw, count), hybridCases(t, draw, count))
+		bucketizeCases(t, draw, count), logCases(draw, count), hexCases(draw, count), hybridCases(t, draw, count))
 }
 
 // eachValue has a reference for one value compute the results of a stream.

@@ -1,0 +1,169 @@
+package cosim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/rtl"
+)
+
+// seededFault is a change of a source that makes a unit wrong.
+type seededFault struct {
+	name, source string
+	old, fault   string
+}
+
+// seededFaults are faults of units, which their cases must find.
+func seededFaults() map[string][]seededFault {
+	const (
+		hybrid = "decode/hybrid_decoder.sv"
+		sum    = "common/float_sum.sv"
+		ln     = "common/natural_logarithm.sv"
+	)
+	return map[string][]seededFault{
+		"hybrid_decoder": {
+			{"a header that has not come is read", hybrid, "9'(header_bytes) <= available", "1'b1"},
+			{"the fifth byte may have any bits", hybrid, "header_bytes == 3'd5 && window[39:36] != '0", "1'b0"},
+			{"a packed run is read before it came", hybrid, "9'(run_bytes) <= available",
+				"(available != '0) | (run_bytes == '0)"},
+			{"a run of eight goes on", hybrid, "left_q[30:3] == '0 || left_q == 31'd8", "left_q[30:3] == '0"},
+			{"a section of eight does not end", hybrid, "run_full && needed_q == 32'd8", "1'b0"},
+			{"the last bits are rounded down", hybrid, "6'((last_bits + 8'd7) >> 3)", "6'(last_bits >> 3)"},
+			{"an empty run keeps its value", hybrid, "!packed_q && run_ends) take",
+				"!packed_q && issue && run_ends) take"},
+			{"the limit is not reached", hybrid, "value > limit_q", "value >= limit_q"},
+			{"damage is forgotten", hybrid, "damaged_q | (above_q", "1'b0 & damaged_q | (above_q"},
+			{"damage goes on to the next section", hybrid, "damaged & ~tags_q[4*TagWidth+5]", "damaged"},
+			{"a repeated value is cut to its bits", hybrid, "33'd1 << {value_bytes, 3'b000}", "33'd1 << width_q"},
+		},
+		"log": {
+			{"a subnormal operand has exponent 0", sum, "field == '0 ? 8'd1 : field", "field"},
+			{"a subnormal operand has a hidden bit", sum, "{magnitude[30:23] != '0, magnitude[22:0]}",
+				"{1'b1, magnitude[22:0]}"},
+			{"what is moved out is lost", sum, "moved[28:0] != '0}", "moved[28]}"},
+			{"a far operand comes near", sum, "distance > 8'd31 ? 5'd31 : distance[4:0]", "distance[4:0]"},
+			{"a half is rounded up", sum, "(normal6_q[4] | (normal6_q[2:0] != '0))", "1'b1"},
+			{"a half is rounded down", sum, "(normal6_q[4] | (normal6_q[2:0] != '0))", "(normal6_q[2:0] != '0)"},
+			{"a carry is lost", sum, "exponent_o <= exponent6_q + $signed({8'b0, rounded[24]})",
+				"exponent_o <= exponent6_q"},
+			{"a sum is not too great", sum, "infinite6_q | (exponent6_q + $signed({8'b0, rounded[24]}) > 9'sd127)",
+				"infinite6_q"},
+			{"the sum of two infinities", sum, "(value_i[31] ^ constant_i[31]));\n    infinite1_q", "1'b0);\n    infinite1_q"},
+			{"a number below zero has a logarithm", sum, "invalid6_q | (negative6_q", "invalid6_q | (1'b0 & negative6_q"},
+			{"a negative zero has none", sum, "infinite6_q | ~zero6_q", "1'b1"},
+			{"half of the significand, not of k", ln, "{8'b0, index1 >= 7'd48}", "9'b0"},
+			{"the first factor is lost", ln, "base2_q - product2_q", "base2_q"},
+			{"the second factor is that of its neighbour", ln, "{index3, 1'b1}", "{index3, 1'b0}"},
+			{"the second factor next to 1 is not 1", ln, "(index3 == '0 || index3 == '1) ? '0 : ", ""},
+			{"the second product lacks its high part", ln, "46'(low3_q) + {high3_q, 26'b0}", "46'(low3_q)"},
+			{"the square lacks its high part", ln, "54'(low_square_q) + {high_square_q, 17'b0}", "54'(low_square_q)"},
+			{"nothing stands for the cube", ln, "$signed({50'b0, square_none})", "51'sd1"},
+			{"ln 1 is not 0", ln, "$signed({50'b0, square_none})", "51'sd0"},
+			{"the number's last bit is not rounded", ln, " + 31'(normal20_q[0])", ""},
+			{"zero has a logarithm", ln, "else if (zero20)", "else if (1'b0)"},
+		},
+	}
+}
+
+// TestComparisonFindsFaults seeds faults into units, which their cases must find. Each fault takes a build of the
+// simulator, so only `make rtl` runs the test. The simulators are kept as those of the units are.
+func TestComparisonFindsFaults(t *testing.T) {
+	if os.Getenv("MILLRACE_RTL_WHOLE") != "1" {
+		t.Skip("`make rtl` runs this test (MILLRACE_RTL_WHOLE=1)")
+	}
+	cases := byUnit(unitCases(t, 2048, 1))
+	for name, faults := range seededFaults() {
+		t.Run(name, func(t *testing.T) {
+			unit, err := rtl.Named(name)
+			require.NoError(t, err)
+			cases := cases[name]
+			kernels := make([][]uint64, len(cases))
+			for i, c := range cases {
+				kernels[i] = c.kernel(t, c.stream)
+			}
+			for _, fault := range faults {
+				t.Run(fault.name, func(t *testing.T) {
+					simulator := startFaulty(t, unit, fault)
+					for i, c := range cases {
+						if differs(t, simulator, unit, c, kernels[i]) {
+							return
+						}
+					}
+					require.Fail(t, "no case finds the fault")
+				})
+			}
+		})
+	}
+}
+
+// startFaulty returns a simulator of a unit with a fault.
+func startFaulty(t *testing.T, unit rtl.Unit, fault seededFault) *Simulator {
+	t.Helper()
+	verilator, err := exec.LookPath("verilator")
+	require.NoError(t, err)
+	digest, err := unit.Digest()
+	require.NoError(t, err)
+	text, err := rtl.Sources.ReadFile(fault.source)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), fault.old), "%s must hold %q once", fault.source, fault.old)
+	key := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s", compilerFlags(unit, digest), fault.source, fault.old,
+		fault.fault, frameDigest(t)))
+	program := filepath.Join(simulatorFolder(t), unit.Name+"-fault-"+hex.EncodeToString(key[:])[:16])
+	if _, err := os.Stat(program); err != nil {
+		work := t.TempDir()
+		require.NoError(t, writeSources(unit, work))
+		changed := strings.Replace(string(text), fault.old, fault.fault, 1)
+		require.NoError(t, os.WriteFile(filepath.Join(work, filepath.FromSlash(fault.source)), []byte(changed), 0o600))
+		built, err := verilate(t.Context(), verilator, unit, digest, work, "-Wno-lint", "-CFLAGS", "-O0", "-MAKEFLAGS",
+			"OPT_GLOBAL=-O0") // the compiler takes longer than the simulator
+		require.NoError(t, err)
+		require.NoError(t, install(built, program))
+	}
+	simulator, err := Start(context.Background(), unit, program)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, simulator.Close()) })
+	return simulator
+}
+
+// frameDigest returns the digest of the frame around a simulated unit.
+func frameDigest(t *testing.T) string {
+	frame, err := rtl.Sources.ReadFile(server)
+	require.NoError(t, err)
+	digest := sha256.Sum256(frame)
+	return hex.EncodeToString(digest[:])
+}
+
+// differs reports whether a simulator's results or cycles for a case are not those of the kernel and the description.
+func differs(t *testing.T, simulator *Simulator, unit rtl.Unit, c unitCase, kernel []uint64) bool {
+	require.NoError(t, simulator.Configure(c.setup))
+	stalled := c.stream
+	stalled.InputSeed, stalled.OutputSeed = 3, 1
+	for _, stream := range []Stream{c.stream, stalled} {
+		results, cycles, err := simulator.Run(stream)
+		if err != nil {
+			return true // the unit stands still
+		}
+		if stream.OutputSeed == 0 && cycles != uint64(cyclesOf(c, unit)) {
+			return true
+		}
+		if c.read != nil {
+			if results, err = c.read(results); err != nil {
+				return true
+			}
+		}
+		if !slices.Equal(results, kernel) {
+			return true
+		}
+	}
+	return false
+}
