@@ -10,9 +10,9 @@
 // A unit is a pipeline of fixed latency between two streams with valid and ready. What goes at once is a transfer; the
 // description lists its fields, the first in the lowest bits. The registers are written before a column and stay as
 // they are until the column's last value has left. The functions [SigridHash], [PositiveModulus], [ClampInt64],
-// [ClampFloat32], [FillNull], [Bucketize], [HexToInt] and [Log] turn the parameters of an operator into writes of registers;
-// where the hardware does not have what an operator asks for, the error is a *[NotInRTLError]. [HexToken] makes a
-// transfer of a token.
+// [ClampFloat32], [FillNull], [Bucketize], [HexToInt] and [Log] turn the parameters of an operator into writes of
+// registers; where the hardware does not have what an operator asks for, the error is a *[NotInRTLError]. [HexToken]
+// makes a transfer of a token.
 //
 // The unit of [HybridDecoder] takes sections instead of values: [HybridTransfers] makes transfers of a section's bytes,
 // and [HybridValues] reads the unit's results. The input and the output mark the last transfer of a section.

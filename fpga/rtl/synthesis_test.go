@@ -128,8 +128,8 @@ func TestSynthesisIsOfTheseSources(t *testing.T) {
 	}
 }
 
-// cachedSynthesis returns what Yosys makes of a unit. The results are kept from one run of the tests to the next, by the
-// sources' digest and the version of Yosys, so that only units whose sources changed are synthesised again.
+// cachedSynthesis returns what Yosys makes of a unit. The results are kept from one run of the tests to the next, by
+// the sources' digest and the version of Yosys, so that only units whose sources changed are synthesised again.
 func cachedSynthesis(t *testing.T, yosys, version string, unit Unit) unitResources {
 	t.Helper()
 	digest, err := unit.Digest()

@@ -36,7 +36,8 @@ type unitCase struct {
 func unitCases(t *testing.T, count int, seed uint64) []unitCase {
 	draw := rand.New(rand.NewPCG(seed, 7))
 	return slices.Concat(divisorCases(t, draw, count), fillCases(draw, count), clampCases(draw, count),
-		bucketizeCases(t, draw, count), logCases(draw, count), hexCases(draw, count), hybridCases(t, draw, count))
+		bucketizeCases(t, draw, count), hexCases(draw, count), hybridCases(t, draw, count),
+		logCases(rand.New(rand.NewPCG(seed, 8)), count)) // with a source of its own: the others' records stay
 }
 
 // eachValue has a reference for one value compute the results of a stream.

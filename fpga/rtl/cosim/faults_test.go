@@ -81,7 +81,7 @@ func TestComparisonFindsFaults(t *testing.T) {
 	if os.Getenv("MILLRACE_RTL_WHOLE") != "1" {
 		t.Skip("`make rtl` runs this test (MILLRACE_RTL_WHOLE=1)")
 	}
-	cases := byUnit(unitCases(t, 2048, 1))
+	cases := byUnit(unitCases(t, 8192, 1))
 	for name, faults := range seededFaults() {
 		t.Run(name, func(t *testing.T) {
 			unit, err := rtl.Named(name)
