@@ -228,7 +228,8 @@ func newLogModel() *logModel {
 	return m
 }
 
-// significand returns the logarithm of significand / 2^23, less ln 2 if it was halved, in units of 2^-72.
+// significand returns the logarithm of significand / 2^23, less ln 2 if it was halved, in units of 2^-72, of which it
+// has one less.
 func (m *logModel) significand(significand int64) (sum word128, halved int) {
 	index1 := int(significand >> 16 & 127)
 	r1 := significand*reciprocalOf(index1) - 1<<33
@@ -239,10 +240,7 @@ func (m *logModel) significand(significand int64) (sum word128, halved int) {
 	g := correctionOf(index3)
 	r3 := r2<<24 - g<<50 - r2*g
 	root := r3 >> 25
-	tail := r3>>2 - root*root>>27
-	if r3>>2 != 0 {
-		tail--
-	}
+	tail := r3>>2 - root*root>>27 - 1
 	sum = m.log1[index1].plus(m.log2[index2&511]).plus(m.log3[index3&511]).plus(word128{tail >> 63, uint64(tail)})
 	if index1 >= firstHalf {
 		halved = 1

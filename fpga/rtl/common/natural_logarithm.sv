@@ -8,10 +8,10 @@
 //
 // and so ln = k ln 2 - ln reciprocal - ln(1 - f) - ln(1 - g) + ln(1 + r3), with ln(1 + r3) = r3 - r3^2 / 2 but for a
 // cube below 2^-70. The factors next to 1 are 1, so that nothing cancels near ln 1. The sum has 72 bits behind the
-// point. That suffices for each of the 2^31 positive float32, as the sweep of all of them shows; no logarithm of a
-// float32 but ln 1 lies half way between two float32, so rounding looks at one bit only. The logarithm of 1 - 2^-23 is
-// half way but for its cube; where r3 is not 0, the last bit of the sum stands for the cube, and below zero the
-// magnitude is the complement.
+// point. That suffices for each of the 2^31 positive float32, as a sweep of all of them shows (TestLogModel). No
+// logarithm of a float32 lies half way between two float32, so rounding looks at one bit only. That of 1 - 2^-23 is
+// half way but for the cube: one unit less in the sum stands for it. Below zero the magnitude is the complement of the
+// sum, so that ln 1, which is one unit below zero here, is 0.
 //
 // The latency is 21 cycles; the co-simulation of the units around it counts them.
 module natural_logarithm (
@@ -83,16 +83,14 @@ module natural_logarithm (
   logic signed [53:0] square_q;
   logic signed [49:0] r3_11_q, r3_12_q;
   logic signed [50:0] tail_q;
-  logic               square_none;
-  assign root        = r3_q[51:25];
-  assign square_none = r3_12_q == '0;
+  assign root = r3_q[51:25];
   always_ff @(posedge clk_i) begin
     low_square_q  <= 45'(root * $signed({1'b0, root[16:0]}));
     high_square_q <= root * $signed(root[26:17]);
     square_q      <= 54'(low_square_q) + {high_square_q, 17'b0};
     r3_11_q       <= r3_q[51:2];
     r3_12_q       <= r3_11_q;
-    tail_q        <= 51'(r3_12_q) + $signed(~{24'b0, square_q[53:27]}) + $signed({50'b0, square_none});
+    tail_q        <= 51'(r3_12_q) + $signed(~{24'b0, square_q[53:27]});  // one unit less
   end
   logic unused_bits;
   assign unused_bits = ^{r3_q[1:0], square_q[26:0]};

@@ -11,14 +11,13 @@ import (
 	"github.com/millrace/millrace/fpga/unit/logn"
 )
 
-// hardLogarithms are sums whose logarithms lie nearest to where rounding turns, and the neighbours of 1.
+// hardLogarithms are the ends of binades and of the table's intervals.
 func hardLogarithms() []uint64 {
-	hard := []uint64{0x65d890d3, 0x6f31a8ec, 0x4c5d65a5, 0x500ffb03, 0x5cd69e88, 0x3f7ffffe, 0x3f7fffff, 0x3f800000,
-		0x3f800001, 0x3f800002}
-	for exponent := range uint64(255) { // the first and the last float32 of every binade
+	var hard []uint64
+	for exponent := range uint64(255) {
 		hard = append(hard, exponent<<23, exponent<<23|1, exponent<<23|0x7fffff)
 	}
-	for interval := range uint64(128) { // where the table's intervals meet
+	for interval := range uint64(128) {
 		hard = append(hard, 0x3f800000|interval<<16, 0x3f800000|interval<<16-1, 0x3f000000|interval<<16,
 			0x3f000000|interval<<16-1)
 	}
@@ -39,7 +38,8 @@ func logCases(draw *rand.Rand, count int) []unitCase {
 	halves := []float32{0x1p-25, 0x1p-24, 0x1p-23, -0x1p-26, -0x1p-25, -0x1p-24}
 	var cases []unitCase
 	for _, add := range logAddends(draw) {
-		stream := floatStream(draw, 0, slices.Concat(halves, []float32{add, -add}))
+		// The neighbours of 1, of which 1 - 2^-23 is the hardest, are there for every constant.
+		stream := floatStream(draw, 0, slices.Concat(halves, []float32{add, -add, 1, 1 - 0x1p-23}))
 		hard := hardLogarithms()
 		draw.Shuffle(len(hard), func(i, k int) { hard[i], hard[k] = hard[k], hard[i] })
 		stream.Words = append(stream.Words, hard[:min(len(hard), count/4)]...)
