@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/millrace/millrace/internal/crc32c"
@@ -148,63 +149,83 @@ func (d DType) safetensors() string {
 
 // appendShapes appends the header's JSON up to the number of rows.
 func appendShapes(b []byte, name Name, s *Schema) []byte {
-	b = append(b, `{"__metadata__":{"format":"`+frameFormat(s)+`","name":"`...)
-	b = append(b, name.String()...)
+	b = append(b, `{"__metadata__":{"format":"`...)
+	b = append(b, frameFormat(s)...)
+	b = append(b, `","name":"`...)
+	b = name.appendTo(b)
 	return append(b, `","shapes":"{\"rows\":`...)
 }
 
-// appendHeader appends a frame's length and JSON.
+// appendCounts appends what follows the number of rows, up to the number of values.
+func appendCounts(b []byte, s *Schema) []byte {
+	b = strconv.AppendInt(append(b, `,\"dense\":`...), int64(len(s.Dense)), 10)
+	b = strconv.AppendInt(append(b, `,\"keys\":`...), int64(len(s.Keys)), 10)
+	return append(b, `,\"values\":`...)
+}
+
+// headerRoom returns bytes that are enough for the header of a schema whose names need no escapes.
+func headerRoom(s *Schema, unique []int32) int {
+	const (
+		fixed, tensor = 512, 128
+		quotes        = 5                    // \" before and behind a name, and a comma
+		perKey        = quotes + 20 + 6 + 11 // and its numbers in num_embeddings, list and sets
+	)
+	n := fixed + tensor*maxTensors + 11*len(unique)
+	for _, d := range s.Dense {
+		n += len(d) + quotes
+	}
+	for i := range s.Keys {
+		n += len(s.Keys[i].Name) + perKey
+	}
+	return n
+}
+
+// appendHeader appends a frame's length and JSON. It allocates at most once, unless names need many escapes.
 func appendHeader(b []byte, name Name, s *Schema, rows, values int, unique []int32, e Extents, crc uint32) []byte {
 	start := len(b)
-	b = append(b, make([]byte, 8)...)
+	b = slices.Grow(b, headerRoom(s, unique))
+	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
 	b = appendShapes(b, name, s)
-	b = fmt.Appendf(b, `%d,\"dense\":%d,\"keys\":%d,\"values\":%d}`, rows, len(s.Dense), len(s.Keys), values)
-	var list []byte // a JSON text inside a JSON string
+	b = appendCounts(strconv.AppendInt(b, int64(rows), 10), s)
+	b = append(strconv.AppendInt(b, int64(values), 10), '}')
+	b = append(b, `","dense":"[`...)
 	for i, d := range s.Dense {
-		list = appendJSON(comma(list, i), d)
+		b = appendNested(comma(b, i), d)
 	}
-	b = appendMeta(b, "dense", list)
-	list = list[:0]
+	b = append(b, `]","keys":"[`...)
 	for i := range s.Keys {
-		list = appendJSON(comma(list, i), s.Keys[i].Name)
+		b = appendNested(comma(b, i), s.Keys[i].Name)
 	}
-	b = appendMeta(b, "keys", list)
-	list = list[:0]
+	b = append(b, `]","num_embeddings":"[`...)
 	for i := range s.Keys {
-		list = strconv.AppendInt(comma(list, i), s.Keys[i].NumEmbeddings, 10)
+		b = strconv.AppendInt(comma(b, i), s.Keys[i].NumEmbeddings, 10)
 	}
-	b = appendMeta(b, "num_embeddings", list)
-	list = list[:0]
+	b = append(b, `]","list":"[`...)
 	for i := range s.Keys {
-		list = strconv.AppendBool(comma(list, i), s.Keys[i].List)
+		b = strconv.AppendBool(comma(b, i), s.Keys[i].List)
 	}
-	b = appendMeta(b, "list", list)
-	b = append(b, '"')
+	b = append(b, `]"`...)
 	if len(s.Keys) > 0 {
-		b = append(b, `,"ids":"`+s.IDs.String()+`"`...)
+		b = append(append(append(b, `,"ids":"`...), s.IDs.String()...), '"')
 		if s.Fixed() {
 			b = append(b, `,"lengths":"ones"`...)
 		}
 	}
 	if unique != nil {
-		list = list[:0]
+		b = append(b, `,"sets":"[`...)
 		for i := range s.Keys {
-			list = strconv.AppendInt(comma(list, i), int64(s.Keys[i].Set), 10)
+			b = strconv.AppendInt(comma(b, i), int64(s.Keys[i].Set), 10)
 		}
-		b = append(append(append(b, `,"sets":"[`...), list...), `]"`...)
-		list = list[:0]
+		b = append(b, `]","unique":"[`...)
 		for i, n := range unique {
-			list = strconv.AppendInt(comma(list, i), int64(n), 10)
+			b = strconv.AppendInt(comma(b, i), int64(n), 10)
 		}
-		b = append(append(append(b, `,"unique":"[`...), list...), `]"`...)
+		b = append(b, `]"`...)
 	}
-	b = fmt.Appendf(b, `,"crc32c":"%08x"}`, crc)
-	for _, t := range e.Tensors {
-		b = append(b, `,"`+t.Name+`":{"dtype":"`+t.DType.safetensors()+`","shape":[`...)
-		for i, dim := range t.Shape {
-			b = strconv.AppendInt(comma(b, i), dim, 10)
-		}
-		b = fmt.Appendf(b, `],"data_offsets":[%d,%d]}`, t.Offset, t.Offset+t.Bytes)
+	b = appendHex32(append(b, `,"crc32c":"`...), crc)
+	b = append(b, `"}`...)
+	for i := range e.Tensors {
+		b = appendTensor(b, &e.Tensors[i])
 	}
 	b = append(b, '}')
 	for (len(b)-start)%Align != 0 {
@@ -214,11 +235,24 @@ func appendHeader(b []byte, name Name, s *Schema, rows, values int, unique []int
 	return b
 }
 
-// appendMeta ends the previous JSON string and begins a string that holds a JSON list.
-func appendMeta(b []byte, name string, list []byte) []byte {
-	b = append(b, `","`+name+`":"[`...)
-	b = appendEscaped(b, string(list))
-	return append(b, ']')
+// appendTensor appends the description of a tensor, after a comma.
+func appendTensor(b []byte, t *Extent) []byte {
+	b = append(append(append(b, `,"`...), t.Name...), `":{"dtype":"`...)
+	b = append(append(b, t.DType.safetensors()...), `","shape":[`...)
+	for i, dim := range t.Shape {
+		b = strconv.AppendInt(comma(b, i), dim, 10)
+	}
+	b = strconv.AppendInt(append(b, `],"data_offsets":[`...), t.Offset, 10)
+	b = strconv.AppendInt(append(b, ','), t.Offset+t.Bytes, 10)
+	return append(b, `]}`...)
+}
+
+// appendHex32 appends a number as 8 hexadecimal digits.
+func appendHex32(b []byte, n uint32) []byte {
+	for shift := 28; shift >= 0; shift -= 4 {
+		b = append(b, hexDigits[n>>shift&15])
+	}
+	return b
 }
 
 // comma appends a comma before every element but the first.
@@ -229,26 +263,24 @@ func comma(b []byte, i int) []byte {
 	return b
 }
 
-// appendJSON appends s as a JSON string.
-func appendJSON(b []byte, s string) []byte {
-	b = append(b, '"')
-	b = appendEscaped(b, s)
-	return append(b, '"')
-}
+const hexDigits = "0123456789abcdef"
 
-// appendEscaped escapes a JSON string. It does not use encoding/json, because frames must stay the same in every
-// release of Go.
-func appendEscaped(b []byte, s string) []byte {
-	const hexDigits = "0123456789abcdef"
+// appendNested appends s as a JSON string that lies in a JSON text that is itself a JSON string: both are escaped. It
+// does not use encoding/json, because frames must stay the same in every release of Go.
+func appendNested(b []byte, s string) []byte {
+	b = append(b, `\"`...)
 	for i := range len(s) {
 		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
+		case c == '"':
+			b = append(b, `\\\"`...)
+		case c == '\\':
+			b = append(b, `\\\\`...)
 		case c < ' ':
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			b = append(b, `\\u00`...)
+			b = append(b, hexDigits[c>>4], hexDigits[c&15])
 		default:
 			b = append(b, c)
 		}
 	}
-	return b
+	return append(b, `\"`...)
 }

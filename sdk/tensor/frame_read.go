@@ -50,7 +50,8 @@ func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
 // ReadFrameOf reads a frame as ReadFrame does, for a caller that knows the name and the schema of the mini-batch.
 // crc is the CRC32C of the bytes after the header; the caller computes it while it reads the frame, when the bytes
 // are still in the processor's cache. A mini-batch has exactly one frame. So ReadFrameOf compares the header with
-// the expected one, and parses it only if the two differ, to say what is wrong, or if the schema has sets of keys.
+// the expected one, and parses it only if the two differ, to say what is wrong, or if the schema has sets of keys. The
+// schema must be valid.
 // The error wraps ErrFrame.
 func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error) {
 	if m := readExpected(b, crc, name, s); m != nil {
@@ -86,8 +87,7 @@ func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 	if !ok {
 		return nil
 	}
-	rest, ok = bytes.CutPrefix(rest, fmt.Appendf(nil, `,\"dense\":%d,\"keys\":%d,\"values\":`, len(s.Dense),
-		len(s.Keys)))
+	rest, ok = bytes.CutPrefix(rest, appendCounts(nil, s))
 	if !ok {
 		return nil
 	}
@@ -108,7 +108,7 @@ func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 		return nil
 	}
 	m.Name = name
-	if m.Validate() != nil {
+	if m.validateTensors() != nil {
 		return nil
 	}
 	return m

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/crc32c"
 )
 
 // writeFrame encodes a mini-batch's frame and writes it.
@@ -430,4 +432,34 @@ func BenchmarkFrame(b *testing.B) {
 			require.NoError(b, err)
 		}
 	})
+}
+
+// TestAFrameOfManyColumnsAllocatesLittle checks that neither rows nor columns cost an allocation each, on either side.
+func TestAFrameOfManyColumnsAllocatesLittle(t *testing.T) {
+	if debug {
+		t.Skip("a debug build checks more")
+	}
+	s := &Schema{Label: true, IDs: Int32}
+	for i := range 504 {
+		s.Dense = append(s.Dense, fmt.Sprint("int_", i))
+	}
+	for i := range 84 {
+		s.Keys = append(s.Keys, Key{Name: fmt.Sprint("cat_", i), NumEmbeddings: 500_000, List: true})
+	}
+	m, err := Make(s, 64, 64*84)
+	require.NoError(t, err)
+	for i := range m.Lengths {
+		m.Lengths[i] = 1
+	}
+	var f Frame
+	encoding := testing.AllocsPerRun(20, func() { f, err = EncodeFrame(m) })
+	require.NoError(t, err)
+	frame, err := AppendFrame(nil, m)
+	require.NoError(t, err)
+	crc := crc32c.Checksum(frame[len(f.Header):])
+	reading := testing.AllocsPerRun(20, func() { _, err = ReadFrameOf(frame, crc, m.Name, s) })
+	require.NoError(t, err)
+	t.Logf("%.0f allocations to encode a frame, %.0f to read it", encoding, reading)
+	assert.Less(t, encoding, 40.0) // the larger part is the map of names of Schema.Validate
+	assert.Less(t, reading, 20.0)
 }

@@ -15,6 +15,9 @@ const (
 	TensorWeights = "kjt.weights"
 )
 
+// maxTensors is the most tensors of a mini-batch.
+const maxTensors = 6
+
 // Extent says where one tensor lies. Offsets count from the start of the mini-batch's data.
 type Extent struct {
 	Name   string
@@ -79,14 +82,19 @@ func layout(s *Schema, rows, values int, unique []int32, align int64) (Extents, 
 	case d > 0 && s.DenseDType() != Float32 && s.DenseDType() != BFloat16:
 		return Extents{}, fmt.Errorf("%w: dense is %v, want float32 or bfloat16", ErrShape, s.DenseDType())
 	}
-	var e Extents
+	e := Extents{Tensors: make([]Extent, 0, maxTensors)}
+	dimensions := make([]int64, 0, 2*maxTensors) // of all shapes
 	add := func(name string, dtype DType, shape ...int64) {
 		size := int64(dtype.Size())
 		for _, dimension := range shape {
 			size *= dimension
 		}
 		offset := (e.Bytes + align - 1) / align * align
-		e.Tensors = append(e.Tensors, Extent{Name: name, DType: dtype, Shape: shape, Offset: offset, Bytes: size})
+		first := len(dimensions)
+		dimensions = append(dimensions, shape...)
+		e.Tensors = append(e.Tensors, Extent{
+			Name: name, DType: dtype, Shape: dimensions[first:len(dimensions):len(dimensions)], Offset: offset, Bytes: size,
+		})
 		e.Bytes = offset + size
 	}
 	if f > 0 {

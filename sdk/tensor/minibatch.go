@@ -19,8 +19,12 @@ type Name struct {
 }
 
 // String returns JOB/EPOCH/NUMBER, the digest in hex.
-func (n Name) String() string {
-	return fmt.Sprintf("%s/%d/%d", hex.EncodeToString(n.Job[:]), n.Epoch, n.Number)
+func (n Name) String() string { return string(n.appendTo(nil)) }
+
+// appendTo appends what String returns.
+func (n Name) appendTo(b []byte) []byte {
+	b = strconv.AppendUint(append(hex.AppendEncode(b, n.Job[:]), '/'), n.Epoch, 10)
+	return strconv.AppendUint(append(b, '/'), n.Number, 10)
 }
 
 // ParseName reads what Name.String writes.

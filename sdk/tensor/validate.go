@@ -33,6 +33,11 @@ func (m *MiniBatch) Validate() error {
 	if err := m.Schema.Validate(); err != nil {
 		return err
 	}
+	return m.validateTensors()
+}
+
+// validateTensors is Validate for a mini-batch whose schema is valid.
+func (m *MiniBatch) validateTensors() error {
 	s := m.Schema
 	if m.Rows < 0 || m.Rows > MaxRows {
 		return shapeError("%d rows, at most %d", m.Rows, MaxRows)
