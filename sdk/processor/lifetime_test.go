@@ -59,6 +59,35 @@ func TestLentMemory(t *testing.T) {
 	assert.Greater(t, p.Stats().BytesLent, before)
 }
 
+// TestCopiedMemoryIsUsedAgain checks that a mini-batch that is copied out of the target's memory lies where a released
+// one lay, and that one which is not released keeps its memory.
+func TestCopiedMemoryIsUsedAgain(t *testing.T) {
+	data := processortest.WriteParquet(t, processortest.Layout{Rows: 4000, Group: 700, Page: 2 << 10, Seed: 53})
+	prog, schema := processortest.Jagged()
+	p := processortest.OnCPU(t, prog, schema, processor.Options{SLM: 8 << 20, Streams: 1, Copy: true})
+	run := processor.Run{Partition: processortest.Open(t, data, true), Rows: 4000, Batch: 100}
+	want := processortest.Reference(t, prog, schema, run)
+	s, err := p.Open(t.Context(), run)
+	require.NoError(t, err)
+	defer s.Close()
+	places := map[*float32]bool{}
+	var kept *tensor.MiniBatch
+	for i := range want {
+		m, err := s.Next(t.Context())
+		require.NoError(t, err)
+		assert.False(t, m.Lent())
+		require.Empty(t, tensor.Diff(want[i], m), "mini-batch %d", i)
+		places[&m.Label[0]] = true
+		if i == 0 {
+			kept = m
+			continue
+		}
+		m.Release()
+	}
+	require.Empty(t, tensor.Diff(want[0], kept))
+	assert.Less(t, len(places), 8, "of %d mini-batches", len(want))
+}
+
 // TestRetained has a mini-batch with two holders.
 func TestRetained(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 1000, Group: 1000, Page: 1 << 10, Seed: 52})

@@ -207,9 +207,10 @@ func (m *maker) takeOutput(ctx context.Context, done *slicer.Done) (*pendingBatc
 		r.stats.bytesLent.Add(b.Bytes())
 		return &pendingBatch{batch: b}, nil
 	}
-	own := alignedBytes(size)
+	memory := r.hostMemory.get(size)
+	own := memory[:size]
 	at, _ := out.LayoutIn(done.Rows, size)
-	b := tensor.New(r.pipeline.schema, int(done.Rows), nil)
+	b := tensor.NewRecycled(r.pipeline.schema, int(done.Rows), func() { r.hostMemory.put(memory) })
 	setTensors(b, at, done.Values, own)
 	f := &fetch{
 		target: r.target, stats: &r.stats, buffer: done.Buffer, runs: bufferRuns(out, done, at, size), to: own,

@@ -17,9 +17,11 @@ type runner struct {
 	limits   target.Limits // of target
 	pipeline *preparedPipeline
 	opts     Options
-	memory   *memoryPool
+	memory   *memoryPool // of target
 	streams  streamRegistry
 	stats    counters
+	// hostMemory holds mini-batches that are copied. They may outlive the runner.
+	hostMemory hostMemory
 	// tablesChecked says that the target verified the program's lookup tables in its memory.
 	tablesChecked atomic.Bool
 }

@@ -70,13 +70,21 @@ type MiniBatch struct {
 	Inverse []int32 // [G, B]: which of a set's different rows row b has
 
 	holders atomic.Int32 // holders, less one; -1 once the last has released the mini-batch
-	release func()       // gives lent memory back; nil if the memory is the mini-batch's own
+	release func()       // gives memory back; nil if there is nothing to do
+	lent    bool         // the memory is lent
 }
 
 // New returns a mini-batch without tensors and with one holder. release, which may be nil, is called once, when the
 // last holder releases the mini-batch.
 func New(schema *Schema, rows int, release func()) *MiniBatch {
-	return &MiniBatch{Schema: schema, Rows: rows, release: release}
+	return &MiniBatch{Schema: schema, Rows: rows, release: release, lent: release != nil}
+}
+
+// NewRecycled returns a mini-batch without tensors and with one holder, whose memory is its own. recycle is called
+// once, when the last holder releases the mini-batch: the memory may then be used again. If the mini-batch is never
+// released, the memory stays its own.
+func NewRecycled(schema *Schema, rows int, recycle func()) *MiniBatch {
+	return &MiniBatch{Schema: schema, Rows: rows, release: recycle}
 }
 
 // Make returns a mini-batch of its own zeroed memory, with room for values sparse values. The error wraps ErrShape.
@@ -136,8 +144,8 @@ func (m *MiniBatch) Release() {
 	}
 }
 
-// Lent reports whether the tensors are lent memory, which is valid only until Release.
-func (m *MiniBatch) Lent() bool { return m.release != nil }
+// Lent reports whether the tensors are lent memory, of which there is little, and which is valid only until Release.
+func (m *MiniBatch) Lent() bool { return m.lent }
 
 // Clone returns a copy with memory of its own and one holder.
 func (m *MiniBatch) Clone() *MiniBatch {

@@ -94,6 +94,17 @@ func TestReleaseIsCalledOnce(t *testing.T) {
 	assert.Equal(t, 1, released)
 }
 
+func TestRecycledMemoryIsNotLent(t *testing.T) {
+	recycled := 0
+	m := NewRecycled(&Schema{Label: true}, 2, func() { recycled++ })
+	assert.False(t, m.Lent())
+	m.Retain()
+	m.Release()
+	assert.Zero(t, recycled)
+	m.Release()
+	assert.Equal(t, 1, recycled)
+}
+
 func TestReleaseFromManyGoroutines(t *testing.T) {
 	released := 0
 	m := New(&Schema{Label: true}, 0, func() { released++ })
