@@ -10,16 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSentBytes(t *testing.T) {
-	n, err := sentBytes("# HELP millrace_node_bytes_total Bytes\nmillrace_node_bytes_total{drive=\"d0\"} 1.5e+06\n" +
-		"millrace_node_bytes_total{drive=\"d 1\"} 7\nmillrace_node_rows_total{drive=\"d0\"} 9\n")
-	require.NoError(t, err)
-	assert.EqualValues(t, 1_500_007, n)
-	_, err = sentBytes("millrace_node_bytes_total{drive=\"d0\"} many\n")
+func TestCountersAreSummedOverTheirLabels(t *testing.T) {
+	const text = "# HELP bytes_total Bytes\nbytes_total{drive=\"d0\"} 1.5e+06\nbytes_total{drive=\"d 1\"} 7\n" +
+		"bytes_total_of_all 9\nobjects 12\n"
+	for name, want := range map[string]int64{"bytes_total": 1_500_007, "objects": 12, "none": 0} {
+		n, err := sumOf(name, text)
+		require.NoError(t, err)
+		assert.Equal(t, want, n, name)
+	}
+	_, err := sumOf("bytes_total", "bytes_total{drive=\"d0\"} many\n")
 	require.Error(t, err)
-	n, err = sentBytes("")
-	require.NoError(t, err)
-	assert.Zero(t, n)
 }
 
 // shell is a program that runs a script of the shell.

@@ -96,6 +96,16 @@ func (c *Cluster) StartNode(ctx context.Context, o NodeOptions) (*Node, error) {
 // SentBytes returns the bytes of mini-batches that the node has written to launchers, by its metrics. A mini-batch is
 // counted after its last byte was written, so that the count may follow the launcher by a moment.
 func (n *Node) SentBytes(ctx context.Context) (int64, error) {
+	return n.metric(ctx, "millrace_node_bytes_total")
+}
+
+// Allocations returns how many objects the node's process has allocated in memory so far, by its metrics.
+func (n *Node) Allocations(ctx context.Context) (int64, error) {
+	return n.metric(ctx, "go_memstats_mallocs_total")
+}
+
+// metric returns the sum of a counter of the node over all its labels.
+func (n *Node) metric(ctx context.Context, name string) (int64, error) {
 	client, err := identity.HTTPClient(n.operator)
 	if err != nil {
 		return 0, err
@@ -120,19 +130,18 @@ func (n *Node) SentBytes(ctx context.Context) (int64, error) {
 	if resp.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("metrics of a node: %s", resp.Status)
 	}
-	return sentBytes(string(text))
+	return sumOf(name, string(text))
 }
 
-// sentBytes sums the node's counter of bytes over its drives, from the text of its metrics.
-func sentBytes(text string) (int64, error) {
+// sumOf sums a counter over its labels, from the text of a node's metrics.
+func sumOf(name, text string) (int64, error) {
 	sum := 0.0
 	for line := range strings.Lines(text) {
-		rest, ok := strings.CutPrefix(line, "millrace_node_bytes_total{")
-		if !ok {
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok || rest[0] != ' ' && rest[0] != '{' {
 			continue
 		}
-		_, value, _ := strings.Cut(rest, "} ")
-		f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		f, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
 		if err != nil {
 			return 0, fmt.Errorf("metrics of a node: %w", err)
 		}
