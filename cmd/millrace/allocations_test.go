@@ -18,9 +18,10 @@ import (
 )
 
 // TestTheServiceAllocatesNothingForRowsAndColumns counts the allocations of a storage node and of a launcher for each
-// mini-batch of RM5, whose 546 columns become 588 features, over a unix socket. One more allocation for each row, or for
-// each column, exceeds the bounds. What is counted is mostly net/http's, on both sides; the node's share is also that of
-// the column chunks, which begin once for every 32 mini-batches. Heartbeats, leases and acknowledgements count, too.
+// mini-batch of RM5, whose 546 columns become 588 features, over a unix socket. One more allocation for each row, or
+// for each column, exceeds the bounds. What is counted is mostly net/http's, on both sides; the node's share is also
+// that of the column chunks, which begin once for every 32 mini-batches. Heartbeats, leases and acknowledgements count,
+// too.
 func TestTheServiceAllocatesNothingForRowsAndColumns(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
