@@ -58,7 +58,7 @@ const slotBytes = 16
 
 // Generate gives every key that has no index the next one. A generator takes at most [MaxKeys] different keys; the
 // caller sees to that.
-func Generate[Key ID](g *Generator, keys []Key) {
+func Generate[K Key](g *Generator, keys []K) {
 	for len(keys) > 0 {
 		block := keys[:min(len(keys), generatorBlock)]
 		keys = keys[len(block):]
@@ -71,7 +71,7 @@ func Generate[Key ID](g *Generator, keys []Key) {
 // generateDense is Generate of keys in the array. It ends before the first other key, and returns the keys from that
 // on. Whether a key is new is as good as random while a vocabulary fills, so that no branch depends on it: every key is
 // noted, and the next one overwrites it unless the key is new.
-func generateDense[Key ID](g *Generator, block []Key) (rest []Key) {
+func generateDense[K Key](g *Generator, block []K) (rest []K) {
 	dense := g.dense
 	var noted [generatorBlock]int64
 	last, found := uint32(len(g.keys)), uint32(0)
@@ -92,7 +92,7 @@ func generateDense[Key ID](g *Generator, block []Key) (rest []Key) {
 
 // generateAny is Generate of up to generatorBlock keys, wherever their places are. It reports whether a key that could
 // be in the array has got a slot.
-func generateAny[Key ID](g *Generator, block []Key) (newSmall bool) {
+func generateAny[K Key](g *Generator, block []K) (newSmall bool) {
 	for 2*(g.used+len(block)) > len(g.slots) {
 		g.growSlots()
 	}

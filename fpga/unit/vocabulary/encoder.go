@@ -1,0 +1,193 @@
+package vocabulary
+
+import "math/bits"
+
+// Encoder gives the keys of whole columns their indices in the order of first appearance, as a [Generator] does for
+// keys that come in blocks. With a whole column at hand it works on a part of the keys at a time, so that what it reads
+// at random stays in the processor's caches. The zero value works. An Encoder may be used by one goroutine at a time,
+// and keeps its memory for the next column.
+type Encoder struct {
+	array []uint32 // index + 1 of a key, or 0; zero between columns
+
+	// Of keys that are spread: the column's keys, those of a part together and in their order. Then, at the same places,
+	// the place of the key's first appearance in this list, and at that place the key's index.
+	places []uint32
+	ends   []uint32 // of each part in places
+	noted  []uint32 // the different keys
+	slots  []uint64 // of one part: key << 32 | place of its first appearance + 1; 0: the slot is free
+}
+
+const (
+	// encodedSpread is how many integers an encoder's array spans at most for each key of the column: it takes at most
+	// twice the memory of the column.
+	encodedSpread = 2
+	// partKeys is about how many keys a part has: twice as many slots take 64 KiB.
+	partKeys = 1 << 13
+	// mostParts bounds the parts, to each of which keys are appended by turns.
+	mostParts = 1 << 10
+)
+
+// MaxColumn bounds the keys of a column for Encoder.Encode.
+const MaxColumn = 1<<31 - 1
+
+// Encode replaces the keys of a column, which has at most [MaxColumn], by their indices in the order of first
+// appearance. It returns the different keys in that order. The column lies in blocks, one after the other, and no key
+// has more bits than width.
+func (e *Encoder) Encode(blocks [][]uint32, width int) (keys []int64) {
+	n := 0
+	for _, block := range blocks {
+		n += len(block)
+	}
+	if span := uint64(1) << width; span <= denseLeast || width <= maxArrayWidth && span <= encodedSpread*uint64(n) {
+		return e.encodeDense(blocks, n, int(span))
+	}
+	return e.encodeSpread(blocks, n)
+}
+
+// encodeDense is Encode of n keys below span. Whether a key is new is as good as random while a vocabulary fills, so
+// that no branch depends on it: every key is noted, and the next one overwrites it unless the key is new.
+func (e *Encoder) encodeDense(blocks [][]uint32, n, span int) []int64 {
+	if cap(e.array) < span {
+		e.array = make([]uint32, span)
+	}
+	array, noted, found := e.array[:span], e.room(min(n, span)+1), uint32(0)
+	for _, block := range blocks {
+		for i, key := range block {
+			next := array[key]
+			noted[found] = key
+			isNew := uint32((uint64(next) - 1) >> 63)
+			found += isNew
+			next |= found & -isNew
+			array[key] = next
+			block[i] = next - 1
+		}
+	}
+	clear(array)
+	return widened(noted[:found])
+}
+
+// room returns memory for some keys, whose values are any.
+func (e *Encoder) room(n int) []uint32 {
+	if cap(e.noted) < n {
+		e.noted = make([]uint32, n)
+	}
+	return e.noted[:n]
+}
+
+// widened returns keys as 64-bit numbers.
+func widened(narrow []uint32) []int64 {
+	keys := make([]int64, len(narrow))
+	for i, key := range narrow {
+		keys[i] = int64(key)
+	}
+	return keys
+}
+
+// encodeSpread is Encode of any keys. Their hashes divide them into parts, so that the slots of one part stay in the
+// second-level cache.
+func (e *Encoder) encodeSpread(blocks [][]uint32, n int) []int64 {
+	multiplier := randomMultiplier()
+	partBits := min(max(bits.Len(uint(n/partKeys)), 1), bits.Len(uint(mostParts-1)))
+	shift := 64 - uint(partBits)
+	e.divide(blocks, n, multiplier, shift)
+	begin, different := uint32(0), 0
+	for _, end := range e.ends {
+		different += e.findFirst(e.places[begin:end], begin, multiplier, partBits)
+		begin = end
+	}
+	return e.number(blocks, different, multiplier, shift)
+}
+
+// divide copies the keys to places, part by part.
+func (e *Encoder) divide(blocks [][]uint32, n int, multiplier uint64, shift uint) {
+	if cap(e.places) < n {
+		e.places = make([]uint32, n)
+	}
+	e.places = e.places[:n]
+	var at [mostParts]uint32 // how many keys a part has, and then where its next key lies
+	for _, block := range blocks {
+		for _, key := range block {
+			at[(hashOf(int64(key), multiplier)>>shift)%mostParts]++
+		}
+	}
+	e.ends = e.ends[:0]
+	end := uint32(0)
+	for part := range 1 << (64 - shift) {
+		size := at[part]
+		at[part] = end
+		end += size
+		e.ends = append(e.ends, end)
+	}
+	places := e.places
+	for _, block := range blocks {
+		for _, key := range block {
+			part := (hashOf(int64(key), multiplier) >> shift) % mostParts
+			places[at[part]] = key
+			at[part]++
+		}
+	}
+}
+
+// findFirst replaces each key of a part, which begins at a place, by the place of its first appearance. It returns how
+// many different keys there are.
+func (e *Encoder) findFirst(part []uint32, begin uint32, multiplier uint64, partBits int) (different int) {
+	width := bits.Len(uint(2*len(part) - 1))
+	if len(part) == 0 {
+		return 0
+	}
+	if len(e.slots) < 1<<width {
+		e.slots = make([]uint64, 1<<width)
+	}
+	slots := e.slots[:1<<width]
+	clear(slots)
+	mask, shift := uint64(len(slots)-1), uint(64-width)
+	for i, key := range part {
+		own := uint64(key)<<32 | uint64(begin+uint32(i)+1)
+		at := hashOf(int64(key), multiplier) << uint(partBits) >> shift
+		s := slots[at&mask]
+		// Whether a key is new is as good as random, so that no branch depends on it. Few keys meet another in their slot.
+		if s == 0 {
+			s = own
+		}
+		for uint32(s>>32) != key {
+			at++
+			if s = slots[at&mask]; s == 0 {
+				s = own
+			}
+		}
+		slots[at&mask] = s
+		first := uint32(s) - 1
+		part[i] = first
+		different += int((uint64(first^(begin+uint32(i))) - 1) >> 63)
+	}
+	return different
+}
+
+// number replaces the keys by their indices: a place that is a key's first gets the next index, and another the index
+// that its first place got.
+func (e *Encoder) number(blocks [][]uint32, different int, multiplier uint64, shift uint) []int64 {
+	noted := e.room(different + 1)
+	var at [mostParts]uint32 // the next place of each part
+	for part := 1; part < len(e.ends); part++ {
+		at[part] = e.ends[part-1]
+	}
+	places, found := e.places, uint32(0)
+	for _, block := range blocks {
+		for i, key := range block {
+			part := (hashOf(int64(key), multiplier) >> shift) % mostParts
+			place := at[part]
+			at[part]++
+			first := places[place]
+			index := places[first]
+			isNew := uint32((uint64(first^place) - 1) >> 63)
+			if first == place {
+				index = found
+			}
+			noted[found] = key // and the next one overwrites it unless the key is new
+			found += isNew
+			places[first] = index
+			block[i] = index
+		}
+	}
+	return widened(noted[:different])
+}
