@@ -11,10 +11,10 @@
 // partition. [RealTSV], [RealBinary] and [RealRM1] are over rows of Criteo's own, which Options.Criteo names, beside
 // the generated ones. Workloads with vocabularies (criteo-5k, criteo-512k and criteo-1m over packed rows, criteo-5k-tsv
 // and criteo-1m-tsv over text, d1-2 to d2-3 over MiniPipe's data sets) run both loops, each of which reads all rows: a
-// pass that builds the vocabularies and their files, and a pass that applies them. A row counts once for both, and
-// folding and looking ids up is other time. With Options.Threads threads the Go scheduler gets the same number of
-// processors, so that nothing runs beside the threads. Bytes in are the column chunk bytes that were decoded, bytes out
-// the tensors' bytes.
+// pass that builds the vocabularies in memory, and a pass that applies them; the second decodes no keys whose ids the
+// first kept. A row counts once for both, and folding and looking ids up is other time. With Options.Threads threads
+// the Go scheduler gets the same number of processors, so that nothing runs beside the threads. Bytes in are the column
+// chunk bytes that were decoded, bytes out the tensors' bytes.
 //
 // # Errors
 //

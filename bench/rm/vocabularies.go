@@ -69,6 +69,9 @@ type Loops struct {
 // wholePipeline names the processor of the second loop. No vocabulary has an empty name.
 const wholePipeline = ""
 
+// withoutKept names that of the pipeline without the keys whose ids the first loop kept. No vocabulary has the name.
+const withoutKept = "\x00"
+
 // OpenLoops generates the data of a workload and opens it. A workload without vocabularies has the second loop only.
 // Close removes the data.
 func OpenLoops(ctx context.Context, o Options, name string) (*Loops, error) {
@@ -137,7 +140,10 @@ func (l *Loops) lower(
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if p := l.processors[name]; p != nil { // the program does not depend on the vocabularies' keys
+	if name == wholePipeline && len(lowered.Made.Keys) < len(lowered.Schema.Keys) {
+		name = withoutKept
+	}
+	if p := l.processors[name]; p != nil { // else the program does not depend on the vocabularies' keys
 		return p, lowered, resolved, nil
 	}
 	var p processor.Processor
@@ -253,6 +259,7 @@ func (l *Loops) build(ctx context.Context, name string) (_ *vocabulary.Vocabular
 	if err != nil {
 		return nil, err
 	}
+	b.KeepIDs([]vocabulary.PartitionRows{{Name: l.partition.Name, Digest: l.partition.Digest(), Rows: l.partition.Rows}})
 	made, err := b.Vocabulary()
 	return made, errors.Join(err, l.freeDrive())
 }

@@ -628,7 +628,7 @@ func (c *console) buildVocabularies(
 	bound := spec
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		pass := &local.VocabularyPass{Pipeline: spec, Name: name, Path: files[name], InMemory: files[name] == "",
-			QueueBytes: queue}
+			KeepIDs: true, QueueBytes: queue}
 		begin := time.Now()
 		made, err := c.runWithProgress(cmd, pass, storage)
 		if err != nil {

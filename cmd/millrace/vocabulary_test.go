@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,15 @@ func TestBothLoops(t *testing.T) {
 	assert.Equal(t, built.Keys, result.Vocabularies[0].Keys)
 	assert.Empty(t, result.Vocabularies[0].BuiltFile)
 	assert.Positive(t, result.Vocabularies[0].BuildSeconds)
+
+	// A vocabulary in memory keeps the ids of the rows of all partitions.
+	both := append([]string{"preprocess", "--in", in("day_0.tsv"), "--in", in("day_1.tsv"), "--batch", "3"}, none...)
+	must(t, append(slices.Clone(both), "--build-vocabulary", "piper="+in("both.vocab"), "--out", in("from file"))...)
+	for _, engine := range []string{"drive", "cpu", "reference"} {
+		out := in("kept by " + engine)
+		must(t, append(slices.Clone(both), "--build-vocabulary", "piper", "--engine", engine, "--out", out)...)
+		assert.Equal(t, content(t, in("from file")), content(t, out))
+	}
 
 	info := decode[vocabularyInfo](t, must(t, "vocabulary", "info", in("a.vocab"), "--output", "json"))
 	assert.Equal(t, built.Digest, info.Digest)

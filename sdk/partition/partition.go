@@ -213,8 +213,10 @@ type boundReader struct {
 // ReadAt implements io.ReaderAt.
 func (b *boundReader) ReadAt(p []byte, off int64) (int, error) { return b.ReadAtContext(b.ctx, p, off) }
 
-// Describe is the partition's entry of a manifest. The digest is that of the footer; text has none, so it is that of
-// the whole file.
+// Digest is the SHA-256 of the footer. Text has none, so it is that of the whole file.
+func (p *Partition) Digest() [32]byte { return p.digest }
+
+// Describe is the partition's entry of a manifest.
 func (p *Partition) Describe() dataset.Partition {
 	d := dataset.Partition{Name: p.Name, Bytes: p.Size, Rows: p.Rows, RowGroups: []int64{}, Footer: p.digest}
 	for _, g := range p.groups {

@@ -17,7 +17,7 @@ type driveTables struct {
 // LookUpInDrive lowers the pipeline again, so that the program looks up the ids of as many tables as fit together in a
 // number of bytes of a drive's memory, the smallest first. Lookups then has those of the other keys. The mini-batches
 // of the job stay the same. Two kinds of lookups are left out: those that drop keys, and where a filter drops rows
-// later, those that fail for a key which a dropped row may have.
+// later, those that fail for a key which a dropped row may have. Ids that a vocabulary keeps are not looked up.
 func (l *Lowered) LookUpInDrive(memory uint64) (*Lowered, error) {
 	type candidate struct {
 		keys  []int64
@@ -28,7 +28,7 @@ func (l *Lowered) LookUpInDrive(memory uint64) (*Lowered, error) {
 	byMemory := map[*int64]*candidate{}
 	for i := range l.resolved.Keys {
 		f := &l.resolved.Keys[i]
-		if f.lookup == nil || len(f.Ops) > program.MaxOps-2 {
+		if f.lookup == nil || len(f.Ops) > program.MaxOps-2 || l.Lookups[i] != nil && l.Lookups[i].Kept() {
 			continue
 		}
 		o, ok := f.lookup.Operator()

@@ -118,7 +118,8 @@ type Lowered struct {
 	// Encodings turn the first mini-batches into the second, see targetencoding.NewApplier. Without them Encoded is Made.
 	Encodings []targetencoding.Column
 	// Lookups turn the second mini-batches into the third, see vocabulary.NewApplier: a lookup of each key, or nil where
-	// its ids stay. Without lookups Lookups is nil, and Schema is Encoded.
+	// its ids stay. The program does not make keys whose ids a vocabulary keeps. Without lookups Lookups is nil, and
+	// Schema is Encoded.
 	Lookups []*vocabulary.Lookup
 	// InDrive names the keys whose ids the program looks up, see LookUpInDrive.
 	InDrive []string
@@ -164,20 +165,28 @@ func (r *Resolved) lowerWithTables(tables *driveTables) (_ *Lowered, err error) 
 		l.Encoded, l.Schema = l.Made, l.Made
 		return l, err
 	}
+	kept := encodings == nil && r.takesKept()
 	drive.Keys = slices.Clone(drive.Keys)
+	made := drive.Keys[:0]
 	for i := range drive.Keys {
-		f := &drive.Keys[i]
+		f := drive.Keys[i]
 		l.Lookups = append(l.Lookups, nil)
-		if tables.replaceLookup(f, i) {
+		if kept && f.lookup != nil && f.lookup.Kept() {
+			l.Lookups[i] = f.lookup.Lookup
+			continue
+		}
+		if tables.replaceLookup(&f, i) {
 			l.InDrive = append(l.InDrive, f.Name)
 		} else if f.lookup != nil {
-			l.Lookups[i] = f.lookup.Lookup
+			l.Lookups[i] = f.lookup.WithoutKept()
 			f.ids, f.NumEmbeddings, f.lookup = f.lookup.keys, 0, nil
 		}
 		if !f.ids.fitInt32() {
 			drive.IDs = program.IDs64
 		}
+		made = append(made, f)
 	}
+	drive.Keys = made
 	if tables != nil {
 		drive.lookupTables = tables.list
 	}
@@ -198,6 +207,18 @@ func (r *Resolved) lowerWithTables(tables *driveTables) (_ *Lowered, err error) 
 		l.Lookups, l.Schema = nil, l.Encoded // no id changes behind the program
 	}
 	return l, nil
+}
+
+// takesKept reports whether mini-batches can have ids that a vocabulary keeps, beside what the program makes: every row
+// has one id of every key, and the program makes something.
+func (r *Resolved) takesKept() bool {
+	s := r.schema()
+	makes := s.Label || len(s.Dense) > 0
+	for i := range r.Keys {
+		f := &r.Keys[i]
+		makes = makes || f.lookup == nil || !f.lookup.Kept()
+	}
+	return makes && s.Fixed() && !s.Weights && s.Sets() == 0
 }
 
 // refuseLookups refuses a pipeline with vocabularies where ids would stay as the drive made them, and one with a filter

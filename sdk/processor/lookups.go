@@ -47,7 +47,8 @@ func (s *lookupStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 		return nil, err
 	}
 	rows := made.Rows
-	mb, err := s.applier.Apply(made)
+	mb, err := s.applier.Apply(made, vocabulary.Rows{Partition: s.run.Partition.Name, Digest: s.run.Partition.Digest(),
+		First: s.row})
 	if err != nil {
 		var unknown *vocabulary.UnknownError
 		if errors.As(err, &unknown) {

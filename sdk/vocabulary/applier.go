@@ -3,6 +3,8 @@ package vocabulary
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"unsafe"
 
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
@@ -13,22 +15,48 @@ import (
 type Applier struct {
 	made    *tensor.Schema // of the mini-batches that come in
 	schema  *tensor.Schema
-	lookups []*Lookup // of each key; nil: its ids stay as they are
+	lookups []*readyLookup // of each key; nil: its ids stay as they are
+	places  []int          // of each key among the keys of made
+	kept    bool           // some lookups have kept ids
+	memory  sync.Pool      // *[]int32 or *[]int64: ids of mini-batches that were released, if some are kept
+}
+
+// readyLookup is a lookup with its table.
+type readyLookup struct {
+	*Lookup
+	table *unit.Table
 }
 
 // NewApplier makes an applier of mini-batches of the schema made, which become those of schema. lookups has an element
-// for each key, nil for a key whose ids stay. The error wraps tensor.ErrShape.
+// for each key, nil for a key whose ids stay. Keys whose ids are kept, see Lookup.Kept, are not in made. The error wraps
+// tensor.ErrShape.
 func NewApplier(made, schema *tensor.Schema, lookups []*Lookup) (*Applier, error) {
 	fail := func(why string) error { return fmt.Errorf("%w: lookups in vocabularies: %s", tensor.ErrShape, why) }
-	if len(made.Keys) != len(schema.Keys) || len(lookups) != len(schema.Keys) {
-		return nil, fail(fmt.Sprintf("%d keys become %d with %d lookups", len(made.Keys), len(schema.Keys), len(lookups)))
+	kept := 0
+	for _, l := range lookups {
+		if l != nil && l.kept != nil {
+			kept++
+		}
 	}
-	if made.IDs == tensor.Int32 && schema.IDs != tensor.Int32 {
+	if len(made.Keys)+kept != len(schema.Keys) || len(lookups) != len(schema.Keys) {
+		return nil, fail(fmt.Sprintf("%d keys and %d that are kept become %d with %d lookups", len(made.Keys), kept,
+			len(schema.Keys), len(lookups)))
+	}
+	if kept > 0 && (!schema.Fixed() || schema.Weights || schema.Sets() > 0) {
+		return nil, fail("ids are kept beside keys with lengths, weights or sets")
+	}
+	if len(made.Keys) > 0 && made.IDs == tensor.Int32 && schema.IDs != tensor.Int32 {
 		return nil, fail("int32 keys become int64")
 	}
+	places, next := make([]int, len(lookups)), 0
 	for i, l := range lookups {
-		list := made.Keys[i].List
-		if l != nil && l.table == nil {
+		if l != nil && l.kept != nil {
+			continue
+		}
+		list := made.Keys[next].List
+		places[i] = next
+		next++
+		if l != nil && l.prepared == nil {
 			return nil, fail(fmt.Sprintf("key %q: the keys of its vocabulary are not at hand", schema.Keys[i].Name))
 		}
 		if l != nil {
@@ -38,36 +66,91 @@ func NewApplier(made, schema *tensor.Schema, lookups []*Lookup) (*Applier, error
 			return nil, fail(fmt.Sprintf("key %q: a list %t, want %t", schema.Keys[i].Name, schema.Keys[i].List, list))
 		}
 	}
-	return &Applier{made: made, schema: schema, lookups: lookups}, nil
+	a := &Applier{made: made, schema: schema, lookups: make([]*readyLookup, len(lookups)), places: places,
+		kept: kept > 0}
+	return a, a.prepare(lookups)
+}
+
+// prepare sets the lookups. Goroutines make the tables that are not there; they end before prepare returns.
+func (a *Applier) prepare(lookups []*Lookup) error {
+	next := make(chan int, len(lookups))
+	for i, l := range lookups {
+		if l != nil {
+			next <- i
+		}
+	}
+	close(next)
+	errs := make([]error, len(lookups))
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(next)) {
+		group.Go(func() {
+			for i := range next {
+				l := &readyLookup{Lookup: lookups[i]}
+				if l.kept == nil {
+					l.table, errs[i] = l.prepared()
+				}
+				a.lookups[i] = l
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
 }
 
 // Schema returns the schema of the mini-batches that come out.
 func (a *Applier) Schema() *tensor.Schema { return a.schema }
 
 // Apply returns a mini-batch with the ids of the lookups, and takes over the one it is given: label and dense features
-// are shared. Ids are written over the keys where no row gets or loses one; their memory is then that of the mini-batch
-// that came in. If Apply fails, it releases that mini-batch.
-func (a *Applier) Apply(in *tensor.MiniBatch) (*tensor.MiniBatch, error) {
-	var release func()
-	if in.Lent() {
-		release = in.Release
-	}
-	out := tensor.New(a.schema, in.Rows, release)
-	out.Name, out.Label, out.Dense, out.Dense16 = in.Name, in.Label, in.Dense, in.Dense16
-	var err error
+// are shared. Ids are written over the keys where no row gets or loses one and none is kept; their memory is then that
+// of the mini-batch that came in. at says which rows they are, for ids that are kept. If Apply fails, it releases the
+// mini-batch.
+func (a *Applier) Apply(in *tensor.MiniBatch, at Rows) (out *tensor.MiniBatch, err error) {
 	switch {
 	case a.schema.IDs == tensor.Int64:
-		out.Values64, err = applyIDs(a, in, out, in.Values64, in.Values64[:0])
+		out, err = applyTo(a, in, at, in.Values64, in.Values64[:0])
 	case a.made.IDs == tensor.Int64:
-		out.Values32, err = applyIDs(a, in, out, in.Values64, narrowed(in.Values64))
+		out, err = applyTo(a, in, at, in.Values64, narrowed(in.Values64))
 	default:
-		out.Values32, err = applyIDs(a, in, out, in.Values32, in.Values32[:0])
+		out, err = applyTo(a, in, at, in.Values32, in.Values32[:0])
 	}
 	if err != nil {
 		in.Release()
 		return nil, err
 	}
 	return out, nil
+}
+
+// applyTo is Apply of keys of one type that become ids of another. inPlace is an empty slice of the keys' memory.
+func applyTo[From, To unit.ID](a *Applier, in *tensor.MiniBatch, at Rows, keys []From, inPlace []To) (
+	*tensor.MiniBatch, error) {
+	var release func()
+	if in.Lent() {
+		release = in.Release
+	}
+	if a.kept {
+		memory, _ := a.memory.Get().(*[]To)
+		if n := in.Rows * len(a.schema.Keys); memory == nil || cap(*memory) < n {
+			made := make([]To, n)
+			memory = &made
+		}
+		inPlace = (*memory)[:0]
+		if in.Lent() {
+			release = func() {
+				a.memory.Put(memory)
+				in.Release()
+			}
+		}
+	}
+	out := tensor.New(a.schema, in.Rows, release)
+	out.Name, out.Label, out.Dense, out.Dense16 = in.Name, in.Label, in.Dense, in.Dense16
+	ids, err := applyIDs(a, in, out, at, keys, inPlace)
+	switch ids := any(ids).(type) {
+	case []int64:
+		out.Values64 = ids
+	case []int32:
+		out.Values32 = ids
+	}
+	return out, err
 }
 
 // narrowed returns no int32 ids in the memory of int64 keys. The id of a key lies in no later memory than the key.
@@ -78,24 +161,25 @@ func narrowed(keys []int64) []int32 {
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(keys))), len(keys))[:0]
 }
 
-// applyIDs makes the ids of a mini-batch, its lengths and its weights. inPlace is an empty slice of the keys' memory.
-func applyIDs[From, To unit.ID](a *Applier, in, out *tensor.MiniBatch, keys []From, inPlace []To) ([]To, error) {
+// applyIDs makes the ids of a mini-batch, its lengths and its weights. memory is an empty slice of the keys' memory, or
+// one with room for all ids if some are kept.
+func applyIDs[From, To unit.ID](a *Applier, in, out *tensor.MiniBatch, at Rows, keys []From, memory []To) ([]To, error) {
 	fills, oneEach := 0, true // oneEach: every key has one id
 	for i, l := range a.lookups {
 		if l != nil && l.Drops() {
 			oneEach = false
 		}
-		if l != nil && l.filled && in.Lengths != nil {
+		if l != nil && l.filled && in.Lengths != nil && l.kept == nil {
 			oneEach = false
-			for _, n := range in.Lengths[i*in.Rows:][:in.Rows] {
+			for _, n := range in.Lengths[a.places[i]*in.Rows:][:in.Rows] {
 				if n == 0 {
 					fills++
 				}
 			}
 		}
 	}
-	w := &columnWriter[From, To]{ids: inPlace, rows: in.Rows, inPlace: oneEach}
-	if !oneEach {
+	w := &columnWriter[From, To]{ids: memory, rows: in.Rows, inPlace: oneEach && !a.kept}
+	if !oneEach && !a.kept {
 		w.ids = make([]To, 0, len(keys)+fills)
 		if !a.schema.Fixed() {
 			w.lengths = make([]int32, 0, len(a.lookups)*in.Rows)
@@ -106,10 +190,18 @@ func applyIDs[From, To unit.ID](a *Applier, in, out *tensor.MiniBatch, keys []Fr
 	}
 	weights := in.Weights
 	for i, l := range a.lookups {
+		if l != nil && l.kept != nil {
+			first, err := l.kept.find(at, in.Rows)
+			if err != nil {
+				return nil, err
+			}
+			w.ids = appendIDs(l.kept, w.ids, first, in.Rows, To(l.rules.Base))
+			continue
+		}
 		var lengths []int32
 		count := in.Rows
 		if in.Lengths != nil {
-			lengths, count = in.Lengths[i*in.Rows:][:in.Rows], 0
+			lengths, count = in.Lengths[a.places[i]*in.Rows:][:in.Rows], 0
 			for _, n := range lengths {
 				count += int(n)
 			}
@@ -123,7 +215,7 @@ func applyIDs[From, To unit.ID](a *Applier, in, out *tensor.MiniBatch, keys []Fr
 		}
 		keys = keys[count:]
 	}
-	if oneEach {
+	if w.inPlace {
 		w.lengths, w.weights = in.Lengths, in.Weights
 	}
 	out.Lengths, out.Weights = w.lengths, w.weights
@@ -147,7 +239,7 @@ type columnWriter[From, To unit.ID] struct {
 const lookupBlock = 1024
 
 // column appends a column. lengths is nil if every row has one key.
-func (w *columnWriter[From, To]) column(l *Lookup, keys []From, lengths []int32, scores []float32) error {
+func (w *columnWriter[From, To]) column(l *readyLookup, keys []From, lengths []int32, scores []float32) error {
 	switch {
 	case l == nil:
 		for _, key := range keys {
@@ -178,7 +270,7 @@ func (w *columnWriter[From, To]) column(l *Lookup, keys []From, lengths []int32,
 }
 
 // lookup appends the ids of keys, one each. With an error it returns which key it is about.
-func (w *columnWriter[From, To]) lookup(l *Lookup, keys []From) (int, error) {
+func (w *columnWriter[From, To]) lookup(l *readyLookup, keys []From) (int, error) {
 	base := To(l.rules.Base)
 	for begin := 0; begin < len(keys); begin += lookupBlock {
 		block := w.keys[:min(len(keys)-begin, lookupBlock)]
@@ -210,7 +302,7 @@ func (w *columnWriter[From, To]) lookup(l *Lookup, keys []From) (int, error) {
 }
 
 // rowByRow appends a column of which rows may lose a key or get the null id.
-func (w *columnWriter[From, To]) rowByRow(l *Lookup, keys []From, lengths []int32, scores []float32) error {
+func (w *columnWriter[From, To]) rowByRow(l *readyLookup, keys []From, lengths []int32, scores []float32) error {
 	row, left, kept := -1, int32(0), int32(0)
 	end := func() { // of a row
 		if row >= 0 && w.lengths != nil {

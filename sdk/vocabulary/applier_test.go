@@ -97,7 +97,7 @@ func TestAppliedMiniBatches(t *testing.T) {
 	in.Label, in.Dense = []float32{1, 0, 1}, []float32{4, 5, 6}
 	in.Values64, in.Lengths = []int64{7, 99, 5, 6, 4}, []int32{1, 0, 1, 2, 1, 0}
 	in.Weights = []float32{.25, .5, .1, .2, .3}
-	mb, err := a.Apply(in)
+	mb, err := a.Apply(in, Rows{})
 	require.NoError(t, err)
 	require.NoError(t, mb.Validate())
 	assert.Equal(t, []int32{3, 1, 5, 6, 4}, mb.Values32)
@@ -117,7 +117,7 @@ func TestAppliedMiniBatches(t *testing.T) {
 	require.NoError(t, err)
 	in = tensor.New(made, 1, func() { released++ })
 	in.Values64, in.Lengths, in.Weights = []int64{9}, []int32{1, 0}, []float32{1}
-	_, err = a.Apply(in)
+	_, err = a.Apply(in, Rows{})
 	require.ErrorContains(t, err, "lacks the key 9")
 	assert.Equal(t, 2, released)
 }
@@ -167,7 +167,7 @@ func TestIDsLieInTheMemoryOfKeys(t *testing.T) {
 					}
 				}
 				before := in.Clone()
-				mb, err := a.Apply(in)
+				mb, err := a.Apply(in, Rows{})
 				require.NoError(t, err)
 				require.NoError(t, mb.Validate())
 				have := map[int64]int64{}
@@ -187,7 +187,7 @@ func TestIDsLieInTheMemoryOfKeys(t *testing.T) {
 						require.Equal(t, want, id, "types %v, step %d, base %d: key %d at %d", types, step, base, key, i)
 					}
 				}
-				size := testing.AllocsPerRun(5, func() { _, _ = a.Apply(in) })
+				size := testing.AllocsPerRun(5, func() { _, _ = a.Apply(in, Rows{}) })
 				assert.LessOrEqual(t, size, 2.0, "the mini-batch, and nothing for its ids")
 			}
 		}

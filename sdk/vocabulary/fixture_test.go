@@ -125,7 +125,7 @@ func apply(
 	}
 	a, err := NewApplier(in.Schema, &out, lookups)
 	require.NoError(t, err)
-	mb, err := a.Apply(in)
+	mb, err := a.Apply(in, Rows{})
 	if err == nil {
 		require.NoError(t, mb.Validate())
 	}

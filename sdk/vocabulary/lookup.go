@@ -2,21 +2,22 @@ package vocabulary
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
-	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 )
 
 // Lookup gives the keys of one column their ids.
 type Lookup struct {
-	column  string
-	table   *unit.Table // nil: the vocabulary's keys are not at hand, see Description
-	listed  []int64     // the keys in the order of their ids; nil if table is
-	keys    int64
-	rules   Rules
-	unknown Unknown
-	filled  bool // a row without a key gets Rules.Null
+	column   string
+	prepared preparedTable // nil: the vocabulary's keys are not at hand, see Description
+	listed   []int64       // the keys in the order of their ids; nil if prepared is
+	kept     *keptColumn   // nil: no ids were kept
+	keys     int64
+	rules    Rules
+	unknown  Unknown
+	filled   bool // a row without a key gets Rules.Null
 }
 
 // Lookup returns the lookup of a column. The column must be one of the vocabulary's, and its keys must be made by the
@@ -37,9 +38,22 @@ func (v *Vocabulary) Lookup(column Column, unknown Unknown, list bool) (*Lookup,
 	l := &Lookup{column: c.Name, keys: v.keysOf(c.Table), rules: v.Rules, unknown: unknown,
 		filled: v.Rules.Null.Given && !list}
 	if v.prepared != nil {
-		l.table, l.listed = v.prepared[c.Table], v.Tables[c.Table]
+		l.prepared, l.listed = v.prepared[c.Table], v.Tables[c.Table]
+	}
+	if v.kept != nil && !list {
+		l.kept = &keptColumn{v.kept, slices.IndexFunc(v.Columns, func(o Column) bool { return o.Name == c.Name })}
 	}
 	return l, nil
+}
+
+// Kept reports whether the vocabulary keeps the ids of the rows that it was built of, see MemoryBuilder.KeepIDs.
+func (l *Lookup) Kept() bool { return l.kept != nil }
+
+// WithoutKept returns the lookup without kept ids.
+func (l *Lookup) WithoutKept() *Lookup {
+	without := *l
+	without.kept = nil
+	return &without
 }
 
 // Range returns the least and the greatest id that can come out.
@@ -66,7 +80,7 @@ func (l *Lookup) Fills() bool { return l.filled }
 func (l *Lookup) Drops() bool { return l.unknown == UnknownDrop }
 
 // Listed returns the keys in the order of their ids. It reports false if they are not at hand, see Description.
-func (l *Lookup) Listed() ([]int64, bool) { return l.listed, l.table != nil }
+func (l *Lookup) Listed() ([]int64, bool) { return l.listed, l.prepared != nil }
 
 // Operator returns the operator of a program that gives keys their ids, without the number of its table. It reports
 // false if no operator does: operators do not drop keys. A row without a key stays without one.
@@ -86,9 +100,6 @@ func (l *Lookup) Operator() (program.Lookup, bool) {
 
 // NullID returns the id of a row without a key. It reports false if such a row gets none.
 func (l *Lookup) NullID() (int64, bool) { return l.rules.Null.ID, l.filled }
-
-// Bytes returns the memory of the lookup's table.
-func (l *Lookup) Bytes() int64 { return l.table.Bytes() }
 
 // absent returns the id of a key that the vocabulary lacks. It reports false if the key is dropped.
 func (l *Lookup) absent(key int64) (id int64, kept bool, err error) {

@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,22 +24,30 @@ import (
 // that no later generation can extend it.
 //
 // Where the rules are the order of first appearance without a least count, a MemoryBuilder gives keys their ids as they
-// come, with neither positions nor counts nor a sort. It goes on as a Builder does, with runs on disk, for other rules,
-// where memory is short, and where rows come in more than mostSequences sequences.
+// come, with neither positions nor counts nor a sort. Keys of 32 bits, one a row, wait for the end of the pass where a
+// quarter of the memory holds them, and all rows of a column get their ids then. A MemoryBuilder goes on as a Builder
+// does, with runs on disk, for other rules, where memory is short, and where rows come in more than mostSequences
+// sequences.
 //
 // It is safe for concurrent use.
 type MemoryBuilder struct {
 	builder *Builder // of the tables that need positions or counts
 	tables  []memoryTable
+	held    atomic.Int64 // bytes of the keys of all tables that wait for the end of the pass
 	bytes   atomic.Int64 // of the generators of all tables
 	short   atomic.Bool  // memory is: every table moves to the builder
+
+	partitions []PartitionRows // of KeepIDs
 }
 
 // memoryTable is one table of a MemoryBuilder.
 type memoryTable struct {
 	mu        sync.Mutex // guards what follows
 	inBuilder bool
+	column    int           // whose keys they are, if they are not in the builder
+	held      heldColumn    // keys that are in no sequence yet
 	sequences []keySequence // of rows that do not overlap
+	cut       bool          // there were more keys than the rules allow
 }
 
 // keySequence is what was seen of rows that came in order and without a gap.
@@ -57,6 +67,7 @@ func NewMemoryBuilder(columns []Column, rules Rules, o BuilderOptions) (*MemoryB
 	}
 	m := &MemoryBuilder{builder: b, tables: make([]memoryTable, len(b.tables))}
 	for i := range m.tables {
+		m.tables[i].column = i
 		// Rows of several columns in one table do not come in the order of their positions.
 		m.tables[i].inBuilder = b.rules.Order != FirstSeen || b.rules.MinCount > 1 || b.rules.Joint && len(columns) > 1
 	}
@@ -73,22 +84,95 @@ func (m *MemoryBuilder) Add(column int, first uint64, ids []int64, lengths []int
 	t := &m.tables[index]
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	sequence := t.sequenceOf(first)
-	if !t.inBuilder && (sequence == nil || m.short.Load() || len(sequence.generator.Keys())+len(ids) > unit.MaxKeys) {
-		if err := m.move(index); err != nil {
-			return err
-		}
-	}
 	if t.inBuilder {
 		return m.builder.Add(column, first, ids, lengths)
 	}
+	if lengths == nil && t.held.hold(first, ids) {
+		if m.held.Add(heldKeyBytes*int64(len(ids))) > m.builder.memory/4 {
+			return m.release(index)
+		}
+		return nil
+	}
+	if err := m.release(index); err != nil {
+		return err
+	}
+	ready, err := m.makeRoom(index, first, len(ids))
+	if err != nil {
+		return err
+	}
+	if !ready {
+		return m.builder.Add(column, first, ids, lengths)
+	}
+	generate(m, t, first, rows, ids)
+	return nil
+}
+
+// release gives the keys that a table holds to generators, or to the builder. The table is locked.
+func (m *MemoryBuilder) release(index int) error {
+	t := &m.tables[index]
+	t.held.sort()
+	for i := range t.held.sequences {
+		s := &t.held.sequences[i]
+		row := s.first
+		for j, block := range s.blocks {
+			ready, err := m.makeRoom(index, row, len(block))
+			if err != nil {
+				return err
+			}
+			if ready {
+				generate(m, t, row, uint64(len(block)), block)
+			} else if err := m.addHeld(t.column, row, block); err != nil {
+				return err
+			}
+			row += uint64(len(block))
+			m.held.Add(-heldKeyBytes * int64(len(block)))
+			s.blocks[j] = nil
+		}
+	}
+	t.held.sequences = nil
+	return nil
+}
+
+// addHeld gives a block of keys to the builder.
+func (m *MemoryBuilder) addHeld(column int, first uint64, block []uint32) error {
+	var wide [1024]int64
+	for len(block) > 0 {
+		part := block[:min(len(block), len(wide))]
+		for i, key := range part {
+			wide[i] = int64(key)
+		}
+		if err := m.builder.Add(column, first, wide[:len(part)], nil); err != nil {
+			return err
+		}
+		first += uint64(len(part))
+		block = block[len(part):]
+	}
+	return nil
+}
+
+// makeRoom prepares a table for so many keys of rows from one on. It reports whether a generator takes them; the
+// builder takes them otherwise. The table is locked.
+func (m *MemoryBuilder) makeRoom(index int, first uint64, keys int) (ready bool, err error) {
+	t := &m.tables[index]
+	if t.inBuilder {
+		return false, nil
+	}
+	sequence := t.sequenceOf(first)
+	if sequence != nil && !m.short.Load() && len(sequence.generator.Keys())+keys <= unit.MaxKeys {
+		return true, nil
+	}
+	return false, m.move(index)
+}
+
+// generate gives keys to the generator of the rows before them.
+func generate[K unit.Key](m *MemoryBuilder, t *memoryTable, first, rows uint64, keys []K) {
+	sequence := t.sequenceOf(first)
 	before := sequence.generator.Bytes()
-	unit.Generate(sequence.generator, ids)
+	unit.Generate(sequence.generator, keys)
 	sequence.end += rows
 	if m.bytes.Add(sequence.generator.Bytes()-before) > m.builder.memory*3/4 {
 		m.short.Store(true)
 	}
-	return nil
 }
 
 // sequenceOf returns the sequence that a block of rows continues. If there is none, sequenceOf begins one, or returns
@@ -143,8 +227,9 @@ func (m *MemoryBuilder) AddMiniBatch(first uint64, mb *tensor.MiniBatch) error {
 	return addMiniBatch(m.Add, len(m.builder.columns), first, mb)
 }
 
-// Keys returns how many keys all tables have so far. It is exact as long as rows come in one sequence and keys fit into
-// the builder's memory: a key counts once in each sequence, and see Builder.Keys.
+// Keys returns how many keys all tables have so far, without those that wait for the end of the pass. It is exact as
+// long as rows come in one sequence and keys fit into the builder's memory: a key counts once in each sequence, and see
+// Builder.Keys.
 func (m *MemoryBuilder) Keys() int64 {
 	keys := m.builder.Keys()
 	for i := range m.tables {
@@ -161,40 +246,93 @@ func (m *MemoryBuilder) Keys() int64 {
 // Close removes the runs. The builder must not be used after it.
 func (m *MemoryBuilder) Close() error { return m.builder.Close() }
 
+// KeepIDs has the vocabulary keep the ids of all rows, so that an Applier takes them instead of keys. It comes before
+// Vocabulary, and partitions are all those that had rows, in the order of the data set. The vocabulary keeps no ids if
+// memory did not hold the keys until the end of the pass.
+func (m *MemoryBuilder) KeepIDs(partitions []PartitionRows) { m.partitions = partitions }
+
 // Vocabulary returns the vocabulary of all rows. The builder takes no ids after it.
 func (m *MemoryBuilder) Vocabulary() (*Vocabulary, error) {
+	inBuilder := false
 	for i := range m.tables {
-		if m.tables[i].inBuilder {
-			return m.throughFile()
-		}
-	}
-	b := m.builder
-	v := &Vocabulary{Rules: b.rules, Columns: slices.Clone(b.columns)}
-	most := b.rules.mostKeys()
-	for i := range m.tables {
-		keys, table := m.tables[i].merge()
-		if int64(len(keys)) > most {
-			if b.rules.MaxSize == 0 {
-				return nil, fmt.Errorf("table %d: %w", i, tooManyKeys(most))
-			}
-			keys, table = keys[:most], nil
-		}
-		if table == nil {
-			var err error
-			if table, err = unit.NewTable(keys); err != nil {
+		t := &m.tables[i]
+		if len(t.sequences) > 0 { // the keys that are held come behind keys that were not
+			if err := m.release(i); err != nil {
 				return nil, err
 			}
 		}
-		v.Tables, v.prepared = append(v.Tables, keys), append(v.prepared, table)
+		inBuilder = inBuilder || t.inBuilder
 	}
-	v.Digest = digestOf(fileHeader(v.Rules, v.Columns), v.Tables)
+	if inBuilder {
+		return m.throughFile()
+	}
+	b := m.builder
+	v := &Vocabulary{Rules: b.rules, Columns: slices.Clone(b.columns), Tables: make([][]int64, len(m.tables)),
+		prepared: make([]preparedTable, len(m.tables))}
+	sum := newDigester(fileHeader(v.Rules, v.Columns))
+	errs := make([]error, len(m.tables))
+	made := make([]chan struct{}, len(m.tables)) // closed when a table is made
+	next := make(chan int, len(m.tables))
+	for i := range m.tables {
+		made[i] = make(chan struct{})
+		next <- i
+	}
+	close(next)
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(m.tables)) {
+		group.Go(func() {
+			var encoder unit.Encoder
+			for i := range next {
+				errs[i] = m.makeTable(v, i, &encoder)
+				close(made[i])
+			}
+		})
+	}
+	for i := range made {
+		<-made[i]
+		sum.addTable(v.Tables[i])
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	v.Digest, v.kept = sum.digest(), m.keptIDs()
 	return v, nil
 }
 
-// merge returns the keys of all sequences in the order of their rows, and their table.
-func (t *memoryTable) merge() ([]int64, *unit.Table) {
+// keptIDs returns the ids of all rows if KeepIDs was called and every row has one.
+func (m *MemoryBuilder) keptIDs() *keptIDs {
+	if m.partitions == nil {
+		return nil
+	}
+	columns := make([]heldColumn, len(m.tables))
+	for i := range m.tables {
+		if m.tables[i].cut {
+			return nil
+		}
+		columns[i] = m.tables[i].held
+	}
+	return newKeptIDs(columns, m.partitions)
+}
+
+// makeTable makes one table of a vocabulary.
+func (m *MemoryBuilder) makeTable(v *Vocabulary, index int, encoder *unit.Encoder) error {
+	t := &m.tables[index]
+	keys, table := t.merge(encoder)
+	if most := m.builder.rules.mostKeys(); int64(len(keys)) > most {
+		if m.builder.rules.MaxSize == 0 {
+			return fmt.Errorf("table %d: %w", index, tooManyKeys(most))
+		}
+		keys, table, t.cut = keys[:most], nil, true
+	}
+	v.Tables[index], v.prepared[index] = keys, prepareTable(keys, table)
+	return nil
+}
+
+// merge returns the keys of all sequences in the order of their rows, and their table if there is one.
+func (t *memoryTable) merge(encoder *unit.Encoder) ([]int64, *unit.Table) {
 	if len(t.sequences) == 0 {
-		return nil, nil
+		return t.held.encode(encoder), nil
 	}
 	slices.SortFunc(t.sequences, func(a, b keySequence) int {
 		if a.first < b.first {
@@ -213,6 +351,9 @@ func (t *memoryTable) merge() ([]int64, *unit.Table) {
 // throughFile returns the vocabulary of tables that the builder has. The others move there first.
 func (m *MemoryBuilder) throughFile() (_ *Vocabulary, err error) {
 	for i := range m.tables {
+		if err := m.release(i); err != nil {
+			return nil, err
+		}
 		if !m.tables[i].inBuilder {
 			if err := m.move(i); err != nil {
 				return nil, err
@@ -231,29 +372,43 @@ func (m *MemoryBuilder) throughFile() (_ *Vocabulary, err error) {
 	return Load(path)
 }
 
-// digestOf returns the digest of the file that has a header and tables.
-func digestOf(header []byte, tables [][]int64) Digest {
-	sum, crc := sha256.New(), uint32(0)
-	add := func(b []byte) {
-		crc = crc32c.Update(crc, b)
-		_, _ = sum.Write(b) // it never fails
-	}
-	add(header)
-	var sizes []byte
-	buffer := make([]byte, 0, 32<<10)
-	for _, keys := range tables {
-		sizes = binary.LittleEndian.AppendUint64(sizes, uint64(len(keys)))
-		for len(keys) > 0 {
-			part := keys[:min(len(keys), cap(buffer)/8)]
-			keys = keys[len(part):]
-			buffer = buffer[:8*len(part)]
-			for i, key := range part {
-				binary.LittleEndian.PutUint64(buffer[8*i:], uint64(key))
-			}
-			add(buffer)
+// digester makes the digest of a vocabulary's file without the file.
+type digester struct {
+	sum    hash.Hash
+	crc    uint32
+	sizes  []byte // of the tables
+	buffer []byte
+}
+
+// newDigester begins the digest of a file that has a header.
+func newDigester(header []byte) *digester {
+	d := &digester{sum: sha256.New(), buffer: make([]byte, 0, 32<<10)}
+	d.add(header)
+	return d
+}
+
+func (d *digester) add(b []byte) {
+	d.crc = crc32c.Update(d.crc, b)
+	_, _ = d.sum.Write(b) // it never fails
+}
+
+// addTable adds the next table.
+func (d *digester) addTable(keys []int64) {
+	d.sizes = binary.LittleEndian.AppendUint64(d.sizes, uint64(len(keys)))
+	for len(keys) > 0 {
+		part := keys[:min(len(keys), cap(d.buffer)/8)]
+		keys = keys[len(part):]
+		buffer := d.buffer[:8*len(part)]
+		for i, key := range part {
+			binary.LittleEndian.PutUint64(buffer[8*i:], uint64(key))
 		}
+		d.add(buffer)
 	}
-	add(sizes)
-	_, _ = sum.Write(binary.LittleEndian.AppendUint32(nil, crc))
-	return Digest(sum.Sum(nil))
+}
+
+// digest ends the file.
+func (d *digester) digest() Digest {
+	d.add(d.sizes)
+	_, _ = d.sum.Write(binary.LittleEndian.AppendUint32(nil, d.crc))
+	return Digest(d.sum.Sum(nil))
 }

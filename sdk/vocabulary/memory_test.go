@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -27,8 +28,12 @@ func requireSame(t require.TestingT, want, got *Vocabulary) {
 		require.Equal(t, append([]int64{}, keys...), append([]int64{}, got.Tables[i]...))
 		sought := append(append([]int64{}, keys...), 0, -1, 1, math.MinInt64, math.MaxInt64)
 		a, b := make([]int32, len(sought)), make([]int32, len(sought))
-		unit.Lookup(want.prepared[i], a, sought)
-		unit.Lookup(got.prepared[i], b, sought)
+		wantTable, err := want.prepared[i]()
+		require.NoError(t, err)
+		gotTable, err := got.prepared[i]()
+		require.NoError(t, err)
+		unit.Lookup(wantTable, a, sought)
+		unit.Lookup(gotTable, b, sought)
 		require.Equal(t, a, b)
 	}
 }
@@ -135,7 +140,7 @@ func TestVocabulariesInLittleMemory(t *testing.T) {
 					require.NoError(t, m.Add(column, uint64(at*block), ids[column][at*block:][:block], nil))
 				}
 				if c.builders == 0 {
-					require.Positive(t, m.bytes.Load())
+					require.Positive(t, m.held.Load()+m.bytes.Load())
 				}
 			}
 			moved := 0
@@ -171,8 +176,8 @@ func TestVocabulariesInMemoryOfMiniBatches(t *testing.T) {
 	require.NoError(t, m.AddMiniBatch(0, batchOf(t, tensor.Int64, columns)))
 	assert.EqualValues(t, 3+2, m.Keys())
 	m.short.Store(true)
-	require.NoError(t, m.Add(0, 3, []int64{9}, nil)) // the first table moves to a run of 3 keys
-	assert.EqualValues(t, 3+1+2, m.Keys())
+	require.NoError(t, m.Add(0, 3, []int64{9}, nil))
+	assert.EqualValues(t, 3+2, m.Keys(), "the key 9 is held")
 	got, err := m.Vocabulary()
 	require.NoError(t, err)
 	requireSame(t, want, got)
@@ -196,4 +201,148 @@ func TestVocabulariesInMemoryOfMiniBatches(t *testing.T) {
 
 	_, err = NewMemoryBuilder(nil, Rules{}, BuilderOptions{})
 	require.ErrorIs(t, err, ErrRules)
+}
+
+// TestHeldKeys checks which keys wait for the end of the pass: those of 32 bits, one a row, in few sequences, and as
+// long as a quarter of the memory holds them.
+func TestHeldKeys(t *testing.T) {
+	const most = 4 << 20 / 4 / heldKeyBytes // keys in 4 MiB of memory
+	sequence := func(n int, last int64) []int64 {
+		keys := make([]int64, n)
+		for i := range keys {
+			keys[i] = int64(i % 1000)
+		}
+		keys[n-1] = last
+		return keys
+	}
+	rowsOf := func(n, each int) []int32 { return slices.Repeat([]int32{int32(each)}, n) }
+	for _, c := range []struct {
+		name    string
+		ids     []int64
+		lengths []int32
+		held    bool
+	}{
+		{"a block and a key", sequence(heldBlock+1, math.MaxUint32), nil, true},
+		{"a wide key", sequence(heldBlock+1, math.MaxUint32+1), nil, false},
+		{"a negative key", sequence(3, -1), nil, false},
+		{"lengths", sequence(3, 5), rowsOf(3, 1), false},
+		{"as much as memory holds", sequence(most, 7), nil, true},
+		{"more than memory holds", sequence(most+1, 7), nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			column := scalars(sequence(most+3, 3)...)[:0]
+			m, err := NewMemoryBuilder(columnsNamed(1), Rules{}, BuilderOptions{Folder: t.TempDir(), Memory: 4 << 20})
+			require.NoError(t, err)
+			row := uint64(0)
+			for _, part := range [][]int64{c.ids, {1, 2, 3}} {
+				lengths := c.lengths
+				if len(part) != len(lengths) {
+					lengths = nil
+				}
+				require.NoError(t, m.Add(0, row, part, lengths))
+				row += uint64(len(part))
+				column = append(column, scalars(part...)...)
+				if row == uint64(len(c.ids)) {
+					assert.Equal(t, c.held, len(m.tables[0].sequences) == 0 && !m.tables[0].inBuilder)
+				}
+			}
+			m.KeepIDs([]PartitionRows{{Name: "a", Rows: int64(row)}})
+			got, err := m.Vocabulary()
+			require.NoError(t, err)
+			requireSame(t, written(t, []testColumn{column}, Rules{}, t.TempDir()), got)
+			assert.Equal(t, c.held && len(c.ids) < most, got.kept != nil)
+			if !c.held {
+				assert.Zero(t, m.held.Load())
+			}
+			require.NoError(t, m.Close())
+		})
+	}
+}
+
+// TestKeptIDs applies a vocabulary to the rows that it was built of. The ids are those that lookups give, for mini-
+// batches that cross blocks and sequences, and of keys beside them that have lookups, or none.
+func TestKeptIDs(t *testing.T) {
+	const rows = 2*heldBlock + 100
+	random := rand.New(rand.NewPCG(3, 4))
+	keys := make([][]int64, 3)
+	for i := range keys {
+		keys[i] = make([]int64, rows)
+		for row := range keys[i] {
+			keys[i][row] = random.Int64N(1 << (12 + 8*i))
+		}
+	}
+	rules := Rules{Base: 5}
+	m, err := NewMemoryBuilder(columnsNamed(3), rules, BuilderOptions{Folder: t.TempDir()})
+	require.NoError(t, err)
+	for _, part := range [][2]int{{heldBlock + 7, rows}, {0, heldBlock + 7}} { // two sequences, the later first
+		for i := range keys {
+			require.NoError(t, m.Add(i, uint64(part[0]), keys[i][part[0]:part[1]], nil))
+		}
+	}
+	partitions := []PartitionRows{{Name: "a", Digest: [32]byte{1}, Rows: 100}, {Name: "none"},
+		{Name: "b", Digest: [32]byte{2}, Rows: rows - 100}}
+	m.KeepIDs(partitions)
+	v, err := m.Vocabulary()
+	require.NoError(t, err)
+	require.NoError(t, m.Close())
+	require.NotNil(t, v.kept)
+	var lookups []*Lookup
+	for i := range keys {
+		l, err := v.Lookup(columnsNamed(3)[i], UnknownFail, false)
+		require.NoError(t, err)
+		require.True(t, l.Kept())
+		lookups = append(lookups, l)
+	}
+	for _, ids := range []tensor.DType{tensor.Int32, tensor.Int64} {
+		schema := &tensor.Schema{Label: true, IDs: ids,
+			Keys: []tensor.Key{{Name: "c0"}, {Name: "c1"}, {Name: "c2"}, {Name: "as it is"}}}
+		made := *schema
+		made.IDs = tensor.Int64
+		wanted, err := NewApplier(&made, schema, []*Lookup{lookups[0].WithoutKept(), lookups[1].WithoutKept(),
+			lookups[2].WithoutKept(), nil})
+		require.NoError(t, err)
+		less := made
+		less.Keys = made.Keys[2:]
+		applier, err := NewApplier(&less, schema, []*Lookup{lookups[0], lookups[1], lookups[2].WithoutKept(), nil})
+		require.NoError(t, err)
+		for _, c := range []struct {
+			at   Rows
+			row  int
+			rows int
+		}{
+			{Rows{"a", [32]byte{1}, 0}, 0, 100}, {Rows{"b", [32]byte{2}, 0}, 100, rows - 100},
+			{Rows{"b", [32]byte{2}, heldBlock - 101}, heldBlock - 1, 10}, {Rows{"b", [32]byte{2}, 5}, 105, 1},
+		} {
+			batchOf := func(schema *tensor.Schema, columns ...[]int64) *tensor.MiniBatch {
+				mb := tensor.New(schema, c.rows, func() {})
+				mb.Label = make([]float32, c.rows)
+				for _, column := range columns {
+					mb.Values64 = append(mb.Values64, column[c.row:][:c.rows]...)
+				}
+				return mb
+			}
+			want, err := wanted.Apply(batchOf(&made, keys[0], keys[1], keys[2], keys[0]), Rows{})
+			require.NoError(t, err)
+			got, err := applier.Apply(batchOf(&less, keys[2], keys[0]), c.at)
+			require.NoError(t, err)
+			require.Empty(t, tensor.Diff(want, got))
+			got.Release()
+		}
+		for _, at := range []Rows{{"c", [32]byte{1}, 0}, {"a", [32]byte{2}, 0}, {"a", [32]byte{1}, 96},
+			{"a", [32]byte{1}, -1}, {"a", [32]byte{1}, math.MaxInt64}} {
+			mb := tensor.New(&less, 5, nil)
+			mb.Values64 = make([]int64, 10)
+			_, err := applier.Apply(mb, at)
+			require.ErrorIs(t, err, ErrNotKept)
+		}
+		_, err = NewApplier(&made, schema, []*Lookup{lookups[0], nil, nil, nil})
+		require.ErrorIs(t, err, tensor.ErrShape, "a kept key that is made as well")
+		list := *schema
+		list.Keys = []tensor.Key{{Name: "c0"}, {Name: "list", List: true}}
+		_, err = NewApplier(&tensor.Schema{IDs: tensor.Int64, Keys: list.Keys[1:]}, &list, []*Lookup{lookups[0], nil})
+		require.ErrorIs(t, err, tensor.ErrShape)
+	}
+	for _, others := range [][]PartitionRows{nil, partitions[:1], append(partitions, PartitionRows{Name: "d", Rows: 1})} {
+		assert.Nil(t, newKeptIDs(v.kept.columns, others))
+	}
 }

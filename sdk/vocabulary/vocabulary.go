@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 	"unicode/utf8"
 
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
@@ -51,8 +52,9 @@ type Vocabulary struct {
 	Tables  [][]int64 // the keys of each table in the order of their ids
 	Digest  Digest    // of the file
 
-	prepared []*unit.Table // of each table, set when the file is read
-	sizes    []int64       // keys of each table, of a vocabulary without its keys, see Description
+	prepared []preparedTable // of each table, set when the file is read
+	kept     *keptIDs        // of the rows that the vocabulary was built of; nil: they were not kept
+	sizes    []int64         // keys of each table, of a vocabulary without its keys, see Description
 }
 
 // Column returns the column of a name, or nil if the vocabulary lacks it.
@@ -120,6 +122,17 @@ func checkColumns(columns []Column, joint bool) error {
 	return nil
 }
 
+// preparedTable returns a table that is ready for lookups. It makes the table once, when it is first called.
+type preparedTable func() (*unit.Table, error)
+
+// prepareTable returns a list of keys as a table, which is there already unless it is nil.
+func prepareTable(keys []int64, table *unit.Table) preparedTable {
+	if table != nil {
+		return func() (*unit.Table, error) { return table, nil }
+	}
+	return sync.OnceValues(func() (*unit.Table, error) { return unit.NewTable(keys) })
+}
+
 // prepare makes the tables ready for lookups. It refuses a table that holds a key twice.
 func (v *Vocabulary) prepare() error {
 	for i, keys := range v.Tables {
@@ -127,7 +140,7 @@ func (v *Vocabulary) prepare() error {
 		if err != nil {
 			return fmt.Errorf("%w: table %d: %w", ErrDamaged, i, err)
 		}
-		v.prepared = append(v.prepared, table)
+		v.prepared = append(v.prepared, prepareTable(keys, table))
 	}
 	return nil
 }
@@ -135,8 +148,10 @@ func (v *Vocabulary) prepare() error {
 // MemoryBytes returns the memory of the keys and of the tables for lookups.
 func (v *Vocabulary) MemoryBytes() int64 {
 	n := 8 * v.Keys()
-	for _, table := range v.prepared {
-		n += table.Bytes()
+	for _, prepared := range v.prepared {
+		if table, err := prepared(); err == nil {
+			n += table.Bytes()
+		}
 	}
 	return n
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -21,6 +22,9 @@ type VocabularyPass struct {
 	// InMemory keeps the vocabulary in VocabularyReport.Vocabulary and writes no file: Path, Replace and Extend are not
 	// used.
 	InMemory bool
+	// KeepIDs has a vocabulary in memory keep the ids of all rows, if memory holds them, so that a job over the same
+	// partitions neither decodes the keys again nor looks them up. The vocabulary is then good for those only.
+	KeepIDs bool
 	// Extend names the vocabulary whose keys keep their ids; "" makes a new one. It may be Path.
 	Extend     string
 	Builder    vocabulary.BuilderOptions
@@ -95,6 +99,7 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 	if p.Started != nil {
 		p.Started(job.Plan().Rows())
 	}
+	rows := make([]int64, len(data.Manifest.Partitions)) // of each partition
 	splits := dataset.NewSplitCounter(job.Plan())
 	for mb, err := range job.MiniBatches(ctx) {
 		if err != nil {
@@ -103,6 +108,11 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 		if err := builder.add(uint64(made.Rows), mb); err != nil {
 			return nil, err
 		}
+		at, err := job.Plan().MiniBatch(mb.Name.Number)
+		if err != nil {
+			return nil, err
+		}
+		rows[at.Partition] += int64(mb.Rows)
 		made.Rows += int64(mb.Rows)
 		if err := splits.Add(mb.Name.Number); err != nil {
 			return nil, err
@@ -112,9 +122,21 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 				Keys: builder.keys()})
 		}
 	}
+	if p.KeepIDs && data.Malformed != program.MalformedDrop { // which rows are dropped is not known before they are read
+		builder.keep(partitionRows(data.Manifest, rows))
+	}
 	if err = builder.finish(made); err != nil {
 		return nil, err
 	}
 	made.Report, err = job.Report(ctx)
 	return made, err
+}
+
+// partitionRows says how many rows of each partition a pass saw.
+func partitionRows(m *dataset.Manifest, rows []int64) []vocabulary.PartitionRows {
+	list := make([]vocabulary.PartitionRows, len(rows))
+	for i, p := range m.Partitions {
+		list[i] = vocabulary.PartitionRows{Name: p.Name, Digest: p.Footer, Rows: rows[i]}
+	}
+	return list
 }

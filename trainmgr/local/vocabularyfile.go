@@ -36,6 +36,7 @@ func (p *VocabularyPass) checkPath() error {
 type passBuilder struct {
 	add    func(first uint64, mb *tensor.MiniBatch) error
 	finish func(made *VocabularyReport) error // sets what was built
+	keep   func(partitions []vocabulary.PartitionRows)
 	keys   func() int64
 	close  func() error
 }
@@ -47,7 +48,7 @@ func (p *VocabularyPass) builder(columns []vocabulary.Column, rules vocabulary.R
 		if err != nil {
 			return nil, err
 		}
-		return &passBuilder{add: b.AddMiniBatch, keys: b.Keys, close: b.Close,
+		return &passBuilder{add: b.AddMiniBatch, keep: b.KeepIDs, keys: b.Keys, close: b.Close,
 			finish: func(made *VocabularyReport) (err error) {
 				made.Vocabulary, err = b.Vocabulary()
 				return err
@@ -81,7 +82,8 @@ func (p *VocabularyPass) builder(columns []vocabulary.Column, rules vocabulary.R
 
 // fileBuilder is a builder that writes the pass's files.
 func (p *VocabularyPass) fileBuilder(b *vocabulary.Builder, closeBuilder func() error) *passBuilder {
-	return &passBuilder{add: b.AddMiniBatch, keys: b.Keys, close: closeBuilder,
+	return &passBuilder{add: b.AddMiniBatch, keep: func([]vocabulary.PartitionRows) {}, keys: b.Keys,
+		close: closeBuilder,
 		finish: func(made *VocabularyReport) (err error) {
 			made.Built, err = b.Finish(p.Path)
 			return err
