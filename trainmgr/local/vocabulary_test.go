@@ -323,3 +323,87 @@ func TestAPassThatFails(t *testing.T) {
 	_, err = (&VocabularyPass{Pipeline: &other, Name: "v", Path: path, Replace: true, Extend: path}).Run(t.Context(), both)
 	require.ErrorIs(t, err, vocabulary.ErrOther)
 }
+
+// TestKeptIDsOfManyDrives builds a vocabulary in memory that keeps the ids of all rows, of a whole data set and of rows
+// that a filter chooses. A job in another order makes the mini-batches of a vocabulary in a file, on one to three drives
+// and with every engine, and refuses other partitions.
+func TestKeptIDsOfManyDrives(t *testing.T) {
+	paths := writePartitions(t, 3)
+	for _, filter := range []string{"", "filter: {sampling: {key: row, rate: 0.5}}\n"} {
+		parse := func(batch int) *pipeline.Spec {
+			spec, err := pipeline.Parse([]byte(fmt.Sprintf(`batch: %d
+ids: int32
+label: {column: label}
+sparse:
+  - {columns: [cat_0], ops: [fill_null: 0, positive_modulus: 3000, vocabulary: v]}
+  - {columns: [cat_1], as: plain, ops: [sigrid_hash: {max: 1000}]}
+  - {columns: [cat_1], ops: [positive_modulus: 3000, vocabulary: v]}
+vocabularies: {v: {base: 3}}
+%s`, batch, filter)))
+			require.NoError(t, err)
+			return spec
+		}
+		for i, c := range []Config{
+			{Spread: 1, DriveOptions: host.DriveOptions{Engine: host.EngineReference}}, {Spread: 2},
+			{Spread: 3, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
+			{Spread: 2, DriveOptions: host.DriveOptions{Commands: "standard"}},
+		} {
+			c.Files = paths
+			path := filepath.Join(t.TempDir(), "v")
+			pass := VocabularyPass{Pipeline: parse(17 + 40*i), Name: "v", Path: path}
+			buildVocabulary(t, c, pass)
+			pass.InMemory, pass.KeepIDs = true, true
+			kept := buildVocabulary(t, c, pass).Vocabulary
+			inFile, err := vocabulary.Load(path)
+			require.NoError(t, err)
+			require.Equal(t, inFile.Digest, kept.Digest)
+			var made [2][]*tensor.MiniBatch
+			var bound [2]*pipeline.Spec
+			for j, v := range []*vocabulary.Vocabulary{inFile, kept} {
+				bound[j], err = parse(64).Bind("v", v)
+				require.NoError(t, err)
+				bound[j] = selected(t, c, bound[j])
+				run(t, c, trainmgr.Options{Pipeline: bound[j], Shuffle: dataset.ShuffleRows, Window: 2, Seed: 3,
+					Order: dataset.Deterministic, AllDrives: true}, func(mb *tensor.MiniBatch) {
+					require.NoError(t, mb.Validate())
+					made[j] = append(made[j], mb.Clone())
+				})
+			}
+			require.NotEmpty(t, made[0])
+			require.Len(t, made[1], len(made[0]))
+			for j := range made[0] {
+				require.Empty(t, tensor.Diff(made[0][j], made[1][j]), "configuration %d", i)
+			}
+
+			other := filepath.Join(t.TempDir(), filepath.Base(paths[0]))
+			require.NoError(t, os.WriteFile(other, makePartition(t, 99, 300, 120, 512), 0o600))
+			c.Files, c.Spread = []string{other}, 1
+			spec, err := parse(64).Bind("v", kept)
+			require.NoError(t, err)
+			spec = selected(t, c, spec)
+			m, err := Open(t.Context(), c)
+			require.NoError(t, err)
+			job, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, AllDrives: true})
+			require.NoError(t, err)
+			for _, err = range job.MiniBatches(t.Context()) {
+				if err != nil {
+					break
+				}
+			}
+			require.ErrorContains(t, err, "were not kept")
+			require.NoError(t, job.Close())
+			require.NoError(t, m.Close())
+		}
+	}
+}
+
+// selected binds the selection of a pipeline's filter to it.
+func selected(t *testing.T, c Config, spec *pipeline.Spec) *pipeline.Spec {
+	t.Helper()
+	m, err := Open(t.Context(), c)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	bound, _, err := (&Selections{}).Bind(t.Context(), m, spec)
+	require.NoError(t, err)
+	return bound
+}
