@@ -28,8 +28,8 @@ type readyLookup struct {
 }
 
 // NewApplier makes an applier of mini-batches of the schema made, which become those of schema. lookups has an element
-// for each key, nil for a key whose ids stay. Keys whose ids are kept, see Lookup.Kept, are not in made. The error wraps
-// tensor.ErrShape.
+// for each key, nil for a key whose ids stay. Keys whose ids are kept, see Lookup.Kept, are not in made. The error
+// wraps tensor.ErrShape.
 func NewApplier(made, schema *tensor.Schema, lookups []*Lookup) (*Applier, error) {
 	fail := func(why string) error { return fmt.Errorf("%w: lookups in vocabularies: %s", tensor.ErrShape, why) }
 	kept := 0
@@ -163,7 +163,9 @@ func narrowed(keys []int64) []int32 {
 
 // applyIDs makes the ids of a mini-batch, its lengths and its weights. memory is an empty slice of the keys' memory, or
 // one with room for all ids if some are kept.
-func applyIDs[From, To unit.ID](a *Applier, in, out *tensor.MiniBatch, at Rows, keys []From, memory []To) ([]To, error) {
+func applyIDs[From, To unit.ID](
+	a *Applier, in, out *tensor.MiniBatch, at Rows, keys []From, memory []To,
+) ([]To, error) {
 	fills, oneEach := 0, true // oneEach: every key has one id
 	for i, l := range a.lookups {
 		if l != nil && l.Drops() {

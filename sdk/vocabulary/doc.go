@@ -20,8 +20,9 @@
 // over all generations of the data.
 //
 // A [MemoryBuilder] makes the same vocabulary for this process only, without files. By the rules of Piper and MiniPipe
-// it needs neither positions nor counts nor a sort. Where memory holds the keys of the pass, each column gets its ids at
-// the end of it, and MemoryBuilder.KeepIDs keeps them: another pass over the same rows needs neither keys nor lookups.
+// it needs neither positions nor counts nor a sort. Where memory holds the keys of the pass, each column gets its ids
+// at the end of it, and MemoryBuilder.KeepIDs keeps them: another pass over the same rows needs neither keys nor
+// lookups.
 //
 // A [Lookup] is a vocabulary's table for one key of a pipeline, and an [Applier] replaces the ids of mini-batches by
 // lookups.

@@ -325,8 +325,8 @@ func TestAPassThatFails(t *testing.T) {
 }
 
 // TestKeptIDsOfManyDrives builds a vocabulary in memory that keeps the ids of all rows, of a whole data set and of rows
-// that a filter chooses. A job in another order makes the mini-batches of a vocabulary in a file, on one to three drives
-// and with every engine, and refuses other partitions.
+// that a filter chooses. A job in another order makes the mini-batches of a vocabulary in a file, on one to three
+// drives and with every engine, and refuses other partitions.
 func TestKeptIDsOfManyDrives(t *testing.T) {
 	paths := writePartitions(t, 3)
 	for _, filter := range []string{"", "filter: {sampling: {key: row, rate: 0.5}}\n"} {
