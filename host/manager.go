@@ -303,7 +303,7 @@ type RateOptions struct {
 
 // Rate returns P of a drive for a job: as it was measured before for the same drive, engine, pipeline, image and
 // mini-batch (kept), or, always with RateOptions.Again, as it is measured now. A P that was measured while the drive
-// had other streams open is returned and not kept.
+// had other streams open is returned and not kept. One that did not settle is kept for an hour.
 func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	o RateOptions) (rate api.Measurement, kept bool, err error) {
 	j, d, p, err := m.find(ctx, digest, drive)

@@ -39,6 +39,10 @@ type keptRate struct {
 	Measured      time.Time     `json:"measured"`
 }
 
+// unsettledTime is how long a P that did not settle is taken, before the next job measures it again: what disturbed it
+// may have ended.
+const unsettledTime = time.Hour
+
 // maxRates bounds the measurements in the file. The oldest are dropped first.
 const maxRates = 4096
 
@@ -70,12 +74,13 @@ func openRates(path string, log *slog.Logger) *rates {
 }
 
 // get returns the P that was measured, if it was. A record without a spread is of a version that counted the slow
-// beginning, and is not taken.
+// beginning, and is not taken. One that did not settle is taken for a while only.
 func (r *rates) get(key rateKey) (api.Measurement, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range r.list {
-		if k.rateKey == key && k.RowsPerSecond > 0 && k.Spread > 0 {
+		if k.rateKey == key && k.RowsPerSecond > 0 && k.Spread > 0 &&
+			(k.Settled || time.Since(k.Measured) < unsettledTime) {
 			return api.Measurement{RowsPerSecond: k.RowsPerSecond, Rows: k.Rows, Elapsed: k.Elapsed, Spread: k.Spread,
 				Settled: k.Settled}, true
 		}

@@ -469,6 +469,20 @@ func TestPIsKept(t *testing.T) {
 	assert.Equal(t, third, fourth, "what was measured beside others is not kept")
 	require.NoError(t, m.Close())
 
+	for age, taken := range map[time.Duration]bool{unsettledTime - time.Minute: true, unsettledTime + time.Minute: false} {
+		records[0]["settled"], records[0]["measured"] = false, time.Now().Add(-age).Format(time.RFC3339Nano)
+		b, err = json.Marshal(records)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(state, b, 0o600))
+		m, _ = open()
+		require.NoError(t, m.Prepare(t.Context(), j))
+		_, kept, err = m.Rate(t.Context(), j.Digest, "d", RateOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, taken, kept, "P that had not settled %v ago", age)
+		require.NoError(t, m.Close())
+	}
+	records[0]["settled"] = true
+
 	delete(records[0], "spread_share") // as an earlier version wrote it, which counted the slow beginning
 	b, err = json.Marshal(records)
 	require.NoError(t, err)

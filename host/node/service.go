@@ -243,6 +243,7 @@ func (s *service) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.
 	}
 	return &apiv1.MeasureResponse{
 		RowsPerSecond: rate.RowsPerSecond, Rows: rate.Rows, ElapsedSeconds: rate.Elapsed.Seconds(), Kept: kept,
+		SpreadShare: rate.Spread, Settled: rate.Settled,
 	}, nil
 }
 

@@ -47,6 +47,7 @@ type fakeNode struct {
 	hang     chan struct{}      // Measure waits for it, if set
 
 	unmeasured error          // the error that Measure returns
+	spread     float64        // that measure answers
 	resets     map[string]int // calls by method whose connections are still to be reset
 }
 
@@ -70,7 +71,7 @@ func (n *fakeNode) Prepare(_ context.Context, r *apiv1.PrepareRequest) (*apiv1.P
 
 func (n *fakeNode) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.MeasureResponse, error) {
 	n.mu.Lock()
-	known, p, hang, refuse := n.prepared[string(r.Job)] > 0, n.p[r.Drive], n.hang, n.unmeasured
+	known, p, hang, refuse, spread := n.prepared[string(r.Job)] > 0, n.p[r.Drive], n.hang, n.unmeasured, n.spread
 	n.mu.Unlock()
 	if refuse != nil {
 		return nil, refuse
@@ -88,7 +89,7 @@ func (n *fakeNode) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1
 	if p == 0 {
 		p = 1000
 	}
-	return &apiv1.MeasureResponse{RowsPerSecond: p, Rows: 1000, ElapsedSeconds: 1}, nil
+	return &apiv1.MeasureResponse{RowsPerSecond: p, Rows: 1000, ElapsedSeconds: 1, SpreadShare: spread}, nil
 }
 
 func (n *fakeNode) Finish(_ context.Context, r *apiv1.FinishRequest) (*apiv1.FinishResponse, error) {

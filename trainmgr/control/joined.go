@@ -41,7 +41,7 @@ func (c *conductor) measureJoined() {
 	}
 	c.job.measuring = true
 	c.wg.Go(func() {
-		rows, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest, source)
+		p, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest, source)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.job.measuring = false
@@ -53,7 +53,7 @@ func (c *conductor) measureJoined() {
 			c.logger.Warn("measure P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "error", err)
 			return
 		}
-		c.driveJoined(g, at, rows)
+		c.driveJoined(g, at, p)
 	})
 }
 
@@ -112,14 +112,14 @@ func (c *conductor) sourceToMeasure(g *edition) *apiv1.PartitionSource {
 
 // driveJoined records P of a drive that joined, and computes again how many drives T requires. The autoscaler
 // decides how many run. l.mu is held.
-func (c *conductor) driveJoined(g *edition, at fleet.DriveID, rows float64) {
+func (c *conductor) driveJoined(g *edition, at fleet.DriveID, p measuredP) {
 	if c.job.Phase().Ended() {
 		return
 	}
-	c.job.DriveMeasured(driveName(at), rows)
+	c.job.DriveMeasured(driveName(at), p.rows)
 	delete(c.job.unmeasured, driveName(at))
-	c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows,
-		"joined", true)
+	c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", p.rows,
+		"spread_share", p.spread, "settled", p.settled, "joined", true)
 	st := c.job.State()
 	if !slices.Contains(c.workersFor(), at) {
 		c.countAgain(g, st)

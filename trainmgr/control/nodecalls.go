@@ -83,27 +83,35 @@ func (n *nodeCalls) drain(ctx context.Context, node string, drain bool) error {
 	})
 }
 
-// measure asks a node for P of a drive, in rows a second. source is a partition to measure a worker of any reach on.
+// measuredP is P of a drive, in rows a second, and how well it is known.
+type measuredP struct {
+	rows    float64
+	spread  float64 // as in api.Measurement; 0: the node is of a version that does not say
+	settled bool
+}
+
+// measure asks a node for P of a drive. source is a partition to measure a worker of any reach on.
 func (n *nodeCalls) measure(ctx context.Context, node, drive string, job dataset.Digest,
-	source *apiv1.PartitionSource) (float64, error) {
-	rows := 0.0
-	err := n.call(ctx, node, measureTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
+	source *apiv1.PartitionSource) (p measuredP, err error) {
+	err = n.call(ctx, node, measureTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
 		r, err := c.Measure(ctx, &apiv1.MeasureRequest{Job: job[:], Drive: drive, Source: source})
 		if err == nil {
-			rows = r.RowsPerSecond
+			p = measuredP{rows: r.RowsPerSecond, spread: r.SpreadShare, settled: r.Settled}
 		}
 		return err
 	})
 	switch {
-	case err == nil && !(rows > 0 && rows < maxRate):
-		err = fmt.Errorf("it says %v rows/s", rows)
+	case err == nil && !(p.rows > 0 && p.rows < maxRate):
+		err = fmt.Errorf("it says %v rows/s", p.rows)
+	case err == nil && !(p.spread >= 0 && p.spread <= 1):
+		err = fmt.Errorf("it says that %v rows/s are known to a share of %v", p.rows, p.spread)
 	case connect.CodeOf(err) == connect.CodeNotFound: // the node was restarted, and gets the job after its next heartbeat
 		err = connect.NewError(connect.CodeUnavailable, err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("node %s: drive %s: measure P: %w", node, drive, err)
+		return measuredP{}, fmt.Errorf("node %s: drive %s: measure P: %w", node, drive, err)
 	}
-	return rows, nil
+	return p, nil
 }
 
 // fencing adds the leader's fence to every call.

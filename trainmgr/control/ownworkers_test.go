@@ -306,13 +306,27 @@ func TestAWorkerThatLiesAboutItsSpeed(t *testing.T) {
 		n.mu.Lock()
 		n.p["d"] = p
 		n.mu.Unlock()
-		rows, err := calls.measure(patient(t), "w", "d", digest, nil)
+		measured, err := calls.measure(patient(t), "w", "d", digest, nil)
 		if taken {
 			require.NoError(t, err)
-			assert.InDelta(t, p, rows, 0)
+			assert.Equal(t, measuredP{rows: p}, measured)
 			continue
 		}
 		assert.ErrorContains(t, err, "rows/s", "%v", p)
-		assert.Zero(t, rows)
+		assert.Zero(t, measured)
+	}
+	for spread, taken := range map[float64]bool{0: true, .05: true, 1: true, 1.1: false, -.1: false, math.NaN(): false,
+		math.Inf(1): false} {
+		n.mu.Lock()
+		n.p["d"], n.spread = 1000, spread
+		n.mu.Unlock()
+		measured, err := calls.measure(patient(t), "w", "d", digest, nil)
+		if taken {
+			require.NoError(t, err)
+			assert.Equal(t, measuredP{rows: 1000, spread: spread}, measured)
+			continue
+		}
+		assert.ErrorContains(t, err, "are known to a share of", "%v", spread)
+		assert.Zero(t, measured)
 	}
 }

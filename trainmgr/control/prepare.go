@@ -220,14 +220,15 @@ func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 		go func() {
 			defer wg.Done()
 			for name := range names {
-				rows, err := c.calls.measure(c.ctx, node, name, g.Digest, nil)
+				measured, err := c.calls.measure(c.ctx, node, name, g.Digest, nil)
 				mu.Lock()
 				if err != nil {
 					errs = append(errs, err)
 					c.logger.Warn("measure P", "job", c.job.ID, "node", node, "drive", name, "error", err)
 				} else {
-					p[driveName(fleet.DriveID{Node: node, Drive: name})] = rows
-					c.logger.Info("measured P", "job", c.job.ID, "node", node, "drive", name, "p_rows_per_second", rows)
+					p[driveName(fleet.DriveID{Node: node, Drive: name})] = measured.rows
+					c.logger.Info("measured P", "job", c.job.ID, "node", node, "drive", name, "p_rows_per_second",
+						measured.rows, "spread_share", measured.spread, "settled", measured.settled)
 				}
 				mu.Unlock()
 			}

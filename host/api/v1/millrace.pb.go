@@ -1685,7 +1685,9 @@ type MeasureResponse struct {
 	RowsPerSecond  float64                `protobuf:"fixed64,1,opt,name=rows_per_second,json=rowsPerSecond,proto3" json:"rows_per_second,omitempty"`
 	Rows           int64                  `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"`
 	ElapsedSeconds float64                `protobuf:"fixed64,3,opt,name=elapsed_seconds,json=elapsedSeconds,proto3" json:"elapsed_seconds,omitempty"`
-	Kept           bool                   `protobuf:"varint,4,opt,name=kept,proto3" json:"kept,omitempty"` // the result of an earlier measurement
+	Kept           bool                   `protobuf:"varint,4,opt,name=kept,proto3" json:"kept,omitempty"`                                   // the result of an earlier measurement
+	SpreadShare    float64                `protobuf:"fixed64,5,opt,name=spread_share,json=spreadShare,proto3" json:"spread_share,omitempty"` // half the width of the 95 % confidence interval, as a share of rows_per_second; 1: unknown
+	Settled        bool                   `protobuf:"varint,6,opt,name=settled,proto3" json:"settled,omitempty"`                             // the spread is at most 5 %; if not, the measurement ended at its limit
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1744,6 +1746,20 @@ func (x *MeasureResponse) GetElapsedSeconds() float64 {
 func (x *MeasureResponse) GetKept() bool {
 	if x != nil {
 		return x.Kept
+	}
+	return false
+}
+
+func (x *MeasureResponse) GetSpreadShare() float64 {
+	if x != nil {
+		return x.SpreadShare
+	}
+	return 0
+}
+
+func (x *MeasureResponse) GetSettled() bool {
+	if x != nil {
+		return x.Settled
 	}
 	return false
 }
@@ -7501,12 +7517,14 @@ const file_millrace_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x14\n" +
 	"\x05drive\x18\x02 \x01(\tR\x05drive\x12\x14\n" +
 	"\x05again\x18\x03 \x01(\bR\x05again\x124\n" +
-	"\x06source\x18\x04 \x01(\v2\x1c.millrace.v1.PartitionSourceR\x06source\"\x8a\x01\n" +
+	"\x06source\x18\x04 \x01(\v2\x1c.millrace.v1.PartitionSourceR\x06source\"\xc7\x01\n" +
 	"\x0fMeasureResponse\x12&\n" +
 	"\x0frows_per_second\x18\x01 \x01(\x01R\rrowsPerSecond\x12\x12\n" +
 	"\x04rows\x18\x02 \x01(\x03R\x04rows\x12'\n" +
 	"\x0felapsed_seconds\x18\x03 \x01(\x01R\x0eelapsedSeconds\x12\x12\n" +
-	"\x04kept\x18\x04 \x01(\bR\x04kept\"!\n" +
+	"\x04kept\x18\x04 \x01(\bR\x04kept\x12!\n" +
+	"\fspread_share\x18\x05 \x01(\x01R\vspreadShare\x12\x18\n" +
+	"\asettled\x18\x06 \x01(\bR\asettled\"!\n" +
 	"\rReportRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\"(\n" +
 	"\x0eReportResponse\x12\x16\n" +
