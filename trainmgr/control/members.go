@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,27 +137,53 @@ func join(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer c.CloseIdleConnections()
+	for begin := time.Now(); ; {
+		peers, away, err := askForPeers(ctx, c, o, own)
+		if err == nil {
+			o.Peers = peers
+			return nil
+		}
+		if !away || time.Since(begin) > joinTime || !sleep(ctx, joinPause) {
+			return err
+		}
+	}
+}
+
+// joinTime is how long a member that joins waits for members that answer and whose etcd is electing a leader. It asks
+// again after a pause.
+const (
+	joinTime  = 10 * time.Second
+	joinPause = 200 * time.Millisecond
+)
+
+// askForPeers asks the members at Options.Join, one after the other, for the list of members. away says that none had
+// the list, and that one is without it for now.
+func askForPeers(ctx context.Context, c *http.Client, o *Options, own string) (peers []string, away bool, err error) {
 	var errs []error
 	for _, at := range o.Join {
 		base, err := identity.BaseURL(at)
 		if err != nil {
-			return fmt.Errorf("join %s: %w", at, err)
+			return nil, false, fmt.Errorf("join %s: %w", at, err)
 		}
 		asking, cancel := context.WithTimeout(ctx, membersTime+reachTime)
 		r, err := apiv1connect.NewControlClient(c, base, connect.WithReadMaxBytes(maxRequest)).ListMembers(asking,
 			&apiv1.ListMembersRequest{})
 		cancel()
 		if err != nil {
+			var answer *connect.Error
+			if errors.As(err, &answer) {
+				away = away || answer.Code() == connect.CodeUnavailable && connect.IsWireError(answer)
+			}
 			errs = append(errs, fmt.Errorf("join %s: %w", at, err))
 			continue
 		}
-		o.Peers, err = peersOf(r.Members, o.Name, own)
+		peers, err = peersOf(r.Members, o.Name, own)
 		if err != nil {
-			return fmt.Errorf("join %s: %w", at, err)
+			return nil, false, fmt.Errorf("join %s: %w", at, err)
 		}
-		return nil
+		return peers, false, nil
 	}
-	return errors.Join(errs...)
+	return nil, away, errors.Join(errs...)
 }
 
 // peersOf lists members as NAME=URL, with this member's name at its URL.

@@ -2,7 +2,10 @@ package control
 
 import (
 	"context"
+	"errors"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +17,53 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
 )
+
+// electing answers as a member does whose etcd has no leader, a number of times, and then with a list of members.
+type electing struct {
+	apiv1connect.UnimplementedControlHandler
+	left  atomic.Int32 // calls to refuse
+	code  connect.Code
+	asked atomic.Int32
+}
+
+func (e *electing) ListMembers(context.Context, *apiv1.ListMembersRequest) (*apiv1.ListMembersResponse, error) {
+	e.asked.Add(1)
+	if e.left.Add(-1) >= 0 {
+		return nil, connect.NewError(e.code, errors.New("etcd is without a leader for now"))
+	}
+	return &apiv1.ListMembersResponse{Members: []*apiv1.Member{{Name: "m0", PeerUrls: []string{"http://m0:1"}},
+		{Id: "b", PeerUrls: []string{"http://m3:1"}}}}, nil
+}
+
+// TestAMemberJoinsDuringAnElection asks members that cannot list the members for a moment, that refuse, and that nobody
+// reaches.
+func TestAMemberJoinsDuringAnElection(t *testing.T) {
+	for _, c := range []struct {
+		code  connect.Code
+		asked int32
+		says  string
+	}{{connect.CodeUnavailable, 3, ""}, {connect.CodePermissionDenied, 1, "without a leader"}} {
+		e := &electing{code: c.code}
+		e.left.Store(2)
+		_, handler := apiv1connect.NewControlHandler(e)
+		server := httptest.NewServer(handler)
+		defer server.Close()
+		o := &Options{Name: "m3", Peers: []string{"m3=http://m3:1"}, Join: []string{"http://127.0.0.1:1", server.URL},
+			Data: t.TempDir()}
+		err := join(patient(t), o)
+		assert.Equal(t, c.asked, e.asked.Load())
+		if c.says != "" {
+			require.ErrorContains(t, err, c.says)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, []string{"m0=http://m0:1", "m3=http://m3:1"}, o.Peers)
+	}
+	begin := time.Now()
+	o := &Options{Name: "m3", Peers: []string{"m3=http://m3:1"}, Join: []string{"http://127.0.0.1:1"}, Data: t.TempDir()}
+	require.ErrorContains(t, join(patient(t), o), "connection refused")
+	assert.Less(t, time.Since(begin), joinTime, "nobody is there to wait for")
+}
 
 // TestAMemberIsReplacedForGood has the leader of three members die with its disk in the middle of an epoch. The dead
 // member is removed, and another member is added and joins. When a second of the first three members dies, the job
