@@ -20,6 +20,9 @@ func Build(s *Spec) ([]byte, error) {
 	if len(s.Modules) > 0 {
 		h.minor = MinorModules
 	}
+	if s.Parameters != nil {
+		h.minor = MinorParameters
+	}
 	if len(s.Platform) == 0 || len(s.Platform) > platformSize || strings.ContainsRune(s.Platform, 0) {
 		return nil, &Error{Detail: "platform name must have 1 to 64 bytes and no NUL", Err: ErrContent}
 	}
@@ -38,6 +41,7 @@ func Build(s *Spec) ([]byte, error) {
 		{KindPartition, s.Partition, false},
 		{KindKernels, s.Kernels, len(s.Kernels) == 0},
 		{KindResources, s.Resources, len(s.Resources.Units) == 0},
+		{KindParameters, s.Parameters, s.Parameters == nil},
 		{KindSelfTest, s.SelfTest, len(s.SelfTest) == 0},
 		{KindBuild, s.Build, s.Build == BuildInfo{}},
 	} {
@@ -129,6 +133,14 @@ func (s *Spec) check() error {
 	for _, k := range s.Kernels {
 		if !units[k.Unit] {
 			return bad(KindKernels, "kernel %q is of unit %d, which the image lacks", k.Name, k.Unit)
+		}
+	}
+	if s.Parameters != nil {
+		if err := s.Parameters.check(units); err != nil {
+			return bad(KindParameters, "%v", err)
+		}
+		if list := s.Unsourced(); len(list) > 0 {
+			return bad(KindParameters, "the image has %s beside its parameters: leave it out, for it names no source", list[0])
 		}
 	}
 	if err := s.checkModules(units[uint16(program.UnitWasm)]); err != nil {

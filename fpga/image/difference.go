@@ -49,7 +49,7 @@ func Diff(a, b *Image) []Difference {
 
 // kindsInOrder returns the kinds of sections in the order of the file.
 func kindsInOrder() (kinds []Kind) {
-	for k := KindUnits; k <= KindModules; k++ {
+	for k := KindUnits; k <= KindParameters; k++ {
 		kinds = append(kinds, k)
 	}
 	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Compare(a.order(), b.order()) })

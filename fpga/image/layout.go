@@ -20,12 +20,14 @@ const (
 	// MaxJSON bounds a structured section, so that decoding it cannot ask for much memory.
 	MaxJSON = 1 << 20
 
-	// Major and Minor are the format version that Build writes for an image without modules. Parse takes any minor
-	// version of this major one.
+	// Major and Minor are the format version that Build writes for an image without modules and without parameters.
+	// Parse takes any minor version of this major one.
 	Major = 1
 	Minor = 0
 	// MinorModules is the minor version of an image with modules.
 	MinorModules = 1
+	// MinorParameters is the minor version of an image with parameters.
+	MinorParameters = 2
 
 	align        = 64
 	headerSize   = 200
@@ -55,7 +57,7 @@ const (
 var magic = [8]byte{0x89, 'M', 'I', 'M', 'G', '\r', '\n', 0x1a}
 
 // Kind names a section. The numbers are part of the format. Sections lie in a file in the order of their numbers, save
-// MODULES, which lies behind SELFTEST: the signature covers what is before it.
+// PARAMETERS and MODULES, which lie before and behind SELFTEST: the signature covers what is before it.
 type Kind uint32
 
 // The sections. The numbers are part of the format.
@@ -73,6 +75,7 @@ const (
 	KindUser         Kind = 11 // free bytes; not part of the id
 	KindSignature    Kind = 12 // Ed25519 over everything before it; not part of the id
 	KindModules      Kind = 13 // WebAssembly modules that programs may name; behind SELFTEST
+	KindParameters   Kind = 14 // clock, elements, lanes, initiation intervals, latencies with sources; before SELFTEST
 )
 
 // name is the section's name as it stands in the table.
@@ -104,6 +107,8 @@ func (k Kind) name() string {
 		return "SIGNATURE"
 	case KindModules:
 		return "MODULES"
+	case KindParameters:
+		return "PARAMETERS"
 	}
 	return ""
 }
@@ -117,7 +122,10 @@ func (k Kind) String() string {
 
 // order returns the place of the section among the others of a file.
 func (k Kind) order() uint64 {
-	if k == KindModules {
+	switch k {
+	case KindParameters:
+		return 2*uint64(KindSelfTest) - 1
+	case KindModules:
 		return 2*uint64(KindSelfTest) + 1
 	}
 	return 2 * uint64(k)
@@ -129,7 +137,7 @@ func (k Kind) canonical() bool { return k != KindBuild && k != KindUser && k != 
 // required reports whether Build marks the section as one that a reader must understand.
 func (k Kind) required() bool {
 	switch k {
-	case KindUnits, KindPartition, KindKernels, KindSelfTest, KindSignature, KindModules:
+	case KindUnits, KindPartition, KindKernels, KindSelfTest, KindSignature, KindModules, KindParameters:
 		return true
 	}
 	return false

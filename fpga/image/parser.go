@@ -91,6 +91,10 @@ func Parse(b []byte) (*Image, error) {
 		return nil, &Error{Section: KindModules.name(), Detail: fmt.Sprintf("in an image of version %d.%d, want %d.%d",
 			Major, h.minor, Major, MinorModules), Err: ErrLayout}
 	}
+	if m.section(KindParameters) != nil && h.minor < MinorParameters {
+		return nil, &Error{Section: KindParameters.name(), Detail: fmt.Sprintf("in an image of version %d.%d, want %d.%d",
+			Major, h.minor, Major, MinorParameters), Err: ErrLayout}
+	}
 	m.ID = identity(h, sections)
 	if !bytes.Equal(m.ID[:], b[offID:][:32]) {
 		return nil, &Error{Detail: "image id differs from the sections'", Err: ErrCorrupt}
@@ -206,6 +210,9 @@ func (m *Image) decode(s *section, start int) error {
 		dst = &p.Kernels
 	case KindResources:
 		dst = &p.Resources
+	case KindParameters:
+		p.Parameters = new(Parameters) // so that the text null is refused: its canonical form is another
+		dst = p.Parameters
 	case KindSelfTest:
 		dst = &p.SelfTest
 	case KindBuild:

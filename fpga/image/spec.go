@@ -17,7 +17,8 @@ type Spec struct {
 	Kernels     []Kernel
 	Resources   Resources
 	SelfTest    []Vector
-	Modules     []Module // ascending by name; an image with modules has the unit wasm
+	Modules     []Module    // ascending by name; an image with modules has the unit wasm
+	Parameters  *Parameters // nil: the image states none
 	Build       BuildInfo
 	User        []byte
 }
@@ -28,7 +29,7 @@ type Unit struct {
 	Number  uint16 `json:"number"`  // program.Unit
 	Name    string `json:"name"`    // the operator's name, e.g. "sigrid_hash"
 	Version uint16 `json:"version"` // version of its definition; a program names it
-	Lanes   uint16 `json:"lanes"`   // values a cycle; 0: not stated
+	Lanes   uint16 `json:"lanes"`   // of format 1.0, see Unsourced; 0 in an image with Parameters
 	Source  string `json:"source"`  // SHA-256 of the RTL source in hexadecimal; empty: no RTL yet
 }
 
@@ -57,8 +58,8 @@ type Connection struct {
 	Memory  string `json:"memory"`
 }
 
-// Clock is a frequency of the region, as the tools that built the image reported it. A drive refuses an image whose
-// Granted is above Screened. The software drive has no clock: it runs as fast as its host, and ignores these values.
+// Clock is a frequency of format 1.0. It names no source, and nothing reads it; see [Spec.Unsourced]. Granted above
+// Screened is refused. An image with Parameters has no Clocks.
 type Clock struct {
 	Name      string `json:"name"`
 	Requested uint32 `json:"requested_khz"`
@@ -84,8 +85,8 @@ type Kernel struct {
 	Args    []string `json:"args"`
 	In      []string `json:"in"` // kinds of value it takes
 	Out     string   `json:"out"`
-	II      uint16   `json:"initiation_interval"` // cycles a value and lane; 0: no tool reported it
-	Latency uint16   `json:"latency_cycles"`      // 0: no tool reported it
+	II      uint16   `json:"initiation_interval"` // of format 1.0, see Unsourced; 0 in an image with Parameters
+	Latency uint16   `json:"latency_cycles"`      // of format 1.0, see Unsourced; 0 in an image with Parameters
 }
 
 // Resources are what synthesis reported.

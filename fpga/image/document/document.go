@@ -31,12 +31,13 @@ type Document struct {
 	Compute     []image.ComputeUnit `json:"compute,omitempty"`
 	Memories    []image.Memory      `json:"memories,omitempty"`
 	Connections []image.Connection  `json:"connections,omitempty"`
-	Clocks      []image.Clock       `json:"clocks,omitempty"`
+	Clocks      []image.Clock       `json:"clocks,omitempty"` // of images of format 1.0; Read refuses them
 	Partition   image.Partition     `json:"partition"`
 	Kernels     []image.Kernel      `json:"kernels,omitempty"`
 	Resources   *image.Resources    `json:"resources,omitempty"`
 	SelfTest    []image.Vector      `json:"selftest,omitempty"`
 	Modules     []image.Module      `json:"modules,omitempty"`
+	Parameters  *image.Parameters   `json:"parameters,omitempty"`
 	Build       image.BuildInfo     `json:"build"`
 	User        []byte              `json:"user,omitempty"`
 }
@@ -46,7 +47,7 @@ func Of(s *image.Spec) Document {
 	d := Document{
 		Platform: s.Platform, Interface: s.Interface, Time: s.Time, Units: s.Units, Compute: s.Compute, Memories: s.Memories,
 		Connections: s.Connections, Clocks: s.Clocks, Partition: s.Partition, Kernels: s.Kernels, SelfTest: s.SelfTest,
-		Modules: s.Modules, Build: s.Build, User: s.User,
+		Modules: s.Modules, Parameters: s.Parameters, Build: s.Build, User: s.User,
 	}
 	if len(s.Resources.Units) > 0 {
 		d.Resources = &s.Resources
@@ -125,6 +126,20 @@ func Read(b []byte, epoch uint64) (*image.Spec, error) {
 			}
 		}
 	}
+	if list := s.Unsourced(); len(list) > 0 {
+		at := parts["kernels"]
+		for _, name := range []string{"units", "clocks"} {
+			if parts[name] != nil {
+				at = parts[name]
+			}
+		}
+		return nil, fault(at, "", "%s names no source: leave it out, and state the figure in parameters", list[0])
+	}
+	if s.Parameters != nil {
+		if err := fillFigures(s); err != nil {
+			return nil, fault(parts["parameters"], "parameters", "%s", err)
+		}
+	}
 	return s, nil
 }
 
@@ -169,6 +184,8 @@ func part(s *image.Spec, key string) any {
 		return &s.SelfTest
 	case "modules":
 		return &s.Modules
+	case "parameters":
+		return &s.Parameters
 	case "build":
 		return &s.Build
 	case "user":
