@@ -273,6 +273,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(signed)
 	f.Add(b[:headerSize])
 	f.Add(built(f, withModules()))
+	f.Add(built(f, withParameters()))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// A fuzzer cannot find digests, so the bytes are tried as they are and with digests that fit.
 		for range 2 {

@@ -61,14 +61,10 @@ func TestStockStatesNoHardwareFigure(t *testing.T) {
 	require.NoError(t, err)
 	m, err := Parse(b)
 	require.NoError(t, err)
-	assert.Empty(t, m.Spec.Clocks)
+	assert.Nil(t, m.Spec.Parameters)
+	assert.Empty(t, m.Spec.Unsourced())
 	assert.Equal(t, Resources{}, m.Spec.Resources)
 	for _, u := range m.Spec.Units {
-		assert.Zero(t, u.Lanes, u.Name)
 		assert.Empty(t, u.Source, u.Name)
-	}
-	for _, k := range m.Spec.Kernels {
-		assert.Zero(t, k.II, k.Name)
-		assert.Zero(t, k.Latency, k.Name)
 	}
 }

@@ -67,17 +67,17 @@ func TestBase(t *testing.T) {
 	s.Time = m.Spec.Time
 	assert.Equal(t, &m.Spec, s)
 
-	s, err = Read([]byte("time: 7\nclocks:\n  - {name: kernel, requested_khz: 1, granted_khz: 1, screened_khz: "+
+	s, err = Read([]byte("time: 7\nmemories:\n  - {name: slm, type: ddr4, base: 1, size: "+
 		"0x2}\nbase: stock\nbuild: {tool: t}\nuser: aGk=\n"), 5)
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, s.Time)
-	assert.Equal(t, []image.Clock{{Name: "kernel", Requested: 1, Granted: 1, Screened: 2}}, s.Clocks,
+	assert.Equal(t, []image.Memory{{Name: "slm", Type: "ddr4", Base: 1, Size: 2}}, s.Memories,
 		"replaced whole, wherever the base stands")
 	assert.Equal(t, image.BuildInfo{Tool: "t"}, s.Build)
 	assert.Equal(t, []byte("hi"), s.User)
 	assert.Equal(t, m.Spec.Units, s.Units)
 
-	s, err = Read([]byte("platform: p\nunits: [{number: 1, name: u, version: 1, lanes: 1}]\nselftest: stock\n"), 0)
+	s, err = Read([]byte("platform: p\nunits: [{number: 1, name: u, version: 1}]\nselftest: stock\n"), 0)
 	require.NoError(t, err)
 	assert.Equal(t, m.Spec.SelfTest, s.SelfTest)
 	assert.Empty(t, s.Kernels)
@@ -115,7 +115,8 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("base: stock\nclocks: [{name: kernel, granted_khz: 1}]\nuser: aGk=\n"))
-	text, err := json.Marshal(Document{Platform: "p", Units: []image.Unit{{Number: 1, Name: "u", Version: 1, Lanes: 1}}})
+	f.Add([]byte("base: stock\n" + parametersText))
+	text, err := json.Marshal(Document{Platform: "p", Units: []image.Unit{{Number: 1, Name: "u", Version: 1}}})
 	require.NoError(f, err)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, b []byte) {

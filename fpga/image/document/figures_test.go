@@ -1,0 +1,73 @@
+package document
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/rtl"
+)
+
+// parametersText are parameters of the stock image's SigridHash, with figures of fpga/rtl.
+var parametersText = fmt.Sprintf(`parameters:
+  clock_khz: {value: 223000, source: requested}
+  buffers: {value: 2, source: requested}
+  chained: {value: 1, source: assumed, reference: a test}
+  units:
+    - unit: %d
+      elements: {value: 8, source: requested}
+      lanes: {value: 1, source: requested}
+      initiation_interval: {source: rtl}
+      latency_cycles: {source: rtl}
+`, program.UnitSigridHash)
+
+// TestFiguresOfTheHardwareDescription reads figures whose source is "rtl" from fpga/rtl, and reads its own document
+// again. Documents with other figures are refused.
+func TestFiguresOfTheHardwareDescription(t *testing.T) {
+	unit, err := rtl.Named("sigrid_hash")
+	require.NoError(t, err)
+	digest, err := unit.Digest()
+	require.NoError(t, err)
+	s, err := Read([]byte("base: stock\n"+parametersText), 0)
+	require.NoError(t, err)
+	got := s.Parameters.Units[0]
+	reference := "sigrid_hash " + digest
+	assert.Equal(t, image.Figure{Value: uint32(unit.InitiationInterval), Source: "rtl", Reference: reference}, got.Interval)
+	assert.Equal(t, image.Figure{Value: uint32(unit.Latency), Source: "rtl", Reference: reference}, got.Latency)
+	_, err = image.Build(s)
+	require.NoError(t, err)
+
+	text, err := json.Marshal(Of(s))
+	require.NoError(t, err)
+	again, err := Read(text, 0)
+	require.NoError(t, err)
+	assert.Equal(t, s.Parameters, again.Parameters)
+
+	change := func(old, new string) string {
+		require.Contains(t, parametersText, old)
+		return "base: stock\n" + strings.Replace(parametersText, old, new, 1)
+	}
+	for says, text := range map[string]string{
+		"unit sigrid_hash: latency_cycles is 1": change("latency_cycles: {", "latency_cycles: {value: 1, "),
+		"initiation_interval is 0 of \"mine\"":  change("interval: {", "interval: {reference: mine, "),
+		"fpga/rtl has no unit \"parquet\"": change(fmt.Sprintf("unit: %d", program.UnitSigridHash),
+			fmt.Sprintf("unit: %d", program.UnitParquet)),
+		"fpga/rtl has no unit \"\"":                change(fmt.Sprintf("unit: %d", program.UnitSigridHash), "unit: 999"),
+		"clock kernel names no source":             "base: stock\nclocks: [{name: kernel, requested_khz: 1, screened_khz: 2}]\n",
+		"lanes of unit u names no source":          "units: [{number: 1, name: u, version: 1, lanes: 1}]\n",
+		"latency_cycles of kernel k names no":      "kernels: [{unit: 1, name: k, latency_cycles: 3}]\n",
+		"initiation_interval of kernel k names no": "kernels: [{unit: 1, name: k, initiation_interval: 1}]\n",
+	} {
+		_, err := Read([]byte(text), 0)
+		var e *Error
+		require.ErrorAs(t, err, &e, says)
+		assert.ErrorContains(t, err, says)
+		assert.Positive(t, e.Line)
+	}
+}
