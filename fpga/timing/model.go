@@ -1,6 +1,9 @@
 package timing
 
-import "cmp"
+import (
+	"cmp"
+	"math"
+)
 
 // Workload is the cost of one row, on average.
 type Workload struct {
@@ -18,13 +21,7 @@ type Workload struct {
 }
 
 // InBytes is the size of a row in a file that is PLAIN and uncompressed, its label included.
-func (w Workload) InBytes() float64 {
-	b := 4*float64(w.Dense) + w.ids()*float64(w.IDBytes) + 4
-	if !w.Fixed {
-		b += 4 * float64(w.Sparse)
-	}
-	return b
-}
+func (w Workload) InBytes() float64 { return w.decodedBytes() + labelBytes }
 
 // labelBytes and lengthBytes are the bytes of a label and of a list's length.
 const (
@@ -62,80 +59,134 @@ func (w Workload) Decoded() float64 {
 	return n
 }
 
+// decodedBytes is the size of a row's decoded values, without the label.
+func (w Workload) decodedBytes() float64 {
+	b := 4*float64(w.Dense) + w.ids()*float64(w.IDBytes)
+	if !w.Fixed {
+		b += 4 * float64(w.Sparse)
+	}
+	return b
+}
+
 // Hashed is the number of ids hashed a row.
 func (w Workload) Hashed() float64 { return w.ids() + float64(w.Generated) }
 
+// Elements are the copies of one unit that a device has. A value enters a copy in each of Lanes lanes every Interval
+// cycles, and its result leaves it Latency cycles later.
+type Elements struct {
+	Count    int
+	Lanes    int // 0 is 1
+	Interval int // 0 is 1
+	Latency  int
+}
+
+// cycles is the time in which the elements take values and yield the last result.
+func (e Elements) cycles(values float64) float64 {
+	switch {
+	case values == 0:
+		return 0
+	case e.Count <= 0:
+		return math.Inf(1)
+	}
+	return values*float64(cmp.Or(e.Interval, 1))/float64(e.Count*cmp.Or(e.Lanes, 1)) + float64(e.Latency)
+}
+
 // Device is a drive. Bandwidths are in bytes a second.
 type Device struct {
-	Name     string
-	ClockHz  float64
-	P2P      float64 // flash to device memory
-	DDR      float64 // device memory, sustained
-	Output   float64 // device memory to host
-	Lanes    float64 // values a cycle of one decoder
-	Decoders int
-	Hashers  int
-	Loggers  int
-	Buckets  int // Bucketize elements
-	Watts    float64
-	Bytes    float64 // flash
+	Name    string
+	ClockHz float64
+	P2P     float64 // flash to device memory
+	DDR     float64 // device memory, sustained; reads and writes share it
+	Output  float64 // device memory to the host
+	PCIe    float64 // the link to the host, which the output cannot exceed; 0: no bound
+	Network float64 // the host to the trainer; 0: the trainer is on the drive's host
+
+	Decode, Bucketize, Hash, Log Elements
+
+	Chained bool // decoded values reach the operators on chip; else they are written to device memory and read again
+	Overlap bool // double buffers: stages work on successive mini-batches at the same time
+
+	Watts float64
+	Bytes float64 // flash
 }
 
 // Constants with their sources.
 const (
-	PreStoClockHz       = 223e6        // PreSto, Table II: all units at 223 MHz
-	PreStoWatts         = 25.0         // PreSto, IV: the U.2 power envelope
-	AssumedP2P          = 3.0e9        // assumption: PCIe Gen3 x4 less overhead
-	SmartSSDMeasuredP2P = 2.231e9      // mean of 300 reads of 2 GB: Defibrilator/smartssd-benchmarks, report.md
-	FittedOutput        = 2.0e9        // fitted to the paper's 40.8 % for Extract: with it the model gives 40.4 % on RM5
-	AssumedDDR          = 0.8 * 19.2e9 // DDR4-2400 x64 at 80 %
-	SmartSSDBytes       = 3.84e12      // Samsung SmartSSD
-	TableIIElements     = 8            // inferred: the common factor of Table II's DSP, URAM and BRAM counts
+	PreStoClockHz       = 223e6                   // published: PreSto, Table II: all units at 223 MHz
+	PreStoWatts         = 25.0                    // published: PreSto, IV: the U.2 power envelope, a limit
+	AssumedP2P          = 3.0e9                   // assumed: PCIe Gen3 x4 less overhead
+	SmartSSDMeasuredP2P = 2.231e9                 // published: mean of 300 reads of 2 GB: Defibrilator/smartssd-benchmarks
+	FittedOutput        = 2.0e9                   // fitted to PreSto's 40.8 % for Extract: the model gives 40.4 % on RM5
+	AssumedDDR          = 0.8 * 19.2e9            // assumed: 80 % of DDR4-2400 x64
+	PCIeGen3x4          = 4 * 8e9 / 8 * 128 / 130 // published: PCI Express 3.0: 4 lanes of 8 GT/s, 128 of 130 bits are data
+	SmartSSDBytes       = 3.84e12                 // published: Samsung SmartSSD
+	TableIIElements     = 8                       // inferred: the common factor of PreSto's Table II's DSP, URAM and BRAM counts
 )
 
-// SmartSSD is the drive of PreSto as the model sees it: eight elements of one value a cycle of each unit.
+// SmartSSD is the drive of PreSto as the model sees it: eight elements of one value a cycle of each unit. That decoded
+// values stay on chip and that stages overlap is assumed; PreSto states no latencies of its units, so there are none.
 func SmartSSD() Device {
+	elements := Elements{Count: TableIIElements, Lanes: 1, Interval: 1}
 	return Device{
-		Name: "SmartSSD (model)", ClockHz: PreStoClockHz, P2P: AssumedP2P, DDR: AssumedDDR, Output: FittedOutput, Lanes: 1,
-		Decoders: TableIIElements, Hashers: TableIIElements, Loggers: TableIIElements, Buckets: TableIIElements,
-		Watts: PreStoWatts, Bytes: SmartSSDBytes,
+		Name: "SmartSSD (model)", ClockHz: PreStoClockHz, P2P: AssumedP2P, DDR: AssumedDDR, Output: FittedOutput,
+		PCIe: PCIeGen3x4, Decode: elements, Bucketize: elements, Hash: elements, Log: elements, Chained: true,
+		Overlap: true, Watts: PreStoWatts, Bytes: SmartSSDBytes,
 	}
 }
 
-// Times are the seconds that each stage takes for one mini-batch.
+// The stages of a mini-batch, as [Times.Bottleneck] names them.
+const (
+	StageMove      = "move"
+	StageDecode    = "decode"
+	StageBucketize = "bucketize"
+	StageHash      = "sigrid_hash"
+	StageLog       = "log"
+	StageOutput    = "output"
+	StageNetwork   = "network"
+	StageDDR       = "ddr"
+)
+
+// Times are the seconds that each stage takes for one mini-batch. The time of a stage whose unit the device lacks is
+// infinite, and the throughput is 0.
 type Times struct {
 	Rows                                       int
 	Move, Decode, Bucketize, Hash, Log, Output float64
-	DDR                                        float64 // of memory traffic if every stage goes through device memory
+	Network                                    float64 // 0 where the trainer is on the drive's host
+	DDR                                        float64 // of all the traffic to and from device memory
+	Overlap                                    bool
 }
 
 // Batch returns the stage times of a mini-batch of rows rows.
 func (d Device) Batch(w Workload, rows int) Times {
 	n := float64(rows)
-	cycles := func(values float64, elements int) float64 {
-		if elements <= 0 {
-			return 0
-		}
-		return values / float64(elements) / d.ClockHz
+	out := d.Output
+	if d.PCIe > 0 {
+		out = min(out, d.PCIe)
 	}
-	decoded := 4*float64(w.Dense) + w.ids()*float64(w.IDBytes)
-	if !w.Fixed {
-		decoded += 4 * float64(w.Sparse)
+	// The moved bytes and the tensors are each written once and read once.
+	traffic := 2 * (w.InBytes() + w.outBytes())
+	if !d.Chained {
+		traffic += 2 * w.decodedBytes()
 	}
-	return Times{
+	t := Times{
 		Rows:   rows,
 		Move:   n * w.InBytes() / d.P2P,
-		Decode: cycles(n*w.Decoded()/d.Lanes, d.Decoders),
+		Decode: d.Decode.cycles(n*w.Decoded()) / d.ClockHz,
 		// values, and loading the borders
-		Bucketize: cycles(n*float64(w.Generated)+float64(w.Generated*w.Borders), d.Buckets),
-		Hash:      cycles(n*w.Hashed(), d.Hashers),
-		Log:       cycles(n*float64(w.Dense), d.Loggers),
-		Output:    n * w.outBytes() / d.Output,
-		DDR:       n * 2 * (w.InBytes() + decoded + w.outBytes()) / d.DDR,
+		Bucketize: d.Bucketize.cycles(n*float64(w.Generated)+float64(w.Generated*w.Borders)) / d.ClockHz,
+		Hash:      d.Hash.cycles(n*w.Hashed()) / d.ClockHz,
+		Log:       d.Log.cycles(n*float64(w.Dense)) / d.ClockHz,
+		Output:    n * w.outBytes() / out,
+		DDR:       n * traffic / d.DDR,
+		Overlap:   d.Overlap,
 	}
+	if d.Network > 0 {
+		t.Network = n * w.outBytes() / d.Network
+	}
+	return t
 }
 
-// Serial is the latency of one mini-batch whose stages run one after the other.
+// Serial is the latency of one mini-batch whose stages run one after the other, until it is in the host's memory.
 func (t Times) Serial() float64 {
 	return t.Move + t.Decode + t.Bucketize + t.Hash + t.Log + t.Output
 }
@@ -143,23 +194,39 @@ func (t Times) Serial() float64 {
 // ExtractShare is the part of the serial time that PreSto calls Extract: moving and decoding.
 func (t Times) ExtractShare() float64 { return (t.Move + t.Decode) / t.Serial() }
 
-// Bottleneck names the stage that bounds the throughput when all overlap, units streaming into each other on chip, and
-// its time. The output counts only where withOutput says so: a drive on the trainer's own machine writes at PCIe speed.
+// Bottleneck names the longest stage and its time. Where stages overlap it bounds the throughput. The output and the
+// network count only where withOutput says so: a drive on the trainer's own machine writes at PCIe speed.
 func (t Times) Bottleneck(withOutput bool) (string, float64) {
-	name, most := "move", t.Move
+	name, most := StageMove, t.Move
 	for _, s := range []struct {
-		name string
-		t    float64
-	}{{"decode", t.Decode}, {"bucketize", t.Bucketize}, {"sigrid_hash", t.Hash}, {"log", t.Log}, {"output", t.Output}} {
-		if s.t > most && (s.name != "output" || withOutput) {
+		name     string
+		t        float64
+		isOutput bool
+	}{
+		{StageDecode, t.Decode, false}, {StageBucketize, t.Bucketize, false}, {StageHash, t.Hash, false},
+		{StageLog, t.Log, false}, {StageDDR, t.DDR, false}, {StageOutput, t.Output, true},
+		{StageNetwork, t.Network, true},
+	} {
+		if s.t > most && (!s.isOutput || withOutput) {
 			name, most = s.name, s.t
 		}
 	}
 	return name, most
 }
 
-// RowsPerSecond is the throughput with all stages overlapped.
-func (t Times) RowsPerSecond(withOutput bool) float64 {
+// Period is the time from one mini-batch to the next: that of the longest stage where stages overlap, else the sum of
+// the stages, in which the traffic of device memory is contained. The network overlaps with the drive in both cases.
+func (t Times) Period(withOutput bool) float64 {
 	_, most := t.Bottleneck(withOutput)
-	return float64(t.Rows) / most
+	if t.Overlap {
+		return most
+	}
+	sum := t.Serial()
+	if !withOutput {
+		sum -= t.Output
+	}
+	return max(sum, most)
 }
+
+// RowsPerSecond is the throughput: P of the device.
+func (t Times) RowsPerSecond(withOutput bool) float64 { return float64(t.Rows) / t.Period(withOutput) }
