@@ -120,7 +120,8 @@ type Need struct {
 	BytesPerRow float64 // read from flash, as stored
 	P           float64 // rows/s of one drive; 0 derives it from the drive's read bandwidth
 	PSource     string
-	PFromRead   bool // P follows from the drive's read bandwidth, so that the two constraints are one
+	PFromRead   bool     // P follows from the drive's read bandwidth, so that the two constraints are one
+	Assumes     []string // lines that the report has beside the plan's own
 	// CPUs are the baselines measured on CPU cores. Plan puts the baseline of the price file before them.
 	CPUs []CoreRate
 }
@@ -270,6 +271,7 @@ func Plan(n Need, p *Prices) (*Result, error) {
 		"watts of the drives and of the CPU nodes are the price file's, not measured: what they come to beside each " +
 			"other follows from those figures alone",
 	}
+	r.Assumes = append(r.Assumes, n.Assumes...)
 	if r.boundByRead {
 		r.Assumes = append(r.Assumes,
 			"t_over_p and read_bandwidth are one constraint here: P is what the drive's read bandwidth "+

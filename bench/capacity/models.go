@@ -1,7 +1,10 @@
 package capacity
 
 import (
+	"fmt"
+
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/timing"
 )
 
@@ -39,15 +42,52 @@ func NeedOf(model string, idBytes int, prices *Prices) (Need, bool) {
 	if need, ok := DPP(model); ok {
 		return need, true
 	}
-	m, err := workload.Find(model)
+	w, err := costOfRow(model, idBytes)
 	if err != nil {
 		return Need{Model: model}, false
 	}
-	w := timing.Workload{
+	return modelled(model, w, timing.SmartSSD(), prices), true
+}
+
+// NeedUnderImage returns the need of rm1 to rm5 as [NeedOf] does, with P of the SmartSSD's model under an image. It is an
+// error if the image states no parameters, or none of a unit that the model's rows need.
+func NeedUnderImage(model string, idBytes int, prices *Prices, m *image.Image) (Need, error) {
+	w, err := costOfRow(model, idBytes)
+	if err != nil {
+		return Need{}, fmt.Errorf("%w: the model of drives knows the rows of rm1 to rm5 only: %w", ErrNeed, err)
+	}
+	p := m.Spec.Parameters
+	if p == nil {
+		return Need{}, fmt.Errorf("%w: image %s states no parameters, from which P would follow: build it with some",
+			ErrNeed, m.ID.Short())
+	}
+	drive := timing.OfImage(timing.SmartSSD(), p)
+	drive.Name += " under image " + m.ID.Short()
+	if err := drive.CheckUnits(w); err != nil {
+		return Need{}, fmt.Errorf("%w: image %s: %w", ErrNeed, m.ID.Short(), err)
+	}
+	need := modelled(model, w, drive, prices)
+	need.Assumes = append(need.Assumes, "no tool and no board achieved the image's figures: each is what its source says")
+	for _, f := range p.Figures(m.Spec.Units) {
+		need.Assumes = append(need.Assumes, "image: "+f.Name+" "+f.Figure.String())
+	}
+	return need, nil
+}
+
+// costOfRow returns what a row of rm1 to rm5 costs.
+func costOfRow(model string, idBytes int) (timing.Workload, error) {
+	m, err := workload.Find(model)
+	if err != nil {
+		return timing.Workload{}, err
+	}
+	return timing.Workload{
 		Dense: m.Dense, Sparse: m.Sparse, Mean: m.MeanLength, Fixed: !m.Lists, Generated: m.Generated,
 		Borders: m.Borders, IDBytes: idBytes,
-	}
-	drive := timing.SmartSSD()
+	}, nil
+}
+
+// modelled returns the need of a model whose P is that of a modelled drive, with the read bandwidth of the prices.
+func modelled(model string, w timing.Workload, drive timing.Device, prices *Prices) Need {
 	drive.P2P = prices.Drive.Read
 	times := drive.Batch(w, workload.Batch)
 	bottleneck, _ := times.Bottleneck(false)
@@ -56,6 +96,6 @@ func NeedOf(model string, idBytes int, prices *Prices) (Need, bool) {
 		BytesPerRow: w.InBytes(),
 		P:           times.RowsPerSecond(false),
 		PSource:     "model of " + drive.Name + ", bound by " + bottleneck,
-		PFromRead:   bottleneck == "move",
-	}, true
+		PFromRead:   drive.Overlap && bottleneck == timing.StageMove,
+	}
 }

@@ -74,7 +74,9 @@ type imageDescription struct {
 	Unproven  []string        `json:"unproven"` // units that no known answer proves
 	SelfTests []string        `json:"self_tests"`
 	Modules   []imageModule   `json:"modules"`
-	Clocks    []image.Clock   `json:"clocks"`
+	// Parameters are absent where the image states none. Unsourced are figures of format 1.0, which nothing reads.
+	Parameters *image.Parameters `json:"parameters,omitempty"`
+	Unsourced  []string          `json:"figures_without_source"`
 }
 
 // imageModule is a WebAssembly module of an image.
@@ -96,8 +98,9 @@ func describeImage(path string, m *image.Image) imageDescription {
 	d := imageDescription{
 		File: path, Image: m.ID, UUID: m.ID.UUID().String(), Interface: m.Interface().String(),
 		Platform: m.Spec.Platform, Time: m.Spec.Time,
-		Bytes: len(m.Bytes()), Build: m.Spec.Build, Clocks: append([]image.Clock{}, m.Spec.Clocks...),
-		Units: []string{}, Unproven: []string{}, SelfTests: []string{}, Modules: []imageModule{},
+		Bytes: len(m.Bytes()), Build: m.Spec.Build, Parameters: m.Spec.Parameters,
+		Unsourced: append([]string{}, m.Spec.Unsourced()...),
+		Units:     []string{}, Unproven: []string{}, SelfTests: []string{}, Modules: []imageModule{},
 	}
 	if m.Signature != nil {
 		d.SignedBy = image.KeyID(m.Signature.Key).String()
@@ -163,12 +166,7 @@ the document is printed, in JSON, from which millrace image build makes the same
 				}
 				fmt.Fprintf(w, "self-tests\t%s\n", listOrNone(d.SelfTests))
 				fmt.Fprintf(w, "without self-test\t%s\n", listOrNone(d.Unproven))
-				if len(d.Clocks) == 0 {
-					fmt.Fprintf(w, "clock\tnot stated\n")
-				}
-				for _, k := range d.Clocks {
-					fmt.Fprintf(w, "clock %s\t%d kHz of at most %d\n", k.Name, k.Granted, k.Screened)
-				}
+				printParameters(w, m)
 				fmt.Fprintf(w, "built by\t%s %s\n", d.Build.Tool, d.Build.Revision)
 				for _, s := range d.Sections {
 					fmt.Fprintf(w, "section %s\t%d bytes", s.Name, s.Bytes)
@@ -182,6 +180,20 @@ the document is printed, in JSON, from which millrace image build makes the same
 	}
 	cmd.Flags().BoolVar(&spec, "spec", false, "print the document that builds it, in JSON")
 	return cmd
+}
+
+// printParameters prints the figures of an image with their sources.
+func printParameters(w io.Writer, m *image.Image) {
+	if m.Spec.Parameters == nil {
+		fmt.Fprintf(w, "parameters\tnot stated\n")
+	} else {
+		for _, f := range m.Spec.Parameters.Figures(m.Spec.Units) {
+			fmt.Fprintf(w, "%s\t%s\n", tableCell(f.Name), tableCell(f.Figure.String()))
+		}
+	}
+	if list := m.Spec.Unsourced(); len(list) > 0 {
+		fmt.Fprintf(w, "without source, not read\t%s\n", tableCell(strings.Join(list, ", ")))
+	}
 }
 
 func listOrNone(list []string) string {

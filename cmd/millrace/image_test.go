@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -35,8 +37,25 @@ func keyFiles(t *testing.T, seed byte) (private, public string, id image.KeyID) 
 
 // specOf is a document of an image of its own.
 func specOf(t *testing.T, khz string) string {
-	return file(t, "spec.yaml", "base: stock\nclocks: [{name: kernel, requested_khz: 223000, granted_khz: "+khz+
-		", screened_khz: 223000}]\n")
+	return file(t, "spec.yaml", `base: stock
+parameters:
+  clock_khz: {value: `+khz+`, source: requested}
+  buffers: {value: 2, source: requested}
+  chained: {value: 1, source: assumed, reference: a test}
+  units:
+`+unitFigures(program.UnitLog, "{source: rtl}")+unitFigures(program.UnitBucketize, "{source: rtl}")+
+		unitFigures(program.UnitSigridHash, "{source: rtl}")+
+		unitFigures(program.UnitParquet, "{value: 3, source: assumed, reference: a test}"))
+}
+
+// unitFigures are the parameters of a unit in a document.
+func unitFigures(u program.Unit, figure string) string {
+	return fmt.Sprintf(`    - unit: %d
+      elements: {value: 8, source: requested}
+      lanes: {value: 1, source: requested}
+      initiation_interval: %s
+      latency_cycles: %s
+`, u, figure, figure)
 }
 
 // images runs every image command that prints a result, for everyCommand.
@@ -230,6 +249,11 @@ func TestImageFiles(t *testing.T) {
 	again := file(t, "spec.json", must(t, "image", "info", dir+"/signed.mimg", "--spec"))
 	must(t, "image", "build", again, "--out", dir+"/rebuilt.mimg", "--key", key)
 	assert.Equal(t, read("signed.mimg"), read("rebuilt.mimg"), "from its own document")
+
+	info := must(t, "image", "info", dir+"/a.mimg")
+	assert.Regexp(t, `clock_khz +200000 \(requested\)`, info)
+	assert.Regexp(t, `log.latency_cycles +[1-9]\d* \(rtl: log [0-9a-f]{64}\)`, info)
+	assert.NotContains(t, info, "without source, not read")
 
 	code, out, stderr := millrace(t, "image", "verify", dir+"/a.mimg", "--key", pub)
 	assert.Equal(t, exitFailed, code)

@@ -15,6 +15,7 @@ import (
 func planCommand(c *console) *cobra.Command {
 	var (
 		model, bytesFlag, prices string
+		imageFile                string
 		t, p, bytesPerRow        float64
 		replicas, ids            int
 		printPrices              bool
@@ -29,8 +30,10 @@ own kernels as measured here; for RM1 and RM5 they differ by more than ten times
 the storage hosts are not counted.
 
 P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with "millrace train" or
-"millrace bench rm".`,
+"millrace bench rm". With --image the model takes clock, elements, lanes, initiation intervals and
+latencies from the parameters of an image; the report lists them with their sources.`,
 		Example: "  millrace plan --model rm5 --t 3.0e6 --size 500TB\n  millrace plan --model dpp-rm1\n" +
+			"  millrace plan --model rm5 --t 3.0e6 --image new.mimg\n" +
 			"  millrace plan --print-prices > prices.yaml; millrace plan --model rm1 --t 2e7 --prices prices.yaml",
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -59,6 +62,11 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 				return err
 			}
 			need, known := capacity.NeedOf(model, ids, table)
+			if imageFile != "" {
+				if need, err = needUnderImage(model, ids, table, imageFile); err != nil {
+					return err
+				}
+			}
 			if !known && bytesPerRow <= 0 {
 				return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --bytes-per-row and --p", model)
 			}
@@ -104,8 +112,22 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 	f.IntVar(&replicas, "replicas", 1, "copies of every partition")
 	f.IntVar(&ids, "id-bytes", 8, "bytes of a stored id: 8 or 4")
 	f.StringVar(&prices, "prices", "", "YAML of prices and powers")
+	f.StringVar(&imageFile, "image", "", "image file whose parameters the model of a drive takes")
 	f.BoolVar(&printPrices, "print-prices", false, "print the built-in prices with their sources")
 	return cmd
+}
+
+// needUnderImage returns the need of a model whose drives run the image in a file.
+func needUnderImage(model string, idBytes int, prices *capacity.Prices, file string) (capacity.Need, error) {
+	m, err := readImage(file)
+	if err != nil {
+		return capacity.Need{}, err
+	}
+	need, err := capacity.NeedUnderImage(model, idBytes, prices, m)
+	if err != nil {
+		return capacity.Need{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return need, nil
 }
 
 func printPlan(w io.Writer, r *capacity.Result) {

@@ -70,7 +70,7 @@ func currentFormats() formatsOfData {
 		Program:      minor(program.Major, program.Minor),
 		Slice:        minor(program.Major, program.SliceMinor),
 		SliceResult:  minor(program.Major, program.ResultMinor),
-		Image:        minor(image.Major, image.Minor),
+		Image:        minor(image.Major, image.MinorParameters),
 		DriveState:   strconv.Itoa(csd.StateVersion),
 		NVMe:         minor(nvme.VersionSpec>>16, nvme.VersionSpec>>8&0xff),
 		VendorSet:    strconv.Itoa(cs.PreprocessVersion),

@@ -58,6 +58,35 @@ const (
 // RTLReference is the reference of a figure with [SourceRTL]: the unit's name in fpga/rtl and the SHA-256 of its sources.
 func RTLReference(unit, sources string) string { return unit + " " + sources }
 
+func (f Figure) String() string {
+	if f.Reference == "" {
+		return fmt.Sprintf("%d (%s)", f.Value, f.Source)
+	}
+	return fmt.Sprintf("%d (%s: %s)", f.Value, f.Source, f.Reference)
+}
+
+// NamedFigure is a figure with its name, as "clock_khz" or "log.lanes".
+type NamedFigure struct {
+	Name   string
+	Figure Figure
+}
+
+// Figures lists all figures, those of units with the unit's name.
+func (p *Parameters) Figures(units []Unit) []NamedFigure {
+	all := []NamedFigure{{"clock_khz", p.Clock}, {"buffers", p.Buffers}, {"chained", p.Chained}}
+	names := make(map[uint16]string, len(units))
+	for _, u := range units {
+		names[u.Number] = u.Name
+	}
+	for i := range p.Units {
+		u := &p.Units[i]
+		name := names[u.Unit] + "."
+		all = append(all, NamedFigure{name + "elements", u.Elements}, NamedFigure{name + "lanes", u.Lanes},
+			NamedFigure{name + "initiation_interval", u.Interval}, NamedFigure{name + "latency_cycles", u.Latency})
+	}
+	return all
+}
+
 // check returns an error unless the figure lies within its limits and names its source.
 func (f Figure) check(name string, least, most uint32, rtl bool) error {
 	if f.Value < least || f.Value > most {

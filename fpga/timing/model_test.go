@@ -75,6 +75,26 @@ func TestStagesOfRM5(t *testing.T) {
 		"fitted by FittedOutput to PreSto's 40.8 %, so no evidence for the model")
 }
 
+// TestOtherFiguresFitExtractToo shows what the share of Extract cannot tell apart.
+func TestOtherFiguresFitExtractToo(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Device)
+		share  float64
+	}{
+		"output 1.5 GB/s": {func(d *Device) { d.Output = 1.5e9 }, 0.346},
+		"output 2.5 GB/s": {func(d *Device) { d.Output = 2.5e9 }, 0.450},
+		"interval 6": {func(d *Device) {
+			for _, e := range []*Elements{&d.Decode, &d.Bucketize, &d.Hash, &d.Log} {
+				e.Interval = 6
+			}
+		}, 0.443},
+	} {
+		d := SmartSSD()
+		c.change(&d)
+		assert.InDelta(t, c.share, d.Batch(rm5, batch).ExtractShare(), 0.001, name)
+	}
+}
+
 func TestThroughputAndBottleneck(t *testing.T) {
 	int32ids := rm5
 	int32ids.IDBytes = 4
