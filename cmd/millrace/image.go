@@ -74,9 +74,9 @@ type imageDescription struct {
 	Unproven  []string        `json:"unproven"` // units that no known answer proves
 	SelfTests []string        `json:"self_tests"`
 	Modules   []imageModule   `json:"modules"`
-	// Parameters are absent where the image states none. Unsourced are figures of format 1.0, which nothing reads.
-	Parameters *image.Parameters `json:"parameters,omitempty"`
-	Unsourced  []string          `json:"figures_without_source"`
+	// Parameters are empty where the image states none. Unsourced are figures of format 1.0, which nothing reads.
+	Parameters []image.NamedFigure `json:"parameters"`
+	Unsourced  []string            `json:"figures_without_source"`
 }
 
 // imageModule is a WebAssembly module of an image.
@@ -98,9 +98,12 @@ func describeImage(path string, m *image.Image) imageDescription {
 	d := imageDescription{
 		File: path, Image: m.ID, UUID: m.ID.UUID().String(), Interface: m.Interface().String(),
 		Platform: m.Spec.Platform, Time: m.Spec.Time,
-		Bytes: len(m.Bytes()), Build: m.Spec.Build, Parameters: m.Spec.Parameters,
+		Bytes: len(m.Bytes()), Build: m.Spec.Build, Parameters: []image.NamedFigure{},
 		Unsourced: append([]string{}, m.Spec.Unsourced()...),
 		Units:     []string{}, Unproven: []string{}, SelfTests: []string{}, Modules: []imageModule{},
+	}
+	if p := m.Spec.Parameters; p != nil {
+		d.Parameters = p.Figures(m.Spec.Units)
 	}
 	if m.Signature != nil {
 		d.SignedBy = image.KeyID(m.Signature.Key).String()
@@ -166,7 +169,7 @@ the document is printed, in JSON, from which millrace image build makes the same
 				}
 				fmt.Fprintf(w, "self-tests\t%s\n", listOrNone(d.SelfTests))
 				fmt.Fprintf(w, "without self-test\t%s\n", listOrNone(d.Unproven))
-				printParameters(w, m)
+				printParameters(w, d)
 				fmt.Fprintf(w, "built by\t%s %s\n", d.Build.Tool, d.Build.Revision)
 				for _, s := range d.Sections {
 					fmt.Fprintf(w, "section %s\t%d bytes", s.Name, s.Bytes)
@@ -183,16 +186,15 @@ the document is printed, in JSON, from which millrace image build makes the same
 }
 
 // printParameters prints the figures of an image with their sources.
-func printParameters(w io.Writer, m *image.Image) {
-	if m.Spec.Parameters == nil {
+func printParameters(w io.Writer, d imageDescription) {
+	if len(d.Parameters) == 0 {
 		fmt.Fprintf(w, "parameters\tnot stated\n")
-	} else {
-		for _, f := range m.Spec.Parameters.Figures(m.Spec.Units) {
-			fmt.Fprintf(w, "%s\t%s\n", tableCell(f.Name), tableCell(f.Figure.String()))
-		}
 	}
-	if list := m.Spec.Unsourced(); len(list) > 0 {
-		fmt.Fprintf(w, "without source, not read\t%s\n", tableCell(strings.Join(list, ", ")))
+	for _, f := range d.Parameters {
+		fmt.Fprintf(w, "%s\t%s\n", tableCell(f.Name), tableCell(f.Figure.String()))
+	}
+	if len(d.Unsourced) > 0 {
+		fmt.Fprintf(w, "without source, not read\t%s\n", tableCell(listOrNone(d.Unsourced)))
 	}
 }
 

@@ -67,8 +67,8 @@ func (f Figure) String() string {
 
 // NamedFigure is a figure with its name, as "clock_khz" or "log.lanes".
 type NamedFigure struct {
-	Name   string
-	Figure Figure
+	Name   string `json:"name"`
+	Figure Figure `json:"figure"`
 }
 
 // Figures lists all figures, those of units with the unit's name.

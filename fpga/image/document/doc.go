@@ -7,15 +7,15 @@
 //	interface: 3c4e...           # UUID of the shell's interface
 //	time: 1700000000             # seconds since 1970; left out: what the caller says (SOURCE_DATE_EPOCH), else 0
 //	units:
-//	  - {number: 3, name: log, version: 1, lanes: 2, source: ""}
-//	clocks:
-//	  - {name: kernel, requested_khz: 223000, granted_khz: 200000, screened_khz: 223000}
+//	  - {number: 3, name: log, version: 1, source: ""}
+//	parameters:                  # as image.Parameters; figures with the source rtl without value and reference
+//	  clock_khz: {value: 223000, source: requested}
 //	selftest: stock              # the stock image's known answers; or a list of vectors, bytes in base64
 //	build: {tool: yosys, revision: 1a2b3c, reproducible: true}
 //	user: aGVsbG8=               # base64
 //
-// The parts and their keys are those of image.Spec's JSON: units, compute, memories, connections, clocks, partition,
-// kernels, resources, selftest, modules, build, user. A part that is named replaces the base's part as a whole. [Read]
+// The parts and their keys are those of image.Spec's JSON: units, compute, memories, connections, partition, kernels,
+// resources, selftest, modules, parameters, build, user. Figures of format 1.0, which name no source, are refused. A part that is named replaces the base's part as a whole. [Read]
 // returns a Spec; [Of] writes one as a document, and reading that builds the same bytes.
 //
 // # Concurrency
