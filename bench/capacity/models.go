@@ -49,8 +49,8 @@ func NeedOf(model string, idBytes int, prices *Prices) (Need, bool) {
 	return modelled(model, w, timing.SmartSSD(), prices), true
 }
 
-// NeedUnderImage returns the need of rm1 to rm5 as [NeedOf] does, with P of the SmartSSD's model under an image. It is an
-// error if the image states no parameters, or none of a unit that the model's rows need.
+// NeedUnderImage returns the need of rm1 to rm5 as [NeedOf] does, with P of the SmartSSD's model under an image. It is
+// an error if the image states no parameters, or none of a unit that the model's rows need.
 func NeedUnderImage(model string, idBytes int, prices *Prices, m *image.Image) (Need, error) {
 	w, err := costOfRow(model, idBytes)
 	if err != nil {

@@ -20,10 +20,10 @@
 // It lies behind SELFTEST, so that the signature covers it.
 //
 // [Parameters] say how fast a device with the image would be according to the model in fpga/timing: clock, elements,
-// lanes, initiation intervals, latencies, double buffering. Each [Figure] names its [Source], and none is a measurement.
-// The section PARAMETERS lies before SELFTEST, so that the signature covers it. Clocks, and the lanes, initiation
-// intervals and latencies in UNITS and KERNELS, are of format 1.0, where figures have no source: Parse still takes
-// images that have them, and [Spec.Unsourced] lists them.
+// lanes, initiation intervals, latencies, double buffering. Each [Figure] names its [Source], and none is a
+// measurement. The section PARAMETERS lies before SELFTEST, so that the signature covers it. Clocks, and the lanes,
+// initiation intervals and latencies in UNITS and KERNELS, are of format 1.0, where figures have no source: Parse still
+// takes images that have them, and [Spec.Unsourced] lists them.
 //
 // The payload of a structured section is the JSON text that encoding/json writes for its Go type. A reader needs no
 // second parser, and a text that differs from its own re-encoding is refused.

@@ -55,7 +55,8 @@ const (
 	MaxReference = 200 // bytes
 )
 
-// RTLReference is the reference of a figure with [SourceRTL]: the unit's name in fpga/rtl and the SHA-256 of its sources.
+// RTLReference is the reference of a figure with [SourceRTL]: the unit's name in fpga/rtl and the SHA-256 of its
+// sources.
 func RTLReference(unit, sources string) string { return unit + " " + sources }
 
 func (f Figure) String() string {

@@ -116,7 +116,7 @@ func TestParametersThatAreRefused(t *testing.T) {
 		"interval and latency only": func(s *Spec) {
 			s.Parameters.Units[1].Lanes = Figure{1, SourceRTL, RTLReference("log", digestOfNothing)}
 		},
-		"name of a unit of fpga/rtl": func(s *Spec) { s.Parameters.Units[1].Latency.Reference = "log " + digestOfNothing[1:] },
+		"name of a unit of fpga/rtl": func(s *Spec) { s.Parameters.Units[1].Latency.Reference = "log 0" },
 		"want the name of a unit":    func(s *Spec) { s.Parameters.Units[1].Interval.Reference = " " + digestOfNothing },
 		"the SHA-256 of its sources": func(s *Spec) {
 			s.Parameters.Units[1].Interval.Reference = "log " + strings.ToUpper(digestOfNothing)

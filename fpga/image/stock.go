@@ -23,8 +23,8 @@ func StockInterface() uuid.UUID {
 // Stock builds the image that a drive leaves the factory with: every unit of this build, and known answers for them.
 // The bytes are the same in every run of one build; a test pins the id.
 //
-// It states no parameters and no resources: most of its units are not in fpga/rtl, and the software drive runs as fast as
-// its host.
+// It states no parameters and no resources: most of its units are not in fpga/rtl, and the software drive runs as fast
+// as its host.
 func Stock() ([]byte, error) {
 	s := &Spec{
 		Platform:  StockPlatform,

@@ -15,8 +15,8 @@
 // chosen so that Extract takes the share of the time that the paper reports. That share is therefore no evidence for
 // the model, and other figures come near it, too: 1.5 to 2.5 GB/s give 35 to 45 %, an initiation interval of 6 in every
 // unit gives 44 %. A public benchmark of the board measured 2.2 GB/s on average over P2P ([SmartSSDMeasuredP2P]). The
-// figures of an image have their own sources (package image). The model has not been compared with a drive; every report
-// that uses it says so.
+// figures of an image have their own sources (package image). The model has not been compared with a drive; every
+// report that uses it says so.
 //
 // The model has stages for decoding, Bucketize, SigridHash and Log. Other operators are taken to keep up with their
 // neighbours. Ordinary reads and writes of a host beside the computation are not in it.

@@ -16,8 +16,8 @@ func figure(v uint32) image.Figure { return image.Figure{Value: v, Source: image
 
 // unit is the figures of one unit: elements, lanes, initiation interval, latency.
 func unit(u program.Unit, elements, lanes, interval, latency uint32) image.UnitParameters {
-	return image.UnitParameters{Unit: uint16(u), Elements: figure(elements), Lanes: figure(lanes), Interval: figure(interval),
-		Latency: figure(latency)}
+	return image.UnitParameters{Unit: uint16(u), Elements: figure(elements), Lanes: figure(lanes),
+		Interval: figure(interval), Latency: figure(latency)}
 }
 
 // exampleImage has 100 MHz, double buffers and chained units.

@@ -118,9 +118,9 @@ const (
 	SmartSSDMeasuredP2P = 2.231e9                 // published: mean of 300 reads of 2 GB: Defibrilator/smartssd-benchmarks
 	FittedOutput        = 2.0e9                   // fitted to PreSto's 40.8 % for Extract: the model gives 40.4 % on RM5
 	AssumedDDR          = 0.8 * 19.2e9            // assumed: 80 % of DDR4-2400 x64
-	PCIeGen3x4          = 4 * 8e9 / 8 * 128 / 130 // published: PCI Express 3.0: 4 lanes of 8 GT/s, 128 of 130 bits are data
+	PCIeGen3x4          = 4 * 8e9 / 8 * 128 / 130 // published: PCI Express 3.0, 4 lanes of 8 GT/s, 128b/130b
 	SmartSSDBytes       = 3.84e12                 // published: Samsung SmartSSD
-	TableIIElements     = 8                       // inferred: the common factor of PreSto's Table II's DSP, URAM and BRAM counts
+	TableIIElements     = 8                       // inferred: common factor of PreSto's Table II's DSP, URAM and BRAM
 )
 
 // SmartSSD is the drive of PreSto as the model sees it: eight elements of one value a cycle of each unit. That decoded

@@ -15,8 +15,9 @@
 //	user: aGVsbG8=               # base64
 //
 // The parts and their keys are those of image.Spec's JSON: units, compute, memories, connections, partition, kernels,
-// resources, selftest, modules, parameters, build, user. Figures of format 1.0, which name no source, are refused. A part that is named replaces the base's part as a whole. [Read]
-// returns a Spec; [Of] writes one as a document, and reading that builds the same bytes.
+// resources, selftest, modules, parameters, build, user. A part that is named replaces the base's part as a whole.
+// [Read] returns a Spec; [Of] writes one as a document, and reading that builds the same bytes. Figures of format 1.0,
+// which name no source, are refused, and so are figures of fpga/rtl that this build's fpga/rtl does not have.
 //
 // # Concurrency
 //

@@ -38,8 +38,11 @@ func TestFiguresOfTheHardwareDescription(t *testing.T) {
 	require.NoError(t, err)
 	got := s.Parameters.Units[0]
 	reference := "sigrid_hash " + digest
-	assert.Equal(t, image.Figure{Value: uint32(unit.InitiationInterval), Source: "rtl", Reference: reference}, got.Interval)
-	assert.Equal(t, image.Figure{Value: uint32(unit.Latency), Source: "rtl", Reference: reference}, got.Latency)
+	figure := func(value int) image.Figure {
+		return image.Figure{Value: uint32(value), Source: image.SourceRTL, Reference: reference}
+	}
+	assert.Equal(t, figure(unit.InitiationInterval), got.Interval)
+	assert.Equal(t, figure(unit.Latency), got.Latency)
 	_, err = image.Build(s)
 	require.NoError(t, err)
 
@@ -59,7 +62,7 @@ func TestFiguresOfTheHardwareDescription(t *testing.T) {
 		"fpga/rtl has no unit \"parquet\"": change(fmt.Sprintf("unit: %d", program.UnitSigridHash),
 			fmt.Sprintf("unit: %d", program.UnitParquet)),
 		"fpga/rtl has no unit \"\"":                change(fmt.Sprintf("unit: %d", program.UnitSigridHash), "unit: 999"),
-		"clock kernel names no source":             "base: stock\nclocks: [{name: kernel, requested_khz: 1, screened_khz: 2}]\n",
+		"clock kernel names no source":             "base: stock\nclocks: [{name: kernel, screened_khz: 2}]\n",
 		"lanes of unit u names no source":          "units: [{number: 1, name: u, version: 1, lanes: 1}]\n",
 		"latency_cycles of kernel k names no":      "kernels: [{unit: 1, name: k, latency_cycles: 3}]\n",
 		"initiation_interval of kernel k names no": "kernels: [{unit: 1, name: k, initiation_interval: 1}]\n",
