@@ -15,13 +15,15 @@
 // makes a transfer of a token.
 //
 // The unit of [HybridDecoder] takes sections instead of values: [HybridTransfers] makes transfers of a section's bytes,
-// and [HybridValues] reads the unit's results. The input and the output mark the last transfer of a section.
+// and [HybridValues] reads the unit's results. So does that of [ListLengths], with [LevelTransfers] and [ListRows]. The
+// input and the output mark the last transfer of a section.
 //
 // # Rules of the sources
 //
 // The sources keep to what Yosys 0.23 and Verilator 5.006 both accept: flat vectors, no array ports, no functions in
-// packages, no wildcard imports. Names are those of the lowRISC style guide; resets are synchronous, and only control
-// state has one. Verilator finds nothing to warn of with -Wall.
+// packages, no wildcard imports. A cast to fewer bits is assigned to a vector of its own and is never an operand: Yosys
+// keeps the wide one. Names are those of the lowRISC style guide; resets are synchronous, and only control state has
+// one. Verilator finds nothing to warn of with -Wall.
 //
 // # What is shown, and what is not
 //

@@ -56,6 +56,9 @@ func unchanged(_, text string) string { return text }
 const (
 	pipeSource  = "common/stream_credit_pipe.sv"
 	queueSource = "common/byte_queue.sv"
+	listsSource = "decode/list_lengths.sv"
+
+	listsRegisters = "generated/list_lengths_registers.sv"
 )
 
 // runIn runs a program in a folder and returns all that it printed.
@@ -84,18 +87,31 @@ func provePipe(t *testing.T, folder string, latency int) string {
 	return ""
 }
 
-// proveQueue returns what is wrong with the queue of bytes in a folder, for beats of some bytes: "" if the base case
-// and the induction step hold for its assertions. It uses the solver within Yosys, since z3 takes minutes for the
-// memories. With falsify it returns "" if an assertion fails within 20 cycles.
+// proveQueue returns what is wrong with the queue of bytes in a folder, for beats of some bytes; see solve.
 func proveQueue(t *testing.T, folder string, beatBytes int, falsify bool) string {
+	return solve(t, folder, fmt.Sprintf("read_verilog -sv -formal -D FORMAL %s; chparam -set BeatBytes %d -set Beats 4 "+
+		"byte_queue; prep -top byte_queue -flatten; memory_map; opt -full; async2sync; dffunmap", queueSource, beatBytes),
+		falsify)
+}
+
+// proveLists returns what is wrong with the sections of unit list_lengths in a folder; see solve. The proof leaves out
+// what the results hold, and the elastic wrapper has a proof of its own.
+func proveLists(t *testing.T, folder string, falsify bool) string {
+	return solve(t, folder, fmt.Sprintf("read_verilog -sv %s %s; read_verilog -sv -formal -D FORMAL %s; "+
+		"prep -top list_lengths -flatten; delete -output list_lengths/out_data_o; memory_map; opt -full; async2sync; "+
+		"dffunmap; simplemap t:$dff; opt_clean -purge", listsRegisters, pipeSource, listsSource), falsify)
+}
+
+// solve returns what is wrong with a model that Yosys prepares in a folder: "" if the base case and the induction step
+// hold for its assertions. It uses the solver within Yosys, since z3 takes minutes for these models. With falsify it
+// returns "" if an assertion fails within 20 cycles.
+func solve(t *testing.T, folder, prepare string, falsify bool) string {
 	goal := "-verify -tempinduct -maxsteps 3"
 	if falsify {
 		goal = "-falsify -tempinduct-baseonly -tempinduct -maxsteps 20"
 	}
-	output, err := runIn(t, folder, toolchain(t, "yosys")[0], "-q", "-p", fmt.Sprintf("read_verilog -sv -formal "+
-		"-D FORMAL %s; chparam -set BeatBytes %d -set Beats 4 byte_queue; prep -top byte_queue -flatten; memory_map; "+
-		"opt -full; async2sync; dffunmap; chformal -cover -remove; sat -prove-asserts -set-assumes %s", queueSource,
-		beatBytes, goal))
+	output, err := runIn(t, folder, toolchain(t, "yosys")[0], "-q", "-p", prepare+"; chformal -cover -remove; "+
+		"sat -prove-asserts -set-assumes "+goal)
 	if err != nil {
 		return output + err.Error()
 	}
@@ -113,34 +129,52 @@ func TestElasticWrapperIsProven(t *testing.T) {
 }
 
 // TestByteQueueIsProven proves by induction that the queue loses, doubles and reorders no byte of a section, for beats
-// of 2 and of 4 bytes. Then it checks that each cover is reached: as an assertion, its opposite must fail.
+// of 2 and of 4 bytes.
 func TestByteQueueIsProven(t *testing.T) {
 	toolchain(t, "yosys")
 	folder := sourceFolder(t, unchanged, queueSource)
 	for _, beatBytes := range []int{2, 4} {
 		require.Empty(t, proveQueue(t, folder, beatBytes, false), "beats of %d bytes", beatBytes)
 	}
-	source, err := fs.ReadFile(Sources, queueSource)
+	requireCovers(t, 2, func(folder string) string { return proveQueue(t, folder, 2, true) }, queueSource)
+}
+
+// requireCovers checks that each cover of the first source is reached: as an assertion, its opposite must fail.
+func requireCovers(t *testing.T, n int, falsify func(folder string) string, sources ...string) {
+	t.Helper()
+	source, err := fs.ReadFile(Sources, sources[0])
 	require.NoError(t, err)
 	covers := regexp.MustCompile(`cover \((.*)\);`).FindAllStringSubmatch(string(source), -1)
-	require.Len(t, covers, 2)
+	require.Len(t, covers, n)
 	for _, cover := range covers {
 		folder := sourceFolder(t, func(_, text string) string {
 			return strings.Replace(text, cover[0], fmt.Sprintf("assert (!(%s));", cover[1]), 1)
-		}, queueSource)
-		require.Empty(t, proveQueue(t, folder, 2, true), cover[1])
+		}, sources...)
+		require.Empty(t, falsify(folder), cover[1])
 	}
+}
+
+// TestListSectionsAreProven proves by induction that unit list_lengths gives its pipeline every transfer and one cycle
+// more for each section, and marks the results of these cycles.
+func TestListSectionsAreProven(t *testing.T) {
+	toolchain(t, "yosys")
+	sources := []string{listsSource, listsRegisters, pipeSource}
+	require.Empty(t, proveLists(t, sourceFolder(t, unchanged, sources...), false))
+	requireCovers(t, 1, func(folder string) string { return proveLists(t, folder, true) }, sources...)
 }
 
 // TestProofFindsFaults checks that the proofs fail for each of some faults.
 func TestProofFindsFaults(t *testing.T) {
 	toolchain(t, "yosys", "yosys-smtbmc", "z3")
-	try := func(name, source, old, fault string, prove func(t *testing.T, folder string) string) {
-		folder := sourceFolder(t, func(_, text string) string {
+	try := func(name, source, old, fault string, prove func(t *testing.T, folder string) string, others ...string) {
+		folder := sourceFolder(t, func(file, text string) string {
+			if file != source {
+				return text
+			}
 			changed := strings.ReplaceAll(text, old, fault)
 			require.NotEqual(t, text, changed, "%s: the source does not hold %q", name, old)
 			return changed
-		}, source)
+		}, append(others, source)...)
 		t.Run(name, func(t *testing.T) { require.NotEmpty(t, prove(t, folder)) })
 	}
 	for name, fault := range map[string][2]string{
@@ -173,6 +207,20 @@ func TestProofFindsFaults(t *testing.T) {
 			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
 			return fault
 		})
+	}
+	for name, fault := range map[string][2]string{
+		"a transfer is taken beside a last row":  {"admitted & ~closing_q;", "admitted;"},
+		"a last row leaves before there is room": {"closing_q) & admitted;", "(closing_q | admitted));"},
+		"a last row is not awaited":              {"else if (issue) closing_q", "else closing_q"},
+		"a last row of no section":               {"<= ~closing_q & in_data_i[60];", "<= in_data_i[60];"},
+		"the mark comes early":                   {"damaged, closing3_q,", "damaged, closing2_q,"},
+		"a cycle without a transfer is a result": {"<= rst_ni & issued1_q;", "<= rst_ni;"},
+	} {
+		try(name, listsSource, fault[0], fault[1], func(t *testing.T, folder string) string {
+			fault := proveLists(t, folder, false)
+			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
+			return fault
+		}, pipeSource, listsRegisters)
 	}
 }
 

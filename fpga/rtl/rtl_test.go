@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/unit/bucketize"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	"github.com/millrace/millrace/internal/goldenfile"
 )
@@ -108,6 +109,23 @@ func TestTransfers(t *testing.T) {
 	require.Equal(t, []uint32{0, 0, 0, 0, 0, 0, 0, 4}, values)
 	require.False(t, last)
 	require.True(t, damaged)
+
+	full := func() int { return 8 }
+	require.Equal(t, []uint64{1 << 60}, LevelTransfers(nil, nil, full))
+	require.Equal(t, []uint64{0b10 | 3<<8 | 62<<14 | 2<<56 | 1<<60},
+		LevelTransfers([]uint8{0, 1}, []uint8{3, 62}, full))
+	require.Equal(t, []uint64{0xff | 0x41041041041<<8 | 8<<56, 1<<8 | 1<<56 | 1<<60},
+		LevelTransfers([]uint8{1, 1, 1, 1, 1, 1, 1, 1, 0}, []uint8{1, 1, 1, 1, 1, 1, 1, 1, 1}, full))
+	require.Equal(t, ListResult{Lengths: []uint32{70000, 3}, RowPresent: []bool{false, true},
+		Present: []bool{true, false, true}, Last: true, Tidy: true},
+		ListRows([]uint64{70000 | 3<<32 | 0b10<<60, 2<<4 | 0b101<<8 | 3<<16 | 1<<20}))
+	require.Equal(t, ListResult{Damaged: true, Tidy: true}, ListRows([]uint64{0, 1 << 21}))
+	for name, untidy := range map[string][]uint64{
+		"a length of no row": {1, 0}, "a length behind the rows": {1 << 32, 1 << 4}, "presence of no row": {1 << 60, 0},
+		"presence of no element": {0, 1 << 8}, "nine rows": {0, 9 << 4}, "nine elements": {0, 9 << 16},
+	} {
+		require.False(t, ListRows(untidy).Tidy, name)
+	}
 }
 
 // TestLimitOfASection checks that a value never has bits above its width, whatever limit is asked for.
@@ -130,6 +148,7 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 		"modulus of 2^32":     func() error { _, err := PositiveModulus(1 << 32); return err },
 		"modulus of 0":        func() error { _, err := PositiveModulus(0); return err },
 		"values of 33 bits":   func() error { _, err := HybridDecoder(33, 0, 0); return err },
+		"lists of lists":      func() error { _, err := ListLengths(format.ColumnType{MaxRep: 2}); return err },
 		"4097 borders":        func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4097)}); return err },
 		"no border":           func() error { _, err := Bucketize(bucketize.Params{}); return err },
 		"side right": func() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,6 +101,40 @@ func (c unitCase) said(t *testing.T, results []uint64) []uint64 {
 	said, err := c.read(results)
 	require.NoError(t, err, c.name)
 	return said
+}
+
+// splitSections splits the words of a unit's results behind each transfer that is marked as the last of its section.
+func splitSections(unit rtl.Unit, results []uint64) [][]uint64 {
+	words := rtl.TransferWords(unit.Output)
+	last, _ := rtl.LastBit(unit.Output)
+	var sections [][]uint64
+	begin := 0
+	for at := words; at <= len(results); at += words {
+		if results[at-words+last/64]>>(last%64)&1 == 1 || at == len(results) {
+			sections = append(sections, results[begin:at])
+			begin = at
+		}
+	}
+	return sections
+}
+
+// eachSection has a function that reads the results of one section read those of sections that follow one another.
+func eachSection(name string, read func([]uint64) ([]uint64, error)) func([]uint64) ([]uint64, error) {
+	return func(results []uint64) ([]uint64, error) {
+		unit, err := rtl.Named(name)
+		if err != nil {
+			return nil, err
+		}
+		var said []uint64
+		for n, section := range splitSections(unit, results) {
+			one, err := read(section)
+			if err != nil {
+				return nil, fmt.Errorf("section %d: %w", n, err)
+			}
+			said = append(said, one...)
+		}
+		return said, nil
+	}
 }
 
 // requireResults compares the words of results.

@@ -287,15 +287,12 @@ func TestSectionsFollowOneAnother(t *testing.T) {
 		stream.InputSeed, stream.OutputSeed = seeds[0], seeds[1]
 		results, _, err := simulator.Run(stream)
 		require.NoError(t, err)
-		words, begin, n := rtl.TransferWords(unit.Output), 0, 0
-		for at := 0; at < len(results); at += words {
-			if _, last, _ := rtl.HybridValues(results[at : at+words]); last {
-				said, err := sectionOf(results[begin : at+words])
-				require.NoError(t, err, "section %d, seeds %v", n, seeds)
-				require.Equal(t, want[n], said, "section %d, seeds %v", n, seeds)
-				begin, n = at+words, n+1
-			}
+		sections := splitSections(unit, results)
+		require.Len(t, sections, len(want))
+		for n, section := range sections {
+			said, err := sectionOf(section)
+			require.NoError(t, err, "section %d, seeds %v", n, seeds)
+			require.Equal(t, want[n], said, "section %d, seeds %v", n, seeds)
 		}
-		require.Equal(t, len(want), n)
 	}
 }
