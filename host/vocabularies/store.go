@@ -266,12 +266,12 @@ func (s *Store) Describe(digest vocabulary.Digest) (*vocabulary.Description, err
 	return d, nil
 }
 
-// Load reads a whole file. A file that has changed on the disk is removed.
+// Load reads a whole file for lookups. A file that has changed on the disk is removed.
 func (s *Store) Load(digest vocabulary.Digest) (*vocabulary.Vocabulary, error) {
 	if _, ok := s.Size(digest); !ok {
 		return nil, fmt.Errorf("vocabulary %v: %w", digest, ErrMissing)
 	}
-	v, err := vocabulary.Load(s.path(digest))
+	v, err := vocabulary.LoadForLookups(s.path(digest))
 	var got vocabulary.Digest
 	if v != nil {
 		got = v.Digest

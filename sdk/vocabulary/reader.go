@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 	"github.com/millrace/millrace/internal/crc32c"
 )
 
@@ -17,6 +18,88 @@ func Load(path string) (v *Vocabulary, err error) {
 		return err
 	})
 	return v, err
+}
+
+// maxListed is the memory in a drive of the largest table whose keys LoadForLookups keeps.
+const maxListed = 256 << 20
+
+// LoadForLookups reads the file of a vocabulary that gives keys their ids, and is neither compared nor extended: the
+// keys of tables that would take more than 256 MiB of a drive's memory are not at hand, so that a large
+// vocabulary of keys within 32 bits takes 11 to 16 bytes a key.
+func LoadForLookups(path string) (*Vocabulary, error) { return loadForLookups(path, maxListed) }
+
+func loadForLookups(path string, most uint64) (*Vocabulary, error) {
+	d, err := DescribeFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := tableReader{v: &Vocabulary{Rules: d.Rules, Columns: d.Columns, Digest: d.Digest, sizes: d.Sizes}, most: most}
+	err = withFile(path, func(in io.Reader, size int64) error {
+		again, err := scan(in, size, r.add)
+		if err = errors.Join(err, r.end()); err == nil && again.Digest != d.Digest {
+			err = damaged("it changed while it was read")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.v, nil
+}
+
+// tableReader makes the tables of a vocabulary of its keys, one after the other.
+type tableReader struct {
+	v    *Vocabulary // whose sizes are those of the file
+	most uint64      // as maxListed
+	keys []int64     // of the table that is being read
+	err  error
+}
+
+// add takes the bytes of more keys.
+func (r *tableReader) add(raw []byte) {
+	for r.err == nil && len(raw) > 0 {
+		r.finish()
+		if len(r.v.prepared) == len(r.v.sizes) {
+			r.err = damaged("it grew while it was read")
+			return
+		}
+		left := int(r.v.sizes[len(r.v.prepared)]) - len(r.keys)
+		n := min(left, len(raw)/8)
+		for i := range n {
+			r.keys = append(r.keys, int64(binary.LittleEndian.Uint64(raw[8*i:])))
+		}
+		raw = raw[8*n:]
+	}
+}
+
+// finish makes tables until one lacks keys.
+func (r *tableReader) finish() {
+	for r.err == nil && len(r.v.prepared) < len(r.v.sizes) {
+		size := int(r.v.sizes[len(r.v.prepared)])
+		if cap(r.keys) < size { // the file has as many keys: Describe has read them
+			r.keys = make([]int64, 0, size)
+		}
+		if len(r.keys) < size {
+			return
+		}
+		r.err = r.v.prepareNext(r.keys)
+		if unit.ShapeOf(r.keys).Bytes() > r.most {
+			r.v.Tables = append(r.v.Tables, nil)
+			r.keys = r.keys[:0]
+		} else {
+			r.v.Tables = append(r.v.Tables, r.keys[:size:size])
+			r.keys = nil
+		}
+	}
+}
+
+// end makes the last tables, and returns the error of the first that is none.
+func (r *tableReader) end() error {
+	r.finish()
+	if r.err == nil && len(r.v.prepared) < len(r.v.sizes) {
+		r.err = damaged("it shrank while it was read")
+	}
+	return r.err
 }
 
 // Read reads a vocabulary of size bytes. It takes no more memory than a small multiple of the bytes that r has.

@@ -49,12 +49,12 @@ type Column struct {
 type Vocabulary struct {
 	Rules   Rules
 	Columns []Column
-	Tables  [][]int64 // the keys of each table in the order of their ids
+	Tables  [][]int64 // the keys of each table in the order of their ids; nil: they are not at hand, see LoadForLookups
 	Digest  Digest    // of the file
 
 	prepared []preparedTable // of each table, set when the file is read
 	kept     *keptIDs        // of the rows that the vocabulary was built of; nil: they were not kept
-	sizes    []int64         // keys of each table, of a vocabulary without its keys, see Description
+	sizes    []int64         // keys of each table, of a vocabulary without all of its keys
 }
 
 // Column returns the column of a name, or nil if the vocabulary lacks it.
@@ -78,8 +78,11 @@ func (v *Vocabulary) keysOf(table int) int64 {
 // Keys returns how many keys all tables have.
 func (v *Vocabulary) Keys() int64 {
 	var n int64
-	for _, size := range v.sizes {
-		n += size
+	if v.sizes != nil {
+		for _, size := range v.sizes {
+			n += size
+		}
+		return n
 	}
 	for _, keys := range v.Tables {
 		n += int64(len(keys))
@@ -135,19 +138,30 @@ func prepareTable(keys []int64, table *unit.Table) preparedTable {
 
 // prepare makes the tables ready for lookups. It refuses a table that holds a key twice.
 func (v *Vocabulary) prepare() error {
-	for i, keys := range v.Tables {
-		table, err := unit.NewTable(keys)
-		if err != nil {
-			return fmt.Errorf("%w: table %d: %w", ErrDamaged, i, err)
+	for _, keys := range v.Tables {
+		if err := v.prepareNext(keys); err != nil {
+			return err
 		}
-		v.prepared = append(v.prepared, prepareTable(keys, table))
 	}
 	return nil
 }
 
-// MemoryBytes returns the memory of the keys and of the tables for lookups.
+// prepareNext makes the next table ready for lookups. It refuses one that holds a key twice.
+func (v *Vocabulary) prepareNext(keys []int64) error {
+	table, err := unit.NewTable(keys)
+	if err != nil {
+		return fmt.Errorf("%w: table %d: %w", ErrDamaged, len(v.prepared), err)
+	}
+	v.prepared = append(v.prepared, prepareTable(keys, table))
+	return nil
+}
+
+// MemoryBytes returns the memory of the keys that are at hand and of the tables for lookups.
 func (v *Vocabulary) MemoryBytes() int64 {
-	n := 8 * v.Keys()
+	n := int64(0)
+	for _, keys := range v.Tables {
+		n += 8 * int64(len(keys))
+	}
 	for _, prepared := range v.prepared {
 		if table, err := prepared(); err == nil {
 			n += table.Bytes()

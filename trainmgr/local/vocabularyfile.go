@@ -113,7 +113,7 @@ func BindVocabularies(spec *pipeline.Spec, files map[string]string) (*pipeline.S
 		if _, err := spec.Bind(name, nil); err != nil {
 			return nil, err
 		}
-		file, err := vocabulary.Load(path)
+		file, err := vocabulary.LoadForLookups(path)
 		if err != nil {
 			return nil, err
 		}
