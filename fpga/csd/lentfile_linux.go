@@ -51,7 +51,7 @@ var lendingFileSystems = []int64{
 // that the file is open for writing.
 func newLentFile(f *os.File, writable bool) *lentFile {
 	var st unix.Statfs_t
-	if unix.Fstatfs(int(f.Fd()), &st) != nil || !slices.Contains(lendingFileSystems, int64(st.Type)) {
+	if unix.Fstatfs(int(f.Fd()), &st) != nil || !slices.Contains(lendingFileSystems, st.Type) {
 		return nil
 	}
 	if writable {
