@@ -63,9 +63,9 @@ func requireRowNumbers(t *testing.T, folder string, rows int) {
 	}
 }
 
-// TestAVocabularyOfManyKeys builds a vocabulary of 26 columns whose keys are all new, of which memory holds a part only,
-// and applies it, in two processes that stay small. With MILLRACE_LONG=1 it has as many keys as Criteo's rows of 24 days:
-// 3 x 10^8, in less than 6 GiB.
+// TestAVocabularyOfManyKeys builds a vocabulary of 26 columns whose keys are all new, of which memory holds a part
+// only, and applies it, in two processes that stay small. With MILLRACE_LONG=1 it has as many keys as Criteo's rows of
+// 24 days: 3 x 10^8, in less than 6 GiB.
 func TestAVocabularyOfManyKeys(t *testing.T) {
 	skipMemory(t)
 	rows, memory, bound := 12_000, "1MiB", int64(256<<20)
