@@ -12,6 +12,7 @@ import (
 // mini-batch at a time, because the processor's caches hold one table and not those of all columns.
 type heldColumn struct {
 	sequences []heldSequence // of rows that do not overlap; at most mostSequences
+	keys      int            // of all sequences; at most unit.MaxColumn
 	all       uint32         // the bits that some key has
 }
 
@@ -28,10 +29,13 @@ const heldBlock = 1 << 16
 const heldKeyBytes = 4
 
 // hold takes keys of consecutive rows, one each. It reports false, and takes none, if a key is not one of 32 bits
-// without a sign, or if the rows continue no sequence and there are too many.
+// without a sign, if there are too many keys, or if the rows continue no sequence and there are too many.
 func (h *heldColumn) hold(first uint64, keys []int64) bool {
 	if len(keys) == 0 {
 		return true
+	}
+	if len(keys) > unit.MaxColumn-h.keys {
+		return false
 	}
 	s := h.sequenceOf(first)
 	if s == nil {
@@ -63,6 +67,7 @@ func (h *heldColumn) hold(first uint64, keys []int64) bool {
 		return false
 	}
 	s.end += uint64(len(keys))
+	h.keys += len(keys)
 	h.all |= uint32(all)
 	return true
 }

@@ -346,3 +346,12 @@ func TestKeptIDs(t *testing.T) {
 		assert.Nil(t, newKeptIDs(v.kept.columns, others))
 	}
 }
+
+// TestKeysThatAnEncoderDoesNotTake checks the most keys of a column that is held.
+func TestKeysThatAnEncoderDoesNotTake(t *testing.T) {
+	h := heldColumn{keys: unit.MaxColumn - 3}
+	require.True(t, h.hold(0, []int64{1, 2}))
+	require.False(t, h.hold(2, []int64{3, 4}))
+	require.True(t, h.hold(2, []int64{3}))
+	require.False(t, h.hold(3, []int64{4}))
+}
