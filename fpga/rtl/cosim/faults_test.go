@@ -27,6 +27,7 @@ type seededFault struct {
 func seededFaults() map[string][]seededFault {
 	const (
 		hybrid = "decode/hybrid_decoder.sv"
+		lists  = "decode/list_lengths.sv"
 		sum    = "common/float_sum.sv"
 		ln     = "common/natural_logarithm.sv"
 	)
@@ -45,6 +46,56 @@ func seededFaults() map[string][]seededFault {
 			{"damage is forgotten", hybrid, "damaged_q | (above_q", "1'b0 & damaged_q | (above_q"},
 			{"damage goes on to the next section", hybrid, "damaged & ~tags_q[4*TagWidth+5]", "damaged"},
 			{"a repeated value is cut to its bits", hybrid, "33'd1 << {value_bytes, 3'b000}", "33'd1 << width_q"},
+		},
+		"list_lengths": {
+			{"the last row does not leave", lists, "closing_q <= ~closing_q & in_data_i[60]", "closing_q <= 1'b0"},
+			{"a transfer is taken beside a last row", lists, "in_ready_o = admitted & ~closing_q",
+				"in_ready_o = admitted"},
+			{"a pair behind those that count", lists, "4'(pair) < in_data_i[59:56]", "4'(pair) <= in_data_i[59:56]"},
+			{"pairs of a last row", lists, "there      = ~closing_q & ", "there      = "},
+			{"a null element is none", lists, "definition >= element_q", "definition > element_q"},
+			{"a null element is present", lists, "definition == greatest_q", "definition >= element_q"},
+			{"an empty row is null", lists, "{1'b0, definition} + 7'd1 >= {1'b0, element_q}",
+				"definition >= element_q"},
+			{"a null row is empty", lists, "{1'b0, definition} + 7'd1", "{1'b0, definition} + 7'd2"},
+			{"level 63 is below the others", lists, "{1'b0, definition} + 7'd1 >= {1'b0, element_q}",
+				"6'(definition + 6'd1) >= element_q"},
+			{"a section begins within a row", lists, "open_q & element_before_q}", "element_before_q}"},
+			{"a row without elements goes on", lists, "elements_q & {elements_q[6:0], open_q & element_before_q}",
+				"elements_q"},
+			{"a row goes on without an element", lists, "elements_q & {elements_q[6:0], open_q & element_before_q}",
+				"{elements_q[6:0], open_q & element_before_q}"},
+			{"any element of the transfer before", lists, "last_pairs & elements_q", "elements_q"},
+			{"a transfer without pairs has no element", lists, "if (issued1_q && pairs_q[0]) element",
+				"if (issued1_q) element"},
+			{"an element that was not sent", lists, "if (issued1_q && pairs_q[0]) element", "if (pairs_q[0]) element"},
+			{"a section begins with the row before", lists, "open_q <= ~closing1_q & (open_q | pairs_q[0])",
+				"open_q <= open_q | pairs_q[0]"},
+			{"a transfer without pairs ends the row", lists, "open_q <= ~closing1_q & (open_q | pairs_q[0])",
+				"open_q <= ~closing1_q & pairs_q[0]"},
+			{"a row that was not sent", lists, "else if (issued1_q) open_q", "else open_q"},
+			{"a first row ends one", lists, "4'(row) + 4'(!open2_q)", "4'(row)"},
+			{"a section's start without pairs", lists, "4'(!open2_q && starts2_q[0])", "4'(!open2_q)"},
+			{"a section without rows has one", lists, "closing2_q ? 4'(open2_q)", "closing2_q ? 4'd1"},
+			{"nulls of pairs, not of elements", lists, "(element_here & present2_q) != '0", "present2_q[row]"},
+			{"nulls of pairs, not of rows", lists, "(here & row_present2_q) != '0", "row_present2_q[row]"},
+			{"a length behind the rows", lists, "4'(row) < rows_q ? ends_q", "1'b1 ? ends_q"},
+			{"the rows before are not taken off", lists, "- ends_q[4*row-4 +: 4]", "- 4'd0"},
+			{"damage goes on to the next section", lists, "~closing3_q & damaged;", "damaged;"},
+			{"damage is forgotten", lists, "damaged_q | wrong3_q", "wrong3_q"},
+			{"damage is not seen", lists, "wrong_q           <= wrong != '0", "wrong_q           <= 1'b0"},
+			{"a row has the elements of the one before", lists, "(begun ? '0 : length_q)", "length_q"},
+			{"a long row has its last elements", lists, "(begun ? '0 : length_q)", "32'd0"},
+			{"elements of the row before count", lists, "all_elements3_q - last_end", "all_elements3_q"},
+			{"what was not sent counts", lists, "else if (issued3_q) begin", "else begin"},
+			{"a row's presence of what was not sent", lists, "if (issued3_q) row_present", "row_present"},
+			{"a first row has the presence of the one before", lists, "open3_q ? row_present_before_q : first_present_q",
+				"row_present_before_q"},
+			{"a row's presence is that of its last part", lists, "begun ? last_present : row_present_before;",
+				"last_present;"},
+			{"a length where no row ends", lists, "begun ? length_q + 32'(ends_q[3:0]) : 32'd0",
+				"length_q + 32'(ends_q[3:0])"},
+			{"presence behind the rows", lists, "8'((9'd1 << rows_q) - 9'd1)", "8'hff"},
 		},
 		"log": {
 			{"a subnormal operand has exponent 0", sum, "field == '0 ? 8'd1 : field", "field"},
@@ -109,23 +160,35 @@ func TestComparisonFindsFaults(t *testing.T) {
 // startFaulty returns a simulator of a unit with a fault.
 func startFaulty(t *testing.T, unit rtl.Unit, fault seededFault) *Simulator {
 	t.Helper()
+	text, err := rtl.Sources.ReadFile(fault.source)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), fault.old), "%s must hold %q once", fault.source, fault.old)
+	key := fmt.Sprintf("%s\n%s\n%s", fault.source, fault.old, fault.fault)
+	return startChanged(t, unit, "fault", key, func(work string) []string {
+		changed := strings.Replace(string(text), fault.old, fault.fault, 1)
+		require.NoError(t, os.WriteFile(filepath.Join(work, filepath.FromSlash(fault.source)), []byte(changed), 0o600))
+		return unit.Sources
+	})
+}
+
+// startChanged returns a simulator of what change makes of a unit's sources: it gets the folder that holds them and
+// returns the files to compile. The simulator is kept under the digest of the sources and of key, which names the
+// change.
+func startChanged(t *testing.T, unit rtl.Unit, kind, key string, change func(work string) []string) *Simulator {
+	t.Helper()
 	verilator, err := exec.LookPath("verilator")
 	require.NoError(t, err)
 	digest, err := unit.Digest()
 	require.NoError(t, err)
-	text, err := rtl.Sources.ReadFile(fault.source)
-	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(string(text), fault.old), "%s must hold %q once", fault.source, fault.old)
-	key := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s", compilerFlags(unit, digest), fault.source, fault.old,
-		fault.fault, frameDigest(t)))
-	program := filepath.Join(simulatorFolder(t), unit.Name+"-fault-"+hex.EncodeToString(key[:])[:16])
+	name := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", compilerFlags(unit, digest), key, frameDigest(t)))
+	program := filepath.Join(simulatorFolder(t), unit.Name+"-"+kind+"-"+hex.EncodeToString(name[:])[:16])
 	if _, err := os.Stat(program); err != nil {
 		work := t.TempDir()
 		require.NoError(t, writeSources(unit, work))
-		changed := strings.Replace(string(text), fault.old, fault.fault, 1)
-		require.NoError(t, os.WriteFile(filepath.Join(work, filepath.FromSlash(fault.source)), []byte(changed), 0o600))
-		built, err := verilate(t.Context(), verilator, unit, digest, work, "-Wno-lint", "-CFLAGS", "-O0", "-MAKEFLAGS",
-			"OPT_GLOBAL=-O0") // the compiler takes longer than the simulator
+		changed := unit
+		changed.Sources = change(work)
+		built, err := verilate(t.Context(), verilator, changed, digest, work, "-Wno-lint", "-Wno-UNOPTFLAT", "-CFLAGS", "-O0",
+			"-MAKEFLAGS", "OPT_GLOBAL=-O0") // the compiler takes longer than the simulator
 		require.NoError(t, err)
 		require.NoError(t, install(built, program))
 	}
