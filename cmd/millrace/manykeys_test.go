@@ -50,14 +50,19 @@ func requireRowNumbers(t *testing.T, folder string, rows int) {
 	require.Positive(t, header)
 	_, err = f.Seek(header, io.SeekStart)
 	require.NoError(t, err)
-	var id [4]byte
-	r := bufio.NewReaderSize(f, 1<<20)
-	for key := range text.Sparse {
-		for row := range rows {
-			_, err = io.ReadFull(r, id[:])
-			require.NoError(t, err)
-			if got := binary.LittleEndian.Uint32(id[:]); got != uint32(row) {
+	block := make([]byte, 1<<20)
+	row, key := uint32(0), 0
+	for left := int64(rows) * text.Sparse * 4; left > 0; {
+		part := block[:min(left, int64(len(block)))]
+		_, err = io.ReadFull(f, part)
+		require.NoError(t, err)
+		left -= int64(len(part))
+		for ; len(part) > 0; part = part[4:] {
+			if got := binary.LittleEndian.Uint32(part); got != row {
 				require.FailNow(t, "a wrong id", "key %d of row %d has id %d", key, row, got)
+			}
+			if row++; row == uint32(rows) {
+				row, key = 0, key+1
 			}
 		}
 	}
