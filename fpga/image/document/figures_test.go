@@ -52,9 +52,9 @@ func TestFiguresOfTheHardwareDescription(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, s.Parameters, again.Parameters)
 
-	change := func(old, new string) string {
-		require.Contains(t, parametersText, old)
-		return "base: stock\n" + strings.Replace(parametersText, old, new, 1)
+	change := func(before, after string) string {
+		require.Contains(t, parametersText, before)
+		return "base: stock\n" + strings.Replace(parametersText, before, after, 1)
 	}
 	for says, text := range map[string]string{
 		"unit sigrid_hash: latency_cycles is 1": change("latency_cycles: {", "latency_cycles: {value: 1, "),
