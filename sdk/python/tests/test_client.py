@@ -795,6 +795,40 @@ class Failover(unittest.TestCase):
             self.assertTrue(job.next_epoch())
             self.assertEqual(len(numbers(job.minibatches())), 20)
 
+    def test_an_answer_of_the_former_leader_comes_last(self) -> None:
+        with Cluster(total=20, split=8, epochs=2) as c, Job(c.urls, "rm1") as job:
+            self.assertEqual(len(numbers(job.minibatches())), 20)
+            job.flush()
+            with job._session.cond, c.ledger.lock:
+                for fence, again in ((2, True), (1, False), (2, False), (3, True)):
+                    job._session._with_answer({"fence": str(fence), "epochDone": True})
+                    self.assertEqual(bool(job._session.intake.sending()), again, f"fence {fence}")
+                job._session.intake.retell()  # what was taken above was not sent
+                c.ledger.fence = 3
+            self.assertTrue(job.next_epoch())
+            self.assertEqual(len(numbers(job.minibatches())), 20)
+
+    def test_the_next_epoch_begins_in_the_first_answer_of_a_new_leader(self) -> None:
+        with Cluster(total=20, split=8, epochs=2) as c, Job(c.urls, "rm1") as job:
+            self.assertEqual(len(numbers(job.minibatches())), 20)
+            job.flush()
+            lease, acknowledge, again = c.ledger.lease, c.ledger.acknowledge, []
+
+            def changing(m: dict[str, Any]) -> dict[str, Any]:
+                if m.get("epoch") == "1":
+                    c.ledger.lease = lease  # type: ignore[method-assign]
+                    c.ledger.fence += 1
+                return lease(m)
+
+            def counting(m: dict[str, Any]) -> None:
+                again.append(m["epoch"])
+                acknowledge(m)
+
+            c.ledger.lease, c.ledger.acknowledge = changing, counting  # type: ignore[method-assign]
+            self.assertTrue(job.next_epoch())
+            self.assertEqual(again, [], "the epoch has begun, so the ledger has everything of the one before")
+            self.assertEqual(len(numbers(job.minibatches())), 20)
+
     def test_nobody_leads(self) -> None:
         with Cluster(members=2) as c:
             c.leader = -1

@@ -85,7 +85,7 @@ class Session(Consumption):
         self._at_exit: Optional[AtExit] = None
         self._attaching = False  # while set, answers to the old session are ignored
         self._generation = 0  # counts attachments
-        self._fence: Any = None  # the fence of the leader that answered last
+        self._fence = 0  # the highest fence of an answer: a new leader has a higher one; 0 before the first
         self._adopt = False  # a new leader asks which leases this rank holds
         self._hurry = False  # a thread waits for acknowledgements to be durable
         self._again = False  # a lease was given back: ask for another
@@ -254,9 +254,7 @@ class Session(Consumption):
                 if answer.get("jobDone"):
                     self._job_done = True
                     return None
-                fence, self._fence = self._fence, answer.get("fence")
-                if fence not in (None, self._fence) or time.monotonic() - begun > _RETELL:
-                    raise _NotYet
+                another = self._with_fence(answer)
             if answer.get("grants") or answer.get("epochDone"):
                 # The answer to Attach names this rank's numbers, and the new session gets the lease that was just
                 # granted.
@@ -265,6 +263,8 @@ class Session(Consumption):
                     return attached
                 with self.cond:
                     self._session = b64(unb64(attached.get("session")))
+            elif another or time.monotonic() - begun > _RETELL:
+                raise _NotYet
             with self.cond:  # other ranks have not finished, or the data has not grown yet
                 self._waiting = str(answer.get("waiting") or "the other ranks are not through with the epoch before")
                 self.cond.wait_for(lambda: self._closed, pause)
@@ -640,10 +640,8 @@ class Session(Consumption):
         """Takes over the leases of an answer of Lease. Returns how many leases were granted."""
         if answer.get("unknownSession"):
             raise self._fenced("the control plane does not know the session")
-        fence = answer.get("fence")
-        if self._fence is not None and fence != self._fence:
+        if self._with_fence(answer):
             self.intake.retell()  # a new leader knows of whole splits only
-        self._fence = fence
         self._adopt = bool(answer.get("adopt"))
         self.intake.dropped(integer(x, "revoked lease") for x in answer.get("revoked", ()))
         for t in answer.get("tickets", ()):
@@ -661,6 +659,14 @@ class Session(Consumption):
         self.intake.all_granted = bool(answer.get("epochDone"))
         self._job_done = self._job_done or bool(answer.get("jobDone"))
         return len(grants)
+
+    def _with_fence(self, answer: dict[str, Any]) -> bool:
+        """Reports whether an answer of Lease is the first one of a new leader. An answer of a former leader can come
+        later than that.
+        """
+        fence = integer(answer.get("fence"), "fence", (1 << 64) - 1)
+        before, self._fence = self._fence, max(self._fence, fence)
+        return 0 < before < fence
 
     def _ended(self) -> None:
         """Raises the reason why the job is over while mini-batches are owed."""
