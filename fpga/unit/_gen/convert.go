@@ -6,8 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// convertKernels writes one kernel for each conversion and width. There is none for int64 to float32 with AVX2,
-// which cannot convert them with a single rounding.
+// convertKernels writes one kernel for each conversion and width.
 func convertKernels() {
 	widenKernels()
 	convertKernel("int64ToFloat32x512", "int64", "float32", z512, func(x, y reg.VecVirtual) { VCVTQQ2PS(x, y.AsY()) })
@@ -19,6 +18,7 @@ func convertKernels() {
 		VCVTPD2PS(x, y.AsY())
 		VPBROADCASTD(word(0x7fc00000), nan, y.AsY())
 	})
+	nearestFloatsKernel()
 	convertKernel("int64ToFloat64x256", "int64", "float64", y256, func(x, y reg.VecVirtual) {
 		// high 2^32 is exact, and so is its sum with low before the one rounding.
 		high, low := split256(vectors{x})
@@ -63,4 +63,59 @@ func convertKernel(name, from, to string, w vector, convert func(x, y reg.VecVir
 			ADDQ(I32(in.size*elements), src)
 			ADDQ(I32(out.size*elements), dst)
 		}}.emit()
+}
+
+// nearestFloatsKernel writes the conversion of int64 to float32 with AVX2.
+func nearestFloatsKernel() {
+	TEXT("int64ToFloat32x256", NOSPLIT, "func(dst *float32, src *int64, n int)")
+	describe("int64ToFloat32x256 converts the first n/8*8 of n values with AVX2.")
+	Pragma("noescape")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	loop{n: Load(Param("n"), GP64()).(reg.GPVirtual), lanes: 8,
+		body: func(int, reg.Register) {
+			y := YMM()
+			nearestFloats(Mem{Base: src}, y)
+			VMOVUPS(y, Mem{Base: dst})
+		},
+		advance: func(elements int) {
+			ADDQ(I32(8*elements), src)
+			ADDQ(I32(4*elements), dst)
+		}}.emit()
+}
+
+// nearestFloats sets y to the float32 nearest to each of the eight int64 at src. AVX2 converts no 64-bit integers, and
+// two roundings, to float64 and to float32, are not one. Where all eight are below 2^51 in magnitude, as most integers
+// are, their float64 are exact: 2^51 is added, the sum becomes the fraction of a float64, and 2^52 + 2^51 is
+// subtracted. Otherwise the eight are converted one by one.
+func nearestFloats(src Mem, y reg.VecVirtual) {
+	xs, large := y256.regs(2), YMM()
+	xs.each(func(i int, x reg.VecVirtual) {
+		VMOVDQU(words256(1<<51), x)
+		VPADDQ(src.Offset(32*i), x, x)
+	})
+	VPOR(xs[0], xs[1], large)
+	VPTEST(words256(0xfff<<52), large)
+	JNZ(LabelRef("large"))
+	xs.each(func(_ int, x reg.VecVirtual) { VPOR(floats256(0x1p52), x, x) })
+	xs.each(func(_ int, x reg.VecVirtual) { VSUBPD(floats256(0x1p52+0x1p51), x, x) })
+	VCVTPD2PSY(xs[0], y.AsX())
+	VCVTPD2PSY(xs[1], xs[1].AsX())
+	VINSERTF128(Imm(1), xs[1].AsX(), y, y)
+	JMP(LabelRef("converted"))
+	Label("large")
+	halves := vectors{XMM(), XMM()}
+	halves.each(func(half int, x reg.VecVirtual) {
+		for i := range 4 {
+			one := XMM()
+			VXORPS(one, one, one)
+			VCVTSI2SSQ(src.Offset(32*half+8*i), one, one)
+			if i == 0 {
+				VMOVAPS(one, x)
+			} else {
+				VINSERTPS(Imm(uint64(i)<<4), one, x, x)
+			}
+		}
+	})
+	VINSERTF128(Imm(1), halves[1], halves[0].AsY(), y)
+	Label("converted")
 }

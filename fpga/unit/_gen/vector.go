@@ -128,8 +128,13 @@ func (v vector) param64(name string) reg.VecVirtual {
 
 // param32 returns a register with a 32-bit parameter in every lane. Vet takes the D of a broadcast from memory for 8 bytes.
 func (v vector) param32(name string) reg.VecVirtual {
-	r := v.reg()
-	VPBROADCASTD(Load(Param(name), GP32()), r)
+	r, from := v.reg(), Load(Param(name), GP32())
+	if v.bits == 256 { // AVX2 broadcasts no general register
+		x := XMM()
+		VMOVD(from, x)
+		from = x
+	}
+	VPBROADCASTD(from, r)
 	return r
 }
 

@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func bucketFloat32(dst *int64, src *float32, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+// func bucketFloat32x512(dst *int64, src *float32, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
-TEXT ·bucketFloat32(SB), NOSPLIT, $0-96
+TEXT ·bucketFloat32x512(SB), NOSPLIT, $0-96
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         regions+24(FP), DX
@@ -191,9 +191,9 @@ GLOBL word0000000080000000<>(SB), RODATA|NOPTR, $8
 DATA word000000000000001f<>+0(SB)/8, $0x000000000000001f
 GLOBL word000000000000001f<>(SB), RODATA|NOPTR, $8
 
-// func bucketInt64(dst *int64, src *int64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+// func bucketInt64x512(dst *int64, src *int64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
-TEXT ·bucketInt64(SB), NOSPLIT, $0-96
+TEXT ·bucketInt64x512(SB), NOSPLIT, $0-96
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         regions+24(FP), DX
@@ -377,9 +377,9 @@ end:
 	VZEROUPPER
 	RET
 
-// func bucketFloat64(dst *int64, src *float64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+// func bucketFloat64x512(dst *int64, src *float64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
-TEXT ·bucketFloat64(SB), NOSPLIT, $0-96
+TEXT ·bucketFloat64x512(SB), NOSPLIT, $0-96
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         regions+24(FP), DX
@@ -562,3 +562,441 @@ end:
 	MOVQ R8, done+88(FP)
 	VZEROUPPER
 	RET
+
+// func bucketFloat32x256(dst *int64, src *float32, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+// Requires: AVX, AVX2, BMI2
+TEXT ·bucketFloat32x256(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         regions+24(FP), DX
+	MOVQ         cells+32(FP), BX
+	MOVQ         thresholds+40(FP), SI
+	MOVQ         n+16(FP), DI
+	MOVQ         more+64(FP), R8
+	MOVL         low+48(FP), R9
+	VMOVD        R9, X0
+	VPBROADCASTD X0, Y0
+	MOVL         high+52(FP), R9
+	VMOVD        R9, X1
+	VPBROADCASTD X1, Y1
+	MOVL         shift+56(FP), R9
+	VMOVD        R9, X2
+	MOVL         $0xffffffff, R10
+	BZHIL        R9, R10, R10
+	VMOVD        R10, X3
+	VPBROADCASTD X3, Y3
+
+loop1:
+	CMPQ      DI, $+8
+	JL        behind1
+	VMOVUPS   (CX), Y4
+	VCMPPS    $0x03, Y4, Y4, Y5
+	VMOVMSKPS Y5, R9
+	TESTL     R9, R9
+	JZ        look
+	MOVB      stop+80(FP), R9
+	TESTB     R9, R9
+	JNZ       end
+
+look:
+	VXORPS     Y6, Y6, Y6
+	VADDPS     Y6, Y4, Y4
+	VPSRAD     $0x1f, Y4, Y6
+	VPOR       words8000000080000000<>+0(SB), Y6, Y6
+	VPXOR      Y6, Y4, Y4
+	VPMAXUD    Y0, Y4, Y7
+	VPMINUD    Y1, Y7, Y7
+	VPSUBD     Y0, Y7, Y6
+	VPSRLD     X2, Y6, Y6
+	TESTQ      DX, DX
+	JZ         flat
+	VPCMPEQD   Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+	VPGATHERDD Y8, (DX)(Y6*4), Y9
+	VPAND      Y3, Y7, Y7
+	VPAND      words0000001f0000001f<>+0(SB), Y9, Y6
+	VPSRLVD    Y6, Y7, Y7
+	VPSRLD     $0x05, Y9, Y9
+	VPADDD     Y7, Y9, Y6
+
+flat:
+	VEXTRACTI128 $0x01, Y6, X7
+	VEXTRACTI128 $0x01, Y4, X8
+	VPCMPEQD     Y10, Y10, Y10
+	VPXOR        Y9, Y9, Y9
+	VPGATHERDQ   Y10, (BX)(X6*8), Y9
+	VPMOVZXDQ    X4, Y6
+	VPADDQ       Y6, Y9, Y9
+	VPSRLQ       $0x20, Y9, Y9
+	VPCMPEQD     Y10, Y10, Y10
+	VPXOR        Y6, Y6, Y6
+	VPGATHERDQ   Y10, (BX)(X7*8), Y6
+	VPMOVZXDQ    X8, Y7
+	VPADDQ       Y7, Y6, Y6
+	VPSRLQ       $0x20, Y6, Y6
+	MOVQ         R8, R9
+
+more:
+	TESTQ      R9, R9
+	JZ         enough
+	VPCMPEQD   X10, X10, X10
+	VPXOR      X7, X7, X7
+	VPGATHERQD X10, (SI)(Y9*4), X7
+	VPMAXUD    X7, X4, X7
+	VPCMPEQD   X7, X4, X7
+	VPMOVSXDQ  X7, Y7
+	VPSUBQ     Y7, Y9, Y9
+	VPCMPEQD   X10, X10, X10
+	VPXOR      X7, X7, X7
+	VPGATHERQD X10, (SI)(Y6*4), X7
+	VPMAXUD    X7, X8, X7
+	VPCMPEQD   X7, X8, X7
+	VPMOVSXDQ  X7, Y7
+	VPSUBQ     Y7, Y6, Y6
+	DECQ       R9
+	JMP        more
+
+enough:
+	VMOVDQU      Y9, (AX)
+	VMOVDQU      Y6, 32(AX)
+	VPTEST       Y5, Y5
+	JZ           numbers
+	VPBROADCASTQ nanTo+72(FP), Y4
+	VPMOVSXDQ    X5, Y6
+	VPMASKMOVQ   Y4, Y6, (AX)
+	VEXTRACTI128 $0x01, Y5, X5
+	VPMOVSXDQ    X5, Y5
+	VPMASKMOVQ   Y4, Y5, 32(AX)
+
+numbers:
+	ADDQ $+32, CX
+	ADDQ $+64, AX
+	SUBQ $+8, DI
+	JMP  loop1
+
+behind1:
+end:
+	MOVQ n+16(FP), AX
+	SUBQ DI, AX
+	MOVQ AX, done+88(FP)
+	VZEROUPPER
+	RET
+
+DATA words8000000080000000<>+0(SB)/8, $0x8000000080000000
+DATA words8000000080000000<>+8(SB)/8, $0x8000000080000000
+DATA words8000000080000000<>+16(SB)/8, $0x8000000080000000
+DATA words8000000080000000<>+24(SB)/8, $0x8000000080000000
+GLOBL words8000000080000000<>(SB), RODATA|NOPTR, $32
+
+DATA words0000001f0000001f<>+0(SB)/8, $0x0000001f0000001f
+DATA words0000001f0000001f<>+8(SB)/8, $0x0000001f0000001f
+DATA words0000001f0000001f<>+16(SB)/8, $0x0000001f0000001f
+DATA words0000001f0000001f<>+24(SB)/8, $0x0000001f0000001f
+GLOBL words0000001f0000001f<>(SB), RODATA|NOPTR, $32
+
+// func bucketFloat64x256(dst *int64, src *float64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+// Requires: AVX, AVX2, BMI2
+TEXT ·bucketFloat64x256(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         regions+24(FP), DX
+	MOVQ         cells+32(FP), BX
+	MOVQ         thresholds+40(FP), SI
+	MOVQ         n+16(FP), DI
+	MOVQ         more+64(FP), R8
+	MOVL         low+48(FP), R9
+	VMOVD        R9, X0
+	VPBROADCASTD X0, Y0
+	MOVL         high+52(FP), R9
+	VMOVD        R9, X1
+	VPBROADCASTD X1, Y1
+	MOVL         shift+56(FP), R9
+	VMOVD        R9, X2
+	MOVL         $0xffffffff, R10
+	BZHIL        R9, R10, R10
+	VMOVD        R10, X3
+	VPBROADCASTD X3, Y3
+
+loop1:
+	CMPQ        DI, $+8
+	JL          behind1
+	VCVTPD2PSY  (CX), X4
+	VCVTPD2PSY  32(CX), X5
+	VINSERTF128 $0x01, X5, Y4, Y4
+	VCMPPS      $0x03, Y4, Y4, Y5
+	VMOVMSKPS   Y5, R9
+	TESTL       R9, R9
+	JZ          look
+	MOVB        stop+80(FP), R9
+	TESTB       R9, R9
+	JNZ         end
+
+look:
+	VXORPS     Y7, Y7, Y7
+	VADDPS     Y7, Y4, Y6
+	VPSRAD     $0x1f, Y6, Y7
+	VPOR       words8000000080000000<>+0(SB), Y7, Y7
+	VPXOR      Y7, Y6, Y6
+	VPMAXUD    Y0, Y6, Y8
+	VPMINUD    Y1, Y8, Y8
+	VPSUBD     Y0, Y8, Y7
+	VPSRLD     X2, Y7, Y7
+	TESTQ      DX, DX
+	JZ         flat
+	VPCMPEQD   Y9, Y9, Y9
+	VPXOR      Y10, Y10, Y10
+	VPGATHERDD Y9, (DX)(Y7*4), Y10
+	VPAND      Y3, Y8, Y8
+	VPAND      words0000001f0000001f<>+0(SB), Y10, Y7
+	VPSRLVD    Y7, Y8, Y8
+	VPSRLD     $0x05, Y10, Y10
+	VPADDD     Y8, Y10, Y7
+
+flat:
+	VEXTRACTI128 $0x01, Y7, X4
+	VEXTRACTI128 $0x01, Y6, X10
+	VPCMPEQD     Y9, Y9, Y9
+	VPXOR        Y8, Y8, Y8
+	VPGATHERDQ   Y9, (BX)(X7*8), Y8
+	VPMOVZXDQ    X6, Y7
+	VPADDQ       Y7, Y8, Y8
+	VPSRLQ       $0x20, Y8, Y8
+	VPCMPEQD     Y9, Y9, Y9
+	VPXOR        Y7, Y7, Y7
+	VPGATHERDQ   Y9, (BX)(X4*8), Y7
+	VPMOVZXDQ    X10, Y9
+	VPADDQ       Y9, Y7, Y7
+	VPSRLQ       $0x20, Y7, Y7
+	MOVQ         R8, R9
+
+more:
+	TESTQ      R9, R9
+	JZ         enough
+	VPCMPEQD   X9, X9, X9
+	VPXOR      X4, X4, X4
+	VPGATHERQD X9, (SI)(Y8*4), X4
+	VPMAXUD    X4, X6, X4
+	VPCMPEQD   X4, X6, X4
+	VPMOVSXDQ  X4, Y9
+	VPSUBQ     Y9, Y8, Y8
+	VPCMPEQD   X9, X9, X9
+	VPXOR      X4, X4, X4
+	VPGATHERQD X9, (SI)(Y7*4), X4
+	VPMAXUD    X4, X10, X4
+	VPCMPEQD   X4, X10, X4
+	VPMOVSXDQ  X4, Y9
+	VPSUBQ     Y9, Y7, Y7
+	DECQ       R9
+	JMP        more
+
+enough:
+	VMOVDQU      Y8, (AX)
+	VMOVDQU      Y7, 32(AX)
+	VPTEST       Y5, Y5
+	JZ           numbers
+	VPBROADCASTQ nanTo+72(FP), Y6
+	VPMOVSXDQ    X5, Y7
+	VPMASKMOVQ   Y6, Y7, (AX)
+	VEXTRACTI128 $0x01, Y5, X5
+	VPMOVSXDQ    X5, Y5
+	VPMASKMOVQ   Y6, Y5, 32(AX)
+
+numbers:
+	ADDQ $+64, CX
+	ADDQ $+64, AX
+	SUBQ $+8, DI
+	JMP  loop1
+
+behind1:
+end:
+	MOVQ n+16(FP), AX
+	SUBQ DI, AX
+	MOVQ AX, done+88(FP)
+	VZEROUPPER
+	RET
+
+// func bucketInt64x256(dst *int64, src *int64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+// Requires: AVX, AVX2, BMI2
+TEXT ·bucketInt64x256(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         regions+24(FP), DX
+	MOVQ         cells+32(FP), BX
+	MOVQ         thresholds+40(FP), SI
+	MOVQ         n+16(FP), DI
+	MOVQ         more+64(FP), R8
+	MOVL         low+48(FP), R9
+	VMOVD        R9, X0
+	VPBROADCASTD X0, Y0
+	MOVL         high+52(FP), R9
+	VMOVD        R9, X1
+	VPBROADCASTD X1, Y1
+	MOVL         shift+56(FP), R9
+	VMOVD        R9, X2
+	MOVL         $0xffffffff, R10
+	BZHIL        R9, R10, R10
+	VMOVD        R10, X3
+	VPBROADCASTD X3, Y3
+
+loop1:
+	CMPQ        DI, $+8
+	JL          behind1
+	VMOVDQU     words0008000000000000<>+0(SB), Y5
+	VPADDQ      (CX), Y5, Y5
+	VMOVDQU     words0008000000000000<>+0(SB), Y6
+	VPADDQ      32(CX), Y6, Y6
+	VPOR        Y5, Y6, Y7
+	VPTEST      wordsfff0000000000000<>+0(SB), Y7
+	JNZ         large
+	VPOR        words4330000000000000<>+0(SB), Y5, Y5
+	VPOR        words4330000000000000<>+0(SB), Y6, Y6
+	VSUBPD      words4338000000000000<>+0(SB), Y5, Y5
+	VSUBPD      words4338000000000000<>+0(SB), Y6, Y6
+	VCVTPD2PSY  Y5, X4
+	VCVTPD2PSY  Y6, X6
+	VINSERTF128 $0x01, X6, Y4, Y4
+	JMP         converted
+
+large:
+	VXORPS      X4, X4, X4
+	VCVTSI2SSQ  (CX), X4, X4
+	VMOVAPS     X4, X8
+	VXORPS      X4, X4, X4
+	VCVTSI2SSQ  8(CX), X4, X4
+	VINSERTPS   $0x10, X4, X8, X8
+	VXORPS      X4, X4, X4
+	VCVTSI2SSQ  16(CX), X4, X4
+	VINSERTPS   $0x20, X4, X8, X8
+	VXORPS      X4, X4, X4
+	VCVTSI2SSQ  24(CX), X4, X4
+	VINSERTPS   $0x30, X4, X8, X8
+	VXORPS      X4, X4, X4
+	VCVTSI2SSQ  32(CX), X4, X4
+	VMOVAPS     X4, X4
+	VXORPS      X5, X5, X5
+	VCVTSI2SSQ  40(CX), X5, X5
+	VINSERTPS   $0x10, X5, X4, X4
+	VXORPS      X5, X5, X5
+	VCVTSI2SSQ  48(CX), X5, X5
+	VINSERTPS   $0x20, X5, X4, X4
+	VXORPS      X5, X5, X5
+	VCVTSI2SSQ  56(CX), X5, X5
+	VINSERTPS   $0x30, X5, X4, X4
+	VINSERTF128 $0x01, X4, Y8, Y4
+
+converted:
+	VCMPPS    $0x03, Y4, Y4, Y5
+	VMOVMSKPS Y5, R9
+	TESTL     R9, R9
+	JZ        look
+	MOVB      stop+80(FP), R9
+	TESTB     R9, R9
+	JNZ       end
+
+look:
+	VXORPS     Y7, Y7, Y7
+	VADDPS     Y7, Y4, Y6
+	VPSRAD     $0x1f, Y6, Y7
+	VPOR       words8000000080000000<>+0(SB), Y7, Y7
+	VPXOR      Y7, Y6, Y6
+	VPMAXUD    Y0, Y6, Y9
+	VPMINUD    Y1, Y9, Y9
+	VPSUBD     Y0, Y9, Y7
+	VPSRLD     X2, Y7, Y7
+	TESTQ      DX, DX
+	JZ         flat
+	VPCMPEQD   Y10, Y10, Y10
+	VPXOR      Y11, Y11, Y11
+	VPGATHERDD Y10, (DX)(Y7*4), Y11
+	VPAND      Y3, Y9, Y9
+	VPAND      words0000001f0000001f<>+0(SB), Y11, Y7
+	VPSRLVD    Y7, Y9, Y9
+	VPSRLD     $0x05, Y11, Y11
+	VPADDD     Y9, Y11, Y7
+
+flat:
+	VEXTRACTI128 $0x01, Y7, X4
+	VEXTRACTI128 $0x01, Y6, X8
+	VPCMPEQD     Y10, Y10, Y10
+	VPXOR        Y9, Y9, Y9
+	VPGATHERDQ   Y10, (BX)(X7*8), Y9
+	VPMOVZXDQ    X6, Y7
+	VPADDQ       Y7, Y9, Y9
+	VPSRLQ       $0x20, Y9, Y9
+	VPCMPEQD     Y10, Y10, Y10
+	VPXOR        Y7, Y7, Y7
+	VPGATHERDQ   Y10, (BX)(X4*8), Y7
+	VPMOVZXDQ    X8, Y10
+	VPADDQ       Y10, Y7, Y7
+	VPSRLQ       $0x20, Y7, Y7
+	MOVQ         R8, R9
+
+more:
+	TESTQ      R9, R9
+	JZ         enough
+	VPCMPEQD   X10, X10, X10
+	VPXOR      X4, X4, X4
+	VPGATHERQD X10, (SI)(Y9*4), X4
+	VPMAXUD    X4, X6, X4
+	VPCMPEQD   X4, X6, X4
+	VPMOVSXDQ  X4, Y10
+	VPSUBQ     Y10, Y9, Y9
+	VPCMPEQD   X10, X10, X10
+	VPXOR      X4, X4, X4
+	VPGATHERQD X10, (SI)(Y7*4), X4
+	VPMAXUD    X4, X8, X4
+	VPCMPEQD   X4, X8, X4
+	VPMOVSXDQ  X4, Y10
+	VPSUBQ     Y10, Y7, Y7
+	DECQ       R9
+	JMP        more
+
+enough:
+	VMOVDQU      Y9, (AX)
+	VMOVDQU      Y7, 32(AX)
+	VPTEST       Y5, Y5
+	JZ           numbers
+	VPBROADCASTQ nanTo+72(FP), Y6
+	VPMOVSXDQ    X5, Y7
+	VPMASKMOVQ   Y6, Y7, (AX)
+	VEXTRACTI128 $0x01, Y5, X5
+	VPMOVSXDQ    X5, Y5
+	VPMASKMOVQ   Y6, Y5, 32(AX)
+
+numbers:
+	ADDQ $+64, CX
+	ADDQ $+64, AX
+	SUBQ $+8, DI
+	JMP  loop1
+
+behind1:
+end:
+	MOVQ n+16(FP), AX
+	SUBQ DI, AX
+	MOVQ AX, done+88(FP)
+	VZEROUPPER
+	RET
+
+DATA words0008000000000000<>+0(SB)/8, $0x0008000000000000
+DATA words0008000000000000<>+8(SB)/8, $0x0008000000000000
+DATA words0008000000000000<>+16(SB)/8, $0x0008000000000000
+DATA words0008000000000000<>+24(SB)/8, $0x0008000000000000
+GLOBL words0008000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA wordsfff0000000000000<>+0(SB)/8, $0xfff0000000000000
+DATA wordsfff0000000000000<>+8(SB)/8, $0xfff0000000000000
+DATA wordsfff0000000000000<>+16(SB)/8, $0xfff0000000000000
+DATA wordsfff0000000000000<>+24(SB)/8, $0xfff0000000000000
+GLOBL wordsfff0000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA words4330000000000000<>+0(SB)/8, $0x4330000000000000
+DATA words4330000000000000<>+8(SB)/8, $0x4330000000000000
+DATA words4330000000000000<>+16(SB)/8, $0x4330000000000000
+DATA words4330000000000000<>+24(SB)/8, $0x4330000000000000
+GLOBL words4330000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA words4338000000000000<>+0(SB)/8, $0x4338000000000000
+DATA words4338000000000000<>+8(SB)/8, $0x4338000000000000
+DATA words4338000000000000<>+16(SB)/8, $0x4338000000000000
+DATA words4338000000000000<>+24(SB)/8, $0x4338000000000000
+GLOBL words4338000000000000<>(SB), RODATA|NOPTR, $32

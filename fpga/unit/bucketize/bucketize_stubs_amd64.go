@@ -4,23 +4,41 @@
 
 package bucketize
 
-// bucketFloat32 looks n values up with AVX-512. It compares each value with the first threshold of the value's cell and
-// with as many further thresholds as more says. If stop is set, it ends before the first 16 values that hold a NaN;
+// bucketFloat32x512 looks n values up with AVX-512. It compares each value with the first threshold of the value's cell
+// and with as many further thresholds as more says. If stop is set, it ends before the first 16 values that hold a NaN;
 // otherwise the bucket of a NaN is nanTo. It returns the number of values that it looked up.
 //
 //go:noescape
-func bucketFloat32(dst *int64, src *float32, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+func bucketFloat32x512(dst *int64, src *float32, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
 
-// bucketInt64 looks n values up with AVX-512. It compares each value with the first threshold of the value's cell and
-// with as many further thresholds as more says. If stop is set, it ends before the first 16 values that hold a NaN;
+// bucketInt64x512 looks n values up with AVX-512. It compares each value with the first threshold of the value's cell
+// and with as many further thresholds as more says. If stop is set, it ends before the first 16 values that hold a NaN;
 // otherwise the bucket of a NaN is nanTo. It returns the number of values that it looked up.
 //
 //go:noescape
-func bucketInt64(dst *int64, src *int64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+func bucketInt64x512(dst *int64, src *int64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
 
-// bucketFloat64 looks n values up with AVX-512. It compares each value with the first threshold of the value's cell and
-// with as many further thresholds as more says. If stop is set, it ends before the first 16 values that hold a NaN;
+// bucketFloat64x512 looks n values up with AVX-512. It compares each value with the first threshold of the value's cell
+// and with as many further thresholds as more says. If stop is set, it ends before the first 16 values that hold a NaN;
 // otherwise the bucket of a NaN is nanTo. It returns the number of values that it looked up.
 //
 //go:noescape
-func bucketFloat64(dst *int64, src *float64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+func bucketFloat64x512(dst *int64, src *float64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+
+// bucketFloat32x256 looks the first n/8*8 of n values up with AVX2, as bucketFloat32x512 does, except that a NaN ends
+// it before the first eight values that hold one.
+//
+//go:noescape
+func bucketFloat32x256(dst *int64, src *float32, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+
+// bucketFloat64x256 looks the first n/8*8 of n values up with AVX2, as bucketFloat64x512 does, except that a NaN ends
+// it before the first eight values that hold one.
+//
+//go:noescape
+func bucketFloat64x256(dst *int64, src *float64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)
+
+// bucketInt64x256 looks the first n/8*8 of n values up with AVX2, as bucketInt64x512 does, except that a NaN ends it
+// before the first eight values that hold one.
+//
+//go:noescape
+func bucketInt64x256(dst *int64, src *int64, n int, regions *uint32, cells *uint64, thresholds *uint32, low uint32, high uint32, shift uint32, more int, nanTo int64, stop bool) (done int)

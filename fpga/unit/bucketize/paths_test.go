@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/unit/internal/proving"
+	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &narrowFloat32, "narrowGeneric", "narrowGeneric", "narrowFloat32AVX512")
-	proving.Picks(t, &narrowFloat64, "narrowGeneric", "narrowGeneric", "narrowFloat64AVX512")
-	proving.Picks(t, &narrowInt64, "narrowGeneric", "narrowGeneric", "narrowInt64AVX512")
+	proving.Picks(t, &narrowFloat32, "narrowGeneric", "narrowFloat32AVX2", "narrowFloat32AVX512")
+	proving.Picks(t, &narrowFloat64, "narrowGeneric", "narrowFloat64AVX2", "narrowFloat64AVX512")
+	proving.Picks(t, &narrowInt64, "narrowGeneric", "narrowInt64AVX2", "narrowInt64AVX512")
 }
 
 // tables is one of every kind of cells: equal ones, of one threshold and of several; unequal ones, likewise; rough
@@ -193,11 +194,16 @@ func FuzzTable(f *testing.F) {
 			require.Empty(t, borders)
 			return
 		}
-		got := make([]int64, len(values))
-		require.NoError(t, b.Float32(got, values))
-		for i, v := range values {
-			want, _ := Reference(v, borders, p.Side, p.NaN)
-			require.Equal(t, want, got[i], "%x among %x, %+v", v, borders, p)
+		for l := simd.Generic; l <= simd.Detected(); l++ {
+			restore := simd.Force(l)
+			got := make([]int64, len(values))
+			err := b.Float32(got, values)
+			restore()
+			require.NoError(t, err)
+			for i, v := range values {
+				want, _ := Reference(v, borders, p.Side, p.NaN)
+				require.Equal(t, want, got[i], "%x among %x, %+v, %v", v, borders, p, l)
+			}
 		}
 	})
 }

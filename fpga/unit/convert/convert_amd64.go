@@ -8,7 +8,7 @@ var (
 	int32ToInt64   = simd.Paths[func(dst []int64, src []byte)]{signedGeneric, signedAVX2, signedAVX512}
 	uint32ToInt64  = simd.Paths[func(dst []int64, src []byte)]{unsignedGeneric, unsignedAVX2, unsignedAVX512}
 	int64ToFloat32 = simd.Paths[func(dst []float32, src []int64)]{convertGeneric[float32, int64],
-		convertGeneric[float32, int64], int64ToFloat32AVX512}
+		int64ToFloat32AVX2, int64ToFloat32AVX512}
 	int64ToFloat64 = simd.Paths[func(dst []float64, src []int64)]{convertGeneric[float64, int64], int64ToFloat64AVX2,
 		int64ToFloat64AVX512}
 	float32ToFloat64 = simd.Paths[func(dst []float64, src []float32)]{convertGeneric[float64, float32],
@@ -55,6 +55,14 @@ func int64ToFloat32AVX512(dst []float32, src []int64) {
 	if len(src) > 0 {
 		int64ToFloat32x512(&dst[0], &src[0], len(src))
 	}
+}
+
+func int64ToFloat32AVX2(dst []float32, src []int64) {
+	whole := len(src) &^ 7
+	if whole > 0 {
+		int64ToFloat32x256(&dst[0], &src[0], whole)
+	}
+	convertGeneric(dst[whole:], src[whole:])
 }
 
 func int64ToFloat64AVX512(dst []float64, src []int64) {

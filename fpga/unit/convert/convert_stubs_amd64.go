@@ -44,6 +44,11 @@ func float32ToFloat64x512(dst *float64, src *float32, n int)
 //go:noescape
 func float64ToFloat32x512(dst *float32, src *float64, n int)
 
+// int64ToFloat32x256 converts the first n/8*8 of n values with AVX2.
+//
+//go:noescape
+func int64ToFloat32x256(dst *float32, src *int64, n int)
+
 // int64ToFloat64x256 converts the first n/4*4 of n values with AVX2.
 //
 //go:noescape

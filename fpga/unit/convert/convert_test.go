@@ -12,7 +12,7 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &int64ToFloat32, "convertGeneric", "convertGeneric", "int64ToFloat32AVX512")
+	proving.Picks(t, &int64ToFloat32, "convertGeneric", "int64ToFloat32AVX2", "int64ToFloat32AVX512")
 	proving.Picks(t, &int64ToFloat64, "convertGeneric", "int64ToFloat64AVX2", "int64ToFloat64AVX512")
 	proving.Picks(t, &float32ToFloat64, "convertGeneric", "float32ToFloat64AVX2", "float32ToFloat64AVX512")
 	proving.Picks(t, &float64ToFloat32, "narrowGeneric", "float64ToFloat32AVX2", "float64ToFloat32AVX512")
@@ -30,6 +30,18 @@ func integer(i int) int64 {
 		return int64(r>>39|1)<<(r>>8&31) + int64(r>>20%3) - 1
 	}
 	return int64(r*31) >> (r >> 8 & 63)
+}
+
+// exactBeforeOthers returns numbers around 2^51. Most vectors hold only numbers below it in magnitude, which the kernel
+// of AVX2 converts together; others hold one that is not.
+func exactBeforeOthers(i int) int64 {
+	switch i % 61 {
+	case 59:
+		return 1 << 51
+	case 60:
+		return -1<<51 - 1
+	}
+	return []int64{1<<51 - 1, -1 << 51, 1<<50 + 1<<26, -1<<50 - 1, 0}[i%5]
 }
 
 func float(i int) float64 {
@@ -63,6 +75,7 @@ func inEveryPlace[D float32 | float64, S int64 | float32 | float64](t *testing.T
 
 func TestEveryPathInEveryPlace(t *testing.T) {
 	inEveryPlace(t, &int64ToFloat32, integer, ReferenceFloat32)
+	inEveryPlace(t, &int64ToFloat32, exactBeforeOthers, ReferenceFloat32)
 	inEveryPlace(t, &int64ToFloat64, integer, func(x int64) float64 { return float64(x) })
 	inEveryPlace(t, &float32ToFloat64, func(i int) float32 { return math.Float32frombits(uint32(integer(i))) },
 		func(x float32) float64 { return float64(x) })
@@ -105,18 +118,23 @@ func FuzzConvert(f *testing.F) {
 			wides[i] = math.Float64frombits(uint64(ints[i]))
 			narrows[i] = math.Float32frombits(uint32(ints[i]))
 		}
-		f32, f64 := make([]float32, n), make([]float64, n)
-		Int64ToFloat32(f32, ints)
-		Int64ToFloat64(f64, ints)
-		for i, x := range ints {
-			require.Equal(t, math.Float32bits(ReferenceFloat32(x)), math.Float32bits(f32[i]), "%d", x)
-			require.Equal(t, float64(x), f64[i], "%d", x)
-		}
-		Float64ToFloat32(f32, wides)
-		Float32ToFloat64(f64, narrows)
-		for i, x := range wides {
-			require.Equal(t, math.Float32bits(ReferenceFloat32(x)), math.Float32bits(f32[i]), "%x", x)
-			require.Equal(t, math.Float64bits(float64(narrows[i])), math.Float64bits(f64[i]), "%x", narrows[i])
+		for l := simd.Generic; l <= simd.Detected(); l++ {
+			func() {
+				defer simd.Force(l)()
+				f32, f64 := make([]float32, n), make([]float64, n)
+				Int64ToFloat32(f32, ints)
+				Int64ToFloat64(f64, ints)
+				for i, x := range ints {
+					require.Equal(t, math.Float32bits(ReferenceFloat32(x)), math.Float32bits(f32[i]), "%d", x)
+					require.Equal(t, float64(x), f64[i], "%d", x)
+				}
+				Float64ToFloat32(f32, wides)
+				Float32ToFloat64(f64, narrows)
+				for i, x := range wides {
+					require.Equal(t, math.Float32bits(ReferenceFloat32(x)), math.Float32bits(f32[i]), "%x", x)
+					require.Equal(t, math.Float64bits(float64(narrows[i])), math.Float64bits(f64[i]), "%x", narrows[i])
+				}
+			}()
 		}
 	})
 }
@@ -125,6 +143,13 @@ func BenchmarkConvert(b *testing.B) {
 	i, f, d := make([]int64, 2048), make([]float32, 2048), make([]float64, 2048)
 	b.Run("int64 to float32", func(b *testing.B) {
 		proving.BenchmarkEachLevel(b, len(i), func() { Int64ToFloat32(f, i) })
+	})
+	large := make([]int64, len(i))
+	for k := range large {
+		large[k] = int64(k)*0x1e3779b97f4a7c15 | 1<<62
+	}
+	b.Run("int64 of more than 51 bits to float32", func(b *testing.B) {
+		proving.BenchmarkEachLevel(b, len(i), func() { Int64ToFloat32(f, large) })
 	})
 	b.Run("float64 to float32", func(b *testing.B) {
 		proving.BenchmarkEachLevel(b, len(i), func() { Float64ToFloat32(f, d) })
