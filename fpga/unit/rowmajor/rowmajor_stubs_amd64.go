@@ -4,6 +4,16 @@
 
 package rowmajor
 
+// rows256 writes the first rows/4*4 rows of up to 16 columns, stride bytes apart.
+//
+//go:noescape
+func rows256(dst *byte, stride int, tile *float32, rows int, columns int)
+
+// rowsBFloat256 writes the first rows/4*4 rows of up to 16 columns as bfloat16, stride bytes apart.
+//
+//go:noescape
+func rowsBFloat256(dst *byte, stride int, tile *float32, rows int, columns int)
+
 // rows512 writes the first rows/16*16 rows of up to 16 columns, stride bytes apart.
 //
 //go:noescape

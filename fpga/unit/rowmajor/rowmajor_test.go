@@ -14,8 +14,8 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &writeRows, "writeGeneric", "writeGeneric", "writeAVX512")
-	proving.Picks(t, &writeBFloatRows, "writeBFloatGeneric", "writeBFloatGeneric", "writeBFloatAVX512")
+	proving.Picks(t, &writeRows, "writeGeneric", "writeAVX2", "writeAVX512")
+	proving.Picks(t, &writeBFloatRows, "writeBFloatGeneric", "writeBFloatAVX2", "writeBFloatAVX512")
 }
 
 // filled is a tile in which every value names its place, NaNs and zeros among them.
