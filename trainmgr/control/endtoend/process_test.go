@@ -145,7 +145,8 @@ func start(t testing.TB, r role) *process {
 	text, err := json.Marshal(r)
 	require.NoError(t, err)
 	p := &process{role: r, cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), roleEnv+"="+string(text))
+	// A process that is killed leaves its temporary folders.
+	p.cmd.Env = append(os.Environ(), roleEnv+"="+string(text), "TMPDIR="+t.TempDir())
 	p.cmd.Stderr = os.Stderr
 	_, err = p.cmd.StdinPipe() // closes when this process ends
 	require.NoError(t, err)
