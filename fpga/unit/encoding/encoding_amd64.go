@@ -17,12 +17,12 @@ var (
 		gatherSignedAVX2, gatherSignedAVX512}
 	gatherUnsigned = simd.Paths[func(dst []int64, dict []uint32, idx []uint32) int]{widenGeneric[uint32],
 		gatherUnsignedAVX2, gatherUnsignedAVX512}
-	sum      = simd.Paths[func(v []int64, least, last int64)]{sumGeneric, sumGeneric, sumAVX512}
-	join4    = simd.Paths[func(dst []uint32, src []byte, stride int)]{join4Generic, join4Generic, join4AVX512}
-	join8    = simd.Paths[func(dst []uint64, src []byte, stride int)]{join8Generic, join8Generic, join8AVX512}
-	spread64 = simd.Paths[func(v []uint64, valid []byte, there int)]{spreadGeneric[uint64], spreadGeneric[uint64],
+	sum      = simd.Paths[func(v []int64, least, last int64)]{sumGeneric, sumAVX2, sumAVX512}
+	join4    = simd.Paths[func(dst []uint32, src []byte, stride int)]{join4Generic, join4AVX2, join4AVX512}
+	join8    = simd.Paths[func(dst []uint64, src []byte, stride int)]{join8Generic, join8AVX2, join8AVX512}
+	spread64 = simd.Paths[func(v []uint64, valid []byte, there int)]{spreadGeneric[uint64], spread64AVX2,
 		spread64AVX512}
-	spread32 = simd.Paths[func(v []uint32, valid []byte, there int)]{spreadGeneric[uint32], spreadGeneric[uint32],
+	spread32 = simd.Paths[func(v []uint32, valid []byte, there int)]{spreadGeneric[uint32], spread32AVX2,
 		spread32AVX512}
 )
 
@@ -116,12 +116,43 @@ func sumAVX512(v []int64, least, last int64) {
 	}
 }
 
+func sumAVX2(v []int64, least, last int64) {
+	whole := len(v) &^ 3
+	if whole > 0 {
+		last = sums256(&v[0], whole, least, last)
+	}
+	sumGeneric(v[whole:], least, last)
+}
+
 func join4AVX512(dst []uint32, src []byte, stride int) {
 	join4x512(&dst[0], &src[0], len(dst), stride)
 }
 
+// join8AVX512 leaves whole vectors to the kernel of AVX2, whose bytes are moved in three steps and not each by itself.
 func join8AVX512(dst []uint64, src []byte, stride int) {
-	join8x512(&dst[0], &src[0], len(dst), stride)
+	whole := len(dst) &^ 31
+	if whole > 0 {
+		join8x256(&dst[0], &src[0], whole, stride)
+	}
+	if rest := dst[whole:]; len(rest) > 0 {
+		join8x512(&rest[0], &src[whole], len(rest), stride)
+	}
+}
+
+func join4AVX2(dst []uint32, src []byte, stride int) {
+	whole := len(dst) &^ 31
+	if whole > 0 {
+		join4x256(&dst[0], &src[0], whole, stride)
+	}
+	join4Generic(dst[whole:], src[whole:], stride)
+}
+
+func join8AVX2(dst []uint64, src []byte, stride int) {
+	whole := len(dst) &^ 31
+	if whole > 0 {
+		join8x256(&dst[0], &src[0], whole, stride)
+	}
+	join8Generic(dst[whole:], src[whole:], stride)
 }
 
 // The kernels take whole vectors; what is behind them, the plain path has moved before.
@@ -139,6 +170,22 @@ func spread32AVX512(v []uint32, valid []byte, there int) {
 	there = spreadRest(v, valid, whole, there)
 	if whole > 0 {
 		spread32x512(&v[0], &valid[0], whole, there)
+	}
+}
+
+func spread64AVX2(v []uint64, valid []byte, there int) {
+	whole := len(valid) &^ 3
+	there = spreadRest(v, valid, whole, there)
+	if whole > 0 {
+		spread64x256(&v[0], &valid[0], whole, there)
+	}
+}
+
+func spread32AVX2(v []uint32, valid []byte, there int) {
+	whole := len(valid) &^ 7
+	there = spreadRest(v, valid, whole, there)
+	if whole > 0 {
+		spread32x256(&v[0], &valid[0], whole, there)
 	}
 }
 

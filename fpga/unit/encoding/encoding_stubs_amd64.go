@@ -87,6 +87,12 @@ func gatherUnsignedx256(dst *int64, dict *uint32, idx *uint32, n int, size int) 
 //go:noescape
 func sums512(v *int64, n int, least int64, last int64)
 
+// sums256 does with AVX2 what sums512 does, to the first n/4*4 of n values. It returns the last of the sums, or last if
+// there are none.
+//
+//go:noescape
+func sums256(v *int64, n int, least int64, last int64) (sum int64)
+
 // spread64x512 moves the first values of v to those of n places for which valid has a one, and puts 0 into the other
 // places. valid has there ones. n is a multiple of 8.
 //
@@ -99,6 +105,18 @@ func spread64x512(v *uint64, valid *byte, n int, there int)
 //go:noescape
 func spread32x512(v *uint32, valid *byte, n int, there int)
 
+// spread64x256 moves the first values of v to those of n places for which valid has a one, and puts 0 into the other
+// places. valid has there ones, and zeros. n is a multiple of 4.
+//
+//go:noescape
+func spread64x256(v *uint64, valid *byte, n int, there int)
+
+// spread32x256 moves the first values of v to those of n places for which valid has a one, and puts 0 into the other
+// places. valid has there ones, and zeros. n is a multiple of 8.
+//
+//go:noescape
+func spread32x256(v *uint32, valid *byte, n int, there int)
+
 // join4x512 puts together n values of 4 bytes, which lie stride bytes apart.
 //
 //go:noescape
@@ -108,3 +126,13 @@ func join4x512(dst *uint32, src *byte, n int, stride int)
 //
 //go:noescape
 func join8x512(dst *uint64, src *byte, n int, stride int)
+
+// join4x256 puts together the first n/32*32 of n values of 4 bytes, which lie stride bytes apart, with AVX2.
+//
+//go:noescape
+func join4x256(dst *uint32, src *byte, n int, stride int)
+
+// join8x256 puts together the first n/32*32 of n values of 8 bytes, which lie stride bytes apart, with AVX2.
+//
+//go:noescape
+func join8x256(dst *uint64, src *byte, n int, stride int)

@@ -19,11 +19,11 @@ func TestPaths(t *testing.T) {
 	proving.Picks(t, &gather32, "gatherGeneric", "gather32AVX2", "gather32AVX512")
 	proving.Picks(t, &gatherSigned, "widenGeneric", "gatherSignedAVX2", "gatherSignedAVX512")
 	proving.Picks(t, &gatherUnsigned, "widenGeneric", "gatherUnsignedAVX2", "gatherUnsignedAVX512")
-	proving.Picks(t, &sum, "sumGeneric", "sumGeneric", "sumAVX512")
-	proving.Picks(t, &join4, "join4Generic", "join4Generic", "join4AVX512")
-	proving.Picks(t, &join8, "join8Generic", "join8Generic", "join8AVX512")
-	proving.Picks(t, &spread64, "spreadGeneric", "spreadGeneric", "spread64AVX512")
-	proving.Picks(t, &spread32, "spreadGeneric", "spreadGeneric", "spread32AVX512")
+	proving.Picks(t, &sum, "sumGeneric", "sumAVX2", "sumAVX512")
+	proving.Picks(t, &join4, "join4Generic", "join4AVX2", "join4AVX512")
+	proving.Picks(t, &join8, "join8Generic", "join8AVX2", "join8AVX512")
+	proving.Picks(t, &spread64, "spreadGeneric", "spread64AVX2", "spread64AVX512")
+	proving.Picks(t, &spread32, "spreadGeneric", "spread32AVX2", "spread32AVX512")
 }
 
 // bitsOneByOne is the definition: value i's bit k is bit (bit + i*width + k) of src, or 0 where there is none.
@@ -272,6 +272,8 @@ func TestNothingIsAllocated(t *testing.T) {
 			GatherNarrow(v64, v32, idx)
 			Sum(v64, 1, 2)
 			Join4(v32, src, 100)
+			Join8(words[uint64](v64), src, 100)
+			Spread(v32, valid, 100)
 			Spread(v64, valid, 100)
 		}))
 	})
@@ -343,14 +345,46 @@ func FuzzSumAndSpread(f *testing.F) {
 		sums, spreads := append([]int64{}, deltas...), append([]int64{}, deltas...)
 		sumGeneric(sums, least, last)
 		spreadGeneric(words[uint64](spreads), valid, there)
+		narrow := make([]uint32, len(deltas))
+		for i, x := range deltas {
+			narrow[i] = uint32(x)
+		}
+		narrowSpreads := append([]uint32{}, narrow...)
+		spreadGeneric(narrowSpreads, valid, there)
 		for l := simd.Generic; l <= simd.Detected(); l++ {
 			restore := simd.Force(l)
 			a, b := append([]int64{}, deltas...), append([]int64{}, deltas...)
 			Sum(a, least, last)
 			Spread(b, valid, there)
+			c := append([]uint32{}, narrow...)
+			Spread(c, valid, there)
 			restore()
+			require.Equal(t, narrowSpreads, c)
 			require.Equal(t, sums, a)
 			require.Equal(t, spreads, b)
+		}
+	})
+}
+
+func FuzzJoin(f *testing.F) {
+	f.Add([]byte("bytes of the values, the lowest of all of them first"), uint8(5), uint8(1))
+	f.Add(bytes.Repeat([]byte("the streams of more than one vector, "), 20), uint8(77), uint8(3))
+	f.Fuzz(func(t *testing.T, src []byte, n, apart uint8) {
+		stride := int(n) + int(apart)
+		if int(n) == 0 || len(src) < 7*stride+int(n) {
+			return
+		}
+		narrow, wide := make([]uint32, n), make([]uint64, n)
+		join4Generic(narrow, src, stride)
+		join8Generic(wide, src, stride)
+		for l := simd.Generic; l <= simd.Detected(); l++ {
+			restore := simd.Force(l)
+			a, b := make([]uint32, n), make([]uint64, n)
+			Join4(a, src, stride)
+			Join8(b, src, stride)
+			restore()
+			require.Equal(t, narrow, a, "%v", l)
+			require.Equal(t, wide, b, "%v", l)
 		}
 	})
 }
